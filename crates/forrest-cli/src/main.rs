@@ -1,0 +1,2 @@
+//! The `forrest` command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Forrest: an ordered key-value library.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! The `kvbench` command.
+fn main() {}
