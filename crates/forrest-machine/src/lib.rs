@@ -1,1 +1,24 @@
-//! What the machine gives, made safe.
+//! What the machine gives, made safe to use: huge pages, asymmetric barriers, prefetching, and facts
+//! about the processor and the kernel.
+//!
+//! This is the bottom layer of Forrest: it knows the operating system and nothing of stores. Linux on
+//! x86-64 and AArch64 has everything; elsewhere each function falls back to what every Unix has and
+//! says so in its answer, so that callers need no `cfg` of their own.
+//!
+//! | module | what it gives |
+//! |---|---|
+//! | [`pages`] | one reserved address range, committed piece by piece on the largest pages to be had |
+//! | [`barrier`] | a store-load barrier that costs the frequent side nothing |
+//! | [`prefetch`] | asking for a cache line early |
+//! | [`cpu`] | instruction sets, processors allowed, caches, memory, pinning |
+//! | [`counters`] | whether the processor's performance counters can be read |
+//! | [`uring`] | whether io_uring is there, and why not |
+//! | [`files`] | how many files may be open |
+//! | [`llds`] | whether the llds device is there |
+//! | [`doctor`] | all of it as findings, each with what to do about it |
+//!
+//! Modules lower in the table never use those above, except that `doctor` uses all and `pages` uses none.
+
+pub mod barrier;
+pub mod pages;
+pub mod prefetch;

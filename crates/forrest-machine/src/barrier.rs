@@ -1,0 +1,157 @@
+//! A store-load barrier of two unequal halves: [`light`] for the frequent side, [`heavy`] for the rare one.
+//!
+//! Some protocols (a reader that announces itself and then reads; a reclaimer that unlinks and then looks
+//! for announced readers) need that of two threads, each of which writes one place and then reads the
+//! other's, at least one sees the other's write. That takes a full fence on both sides, some twenty
+//! nanoseconds that the reader pays on every operation. On Linux the `membarrier` system call moves the
+//! whole price to the rare side: it makes every running thread of the process pass a full fence.
+//!
+//! # What is guaranteed
+//!
+//! Let thread R run `write X; light(); read Y` and thread W run `write Y; heavy(); read X`, all accesses
+//! atomic, relaxed being enough. Then R reads W's Y, or W reads R's X, or both. As if both had run
+//! `fence(SeqCst)`; in particular, everything that R did before its `light` is visible to W after its
+//! `heavy`, or everything that W did before its `heavy` is visible to R after its `light`.
+//!
+//! Two `heavy` pair as two full fences do. **Two `light` do not pair with each other**, nor does `light`
+//! pair with a `fence(SeqCst)`: that is the price of its being free.
+//!
+//! Where `membarrier` is missing (other systems, old kernels, some sandboxes) both halves are
+//! `fence(SeqCst)`: slower, never wrong. No set-up is needed for correctness: until the process is
+//! registered, `light` is a full fence. Call [`init`] early to have the fast form from the start.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+
+/// How the two halves are made in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// `light` is a compiler fence, `heavy` the system call `membarrier` (private, expedited).
+    Asymmetric,
+    /// Both are `fence(SeqCst)`.
+    Symmetric,
+}
+
+/// Whether the process is registered with `membarrier`. Goes from false to true at most once.
+static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
+static MODE: OnceLock<Mode> = OnceLock::new();
+
+/// Registers the process with `membarrier` where there is one and returns what was had.
+///
+/// The first call costs a system call, later ones a load. Any number of threads may call it.
+pub fn init() -> Mode {
+    *MODE.get_or_init(|| {
+        if sys::register() {
+            // ORDERING: set only after the registration. A thread that still reads false runs the stronger
+            // form, so relaxed is enough; and `heavy` never relies on the flag, but on MODE.
+            ASYMMETRIC.store(true, Ordering::Relaxed);
+            Mode::Asymmetric
+        } else {
+            Mode::Symmetric
+        }
+    })
+}
+
+/// The frequent side's half: free where [`init`] found `membarrier`, else a full fence.
+///
+/// A load of a shared byte that never changes after the start, a predicted branch, and nothing.
+#[inline(always)]
+pub fn light() {
+    // ORDERING: see `init`: whoever reads true may rely on the registration, because the kernel's side of it
+    // was complete before the store. Whoever reads false runs a full fence, which pairs with `heavy` too.
+    if ASYMMETRIC.load(Ordering::Relaxed) {
+        compiler_fence(Ordering::SeqCst);
+    } else {
+        fence(Ordering::SeqCst);
+    }
+}
+
+/// The rare side's half: a full fence on every running thread of the process.
+///
+/// Costs a microsecond to some tens of microseconds, growing with the processors that run this process.
+pub fn heavy() {
+    fence(Ordering::SeqCst);
+    if init() == Mode::Asymmetric {
+        sys::interrupt_all();
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(target_os = "linux", not(miri)))]
+mod sys {
+    use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
+
+    pub(super) fn register() -> bool {
+        membarrier_query().contains_command(MembarrierCommand::PrivateExpedited)
+            && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+            // Tried once before anybody relies on it: a sandbox may allow the one and refuse the other.
+            && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+    }
+
+    pub(super) fn interrupt_all() {
+        // The kernel documents no failure for a registered process. Were there one, readers that passed
+        // `light` would be unordered and memory in use could be reused, so there is no going on.
+        membarrier(MembarrierCommand::PrivateExpedited).expect("membarrier of a registered process");
+    }
+}
+
+#[cfg(any(not(target_os = "linux"), miri))]
+mod sys {
+    pub(super) fn register() -> bool {
+        false
+    }
+
+    pub(super) fn interrupt_all() {
+        unreachable!("only a registered process gets here");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicU32;
+
+    #[test]
+    fn init_always_gives_the_same_answer() {
+        let first = init();
+        assert_eq!(first, init());
+        assert_eq!(first == Mode::Asymmetric, ASYMMETRIC.load(Ordering::Relaxed));
+        if cfg!(not(target_os = "linux")) {
+            assert_eq!(first, Mode::Symmetric);
+        }
+    }
+
+    /// The store-buffering litmus test: that both threads read zero is what the pair forbids.
+    #[test]
+    fn one_of_two_sides_sees_the_other() {
+        const ROUNDS: u32 = 2_000;
+        let (x, y) = (AtomicU32::new(0), AtomicU32::new(0));
+        let (start, end) = (Barrier::new(2), Barrier::new(2));
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut seen = Vec::new();
+                for round in 1..=ROUNDS {
+                    start.wait();
+                    x.store(round, Ordering::Relaxed);
+                    light();
+                    seen.push(y.load(Ordering::Relaxed));
+                    end.wait();
+                }
+                seen
+            });
+            let mut seen = Vec::new();
+            for round in 1..=ROUNDS {
+                start.wait();
+                y.store(round, Ordering::Relaxed);
+                heavy();
+                seen.push(x.load(Ordering::Relaxed));
+                end.wait();
+            }
+            let reader = reader.join().expect("the reader does not panic");
+            for (round, (by_writer, by_reader)) in (1..=ROUNDS).zip(seen.into_iter().zip(reader)) {
+                assert!(by_writer == round || by_reader == round, "both sides missed round {round}");
+            }
+        });
+    }
+}
