@@ -1,2 +1,77 @@
-//! Forrest: an ordered key-value library.
+//! Forrest: an ordered key-value library. One API, and homes for the data to live in.
+//!
+//! ```
+//! use forrest::{Db, WriteBatch};
+//!
+//! let db = Db::open("memory:")?;
+//! db.set("oak", "Quercus robur")?;
+//! db.set("ash", "Fraxinus excelsior")?;
+//! assert_eq!(db.get("oak")?.as_deref(), Some(&b"Quercus robur"[..]));
+//!
+//! let snapshot = db.snapshot()?;
+//! let mut batch = WriteBatch::new();
+//! batch.delete("ash");
+//! batch.set("elm", "Ulmus glabra");
+//! db.write(batch)?; // both or neither
+//!
+//! let names = |view: &forrest::View| -> forrest::Result<Vec<String>> {
+//!     view.range("a"..).map(|entry| Ok(String::from_utf8_lossy(entry?.key()).into())).collect()
+//! };
+//! assert_eq!(names(&db)?, ["elm", "oak"]);
+//! assert_eq!(names(&snapshot)?, ["ash", "oak"]); // as it was
+//! # Ok::<(), forrest::Error>(())
+//! ```
+//!
+//! Keys and values are bytes, and keys are ordered by them. Integers sort as numbers if they are encoded
+//! big endian (`u64::to_be_bytes`; flip the top bit of signed ones).
+//!
+//! # Map
+//!
+//! From top to bottom; a module uses only those below it.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | db.rs | [`Db`], [`Keyspace`], [`Snapshot`]: opening, changing, the store as a whole |
+//! | batch.rs | [`WriteBatch`]: changes made together |
+//! | view.rs | [`View`]: all reading |
+//! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
+//! | engine.rs | the seam: what an engine must be able to do |
+//! | memory.rs | the engine of `memory:`, over forrest-index |
+//! | chunk.rs | the pairs of one refill of an iteration |
+//! | line.rs | the text form of operations |
+//! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes |
+//! | bounds.rs | [`KeyRange`] |
+//! | stats.rs, options.rs, error.rs | [`Stats`], [`Capabilities`]; [`Builder`], [`WriteOptions`]; [`Error`] |
 #![forbid(unsafe_code)]
+
+mod batch;
+mod bounds;
+mod chunk;
+mod cursor;
+mod db;
+mod engine;
+mod error;
+pub mod line;
+mod memory;
+mod op;
+mod options;
+mod stats;
+mod view;
+
+pub use batch::{On, WriteBatch, Written};
+pub use bounds::KeyRange;
+pub use cursor::{Cursor, Entry, Range};
+pub use db::{Db, Keyspace, Snapshot};
+pub use error::{Error, ErrorKind, Result};
+pub use forrest_index::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+pub use op::{Effect, Op, Outcome, Swap};
+pub use options::{Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, Durability, Pages, WriteOptions};
+pub use stats::{Capabilities, Capability, Stats};
+pub use view::View;
+
+/// Longest name of a keyspace, in bytes of UTF-8.
+pub const MAX_KEYSPACE_NAME_BYTES: usize = 255;
+/// Most keyspaces in a store.
+pub const MAX_KEYSPACES: usize = 4096;
+/// The keyspace that always exists.
+pub const DEFAULT_KEYSPACE: &str = "default";

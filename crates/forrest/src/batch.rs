@@ -1,0 +1,231 @@
+//! [`WriteBatch`]: changes that are made together or not at all.
+
+use crate::db::Keyspace;
+use crate::error::{Error, Result};
+use crate::{KeyRange, Op, Value};
+use std::ops::Range;
+
+/// Changes, in order, to be made at one instant by [`Db::write`](crate::Db::write): every reader sees all
+/// of them or none. A later change sees the earlier ones. If one fails, nothing is changed.
+///
+/// The batch copies what it is given. Lengths are checked when it is written.
+///
+/// ```
+/// use forrest::{Db, WriteBatch};
+///
+/// let db = Db::open("memory:")?;
+/// let log = db.keyspace("log")?;
+/// let mut batch = WriteBatch::new();
+/// batch.add("alice", -5);
+/// batch.add("bob", 5);
+/// batch.on(&log).set("2026-11-20", "alice gave bob 5");
+/// db.write(batch)?;
+/// assert_eq!(db.add("bob", 0)?, 5);
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct WriteBatch {
+    bytes: Vec<u8>,
+    ops: Vec<(u32, Op<Range<usize>>)>,
+    /// Keyspaces that were named; number 0 in `ops` is the default keyspace, 1 the first of these.
+    keyspaces: Vec<Keyspace>,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// All of it has been applied.
+    Applied,
+    /// A [`compare_and_swap`](WriteBatch::compare_and_swap) in it found another value than it expected;
+    /// nothing was changed.
+    Mismatch {
+        /// Which operation, counted from 0.
+        op: usize,
+        /// The value that it found.
+        found: Option<Value>,
+    },
+}
+
+impl Written {
+    /// True if the batch has been applied.
+    pub fn is_applied(&self) -> bool {
+        matches!(self, Written::Applied)
+    }
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> WriteBatch {
+        WriteBatch::default()
+    }
+
+    /// The number of operations.
+    pub fn len(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// True if there are no operations.
+    pub fn is_empty(&self) -> bool {
+        self.ops.is_empty()
+    }
+
+    /// Bytes of all keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes all operations out and keeps the memory for the next ones.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ops.clear();
+        self.keyspaces.clear();
+    }
+
+    /// The batch as seen from another keyspace: what is added there changes that keyspace.
+    pub fn on<'b>(&'b mut self, keyspace: &Keyspace) -> On<'b> {
+        let number = match self.keyspaces.iter().position(|known| known.is(keyspace)) {
+            Some(at) => at,
+            None => {
+                self.keyspaces.push(keyspace.clone());
+                self.keyspaces.len() - 1
+            }
+        };
+        On { batch: self, keyspace: number as u32 + 1 }
+    }
+
+    fn on_default(&mut self) -> On<'_> {
+        On { batch: self, keyspace: 0 }
+    }
+
+    /// Adds an operation on the default keyspace.
+    pub fn push(&mut self, op: Op<impl AsRef<[u8]>>) -> &mut WriteBatch {
+        self.on_default().push(op);
+        self
+    }
+
+    /// Will map a key to a value.
+    pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut WriteBatch {
+        self.on_default().set(key, value);
+        self
+    }
+
+    /// Will remove a key.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut WriteBatch {
+        self.on_default().delete(key);
+        self
+    }
+
+    /// Will add to a counter, as [`Keyspace::add`] does. If that fails, so does the whole batch.
+    pub fn add(&mut self, key: impl AsRef<[u8]>, delta: i64) -> &mut WriteBatch {
+        self.on_default().add(key, delta);
+        self
+    }
+
+    /// Will replace a value if it is the expected one. **If it is not, nothing of the batch is applied**, and
+    /// [`Db::write`](crate::Db::write) answers [`Written::Mismatch`]: look at its answer. With
+    /// `expected == new` this is a condition that changes nothing.
+    ///
+    /// ```
+    /// # use forrest::{Db, WriteBatch, Written};
+    /// # let db = Db::open("memory:")?;
+    /// db.set("door", "locked")?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.set("visitors", "one more");
+    /// batch.compare_and_swap("door", Some(b"open"), Some(b"open"));
+    /// match db.write(batch)? {
+    ///     Written::Applied => unreachable!(),
+    ///     Written::Mismatch { op, found } => assert_eq!((op, found.as_deref()), (1, Some(&b"locked"[..]))),
+    /// }
+    /// assert_eq!(db.get("visitors")?, None);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn compare_and_swap(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> &mut WriteBatch {
+        self.on_default().compare_and_swap(key, expected, new);
+        self
+    }
+
+    /// Will remove all keys of a range.
+    pub fn delete_range(&mut self, range: impl KeyRange) -> &mut WriteBatch {
+        self.on_default().delete_range(range);
+        self
+    }
+
+    /// The operations in order, each with the keyspace it changes (`None` for the default one).
+    pub fn ops(&self) -> impl Iterator<Item = (Option<&Keyspace>, Op<&[u8]>)> {
+        self.ops.iter().map(|(number, op)| {
+            let keyspace = (*number as usize).checked_sub(1).map(|at| &self.keyspaces[at]);
+            (keyspace, op.map(|span| &self.bytes[span.clone()]))
+        })
+    }
+
+    /// Checks all lengths and that all keyspaces belong to the store of `default`.
+    pub(crate) fn check(&self, default: &Keyspace, ops_max: usize, bytes_max: usize) -> Result<()> {
+        if self.len() > ops_max {
+            return Err(Error::limit("batch", "operations", self.len(), ops_max));
+        }
+        if self.bytes() > bytes_max {
+            return Err(Error::limit("batch", "bytes", self.bytes(), bytes_max));
+        }
+        if let Some(stranger) = self.keyspaces.iter().find(|keyspace| !keyspace.same_store(default)) {
+            let name = stranger.name().escape_debug();
+            return Err(Error::invalid(format!("keyspace \"{name}\" in the batch belongs to another store")));
+        }
+        self.ops().enumerate().try_for_each(|(at, (_, op))| op.check().map_err(|error| error.at_op(at)))
+    }
+}
+
+/// A [`WriteBatch`] seen from one keyspace; see [`WriteBatch::on`].
+#[derive(Debug)]
+pub struct On<'b> {
+    batch: &'b mut WriteBatch,
+    keyspace: u32,
+}
+
+impl On<'_> {
+    /// Adds an operation.
+    pub fn push(&mut self, op: Op<impl AsRef<[u8]>>) -> &mut Self {
+        let WriteBatch { bytes, ops, .. } = &mut *self.batch;
+        let op = op.map(|part| {
+            let start = bytes.len();
+            bytes.extend_from_slice(part.as_ref());
+            start..bytes.len()
+        });
+        ops.push((self.keyspace, op));
+        self
+    }
+
+    /// Will map a key to a value.
+    pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+        self.push(Op::Set { key: key.as_ref(), value: value.as_ref() })
+    }
+
+    /// Will remove a key.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
+        self.push(Op::Delete { key })
+    }
+
+    /// Will add to a counter.
+    pub fn add(&mut self, key: impl AsRef<[u8]>, delta: i64) -> &mut Self {
+        self.push(Op::Add { key, delta })
+    }
+
+    /// Will replace a value if it is the expected one; see [`WriteBatch::compare_and_swap`].
+    pub fn compare_and_swap(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> &mut Self {
+        self.push(Op::CompareAndSwap { key: key.as_ref(), expected, new })
+    }
+
+    /// Will remove all keys of a range.
+    pub fn delete_range(&mut self, range: impl KeyRange) -> &mut Self {
+        self.push(Op::delete_range(range))
+    }
+}

@@ -1,0 +1,95 @@
+//! [`KeyRange`]: what can be given as a range of keys, and arithmetic on the ends of ranges.
+//!
+//! A bound may be longer than a key can be: it is then cut exactly, so that it stands where it stood
+//! between the keys that can exist.
+
+use crate::MAX_KEY_BYTES;
+use std::ops::{Bound, RangeBounds};
+
+/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b` or a pair of [`Bound`]s of anything that is bytes,
+/// or `..` for all keys. A range whose start lies after its end is empty.
+///
+/// It exists beside [`RangeBounds`] so that `..` needs no type annotation. Of another type that implements
+/// that, pass `(r.start_bound(), r.end_bound())`.
+///
+/// ```
+/// let db = forrest::Db::open("memory:")?;
+/// db.set("b", "")?;
+/// assert_eq!(db.count(..)?, 1);
+/// assert_eq!(db.count("a".."c")?, 1);
+/// assert_eq!(db.count([0xFF_u8]..=[0_u8])?, 0);
+/// # Ok::<(), forrest::Error>(())
+/// ```
+pub trait KeyRange: sealed::Sealed {
+    /// Where the range starts and where it ends.
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! key_range {
+    ($($range:ty),*) => {$(
+        impl<K: AsRef<[u8]>> sealed::Sealed for $range {}
+        impl<K: AsRef<[u8]>> KeyRange for $range {
+            fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+                let start: Bound<&K> = self.start_bound();
+                let end: Bound<&K> = self.end_bound();
+                (start.map(K::as_ref), end.map(K::as_ref))
+            }
+        }
+    )*};
+}
+
+key_range!(
+    std::ops::Range<K>,
+    std::ops::RangeInclusive<K>,
+    std::ops::RangeFrom<K>,
+    std::ops::RangeTo<K>,
+    std::ops::RangeToInclusive<K>,
+    (Bound<K>, Bound<K>)
+);
+
+impl sealed::Sealed for std::ops::RangeFull {}
+impl KeyRange for std::ops::RangeFull {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+/// The same range with bounds that are no longer than a key can be. INVARIANT: no key lies between a
+/// longer bound and its first `MAX_KEY_BYTES` bytes, so the cut bound lies just above the key it equals.
+pub(crate) fn clamp<'k>(
+    (lower, upper): (Bound<&'k [u8]>, Bound<&'k [u8]>),
+) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    let lower = match lower {
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {
+            Bound::Excluded(&key[..MAX_KEY_BYTES])
+        }
+        fits => fits,
+    };
+    let upper = match upper {
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {
+            Bound::Included(&key[..MAX_KEY_BYTES])
+        }
+        fits => fits,
+    };
+    (lower, upper)
+}
+
+/// The smallest key above `key`, which may be longer than a key can be; `None` if there is none.
+pub(crate) fn successor(key: &[u8]) -> Option<Vec<u8>> {
+    if key.len() < MAX_KEY_BYTES {
+        return Some([key, &[0]].concat());
+    }
+    prefix_end(&key[..MAX_KEY_BYTES])
+}
+
+/// The smallest byte string above all that begin with `prefix`; `None` if there is none.
+pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte != 0xFF)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}

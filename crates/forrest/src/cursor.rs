@@ -1,0 +1,281 @@
+//! [`Range`] and [`Cursor`]: two ways through the order of keys.
+//!
+//! Both own what they need, so that they can outlive the handle they came from and move between threads,
+//! and neither holds anything of the store between two calls that another thread could wait for.
+
+use crate::Value;
+use crate::chunk::Chunk;
+use crate::engine::{self, Filled, Goto};
+use crate::error::Result;
+use crate::op::check_key;
+use forrest_index::Direction;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Pairs of the first refill; each further one brings [`CHUNK_GROWTH`] times more, up to
+/// [`CHUNK_PAIRS_MAX`], so that a short scan fetches little and a long one seldom.
+const CHUNK_PAIRS: usize = 16;
+const CHUNK_GROWTH: usize = 4;
+const CHUNK_PAIRS_MAX: usize = 1024;
+
+/// The pairs of a range in the order of their keys, from both ends.
+///
+/// What an iteration sees, on a view of the newest state: a key that is there throughout is seen exactly
+/// once, in order; a key that comes or goes meanwhile may be seen or not; each pair was in the store at
+/// some moment between the first call and the one that returned it. The two ends never cross, and no
+/// key is seen from both. On a snapshot, an iteration sees its state.
+///
+/// Pairs are fetched in chunks, from 16 up to 1,024 pairs or 64 KiB. After an error the iteration goes on
+/// where it was, so it may be tried again.
+///
+/// ```
+/// use forrest::Db;
+///
+/// let db = Db::open("memory:")?;
+/// db.set("ash", "1")?;
+/// db.set("oak", "2")?;
+/// let range = db.range(..);
+/// drop(db); // the range owns what it needs
+/// for entry in range.rev() {
+///     let entry = entry?;
+///     println!("{} {}", entry.key().escape_ascii(), entry.value()?.escape_ascii());
+/// }
+/// # Ok::<(), forrest::Error>(())
+/// ```
+pub struct Range {
+    view: engine::View,
+    /// What has not been fetched from either end.
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    /// True if there is nothing between `lower` and `upper` any more.
+    exhausted: bool,
+    /// Ascending pairs below `lower`.
+    front: Fetched,
+    /// Descending pairs above `upper`.
+    back: Fetched,
+}
+
+/// A chunk and the part of it that has not been returned.
+struct Fetched {
+    chunk: Arc<Chunk>,
+    from: usize,
+    to: usize,
+    pairs: usize,
+}
+
+impl Fetched {
+    fn new() -> Fetched {
+        Fetched { chunk: Arc::default(), from: 0, to: 0, pairs: CHUNK_PAIRS }
+    }
+
+    /// The pair that was fetched first.
+    fn pop_first(&mut self) -> Option<Entry> {
+        if self.from == self.to {
+            return None;
+        }
+        self.from += 1;
+        Some(Entry { chunk: self.chunk.clone(), at: self.from - 1 })
+    }
+
+    /// The pair that was fetched last.
+    fn pop_last(&mut self) -> Option<Entry> {
+        if self.from == self.to {
+            return None;
+        }
+        self.to -= 1;
+        Some(Entry { chunk: self.chunk.clone(), at: self.to })
+    }
+
+    /// Fetches more of a range. `None` means that there is no more; otherwise, the key where it stopped.
+    fn refill(
+        &mut self,
+        view: &engine::View,
+        lower: &Bound<Vec<u8>>,
+        upper: &Bound<Vec<u8>>,
+        direction: Direction,
+    ) -> Result<Option<Vec<u8>>> {
+        // Entries that are still held keep the old chunk; otherwise its memory is used again.
+        if Arc::get_mut(&mut self.chunk).is_none() {
+            self.chunk = Arc::default();
+        }
+        (self.from, self.to) = (0, 0);
+        let chunk = Arc::get_mut(&mut self.chunk).expect("nobody else has it");
+        chunk.clear();
+        let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+        let filled = view.fill(chunk, lower, upper, direction, self.pairs)?;
+        self.to = chunk.len();
+        self.pairs = (self.pairs * CHUNK_GROWTH).min(CHUNK_PAIRS_MAX);
+        match filled {
+            Filled::End => Ok(None),
+            Filled::After(key) => Ok(Some(key)),
+        }
+    }
+}
+
+impl Range {
+    pub(crate) fn new(view: engine::View, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Range {
+        Range { view, lower, upper, exhausted: false, front: Fetched::new(), back: Fetched::new() }
+    }
+}
+
+impl Iterator for Range {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        loop {
+            if let Some(entry) = self.front.pop_first() {
+                return Some(Ok(entry));
+            }
+            if self.exhausted {
+                return self.back.pop_last().map(Ok);
+            }
+            match self.front.refill(&self.view, &self.lower, &self.upper, Direction::Forward) {
+                Ok(Some(key)) => self.lower = Bound::Excluded(key),
+                Ok(None) => self.exhausted = true,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl DoubleEndedIterator for Range {
+    fn next_back(&mut self) -> Option<Result<Entry>> {
+        loop {
+            if let Some(entry) = self.back.pop_first() {
+                return Some(Ok(entry));
+            }
+            if self.exhausted {
+                return self.front.pop_last().map(Ok);
+            }
+            match self.back.refill(&self.view, &self.lower, &self.upper, Direction::Backward) {
+                Ok(Some(key)) => self.upper = Bound::Excluded(key),
+                Ok(None) => self.exhausted = true,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl FusedIterator for Range {}
+
+impl fmt::Debug for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Range")
+            .field("lower", &self.lower)
+            .field("upper", &self.upper)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A pair that an iteration found. It shares the memory of the pairs that were fetched with it; to keep
+/// one for long, copy its key and value out.
+#[derive(Clone)]
+pub struct Entry {
+    chunk: Arc<Chunk>,
+    at: usize,
+}
+
+impl Entry {
+    /// The key.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.chunk.key(self.at)
+    }
+
+    /// The value, made or loaded when asked for.
+    ///
+    /// # Errors
+    /// None with `memory:`. A home that loads values later than keys answers `Io` or `Corrupt`.
+    #[inline]
+    pub fn value(&self) -> Result<Value> {
+        Ok(self.chunk.value(self.at))
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Entry(b\"{}\")", self.key().escape_ascii())
+    }
+}
+
+/// A position that moves both ways: at a pair, whose key and value it owns, or at none.
+///
+/// On a view of the newest state each move finds the neighbour that there is when it is made; a pair
+/// that is deleted while the cursor stands on it is still shown, and the cursor moves on from there.
+/// Moves fail with `Limit` if a key is too long and, on a newest state, with `InvalidArgument` once the
+/// keyspace has been dropped.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// for year in [1962_u32, 1975, 1994] {
+///     db.set(year.to_be_bytes(), "")?;
+/// }
+/// let mut cursor = db.cursor();
+/// assert!(cursor.seek_for_prev(1980_u32.to_be_bytes())?);
+/// assert_eq!(cursor.key(), Some(&1975_u32.to_be_bytes()[..]));
+/// assert!(cursor.next()?);
+/// assert!(!cursor.next()?); // past the last pair: at none
+/// assert_eq!(cursor.key(), None);
+/// # Ok::<(), forrest::Error>(())
+/// ```
+pub struct Cursor(engine::Cursor);
+
+impl Cursor {
+    pub(crate) fn new(cursor: engine::Cursor) -> Cursor {
+        Cursor(cursor)
+    }
+
+    /// Moves to the first key at or after `key`; false, and at no pair, if there is none.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        check_key(key.as_ref())?;
+        self.0.goto(Goto::Seek(key.as_ref()))
+    }
+
+    /// Moves to the last key at or before `key`; false, and at no pair, if there is none.
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        check_key(key.as_ref())?;
+        self.0.goto(Goto::SeekForPrev(key.as_ref()))
+    }
+
+    /// Moves to the first key; false if there are none.
+    pub fn first(&mut self) -> Result<bool> {
+        self.0.goto(Goto::First)
+    }
+
+    /// Moves to the last key; false if there are none.
+    pub fn last(&mut self) -> Result<bool> {
+        self.0.goto(Goto::Last)
+    }
+
+    /// Moves to the next key; false, and at no pair, if there is none. At no pair it stays there.
+    #[expect(clippy::should_implement_trait, reason = "a cursor moves both ways, an iterator does not")]
+    pub fn next(&mut self) -> Result<bool> {
+        self.0.goto(Goto::Next)
+    }
+
+    /// Moves to the previous key; false, and at no pair, if there is none. At no pair it stays there.
+    pub fn prev(&mut self) -> Result<bool> {
+        self.0.goto(Goto::Prev)
+    }
+
+    /// The key where the cursor stands.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.0.key()
+    }
+
+    /// The value where the cursor stands.
+    ///
+    /// # Errors
+    /// None with `memory:`. A home that loads values later than keys answers `Io` or `Corrupt`.
+    pub fn value(&self) -> Result<Option<Value>> {
+        self.0.value()
+    }
+}
+
+impl fmt::Debug for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor").field("key", &self.key().map(|key| key.escape_ascii().to_string())).finish()
+    }
+}

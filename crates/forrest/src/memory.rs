@@ -1,0 +1,392 @@
+//! The memory engine: [`forrest_index`] behind the seam of [`engine`](crate::engine).
+//!
+//! A keyspace is a tree of one index, so that batches and snapshots span keyspaces by themselves. The
+//! catalogue of names is a map of its own; a snapshot takes a copy of it under the lock under which
+//! keyspaces come and go, and so sees the names that belong to its state.
+//!
+//! A dropped keyspace: its tree is emptied and its flag set in one batch. Writers look at the flag inside
+//! their atomic step; readers look at it after they have read. So a write that was acknowledged was
+//! acknowledged before the drop, and nobody mistakes an emptied keyspace for an empty one.
+
+use crate::batch::Written;
+use crate::chunk::{COPIED_VALUE_BYTES, Chunk};
+use crate::engine::{Filled, Goto};
+use crate::error::{Error, Result};
+use crate::options::{Builder, Durability};
+use crate::stats::{Capabilities, Capability, Stats};
+use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACES, Op, Outcome, Swap, Value};
+use forrest_index::{self as index, Direction, Effect};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A refill of an iteration stops when it has copied this many bytes.
+const CHUNK_BYTES: usize = 64 << 10;
+/// A refill stops when the values that it shares with the store reach this many bytes, because it keeps
+/// them alive even if the store no longer has them.
+const CHUNK_SHARED_BYTES: usize = 1 << 20;
+
+type Catalog = BTreeMap<Arc<str>, Arc<Tree>>;
+
+/// The store: an index and the names of its trees.
+#[derive(Clone)]
+pub(crate) struct Store(Arc<Inner>);
+
+struct Inner {
+    index: index::Index,
+    /// What a snapshot shows for a keyspace that it does not have. Never written to.
+    empty: index::Tree,
+    catalog: RwLock<Catalog>,
+}
+
+/// A tree with its name and whether it still counts.
+struct Tree {
+    name: Arc<str>,
+    tree: index::Tree,
+    dropped: AtomicBool,
+}
+
+impl Tree {
+    /// ORDERING: Acquire pairs with the Release in `drop_keyspace`. That store comes before the index
+    /// publishes the emptied tree, so whoever saw it empty sees the flag.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        if self.dropped.load(Ordering::Acquire) {
+            return Err(self.dropped_error());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn dropped_error(&self) -> Error {
+        Error::invalid(format!("keyspace \"{}\" was dropped", self.name.escape_debug()))
+    }
+}
+
+impl Store {
+    pub(crate) fn open(builder: &Builder) -> Result<Store> {
+        demand(builder.durability)?;
+        let mut options = index::Options::default();
+        options.capacity_bytes = builder.capacity_bytes;
+        let index = index::Index::new(&options)?;
+        let empty = index.create_tree()?;
+        let store = Store(Arc::new(Inner { index, empty, catalog: RwLock::default() }));
+        store.keyspace(DEFAULT_KEYSPACE)?;
+        Ok(store)
+    }
+
+    fn space(&self, tree: &Arc<Tree>) -> Space {
+        Space { store: self.clone(), tree: tree.clone() }
+    }
+
+    pub(crate) fn keyspace(&self, name: &str) -> Result<Space> {
+        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = catalog.get(name) {
+            return Ok(self.space(tree));
+        }
+        drop(catalog);
+        let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = catalog.get(name) {
+            return Ok(self.space(tree));
+        }
+        if catalog.len() == MAX_KEYSPACES {
+            return Err(Error::limit("store", "keyspaces", MAX_KEYSPACES + 1, MAX_KEYSPACES));
+        }
+        let name: Arc<str> = name.into();
+        let tree = self.0.index.create_tree()?;
+        let tree = Arc::new(Tree { name: name.clone(), tree, dropped: AtomicBool::new(false) });
+        let space = self.space(&tree);
+        catalog.insert(name, tree);
+        Ok(space)
+    }
+
+    pub(crate) fn keyspaces(&self) -> Vec<String> {
+        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        catalog.keys().map(|name| name.to_string()).collect()
+    }
+
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(tree) = catalog.get(name) else { return Ok(false) };
+        let emptied = self.0.index.batch(|batch| {
+            batch.delete_range(&tree.tree, Bound::Unbounded, Bound::Unbounded)?;
+            // ORDERING: see `Tree::check`.
+            tree.dropped.store(true, Ordering::Release);
+            Ok::<_, Error>(())
+        });
+        if let Err(error) = emptied {
+            tree.dropped.store(false, Ordering::Release);
+            return Err(error);
+        }
+        catalog.remove(name);
+        Ok(true)
+    }
+
+    pub(crate) fn write<'b>(
+        &self,
+        ops: impl Iterator<Item = (&'b Space, Op<&'b [u8]>)>,
+        durability: Option<Durability>,
+    ) -> Result<Written> {
+        demand(durability)?;
+        let result = self.0.index.batch(|batch| {
+            for (op, (space, change)) in ops.enumerate() {
+                match space.apply_in(batch, change).map_err(|error| error.at_op(op))? {
+                    Outcome::Swapped(Swap::Mismatch(found)) => return Err(Abort::Mismatch { op, found }),
+                    _ => continue,
+                }
+            }
+            Ok(Written::Applied)
+        });
+        match result {
+            Ok(written) => Ok(written),
+            Err(Abort::Mismatch { op, found }) => Ok(Written::Mismatch { op, found }),
+            Err(Abort::Error(error)) => Err(error),
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self.0.index.snapshot();
+        Snapshot(Arc::new(Past { snapshot, catalog: catalog.clone(), empty: self.0.empty.clone() }))
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let index = self.0.index.stats();
+        let keyspaces = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner).len();
+        Stats {
+            keys: index.keys,
+            keyspaces: keyspaces as u64,
+            snapshots: index.snapshots,
+            node_bytes: index.node_bytes,
+            value_bytes_outside: index.blob_bytes,
+            reserved_bytes: index.arena_bytes,
+            explicit_huge_bytes: index.explicit_huge_bytes,
+            transparent_huge_bytes: index.transparent_huge_bytes,
+        }
+    }
+}
+
+/// Why a batch was given up.
+enum Abort {
+    Error(Error),
+    Mismatch { op: usize, found: Option<Value> },
+}
+
+impl From<Error> for Abort {
+    fn from(error: Error) -> Abort {
+        Abort::Error(error)
+    }
+}
+
+impl From<index::Error> for Abort {
+    fn from(error: index::Error) -> Abort {
+        Abort::Error(error.into())
+    }
+}
+
+fn demand(durability: Option<Durability>) -> Result<()> {
+    match durability {
+        None | Some(Durability::Memory) => Ok(()),
+        Some(more) => Err(Error::unsupported(format!(
+            "durability {more:?} with \"memory:\", whose content ends with its process"
+        ))),
+    }
+}
+
+pub(crate) fn capabilities() -> Capabilities {
+    use Capability as C;
+    Capabilities::new("memory:", &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces])
+}
+
+/// A keyspace: a tree, and the store that it belongs to.
+#[derive(Clone)]
+pub(crate) struct Space {
+    store: Store,
+    tree: Arc<Tree>,
+}
+
+impl Space {
+    pub(crate) fn name(&self) -> &str {
+        &self.tree.name
+    }
+
+    pub(crate) fn view(&self) -> View {
+        View { reader: index::Reader::clone(&self.tree.tree), live: Some(self.tree.clone()) }
+    }
+
+    pub(crate) fn same_store(&self, other: &Space) -> bool {
+        Arc::ptr_eq(&self.store.0, &other.store.0)
+    }
+
+    pub(crate) fn is(&self, other: &Space) -> bool {
+        Arc::ptr_eq(&self.tree, &other.tree)
+    }
+
+    pub(crate) fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
+        match op {
+            Op::DeleteRange { .. } => self.store.0.index.batch(|batch| self.apply_in(batch, op)),
+            _ => self.tree.tree.apply(op.key(), |old| self.decide(op, old))?,
+        }
+    }
+
+    fn apply_in(&self, batch: &mut index::Batch<'_>, op: Op<&[u8]>) -> Result<Outcome> {
+        match op {
+            Op::DeleteRange { start, end } => {
+                self.tree.check()?;
+                let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+                Ok(Outcome::DeletedRange(batch.delete_range(&self.tree.tree, Bound::Included(start), end)?))
+            }
+            _ => batch.apply(&self.tree.tree, op.key(), |old| self.decide(op, old))?,
+        }
+    }
+
+    /// What becomes of a key, decided inside the index's atomic step.
+    #[inline]
+    fn decide<'v>(&self, op: Op<&'v [u8]>, old: Option<&[u8]>) -> (Effect<'v>, Result<Outcome>) {
+        match self.tree.check().and_then(|()| op.resolve(old)) {
+            Ok((effect, outcome)) => (effect, Ok(outcome)),
+            Err(error) => (Effect::Keep, Err(error)),
+        }
+    }
+}
+
+/// One past state of all trees, with the names that they had.
+#[derive(Clone)]
+pub(crate) struct Snapshot(Arc<Past>);
+
+struct Past {
+    snapshot: index::Snapshot,
+    catalog: Catalog,
+    empty: index::Tree,
+}
+
+impl Snapshot {
+    pub(crate) fn view(&self, name: &str) -> View {
+        let tree = self.0.catalog.get(name).map_or(&self.0.empty, |tree| &tree.tree);
+        View { reader: self.0.snapshot.reader(tree), live: None }
+    }
+
+    pub(crate) fn keyspaces(&self) -> Vec<String> {
+        self.0.catalog.keys().map(|name| name.to_string()).collect()
+    }
+}
+
+/// One state of a tree.
+#[derive(Clone)]
+pub(crate) struct View {
+    reader: index::Reader,
+    /// The tree, if the view shows its newest state and so ends when it is dropped.
+    live: Option<Arc<Tree>>,
+}
+
+impl View {
+    /// To be called after reading: an error if what was read may be a dropped keyspace.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        self.live.as_ref().map_or(Ok(()), |tree| tree.check())
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        let value = self.reader.get(key);
+        self.check()?;
+        Ok(value)
+    }
+
+    #[inline]
+    pub(crate) fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
+        buf.clear();
+        let found = self.reader.get_with(key, |value| buf.extend_from_slice(value)).is_some();
+        self.check()?;
+        Ok(found)
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+        let found = self.reader.contains(key);
+        self.check()?;
+        Ok(found)
+    }
+
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        let mut values = vec![None; keys.len()];
+        let mut long = Vec::new();
+        self.reader.multi_get(keys, |at, value| match value {
+            Some(value) if value.len() > COPIED_VALUE_BYTES => long.push(at),
+            short => values[at] = short.map(Value::from),
+        });
+        // A long value is shared with the store, not copied.
+        for at in long {
+            values[at] = self.reader.get(keys[at].as_ref());
+        }
+        self.check()?;
+        Ok(values)
+    }
+
+    pub(crate) fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
+        let count = self.reader.count(lower, upper);
+        self.check()?;
+        Ok(count)
+    }
+
+    pub(crate) fn fill(
+        &self,
+        chunk: &mut Chunk,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        pairs: usize,
+    ) -> Result<Filled> {
+        let mut shared_bytes = 0;
+        let mut full = false;
+        self.reader.scan(lower, upper, direction, |key, value| {
+            if value.len() > COPIED_VALUE_BYTES {
+                chunk.push_shared(key);
+                shared_bytes += value.len();
+            } else {
+                chunk.push_copied(key, value);
+            }
+            full = chunk.len() >= pairs || chunk.bytes() >= CHUNK_BYTES || shared_bytes >= CHUNK_SHARED_BYTES;
+            if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let filled = if full { Filled::After(chunk.key(chunk.len() - 1).to_vec()) } else { Filled::End };
+        // A key that has gone since it was seen is one that may or may not be shown.
+        chunk.load_shared(|key| self.reader.get(key));
+        self.check()?;
+        Ok(filled)
+    }
+
+    pub(crate) fn cursor(&self) -> Cursor {
+        Cursor { cursor: self.reader.cursor(), view: self.clone() }
+    }
+}
+
+/// A position in a tree.
+pub(crate) struct Cursor {
+    cursor: index::Cursor,
+    view: View,
+}
+
+impl Cursor {
+    pub(crate) fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
+        let found = match goto {
+            Goto::First => self.cursor.first(),
+            Goto::Last => self.cursor.last(),
+            Goto::Next => self.cursor.next(),
+            Goto::Prev => self.cursor.prev(),
+            Goto::Seek(key) => self.cursor.seek(key),
+            Goto::SeekForPrev(key) => self.cursor.seek_for_prev(key),
+        };
+        self.view.check()?;
+        Ok(found)
+    }
+
+    pub(crate) fn key(&self) -> Option<&[u8]> {
+        self.cursor.key()
+    }
+
+    pub(crate) fn value(&self) -> Option<Value> {
+        self.cursor.value()
+    }
+}

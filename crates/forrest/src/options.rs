@@ -1,0 +1,201 @@
+//! What can be set: [`Builder`] for a store, [`WriteOptions`] for one batch; and how homes are named.
+//!
+//! There are few knobs, and each says its unit, its default, its limit and why it is there.
+
+use crate::db::Db;
+use crate::error::{Error, Result};
+use std::path::PathBuf;
+
+/// What is promised about a change when the call that makes it returns. All changes of a store have one
+/// order; after a crash the store is as some beginning of that order left it, at every level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Durability {
+    /// It is applied. The end of the process may lose it.
+    Memory,
+    /// The operating system has it. It survives the end of the process.
+    Buffered,
+    /// The device reported it stored, with all that came before it. It survives power loss.
+    Sync,
+}
+
+/// How one batch is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteOptions {
+    /// What is promised when the call returns; `None` is what [`Builder::durability`] set.
+    pub durability: Option<Durability>,
+}
+
+/// On which pages a store in memory is asked to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Pages {
+    /// The largest that can be had: explicit huge pages where the machine has some reserved, else
+    /// transparent huge pages, else plain ones.
+    #[default]
+    Largest,
+    /// Transparent huge pages where the system grants them, else plain ones; reserved pages are left alone.
+    Transparent,
+    /// Pages of the base size (4 KiB on x86-64), to compare with.
+    Plain,
+}
+
+/// How a store is opened. Each knob has a default that serves most.
+///
+/// ```
+/// use forrest::{Db, Pages};
+///
+/// let db = Db::builder().capacity_bytes(1 << 30).pages(Pages::Transparent).open("memory:")?;
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Builder {
+    pub(crate) capacity_bytes: Option<usize>,
+    pub(crate) pages: Pages,
+    pub(crate) durability: Option<Durability>,
+    pub(crate) batch_ops_max: usize,
+    pub(crate) batch_bytes_max: usize,
+}
+
+/// Default of [`Builder::batch_ops_max`].
+pub const DEFAULT_BATCH_OPS_MAX: usize = 1 << 20;
+/// Default of [`Builder::batch_bytes_max`].
+pub const DEFAULT_BATCH_BYTES_MAX: usize = 1 << 30;
+
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder {
+            capacity_bytes: None,
+            pages: Pages::default(),
+            durability: None,
+            batch_ops_max: DEFAULT_BATCH_OPS_MAX,
+            batch_bytes_max: DEFAULT_BATCH_BYTES_MAX,
+        }
+    }
+}
+
+impl Builder {
+    /// Most memory that the nodes of a store in memory may take.
+    ///
+    /// Unit: bytes. Default: what the machine has. Limit: at least 1. Why: what exceeds it is an `OutOfSpace`
+    /// error instead of a process killed for want of memory. Values above 239 bytes are not counted.
+    pub fn capacity_bytes(mut self, bytes: usize) -> Builder {
+        self.capacity_bytes = Some(bytes);
+        self
+    }
+
+    /// On which pages a store in memory lives.
+    ///
+    /// Default: [`Pages::Largest`]. Why: to leave reserved huge pages to others, or to see what they are worth.
+    /// It is a wish; [`Db::stats`] tells what was had.
+    pub fn pages(mut self, pages: Pages) -> Builder {
+        self.pages = pages;
+        self
+    }
+
+    /// What is promised about each change when its call returns.
+    ///
+    /// Default: the strongest level that needs no wait for a device, which is [`Durability::Memory`] with
+    /// `memory:`. Limit: what the home can keep; more is an `Unsupported` error at
+    /// [`open`](Builder::open). Why: how much may be lost, and how long a change takes, is the user's choice.
+    pub fn durability(mut self, durability: Durability) -> Builder {
+        self.durability = Some(durability);
+        self
+    }
+
+    /// Most operations in one batch.
+    ///
+    /// Unit: operations. Default: [`DEFAULT_BATCH_OPS_MAX`] (1,048,576). Limit: 1 to 4,294,967,295. Why: other
+    /// writers wait while a batch is applied.
+    pub fn batch_ops_max(mut self, ops: usize) -> Builder {
+        self.batch_ops_max = ops;
+        self
+    }
+
+    /// Most bytes of keys and values in one batch.
+    ///
+    /// Unit: bytes. Default: [`DEFAULT_BATCH_BYTES_MAX`] (1 GiB). Limit: 1 to 1 TiB. Why: a batch is
+    /// held in memory as a whole.
+    pub fn batch_bytes_max(mut self, bytes: usize) -> Builder {
+        self.batch_bytes_max = bytes;
+        self
+    }
+
+    /// Opens the store; see [`Db::open`].
+    ///
+    /// # Errors
+    /// As [`Db::open`]; `Limit` or `InvalidArgument` if a knob is out of its limits.
+    pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
+        Db::with(url.as_ref(), self)
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let knobs = [
+            ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
+            ("batch_ops_max", self.batch_ops_max, u32::MAX as usize),
+            ("batch_bytes_max", self.batch_bytes_max, 1 << 40),
+        ];
+        for (name, value, limit) in knobs {
+            if value == 0 || value > limit {
+                return Err(Error::invalid(format!("{name} is {value}; it must be from 1 to {limit}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a store lives, as its URL says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// `memory:`
+    Memory,
+    /// `llds:NAME`
+    Kernel(String),
+    /// Anything that does not begin with a scheme.
+    Path(PathBuf),
+}
+
+impl Home {
+    pub(crate) fn parse(url: &str) -> Result<Home> {
+        if url.is_empty() {
+            return Err(Error::invalid("the URL is empty; a home is \"memory:\", \"llds:NAME\" or a path"));
+        }
+        match scheme(url) {
+            None => Ok(Home::Path(PathBuf::from(url))),
+            Some(("memory", "")) => Ok(Home::Memory),
+            Some(("memory", rest)) => Err(Error::invalid(format!(
+                "\"memory:\" takes nothing after the colon, and there is \"{}\"",
+                rest.escape_debug()
+            ))),
+            Some(("llds", "")) => Err(Error::invalid("\"llds:\" needs the name of a store after the colon")),
+            Some(("llds", name)) => Ok(Home::Kernel(name.to_string())),
+            Some((other, _)) => Err(Error::invalid(format!(
+                "no home is called \"{other}:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that \
+                 begins like this one is written \"./{}\")",
+                url.escape_debug()
+            ))),
+        }
+    }
+
+    /// Why a home cannot be opened yet.
+    pub(crate) fn unsupported(&self) -> Error {
+        let (home, when) = match self {
+            Home::Memory => ("\"memory:\"".to_string(), "is built"),
+            Home::Kernel(name) => (
+                format!("\"llds:{}\"", name.escape_debug()),
+                "comes with the kernel module, in a later version",
+            ),
+            Home::Path(path) => {
+                (format!("\"{}\"", path.display()), "comes with the disk engine, in a later version")
+            }
+        };
+        Error::unsupported(format!("{home} {when}; this one has \"memory:\""))
+    }
+}
+
+/// A URL's scheme and what follows, if it has one: two or more letters, digits, `+`, `-` or `.` before a colon.
+fn scheme(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once(':')?;
+    let word = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    (word && scheme.len() >= 2 && scheme.as_bytes()[0].is_ascii_alphabetic()).then_some((scheme, rest))
+}

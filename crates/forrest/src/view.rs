@@ -1,0 +1,200 @@
+//! [`View`]: everything that can be read from one keyspace, in its newest state or a snapshot's.
+
+use crate::bounds::{clamp, prefix_end};
+use crate::cursor::{Cursor, Entry, Range};
+use crate::engine;
+use crate::error::Result;
+use crate::op::check_key;
+use crate::{KeyRange, Value};
+use std::fmt;
+use std::ops::Bound;
+
+/// One keyspace, to be read. A [`Keyspace`](crate::Keyspace) dereferences to the view of its newest state, a
+/// [`Snapshot`](crate::Snapshot) has views of its state; a function that takes `&View` works on both.
+///
+/// Keys are ordered by their bytes. No read waits for a writer. Every method that takes keys fails with
+/// `Limit` if one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), and a view of the newest state
+/// fails with `InvalidArgument` once its keyspace has been dropped.
+///
+/// ```
+/// use forrest::{Db, View};
+///
+/// fn greeting(view: &View) -> forrest::Result<String> {
+///     Ok(view.get("greeting")?.map_or(String::new(), |value| String::from_utf8_lossy(&value).into()))
+/// }
+///
+/// let db = Db::open("memory:")?;
+/// db.set("greeting", "hello")?;
+/// let before = db.snapshot()?;
+/// db.set("greeting", "good evening")?;
+/// assert_eq!(greeting(&before)?, "hello");
+/// assert_eq!(greeting(&db)?, "good evening");
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct View(engine::View);
+
+impl View {
+    pub(crate) fn new(view: engine::View) -> View {
+        View(view)
+    }
+
+    /// The value of a key, or `None`. A value longer than 239 bytes is shared with the store, not copied.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("tree", "oak")?;
+    /// assert_eq!(db.get("tree")?.as_deref(), Some(&b"oak"[..]));
+    /// assert_eq!(db.get("bush")?, None);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.0.get(key)
+    }
+
+    /// Replaces the content of `buf` by the value of a key and returns true; clears it and returns false if
+    /// there is none. Allocates nothing if the value fits the capacity of `buf`.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("tree", "oak")?;
+    /// let mut buf = Vec::with_capacity(100);
+    /// assert!(db.get_into("tree", &mut buf)?);
+    /// assert_eq!(buf, b"oak");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn get_into(&self, key: impl AsRef<[u8]>, buf: &mut Vec<u8>) -> Result<bool> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.0.get_into(key, buf)
+    }
+
+    /// The values of many keys, in the order of the keys: faster than as many [`get`](Self::get)s, because
+    /// the waits for memory overlap. Each key is read by itself; for one state of all, read from a snapshot.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("a", "1")?;
+    /// let values = db.multi_get(&["a", "b"])?;
+    /// assert_eq!(values[0].as_deref(), Some(&b"1"[..]));
+    /// assert_eq!(values[1], None);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn multi_get(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Option<Value>>> {
+        keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
+        self.0.multi_get(keys)
+    }
+
+    /// True if the key is there.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("", "the empty key is a key")?;
+    /// assert!(db.contains("")?);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        check_key(key)?;
+        self.0.contains(key)
+    }
+
+    /// The pairs of a range in the order of their keys, from both ends as you like. What an iteration sees is
+    /// told at [`Range`].
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// for key in ["ash", "beech", "birch", "oak"] {
+    ///     db.set(key, "")?;
+    /// }
+    /// let mut range = db.range("b".."c");
+    /// assert_eq!(range.next_back().unwrap()?.key(), b"birch");
+    /// assert_eq!(range.next().unwrap()?.key(), b"beech");
+    /// assert!(range.next().is_none());
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn range(&self, bounds: impl KeyRange) -> Range {
+        let (lower, upper) = clamp(bounds.bounds());
+        Range::new(self.0.clone(), lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec))
+    }
+
+    /// The pairs whose keys begin with `prefix`.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("/usr/bin/env", "")?;
+    /// db.set("/usr/lib", "")?;
+    /// assert_eq!(db.prefix("/usr/bin/").count(), 1);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        let prefix = prefix.as_ref();
+        let end = prefix_end(prefix);
+        self.range((Bound::Included(prefix), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded)))
+    }
+
+    /// A cursor, at no pair yet.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("b", "")?;
+    /// let mut cursor = db.cursor();
+    /// assert!(cursor.seek("a")?);
+    /// assert_eq!(cursor.key(), Some(&b"b"[..]));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(self.0.cursor())
+    }
+
+    /// The number of keys in a range. Takes time in proportion to it.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("a", "")?;
+    /// db.set("b", "")?;
+    /// assert_eq!(db.count("b"..)?, 1);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn count(&self, bounds: impl KeyRange) -> Result<u64> {
+        let (lower, upper) = clamp(bounds.bounds());
+        self.0.count(lower, upper)
+    }
+
+    /// The pair with the smallest key.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("a", "")?;
+    /// db.set("b", "")?;
+    /// assert_eq!(db.first()?.unwrap().key(), b"a");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn first(&self) -> Result<Option<Entry>> {
+        self.range(..).next().transpose()
+    }
+
+    /// The pair with the largest key.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("a", "")?;
+    /// db.set("b", "")?;
+    /// assert_eq!(db.last()?.unwrap().key(), b"b");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn last(&self) -> Result<Option<Entry>> {
+        self.range(..).next_back().transpose()
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("View")
+    }
+}
