@@ -19,6 +19,31 @@
 //! Where `membarrier` is missing (other systems, old kernels, some sandboxes) both halves are
 //! `fence(SeqCst)`: slower, never wrong. No set-up is needed for correctness: until the process is
 //! registered, `light` is a full fence. Call [`init`] early to have the fast form from the start.
+//!
+//! ```
+//! use forrest_machine::barrier;
+//! use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+//!
+//! static READING: AtomicBool = AtomicBool::new(false);
+//! static CLOSING: AtomicBool = AtomicBool::new(false);
+//!
+//! fn enter() -> bool {
+//!     READING.store(true, Relaxed);
+//!     barrier::light();
+//!     !CLOSING.load(Relaxed)
+//! }
+//!
+//! fn close() -> bool {
+//!     CLOSING.store(true, Relaxed);
+//!     barrier::heavy();
+//!     !READING.load(Relaxed)
+//! }
+//!
+//! // However the two interleave, never are both true.
+//! let closer = std::thread::spawn(close);
+//! let entered = enter();
+//! assert!(!(closer.join().unwrap() && entered));
+//! ```
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};

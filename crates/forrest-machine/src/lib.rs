@@ -10,15 +10,23 @@
 //! | [`pages`] | one reserved address range, committed piece by piece on the largest pages to be had |
 //! | [`barrier`] | a store-load barrier that costs the frequent side nothing |
 //! | [`prefetch`] | asking for a cache line early |
-//! | [`cpu`] | instruction sets, processors allowed, caches, memory, pinning |
+//! | [`cpu`] | instruction sets, processors allowed, caches, pinning |
+//! | [`memory`] | how much there is, limits of control groups considered |
 //! | [`counters`] | whether the processor's performance counters can be read |
 //! | [`uring`] | whether io_uring is there, and why not |
 //! | [`files`] | how many files may be open |
 //! | [`llds`] | whether the llds device is there |
 //! | [`doctor`] | all of it as findings, each with what to do about it |
 //!
-//! Modules lower in the table never use those above, except that `doctor` uses all and `pages` uses none.
+//! `doctor` uses all the others; the others use none of each other.
 
 pub mod barrier;
+pub mod counters;
+pub mod cpu;
+pub mod doctor;
+pub mod files;
+pub mod llds;
+pub mod memory;
 pub mod pages;
 pub mod prefetch;
+pub mod uring;

@@ -7,6 +7,17 @@
 //!
 //! On systems other than Linux all memory is [`PageKind::Plain`]: what such a kernel does by itself to
 //! enlarge pages is not visible here and not claimed.
+//!
+//! ```
+//! use forrest_machine::pages::{GRANULE_BYTES, Numa, Pages, Region};
+//!
+//! let region = Region::reserve(1 << 30, Pages::Auto, Numa::Local)?;
+//! let kind = region.commit(0, 4 * GRANULE_BYTES)?;
+//! println!("8 MiB on {kind} pages at {:?}", region.base());
+//! // SAFETY: the first byte is committed, and nobody else uses it.
+//! assert_eq!(unsafe { region.base().read() }, 0);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 mod hugetlb;
 mod numa;

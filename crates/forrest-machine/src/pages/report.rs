@@ -68,7 +68,7 @@ pub enum TransparentMode {
 }
 
 /// The system's setting for transparent huge pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Transparent {
     /// When they are made.
@@ -77,6 +77,8 @@ pub struct Transparent {
     pub page_bytes: Option<usize>,
     /// Whether this process, or a parent of it, gave them up by `prctl`.
     pub disabled_here: bool,
+    /// The file that decides the mode.
+    pub setting_path: String,
 }
 
 impl Transparent {
@@ -91,20 +93,25 @@ impl Transparent {
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// Where the setting for transparent huge pages is.
+/// Where the setting for transparent huge pages of all sizes is.
 pub const TRANSPARENT_PATH: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// The setting for transparent huge pages; `None` where the system knows none.
 pub fn transparent() -> Option<Transparent> {
-    // The setting for all sizes, and the one for 2 MiB of newer kernels, which may say `inherit`.
     let all = parse_choice(&fs::read_to_string(TRANSPARENT_PATH).ok()?)?;
-    let own = fs::read_to_string(format!("{THP}/hugepages-{}kB/enabled", HUGE_2M_BYTES >> 10));
-    let mode = own.ok().and_then(|text| parse_choice(&text)).unwrap_or(all);
+    // Newer kernels have one for each size as well, which may say `inherit`.
+    let own_path = format!("{THP}/hugepages-{}kB/enabled", HUGE_2M_BYTES >> 10);
+    let own = fs::read_to_string(&own_path).ok().and_then(|text| parse_choice(&text));
+    let (mode, setting_path) = match own {
+        Some(own) => (own, own_path),
+        None => (all, TRANSPARENT_PATH.to_owned()),
+    };
     let size = fs::read_to_string(format!("{THP}/hpage_pmd_size"));
     Some(Transparent {
         mode,
         page_bytes: size.ok().and_then(|text| text.trim().parse().ok()),
         disabled_here: disabled_here(),
+        setting_path,
     })
 }
 
@@ -220,16 +227,14 @@ mod tests {
 
     #[test]
     fn large_transparent_pages_do_not_fit() {
-        let fits = Transparent {
-            mode: TransparentMode::Madvise,
-            page_bytes: Some(HUGE_2M_BYTES),
-            disabled_here: false,
+        let usable = |mode, page_bytes, disabled_here| {
+            Transparent { mode, page_bytes, disabled_here, setting_path: String::new() }.usable()
         };
-        assert!(fits.usable());
-        assert!(Transparent { page_bytes: None, ..fits }.usable());
-        assert!(!Transparent { page_bytes: Some(512 << 20), ..fits }.usable());
-        assert!(!Transparent { mode: TransparentMode::Never, ..fits }.usable());
-        assert!(!Transparent { disabled_here: true, ..fits }.usable());
+        assert!(usable(TransparentMode::Madvise, Some(HUGE_2M_BYTES), false));
+        assert!(usable(TransparentMode::Always, None, false));
+        assert!(!usable(TransparentMode::Madvise, Some(512 << 20), false));
+        assert!(!usable(TransparentMode::Never, Some(HUGE_2M_BYTES), false));
+        assert!(!usable(TransparentMode::Madvise, Some(HUGE_2M_BYTES), true));
     }
 
     #[test]
