@@ -1,2 +1,195 @@
-//! What a developer runs.
-fn main() {}
+//! What a developer runs, as `cargo xtask COMMAND`; `cargo xtask help` lists the commands.
+//!
+//! It builds on a clean machine with nothing but a Rust toolchain, fetches by itself what a command needs
+//! (components by rustup, Debian packages by apt-get), and skips with the reason printed what cannot be had.
+//! It never asks a question. `docs/testing.md` says what each command runs and why.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod docs;
+mod models;
+mod portable;
+mod races;
+mod required;
+mod setup;
+mod steps;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+/// Ends the process as a command that was called wrongly.
+const USAGE: u8 = 2;
+
+struct Command {
+    name: &'static str,
+    /// How it is called, after its name.
+    arguments: &'static str,
+    /// What it does, in one line.
+    does: &'static str,
+    run: fn(&Workspace, &[String]) -> Result<(), Failure>,
+}
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+enum Failure {
+    /// It ran and something failed; already printed.
+    Failed,
+    /// It could not run; to be printed.
+    Broken(String),
+    /// It was called wrongly; to be printed.
+    Usage(String),
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "test",
+        arguments: "[STEP...]",
+        does: "all that CI runs, in order, up to the first failure; or only the steps named",
+        run: test::run,
+    },
+    Command {
+        name: "portable",
+        arguments: "",
+        does: "unit and model tests for AArch64 under user-mode emulation",
+        run: portable::run,
+    },
+    Command {
+        name: "races",
+        arguments: "[--long]",
+        does: "stress tests under AddressSanitizer and ThreadSanitizer",
+        run: races::run,
+    },
+    Command {
+        name: "models",
+        arguments: "",
+        does: "loom models of the lock-free protocols, and their weakened twins, which must fail",
+        run: models::run,
+    },
+    Command {
+        name: "docs",
+        arguments: "",
+        does: "documentation with warnings denied; links and commands in the Markdown files",
+        run: docs::run,
+    },
+    Command {
+        name: "bench",
+        arguments: "memory|store|llds [ARGUMENTS...]",
+        does: "the benchmark, built with optimization; arguments are passed on",
+        run: bench::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, arguments)) = arguments.split_first() else {
+        eprint!("{}", help());
+        return ExitCode::from(USAGE);
+    };
+    if matches!(name.as_str(), "help" | "--help" | "-h") {
+        print!("{}", help());
+        return ExitCode::SUCCESS;
+    }
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        eprint!("error: no command is called {name:?}\n\n{}", help());
+        return ExitCode::from(USAGE);
+    };
+    // What follows belongs to the benchmark, its --help included.
+    if command.name != "bench" && arguments.iter().any(|one| one == "--help" || one == "-h") {
+        print!("{}", help_of(command));
+        return ExitCode::SUCCESS;
+    }
+    let result = Workspace::find().map_err(Failure::Broken);
+    match result.and_then(|workspace| (command.run)(&workspace, arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed) => ExitCode::FAILURE,
+        Err(Failure::Broken(why)) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+        Err(Failure::Usage(why)) => {
+            eprint!("error: {why}\n\n{}", help_of(command));
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// The names of all commands, for checking what the documents mention.
+fn command_names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|command| command.name).chain(["help"])
+}
+
+fn help() -> String {
+    let mut help =
+        "What a developer of Forrest runs.\n\nUsage: cargo xtask COMMAND\n\nCommands:\n".to_owned();
+    for command in COMMANDS {
+        help += &format!("  {:<9} {}\n", command.name, command.does);
+    }
+    help + "\n'cargo xtask COMMAND --help' tells more. docs/testing.md tells what runs where, and why.\n"
+}
+
+fn help_of(command: &Command) -> String {
+    let call = format!("cargo xtask {} {}", command.name, command.arguments);
+    let mut help = format!("{}\n\nUsage: {}\n", sentence(command.does), call.trim_end());
+    match command.name {
+        "test" => {
+            help += "\nSteps:\n";
+            for (name, does) in test::steps_told() {
+                help += &format!("  {name:<9} {does}\n");
+            }
+            help += "\nThe last line printed is 'N passed, N failed, N skipped', in steps.\n";
+        }
+        "races" => {
+            help += &format!(
+                "\nEach stress test runs for {} seconds, with --long for {}.\nThe variable {} sets it to anything else.\n",
+                races::SHORT_SECONDS,
+                races::LONG_SECONDS,
+                races::SECONDS_VARIABLE
+            );
+        }
+        _ => {}
+    }
+    help
+}
+
+/// A line of help as a sentence.
+fn sentence(does: &str) -> String {
+    let mut letters = does.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Refuses arguments where a command takes none.
+fn no_arguments(arguments: &[String]) -> Result<(), Failure> {
+    match arguments.first() {
+        None => Ok(()),
+        Some(one) => Err(Failure::Usage(format!("unexpected argument {one:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_tells_every_command() {
+        let help = help();
+        for command in COMMANDS {
+            assert!(help.contains(command.does), "{}", command.name);
+            assert!(help_of(command).contains(&format!("cargo xtask {}", command.name)));
+        }
+        for line in help.lines().chain(COMMANDS.iter().map(|command| command.does)) {
+            assert!(line.len() <= 100, "{line}");
+        }
+    }
+
+    #[test]
+    fn sentences_begin_large() {
+        assert_eq!(sentence("all that CI runs"), "All that CI runs.");
+        assert_eq!(sentence(""), ".");
+    }
+}

@@ -1,0 +1,136 @@
+//! Loom models of the lock-free protocols, and their weakened twins.
+//!
+//! A model that passes proves little unless it can fail. So each protocol has a place in its source that a `cfg`
+//! weakens (an ordering relaxed, a check left out), and the head of the file with the models names the pairs:
+//!
+//! ```text
+//! //! weakened: NAME test_name
+//! ```
+//!
+//! For each line the models are compiled with `--cfg forrest_weakened="NAME"`, and that one test must then fail
+//! with a panic. That it does not compile, or that there is no such test, counts as a failure of the gate.
+
+use std::process::Command;
+
+use crate::required::{self, Found};
+use crate::steps::{Outcome, Step, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, no_arguments, steps};
+
+/// `cargo xtask models`.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    no_arguments(arguments)?;
+    let loom = Step { name: "loom", does: "models of the lock-free protocols", run: loom };
+    let weakened =
+        Step { name: "weakened", does: "the same with a protocol weakened: must fail", run: weakened };
+    steps::run(workspace, &[&loom, &weakened])
+}
+
+/// The models as they are: all must pass.
+pub(crate) fn loom(workspace: &Workspace) -> Verdict {
+    if let Found::NotYet(why) = required::look_for(workspace, required::LOOM)? {
+        return Ok(Outcome::Skipped(why));
+    }
+    workspace::run(&mut cargo_test(workspace, "--cfg loom", &[]))?;
+    Ok(Outcome::Passed)
+}
+
+/// The weakened twins: each must fail.
+pub(crate) fn weakened(workspace: &Workspace) -> Verdict {
+    if let Found::NotYet(why) = required::look_for(workspace, required::LOOM)? {
+        return Ok(Outcome::Skipped(why));
+    }
+    let source = std::fs::read_to_string(workspace.root.join(required::LOOM))
+        .map_err(|error| format!("{}: {error}", required::LOOM))?;
+    let twins = twins(&source)?;
+    if twins.is_empty() {
+        return Err(format!("{} names no weakened twin at its head", required::LOOM));
+    }
+    for twin in &twins {
+        check(workspace, twin)?;
+    }
+    println!("{} weakened twins failed, as they must", twins.len());
+    Ok(Outcome::Passed)
+}
+
+/// A way to weaken a protocol, and the test that must notice.
+#[derive(Debug, PartialEq, Eq)]
+struct Twin {
+    name: String,
+    test: String,
+}
+
+/// The twins that the head of a source names.
+fn twins(source: &str) -> Result<Vec<Twin>, String> {
+    let head = source.lines().take_while(|line| line.starts_with("//!"));
+    let mut twins = Vec::new();
+    for line in head.filter_map(|line| line.strip_prefix("//! weakened:")) {
+        match line.split_ascii_whitespace().collect::<Vec<_>>()[..] {
+            [name, test] => twins.push(Twin { name: name.to_owned(), test: test.to_owned() }),
+            _ => return Err(format!("not 'weakened: NAME test_name' but 'weakened:{line}'")),
+        }
+    }
+    Ok(twins)
+}
+
+fn cargo_test(workspace: &Workspace, flags: &str, arguments: &[&str]) -> Command {
+    let test = ["test", "--locked", "--release", "--package", "forrest-index", "--test", "loom"];
+    let mut command = workspace.cargo_apart("loom", &test);
+    command.args(arguments).env("RUSTFLAGS", flags).env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    command
+}
+
+fn check(workspace: &Workspace, twin: &Twin) -> Result<(), String> {
+    let flags = format!("--cfg loom --cfg forrest_weakened=\"{}\"", twin.name);
+    workspace::run(&mut cargo_test(workspace, &flags, &["--no-run"]))?;
+    let mut command = cargo_test(workspace, &flags, &["--", "--exact", &twin.test]);
+    println!("$ {}   (must fail)", workspace::line(&command));
+    let (output, status) = workspace::capture(&mut command)?;
+    judge(twin, &output, status.success()).inspect_err(|_| println!("{output}"))
+}
+
+/// Whether the output of a twin's test is that of a model that found the weakness.
+fn judge(twin: &Twin, output: &str, succeeded: bool) -> Result<(), String> {
+    let Twin { name, test } = twin;
+    if !output.contains("running 1 test") {
+        return Err(format!("weakened {name}: there is no test called {test}"));
+    }
+    if succeeded {
+        return Err(format!(
+            "weakened {name}: {test} passes all the same, so it does not guard what it should"
+        ));
+    }
+    if !output.contains(&format!("test {test} ... FAILED")) || !output.contains("panicked at") {
+        return Err(format!("weakened {name}: {test} ended otherwise than by a panic of the model"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_head_names_the_twins() {
+        let source = "//! Models.\n//! weakened: gate_relaxed readers_are_seen\n//!\n//! weakened: b c\n\n//! weakened: x y\n";
+        let twin = |name: &str, test: &str| Twin { name: name.to_owned(), test: test.to_owned() };
+        assert_eq!(twins(source), Ok(vec![twin("gate_relaxed", "readers_are_seen"), twin("b", "c")]));
+        assert_eq!(twins("//! Models.\nfn main() {}\n"), Ok(Vec::new()));
+        assert!(twins("//! weakened: only_a_name\n").is_err());
+    }
+
+    #[test]
+    fn only_a_panic_counts() {
+        let twin = Twin { name: "weak".to_owned(), test: "seen".to_owned() };
+        let failed = "running 1 test\ntest seen ... FAILED\nthread 'seen' panicked at tests/loom.rs:1:1:\n";
+        assert_eq!(judge(&twin, failed, false), Ok(()));
+        for (output, succeeded) in [
+            ("running 1 test\ntest seen ... ok\n", true),
+            ("running 0 tests\n", true),
+            ("error[E0425]: cannot find value", false),
+            ("running 1 test\nprocess didn't exit successfully (signal: 11)", false),
+        ] {
+            assert!(judge(&twin, output, succeeded).is_err(), "{output}");
+        }
+    }
+}

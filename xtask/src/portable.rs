@@ -1,0 +1,86 @@
+//! `cargo xtask portable`: unit and model tests for AArch64 Linux, on any Linux, under QEMU's user-mode emulation.
+//!
+//! It shows that the code is right on the other first-class architecture: its vector instructions, its prefetch,
+//! its layouts. It does not show its weaker memory ordering: the emulator translates to the machine at hand. That
+//! is what the loom models are for.
+
+use crate::setup;
+use crate::steps::{self, Outcome, Step, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, no_arguments};
+
+const TRIPLE: &str = "aarch64-unknown-linux-gnu";
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+/// Where Debian puts the C library for the target.
+const SYSROOT: &str = "/usr/aarch64-linux-gnu";
+const EMULATORS: &[&str] = &["qemu-aarch64-static", "qemu-aarch64"];
+/// The libraries; the command line and the benchmark add nothing that depends on the architecture.
+const PACKAGES: &[&str] = &["forrest-machine", "forrest-index", "forrest"];
+
+/// The command.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    no_arguments(arguments)?;
+    let step = Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: step };
+    steps::run(workspace, &[&step])
+}
+
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    let host = setup::host(workspace)?;
+    if host.starts_with("aarch64-") && host.contains("linux") {
+        return Ok(Outcome::Skipped(
+            "this machine is AArch64: the step tests runs there natively".to_owned(),
+        ));
+    }
+    if !host.contains("linux") {
+        return Ok(Outcome::Skipped(format!("user-mode emulation of Linux needs Linux, not {host}")));
+    }
+    let emulator = match prepare(workspace) {
+        Ok(emulator) => emulator,
+        Err(why) => return Ok(Outcome::Skipped(why)),
+    };
+    let mut arguments =
+        vec!["test".to_owned(), "--locked".into(), "--target".into(), TRIPLE.into(), "--lib".into()];
+    for package in PACKAGES {
+        arguments.extend(["--package".to_owned(), (*package).to_owned()]);
+        arguments.extend(suitable_tests(workspace, package).flat_map(|test| ["--test".to_owned(), test]));
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut command = workspace.cargo_apart("portable", &arguments);
+    command
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
+        .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", format!("{emulator} -cpu max -L {SYSROOT}"))
+        // Emulation is slow, assertions are wanted: the test profile with some optimization.
+        .env("CARGO_PROFILE_TEST_OPT_LEVEL", "1")
+        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    workspace::run(&mut command)?;
+    Ok(Outcome::Passed)
+}
+
+/// Integration tests but those that have a step of their own and need a real machine.
+fn suitable_tests(workspace: &Workspace, package: &str) -> impl Iterator<Item = String> {
+    let names = workspace.rust_files(&format!("crates/{package}/tests"));
+    names.into_iter().filter(|name| !name.starts_with("stress") && !name.starts_with("loom"))
+}
+
+/// Sees to the emulator, the linker and the target; returns the emulator.
+fn prepare(workspace: &Workspace) -> Result<&'static str, String> {
+    let emulator = || EMULATORS.iter().copied().find(|name| setup::on_path(name));
+    // The linker needs the C library's development files, which are a package of their own.
+    let library = std::path::Path::new(SYSROOT).join("lib/crt1.o");
+    let mut missing = Vec::new();
+    if emulator().is_none() {
+        missing.push("qemu-user-static");
+    }
+    if !setup::on_path(LINKER) {
+        missing.push("gcc-aarch64-linux-gnu");
+    }
+    if !library.exists() {
+        missing.push("libc6-dev-arm64-cross");
+    }
+    if !missing.is_empty() {
+        setup::packages(workspace, &missing)?;
+    }
+    setup::target(workspace, TRIPLE)?;
+    emulator().ok_or_else(|| "qemu-user-static is installed, but brought no qemu-aarch64-static".to_owned())
+}

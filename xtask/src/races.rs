@@ -1,0 +1,93 @@
+//! `cargo xtask races`: stress tests under AddressSanitizer and ThreadSanitizer, without suppressions.
+//!
+//! The standard library is built along, instrumented, so that its own synchronization is seen. That takes
+//! features of the compiler that are not stable; `RUSTC_BOOTSTRAP=1` lets the stable one use them, so that the
+//! compiler tested is the one that users have.
+
+use crate::required::{self, Found};
+use crate::steps::{self, Outcome, Step, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, setup};
+
+/// Says how long each stress test runs.
+pub(crate) const SECONDS_VARIABLE: &str = "FORREST_STRESS_SECONDS";
+/// For `cargo xtask test`.
+pub(crate) const SHORT_SECONDS: u32 = 5;
+/// For `--long`.
+pub(crate) const LONG_SECONDS: u32 = 120;
+
+const PACKAGES: &[&str] = &["forrest-index", "forrest"];
+
+/// The command.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let long = match arguments {
+        [] => false,
+        [one] if one == "--long" => true,
+        _ => return Err(Failure::Usage(format!("unexpected arguments {arguments:?}"))),
+    };
+    let run = if long { long_step } else { step };
+    let step = Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run };
+    steps::run(workspace, &[&step])
+}
+
+/// The step, in its short form.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    sanitize(workspace, SHORT_SECONDS)
+}
+
+fn long_step(workspace: &Workspace) -> Verdict {
+    sanitize(workspace, LONG_SECONDS)
+}
+
+fn sanitize(workspace: &Workspace, seconds: u32) -> Verdict {
+    if let Found::NotYet(why) = required::look_for(workspace, required::STRESS_INDEX)? {
+        return Ok(Outcome::Skipped(why));
+    }
+    let host = setup::host(workspace)?;
+    const SUPPORTED: &[&str] = &[
+        "x86_64-unknown-linux-gnu",
+        "aarch64-unknown-linux-gnu",
+        "x86_64-apple-darwin",
+        "aarch64-apple-darwin",
+    ];
+    if !SUPPORTED.contains(&host.as_str()) {
+        return Ok(Outcome::Skipped(format!("the compiler has no sanitizers for {host}")));
+    }
+    if let Err(why) = setup::rust_source(workspace) {
+        return Ok(Outcome::Skipped(why));
+    }
+    let seconds = std::env::var(SECONDS_VARIABLE).unwrap_or_else(|_| seconds.to_string());
+    for sanitizer in ["address", "thread"] {
+        for package in PACKAGES {
+            let tests = workspace.rust_files(&format!("crates/{package}/tests"));
+            for test in tests.iter().filter(|name| name.starts_with("stress")) {
+                let arguments = [
+                    "test",
+                    "--locked",
+                    "-Zbuild-std",
+                    "--target",
+                    &host,
+                    "--release",
+                    "--package",
+                    package,
+                    "--test",
+                    test,
+                    "--",
+                    "--nocapture",
+                    // One test at a time: each brings threads enough of its own.
+                    "--test-threads=1",
+                ];
+                let mut command = workspace.cargo_apart(&format!("sanitize-{sanitizer}"), &arguments);
+                command
+                    .env("RUSTC_BOOTSTRAP", "1")
+                    .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer} -Cdebug-assertions=on"))
+                    .env(SECONDS_VARIABLE, &seconds)
+                    // The first report ends the test, and so fails the step.
+                    .env("TSAN_OPTIONS", "halt_on_error=1:second_deadlock_stack=1")
+                    .env("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_init_order=1");
+                workspace::run(&mut command)?;
+            }
+        }
+    }
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,91 @@
+//! Getting what a step needs: components and targets of the toolchain, Debian packages.
+//!
+//! Each function returns as soon as the thing is there, fetches it if it may, and otherwise says why not: that
+//! text is the reason with which the step is skipped.
+
+use std::path::PathBuf;
+
+use crate::workspace::{self, Workspace};
+
+/// A cargo subcommand that is a component of the toolchain, such as `fmt` of `rustfmt`.
+pub(crate) fn subcommand(workspace: &Workspace, name: &str, component: &str) -> Result<(), String> {
+    if workspace::succeeds(&mut workspace.cargo(&[name, "--version"])) {
+        return Ok(());
+    }
+    rustup(workspace, &["component", "add", component])
+        .map_err(|why| format!("the component {component} is missing: {why}"))
+}
+
+/// The source of the standard library.
+pub(crate) fn rust_source(workspace: &Workspace) -> Result<(), String> {
+    let library = sysroot(workspace)?.join("lib/rustlib/src/rust/library/Cargo.toml");
+    if library.exists() {
+        return Ok(());
+    }
+    rustup(workspace, &["component", "add", "rust-src"])
+        .map_err(|why| format!("the component rust-src is missing: {why}"))
+}
+
+/// The standard library for another target.
+pub(crate) fn target(workspace: &Workspace, triple: &str) -> Result<(), String> {
+    if sysroot(workspace)?.join("lib/rustlib").join(triple).join("lib").exists() {
+        return Ok(());
+    }
+    rustup(workspace, &["target", "add", triple])
+        .map_err(|why| format!("the target {triple} is missing: {why}"))
+}
+
+/// The target that the toolchain itself runs on, such as `x86_64-unknown-linux-gnu`.
+pub(crate) fn host(workspace: &Workspace) -> Result<String, String> {
+    let (text, status) = workspace::capture(workspace.command("rustc").arg("-vV"))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.filter(|_| status.success()).map(str::to_owned).ok_or_else(|| "rustc -vV tells no host".to_owned())
+}
+
+fn sysroot(workspace: &Workspace) -> Result<PathBuf, String> {
+    let (text, status) = workspace::capture(workspace.command("rustc").args(["--print", "sysroot"]))?;
+    if !status.success() {
+        return Err("rustc tells no sysroot".to_owned());
+    }
+    Ok(text.trim().into())
+}
+
+fn rustup(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
+    if !on_path("rustup") {
+        return Err("there is no rustup to add it".to_owned());
+    }
+    workspace::run(workspace.command("rustup").args(arguments))
+}
+
+/// Whether a program is found on the path.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// Debian packages, by apt-get.
+pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
+    let told = format!("the packages {} are missing", names.join(", "));
+    if !on_path("apt-get") {
+        return Err(format!("{told}, and there is no apt-get to install them"));
+    }
+    let root = workspace::capture(workspace.command("id").arg("-u"))?.0.trim() == "0";
+    // -n: never asks for a password.
+    if !root && !workspace::succeeds(workspace.command("sudo").args(["-n", "true"])) {
+        return Err(format!("{told}; install them as root: apt-get install {}", names.join(" ")));
+    }
+    let apt = |arguments: &[&str]| {
+        let mut command = workspace.command(if root { "env" } else { "sudo" });
+        if !root {
+            command.args(["-n", "env"]);
+        }
+        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).args(arguments);
+        workspace::run(&mut command)
+    };
+    let install: Vec<&str> =
+        ["install", "-y", "--no-install-recommends"].into_iter().chain(names.iter().copied()).collect();
+    // The lists of a fresh machine are empty or stale, and fetching them is slow: only when it has to be.
+    apt(&install)
+        .or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
+        .map_err(|why| format!("{told}: {why}"))
+}

@@ -1,0 +1,108 @@
+//! `cargo xtask test`: all that CI runs, quick checks first.
+
+use crate::steps::{self, Outcome, Step, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, docs, models, portable, races, setup, tidy};
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", does: "formatting", run: fmt },
+    Step { name: "tidy", does: "house rules that no lint knows", run: tidy::step },
+    Step { name: "clippy", does: "lints, with warnings denied", run: clippy },
+    Step { name: "tests", does: "unit, integration and documentation tests", run: tests },
+    Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
+    Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
+    Step {
+        name: "weakened",
+        does: "models with a protocol weakened, each of which must fail",
+        run: models::weakened,
+    },
+    Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
+    Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
+    Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
+];
+
+/// The command.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    if let Some(unknown) = arguments.iter().find(|name| !STEPS.iter().any(|step| step.name == *name)) {
+        return Err(Failure::Usage(format!("no step is called {unknown:?}")));
+    }
+    let chosen: Vec<&Step> = STEPS
+        .iter()
+        .filter(|step| arguments.is_empty() || arguments.iter().any(|name| name == step.name))
+        .collect();
+    steps::run(workspace, &chosen)
+}
+
+/// Name and line of each step.
+pub(crate) fn steps_told() -> impl Iterator<Item = (&'static str, &'static str)> {
+    STEPS.iter().map(|step| (step.name, step.does))
+}
+
+fn fmt(workspace: &Workspace) -> Verdict {
+    if let Err(why) = setup::subcommand(workspace, "fmt", "rustfmt") {
+        return Ok(Outcome::Skipped(why));
+    }
+    workspace::run(&mut workspace.cargo(&["fmt", "--all", "--check"]))?;
+    Ok(Outcome::Passed)
+}
+
+fn clippy(workspace: &Workspace) -> Verdict {
+    if let Err(why) = setup::subcommand(workspace, "clippy", "clippy") {
+        return Ok(Outcome::Skipped(why));
+    }
+    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    workspace::run(&mut workspace.cargo(&arguments))?;
+    Ok(Outcome::Passed)
+}
+
+fn tests(workspace: &Workspace) -> Verdict {
+    workspace::run(&mut workspace.cargo(&["test", "--workspace", "--locked"]))?;
+    Ok(Outcome::Passed)
+}
+
+/// What the command line and all beneath it must compile for, beside the machine at hand.
+const TARGETS: &[&str] = &[
+    "x86_64-unknown-linux-gnu",
+    "aarch64-unknown-linux-gnu",
+    "x86_64-unknown-freebsd",
+    "x86_64-apple-darwin",
+    "aarch64-apple-darwin",
+];
+
+fn cross(workspace: &Workspace) -> Verdict {
+    let host = setup::host(workspace)?;
+    let mut skipped = Vec::new();
+    for triple in TARGETS.iter().filter(|triple| **triple != host) {
+        match setup::target(workspace, triple) {
+            Ok(()) => {
+                let arguments = ["check", "--locked", "--package", "forrest-cli", "--target", triple];
+                workspace::run(&mut workspace.cargo(&arguments))?;
+            }
+            Err(why) => {
+                println!("skipped {triple}: {why}");
+                skipped.push(why);
+            }
+        }
+    }
+    // Some of the targets is not all of them: what was not checked is not called passed.
+    if skipped.is_empty() { Ok(Outcome::Passed) } else { Ok(Outcome::Skipped(skipped.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_have_names_of_their_own() {
+        for (at, step) in STEPS.iter().enumerate() {
+            assert!(STEPS[..at].iter().all(|before| before.name != step.name), "{}", step.name);
+        }
+    }
+
+    #[test]
+    fn unknown_steps_are_refused() {
+        let workspace = Workspace::find().expect("this test runs in it");
+        let refused = run(&workspace, &["fmt".to_owned(), "nothing".to_owned()]);
+        assert!(matches!(refused, Err(Failure::Usage(why)) if why.contains("nothing")));
+    }
+}

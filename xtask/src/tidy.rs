@@ -1,0 +1,117 @@
+//! House rules that no lint knows: how files begin, where unsafe code may be, what stays out.
+
+use std::path::{Path, PathBuf};
+
+use crate::steps::{Outcome, Verdict};
+use crate::workspace::Workspace;
+
+/// Crates whose root must forbid unsafe code: all above the bottom two. The benchmark's subjects may need it.
+const SAFE_ROOTS: &[&str] =
+    &["crates/forrest/src/lib.rs", "crates/forrest-cli/src/main.rs", "xtask/src/main.rs"];
+
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for directory in ["crates", "xtask"] {
+        for path in rust_sources(&workspace.root.join(directory)) {
+            let text =
+                std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let told = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
+            wrong.extend(
+                problems(&text, is_test(&path)).into_iter().map(|problem| format!("{told}{problem}")),
+            );
+            count += 1;
+        }
+    }
+    for root in SAFE_ROOTS {
+        let text =
+            std::fs::read_to_string(workspace.root.join(root)).map_err(|error| format!("{root}: {error}"))?;
+        if !text.contains("#![forbid(unsafe_code)]") {
+            wrong.push(format!("{root}: does not forbid unsafe code"));
+        }
+    }
+    if wrong.is_empty() {
+        println!("{count} files follow the rules");
+        return Ok(Outcome::Passed);
+    }
+    for problem in &wrong {
+        println!("{problem}");
+    }
+    Err(format!("{} breaches of the rules in CONTRIBUTING.md", wrong.len()))
+}
+
+fn rust_sources(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() && !path.ends_with("target") {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+/// Whether a file holds nothing but tests.
+fn is_test(path: &Path) -> bool {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    name == "tests" || name.ends_with("_tests") || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+/// What is wrong with a source, each beginning with its place.
+fn problems(text: &str, mut in_tests: bool) -> Vec<String> {
+    let mut problems = Vec::new();
+    if !text.starts_with("//!") {
+        problems.push(":1: does not begin with a //! that says what it is".to_owned());
+    }
+    for (at, line) in text.lines().enumerate() {
+        let code = line.trim_start();
+        // Written apart, so that this file does not name what it forbids.
+        let marks = [concat!("FIX", "ME"), concat!("TO", "DO"), concat!("XX", "X")];
+        if let Some(mark) = marks.iter().find(|mark| words(code).any(|word| word == **mark)) {
+            problems.push(format!(":{}: leaves a {mark}", at + 1));
+        }
+        if code.starts_with("#[allow(") || code.starts_with("#![allow(") {
+            problems.push(format!(":{}: allows a lint; expect it, with a reason", at + 1));
+        }
+        in_tests |= code.starts_with("#[cfg(test)]");
+        if in_tests && code.contains(concat!("thread::", "sleep")) {
+            problems.push(format!(":{}: sleeps in a test", at + 1));
+        }
+    }
+    problems
+}
+
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn breaches_are_found_with_their_place() {
+        assert_eq!(problems("//! What it is.\nfn main() {}\n", false), Vec::<String>::new());
+        assert_eq!(problems("fn main() {}\n", false).len(), 1);
+        let mark = concat!("// FIX", "ME: later");
+        assert_eq!(problems(&format!("//! It.\n{mark}\n"), false), [concat!(":2: leaves a FIX", "ME")]);
+        assert_eq!(problems("//! It.\n#[allow(dead_code)]\n", false).len(), 1);
+    }
+
+    #[test]
+    fn only_tests_must_not_sleep() {
+        let sleep = format!("std::{}(x);\n", concat!("thread::", "sleep"));
+        let mixed = format!("//! It.\n{sleep}#[cfg(test)]\n{sleep}");
+        assert_eq!(problems(&mixed, false), [":4: sleeps in a test"]);
+        assert_eq!(problems(&mixed, true).len(), 2);
+        assert!(is_test(Path::new("crates/a/tests/model.rs")) && is_test(Path::new("a/src/b_tests.rs")));
+        assert!(!is_test(Path::new("xtask/src/test.rs")));
+    }
+}

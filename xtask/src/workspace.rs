@@ -1,0 +1,136 @@
+//! Where things are, and running commands there.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+/// The workspace that this binary was built from.
+#[derive(Debug)]
+pub(crate) struct Workspace {
+    /// The directory of the workspace's manifest.
+    pub(crate) root: PathBuf,
+    /// Where cargo puts what it builds.
+    pub(crate) target: PathBuf,
+    /// The cargo that started this.
+    cargo: OsString,
+}
+
+impl Workspace {
+    /// Finds the workspace from where this crate lies.
+    pub(crate) fn find() -> Result<Workspace, String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask lies in no workspace")?;
+        if !root.join("Cargo.toml").exists() {
+            return Err(format!("the workspace is no longer at {}; build xtask anew", root.display()));
+        }
+        let target = match std::env::var_os("CARGO_TARGET_DIR") {
+            Some(path) => std::path::absolute(path).map_err(|error| format!("CARGO_TARGET_DIR: {error}"))?,
+            None => root.join("target"),
+        };
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Ok(Workspace { root: root.to_owned(), target, cargo })
+    }
+
+    /// A call of cargo at the root.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&self.cargo);
+        command.args(arguments);
+        command
+    }
+
+    /// A call of cargo with a directory of its own for what it builds, so that other flags do not drive out what
+    /// the usual ones built.
+    pub(crate) fn cargo_apart(&self, directory: &str, arguments: &[&str]) -> Command {
+        let mut command = self.cargo(arguments);
+        command.env("CARGO_TARGET_DIR", self.target.join(directory));
+        command
+    }
+
+    /// A call of another program at the root. Nothing is ever read from the terminal.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root).stdin(Stdio::null());
+        command
+    }
+
+    /// The files directly in `directory` (relative to the root) whose name ends with `.rs`: names without it,
+    /// sorted. Empty if there is no such directory.
+    pub(crate) fn rust_files(&self, directory: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.root.join(directory)) else { return Vec::new() };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| {
+                entry.ok()?.file_name().into_string().ok()?.strip_suffix(".rs").map(str::to_owned)
+            })
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// Prints a command and runs it, its output going where this program's goes.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    println!("$ {}", line(command));
+    let status =
+        command.status().map_err(|error| format!("cannot run {:?}: {error}", command.get_program()))?;
+    if status.success() { Ok(()) } else { Err(format!("{status} of: {}", line(command))) }
+}
+
+/// Runs a command and returns what it wrote to either stream, and how it ended. Prints nothing.
+pub(crate) fn capture(command: &mut Command) -> Result<(String, ExitStatus), String> {
+    let output = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .map_err(|error| format!("cannot run {:?}: {error}", command.get_program()))?;
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text += &String::from_utf8_lossy(&output.stderr);
+    Ok((text, output.status))
+}
+
+/// Whether a command runs and succeeds. Prints nothing.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    capture(command).is_ok_and(|(_, status)| status.success())
+}
+
+/// A command as one would type it.
+pub(crate) fn line(command: &Command) -> String {
+    let mut words = Vec::new();
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            words.push(format!("{}={}", name.to_string_lossy(), quoted(&value.to_string_lossy())));
+        }
+    }
+    let program = Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(command.get_program());
+    words.push(quoted(&program.to_string_lossy()));
+    words.extend(command.get_args().map(|argument| quoted(&argument.to_string_lossy())));
+    words.join(" ")
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@+%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_print_as_typed() {
+        let mut command = Command::new("/usr/bin/cargo");
+        command.env("RUSTFLAGS", r#"--cfg weak="a""#).env_remove("HOME").args(["test", "it's", ""]);
+        assert_eq!(line(&command), r#"RUSTFLAGS='--cfg weak="a"' cargo test 'it'\''s' ''"#);
+    }
+
+    #[test]
+    fn the_workspace_is_found() {
+        let workspace = Workspace::find().expect("this test runs in it");
+        assert!(workspace.rust_files("xtask/src").contains(&"workspace".to_owned()));
+        assert!(workspace.rust_files("no/such/directory").is_empty());
+    }
+}
