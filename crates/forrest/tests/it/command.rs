@@ -1,0 +1,291 @@
+//! The language of test scripts: the operations of [`forrest::line`] and commands that read.
+//!
+//! One command a line; the operations of a batch follow on lines of their own. `@NAME` before a command
+//! names a keyspace, `%NAME` a snapshot to read from.
+//!
+//! ```text
+//! set KEY VALUE  (and the other operations)       append KEY SUFFIX (by `update`)
+//! batch                                           get KEY   get-into KEY   contains KEY
+//! multi-get KEY...                                count BOUNDS
+//! scan ENDS BOUNDS   prefix ENDS KEY              first   last
+//! snapshot NAME   release NAME                    keyspace NAME   drop-keyspace NAME   keyspaces
+//! iterate NAME BOUNDS   step NAME ENDS            cursor NAME
+//! move NAME first|last|next|prev|seek KEY|seek-for-prev KEY
+//! close NAME                                      keys (of all keyspaces, by `stats`)
+//! ```
+//!
+//! ENDS says from which ends pairs are taken, over and over for `scan`, once for `step`: `f`, `b`, `ffb`.
+//! BOUNDS are any of `from KEY`, `after KEY` and `before KEY`, `through KEY`. A word `<LEN:SEED>` is a
+//! long pattern of bytes.
+
+use crate::random::pattern;
+use forrest::line::{Line, ParseError, Word, Words, or_dash, quote};
+use std::fmt;
+use std::ops::Bound;
+
+/// From where a command reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Target {
+    pub(crate) snapshot: Option<String>,
+    pub(crate) keyspace: Option<String>,
+}
+
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// Where a cursor is moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Move {
+    First,
+    Last,
+    Next,
+    Prev,
+    Seek(Vec<u8>),
+    SeekForPrev(Vec<u8>),
+}
+
+/// One line of a script; see the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    Write(Line),
+    Append { keyspace: Option<String>, key: Vec<u8>, suffix: Vec<u8> },
+    Batch(Vec<Line>),
+    Get(Target, Vec<u8>),
+    GetInto(Target, Vec<u8>),
+    Contains(Target, Vec<u8>),
+    MultiGet(Target, Vec<Vec<u8>>),
+    Count(Target, Bounds),
+    Scan(Target, String, Bounds),
+    Prefix(Target, String, Vec<u8>),
+    First(Target),
+    Last(Target),
+    Snapshot(String),
+    Release(String),
+    Keyspace(String),
+    DropKeyspace(String),
+    Keyspaces(Target),
+    Iterate(String, Target, Bounds),
+    Step(String, String),
+    Cursor(String, Target),
+    Move(String, Move),
+    Close(String),
+    Keys,
+}
+
+/// Bytes as scripts show them.
+pub(crate) fn show(bytes: &[u8]) -> String {
+    if bytes.len() < 64 {
+        return quote(bytes).to_string();
+    }
+    let seed = u16::from_be_bytes([bytes[bytes.len() - 2], bytes[bytes.len() - 1]]);
+    if bytes == pattern(bytes.len(), seed) {
+        format!("<{}:{seed}>", bytes.len())
+    } else {
+        quote(bytes).to_string()
+    }
+}
+
+/// A value, or `-` for none.
+pub(crate) fn show_optional(bytes: Option<&[u8]>) -> String {
+    bytes.map_or("-".to_string(), show)
+}
+
+fn bytes_of(word: Word) -> Vec<u8> {
+    let text = std::str::from_utf8(&word.bytes).ok();
+    let inner = text.and_then(|text| text.strip_prefix('<')?.strip_suffix('>')?.split_once(':'));
+    match inner.and_then(|(len, seed)| Some((len.parse().ok()?, seed.parse().ok()?))) {
+        Some((len, seed)) => pattern(len, seed),
+        None => word.bytes,
+    }
+}
+
+fn name_of(word: Word) -> Result<String, ParseError> {
+    String::from_utf8(word.bytes.clone()).map_err(|_| word.unexpected("a name in UTF-8"))
+}
+
+fn bounds_of(words: &mut Words<'_>) -> Result<Bounds, ParseError> {
+    let mut bounds = (Bound::Unbounded, Bound::Unbounded);
+    while let Some(word) = words.word()? {
+        match &word.bytes[..] {
+            b"from" => bounds.0 = Bound::Included(bytes_of(words.next("a key")?)),
+            b"after" => bounds.0 = Bound::Excluded(bytes_of(words.next("a key")?)),
+            b"before" => bounds.1 = Bound::Excluded(bytes_of(words.next("a key")?)),
+            b"through" => bounds.1 = Bound::Included(bytes_of(words.next("a key")?)),
+            _ => return Err(word.unexpected("from, after, before or through")),
+        }
+    }
+    Ok(bounds)
+}
+
+/// An operation, whose words may be patterns.
+pub(crate) fn parse_line(text: &str) -> Result<Line, ParseError> {
+    let mut line: Line = text.parse()?;
+    let expand = |bytes: &Vec<u8>| bytes_of(Word { bytes: bytes.clone(), column: 0, is_dash: false });
+    line.op = line.op.map(expand);
+    Ok(line)
+}
+
+fn show_line(line: &Line) -> String {
+    // A pattern stands in for the bytes; it needs no quotes, so that it survives being quoted.
+    let short = |bytes: &Vec<u8>| if bytes.len() < 64 { bytes.clone() } else { shown_raw(bytes) };
+    Line { keyspace: line.keyspace.clone(), op: line.op.map(short) }.to_string()
+}
+
+fn shown_raw(bytes: &[u8]) -> Vec<u8> {
+    let shown = show(bytes);
+    if shown.starts_with('<') { shown.into() } else { bytes.to_vec() }
+}
+
+impl Command {
+    /// Reads a command and, for a batch, the lines of its operations.
+    pub(crate) fn parse(text: &str, body: &[&str]) -> Result<Command, ParseError> {
+        let mut words = Words::new(text);
+        let mut at = Target::default();
+        let mut verb = words.next("a command")?;
+        loop {
+            match verb.bytes.first() {
+                Some(b'%') => at.snapshot = Some(name_of(verb)?[1..].to_string()),
+                Some(b'@') => at.keyspace = Some(name_of(verb)?[1..].to_string()),
+                _ => break,
+            }
+            verb = words.next("a command")?;
+        }
+        let mut key = || words.next("a key").map(bytes_of);
+        let command = match &verb.bytes[..] {
+            b"append" => Command::Append { keyspace: at.keyspace, key: key()?, suffix: key()? },
+            b"batch" => Command::Batch(body.iter().map(|line| parse_line(line)).collect::<Result<_, _>>()?),
+            b"get" => Command::Get(at, key()?),
+            b"get-into" => Command::GetInto(at, key()?),
+            b"contains" => Command::Contains(at, key()?),
+            b"multi-get" => {
+                let mut keys = Vec::new();
+                while let Some(word) = words.word()? {
+                    keys.push(bytes_of(word));
+                }
+                Command::MultiGet(at, keys)
+            }
+            b"count" => Command::Count(at, bounds_of(&mut words)?),
+            b"scan" => Command::Scan(at, name_of(words.next("ends")?)?, bounds_of(&mut words)?),
+            b"prefix" => {
+                Command::Prefix(at, name_of(words.next("ends")?)?, bytes_of(words.next("a prefix")?))
+            }
+            b"first" => Command::First(at),
+            b"last" => Command::Last(at),
+            b"snapshot" => Command::Snapshot(name_of(words.next("a name")?)?),
+            b"release" => Command::Release(name_of(words.next("a name")?)?),
+            b"keyspace" => Command::Keyspace(name_of(words.next("a name")?)?),
+            b"drop-keyspace" => Command::DropKeyspace(name_of(words.next("a name")?)?),
+            b"keyspaces" => Command::Keyspaces(at),
+            b"iterate" => Command::Iterate(name_of(words.next("a name")?)?, at, bounds_of(&mut words)?),
+            b"step" => Command::Step(name_of(words.next("a name")?)?, name_of(words.next("ends")?)?),
+            b"cursor" => Command::Cursor(name_of(words.next("a name")?)?, at),
+            b"close" => Command::Close(name_of(words.next("a name")?)?),
+            b"keys" => Command::Keys,
+            b"move" => {
+                let name = name_of(words.next("a name")?)?;
+                let word = words.next("a move")?;
+                let to = match &word.bytes[..] {
+                    b"first" => Move::First,
+                    b"last" => Move::Last,
+                    b"next" => Move::Next,
+                    b"prev" => Move::Prev,
+                    b"seek" => Move::Seek(bytes_of(words.next("a key")?)),
+                    b"seek-for-prev" => Move::SeekForPrev(bytes_of(words.next("a key")?)),
+                    _ => return Err(word.unexpected("first, last, next, prev, seek or seek-for-prev")),
+                };
+                Command::Move(name, to)
+            }
+            _ => return parse_line(text).map(Command::Write),
+        };
+        words.end()?;
+        Ok(command)
+    }
+
+    /// The lines of the operations, if this is a batch.
+    pub(crate) fn body(&self) -> Vec<String> {
+        match self {
+            Command::Batch(lines) => lines.iter().map(show_line).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (sign, name) in [('%', &self.snapshot), ('@', &self.keyspace)] {
+            if let Some(name) = name {
+                write!(f, "{} ", quote(format!("{sign}{name}")))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn show_bounds((lower, upper): &Bounds) -> String {
+    let lower = match lower {
+        Bound::Included(key) => format!(" from {}", show(key)),
+        Bound::Excluded(key) => format!(" after {}", show(key)),
+        Bound::Unbounded => String::new(),
+    };
+    let upper = match upper {
+        Bound::Included(key) => format!(" through {}", show(key)),
+        Bound::Excluded(key) => format!(" before {}", show(key)),
+        Bound::Unbounded => String::new(),
+    };
+    lower + &upper
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Command::Write(line) => f.write_str(&show_line(line)),
+            Command::Append { keyspace, key, suffix } => {
+                let at = Target { snapshot: None, keyspace: keyspace.clone() };
+                write!(f, "{at}append {} {}", show(key), show(suffix))
+            }
+            Command::Batch(_) => f.write_str("batch"),
+            Command::Get(at, key) => write!(f, "{at}get {}", show(key)),
+            Command::GetInto(at, key) => write!(f, "{at}get-into {}", show(key)),
+            Command::Contains(at, key) => write!(f, "{at}contains {}", show(key)),
+            Command::MultiGet(at, keys) => {
+                write!(f, "{at}multi-get")?;
+                keys.iter().try_for_each(|key| write!(f, " {}", show(key)))
+            }
+            Command::Count(at, bounds) => write!(f, "{at}count{}", show_bounds(bounds)),
+            Command::Scan(at, ends, bounds) => write!(f, "{at}scan {ends}{}", show_bounds(bounds)),
+            Command::Prefix(at, ends, prefix) => write!(f, "{at}prefix {ends} {}", show(prefix)),
+            Command::First(at) => write!(f, "{at}first"),
+            Command::Last(at) => write!(f, "{at}last"),
+            Command::Snapshot(name) => write!(f, "snapshot {}", quote(name)),
+            Command::Release(name) => write!(f, "release {}", quote(name)),
+            Command::Keyspace(name) => write!(f, "keyspace {}", quote(name)),
+            Command::DropKeyspace(name) => write!(f, "drop-keyspace {}", quote(name)),
+            Command::Keyspaces(at) => write!(f, "{at}keyspaces"),
+            Command::Iterate(name, at, bounds) => write!(f, "{at}iterate {name}{}", show_bounds(bounds)),
+            Command::Step(name, ends) => write!(f, "step {name} {ends}"),
+            Command::Cursor(name, at) => write!(f, "{at}cursor {name}"),
+            Command::Move(name, to) => {
+                write!(f, "move {name} ")?;
+                match to {
+                    Move::First => f.write_str("first"),
+                    Move::Last => f.write_str("last"),
+                    Move::Next => f.write_str("next"),
+                    Move::Prev => f.write_str("prev"),
+                    Move::Seek(key) => write!(f, "seek {}", show(key)),
+                    Move::SeekForPrev(key) => write!(f, "seek-for-prev {}", show(key)),
+                }
+            }
+            Command::Close(name) => write!(f, "close {name}"),
+            Command::Keys => f.write_str("keys"),
+        }
+    }
+}
+
+/// A pair as scripts show it.
+pub(crate) fn show_pair(key: &[u8], value: &[u8]) -> String {
+    format!("{} {}", show(key), show(value))
+}
+
+/// What a mismatch found, as scripts show it.
+pub(crate) fn show_mismatch(found: Option<&[u8]>) -> String {
+    format!("mismatch {}", found.map_or_else(|| or_dash::<&[u8]>(None).to_string(), show))
+}

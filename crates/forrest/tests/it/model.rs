@@ -1,0 +1,776 @@
+//! The model: what a store must answer, by a map of histories that is too simple to be wrong, and the
+//! test that drives both with random commands.
+//!
+//! A key's history lists its values with the version from which on each holds; a snapshot is a version.
+//! So every answer is known exactly, but for an iteration over the newest state while that changes: of
+//! it the histories tell what it may show and what it must.
+//!
+//! `FORREST_MODEL_SEED=N` replays one seed; `FORREST_MODEL_SEEDS=N` runs that many. A failure is shrunk
+//! and printed as a script for tests/scripts.
+
+use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
+use crate::random::{self, Random};
+use crate::script;
+use crate::world::{World, nothing_so_called, ok_if};
+use forrest::line::Line;
+use forrest::{DEFAULT_KEYSPACE, Db, MAX_KEY_BYTES, Op, Pages};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+type Value = Rc<[u8]>;
+/// The values of a key, each with the version from which on it holds.
+type History = Vec<(u64, Option<Value>)>;
+
+#[derive(Clone, Default)]
+struct Space {
+    histories: BTreeMap<Vec<u8>, History>,
+    dropped: bool,
+}
+
+impl Space {
+    /// The histories of all keys of a range that there ever were.
+    fn range<'m>(
+        &'m self,
+        bounds: &'m Bounds,
+    ) -> impl DoubleEndedIterator<Item = (&'m Vec<u8>, &'m History)> {
+        let bounds = (!inverted(bounds)).then_some((bounds.0.as_ref(), bounds.1.as_ref()));
+        bounds.into_iter().flat_map(|bounds| self.histories.range::<Vec<u8>, _>(bounds))
+    }
+}
+
+/// Names of keyspaces, and where they are in `Model::spaces`.
+type Names = BTreeMap<String, usize>;
+
+struct Iteration {
+    /// `None` if the keyspace did not exist in the snapshot.
+    space: Option<usize>,
+    /// A snapshot's version; `None` for the newest state.
+    version: Option<u64>,
+    /// The version at the first call, for the newest state.
+    began: Option<u64>,
+    bounds: Bounds,
+    ended: bool,
+}
+
+struct Cursor {
+    space: Option<usize>,
+    version: Option<u64>,
+    key: Option<Vec<u8>>,
+}
+
+struct Model {
+    version: u64,
+    spaces: Vec<Space>,
+    names: Names,
+    snapshots: BTreeMap<String, (u64, Names)>,
+    iterations: BTreeMap<String, Iteration>,
+    cursors: BTreeMap<String, Cursor>,
+}
+
+/// The value of a key at a version.
+fn value_at(history: &History, version: u64) -> Option<Value> {
+    let after = history.partition_point(|(from, _)| *from <= version);
+    history[..after].last().and_then(|(_, value)| value.clone())
+}
+
+/// True if the key had a value at every version from `from` to `to`.
+fn throughout(history: &History, from: u64, to: u64) -> bool {
+    value_at(history, from).is_some()
+        && history.iter().all(|(version, value)| !(from..=to).contains(version) || value.is_some())
+}
+
+/// True if the key had this value at some version from `from` to `to`.
+fn at_some_time(history: &History, from: u64, to: u64, shown: impl Fn(&[u8]) -> bool) -> bool {
+    let held = |value: &Option<Value>| value.as_deref().is_some_and(&shown);
+    held(&value_at(history, from))
+        || history.iter().any(|(version, value)| (from..=to).contains(version) && held(value))
+}
+
+fn inverted(bounds: &Bounds) -> bool {
+    match bounds {
+        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (
+            Bound::Included(lower) | Bound::Excluded(lower),
+            Bound::Included(upper) | Bound::Excluded(upper),
+        ) => lower >= upper,
+    }
+}
+
+/// The error that a line's operation gets for its lengths.
+fn too_long(op: &Op) -> bool {
+    let keys = match op {
+        Op::DeleteRange { start, end } => vec![start, end.as_ref().unwrap_or(start)],
+        Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } | Op::CompareAndSwap { key, .. } => {
+            vec![key]
+        }
+        other => unreachable!("the model does not know {other}"),
+    };
+    keys.iter().any(|key| key.len() > MAX_KEY_BYTES)
+}
+
+const LIMIT: &str = "error: limit exceeded";
+const INVALID: &str = "error: invalid argument";
+
+impl Model {
+    fn new() -> Model {
+        Model {
+            version: 0,
+            spaces: vec![Space::default()],
+            names: Names::from([(DEFAULT_KEYSPACE.to_string(), 0)]),
+            snapshots: BTreeMap::new(),
+            iterations: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+        }
+    }
+
+    /// Opens or creates.
+    fn keyspace(&mut self, name: Option<&str>) -> usize {
+        let name = name.unwrap_or(DEFAULT_KEYSPACE);
+        *self.names.entry(name.to_string()).or_insert_with(|| {
+            self.spaces.push(Space::default());
+            self.spaces.len() - 1
+        })
+    }
+
+    /// Where a command reads: keyspace and version. The outer `None` if there is no such snapshot, the inner
+    /// one if that has no such keyspace.
+    fn target(&mut self, at: &Target) -> Option<(Option<usize>, Option<u64>)> {
+        match &at.snapshot {
+            None => Some((Some(self.keyspace(at.keyspace.as_deref())), None)),
+            Some(snapshot) => {
+                let (version, names) = self.snapshots.get(snapshot)?;
+                let name = at.keyspace.as_deref().unwrap_or(DEFAULT_KEYSPACE);
+                Some((names.get(name).copied(), Some(*version)))
+            }
+        }
+    }
+
+    fn value(&self, space: Option<usize>, version: Option<u64>, key: &[u8]) -> Option<Value> {
+        let history = self.spaces[space?].histories.get(key)?;
+        value_at(history, version.unwrap_or(self.version))
+    }
+
+    /// The pairs of a range at a version.
+    fn pairs<'m>(
+        &'m self,
+        space: Option<usize>,
+        version: Option<u64>,
+        bounds: &'m Bounds,
+    ) -> impl DoubleEndedIterator<Item = (&'m Vec<u8>, Value)> {
+        let version = version.unwrap_or(self.version);
+        let space = space.map(|space| &self.spaces[space]);
+        space
+            .into_iter()
+            .flat_map(|space| space.range(bounds))
+            .filter_map(move |(key, history)| Some((key, value_at(history, version)?)))
+    }
+
+    /// The first or last pair of a range at a version.
+    fn end_pair(
+        &self,
+        space: Option<usize>,
+        version: Option<u64>,
+        bounds: &Bounds,
+        is_front: bool,
+    ) -> Option<(Vec<u8>, Value)> {
+        let mut pairs = self.pairs(space, version, bounds);
+        let pair = if is_front { pairs.next() } else { pairs.next_back() };
+        pair.map(|(key, value)| (key.clone(), value))
+    }
+
+    /// Applies operations as one change: the answers, or why there is none and at which operation.
+    fn apply(&mut self, ops: &[(usize, &Op)]) -> Result<Vec<String>, (usize, String)> {
+        let next = self.version + 1;
+        let mut undo: Vec<(usize, Vec<u8>)> = Vec::new();
+        let mut answers = Vec::new();
+        for (at, (space, op)) in ops.iter().enumerate() {
+            match self.apply_one(*space, op, next, &mut undo) {
+                Ok(answer) => answers.push(answer),
+                Err(failure) => {
+                    for (space, key) in undo {
+                        let histories = &mut self.spaces[space].histories;
+                        let history = histories.get_mut(&key).expect("it was changed");
+                        history.retain(|(version, _)| *version < next);
+                    }
+                    return Err((at, failure));
+                }
+            }
+        }
+        self.version = next;
+        Ok(answers)
+    }
+
+    fn apply_one(
+        &mut self,
+        space: usize,
+        op: &Op,
+        next: u64,
+        undo: &mut Vec<(usize, Vec<u8>)>,
+    ) -> Result<String, String> {
+        let histories = &mut self.spaces[space].histories;
+        let mut put = |histories: &mut BTreeMap<_, History>, key: &Vec<u8>, value: Option<Value>| {
+            undo.push((space, key.clone()));
+            histories.entry(key.clone()).or_default().push((next, value));
+        };
+        let current = |histories: &BTreeMap<_, History>, key: &Vec<u8>| {
+            histories.get(key).and_then(|history| history.last()?.1.clone())
+        };
+        match op {
+            Op::Set { key, value } => {
+                put(histories, key, Some(value[..].into()));
+                Ok("ok".into())
+            }
+            Op::Delete { key } => {
+                let was_there = current(histories, key).is_some();
+                put(histories, key, None);
+                Ok(was_there.to_string())
+            }
+            Op::Add { key, delta } => {
+                let old = match current(histories, key) {
+                    None => 0,
+                    Some(value) => i64::from_be_bytes(value[..].try_into().map_err(|_| INVALID.to_string())?),
+                };
+                let sum = old.checked_add(*delta).ok_or(INVALID)?;
+                put(histories, key, Some(sum.to_be_bytes()[..].into()));
+                Ok(sum.to_string())
+            }
+            Op::CompareAndSwap { key, expected, new } => {
+                let old = current(histories, key);
+                if old.as_deref() != expected.as_deref() {
+                    return Err(show_mismatch(old.as_deref()));
+                }
+                put(histories, key, new.as_ref().map(|value| value[..].into()));
+                Ok("swapped".into())
+            }
+            Op::DeleteRange { start, end } => {
+                let mut deleted = 0;
+                let keys: Vec<_> = histories.range(start.clone()..).map(|(key, _)| key.clone()).collect();
+                for key in keys.iter().filter(|key| end.as_ref().is_none_or(|end| *key < end)) {
+                    if current(histories, key).is_some() {
+                        deleted += 1;
+                        put(histories, key, None);
+                    }
+                }
+                Ok(format!("{deleted} deleted"))
+            }
+            other => unreachable!("the model does not know {other}"),
+        }
+    }
+
+    /// What a command must answer; `None` if that is for [`check_step`](Self::check_step) to judge.
+    fn execute(&mut self, command: &Command) -> Option<Vec<String>> {
+        let one = |line: String| Some(vec![line]);
+        match command {
+            Command::Write(Line { keyspace, op }) => {
+                let space = self.keyspace(keyspace.as_deref());
+                if too_long(op) {
+                    return one(LIMIT.into());
+                }
+                match self.apply(&[(space, op)]) {
+                    Ok(answers) => Some(answers),
+                    Err((_, failure)) => one(failure),
+                }
+            }
+            Command::Append { keyspace, key, suffix } => {
+                let space = self.keyspace(keyspace.as_deref());
+                if key.len() > MAX_KEY_BYTES {
+                    return one(LIMIT.into());
+                }
+                let old = self.value(Some(space), None, key);
+                let value = [old.as_deref().unwrap_or_default(), suffix].concat();
+                let shown = show_optional(Some(&value));
+                self.apply(&[(space, &Op::Set { key: key.clone(), value })]).expect("a set succeeds");
+                one(shown)
+            }
+            Command::Batch(lines) => {
+                let spaces: Vec<_> =
+                    lines.iter().map(|line| self.keyspace(line.keyspace.as_deref())).collect();
+                if let Some(at) = lines.iter().position(|line| too_long(&line.op)) {
+                    return one(LIMIT.replace("error", &format!("error at {at}")));
+                }
+                let ops: Vec<_> = spaces.into_iter().zip(lines.iter().map(|line| &line.op)).collect();
+                one(match self.apply(&ops) {
+                    Ok(_) => "applied".into(),
+                    Err((at, failure)) if failure.starts_with("error") => {
+                        failure.replace("error", &format!("error at {at}"))
+                    }
+                    Err((at, mismatch)) => format!("{mismatch} at {at}"),
+                })
+            }
+            Command::Get(at, key) | Command::GetInto(at, key) | Command::Contains(at, key) => {
+                let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
+                if key.len() > MAX_KEY_BYTES {
+                    return one(LIMIT.into());
+                }
+                let value = self.value(space, version, key);
+                match command {
+                    Command::Contains(..) => one(value.is_some().to_string()),
+                    _ => one(show_optional(value.as_deref())),
+                }
+            }
+            Command::MultiGet(at, keys) => {
+                let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
+                if keys.iter().any(|key| key.len() > MAX_KEY_BYTES) {
+                    return one(LIMIT.into());
+                }
+                Some(
+                    keys.iter()
+                        .map(|key| show_optional(self.value(space, version, key).as_deref()))
+                        .collect(),
+                )
+            }
+            Command::Count(at, bounds) => {
+                let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
+                one(self.pairs(space, version, bounds).count().to_string())
+            }
+            Command::Scan(at, ends, bounds) => self.scan(at, ends, bounds, |_| true),
+            Command::Prefix(at, ends, prefix) => {
+                let bounds = (Bound::Included(prefix.clone()), Bound::Unbounded);
+                self.scan(at, ends, &bounds, |key| key.starts_with(prefix))
+            }
+            Command::First(at) | Command::Last(at) => {
+                let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
+                let bounds = (Bound::Unbounded, Bound::Unbounded);
+                let mut pairs = self.pairs(space, version, &bounds);
+                let pair =
+                    if matches!(command, Command::First(_)) { pairs.next() } else { pairs.next_back() };
+                one(pair.map_or("-".into(), |(key, value)| show_pair(key, &value)))
+            }
+            Command::Snapshot(name) => {
+                self.snapshots.insert(name.clone(), (self.version, self.names.clone()));
+                one("ok".into())
+            }
+            Command::Release(name) => Some(ok_if(self.snapshots.remove(name).is_some())),
+            Command::Keyspace(name) => {
+                self.keyspace(Some(name));
+                one(format!("ok {name}"))
+            }
+            Command::DropKeyspace(name) if name == DEFAULT_KEYSPACE => one(INVALID.into()),
+            Command::DropKeyspace(name) => {
+                let Some(space) = self.names.remove(name) else { return one("false".into()) };
+                let all = Op::DeleteRange { start: Vec::new(), end: None };
+                self.apply(&[(space, &all)]).expect("a range deletion succeeds");
+                self.spaces[space].dropped = true;
+                one("true".into())
+            }
+            Command::Keyspaces(at) => match &at.snapshot {
+                None => Some(self.names.keys().cloned().collect()),
+                Some(name) => Some(match self.snapshots.get(name) {
+                    Some((_, names)) => names.keys().cloned().collect(),
+                    None => nothing_so_called(),
+                }),
+            },
+            Command::Iterate(name, at, bounds) => {
+                let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
+                let iteration =
+                    Iteration { space, version, began: None, bounds: bounds.clone(), ended: false };
+                self.iterations.insert(name.clone(), iteration);
+                one("ok".into())
+            }
+            Command::Step(name, ends) => {
+                let Some(iteration) = self.iterations.get(name) else { return Some(nothing_so_called()) };
+                let version = iteration.version?;
+                let mut iteration = self.iterations.remove(name).expect("it was just there");
+                let steps = ends.chars().map(|end| {
+                    let pair = self.end_pair(iteration.space, Some(version), &iteration.bounds, end == 'f');
+                    let Some((key, value)) = pair else { return "-".to_string() };
+                    let shown = show_pair(&key, &value);
+                    iteration.narrow(end, key);
+                    shown
+                });
+                let shown = steps.collect();
+                self.iterations.insert(name.clone(), iteration);
+                Some(shown)
+            }
+            Command::Cursor(name, at) => {
+                let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
+                self.cursors.insert(name.clone(), Cursor { space, version, key: None });
+                one("ok".into())
+            }
+            Command::Move(name, to) => {
+                let Some(cursor) = self.cursors.get(name) else { return Some(nothing_so_called()) };
+                if matches!(to, Move::Seek(key) | Move::SeekForPrev(key) if key.len() > MAX_KEY_BYTES) {
+                    return one(LIMIT.into());
+                }
+                if cursor.version.is_none() && cursor.space.is_some_and(|space| self.spaces[space].dropped) {
+                    // The move is made, and what it finds in an emptied keyspace is nothing.
+                    self.cursors.get_mut(name).expect("it was just there").key = None;
+                    return one(INVALID.into());
+                }
+                let from = |key: &Vec<u8>| (Bound::Included(key.clone()), Bound::Unbounded);
+                let through = |key: &Vec<u8>| (Bound::Unbounded, Bound::Included(key.clone()));
+                let (bounds, forward) = match (to, &cursor.key) {
+                    (Move::First, _) => ((Bound::Unbounded, Bound::Unbounded), true),
+                    (Move::Last, _) => ((Bound::Unbounded, Bound::Unbounded), false),
+                    (Move::Seek(key), _) => (from(key), true),
+                    (Move::SeekForPrev(key), _) => (through(key), false),
+                    (Move::Next | Move::Prev, None) => return one("-".into()),
+                    (Move::Next, Some(key)) => ((Bound::Excluded(key.clone()), Bound::Unbounded), true),
+                    (Move::Prev, Some(key)) => ((Bound::Unbounded, Bound::Excluded(key.clone())), false),
+                };
+                let pair = self.end_pair(cursor.space, cursor.version, &bounds, forward);
+                let shown = pair.as_ref().map_or("-".into(), |(key, value)| show_pair(key, value));
+                self.cursors.get_mut(name).expect("it was just there").key = pair.map(|(key, _)| key);
+                one(shown)
+            }
+            Command::Close(name) => {
+                let (iteration, cursor) = (self.iterations.remove(name), self.cursors.remove(name));
+                Some(ok_if(iteration.is_some() || cursor.is_some()))
+            }
+            Command::Keys => {
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let keys: usize =
+                    self.names.values().map(|&space| self.pairs(Some(space), None, &all).count()).sum();
+                one(keys.to_string())
+            }
+        }
+    }
+
+    fn scan(
+        &mut self,
+        at: &Target,
+        ends: &str,
+        bounds: &Bounds,
+        is_wanted: impl Fn(&[u8]) -> bool,
+    ) -> Option<Vec<String>> {
+        let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
+        let mut pairs = self.pairs(space, version, bounds).filter(|(key, _)| is_wanted(key));
+        let mut shown = Vec::new();
+        for end in ends.chars().cycle() {
+            match if end == 'f' { pairs.next() } else { pairs.next_back() } {
+                Some((key, value)) => shown.push(show_pair(key, &value)),
+                None => break,
+            }
+        }
+        Some(shown)
+    }
+
+    /// Judges what steps of an iteration over the newest state have shown.
+    fn check_step(&mut self, name: &str, ends: &str, shown: &[String]) -> Result<(), String> {
+        let iteration = self.iterations.get_mut(name).expect("only known iterations are judged");
+        let space = &self.spaces[iteration.space.expect("the newest state has every keyspace")];
+        let now = self.version;
+        let began = *iteration.began.get_or_insert(now);
+        if shown.len() != ends.len() {
+            return Err(format!("{} steps gave {} answers", ends.len(), shown.len()));
+        }
+        for (end, line) in ends.chars().zip(shown) {
+            let mut rest: Vec<_> = space.range(&iteration.bounds).collect();
+            if end == 'b' {
+                rest.reverse();
+            }
+            if line == INVALID {
+                if !space.dropped {
+                    return Err("it ended with an error".into());
+                }
+                continue;
+            }
+            let found = rest.iter().position(|(key, history)| {
+                at_some_time(history, began, now, |value| *line == show_pair(key, value))
+            });
+            if found.is_none() && line != "-" {
+                return Err(format!(
+                    "{line} was not there since the iteration began, or not in what is left"
+                ));
+            }
+            if found.is_some() && iteration.ended {
+                return Err(format!("{line} after the end"));
+            }
+            let passed = &rest[..found.unwrap_or(rest.len())];
+            if let Some((key, _)) = passed.iter().find(|(_, history)| throughout(history, began, now)) {
+                return Err(format!("{} was there throughout and was left out", show_optional(Some(key))));
+            }
+            match found {
+                Some(at) => {
+                    let key = rest[at].0.clone();
+                    iteration.narrow(end, key);
+                }
+                None => iteration.ended = true,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iteration {
+    /// What is left after a pair has been shown at one end.
+    fn narrow(&mut self, end: char, key: Vec<u8>) {
+        match end {
+            'f' => self.bounds.0 = Bound::Excluded(key),
+            _ => self.bounds.1 = Bound::Excluded(key),
+        }
+    }
+}
+
+/// What was wrong, at which command.
+struct Failure {
+    at: usize,
+    what: String,
+}
+
+/// Runs commands against a fresh store and a fresh model. What each answered goes to `answers`.
+fn run(open: &dyn Fn() -> Db, commands: &[Command], answers: &mut Vec<Vec<String>>) -> Result<(), Failure> {
+    let mut world = World::new(open());
+    let mut model = Model::new();
+    for (at, command) in commands.iter().enumerate() {
+        let shown = catch_unwind(AssertUnwindSafe(|| world.execute(command)))
+            .map_err(|_| Failure { at, what: "it panicked".into() })?;
+        let judged = match model.execute(command) {
+            Some(expected) if expected == shown => Ok(expected),
+            Some(expected) => {
+                let what = format!("expected {expected:?}\ngot      {shown:?}");
+                Err((expected, what))
+            }
+            None => {
+                let Command::Step(name, ends) = command else { unreachable!("only steps are judged") };
+                let judged = model.check_step(name, ends, &shown);
+                judged.map(|()| shown.clone()).map_err(|what| (shown.clone(), what))
+            }
+        };
+        match judged {
+            Ok(shown) => answers.push(shown),
+            Err((expected, what)) => {
+                answers.push(expected);
+                return Err(Failure { at, what });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Leaves commands out as long as what remains still fails.
+fn shrink(open: &dyn Fn() -> Db, mut commands: Vec<Command>) -> Vec<Command> {
+    let fails = |commands: &[Command]| run(open, commands, &mut Vec::new()).err();
+    let mut piece = commands.len() / 2;
+    while piece > 0 {
+        let mut at = 0;
+        while at < commands.len() {
+            let mut fewer = commands.clone();
+            fewer.drain(at..(at + piece).min(commands.len()));
+            match fails(&fewer) {
+                Some(failure) => {
+                    fewer.truncate(failure.at + 1);
+                    commands = fewer;
+                }
+                None => at += piece,
+            }
+        }
+        piece = if piece == 1 { 0 } else { piece.div_ceil(2) };
+    }
+    commands
+}
+
+/// Random commands.
+struct Generator {
+    random: Random,
+    keys: Vec<Vec<u8>>,
+}
+
+const SPACES: [Option<&str>; 5] = [None, None, Some("people"), Some("two words"), Some("\u{fc}")];
+const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const ENDS: [&str; 6] = ["f", "b", "fb", "bf", "ffb", "fbb"];
+
+impl Generator {
+    fn key(&mut self) -> Vec<u8> {
+        match self.random.below(400) {
+            0 => random::pattern(MAX_KEY_BYTES + 1, 0),
+            1..20 => {
+                let mut key = self.random.pick(&self.keys).clone();
+                key.push(0);
+                key.truncate(MAX_KEY_BYTES);
+                key
+            }
+            20..40 => {
+                let mut key = self.random.pick(&self.keys).clone();
+                key.pop();
+                key
+            }
+            _ => self.random.pick(&self.keys).clone(),
+        }
+    }
+
+    fn keyspace(&mut self) -> Option<String> {
+        self.random.pick(&SPACES).map(str::to_string)
+    }
+
+    fn name(&mut self) -> String {
+        self.random.pick(&NAMES).to_string()
+    }
+
+    fn ends(&mut self) -> String {
+        self.random.pick(&ENDS).to_string()
+    }
+
+    fn target(&mut self) -> Target {
+        let snapshot = self.random.one_in(3).then(|| self.name());
+        Target { snapshot, keyspace: self.keyspace() }
+    }
+
+    fn bound(&mut self) -> Bound<Vec<u8>> {
+        match self.random.below(4) {
+            0 | 1 => Bound::Included(self.key()),
+            2 => Bound::Excluded(self.key()),
+            _ => Bound::Unbounded,
+        }
+    }
+
+    fn bounds(&mut self) -> Bounds {
+        let bounds = (self.bound(), self.bound());
+        // Inverted bounds are legal, but half of all would be too many.
+        if inverted(&bounds) && !self.random.one_in(10) { (bounds.1, bounds.0) } else { bounds }
+    }
+
+    fn op(&mut self) -> Op {
+        let key = self.key();
+        match self.random.below(100) {
+            0..55 => Op::Set { key, value: random::value(&mut self.random) },
+            55..75 => Op::Delete { key },
+            75..85 => Op::Add { key, delta: random::counter(&mut self.random) },
+            85..97 => {
+                let mut value = || (!self.random.one_in(3)).then(|| random::value(&mut self.random));
+                let (expected, new) = (value(), value());
+                Op::CompareAndSwap { key, expected, new }
+            }
+            _ => {
+                let (start, end) = (key, self.key());
+                let end = (!self.random.one_in(8)).then_some(end);
+                match end {
+                    // Mostly a short piece, so that the store does not stay empty.
+                    Some(end) if self.random.one_in(3) => Op::DeleteRange { start, end: Some(end) },
+                    Some(_) => Op::DeleteRange { end: Some([&start[..], b"\xFF"].concat()), start },
+                    None => Op::DeleteRange { start, end },
+                }
+            }
+        }
+    }
+
+    fn line(&mut self) -> Line {
+        Line { keyspace: self.keyspace(), op: self.op() }
+    }
+
+    fn command(&mut self) -> Command {
+        match self.random.below(1000) {
+            0..400 => Command::Write(self.line()),
+            400..420 => Command::Append { keyspace: self.keyspace(), key: self.key(), suffix: b"+".to_vec() },
+            420..480 => {
+                let lines = 1 + self.random.below(12);
+                Command::Batch((0..lines).map(|_| self.batch_line()).collect())
+            }
+            480..560 => Command::Get(self.target(), self.key()),
+            560..580 => Command::GetInto(self.target(), self.key()),
+            580..600 => Command::Contains(self.target(), self.key()),
+            600..630 => {
+                let keys = self.random.below(30);
+                Command::MultiGet(self.target(), (0..keys).map(|_| self.key()).collect())
+            }
+            630..650 => Command::Count(self.target(), self.bounds()),
+            650..690 => Command::Scan(self.target(), self.ends(), self.bounds()),
+            690..710 => {
+                let mut prefix = self.key();
+                prefix.truncate(self.random.below(prefix.len() + 1));
+                Command::Prefix(self.target(), self.ends(), prefix)
+            }
+            710..715 => Command::First(self.target()),
+            715..720 => Command::Last(self.target()),
+            720..750 => Command::Snapshot(self.name()),
+            750..770 => Command::Release(self.name()),
+            770..775 => Command::Keyspace(self.keyspace().unwrap_or(DEFAULT_KEYSPACE.into())),
+            775..780 => Command::DropKeyspace(self.keyspace().unwrap_or(DEFAULT_KEYSPACE.into())),
+            780..785 => Command::Keyspaces(self.target()),
+            785..815 => Command::Iterate(self.name(), self.target(), self.bounds()),
+            815..895 => {
+                let ends =
+                    (0..1 + self.random.below(25)).map(|_| *self.random.pick(&['f', 'f', 'b'])).collect();
+                Command::Step(self.name(), ends)
+            }
+            895..910 => Command::Cursor(self.name(), self.target()),
+            910..980 => {
+                let to = match self.random.below(12) {
+                    0 => Move::First,
+                    1 => Move::Last,
+                    2..6 => Move::Next,
+                    6..10 => Move::Prev,
+                    10 => Move::Seek(self.key()),
+                    _ => Move::SeekForPrev(self.key()),
+                };
+                Command::Move(self.name(), to)
+            }
+            980..990 => Command::Close(self.name()),
+            _ => Command::Keys,
+        }
+    }
+
+    /// As `line`, but that a batch with many operations should often succeed.
+    fn batch_line(&mut self) -> Line {
+        loop {
+            let line = self.line();
+            let risky = matches!(line.op, Op::Add { .. } | Op::CompareAndSwap { .. });
+            if !risky || self.random.one_in(4) {
+                return line;
+            }
+        }
+    }
+}
+
+/// The commands of a seed.
+fn commands(seed: u64) -> Vec<Command> {
+    let mut random = Random::new(seed);
+    let keys = random::keys(&mut random);
+    let count = 200 + random.below(800);
+    let mut generator = Generator { random, keys };
+    let mut commands = Vec::new();
+    if generator.keys.len() > 1000 {
+        // Enough to need several nodes.
+        let set = |key: &Vec<u8>| Op::Set { key: key.clone(), value: key.clone() };
+        let ops = generator.keys.iter().map(set);
+        commands.push(Command::Batch(ops.map(|op| Line { keyspace: None, op }).collect()));
+    }
+    commands.extend((0..count).map(|_| generator.command()));
+    commands
+}
+
+/// How many seeds, or which one, as the environment says.
+fn seeds(default: u64) -> std::ops::Range<u64> {
+    let number =
+        |name| std::env::var(name).ok().map(|text| text.parse().expect("a number of seeds or a seed"));
+    match number("FORREST_MODEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FORREST_MODEL_SEEDS").unwrap_or(default),
+    }
+}
+
+/// Drives stores that `open` makes with random commands, and compares all answers with the model's.
+fn drive(open: impl Fn(u64) -> Db, default_seeds: u64) {
+    for seed in seeds(default_seeds) {
+        let open: &dyn Fn() -> Db = &|| open(seed);
+        let commands = commands(seed);
+        let Err(failure) = run(open, &commands, &mut Vec::new()) else { continue };
+        println!("seed {seed} fails at command {} of {}; shrinking", failure.at, commands.len());
+        let commands = shrink(open, commands[..=failure.at].to_vec());
+        let mut answers = Vec::new();
+        let failure = run(open, &commands, &mut answers).expect_err("it failed before");
+        answers.resize(commands.len(), Vec::new());
+        println!("# Found by FORREST_MODEL_SEED={seed}. Replay: put this into tests/scripts/NAME.txt.");
+        println!("{}", script::print(commands.iter().zip(&answers)));
+        panic!("seed {seed}, at the last command above: {}", failure.what);
+    }
+}
+
+#[test]
+fn memory_answers_as_the_model() {
+    const PAGES: [Pages; 3] = [Pages::Plain, Pages::Transparent, Pages::Largest];
+    let open = |seed: u64| Db::builder().pages(PAGES[(seed % 3) as usize]).open("memory:").expect("memory");
+    drive(open, 250);
+}
+
+#[test]
+fn what_is_generated_survives_printing() {
+    for command in commands(1).into_iter().chain(commands(2)) {
+        let body = command.body();
+        let body: Vec<_> = body.iter().map(String::as_str).collect();
+        assert_eq!(Command::parse(&command.to_string(), &body).as_ref(), Ok(&command), "{command}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Random numbers that a seed replays, and what the model test makes of them: keys and values of every
+//! shape that an engine might treat apart.
+
+/// A generator whose whole state is its seed (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
+#[derive(Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// True once in `n` times.
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.below(from.len())]
+    }
+}
+
+/// `len` bytes that differ from those of another seed in the last two only: as keys, they share nearly all
+/// of their length.
+pub(crate) fn pattern(len: usize, seed: u16) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();
+    if let Some(last) = len.checked_sub(2) {
+        bytes[last..].copy_from_slice(&seed.to_be_bytes());
+    }
+    bytes
+}
+
+/// The keys that one run works with, few enough to meet again.
+pub(crate) fn keys(random: &mut Random) -> Vec<Vec<u8>> {
+    let mut keys = vec![Vec::new(), vec![0], vec![0xFF], vec![0xFF; 9]];
+    let kinds = 1 + random.below(3);
+    for _ in 0..kinds {
+        let kind = random.below(9);
+        let count = if kind == 7 && random.one_in(2) { 3000 } else { 20 + random.below(60) };
+        keys.extend((0..count).map(|at| key(random, kind, at)));
+    }
+    if random.one_in(3) {
+        let long = [65_533, 65_534, 65_535].map(|len| pattern(len, random.below(3) as u16));
+        keys.extend(long);
+    }
+    keys
+}
+
+fn key(random: &mut Random, kind: usize, at: usize) -> Vec<u8> {
+    match kind {
+        0 => (0..random.below(5)).map(|_| *random.pick(b"ab")).collect(),
+        1 => {
+            format!("/usr/share/doc/{}/{}", random.pick(&["alpha", "beta", "gamma"]), random.below(40)).into()
+        }
+        2 => random.next().to_be_bytes().to_vec(),
+        3 => (random.next() as u32).to_le_bytes().to_vec(),
+        4 => vec![0xFF; random.below(20)],
+        5 => [vec![b'p'; 30 * random.below(12)], random.next().to_be_bytes()[..random.below(9)].to_vec()]
+            .concat(),
+        6 => (0..random.below(12)).map(|_| *random.pick(&[0, 1, 0x7F, 0x80, 0xFE, 0xFF])).collect(),
+        7 => (at as u64).to_be_bytes().to_vec(),
+        _ => pattern(100 + random.below(400), random.below(6) as u16),
+    }
+}
+
+/// A value: short mostly, and at times of a length around which something changes.
+pub(crate) fn value(random: &mut Random) -> Vec<u8> {
+    let seed = random.next() as u16;
+    match random.below(200) {
+        0 => pattern(1 << 20, seed),
+        1..10 => pattern(4096, seed),
+        10..40 => pattern(*random.pick(&[29, 30, 31, 32, 238, 239, 240, 241, 255, 256, 257]), seed),
+        40..60 => Vec::new(),
+        60..90 => counter(random).to_be_bytes().to_vec(),
+        _ => format!("v{}", random.below(1000)).into(),
+    }
+}
+
+/// What a counter starts at, or what is added to it.
+pub(crate) fn counter(random: &mut Random) -> i64 {
+    match random.below(12) {
+        0 => i64::MAX,
+        1 => i64::MIN,
+        2 => 0,
+        _ => random.below(200) as i64 - 100,
+    }
+}

@@ -1,0 +1,82 @@
+//! Scripts: text files that say what to do to a store and what it answers.
+//!
+//! A line that begins with `> ` is a command (see `command`), `>> ` one of the operations of the batch
+//! above it, two spaces begin what it must answer; `#` lines and blank ones are for readers. A store is
+//! fresh for each script. `FORREST_SCRIPTS_BLESS=1` writes what was answered into the files.
+
+use crate::command::Command;
+use crate::world::World;
+use forrest::Db;
+use std::fmt::Write;
+use std::path::Path;
+
+/// A script of commands and their answers.
+pub(crate) fn print<'c>(commands: impl Iterator<Item = (&'c Command, &'c Vec<String>)>) -> String {
+    let mut text = String::new();
+    for (command, answers) in commands {
+        print_command(&mut text, command, answers);
+    }
+    text
+}
+
+fn print_command(text: &mut String, command: &Command, answers: &[String]) {
+    writeln!(text, "> {command}").expect("strings take all");
+    command.body().iter().for_each(|line| writeln!(text, ">> {line}").expect("strings take all"));
+    answers.iter().for_each(|line| writeln!(text, "  {line}").expect("strings take all"));
+}
+
+/// Executes a script; what it says if all goes as the store answers.
+fn execute(name: &str, script: &str) -> String {
+    let mut world = World::new(Db::open("memory:").expect("a store in memory"));
+    let mut out = String::new();
+    let mut lines = script.lines().enumerate().peekable();
+    while let Some((number, line)) = lines.next() {
+        if let Some(text) = line.strip_prefix("> ") {
+            let mut body = Vec::new();
+            while let Some((_, more)) = lines.next_if(|(_, line)| line.starts_with(">> ")) {
+                body.push(&more[3..]);
+            }
+            let command = Command::parse(text, &body)
+                .unwrap_or_else(|error| panic!("{name}, line {}: {error}", number + 1));
+            let answers = world.execute(&command);
+            writeln!(out, "> {text}").expect("strings take all");
+            body.iter().for_each(|line| writeln!(out, ">> {line}").expect("strings take all"));
+            answers.iter().for_each(|line| writeln!(out, "  {line}").expect("strings take all"));
+        } else if line.is_empty() || line.starts_with('#') {
+            writeln!(out, "{line}").expect("strings take all");
+        } else {
+            assert!(line.starts_with("  "), "{name}, line {}: neither command nor answer", number + 1);
+        }
+    }
+    out
+}
+
+#[test]
+fn scripts_answer_as_written() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the folder of scripts")
+        .map(|entry| entry.expect("an entry of it").path())
+        .collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "no scripts");
+    let mut wrong = Vec::new();
+    for path in paths {
+        let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+        let script = std::fs::read_to_string(&path).expect("a script in UTF-8");
+        let answered = execute(&name, &script);
+        if std::env::var_os("FORREST_SCRIPTS_BLESS").is_some() {
+            std::fs::write(&path, answered).expect("a script that can be written");
+        } else if answered != script {
+            let mut pairs = script.lines().zip(answered.lines()).enumerate();
+            let differs = pairs.find(|(_, (expected, got))| expected != got);
+            wrong.push(match differs {
+                Some((at, (expected, got))) => {
+                    format!("{name}:{}: expected {expected:?}, got {got:?}", at + 1)
+                }
+                None => format!("{name}: as long as the shorter, but the lengths differ"),
+            });
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,211 @@
+//! What a script acts on: a store, and the snapshots, iterations and cursors that it has by name.
+
+use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
+use forrest::{Cursor, Db, Entry, Error, Outcome, Range, Snapshot, Swap, View, WriteBatch, Written};
+use std::collections::HashMap;
+use std::ops::Bound;
+
+/// A store in use.
+pub(crate) struct World {
+    db: Db,
+    snapshots: HashMap<String, Snapshot>,
+    iterations: HashMap<String, Range>,
+    cursors: HashMap<String, Cursor>,
+}
+
+/// How an error is shown: by kind, and for a batch the operation. Messages are tested elsewhere.
+pub(crate) fn show_error(error: &Error) -> String {
+    match error.op() {
+        Some(op) => format!("error at {op}: {}", error.kind()),
+        None => format!("error: {}", error.kind()),
+    }
+}
+
+fn pair(entry: &Entry) -> Result<String, Error> {
+    Ok(show_pair(entry.key(), &entry.value()?))
+}
+
+fn borrowed(bounds: &Bounds) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice))
+}
+
+/// All pairs, taken from the ends in turn.
+fn drain(mut range: Range, ends: &str) -> Result<Vec<String>, Error> {
+    let mut pairs = Vec::new();
+    for end in ends.chars().cycle() {
+        match if end == 'f' { range.next() } else { range.next_back() } {
+            Some(entry) => pairs.push(pair(&entry?)?),
+            None => break,
+        }
+    }
+    assert!(range.next().is_none() && range.next_back().is_none(), "an iteration that ended goes on");
+    Ok(pairs)
+}
+
+impl World {
+    pub(crate) fn new(db: Db) -> World {
+        World { db, snapshots: HashMap::new(), iterations: HashMap::new(), cursors: HashMap::new() }
+    }
+
+    /// Executes a command and tells, line by line, what came of it.
+    pub(crate) fn execute(&mut self, command: &Command) -> Vec<String> {
+        self.try_execute(command).unwrap_or_else(|error| vec![show_error(&error)])
+    }
+
+    /// The view to read from, or `None` if there is no such snapshot.
+    fn view(&self, at: &Target) -> Result<Option<View>, Error> {
+        Ok(match (&at.snapshot, &at.keyspace) {
+            (None, None) => Some(View::clone(&self.db)),
+            (None, Some(name)) => Some(View::clone(&*self.db.keyspace(name)?)),
+            (Some(snapshot), None) => self.snapshots.get(snapshot).map(|snapshot| View::clone(snapshot)),
+            (Some(snapshot), Some(name)) => match self.snapshots.get(snapshot) {
+                Some(snapshot) => Some(snapshot.keyspace(name)?),
+                None => None,
+            },
+        })
+    }
+
+    /// Reads from the target.
+    fn read(
+        &self,
+        at: &Target,
+        read: impl FnOnce(View) -> Result<Vec<String>, Error>,
+    ) -> Result<Vec<String>, Error> {
+        self.view(at)?.map_or_else(|| Ok(nothing_so_called()), read)
+    }
+
+    fn try_execute(&mut self, command: &Command) -> Result<Vec<String>, Error> {
+        let one = |line: String| Ok(vec![line]);
+        match command {
+            Command::Write(line) => {
+                let outcome = match &line.keyspace {
+                    None => self.db.apply(line.op.borrowed())?,
+                    Some(name) => self.db.keyspace(name)?.apply(line.op.borrowed())?,
+                };
+                one(show_outcome(&outcome))
+            }
+            Command::Append { keyspace, key, suffix } => {
+                let space = self.db.keyspace(keyspace.as_deref().unwrap_or("default"))?;
+                let new = space.update(key, |old| Some([old.unwrap_or_default(), suffix].concat()))?;
+                one(show_optional(new.as_deref()))
+            }
+            Command::Batch(lines) => {
+                let mut batch = WriteBatch::new();
+                for line in lines {
+                    match &line.keyspace {
+                        None => drop(batch.push(line.op.borrowed())),
+                        Some(name) => drop(batch.on(&self.db.keyspace(name)?).push(line.op.borrowed())),
+                    }
+                }
+                one(match self.db.write(batch)? {
+                    Written::Applied => "applied".to_string(),
+                    Written::Mismatch { op, found } => format!("{} at {op}", show_mismatch(found.as_deref())),
+                })
+            }
+            Command::Get(at, key) => self.read(at, |view| one(show_optional(view.get(key)?.as_deref()))),
+            Command::GetInto(at, key) => self.read(at, |view| {
+                let mut buf = b"left over".to_vec();
+                let found = view.get_into(key, &mut buf)?;
+                one(show_optional(found.then_some(&buf)))
+            }),
+            Command::Contains(at, key) => self.read(at, |view| one(view.contains(key)?.to_string())),
+            Command::MultiGet(at, keys) => self.read(at, |view| {
+                let values = view.multi_get(keys)?;
+                Ok(values.iter().map(|value| show_optional(value.as_deref())).collect())
+            }),
+            Command::Count(at, bounds) => {
+                self.read(at, |view| one(view.count(borrowed(bounds))?.to_string()))
+            }
+            Command::Scan(at, ends, bounds) => {
+                self.read(at, |view| drain(view.range(borrowed(bounds)), ends))
+            }
+            Command::Prefix(at, ends, prefix) => self.read(at, |view| drain(view.prefix(prefix), ends)),
+            Command::First(at) => {
+                self.read(at, |view| one(view.first()?.as_ref().map_or(Ok("-".into()), pair)?))
+            }
+            Command::Last(at) => {
+                self.read(at, |view| one(view.last()?.as_ref().map_or(Ok("-".into()), pair)?))
+            }
+            Command::Snapshot(name) => {
+                self.snapshots.insert(name.clone(), self.db.snapshot()?);
+                one("ok".into())
+            }
+            Command::Release(name) => Ok(ok_if(self.snapshots.remove(name).is_some())),
+            Command::Keyspace(name) => one(format!("ok {}", self.db.keyspace(name)?.name())),
+            Command::DropKeyspace(name) => one(self.db.drop_keyspace(name)?.to_string()),
+            Command::Keyspaces(at) => match &at.snapshot {
+                None => self.db.keyspaces(),
+                Some(name) => match self.snapshots.get(name) {
+                    Some(snapshot) => snapshot.keyspaces(),
+                    None => Ok(nothing_so_called()),
+                },
+            },
+            Command::Iterate(name, at, bounds) => match self.view(at)? {
+                Some(view) => {
+                    self.iterations.insert(name.clone(), view.range(borrowed(bounds)));
+                    one("ok".into())
+                }
+                None => Ok(nothing_so_called()),
+            },
+            Command::Step(name, ends) => {
+                let Some(range) = self.iterations.get_mut(name) else { return Ok(nothing_so_called()) };
+                let steps = ends.chars().map(|end| if end == 'f' { range.next() } else { range.next_back() });
+                Ok(steps
+                    .map(|step| match step {
+                        Some(Ok(entry)) => pair(&entry).unwrap_or_else(|error| show_error(&error)),
+                        Some(Err(error)) => show_error(&error),
+                        None => "-".to_string(),
+                    })
+                    .collect())
+            }
+            Command::Cursor(name, at) => match self.view(at)? {
+                Some(view) => {
+                    self.cursors.insert(name.clone(), view.cursor());
+                    one("ok".into())
+                }
+                None => Ok(nothing_so_called()),
+            },
+            Command::Move(name, to) => {
+                let Some(cursor) = self.cursors.get_mut(name) else { return Ok(nothing_so_called()) };
+                let found = match to {
+                    Move::First => cursor.first(),
+                    Move::Last => cursor.last(),
+                    Move::Next => cursor.next(),
+                    Move::Prev => cursor.prev(),
+                    Move::Seek(key) => cursor.seek(key),
+                    Move::SeekForPrev(key) => cursor.seek_for_prev(key),
+                }?;
+                let shown = cursor.key().zip(cursor.value()?).map(|(key, value)| show_pair(key, &value));
+                assert_eq!(found, shown.is_some(), "a cursor's answer and its pair disagree");
+                one(shown.unwrap_or_else(|| "-".into()))
+            }
+            Command::Close(name) => {
+                let (iteration, cursor) = (self.iterations.remove(name), self.cursors.remove(name));
+                Ok(ok_if(iteration.is_some() || cursor.is_some()))
+            }
+            Command::Keys => one(self.db.stats()?.keys.to_string()),
+        }
+    }
+}
+
+/// What a command answers that names a snapshot, an iteration or a cursor that there is not.
+pub(crate) fn nothing_so_called() -> Vec<String> {
+    vec!["nothing so called".to_string()]
+}
+
+/// What a command answers that takes something away.
+pub(crate) fn ok_if(there: bool) -> Vec<String> {
+    if there { vec!["ok".to_string()] } else { nothing_so_called() }
+}
+
+fn show_outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Set => "ok".into(),
+        Outcome::Deleted(was_there) => was_there.to_string(),
+        Outcome::Added(sum) => sum.to_string(),
+        Outcome::Swapped(Swap::Done) => "swapped".into(),
+        Outcome::Swapped(Swap::Mismatch(found)) => show_mismatch(found.as_deref()),
+        Outcome::DeletedRange(keys) => format!("{keys} deleted"),
+        other => unreachable!("a script cannot ask for {other:?}"),
+    }
+}
