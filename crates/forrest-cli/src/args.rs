@@ -1,0 +1,333 @@
+//! What can be asked for on the command line and in the shell, with the help that teaches it.
+//!
+//! The subcommands on a store are one type, [`StoreCommand`], which the command line, the part of `load`
+//! behind `--`, and the shell share; so whatever works in one works in the others.
+
+use crate::codec::Format;
+use crate::help;
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "forrest",
+    version,
+    about = "An ordered key-value store at the shell",
+    after_help = help::TOP,
+    max_term_width = 80,
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which store, and what goes in before the command and out after it.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Store")]
+pub(crate) struct StoreArgs {
+    /// The store: "memory:" lives as long as this process [env: FORREST_URL]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "FORREST_URL",
+        default_value = "memory:",
+        hide_env = true
+    )]
+    pub(crate) db: String,
+    /// The keyspace, an ordered map of its own within the store
+    #[arg(long, short = 'k', global = true, value_name = "NAME")]
+    pub(crate) keyspace: Option<String>,
+    /// How keys and values are written and read
+    #[arg(
+        long,
+        short = 'f',
+        global = true,
+        value_name = "FORMAT",
+        value_enum,
+        default_value = "text",
+        hide_possible_values = true,
+        help = "How keys and values are written and read: text, hex, jsonl or ops"
+    )]
+    pub(crate) format: Format,
+    /// Load FILE before the command ("-" is standard input; repeatable)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) load: Vec<PathBuf>,
+    /// Dump the store to FILE after the command ("-" is standard output)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) dump: Option<PathBuf>,
+    /// No notes on standard error, and no progress bars; errors stay
+    #[arg(long, short = 'q', global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// Everything that `forrest` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(flatten)]
+    Store(StoreCommand),
+    /// Run commands on one store, from a prompt, a file or a pipe
+    #[command(after_help = help::SHELL)]
+    Shell(ShellArgs),
+    /// Walk a directory tree into the store, ask it ordered questions, and time it
+    #[command(after_help = help::DEMO)]
+    Demo(DemoArgs),
+    /// Report what this machine offers the store, and what to do about the rest
+    #[command(after_help = help::DOCTOR)]
+    Doctor,
+}
+
+/// What is done on a store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Print the values of keys
+    #[command(after_help = help::GET)]
+    Get(GetArgs),
+    /// Map a key to a value
+    #[command(after_help = help::SET)]
+    Set(SetArgs),
+    /// Add to a counter and print its new value
+    #[command(after_help = help::ADD)]
+    Add(AddArgs),
+    /// Change a key only if it has the value expected
+    #[command(after_help = help::CAS)]
+    Cas(CasArgs),
+    /// Remove keys
+    #[command(after_help = help::DELETE)]
+    Delete(DeleteArgs),
+    /// Remove all keys of a range and print how many there were
+    #[command(after_help = help::DELETE_RANGE)]
+    DeleteRange(DeleteRangeArgs),
+    /// Print the pairs of a range in the order of their keys
+    #[command(after_help = help::SCAN)]
+    Scan(ScanArgs),
+    /// Print how many keys a range holds
+    #[command(after_help = help::COUNT)]
+    Count(Bounds),
+    /// List the keyspaces and how many keys each holds
+    #[command(after_help = help::KEYSPACES)]
+    Keyspaces,
+    /// Load files of pairs, then run the command behind "--", if any
+    #[command(after_help = help::LOAD)]
+    Load(LoadArgs),
+    /// Print all pairs so that load can read them
+    #[command(after_help = help::DUMP)]
+    Dump(DumpArgs),
+    /// Print what the store holds, what it costs, and what it can do
+    #[command(after_help = help::STAT)]
+    Stat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The keys; with several, each value is printed with its key
+    #[arg(required = true, value_name = "KEY")]
+    pub(crate) keys: Vec<OsString>,
+    /// Print the bytes of the value and nothing else, no line feed either
+    #[arg(long, conflicts_with = "int")]
+    pub(crate) raw: bool,
+    /// Print 8-byte values as the integers that "add" keeps
+    #[arg(long, short = 'i')]
+    pub(crate) int: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetArgs {
+    /// The key
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// The value
+    #[arg(value_name = "VALUE", required_unless_present = "from_file", allow_negative_numbers = true)]
+    pub(crate) value: Option<OsString>,
+    /// Take the value from FILE as it is ("-" is standard input)
+    #[arg(long, value_name = "FILE", conflicts_with = "value")]
+    pub(crate) from_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// The key
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// What to add, which may be negative
+    #[arg(value_name = "DELTA", default_value_t = 1, allow_negative_numbers = true)]
+    pub(crate) delta: i64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CasArgs {
+    /// The key
+    #[arg(value_name = "KEY")]
+    pub(crate) key: OsString,
+    /// Change only if this is the value
+    #[arg(long, value_name = "VALUE", required_unless_present = "absent", allow_hyphen_values = true)]
+    pub(crate) expect: Option<OsString>,
+    /// Change only if the key is not there
+    #[arg(long, conflicts_with = "expect")]
+    pub(crate) absent: bool,
+    /// The new value
+    #[arg(long, value_name = "VALUE", required_unless_present = "delete", allow_hyphen_values = true)]
+    pub(crate) set: Option<OsString>,
+    /// Remove the key
+    #[arg(long, conflicts_with = "set")]
+    pub(crate) delete: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// The keys
+    #[arg(required = true, value_name = "KEY")]
+    pub(crate) keys: Vec<OsString>,
+}
+
+/// A range of keys. Without any of these it is all keys.
+#[derive(Debug, Args)]
+pub(crate) struct Bounds {
+    /// Keys that begin with this
+    #[arg(long, short = 'p', value_name = "KEY", allow_hyphen_values = true)]
+    pub(crate) prefix: Option<OsString>,
+    /// Keys from this one on, itself included
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    pub(crate) from: Option<OsString>,
+    /// Keys before this one, itself not included
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    pub(crate) to: Option<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeleteRangeArgs {
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+    /// All keys of the keyspace
+    #[arg(long, conflicts_with_all = ["prefix", "from", "to"])]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScanArgs {
+    #[command(flatten)]
+    pub(crate) bounds: Bounds,
+    /// From large keys to small ones
+    #[arg(long, short = 'r')]
+    pub(crate) reverse: bool,
+    /// Stop after N pairs
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Print keys only
+    #[arg(long, conflicts_with = "values")]
+    pub(crate) keys: bool,
+    /// Print values only
+    #[arg(long)]
+    pub(crate) values: bool,
+    /// Print 8-byte values as the integers that "add" keeps
+    #[arg(long, short = 'i')]
+    pub(crate) int: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// The files ("-" is standard input); .txt .hex .jsonl .ops say their format, others are in --format
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// A command to run on what was loaded
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) then: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DumpArgs {
+    /// Where to ("-", the default, is standard output); the name's ending says the format, as with load
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShellArgs {
+    /// A file of commands ("-", the default, is standard input, with a prompt on a terminal)
+    #[arg(value_name = "SCRIPT")]
+    pub(crate) script: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The directory to walk
+    #[arg(value_name = "DIR", default_value = "/usr")]
+    pub(crate) dir: PathBuf,
+    /// Stop the walk after N entries
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// The order in which keys are drawn for the timings follows from this number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Open a shell on the filled store at the end
+    #[arg(long)]
+    pub(crate) shell: bool,
+}
+
+/// A command behind the `--` of `load`.
+#[derive(Debug, Parser)]
+#[command(name = "forrest load FILE --", no_binary_name = true, disable_help_subcommand = true)]
+pub(crate) struct Then {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// A line of the shell.
+#[derive(Debug, Parser)]
+#[command(
+    name = "",
+    no_binary_name = true,
+    disable_help_subcommand = true,
+    disable_help_flag = true,
+    help_template = "{subcommands}",
+    max_term_width = 80
+)]
+pub(crate) struct Line {
+    #[command(subcommand)]
+    pub(crate) command: LineCommand,
+}
+
+/// Everything that a line of the shell can ask for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LineCommand {
+    #[command(flatten)]
+    Store(StoreCommand),
+    /// Go to another keyspace, which is made if it is not there
+    Use {
+        /// Its name; without one, the default
+        #[arg(value_name = "KEYSPACE")]
+        name: Option<String>,
+    },
+    /// Write and read keys and values in another format
+    Format {
+        /// The format
+        #[arg(value_enum, value_name = "FORMAT")]
+        format: Format,
+    },
+    /// Collect the changes that follow, to be made all at once
+    Begin,
+    /// Make the changes since begin, all at once or, if one fails, none
+    Commit,
+    /// Forget the changes since begin
+    Abort,
+    /// Remember the state of the store, for diff
+    Snapshot,
+    /// Print what has changed since snapshot, in all keyspaces
+    Diff,
+    /// Print this list, or the help of one command
+    Help {
+        /// The command
+        #[arg(value_name = "COMMAND")]
+        command: Option<String>,
+    },
+    /// Leave
+    #[command(visible_alias = "exit")]
+    Quit,
+}

@@ -1,0 +1,279 @@
+//! The commands on a store: each takes its arguments and a [`Session`], and prints its answer.
+
+use crate::args::{
+    AddArgs, Bounds, CasArgs, Command, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs, ScanArgs,
+    SetArgs, StoreCommand, Then,
+};
+use crate::codec::{self, Format, Shown, text};
+use crate::failure::Failure;
+use crate::session::{Answer, Session};
+use crate::{demo, doctor, dump, interrupt, load, shell, stat, term};
+use clap::Parser;
+use forrest::{Op, Outcome, Swap};
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::ops::Bound;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Runs a command of the command line.
+pub(crate) fn run(session: &mut Session, command: Command) -> Result<Answer, Failure> {
+    match command {
+        Command::Store(command) => run_on_store(session, command),
+        Command::Shell(args) => shell::run(session, args.script.as_deref()),
+        Command::Demo(args) => demo::run(session, &args),
+        Command::Doctor => doctor::run(session),
+    }
+}
+
+/// Runs a command that the command line and the shell share.
+pub(crate) fn run_on_store(session: &mut Session, command: StoreCommand) -> Result<Answer, Failure> {
+    match command {
+        StoreCommand::Get(args) => get(session, &args),
+        StoreCommand::Set(args) => set(session, &args),
+        StoreCommand::Add(args) => add(session, &args),
+        StoreCommand::Cas(args) => cas(session, &args),
+        StoreCommand::Delete(args) => delete(session, &args),
+        StoreCommand::DeleteRange(args) => delete_range(session, &args),
+        StoreCommand::Scan(args) => scan(session, &args),
+        StoreCommand::Count(bounds) => count(session, &bounds),
+        StoreCommand::Keyspaces => keyspaces(session),
+        StoreCommand::Load(args) => load_files(session, args),
+        StoreCommand::Dump(DumpArgs { file }) => {
+            dump::dump(session, file.as_deref().unwrap_or(Path::new("-")))?;
+            Ok(Answer::Done)
+        }
+        StoreCommand::Stat => stat::run(session),
+    }
+}
+
+fn argument(session: &Session, what: &str, argument: &OsStr) -> Result<Vec<u8>, Failure> {
+    // The shell has taken the escapes out already when it split its line into words.
+    match session.format {
+        Format::Text | Format::Jsonl | Format::Ops if session.in_shell => Ok(argument.as_bytes().to_vec()),
+        format => format.read_argument(what, argument.as_bytes()),
+    }
+}
+
+fn key(session: &Session, key: &OsStr) -> Result<Vec<u8>, Failure> {
+    argument(session, "key", key)
+}
+
+/// Makes one change in the keyspace in use and prints what it answers.
+pub(crate) fn perform(session: &mut Session, op: Op<&[u8]>) -> Result<Answer, Failure> {
+    let key = op.key();
+    let mut out = Vec::new();
+    match session.apply(op)? {
+        Some(Outcome::Added(sum)) => session.format.write_value_line(key, Shown::Integer(sum), &mut out),
+        Some(Outcome::DeletedRange(count)) => print_count(session, count)?,
+        Some(Outcome::Swapped(Swap::Mismatch(Some(found)))) => {
+            session.note(format_args!("not as expected: {}", text::escape(key)));
+            session.format.write_value_line(key, Shown::Bytes(&found), &mut out);
+            session.write(&out)?;
+            return Ok(Answer::NotFound);
+        }
+        Some(Outcome::Deleted(false) | Outcome::Swapped(Swap::Mismatch(None))) => {
+            not_found(session, key);
+            return Ok(Answer::NotFound);
+        }
+        _ => {}
+    }
+    session.write(&out)?;
+    Ok(Answer::Done)
+}
+
+fn get(session: &mut Session, args: &GetArgs) -> Result<Answer, Failure> {
+    let mut answer = Answer::Done;
+    let mut out = Vec::new();
+    for word in &args.keys {
+        let key = key(session, word)?;
+        let Some(value) = session.space.get(&key)? else {
+            not_found(session, &key);
+            answer = Answer::NotFound;
+            continue;
+        };
+        out.clear();
+        let shown = Shown::new(&value, args.int);
+        match () {
+            () if args.raw => out.extend_from_slice(&value),
+            () if args.keys.len() == 1 => session.format.write_value_line(&key, shown, &mut out),
+            () => session.format.write_pair(None, &key, shown, &mut out),
+        }
+        session.write(&out)?;
+    }
+    Ok(answer)
+}
+
+fn not_found(session: &Session, key: &[u8]) {
+    session.note(format_args!("not found: {}", text::escape(key)));
+}
+
+fn set(session: &mut Session, args: &SetArgs) -> Result<Answer, Failure> {
+    let key = key(session, &args.key)?;
+    let value = match (&args.value, &args.from_file) {
+        (Some(value), _) => argument(session, "value", value)?,
+        (None, Some(path)) => read_whole(path)?,
+        (None, None) => return Err(Failure::usage("set needs a value")),
+    };
+    perform(session, Op::Set { key: &key, value: &value })
+}
+
+fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(|e| Failure::io("cannot read standard input", e))?;
+        return Ok(bytes);
+    }
+    std::fs::read(path).map_err(|e| Failure::io(format!("cannot read {}", path.display()), e))
+}
+
+fn add(session: &mut Session, args: &AddArgs) -> Result<Answer, Failure> {
+    let key = key(session, &args.key)?;
+    perform(session, Op::Add { key: &key, delta: args.delta })
+}
+
+fn cas(session: &mut Session, args: &CasArgs) -> Result<Answer, Failure> {
+    let key = key(session, &args.key)?;
+    let value = |value: &Option<_>| value.as_deref().map(|v| argument(session, "value", v)).transpose();
+    let (expected, new) = (value(&args.expect)?, value(&args.set)?);
+    perform(session, Op::CompareAndSwap { key: &key, expected: expected.as_deref(), new: new.as_deref() })
+}
+
+fn delete(session: &mut Session, args: &DeleteArgs) -> Result<Answer, Failure> {
+    let mut answer = Answer::Done;
+    for word in &args.keys {
+        let key = key(session, word)?;
+        answer = answer.and(perform(session, Op::Delete { key: &key })?);
+    }
+    Ok(answer)
+}
+
+fn delete_range(session: &mut Session, args: &DeleteRangeArgs) -> Result<Answer, Failure> {
+    let Bounds { prefix, from, to } = &args.bounds;
+    if !args.all && prefix.is_none() && from.is_none() && to.is_none() {
+        return Err(Failure::usage("delete-range needs --prefix, --from or --to; --all removes all keys"));
+    }
+    let op = Op::delete_range(range(session, &args.bounds)?);
+    perform(session, op.borrowed())
+}
+
+fn print_count(session: &mut Session, count: u64) -> Result<(), Failure> {
+    match session.format {
+        Format::Jsonl => session.line(format_args!("{{\"count\": {count}}}")),
+        _ => session.line(format_args!("{count}")),
+    }
+}
+
+/// Where a range of keys starts and ends.
+type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// The range that the arguments tell: what lies within the prefix and within the bounds.
+fn range(session: &Session, bounds: &Bounds) -> Result<KeyBounds, Failure> {
+    let read = |word: &Option<_>| word.as_deref().map(|w| key(session, w)).transpose();
+    let (prefix, from, to) = (read(&bounds.prefix)?, read(&bounds.from)?, read(&bounds.to)?);
+    let prefix_end = prefix.as_deref().and_then(after_prefix);
+    // `None` sorts first, which is right for a start; an end takes the smaller of those that are there.
+    let start = prefix.max(from);
+    let end = [prefix_end, to].into_iter().flatten().min();
+    Ok((start.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded)))
+}
+
+/// The smallest key above all that begin with `prefix`, or `None` if there is none.
+pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+fn scan(session: &mut Session, args: &ScanArgs) -> Result<Answer, Failure> {
+    let range = session.space.range(range(session, &args.bounds)?);
+    let limit = args.limit.unwrap_or(u64::MAX);
+    if args.reverse {
+        print_pairs(session, range.rev(), limit, args)
+    } else {
+        print_pairs(session, range, limit, args)
+    }
+}
+
+fn print_pairs(
+    session: &mut Session,
+    range: impl Iterator<Item = forrest::Result<forrest::Entry>>,
+    limit: u64,
+    args: &ScanArgs,
+) -> Result<Answer, Failure> {
+    let mut out = Vec::new();
+    let mut left = limit;
+    for entry in range {
+        interrupt::check()?;
+        let Some(less) = left.checked_sub(1) else { break };
+        left = less;
+        let entry = entry?;
+        out.clear();
+        if args.keys {
+            session.format.write_key_line(entry.key(), &mut out);
+        } else {
+            let value = entry.value()?;
+            let value = Shown::new(&value, args.int);
+            match args.values {
+                true => session.format.write_value_line(entry.key(), value, &mut out),
+                false => session.format.write_pair(None, entry.key(), value, &mut out),
+            }
+        }
+        session.write(&out)?;
+    }
+    Ok(Answer::Done)
+}
+
+fn count(session: &mut Session, bounds: &Bounds) -> Result<Answer, Failure> {
+    let count = session.space.count(range(session, bounds)?)?;
+    print_count(session, count)?;
+    Ok(Answer::Done)
+}
+
+fn keyspaces(session: &mut Session) -> Result<Answer, Failure> {
+    let mut out = Vec::new();
+    for name in session.db.keyspaces()? {
+        let count = session.db.keyspace(&name)?.count(..)?;
+        out.clear();
+        match session.format {
+            Format::Jsonl => {
+                out.push(b'{');
+                codec::write_json_field("keyspace", name.as_bytes(), &mut out);
+                out.extend_from_slice(format!(", \"keys\": {count}}}\n").as_bytes());
+            }
+            _ => out.extend_from_slice(format!("{}\t{count}\n", text::escape(name.as_bytes())).as_bytes()),
+        }
+        session.write(&out)?;
+    }
+    Ok(Answer::Done)
+}
+
+fn load_files(session: &mut Session, args: LoadArgs) -> Result<Answer, Failure> {
+    // Understood before anything is loaded, so that a slip of the keyboard costs no time.
+    if session.in_shell && !args.then.is_empty() {
+        return Err(Failure::usage("within the shell, a command after load goes on a line of its own"));
+    }
+    let then = match args.then.is_empty() {
+        true => None,
+        false => Some(Then::try_parse_from(args.then).map_err(Failure::Arguments)?.command),
+    };
+    let mut answer = Answer::Done;
+    let mut changes = 0;
+    for file in &args.files {
+        let loaded = load::load(session, file)?;
+        answer = answer.and(loaded.answer);
+        changes += loaded.changes;
+    }
+    match then {
+        Some(command) => Ok(answer.and(run(session, command)?)),
+        None => {
+            session.changed();
+            session.note(format_args!("{} loaded", term::plural(changes, "pair", "pairs")));
+            Ok(answer)
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Why a command did not do what was asked, and the exit code that says so.
+
+use forrest::ErrorKind;
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+/// Exit code when nothing was found, or a compare-and-swap did not match.
+pub(crate) const NOT_FOUND: u8 = 1;
+/// Exit code for a command line or a line of a script that makes no sense.
+pub(crate) const USAGE: u8 = 2;
+/// Exit code for damaged data.
+pub(crate) const DAMAGE: u8 = 3;
+/// Exit code for every other error: input and output, limits, space, what a home cannot do.
+pub(crate) const OTHER: u8 = 4;
+/// Exit code after Ctrl-C: 128 and the number of the signal, as shells have it.
+pub(crate) const INTERRUPTED: u8 = 130;
+/// Exit code when the reader of standard output has gone: 128 and the number of SIGPIPE.
+pub(crate) const BROKEN_PIPE: u8 = 141;
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line, or a line of a script, makes no sense.
+    Usage(String),
+    /// So says the parser of arguments, which also has `--help` and `--version` to say.
+    Arguments(clap::Error),
+    /// Something else, at a place.
+    At(Place, Box<Failure>),
+    /// The library refused.
+    Store(forrest::Error),
+    /// A file or stream could not be read or written; says which and what was tried.
+    Io(String, io::Error),
+    /// A file does not hold what it should; says where.
+    Input(Place, String),
+    /// The reader of standard output has gone: nothing is left to say, or to do.
+    BrokenPipe,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// A place in an input, counted from 1; columns count characters, and 0 means the line as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The name of the file, or `standard input`.
+    pub(crate) input: String,
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+}
+
+impl Failure {
+    /// A command line that makes no sense.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Failure::Usage(message.into())
+    }
+
+    /// A failed read or write of something that is not standard output.
+    pub(crate) fn io(what: impl Into<String>, error: io::Error) -> Self {
+        Failure::Io(what.into(), error)
+    }
+
+    /// A failed write to standard output.
+    pub(crate) fn stdout(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Failure::BrokenPipe,
+            _ => Failure::io("cannot write to standard output", error),
+        }
+    }
+
+    /// The same, said to have happened at `place`; what is no mistake of the input stays as it is.
+    pub(crate) fn at(self, place: Place) -> Self {
+        match self {
+            Failure::BrokenPipe | Failure::Interrupted | Failure::At(..) | Failure::Input(..) => self,
+            other => Failure::At(place, Box::new(other)),
+        }
+    }
+
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) => USAGE,
+            Failure::Arguments(e) => u8::try_from(e.exit_code()).unwrap_or(USAGE),
+            Failure::At(_, failure) => failure.code(),
+            Failure::Store(e) => match e.kind() {
+                ErrorKind::InvalidArgument => USAGE,
+                ErrorKind::Corrupt => DAMAGE,
+                _ => OTHER,
+            },
+            Failure::Io(..) | Failure::Input(..) => OTHER,
+            Failure::BrokenPipe => BROKEN_PIPE,
+            Failure::Interrupted => INTERRUPTED,
+        }
+    }
+
+    /// Says on standard error what went wrong, if there is something to say.
+    pub(crate) fn report(&self) {
+        match self {
+            Failure::BrokenPipe => {}
+            // Help goes to standard output, mistakes to standard error.
+            Failure::Arguments(e) => drop(e.print()),
+            _ => crate::say(format_args!("{self}")),
+        }
+    }
+
+    /// Reports, and ends with the exit code.
+    pub(crate) fn exit(&self) -> ExitCode {
+        self.report();
+        ExitCode::from(self.code())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Usage(message) => f.write_str(message),
+            Failure::Arguments(e) => f.write_str(one_line(&e.to_string())),
+            Failure::At(place, failure) => write!(f, "{place}: {failure}"),
+            Failure::Store(e) => e.fmt(f),
+            Failure::Io(what, e) => write!(f, "{what}: {e}"),
+            Failure::Input(place, message) => write!(f, "{place}: {message}"),
+            Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),
+            Failure::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+/// The first line of what the parser of arguments says, without its heading: the rest is a reminder of the
+/// usage, which is too much where a place is named.
+fn one_line(message: &str) -> &str {
+    let line = message.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line)
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.column {
+            0 => write!(f, "{}:{}", self.input, self.line),
+            column => write!(f, "{}:{}:{column}", self.input, self.line),
+        }
+    }
+}
+
+impl From<forrest::Error> for Failure {
+    fn from(error: forrest::Error) -> Self {
+        Failure::Store(error)
+    }
+}

@@ -1,0 +1,149 @@
+//! [`Session`]: one open store, the keyspace and format in use, and standard output; what every command
+//! works on.
+
+use crate::args::StoreArgs;
+use crate::codec::Format;
+use crate::failure::Failure;
+use crate::term::Term;
+use crate::{dump, load};
+use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, WriteBatch};
+use std::fmt::Arguments;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::path::Path;
+
+/// What a command has to say by its exit code, short of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// It did what was asked.
+    Done,
+    /// What was asked for is not there, or did not match.
+    NotFound,
+}
+
+impl Answer {
+    /// [`Answer::Done`] if `found`.
+    pub(crate) fn found(found: bool) -> Self {
+        if found { Answer::Done } else { Answer::NotFound }
+    }
+
+    /// `Done` only if both are.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Answer::found(self == Answer::Done && other == Answer::Done)
+    }
+}
+
+/// One open store and how to talk about it.
+pub(crate) struct Session {
+    pub(crate) db: Db,
+    /// The keyspace in use.
+    pub(crate) space: Keyspace,
+    /// `--keyspace` was given: dump only that.
+    pub(crate) space_is_chosen: bool,
+    pub(crate) format: Format,
+    pub(crate) term: Term,
+    pub(crate) quiet: bool,
+    /// Changes collected since the shell's `begin`.
+    pub(crate) batch: Option<WriteBatch>,
+    /// What the shell's `snapshot` took.
+    pub(crate) snapshot: Option<Snapshot>,
+    /// Something was loaded or changed, so an empty answer is no surprise.
+    pub(crate) was_filled: bool,
+    /// Something was changed by a command, so that it would be lost with the process.
+    pub(crate) was_changed: bool,
+    /// What was changed has been dumped.
+    pub(crate) was_dumped: bool,
+    /// Commands come from the shell.
+    pub(crate) in_shell: bool,
+    out: BufWriter<Stdout>,
+}
+
+impl Session {
+    /// Opens the store that the arguments name and loads what `--load` names.
+    pub(crate) fn open(args: &StoreArgs) -> Result<Self, Failure> {
+        let db = Db::open(&args.db)?;
+        let space = db.keyspace(args.keyspace.as_deref().unwrap_or(forrest::DEFAULT_KEYSPACE))?;
+        let mut session = Session {
+            db,
+            space,
+            space_is_chosen: args.keyspace.is_some(),
+            format: args.format,
+            term: Term::detect(),
+            quiet: args.quiet,
+            batch: None,
+            snapshot: None,
+            was_filled: false,
+            was_changed: false,
+            was_dumped: false,
+            in_shell: false,
+            out: BufWriter::new(io::stdout()),
+        };
+        for path in &args.load {
+            load::load(&mut session, path)?;
+        }
+        session.was_changed = false;
+        Ok(session)
+    }
+
+    /// Ends what `open` began: dumps if asked to, and, if `explain`, says what is lost with the process.
+    pub(crate) fn close(mut self, dump: Option<&Path>, explain: bool) -> Result<(), Failure> {
+        if let Some(path) = dump {
+            dump::dump(&mut self, path)?;
+        }
+        self.flush()?;
+        let explain = explain && !self.db.capabilities().has(Capability::Persistence);
+        if explain && self.was_changed && !self.was_dumped {
+            self.note(format_args!(
+                "the store was in memory and ended with this command; --dump FILE keeps it, and \
+                 `forrest shell` runs many commands on one store"
+            ));
+        } else if explain && !self.was_filled {
+            self.note(format_args!(
+                "a store in memory begins empty with each command; --load FILE fills it first, and \
+                 `forrest shell` runs many commands on one store"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Writes to standard output.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.write_all(bytes).map_err(Failure::stdout)
+    }
+
+    /// Writes a line to standard output.
+    pub(crate) fn line(&mut self, line: Arguments<'_>) -> Result<(), Failure> {
+        self.out.write_fmt(line).and_then(|()| self.out.write_all(b"\n")).map_err(Failure::stdout)
+    }
+
+    /// Brings what was written to where it goes.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(Failure::stdout)
+    }
+
+    /// Says something on standard error that is no error.
+    pub(crate) fn note(&self, note: Arguments<'_>) {
+        if !self.quiet {
+            crate::say(format_args!("note: {note}"));
+        }
+    }
+
+    /// Remembers that a command changed something.
+    pub(crate) fn changed(&mut self) {
+        self.was_changed = true;
+        self.was_filled = true;
+        self.was_dumped = false;
+    }
+
+    /// Makes one change, or adds it to the batch that the shell collects; `None` says that it waits there.
+    pub(crate) fn apply(&mut self, op: forrest::Op<&[u8]>) -> Result<Option<Outcome>, Failure> {
+        self.changed();
+        match &mut self.batch {
+            Some(batch) => {
+                op.check()?;
+                batch.on(&self.space).push(op);
+                Ok(None)
+            }
+            None => Ok(Some(self.space.apply(op)?)),
+        }
+    }
+}
