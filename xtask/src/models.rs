@@ -10,6 +10,7 @@
 //! For each line the models are compiled with `--cfg forrest_weakened="NAME"`, and that one test must then fail
 //! with a panic. That it does not compile, or that there is no such test, counts as a failure of the gate.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::required::{self, Found};
@@ -31,7 +32,7 @@ pub(crate) fn loom(workspace: &Workspace) -> Verdict {
     if let Found::NotYet(why) = required::look_for(workspace, required::LOOM)? {
         return Ok(Outcome::Skipped(why));
     }
-    workspace::run(&mut cargo_test(workspace, "--cfg loom", &[]))?;
+    workspace::run(&mut cargo_test(workspace, &[]))?;
     Ok(Outcome::Passed)
 }
 
@@ -66,27 +67,53 @@ fn twins(source: &str) -> Result<Vec<Twin>, String> {
     let mut twins = Vec::new();
     for line in head.filter_map(|line| line.strip_prefix("//! weakened:")) {
         match line.split_ascii_whitespace().collect::<Vec<_>>()[..] {
-            [name, test] => twins.push(Twin { name: name.to_owned(), test: test.to_owned() }),
+            // A name becomes part of a path and of a script.
+            [name, test] if name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') => {
+                twins.push(Twin { name: name.to_owned(), test: test.to_owned() });
+            }
             _ => return Err(format!("not 'weakened: NAME test_name' but 'weakened:{line}'")),
         }
     }
     Ok(twins)
 }
 
-fn cargo_test(workspace: &Workspace, flags: &str, arguments: &[&str]) -> Command {
+/// The directory below the usual one for what is built here.
+const DIRECTORY: &str = "loom";
+
+fn cargo_test(workspace: &Workspace, arguments: &[&str]) -> Command {
     let test = ["test", "--locked", "--release", "--package", "forrest-index", "--test", "loom"];
-    let mut command = workspace.cargo_apart("loom", &test);
-    command.args(arguments).env("RUSTFLAGS", flags).env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    let mut command = workspace.cargo_apart(DIRECTORY, &test);
+    command.args(arguments).env("RUSTFLAGS", "--cfg loom").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     command
 }
 
 fn check(workspace: &Workspace, twin: &Twin) -> Result<(), String> {
-    let flags = format!("--cfg loom --cfg forrest_weakened=\"{}\"", twin.name);
-    workspace::run(&mut cargo_test(workspace, &flags, &["--no-run"]))?;
-    let mut command = cargo_test(workspace, &flags, &["--", "--exact", &twin.test]);
+    let wrapper = wrapper(workspace, twin)?;
+    workspace::run(cargo_test(workspace, &["--no-run"]).env(WRAPPER_VARIABLE, &wrapper))?;
+    let mut command = cargo_test(workspace, &["--", "--exact", &twin.test]);
+    command.env(WRAPPER_VARIABLE, &wrapper);
     println!("$ {}   (must fail)", workspace::line(&command));
     let (output, status) = workspace::capture(&mut command)?;
     judge(twin, &output, status.success()).inspect_err(|_| println!("{output}"))
+}
+
+/// Cargo calls the compiler through the program named here, for the crates of the workspace only.
+const WRAPPER_VARIABLE: &str = "RUSTC_WORKSPACE_WRAPPER";
+
+/// A program that calls the compiler with a twin's `cfg`. With the `cfg` among the flags for all crates, every
+/// twin would build loom and all that it needs anew. Each twin has a wrapper of its own name, as cargo tells
+/// apart by that name what it has built.
+fn wrapper(workspace: &Workspace, twin: &Twin) -> Result<PathBuf, String> {
+    use std::os::unix::fs::PermissionsExt;
+    let Twin { name, .. } = twin;
+    let directory = workspace.target.join(DIRECTORY).join("weaken");
+    let path = directory.join(name);
+    let script = format!("#!/bin/sh\nexec \"$@\" --cfg 'forrest_weakened=\"{name}\"'\n");
+    std::fs::create_dir_all(&directory)
+        .and_then(|()| std::fs::write(&path, script))
+        .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
 }
 
 /// Whether the output of a twin's test is that of a model that found the weakness.
@@ -117,6 +144,7 @@ mod tests {
         assert_eq!(twins(source), Ok(vec![twin("gate_relaxed", "readers_are_seen"), twin("b", "c")]));
         assert_eq!(twins("//! Models.\nfn main() {}\n"), Ok(Vec::new()));
         assert!(twins("//! weakened: only_a_name\n").is_err());
+        assert!(twins("//! weakened: ../name test\n").is_err());
     }
 
     #[test]
