@@ -1,2 +1,33 @@
-//! The `kvbench` command.
-fn main() {}
+//! The `kvbench` command: what ordered structures cost, measured so that the figures can be trusted.
+//!
+//! A run starts a fresh process for each arm (one subject, one kind and number of pairs), checks every answer,
+//! and prints medians, a verdict for each goal of the project, and records for `bench/record`. What each
+//! figure means is told in `docs/benchmarks.md`.
+//!
+//! The modules, each using only those after it:
+//! `main > cli > memory, llds_command > goals > tables > record > runner > arm > conform, llds > measure >
+//! subjects > data > machine, affinity, alloc`. (`subjects` names `arm::run` to list it for each subject.)
+#![deny(unsafe_code)]
+
+mod affinity;
+mod alloc;
+mod arm;
+mod cli;
+mod conform;
+mod data;
+mod goals;
+mod llds;
+mod llds_command;
+mod machine;
+mod measure;
+mod memory;
+mod record;
+mod runner;
+mod subjects;
+mod tables;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

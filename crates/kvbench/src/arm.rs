@@ -1,0 +1,369 @@
+//! An arm: one subject with one kind and number of pairs, measured in a process of its own, so that its heap
+//! is fresh and nothing of the subject before it is left. The run's own process starts it, hands it the
+//! [`Job`] and the paths, and reads [`Message`]s from it.
+
+use crate::data::{self, Block, Kind, Permutation, Source, Walk};
+use crate::measure::{self, Timed, Work};
+use crate::subjects::{EMPTY, Pages, Subject};
+use crate::{affinity, alloc, conform, llds, machine};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Pairs of a scan.
+pub(crate) const SCAN_PAIRS: usize = 50;
+/// Pairs made at a time before the clock of an insertion runs.
+const INSERT_BLOCK: u64 = 1 << 17;
+
+/// What an arm is asked to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// What to do.
+    pub(crate) task: Task,
+    /// Name of the subject.
+    pub(crate) subject: String,
+    /// Name of the kind of pairs.
+    pub(crate) kind: String,
+    /// Number of pairs.
+    pub(crate) keys: u64,
+    /// Seed of all that is random.
+    pub(crate) seed: u64,
+    /// Most keys that a loop of gets asks for.
+    pub(crate) probes: u64,
+    /// Threads of the steps that use several.
+    pub(crate) threads: usize,
+    /// Steps to measure.
+    pub(crate) steps: Vec<Step>,
+    /// Pages for subjects that can choose.
+    pub(crate) pages: Pages,
+    /// Memory that must stay free, in bytes.
+    pub(crate) margin_bytes: u64,
+    /// Whether threads are pinned to CPUs.
+    pub(crate) pin: bool,
+}
+
+/// What to do with a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Check that it is right.
+    Conform,
+    /// Build it and take the steps.
+    Measure,
+    /// Let it grow from one size to the next and take the reading steps at each.
+    Sweep(Vec<u64>),
+    /// llds's own workload.
+    Llds,
+}
+
+/// A step of a measurement. Insertion and memory are always measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub(crate) enum Step {
+    /// Gets that do not depend on each other.
+    Get,
+    /// Gets that do.
+    Dependent,
+    /// Gets of keys that are not there.
+    Miss,
+    /// Gets in batches.
+    Batch,
+    /// Scans of 50.
+    Scan,
+    /// Full iteration.
+    Iterate,
+    /// Several threads against one.
+    Threads,
+    /// Removal of a tenth.
+    Remove,
+}
+
+/// What an arm tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// It began this step, or is so far in it.
+    Progress(String),
+    /// It has ended.
+    Done(Outcome),
+}
+
+/// How an arm ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Outcome {
+    /// It measured.
+    Figures(Figures),
+    /// The subject cannot do this; why.
+    Left(String),
+    /// The subject was wrong, or broke; how.
+    Failed(String),
+}
+
+/// What an arm measured.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// By name; the unit is the end of the name.
+    pub(crate) values: BTreeMap<String, f64>,
+    /// Sums of what the loops read that all subjects must share.
+    pub(crate) sums: BTreeMap<String, u64>,
+    /// What is to be known about them: where the memory came from, what was left out.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Figures {
+    /// Notes a figure.
+    pub(crate) fn set(&mut self, name: &str, value: f64) {
+        self.values.insert(name.to_owned(), value);
+    }
+}
+
+/// Takes progress.
+pub(crate) type Report<'a> = &'a mut dyn FnMut(String);
+
+/// Does a job on a subject, in this process.
+pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
+    let cpus = affinity::cpus();
+    let subject = match S::build(job.pages) {
+        Ok(subject) => subject,
+        Err(why) => return Outcome::Left(why),
+    };
+    // Only now, so that threads which the subject may have started are not held on this CPU.
+    if job.pin && job.task != Task::Llds {
+        affinity::pin(cpus[cpus.len() - 1]);
+    }
+    let source = K::source(job.keys, job.seed, walk);
+    let done = match &job.task {
+        Task::Conform => {
+            conform::check(&source, subject, job.seed).or_else(wrong).map(|()| Figures::default())
+        }
+        Task::Measure => Arm { job, source, subject, figures: Figures::default(), report }.measure(),
+        Task::Sweep(sizes) => Arm { job, source, subject, figures: Figures::default(), report }.sweep(sizes),
+        Task::Llds => return Outcome::Failed("llds has its own entry".to_owned()),
+    };
+    done.map_or_else(|end| end, Outcome::Figures)
+}
+
+/// Does llds's workload on a subject.
+pub(crate) fn run_llds<S: Subject<data::Counters>>(job: &Job, report: Report<'_>) -> Outcome {
+    affinity::cpus();
+    match S::build(job.pages) {
+        Ok(subject) => llds::measure(job, subject, report).map_or_else(|end| end, Outcome::Figures),
+        Err(why) => Outcome::Left(why),
+    }
+}
+
+struct Arm<'a, K: Kind, S> {
+    job: &'a Job,
+    source: K::Source,
+    subject: S,
+    figures: Figures,
+    report: Report<'a>,
+}
+
+/// What a step gives, or how the arm ends instead.
+pub(crate) type Done<T> = Result<T, Outcome>;
+
+/// The end of an arm whose subject was wrong.
+pub(crate) fn wrong<T>(why: impl Into<String>) -> Done<T> {
+    Err(Outcome::Failed(why.into()))
+}
+
+/// The end of an arm for whose pairs memory is too small, or `Ok` if it is not.
+pub(crate) fn room(pairs: u64, margin_bytes: u64) -> Done<()> {
+    match machine::available_bytes() {
+        Some(free) if free < margin_bytes => Err(Outcome::Left(format!(
+            "no room: {pairs} pairs in, {} of memory left, {} must stay free",
+            machine::gib(free),
+            machine::gib(margin_bytes)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
+    fn wants(&self, step: Step) -> bool {
+        self.job.steps.contains(&step)
+    }
+
+    fn say(&mut self, step: &str) {
+        (self.report)(step.to_owned());
+    }
+
+    /// Fresh copies of pairs that are there (below `len`), in an order of their own for each `salt`.
+    fn probes(&self, len: u64, salt: u64, range: std::ops::Range<u64>) -> K::Block {
+        let order = Permutation::new(len, self.job.seed.wrapping_add(salt));
+        data::block_of::<K>(&self.source, range.map(|at| order.apply(at)))
+    }
+
+    /// Inserts the pairs of a range, made in `block` stretch by stretch.
+    fn build(&mut self, range: std::ops::Range<u64>, block: &mut K::Block) -> Done<Timed> {
+        let mut total = Timed::default();
+        for from in range.clone().step_by(INSERT_BLOCK as usize) {
+            block.clear();
+            (from..range.end.min(from + INSERT_BLOCK)).for_each(|number| self.source.push(number, block));
+            room(from, self.job.margin_bytes)?;
+            total.add(measure::insert(&mut self.subject, block));
+            (self.report)(format!(
+                "insert {}%",
+                (from - range.start) * 100 / (range.end - range.start).max(1)
+            ));
+        }
+        Ok(total)
+    }
+
+    /// Notes a loop's time, and holds its sum against what it must be.
+    fn note(&mut self, name: &str, timed: Timed, expected: u64) -> Done<()> {
+        if timed.sum != expected && self.job.subject != EMPTY {
+            return wrong(format!("{name}: the answers sum to {:x}, not to {expected:x}", timed.sum));
+        }
+        self.figures.set(name, timed.ns());
+        self.figures.sums.insert(name.to_owned(), timed.sum);
+        Ok(())
+    }
+
+    fn measure(mut self) -> Done<Figures> {
+        let (len, probes) = (self.source.len(), self.job.probes.min(self.source.len()));
+        // What the loop needs is there before memory is measured, and stays until it was.
+        let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));
+        let (live, resident) = (alloc::live_bytes(), machine::resident_bytes());
+        let inserted = self.build(0..len, &mut block)?;
+        self.figures.set("insert_ns", inserted.ns());
+        let live = (alloc::live_bytes() - live).max(0) as f64 + self.subject.own_bytes() as f64;
+        self.figures.set("live_bytes_per_key", live / len as f64);
+        if let Some((before, after)) = resident.zip(machine::resident_bytes()) {
+            self.figures.set("resident_bytes_per_key", after.saturating_sub(before) as f64 / len as f64);
+        }
+        self.figures.notes.extend(self.subject.memory_note());
+        drop(block);
+
+        if self.wants(Step::Get) || self.wants(Step::Batch) || self.wants(Step::Dependent) {
+            self.reads(len, probes, "")?;
+        }
+        if self.wants(Step::Miss) {
+            self.say("get, misses");
+            let order = Permutation::new(len, self.job.seed.wrapping_add(5));
+            let block = data::block_of::<K>(&self.source, (0..probes).map(|at| len + order.apply(at)));
+            let timed = measure::get(&self.subject, &block);
+            self.note("get_miss_ns", timed, 0)?;
+        }
+        if let Some(why) = S::NO_SCANS.filter(|_| self.wants(Step::Scan)) {
+            self.figures.notes.push(format!("scans left out: {why}"));
+        } else if self.wants(Step::Scan) && S::ORDERED {
+            self.say("scan");
+            let block = self.probes(len, 6, 0..probes.div_ceil(20));
+            let timed = measure::scan(&self.subject, &block, SCAN_PAIRS);
+            self.figures.set("scan_50_ns", timed.ns());
+            self.figures.sums.insert("scan".to_owned(), timed.sum);
+        }
+        if self.wants(Step::Iterate) && S::ORDERED {
+            self.say("iterate");
+            let timed = measure::iterate(&self.subject);
+            if timed.ops != len {
+                return wrong(format!("iteration showed {} pairs of {len}", timed.ops));
+            }
+            self.figures.set("iterate_ns", timed.ns());
+            self.figures.set("iterate_gb_per_s", timed.bytes as f64 / timed.time.as_nanos().max(1) as f64);
+            self.figures.sums.insert("iterate".to_owned(), timed.sum);
+        }
+        if self.wants(Step::Threads) && self.job.subject != EMPTY {
+            self.threads(len, probes)?;
+        }
+        if self.wants(Step::Remove) {
+            self.say("remove");
+            let block = self.probes(len, 9, 0..(len / 10).clamp(1, self.job.probes));
+            let timed = measure::remove(&mut self.subject, &block);
+            self.note("remove_ns", timed, block.len() as u64)?;
+            let left = measure::get(&self.subject, &block);
+            if left.sum != 0 && self.job.subject != EMPTY {
+                return wrong("keys were still there after their removal");
+            }
+        }
+        // Taking a large structure apart takes long and is not measured; the process is about to end.
+        std::mem::forget(self.subject);
+        Ok(self.figures)
+    }
+
+    /// The three ways of asking, among the first `len` pairs.
+    fn reads(&mut self, len: u64, probes: u64, suffix: &str) -> Done<()> {
+        let block = self.probes(len, 2, 0..probes);
+        let expected = measure::expected_sum::<K>(&block);
+        // Other keys first, so that the clock does not see the change from writing to reading.
+        let warm = self.probes(len, 3, 0..probes.div_ceil(16));
+        std::hint::black_box(measure::get(&self.subject, &warm).sum);
+        if self.wants(Step::Get) {
+            self.say("get");
+            let timed = measure::get(&self.subject, &block);
+            self.note(&format!("get_ns{suffix}"), timed, expected)?;
+        }
+        if self.wants(Step::Batch) && S::BATCHED {
+            self.say("multi_get");
+            let timed = measure::multi_get(&self.subject, &block);
+            self.note(&format!("multi_get_64_ns{suffix}"), timed, expected)?;
+        }
+        drop(block);
+        if self.wants(Step::Dependent) {
+            self.say("get, dependent");
+            let block = self.probes(len, 4, 0..probes.div_ceil(2));
+            let timed = measure::get_dependent(&self.subject, &block);
+            self.note(&format!("get_dependent_ns{suffix}"), timed, measure::expected_sum::<K>(&block))?;
+        }
+        Ok(())
+    }
+
+    /// One thread against several: reads, and half reads and half writes where the subject takes several
+    /// writers, each on keys of its own and on keys of all.
+    fn threads(&mut self, len: u64, probes: u64) -> Done<()> {
+        let threads = self.job.threads;
+        if affinity::cpus().len() < threads {
+            return Ok(());
+        }
+        let each = probes.div_ceil(threads as u64);
+        // Disjoint: consecutive stretches of one order. Shared: an order for each thread.
+        let disjoint: Vec<_> = (0..threads as u64)
+            .map(|thread| self.probes(len, 7, (thread * each).min(len)..((thread + 1) * each).min(len)))
+            .collect();
+        let shared: Vec<_> =
+            (0..threads as u64).map(|thread| self.probes(len, 20 + thread, 0..each)).collect();
+        let mut runs = vec![("read", Work::Read, &disjoint)];
+        if self.subject.shared_writer().is_some() {
+            runs.push(("mixed_disjoint", Work::Mixed, &disjoint));
+            runs.push(("mixed_shared", Work::Mixed, &shared));
+        }
+        let mut done = Vec::new();
+        for (name, work, blocks) in runs {
+            (self.report)(format!("{threads} threads, {name}"));
+            for count in [1, threads] {
+                let timed = measure::together(&self.subject, work, &blocks[..count], self.job.pin);
+                done.push((format!("{name}_{count}t_mops"), 1e3 / timed.ns()));
+                if work == Work::Read {
+                    let expected = blocks[..count].iter().map(measure::expected_sum::<K>);
+                    if timed.sum != expected.fold(0, u64::wrapping_add) {
+                        return wrong(format!("{name}: {count} threads read wrong values"));
+                    }
+                }
+            }
+        }
+        done.iter().for_each(|(name, value)| self.figures.set(name, *value));
+        Ok(())
+    }
+
+    fn sweep(mut self, sizes: &[u64]) -> Done<Figures> {
+        let mut block = self.probes(self.source.len(), 1, 0..INSERT_BLOCK.min(self.source.len()));
+        let resident = machine::resident_bytes();
+        let mut from = 0;
+        for &size in sizes {
+            match self.build(from..size, &mut block) {
+                Ok(_) => {}
+                Err(Outcome::Left(why)) if from > 0 => {
+                    self.figures.notes.push(format!("{why}; ended at {from} keys"));
+                    break;
+                }
+                Err(end) => return Err(end),
+            }
+            from = size;
+            if let Some((before, after)) = resident.zip(machine::resident_bytes()) {
+                let bytes = after.saturating_sub(before) as f64 / size as f64;
+                self.figures.set(&format!("resident_bytes_per_key@{size}"), bytes);
+            }
+            self.reads(size, self.job.probes.min(size), &format!("@{size}"))?;
+        }
+        std::mem::forget(self.subject);
+        Ok(self.figures)
+    }
+}

@@ -1,0 +1,165 @@
+//! The data of llds's own benchmark: 64-bit integer keys, and the decimal string of a counter for a value.
+
+use super::{Block, Kind, Source, Walk, be, fold_bytes, mix};
+
+/// `u64` to the decimal string of the counter that made the key.
+pub(crate) struct Counters;
+
+/// Turns a counter into its key and its value.
+#[derive(Clone, Copy)]
+pub(crate) struct CounterSource {
+    seed: u64,
+    len: u64,
+}
+
+/// Keys with their values, written out.
+#[derive(Default)]
+pub(crate) struct CounterBlock {
+    keys: Vec<u64>,
+    values: Vec<Decimal>,
+}
+
+/// A number as decimal digits.
+#[derive(Clone, Copy)]
+pub(crate) struct Decimal {
+    digits: [u8; 20],
+    from: u8,
+}
+
+impl Decimal {
+    /// Writes a number out.
+    #[inline]
+    pub(crate) fn new(mut number: u64) -> Self {
+        let (mut digits, mut from) = ([0; 20], 20);
+        loop {
+            from -= 1;
+            digits[from] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return Decimal { digits, from: from as u8 };
+            }
+        }
+    }
+
+    /// The digits.
+    #[inline]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.digits[usize::from(self.from)..]
+    }
+}
+
+impl CounterSource {
+    /// Counters from 0 to `len`, exclusive.
+    pub(crate) fn new(len: u64, seed: u64) -> Self {
+        CounterSource { seed: mix(seed), len }
+    }
+
+    /// The key of a counter: random-looking, and no two counters have the same.
+    #[inline]
+    pub(crate) fn key(&self, counter: u64) -> u64 {
+        mix(counter ^ self.seed)
+    }
+}
+
+impl Source<Counters> for CounterSource {
+    fn push_pair(&self, key: u64, value: u64, out: &mut CounterBlock) {
+        out.keys.push(self.key(key));
+        out.values.push(Decimal::new(value));
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl Block<Counters> for CounterBlock {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    #[inline]
+    fn key(&self, at: usize) -> u64 {
+        self.keys[at]
+    }
+
+    #[inline]
+    fn value(&self, at: usize) -> &[u8] {
+        self.values[at].as_bytes()
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.values.clear();
+    }
+}
+
+impl Kind for Counters {
+    type Key<'a> = u64;
+    type Found<'a> = u64;
+    type Value<'a> = &'a [u8];
+    type KeyBytes<'a> = [u8; 8];
+    type ValueBytes<'a> = &'a [u8];
+    type Query = u64;
+    type Source = CounterSource;
+    type Block = CounterBlock;
+
+    fn source(len: u64, seed: u64, _: Walk) -> CounterSource {
+        CounterSource::new(len, seed)
+    }
+
+    #[inline]
+    fn query(key: &u64) -> &u64 {
+        key
+    }
+
+    #[inline]
+    fn key_bytes(key: Self::Key<'_>) -> Self::KeyBytes<'_> {
+        key.to_be_bytes()
+    }
+
+    #[inline]
+    fn found(bytes: &[u8]) -> u64 {
+        be(bytes)
+    }
+
+    fn found_bytes(found: u64) -> Vec<u8> {
+        found.to_be_bytes().to_vec()
+    }
+
+    #[inline]
+    fn value_bytes(value: Self::Value<'_>) -> Self::ValueBytes<'_> {
+        value
+    }
+
+    #[inline]
+    fn value(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+
+    #[inline]
+    fn fold_found(found: u64) -> u64 {
+        found
+    }
+
+    #[inline]
+    fn fold_value(value: &[u8]) -> u64 {
+        fold_bytes(value)
+    }
+
+    #[inline]
+    fn pair_bytes(_: u64, value: &[u8]) -> u64 {
+        8 + value.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_read_as_they_print() {
+        for number in [0, 1, 9, 10, 99, 100, 1_234_567_890, u64::MAX] {
+            assert_eq!(Decimal::new(number).as_bytes(), number.to_string().as_bytes());
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Random 64-bit keys with 64-bit values.
+
+use super::{Block, KeyForm, Kind, Source, ValueForm, Walk, be, mix};
+
+/// Random `u64` to `u64`.
+pub(crate) struct U64;
+
+/// Numbers the keys by a bijection, so that they are random, distinct, and need no memory.
+pub(crate) struct U64Source {
+    seed: u64,
+    len: u64,
+}
+
+/// Keys and values in two arrays.
+#[derive(Default)]
+pub(crate) struct U64Block {
+    keys: Vec<u64>,
+    values: Vec<u64>,
+}
+
+impl U64Source {
+    /// The data set of this many pairs.
+    pub(crate) fn new(len: u64, seed: u64) -> Self {
+        U64Source { seed: mix(seed), len }
+    }
+}
+
+impl Source<U64> for U64Source {
+    fn push_pair(&self, key: u64, value: u64, out: &mut U64Block) {
+        out.keys.push(mix(key ^ self.seed));
+        out.values.push(mix(value.wrapping_add(self.seed)));
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl Block<U64> for U64Block {
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    #[inline]
+    fn key(&self, at: usize) -> u64 {
+        self.keys[at]
+    }
+
+    #[inline]
+    fn value(&self, at: usize) -> u64 {
+        self.values[at]
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.values.clear();
+    }
+}
+
+impl Kind for U64 {
+    type Key<'a> = u64;
+    type Found<'a> = u64;
+    type Value<'a> = u64;
+    type KeyBytes<'a> = [u8; 8];
+    type ValueBytes<'a> = [u8; 8];
+    type Query = u64;
+    type Source = U64Source;
+    type Block = U64Block;
+
+    fn source(len: u64, seed: u64, _: Walk) -> U64Source {
+        U64Source::new(len, seed)
+    }
+
+    #[inline]
+    fn query(key: &u64) -> &u64 {
+        key
+    }
+
+    #[inline]
+    fn key_bytes(key: Self::Key<'_>) -> Self::KeyBytes<'_> {
+        key.to_be_bytes()
+    }
+
+    #[inline]
+    fn found(bytes: &[u8]) -> u64 {
+        be(bytes)
+    }
+
+    fn found_bytes(found: u64) -> Vec<u8> {
+        found.to_be_bytes().to_vec()
+    }
+
+    #[inline]
+    fn value_bytes(value: Self::Value<'_>) -> Self::ValueBytes<'_> {
+        value.to_be_bytes()
+    }
+
+    #[inline]
+    fn value(bytes: &[u8]) -> u64 {
+        be(bytes)
+    }
+
+    #[inline]
+    fn fold_found(found: u64) -> u64 {
+        found
+    }
+
+    #[inline]
+    fn fold_value(value: u64) -> u64 {
+        value
+    }
+
+    #[inline]
+    fn pair_bytes(_: u64, _: u64) -> u64 {
+        16
+    }
+}
+
+impl KeyForm<U64> for u64 {
+    #[inline]
+    fn own(key: u64) -> u64 {
+        key
+    }
+
+    #[inline]
+    fn found(&self) -> u64 {
+        *self
+    }
+}
+
+impl ValueForm<U64> for u64 {
+    #[inline]
+    fn own(value: u64) -> u64 {
+        value
+    }
+
+    #[inline]
+    fn show(&self) -> u64 {
+        *self
+    }
+}

@@ -1,0 +1,179 @@
+//! `kvbench llds`: the workload of llds's own benchmark, this project's index against a red-black tree behind
+//! one readers-writer lock. How the ancestor's user-space program guarded its tree is not known.
+
+use crate::arm::{Figures, Job, Outcome, Task};
+use crate::cli::{KindName, Llds};
+use crate::data::Walk;
+use crate::machine;
+use crate::record::{Figure, Run};
+use crate::runner::{self, Runner};
+use crate::subjects::{FORREST, Pages};
+use crate::tables::number;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+const SUBJECTS: [&str; 2] = [FORREST, "rbtree"];
+/// Keys of the run that tells what a key costs.
+const CALIBRATION_KEYS: u64 = 4_000_000;
+/// Of the memory that is estimated to do, how much is used: a key costs more in some sizes than in others.
+const MAX_SHARE: f64 = 0.95;
+
+struct Bench<'a> {
+    options: &'a Llds,
+    runner: Runner,
+    record: Run,
+    failures: usize,
+}
+
+/// Measures, prints, records; true if nothing went wrong.
+pub(crate) fn run(options: &Llds) -> io::Result<bool> {
+    let common = &options.common;
+    let kept = json!({
+        "seed": common.seed, "threads": common.threads, "margin_bytes": common.margin,
+        "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
+    });
+    let record = Run::begin(common.json.as_deref(), kept)?;
+    let arms = if options.max { 5 } else { 2 };
+    Bench { options, runner: Runner::new(common.malloc_pages, arms)?, record, failures: 0 }.run()
+}
+
+impl Bench<'_> {
+    fn run(mut self) -> io::Result<bool> {
+        let mut out = io::stdout();
+        let (record, common) = (&self.record, &self.options.common);
+        let revision = record.revision.as_deref().unwrap_or("unknown");
+        writeln!(out, "kvbench llds, {}, revision {revision}, seed {}", record.date, common.seed)?;
+        writeln!(out, "{}", record.machine.line())?;
+        writeln!(
+            out,
+            "{} threads insert disjoint parts (64-bit key, decimal counter as value), then look all up and check.\n\
+             rbtree: behind one RwLock; how the ancestor's user-space program guarded its tree is not known.\n",
+            common.threads
+        )?;
+        writeln!(
+            out,
+            "{:10}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
+            "", "keys", "insert s", "look up s", "wall s", "batched s", "bytes/key", "occupied"
+        )?;
+        let plan = if self.options.max {
+            self.largest(&mut out)?
+        } else {
+            SUBJECTS.map(|s| (s, self.options.keys)).to_vec()
+        };
+        let mut walls: BTreeMap<u64, BTreeMap<&str, f64>> = BTreeMap::new();
+        for (subject, keys) in plan {
+            let Some(figures) = self.measure(&mut out, subject, keys)? else { continue };
+            self.keep(subject, keys, &figures)?;
+            print_row(&mut out, subject, keys, &figures)?;
+            if let Some(wall) = figures.values.get("wall_s") {
+                walls.entry(keys).or_default().insert(subject, *wall);
+            }
+        }
+        for (keys, walls) in walls {
+            if let (Some(own), Some(tree)) = (walls.get(FORREST), walls.get("rbtree")) {
+                writeln!(
+                    out,
+                    "\nat {} keys, wall time: {}x the red-black tree's speed",
+                    runner::keys(keys),
+                    number(tree / own)
+                )?;
+            }
+        }
+        Ok(self.failures == 0)
+    }
+
+    fn measure(
+        &mut self,
+        out: &mut impl Write,
+        subject: &'static str,
+        keys: u64,
+    ) -> io::Result<Option<Figures>> {
+        let common = &self.options.common;
+        let job = Job {
+            task: Task::Llds,
+            subject: subject.to_owned(),
+            kind: KindName::U64.name().to_owned(),
+            keys,
+            seed: common.seed,
+            probes: keys,
+            threads: usize::from(common.threads),
+            steps: Vec::new(),
+            pages: Pages::Auto,
+            margin_bytes: common.margin,
+            pin: false,
+        };
+        let (what, why) = match self.runner.arm(&job, &Walk::default()) {
+            Outcome::Figures(figures) => return Ok(Some(figures)),
+            Outcome::Left(why) => ("left out", why),
+            Outcome::Failed(why) => ("FAILED", why),
+        };
+        let failed = what == "FAILED";
+        self.failures += usize::from(failed);
+        writeln!(out, "{subject}, {}: {what}: {why}", runner::keys(keys))?;
+        let content =
+            json!({ "subject": subject, "kind": "llds", "keys": keys, "failed": failed, "why": why });
+        self.record.append("left_out", &content)?;
+        Ok(None)
+    }
+
+    fn keep(&mut self, subject: &str, keys: u64, figures: &Figures) -> io::Result<()> {
+        let rounds: BTreeMap<_, _> =
+            figures.values.iter().map(|(name, value)| (name, Figure::new(vec![*value]))).collect();
+        self.record.append("figures", &json!({
+            "subject": subject, "pages": "auto", "kind": "llds", "keys": keys, "figures": rounds, "notes": figures.notes,
+        }))
+    }
+
+    /// As many keys as each subject is estimated to hold, and the red-black tree's number for both.
+    fn largest(&mut self, out: &mut impl Write) -> io::Result<Vec<(&'static str, u64)>> {
+        let mut most = Vec::new();
+        for subject in SUBJECTS {
+            let Some(figures) = self.measure(out, subject, CALIBRATION_KEYS)? else { continue };
+            let free = machine::available_bytes().unwrap_or(0);
+            let huge = if subject == FORREST { machine::huge_pages_free_bytes() } else { 0 };
+            let usable = free.saturating_sub(self.options.common.margin) + huge;
+            let per_key = figures.values.get("resident_bytes_per_key").copied().filter(|bytes| *bytes > 0.0);
+            let Some(per_key) = per_key else {
+                writeln!(
+                    out,
+                    "{subject}: the system does not tell what it occupies, so --max cannot be had"
+                )?;
+                continue;
+            };
+            let keys = (usable as f64 / per_key * MAX_SHARE / 1e6).floor().max(1.0) as u64 * 1_000_000;
+            writeln!(
+                out,
+                "{subject}: about {} bytes a key, {} usable, so {} keys",
+                number(per_key),
+                machine::gib(usable),
+                runner::keys(keys)
+            )?;
+            most.push((subject, keys));
+        }
+        let mut plan = most.clone();
+        let least = most.iter().map(|(_, keys)| *keys).min();
+        plan.extend(
+            most.iter()
+                .filter(|(_, keys)| Some(*keys) != least)
+                .filter_map(|(subject, _)| Some((*subject, least?))),
+        );
+        Ok(plan)
+    }
+}
+
+fn print_row(out: &mut impl Write, subject: &str, keys: u64, figures: &Figures) -> io::Result<()> {
+    let figure = |name: &str| figures.values.get(name).copied();
+    let text = |name: &str| figure(name).map_or_else(|| "-".to_owned(), number);
+    writeln!(
+        out,
+        "{subject:10}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
+        runner::keys(keys),
+        text("insert_s"),
+        text("get_s"),
+        text("wall_s"),
+        text("multi_get_64_s"),
+        text("resident_bytes_per_key"),
+        figure("resident_bytes").map_or_else(|| "-".to_owned(), |bytes| machine::gib(bytes as u64)),
+    )
+}

@@ -1,0 +1,112 @@
+//! What the machine is, and how much memory it has left. Where the system does not tell, the answer is
+//! "unknown", never a guess.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+
+/// The machine, as a record describes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    /// Model of the processor.
+    pub(crate) cpu: Option<String>,
+    /// CPUs that this process may use.
+    pub(crate) cpus: usize,
+    /// Size of the last-level cache, as the system writes it.
+    pub(crate) last_level_cache: Option<String>,
+    /// Whether it is a virtual machine.
+    pub(crate) virtual_machine: Option<bool>,
+    /// Memory in all.
+    pub(crate) memory_bytes: Option<u64>,
+    /// The setting for transparent huge pages.
+    pub(crate) transparent_huge_pages: Option<String>,
+    /// Explicit huge pages free, in bytes.
+    pub(crate) huge_pages_free_bytes: u64,
+    /// Operating system, kernel, architecture.
+    pub(crate) system: String,
+    /// Runnable processes over the last minute before the run.
+    pub(crate) load_1_min: Option<f64>,
+}
+
+fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+/// The value of a `Name:   value` line.
+fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines()
+        .find_map(|line| line.split_once(':').filter(|(key, _)| key.trim() == name))
+        .map(|(_, v)| v.trim())
+}
+
+fn kib(text: &str, name: &str) -> Option<u64> {
+    field(text, name)?.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+impl Machine {
+    /// Describes this machine.
+    pub(crate) fn describe() -> Self {
+        let cpuinfo = read("/proc/cpuinfo").unwrap_or_default();
+        let meminfo = read("/proc/meminfo").unwrap_or_default();
+        let caches =
+            (0..8).rev().map(|level| format!("/sys/devices/system/cpu/cpu0/cache/index{level}/size"));
+        let kernel = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let chosen = |text: String| text.split('[').nth(1)?.split(']').next().map(str::to_owned);
+        Machine {
+            cpu: field(&cpuinfo, "model name").map(str::to_owned),
+            cpus: crate::affinity::cpus().len(),
+            last_level_cache: caches.into_iter().find_map(|path| read(&path)),
+            virtual_machine: field(&cpuinfo, "flags")
+                .map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+            memory_bytes: kib(&meminfo, "MemTotal"),
+            transparent_huge_pages: read("/sys/kernel/mm/transparent_hugepage/enabled").and_then(chosen),
+            huge_pages_free_bytes: huge_pages_free_bytes(),
+            system: format!("{} {kernel} {}", std::env::consts::OS, std::env::consts::ARCH),
+            load_1_min: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
+        }
+    }
+
+    /// The machine in one line.
+    pub(crate) fn line(&self) -> String {
+        let unknown = || "unknown".to_owned();
+        format!(
+            "{}, {} CPUs{}, last-level cache {}, memory {}, huge pages: transparent {}, explicit {} free; {}",
+            self.cpu.clone().unwrap_or_else(unknown),
+            self.cpus,
+            if self.virtual_machine == Some(true) { " (virtual)" } else { "" },
+            self.last_level_cache.clone().unwrap_or_else(unknown),
+            self.memory_bytes.map_or_else(unknown, gib),
+            self.transparent_huge_pages.clone().unwrap_or_else(unknown),
+            gib(self.huge_pages_free_bytes),
+            self.system
+        )
+    }
+}
+
+/// Bytes as GiB with one digit.
+pub(crate) fn gib(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
+}
+
+/// Bytes of explicit huge pages of all sizes that nobody has taken or reserved.
+pub(crate) fn huge_pages_free_bytes() -> u64 {
+    let Ok(sizes) = fs::read_dir("/sys/kernel/mm/hugepages") else { return 0 };
+    let free = |size: fs::DirEntry| {
+        let kib: u64 =
+            size.file_name().to_str()?.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        let count = |name| read(size.path().join(name).to_str()?)?.parse::<u64>().ok();
+        Some((kib << 10) * count("free_hugepages")?.saturating_sub(count("resv_hugepages")?))
+    };
+    sizes.flatten().filter_map(free).sum()
+}
+
+/// Bytes that can still be taken without swapping, explicit huge pages not counted; `None` if the system does
+/// not tell.
+pub(crate) fn available_bytes() -> Option<u64> {
+    kib(&read("/proc/meminfo")?, "MemAvailable")
+}
+
+/// Bytes of memory that this process occupies, explicit huge pages included.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let status = read("/proc/self/status")?;
+    Some(kib(&status, "VmRSS")? + kib(&status, "HugetlbPages").unwrap_or(0))
+}

@@ -1,0 +1,211 @@
+//! The measuring loops. One loop serves every subject and every kind of pair, so that no two are measured
+//! differently.
+//!
+//! Each loop sums what it was given, and the sums are checked, so that nothing can be optimised away and
+//! nobody is praised for a quick wrong answer. Nothing is allocated, printed or generated while a clock runs.
+
+use crate::affinity;
+use crate::data::{Block, Kind};
+use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// What a loop measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Timed {
+    /// How long it ran.
+    pub(crate) time: Duration,
+    /// Operations done.
+    pub(crate) ops: u64,
+    /// Sum over what was read.
+    pub(crate) sum: u64,
+    /// Bytes of keys and values shown, where the loop counts them.
+    pub(crate) bytes: u64,
+}
+
+impl Timed {
+    /// Nanoseconds per operation.
+    pub(crate) fn ns(&self) -> f64 {
+        self.time.as_nanos() as f64 / self.ops.max(1) as f64
+    }
+
+    /// Adds another stretch of the same loop.
+    pub(crate) fn add(&mut self, other: Timed) {
+        self.time += other.time;
+        self.ops += other.ops;
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.bytes += other.bytes;
+    }
+}
+
+/// The sum that gets of all the block's keys must have.
+pub(crate) fn expected_sum<K: Kind>(block: &K::Block) -> u64 {
+    (0..block.len()).fold(0, |sum, at| sum.wrapping_add(K::fold_value(block.value(at))))
+}
+
+/// The positions of a block in stretches that one reader or writer serves.
+fn sessions(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+    (0..len).step_by(SESSION_OPS).map(move |from| from..(from + SESSION_OPS).min(len))
+}
+
+/// Inserts a block.
+pub(crate) fn insert<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
+    let start = Instant::now();
+    for session in sessions(block.len()) {
+        let mut writer = subject.writer();
+        for at in session {
+            writer.insert(block.key(at), block.value(at));
+        }
+    }
+    Timed { time: start.elapsed(), ops: block.len() as u64, ..Timed::default() }
+}
+
+/// Removes a block's keys; the sum is the number that were there.
+pub(crate) fn remove<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
+    let (start, mut sum) = (Instant::now(), 0);
+    for session in sessions(block.len()) {
+        let mut writer = subject.writer();
+        for at in session {
+            sum += u64::from(writer.remove(block.key(at)));
+        }
+    }
+    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+}
+
+/// Looks the block's keys up, each independent of the others: the core may work on several at once.
+pub(crate) fn get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+    let (start, mut sum) = (Instant::now(), 0u64);
+    for session in sessions(block.len()) {
+        let reader = subject.reader();
+        for at in session {
+            sum = sum.wrapping_add(reader.get(block.key(at), |value| K::fold_value(value)).unwrap_or(0));
+        }
+    }
+    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+}
+
+/// Looks the block's keys up one after the other: which key is next is not known before the last answer is
+/// there. (Its position has the answer's bits added after an "and" with a zero that the compiler cannot see.)
+pub(crate) fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+    let zero = black_box(0);
+    let (start, mut sum, mut last) = (Instant::now(), 0u64, 0);
+    for session in sessions(block.len()) {
+        let reader = subject.reader();
+        for at in session {
+            let at = at + (last & zero) as usize;
+            last = reader.get(block.key(at), |value| K::fold_value(value)).unwrap_or(0);
+            sum = sum.wrapping_add(last);
+        }
+    }
+    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+}
+
+/// Looks the block's keys up in batches.
+pub(crate) fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+    if block.len() == 0 {
+        return Timed::default();
+    }
+    let (start, mut sum) = (Instant::now(), 0u64);
+    for session in sessions(block.len()) {
+        let reader = subject.reader();
+        let (from, end) = (session.start, session.end);
+        for from in (from..end).step_by(BATCH_KEYS) {
+            let len = BATCH_KEYS.min(end - from);
+            let keys: [_; BATCH_KEYS] = std::array::from_fn(|i| block.key(from + i.min(len - 1)));
+            reader.multi_get(&keys[..len], |_, value| {
+                sum = sum.wrapping_add(value.map_or(0, |value| K::fold_value(value)));
+            });
+        }
+    }
+    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+}
+
+/// Scans `count` pairs from each key of the block on. The sum depends on the order of what is shown.
+pub(crate) fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> Timed {
+    let (start, mut sum) = (Instant::now(), 0u64);
+    for session in sessions(block.len()) {
+        let reader = subject.reader();
+        for at in session {
+            reader.scan(block.key(at), count, |key, value| {
+                let pair = K::fold_found(key).wrapping_add(K::fold_value(value));
+                sum = sum.rotate_left(1).wrapping_add(pair);
+            });
+        }
+    }
+    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+}
+
+/// Shows every pair. The sum depends on the order.
+pub(crate) fn iterate<K: Kind, S: Subject<K>>(subject: &S) -> Timed {
+    let mut timed = Timed::default();
+    let start = Instant::now();
+    subject.reader().iterate(|key, value| {
+        timed.ops += 1;
+        timed.bytes += K::pair_bytes(key, value);
+        let pair = K::fold_found(key).wrapping_add(K::fold_value(value));
+        timed.sum = timed.sum.rotate_left(1).wrapping_add(pair);
+    });
+    Timed { time: start.elapsed(), ..timed }
+}
+
+/// Half reads, half writes, in turn: the block's keys, each written with the value that it has.
+fn mixed<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+    let (start, mut sum) = (Instant::now(), 0u64);
+    for session in sessions(block.len()) {
+        let reader = subject.reader();
+        let Some(mut writer) = subject.shared_writer() else { return Timed::default() };
+        for at in session {
+            if at % 2 == 0 {
+                sum = sum.wrapping_add(reader.get(block.key(at), |value| K::fold_value(value)).unwrap_or(0));
+            } else {
+                writer.insert(block.key(at), block.value(at));
+            }
+        }
+    }
+    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+}
+
+/// What several threads do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Independent gets.
+    Read,
+    /// Half reads, half writes.
+    Mixed,
+}
+
+/// Runs one block per thread, all from the same moment, and returns the time until the last has ended, with
+/// all operations and the sum over all.
+pub(crate) fn together<K: Kind, S: Subject<K>>(
+    subject: &S,
+    work: Work,
+    blocks: &[K::Block],
+    pin: bool,
+) -> Timed {
+    let cpus = affinity::cpus();
+    let barrier = Barrier::new(blocks.len());
+    let run = |thread: usize| {
+        if pin && let Some(&cpu) = cpus.get(thread) {
+            affinity::pin(cpu);
+        }
+        barrier.wait();
+        let start = Instant::now();
+        let timed = match work {
+            Work::Read => get(subject, &blocks[thread]),
+            Work::Mixed => mixed(subject, &blocks[thread]),
+        };
+        (start, start + timed.time, timed)
+    };
+    let run = &run;
+    let runs: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..blocks.len()).map(|thread| scope.spawn(move || run(thread))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a measuring thread does not panic")).collect()
+    });
+    let start = runs.iter().map(|run| run.0).min();
+    let end = runs.iter().map(|run| run.1).max();
+    let mut total = Timed::default();
+    runs.iter().for_each(|run| total.add(run.2));
+    total.time = end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start);
+    total
+}

@@ -1,0 +1,330 @@
+//! `kvbench memory`: structures in memory, side by side.
+
+use crate::arm::{self, Figures, Job, Outcome, Report, Step, Task};
+use crate::cli::{KindName, Memory};
+use crate::conform;
+use crate::data::{Counters, Walk, collect_paths};
+use crate::goals::{self, Goal};
+use crate::record::{Figure, Run};
+use crate::runner::{self, Runner};
+use crate::subjects::{EMPTY, ENTRIES, Entry, FORREST, Forrest, Locked, Pages, RbTree};
+use crate::tables::{self, Group, Row, label};
+use clap::ValueEnum;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Keys of a smoke run.
+const QUICK_KEYS: u64 = 20_000;
+const DEFAULT_KEYS: [u64; 2] = [10_000_000, 50_000_000];
+
+/// Does a job in this process.
+pub(crate) fn dispatch(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
+    let entry = Entry::find(&job.subject);
+    if job.task == Task::Llds {
+        return match entry.map(|entry| entry.name) {
+            Some(FORREST) => arm::run_llds::<Forrest>(job, report),
+            Some("rbtree") => arm::run_llds::<Locked<RbTree<Counters>>>(job, report),
+            _ => Outcome::Left("llds's workload is run on forrest and rbtree".to_owned()),
+        };
+    }
+    let run =
+        entry.and_then(|entry| if job.kind == KindName::U64.name() { entry.u64s } else { entry.strings });
+    run.map_or_else(|| Outcome::Left("cannot hold this kind".to_owned()), |run| run(job, walk, report))
+}
+
+/// A subject on its pages.
+type Who = (&'static Entry, Pages);
+
+struct Bench {
+    options: Memory,
+    keys: Vec<u64>,
+    steps: Vec<Step>,
+    walk: Walk,
+    none: Walk,
+    runner: Runner,
+    record: Run,
+    /// Subjects that were wrong or broke.
+    failures: usize,
+}
+
+/// Measures, prints, records; true if every subject was right.
+pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
+    let keys = match (options.keys.is_empty(), options.quick) {
+        (false, _) => options.keys.clone(),
+        (true, true) => vec![QUICK_KEYS],
+        (true, false) => DEFAULT_KEYS.to_vec(),
+    };
+    if options.quick {
+        let most = keys.iter().max().copied().unwrap_or(QUICK_KEYS);
+        options.sweep = vec![most.div_ceil(8), most];
+    }
+    options.sweep.sort_unstable();
+    options.sweep.dedup();
+    let steps = if options.only.is_empty() { Step::value_variants().to_vec() } else { options.only.clone() };
+    if options.subjects.is_empty() {
+        options.subjects = ENTRIES.iter().map(|entry| entry.name.to_owned()).collect();
+    }
+    let walk = if options.kinds.contains(&KindName::Strings) {
+        let error =
+            |error| io::Error::other(format!("no paths to be had from {}: {error}", options.tree.display()));
+        collect_paths(&options.tree, options.common.seed).map_err(error)?
+    } else {
+        Walk::default()
+    };
+    let common = &options.common;
+    let kept = json!({
+        "seed": common.seed, "threads": common.threads, "rounds": options.rounds, "probes": options.probes,
+        "margin_bytes": common.margin, "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
+        "pinned": !options.no_pin, "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
+        "paths_left_out": walk.left_out,
+    });
+    let record = Run::begin(common.json.as_deref(), kept)?;
+    let runner = Runner::new(common.malloc_pages, 0)?;
+    Bench { keys, steps, walk, none: Walk::default(), runner, record, failures: 0, options }.run()
+}
+
+impl Bench {
+    fn run(mut self) -> io::Result<bool> {
+        let mut out = io::stdout();
+        self.print_head(&mut out)?;
+        let entries: Vec<_> =
+            ENTRIES.iter().filter(|entry| self.options.subjects.iter().any(|s| s == entry.name)).collect();
+        let kinds = self.options.kinds.clone();
+        let groups = kinds.len() * self.keys.len();
+        self.runner.arms = entries.len() * (kinds.len() + groups * usize::from(self.options.rounds)) + 1;
+
+        let mut goals: Vec<Goal> = Vec::new();
+        let mut fit: Vec<(KindName, Vec<&'static Entry>)> = Vec::new();
+        for kind in kinds {
+            fit.push((kind, self.conform(&mut out, kind, &entries)?));
+        }
+        for (kind, entries) in &fit {
+            for keys in self.keys.clone() {
+                let group = self.group(&mut out, *kind, keys, entries)?;
+                tables::print_group(&mut out, &group)?;
+                tables::print_threads(&mut out, &group, self.options.common.threads)?;
+                goals.extend(goals::of_group(&group, self.options.common.threads));
+                out.flush()?;
+            }
+        }
+        let forrest_fits =
+            fit.iter().any(|(kind, fit)| *kind == KindName::U64 && fit.iter().any(|e| e.name == FORREST));
+        if forrest_fits && !self.options.no_sweep {
+            goals.extend(self.sweep(&mut out)?);
+        }
+        tables::print_legend(&mut out)?;
+        goals::print(&mut out, &goals)?;
+        self.record.append("goals", &json!({ "goals": goals }))?;
+        if self.failures > 0 {
+            writeln!(out, "\n{} failed: see above.", self.failures)?;
+        }
+        Ok(self.failures == 0)
+    }
+
+    fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
+        let (record, options) = (&self.record, &self.options);
+        let revision = record.revision.as_deref().unwrap_or("unknown");
+        writeln!(out, "kvbench memory, {}, revision {revision}, seed {}", record.date, options.common.seed)?;
+        writeln!(out, "{}", record.machine.line())?;
+        if self.walk.len() > 0 {
+            let (paths, mean) = (self.walk.len(), self.walk.mean_bytes());
+            let (tree, left_out) = (options.tree.display(), self.walk.left_out);
+            writeln!(
+                out,
+                "strings: {paths} paths of {tree}, {mean:.1} bytes in the mean, {left_out} left out; copies get a suffix"
+            )?;
+        }
+        if let Some(load) = record.machine.load_1_min.filter(|load| *load > 0.5) {
+            writeln!(
+                out,
+                "the machine was busy before the run (load {load}): figures may be worse than they should be"
+            )?;
+        }
+        let cpus = record.machine.cpus;
+        if cpus < usize::from(options.common.threads) && self.steps.contains(&Step::Threads) {
+            writeln!(out, "several threads: left out, {cpus} CPUs for {} threads", options.common.threads)?;
+        }
+        Ok(())
+    }
+
+    fn job(&self, task: Task, (entry, pages): Who, kind: KindName, keys: u64) -> Job {
+        let options = &self.options;
+        Job {
+            task,
+            subject: entry.name.to_owned(),
+            kind: kind.name().to_owned(),
+            keys,
+            seed: options.common.seed,
+            probes: options.probes,
+            threads: usize::from(options.common.threads),
+            steps: self.steps.clone(),
+            pages,
+            margin_bytes: options.common.margin,
+            pin: !options.no_pin,
+        }
+    }
+
+    fn arm(&mut self, job: &Job) -> Outcome {
+        let strings = job.kind == KindName::Strings.name();
+        self.runner.arm(job, if strings { &self.walk } else { &self.none })
+    }
+
+    /// Says why a subject was not measured; a wrong one counts as a failure.
+    fn leave(
+        &mut self,
+        out: &mut impl Write,
+        (entry, pages): Who,
+        job: &Job,
+        failed: bool,
+        why: &str,
+    ) -> io::Result<()> {
+        self.failures += usize::from(failed);
+        let (who, what) = (label(entry, pages), if failed { "FAILED" } else { "left out" });
+        writeln!(out, "{who}, {} {}: {what}: {why}", runner::keys(job.keys), job.kind)?;
+        let content = json!({
+            "subject": entry.name, "pages": pages.name(), "kind": job.kind, "keys": job.keys, "failed": failed, "why": why,
+        });
+        self.record.append("left_out", &content)
+    }
+
+    /// Lets the subjects pass the conformance kit; returns those that did.
+    fn conform(
+        &mut self,
+        out: &mut impl Write,
+        kind: KindName,
+        entries: &[&'static Entry],
+    ) -> io::Result<Vec<&'static Entry>> {
+        let (mut right, mut checked) = (Vec::new(), 0);
+        for &entry in entries {
+            let job = self.job(Task::Conform, (entry, Pages::Auto), kind, conform::KEYS);
+            if entry.name == EMPTY {
+                right.push(entry);
+                continue;
+            }
+            match self.arm(&job) {
+                Outcome::Figures(_) => {
+                    right.push(entry);
+                    checked += 1;
+                }
+                Outcome::Left(why) => self.leave(out, (entry, Pages::Auto), &job, false, &why)?,
+                Outcome::Failed(why) => self.leave(out, (entry, Pages::Auto), &job, true, &why)?,
+            }
+        }
+        writeln!(
+            out,
+            "{}: {checked} subjects agree with BTreeMap over {} operations",
+            kind.name(),
+            conform::OPS
+        )?;
+        Ok(right)
+    }
+
+    /// Measures the subjects with one kind and number of pairs.
+    fn group(
+        &mut self,
+        out: &mut impl Write,
+        kind: KindName,
+        keys: u64,
+        entries: &[&'static Entry],
+    ) -> io::Result<Group> {
+        let chosen = |entry: &&'static Entry| {
+            let (entry, pages) = (*entry, self.options.pages.clone());
+            let pages = if entry.name == FORREST { pages } else { vec![Pages::Auto] };
+            pages.into_iter().map(move |pages| (entry, pages))
+        };
+        let mut arms: Vec<(Who, Vec<Figures>)> =
+            entries.iter().flat_map(chosen).map(|who| (who, Vec::new())).collect();
+        for round in 0..self.options.rounds {
+            // There and back again, so that a drift of the machine favours nobody.
+            let order: Vec<_> =
+                if round % 2 == 0 { (0..arms.len()).collect() } else { (0..arms.len()).rev().collect() };
+            for at in order {
+                let who = arms[at].0;
+                if arms[at].1.len() < usize::from(round) {
+                    continue;
+                }
+                let job = self.job(Task::Measure, who, kind, keys);
+                match self.arm(&job) {
+                    Outcome::Figures(figures) => arms[at].1.push(figures),
+                    Outcome::Left(why) => self.leave(out, who, &job, false, &why)?,
+                    Outcome::Failed(why) => self.leave(out, who, &job, true, &why)?,
+                }
+            }
+        }
+        self.compare_sums(out, kind, keys, &arms)?;
+        let mut rows = Vec::new();
+        for (who, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
+            rows.push(self.row(who, kind.name(), keys, rounds)?);
+        }
+        Ok(Group { kind, keys, rows })
+    }
+
+    /// Gathers the rounds of a subject, and records them.
+    fn row(&mut self, (entry, pages): Who, kind: &str, keys: u64, rounds: Vec<Figures>) -> io::Result<Row> {
+        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        let sums: BTreeMap<_, _> = rounds.last().map_or_else(BTreeMap::new, |figures| {
+            // As text: the numbers of JSON readers are rarely 64 bits wide.
+            figures.sums.iter().map(|(name, sum)| (name.clone(), format!("{sum:x}"))).collect()
+        });
+        let notes = rounds.last().map_or_else(Vec::new, |figures| figures.notes.clone());
+        for (name, value) in rounds.into_iter().flat_map(|figures| figures.values) {
+            values.entry(name).or_default().push(value);
+        }
+        let figures: BTreeMap<_, _> =
+            values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect();
+        let content = json!({
+            "subject": entry.name, "pages": pages.name(), "kind": kind, "keys": keys, "figures": figures, "sums": sums, "notes": notes,
+        });
+        self.record.append("figures", &content)?;
+        Ok(Row { entry, pages, figures, notes })
+    }
+
+    /// What the subjects showed in scans and iterations must be the same; who differs from most was wrong.
+    fn compare_sums(
+        &mut self,
+        out: &mut impl Write,
+        kind: KindName,
+        keys: u64,
+        arms: &[(Who, Vec<Figures>)],
+    ) -> io::Result<()> {
+        let all = || {
+            arms.iter()
+                .filter(|arm| arm.0.0.name != EMPTY)
+                .flat_map(|(who, rounds)| rounds.iter().map(move |f| (who, f)))
+        };
+        for step in ["scan", "iterate"] {
+            let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
+            all()
+                .filter_map(|(_, figures)| figures.sums.get(step))
+                .for_each(|sum| *votes.entry(*sum).or_default() += 1);
+            let Some((&right, _)) = votes.iter().max_by_key(|(_, votes)| **votes) else { continue };
+            for (who, figures) in all() {
+                if let Some(sum) = figures.sums.get(step).filter(|sum| **sum != right) {
+                    let job = self.job(Task::Measure, *who, kind, keys);
+                    let why = format!("{step}: what it showed sums to {sum:x}, that of most to {right:x}");
+                    self.leave(out, *who, &job, true, &why)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets this project's index grow.
+    fn sweep(&mut self, out: &mut impl Write) -> io::Result<Vec<Goal>> {
+        let Some(entry) = Entry::find(FORREST) else { return Ok(Vec::new()) };
+        let (who, sizes) = ((entry, Pages::Auto), self.options.sweep.clone());
+        let Some(&most) = sizes.last() else { return Ok(Vec::new()) };
+        let mut job = self.job(Task::Sweep(sizes.clone()), who, KindName::U64, most);
+        job.steps = vec![Step::Get, Step::Dependent, Step::Batch];
+        match self.arm(&job) {
+            Outcome::Figures(figures) => {
+                let row = self.row(who, "u64 sweep", most, vec![figures])?;
+                tables::print_sweep(out, &row, &sizes)?;
+                Ok(goals::of_sweep(&row, &sizes))
+            }
+            Outcome::Left(why) => self.leave(out, who, &job, false, &why).map(|()| Vec::new()),
+            Outcome::Failed(why) => self.leave(out, who, &job, true, &why).map(|()| Vec::new()),
+        }
+    }
+}

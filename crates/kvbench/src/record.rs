@@ -1,0 +1,150 @@
+//! What is kept of a run: its description, and one JSON object a line, appended to a file as each group of
+//! figures is done, so that a run that breaks off has kept what it had.
+//!
+//! Every line has `kvbench` (the version of this format, 1), `record` (its type) and `run` (which run it
+//! belongs to). Types: `run` (date, revision, machine, versions, options), `figures` (one subject with one
+//! kind and number of keys; each figure has `median`, `min`, `max` and the value of each round; its unit is
+//! the end of its name; `sums` are checksums of what was shown, equal for all), `left_out` (who was not measured, and why), `goals` (each goal with what was
+//! measured). Missing figures are absent, never zero.
+
+use crate::machine::Machine;
+use crate::subjects::ENTRIES;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A run, described.
+pub(crate) struct Run {
+    /// When it began, UTC.
+    pub(crate) date: String,
+    /// The revision of the source, with `+` if it was changed; `None` without git.
+    pub(crate) revision: Option<String>,
+    /// The machine.
+    pub(crate) machine: Machine,
+    file: Option<File>,
+}
+
+/// A figure over the rounds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Figure {
+    /// The middle, or the mean of the two in the middle.
+    pub(crate) median: f64,
+    /// The least.
+    pub(crate) min: f64,
+    /// The greatest.
+    pub(crate) max: f64,
+    /// Round by round.
+    pub(crate) rounds: Vec<f64>,
+}
+
+impl Figure {
+    /// The figure of these rounds; there is at least one.
+    pub(crate) fn new(rounds: Vec<f64>) -> Self {
+        let mut sorted = rounds.clone();
+        sorted.sort_by(f64::total_cmp);
+        let half = sorted.len() / 2;
+        let median =
+            if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 };
+        Figure { median, min: sorted[0], max: sorted[sorted.len() - 1], rounds }
+    }
+}
+
+impl Run {
+    /// Describes a run that begins now, and opens the file that it is appended to.
+    pub(crate) fn begin(json: Option<&Path>, options: Value) -> io::Result<Self> {
+        let open = |path: &Path| {
+            let opened = OpenOptions::new().create(true).append(true).open(path);
+            opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+        };
+        let mut run = Run {
+            date: date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())),
+            revision: revision(),
+            machine: Machine::describe(),
+            file: json.map(open).transpose()?,
+        };
+        let versions: Map<String, Value> = ENTRIES
+            .iter()
+            .filter_map(|entry| Some((entry.package?.to_owned(), json!(entry.version()?))))
+            .collect();
+        let command: Vec<_> = std::env::args().skip(1).collect();
+        run.append(
+            "run",
+            &json!({
+                "date": run.date, "revision": run.revision, "command": command, "options": options,
+                "machine": run.machine, "versions": versions,
+            }),
+        )?;
+        Ok(run)
+    }
+
+    /// Appends one line of this type.
+    pub(crate) fn append(&mut self, record: &str, content: &Value) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Ok(()) };
+        let mut line = json!({ "kvbench": 1, "record": record, "run": self.date });
+        if let (Value::Object(line), Value::Object(content)) = (&mut line, content) {
+            line.extend(content.clone());
+        }
+        writeln!(file, "{line}")
+    }
+}
+
+/// Seconds since 1970 as a date of the Gregorian calendar, UTC.
+fn date(seconds: u64) -> String {
+    let (mut day, second) = (seconds / 86_400, seconds % 86_400);
+    let leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let mut year = 1970;
+    while day >= 365 + u64::from(leap(year)) {
+        day -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let mut month = 1;
+    for days in [31, 28 + u64::from(leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if day < days {
+            break;
+        }
+        day -= days;
+        month += 1;
+    }
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", day + 1)
+}
+
+fn revision() -> Option<String> {
+    let git = |arguments: &[&str]| {
+        let output =
+            Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let revision = git(&["rev-parse", "--short=12", "HEAD"])?;
+    let changed = git(&["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
+    Some(format!("{revision}{}", if changed { "+" } else { "" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_right() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(date(seconds), text);
+        }
+    }
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        let figure = Figure::new(vec![3.0, 1.0, 2.0]);
+        assert_eq!((figure.median, figure.min, figure.max), (2.0, 1.0, 3.0));
+        assert_eq!(Figure::new(vec![4.0, 1.0]).median, 2.5);
+    }
+}

@@ -1,0 +1,64 @@
+//! A structure for one writer behind a readers-writer lock, one lock for the whole of it: how a program with
+//! several threads would use it.
+
+use super::{Pages, Reader, Subject, Writer};
+use crate::data::Kind;
+use std::sync::{PoisonError, RwLock};
+
+/// The structure and its lock, taken anew for every operation.
+pub(crate) struct Locked<S>(RwLock<S>);
+
+impl<K: Kind, S: Subject<K>> Subject<K> for Locked<S> {
+    const ORDERED: bool = S::ORDERED;
+    type Reader<'a>
+        = &'a Self
+    where
+        S: 'a;
+    type Writer<'a>
+        = &'a Self
+    where
+        S: 'a;
+
+    fn build(pages: Pages) -> Result<Self, String> {
+        S::build(pages).map(|subject| Locked(RwLock::new(subject)))
+    }
+
+    fn reader(&self) -> &Self {
+        self
+    }
+
+    fn writer(&mut self) -> &Self {
+        self
+    }
+
+    fn shared_writer(&self) -> Option<&Self> {
+        Some(self)
+    }
+}
+
+impl<K: Kind, S: Subject<K>> Reader<K> for &Locked<S> {
+    #[inline]
+    fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).reader().get(key, see)
+    }
+
+    fn scan(&self, from: K::Key<'_>, count: usize, see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).reader().scan(from, count, see);
+    }
+
+    fn iterate(&self, see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).reader().iterate(see);
+    }
+}
+
+impl<K: Kind, S: Subject<K>> Writer<K> for &Locked<S> {
+    #[inline]
+    fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).writer().insert(key, value);
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Key<'_>) -> bool {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).writer().remove(key)
+    }
+}

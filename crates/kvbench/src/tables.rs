@@ -1,0 +1,215 @@
+//! What people read: tables of at most 100 columns.
+
+use crate::cli::KindName;
+use crate::record::Figure;
+use crate::runner;
+use crate::subjects::{EMPTY, Entry, FORREST, Pages};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// One subject's figures.
+pub(crate) struct Row {
+    /// Who.
+    pub(crate) entry: &'static Entry,
+    /// On which pages.
+    pub(crate) pages: Pages,
+    /// By name.
+    pub(crate) figures: BTreeMap<String, Figure>,
+    /// What is to be known about them.
+    pub(crate) notes: Vec<String>,
+}
+
+/// All subjects with one kind and number of pairs.
+pub(crate) struct Group {
+    /// The kind.
+    pub(crate) kind: KindName,
+    /// The number.
+    pub(crate) keys: u64,
+    /// Who was measured.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// The name of a subject on these pages.
+pub(crate) fn label(entry: &Entry, pages: Pages) -> String {
+    if pages == Pages::Auto { entry.name.to_owned() } else { format!("{}/{}", entry.name, pages.name()) }
+}
+
+impl Row {
+    /// The median of a figure.
+    pub(crate) fn median(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).map(|figure| figure.median)
+    }
+
+    fn is_forrest(&self) -> bool {
+        self.entry.name == FORREST && self.pages == Pages::Auto
+    }
+}
+
+impl Group {
+    /// The row of a subject, on the pages that it chooses itself.
+    pub(crate) fn row(&self, name: &str) -> Option<&Row> {
+        self.rows.iter().find(|row| row.entry.name == name && row.pages == Pages::Auto)
+    }
+
+    /// This project's index.
+    pub(crate) fn forrest(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| row.is_forrest())
+    }
+
+    /// The least of a figure among the ordered peers, and whose it is.
+    pub(crate) fn best_peer(&self, name: &str) -> Option<(f64, &'static str)> {
+        let peers = self.rows.iter().filter(|row| row.entry.ordered && row.entry.name != FORREST);
+        let figures = peers.filter_map(|row| Some((row.median(name)?, row.entry.name)));
+        figures.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+/// A number with three digits that count.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Columns: heading, width, figure.
+type Column = (&'static str, usize, &'static str);
+
+const COLUMNS: [Column; 11] = [
+    ("insert", 7, "insert_ns"),
+    ("get", 7, "get_ns"),
+    ("dep.", 7, "get_dependent_ns"),
+    ("miss", 7, "get_miss_ns"),
+    ("batch", 7, "multi_get_64_ns"),
+    ("scan50", 8, "scan_50_ns"),
+    ("iter.", 7, "iterate_ns"),
+    ("GB/s", 6, "iterate_gb_per_s"),
+    ("remove", 7, "remove_ns"),
+    ("live", 7, "live_bytes_per_key"),
+    ("resid.", 7, "resident_bytes_per_key"),
+];
+
+const NAME_WIDTH: usize = 14;
+
+/// The table of one thread.
+pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()> {
+    let keys = runner::keys(group.keys);
+    writeln!(
+        out,
+        "\n{} pairs of kind {}: ns per operation, GB of keys and values per second,",
+        keys,
+        group.kind.name()
+    )?;
+    writeln!(out, "bytes per key asked for (live) and occupied (resid.)")?;
+    write!(out, "{:NAME_WIDTH$}", "")?;
+    COLUMNS.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
+    writeln!(out)?;
+    for row in &group.rows {
+        print_row(out, &label(row.entry, row.pages), &COLUMNS, |name| row.median(name))?;
+        if row.figures.values().any(|figure| figure.rounds.len() > 1) {
+            print_row(out, "  least", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.min))?;
+            print_row(out, "  most", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.max))?;
+        }
+    }
+    for row in &group.rows {
+        row.notes.iter().try_for_each(|note| writeln!(out, "{}: {note}", label(row.entry, row.pages)))?;
+    }
+    Ok(())
+}
+
+fn print_row(
+    out: &mut impl Write,
+    name: &str,
+    columns: &[Column],
+    figure: impl Fn(&str) -> Option<f64>,
+) -> io::Result<()> {
+    write!(out, "{name:NAME_WIDTH$}")?;
+    for (_, width, name) in columns {
+        let text = figure(name).map_or_else(|| "-".to_owned(), number);
+        write!(out, "{text:>width$}")?;
+    }
+    writeln!(out)
+}
+
+/// The table of several threads.
+pub(crate) fn print_threads(out: &mut impl Write, group: &Group, threads: u16) -> io::Result<()> {
+    let several = |name: &str| format!("{name}_{threads}t_mops");
+    let rows: Vec<_> = group.rows.iter().filter(|row| row.median(&several("read")).is_some()).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n{threads} threads against 1, million operations a second, {} {}",
+        runner::keys(group.keys),
+        group.kind.name()
+    )?;
+    writeln!(
+        out,
+        "{:NAME_WIDTH$}{:^24} {:^24} {:^24}",
+        "", "reads", "half writes, own keys", "half writes, all keys"
+    )?;
+    write!(out, "{:NAME_WIDTH$}", "")?;
+    for _ in 0..3 {
+        write!(out, "{:>8}{:>8}{:>8} ", 1, threads, "times")?;
+    }
+    writeln!(out)?;
+    for row in rows {
+        write!(out, "{:NAME_WIDTH$}", label(row.entry, row.pages))?;
+        for name in ["read", "mixed_disjoint", "mixed_shared"] {
+            let pair = row.median(&format!("{name}_1t_mops")).zip(row.median(&several(name)));
+            let [one, many, times] = pair.map_or_else(
+                || [const { String::new() }; 3].map(|_| "-".to_owned()),
+                |(one, many)| [number(one), number(many), format!("{:.2}x", many / one)],
+            );
+            write!(out, "{one:>8}{many:>8}{times:>8} ")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// The table of growing sizes.
+pub(crate) fn print_sweep(out: &mut impl Write, row: &Row, sizes: &[u64]) -> io::Result<()> {
+    writeln!(
+        out,
+        "\n{} as it grows, u64: ns per operation, bytes per key occupied",
+        label(row.entry, row.pages)
+    )?;
+    writeln!(out, "{:>10}{:>9}{:>9}{:>9}{:>9}", "keys", "get", "dep.", "batch", "resid.")?;
+    for size in sizes {
+        let figure =
+            |name: &str| row.median(&format!("{name}@{size}")).map_or_else(|| "-".to_owned(), number);
+        let (get, dependent) = (figure("get_ns"), figure("get_dependent_ns"));
+        let (batch, bytes) = (figure("multi_get_64_ns"), figure("resident_bytes_per_key"));
+        writeln!(out, "{:>10}{get:>9}{dependent:>9}{batch:>9}{bytes:>9}", runner::keys(*size))?;
+    }
+    row.notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+}
+
+/// What to know to read the tables.
+pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nget: independent lookups, which the core may overlap; dep.: each key is known only after the last\n\
+         answer; miss: keys that are not there; batch: get in batches of 64; scan50: 50 pairs from a key on;\n\
+         iter.: per pair of a full iteration; -: not offered, or left out. {EMPTY}: the loop alone.\n\
+         docs/benchmarks.md tells how each figure is taken."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_count() {
+        for (value, text) in
+            [(0.0, "0"), (0.456, "0.46"), (12.34, "12.3"), (123.4, "123"), (12345.6, "12346")]
+        {
+            assert_eq!(number(value), text);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Drives the `kvbench` command as a user would: a smoke run of all subjects, llds's workload, bad command
+//! lines, and an arm whose run dies.
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn kvbench(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kvbench")).args(arguments).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A file of this name in the directory for tests, not there yet.
+fn scratch(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    drop(std::fs::remove_file(&path));
+    path
+}
+
+fn records(path: &PathBuf) -> Vec<Value> {
+    let lines = std::fs::read_to_string(path).expect("the record was written");
+    lines.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+}
+
+#[test]
+fn a_quick_run_measures_every_subject_and_all_agree() {
+    let path = scratch("quick.jsonl");
+    let output = kvbench(&["memory", "--quick", "-n", "20000", "--json", path.to_str().unwrap()]);
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}{error}");
+    assert!(!out.contains("FAILED") && error.is_empty(), "{out}{error}");
+    assert!(out.contains("20K pairs of kind u64") && out.contains("20K pairs of kind strings"), "{out}");
+    assert!(out.contains("Goals, 20K u64") && out.contains("Goals, 20K strings"), "{out}");
+
+    let records = records(&path);
+    assert!(records.iter().all(|record| record["kvbench"] == 1 && record["run"] == records[0]["run"]));
+    assert_eq!(records[0]["record"], "run");
+    assert!(records[0]["machine"]["cpus"].as_u64().unwrap() > 0 && records[0]["date"].is_string());
+    let mut subjects: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut sums: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    let figures =
+        records.iter().filter(|record| record["record"] == "figures" && record["subject"] != "empty");
+    for record in figures {
+        let (kind, subject) = (record["kind"].as_str().unwrap(), record["subject"].as_str().unwrap());
+        subjects.entry(kind).or_default().insert(subject);
+        for (name, figure) in record["figures"].as_object().unwrap() {
+            let [least, median, most] = ["min", "median", "max"].map(|of| figure[of].as_f64().unwrap());
+            assert!(0.0 <= least && least <= median && median <= most, "{subject} {name}: {figure}");
+        }
+        for (name, sum) in record["sums"].as_object().unwrap() {
+            sums.entry((kind, name)).or_default().insert(sum.as_str().unwrap());
+        }
+    }
+    let ordered = ["forrest", "rbtree", "btreemap", "skiplist", "scc", "blart", "masstree", "hashbrown"];
+    for subject in ordered {
+        assert!(
+            subjects["u64"].contains(subject) && subjects["strings"].contains(subject),
+            "{subject}: {out}"
+        );
+    }
+    assert!(subjects["u64"].contains("congee") && !subjects["strings"].contains("congee"));
+    for kind in ["u64", "strings"] {
+        for name in ["get_ns", "get_dependent_ns", "get_miss_ns", "scan", "iterate", "remove_ns"] {
+            assert_eq!(sums[&(kind, name)].len(), 1, "{kind} {name}: subjects differ");
+        }
+    }
+    let goals = records.iter().find(|record| record["record"] == "goals").expect("goals are recorded");
+    assert!(goals["goals"].as_array().unwrap().iter().all(|goal| goal["holds"].is_boolean()));
+}
+
+#[test]
+fn rounds_show_their_spread_and_steps_can_be_chosen() {
+    let path = scratch("rounds.jsonl");
+    let output = kvbench(&[
+        "memory",
+        "-n",
+        "2000",
+        "--rounds",
+        "3",
+        "--subjects",
+        "btreemap,rbtree",
+        "--kinds",
+        "u64",
+        "--only",
+        "get",
+        "--json",
+        path.to_str().unwrap(),
+    ]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("  least") && out.contains("  most"), "{out}");
+    let figures = records(&path).into_iter().filter(|record| record["record"] == "figures");
+    for record in figures {
+        assert_eq!(record["figures"]["get_ns"]["rounds"].as_array().unwrap().len(), 3);
+        assert!(record["figures"]["scan_50_ns"].is_null());
+    }
+}
+
+#[test]
+fn the_workload_of_llds_runs() {
+    let output = kvbench(&["llds", "-n", "30K", "--threads", "3"]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("forrest        30K") && out.contains("rbtree         30K"), "{out}");
+    assert!(out.contains("at 30K keys, wall time:"), "{out}");
+}
+
+#[test]
+fn bad_command_lines_are_explained() {
+    for arguments in [
+        &["memory", "-n", "ten"][..],
+        &["memory", "-n", "0"],
+        &["memory", "--subjects", "btree"],
+        &["memory", "--threads", "1"],
+        &["llds", "--max", "-n", "5"],
+        &["stores"],
+        &[],
+    ] {
+        let output = kvbench(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{arguments:?}");
+    }
+    let output = kvbench(&["memory", "--quick", "--tree", "/nowhere/at/all"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/nowhere/at/all"), "{}", text(&output.stderr));
+    assert!(text(&kvbench(&["list"]).stdout).contains("masstree"));
+}
+
+#[test]
+fn an_arm_ends_when_its_run_does() {
+    let job = r#"{"task":"Measure","subject":"btreemap","kind":"u64","keys":4000000000000,"seed":1,"probes":1,
+        "threads":2,"steps":[],"pages":"auto","margin_bytes":2000000000,"pin":false}"#;
+    let mut arm = Command::new(env!("CARGO_BIN_EXE_kvbench"))
+        .args(["arm", job])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = arm.stdin.take().unwrap();
+    stdin.write_all(&0u64.to_le_bytes()).unwrap();
+    // As many keys would take years; without the other end of the pipe the arm must not go on.
+    drop(stdin);
+    assert_eq!(arm.wait().unwrap().code(), Some(1));
+}
