@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// The workspace that this binary was built from.
+/// The workspace that this was called in.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     /// The directory of the workspace's manifest.
@@ -18,10 +18,9 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// Finds the workspace from where this crate lies.
     pub(crate) fn find() -> Result<Workspace, String> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask lies in no workspace")?;
-        if !root.join("Cargo.toml").exists() {
-            return Err(format!("the workspace is no longer at {}; build xtask anew", root.display()));
-        }
+        // What cargo says now, not what it said when this was built: two checkouts may share a target directory.
+        let own = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("to be called as: cargo xtask COMMAND")?;
+        let root = Path::new(&own).parent().ok_or("xtask lies in no workspace")?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
             Some(path) => std::path::absolute(path).map_err(|error| format!("CARGO_TARGET_DIR: {error}"))?,
             None => root.join("target"),
