@@ -5,10 +5,32 @@
 //! past state of all trees. All changes go through one primitive, [`Tree::apply`], or through
 //! [`Index::batch`], whose changes become visible at once or not at all.
 
-mod naive;
+mod arena;
+mod batch;
+mod cursor;
+mod epoch;
+mod gate;
+mod hash;
+mod index;
+mod inner;
+mod key;
+mod leaf;
+mod node;
+mod read;
+mod reclaim;
+mod scan;
+mod simd;
+mod snapshot;
+mod sync;
+mod tree;
 mod value;
+mod write;
 
-pub use naive::{Batch, Cursor, Index, Reader, Snapshot, Tree};
+pub use batch::Batch;
+pub use cursor::Cursor;
+pub use index::Index;
+pub use snapshot::Snapshot;
+pub use tree::{Reader, Tree};
 pub use value::{VALUE_INLINE_BYTES, Value};
 
 use std::borrow::Cow;
@@ -42,11 +64,14 @@ pub enum Direction {
 
 /// How an index takes memory.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct Options {
     /// Most bytes that the nodes may take; `None` means what the machine has. Values above
     /// 239 bytes live outside.
     pub capacity_bytes: Option<usize>,
+    /// Which pages the nodes should lie on.
+    pub pages: forrest_machine::pages::Pages,
+    /// Where the pages are taken from on a machine with several memory nodes.
+    pub numa: forrest_machine::pages::Numa,
 }
 
 /// What went wrong.

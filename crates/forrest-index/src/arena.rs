@@ -1,0 +1,485 @@
+//! Where nodes live: one reserved address range on huge pages, cut into chunks, spans and blocks.
+//!
+//! - A **line** is 64 bytes, the unit of all sizes. A [`Handle`] is a line number: 32 bits reach 256 GiB.
+//! - A **chunk** is 2 MiB, the unit in which memory is taken from the system and given back.
+//! - A **span** is 64 KiB of a chunk. It holds blocks of one size class, or is part of a run of spans for
+//!   one large block.
+//!
+//! Spans belong to shards with a lock each; a thread allocates from its own shard, and a block goes back to
+//! the shard that its span belongs to. An empty span goes back to the chunks, for any class; an empty chunk
+//! goes back to the system, save a few that are kept against thrashing.
+
+use crate::Options;
+use forrest_machine::pages::{PageKind, Region};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+/// Bytes in a line.
+pub(crate) const LINE_BYTES: usize = 64;
+const CHUNK_BYTES: usize = 2 << 20;
+const SPAN_LINES: u32 = 1024;
+const SPANS_PER_CHUNK: u32 = 32;
+const CHUNK_LINES: u32 = SPAN_LINES * SPANS_PER_CHUNK;
+/// Largest block of a class, in lines; larger ones take whole spans.
+const CLASS_LINES_MAX: u32 = 256;
+/// Empty chunks kept instead of given back.
+const CHUNKS_KEPT: usize = 4;
+const SHARDS: usize = 16;
+
+/// A block's first line. Never 0.
+pub(crate) type Handle = u32;
+
+/// Sizes of the classes, in lines: every size to 8, then eight steps per doubling.
+const CLASSES: [u16; 48] = {
+    let mut classes = [0; 48];
+    let (mut size, mut i) = (1_u16, 0);
+    while i < classes.len() {
+        classes[i] = size;
+        let step = if size < 16 { 1 } else { 1 << (size.ilog2() - 3) };
+        size += step;
+        i += 1;
+    }
+    classes
+};
+const _: () = assert!(CLASSES[47] as u32 == CLASS_LINES_MAX);
+
+/// The class of the smallest blocks that hold `lines`.
+fn class_of(lines: u32) -> usize {
+    CLASSES.partition_point(|&size| u32::from(size) < lines)
+}
+
+/// The lines that an allocation of `lines` really takes.
+pub(crate) fn rounded(lines: u32) -> u32 {
+    if lines <= CLASS_LINES_MAX {
+        u32::from(CLASSES[class_of(lines)])
+    } else {
+        lines.next_multiple_of(SPAN_LINES)
+    }
+}
+
+/// What is known of a span. Guarded by the lock of the shard that it belongs to.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    /// Class, or `LARGE`.
+    class: u8,
+    shard: u8,
+    live: u16,
+    /// First free block plus one, in lines from the span's start; each free block names the next.
+    free: u16,
+    /// Blocks handed out at least once.
+    fresh: u16,
+    /// Neighbours in the list of spans with free blocks, plus one; 0 for none.
+    prev: u32,
+    next: u32,
+    listed: bool,
+}
+
+struct Shard {
+    /// Head of the list of spans with free blocks, per class, plus one.
+    partial: [u32; CLASSES.len()],
+    lines: u64,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Shard { partial: [0; CLASSES.len()], lines: 0 }
+    }
+}
+
+/// The chunks and which of their spans are free.
+#[derive(Default)]
+struct Chunks {
+    /// A bit per span: set if free. `None` for a chunk that the system has.
+    free: Vec<Option<u32>>,
+    /// Chunks that may have a free span.
+    usable: Vec<u32>,
+    /// Chunks that the system has, below `free.len()`.
+    gone: Vec<u32>,
+    empty: usize,
+    kinds: [u64; 4],
+    kind_of: Vec<PageKind>,
+}
+
+/// The allocator. All methods may be called from any thread.
+pub(crate) struct Arena {
+    base: NonNull<u8>,
+    region: Region,
+    chunks_max: u32,
+    chunks: Mutex<Chunks>,
+    shards: [Mutex<Shard>; SHARDS],
+    spans: NonNull<Span>,
+    committed: AtomicU64,
+}
+
+// SAFETY: the pointers are to memory that the arena owns; spans are accessed under the locks as `Span` says.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+/// Bytes taken from the system, by kind of page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) explicit_huge: u64,
+    pub(crate) transparent_huge: u64,
+    pub(crate) plain: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+fn kind_index(kind: PageKind) -> usize {
+    match kind {
+        PageKind::Huge1G => 0,
+        PageKind::Huge2M => 1,
+        PageKind::Transparent => 2,
+        PageKind::Plain => 3,
+    }
+}
+
+impl Arena {
+    pub(crate) fn new(options: &Options) -> Result<Arena, crate::Error> {
+        // Handles are 32 bits of lines, and a store cannot outgrow the machine's memory by much.
+        let machine = forrest_machine::memory::now().map_or(1 << 36, |memory| memory.total_bytes as usize);
+        let want = options.capacity_bytes.unwrap_or(machine.saturating_mul(2));
+        let bytes = want.clamp(CHUNK_BYTES, (1 << 38) - CHUNK_BYTES).next_multiple_of(CHUNK_BYTES);
+        let refused = |_| crate::Error::OutOfMemory(bytes);
+        let region = Region::reserve(bytes, options.pages, options.numa).map_err(refused)?;
+        let chunks_max = (bytes / CHUNK_BYTES) as u32;
+        let layout = Self::spans_layout(chunks_max);
+        // SAFETY: the layout is not empty. Zero bytes are a valid `Span`.
+        let spans = unsafe { std::alloc::alloc_zeroed(layout) };
+        let spans = NonNull::new(spans.cast()).ok_or(crate::Error::OutOfMemory(layout.size()))?;
+        Ok(Arena {
+            base: region.base(),
+            region,
+            chunks_max,
+            chunks: Mutex::default(),
+            shards: Default::default(),
+            spans,
+            committed: AtomicU64::new(0),
+        })
+    }
+
+    fn spans_layout(chunks: u32) -> std::alloc::Layout {
+        std::alloc::Layout::array::<Span>(chunks as usize * SPANS_PER_CHUNK as usize)
+            .unwrap_or_else(|_| unreachable!("an arena has at most 2^22 spans"))
+    }
+
+    /// The address of a block.
+    #[inline(always)]
+    pub(crate) fn at(&self, handle: Handle) -> NonNull<u8> {
+        debug_assert!(handle != 0 && u64::from(handle) < u64::from(self.chunks_max) * u64::from(CHUNK_LINES));
+        // SAFETY: handles come from `alloc`, so the line is inside the region.
+        unsafe { self.base.add(handle as usize * LINE_BYTES) }
+    }
+
+    /// A pointer to a span's record.
+    fn span(&self, index: u32) -> *mut Span {
+        debug_assert!(index < self.chunks_max * SPANS_PER_CHUNK);
+        // SAFETY: indices come from handles and chunks inside the region.
+        unsafe { self.spans.as_ptr().add(index as usize) }
+    }
+
+    /// Takes a block of `rounded(lines)` lines, not zeroed. `None` where the system or the capacity has no more.
+    pub(crate) fn alloc(&self, lines: u32, thread: usize) -> Option<Handle> {
+        debug_assert!(lines > 0 && lines <= CHUNK_LINES);
+        if lines > CLASS_LINES_MAX {
+            let count = lines.div_ceil(SPAN_LINES);
+            let first = self.take_spans(count)?;
+            let mut shard = lock(&self.shards[thread % SHARDS]);
+            shard.lines = shard.lines.wrapping_add(u64::from(count * SPAN_LINES));
+            return Some(first * SPAN_LINES);
+        }
+        let class = class_of(lines);
+        let size = u32::from(CLASSES[class]);
+        let mut shard = lock(&self.shards[thread % SHARDS]);
+        let index = match shard.partial[class] {
+            0 => {
+                let index = self.take_spans(1)?;
+                let blank = Span { class: class as u8, shard: (thread % SHARDS) as u8, ..Span::default() };
+                // SAFETY: the span was free, so nobody else reads its record; it is ours from here on.
+                unsafe { *self.span(index) = blank };
+                self.list(&mut shard, index);
+                index
+            }
+            head => head - 1,
+        };
+        // SAFETY: the span is in our shard, whose lock we hold.
+        let span = unsafe { &mut *self.span(index) };
+        let start = index * SPAN_LINES;
+        let handle = if span.free != 0 {
+            let handle = start + u32::from(span.free) - 1;
+            // SAFETY: a free block's first bytes hold the next free one, see `free`.
+            span.free = unsafe { self.at_any(handle).cast::<u16>().read() };
+            handle
+        } else {
+            span.fresh += 1;
+            start + (u32::from(span.fresh) - 1) * size
+        };
+        span.live += 1;
+        if span.free == 0 && (u32::from(span.fresh) + 1) * size > SPAN_LINES {
+            self.unlist(&mut shard, index);
+        }
+        shard.lines = shard.lines.wrapping_add(u64::from(size));
+        Some(handle)
+    }
+
+    fn at_any(&self, line: u32) -> *mut u8 {
+        // SAFETY: callers pass lines of the region.
+        unsafe { self.base.as_ptr().add(line as usize * LINE_BYTES) }
+    }
+
+    /// Gives back a block that was taken with the same `lines`.
+    ///
+    /// # Safety
+    /// - `handle` came from `alloc` with a size that rounds to the same, and was not freed since.
+    /// - Nobody reads or writes the block any more, and the caller's view of that is ordered (epochs, locks).
+    pub(crate) unsafe fn free(&self, handle: Handle, lines: u32, thread: usize) {
+        let index = handle / SPAN_LINES;
+        if lines > CLASS_LINES_MAX {
+            let count = lines.div_ceil(SPAN_LINES);
+            // Shards' counts wrap where a block comes back through another shard; their sum does not.
+            let mut shard = lock(&self.shards[thread % SHARDS]);
+            shard.lines = shard.lines.wrapping_sub(u64::from(count * SPAN_LINES));
+            drop(shard);
+            self.return_spans(index, count);
+            return;
+        }
+        // SAFETY: the shard of a span with live blocks does not change, so reading it without the lock is
+        // ordered by whatever handed us the block.
+        let owner = usize::from(unsafe { (*self.span(index)).shard });
+        let mut shard = lock(&self.shards[owner]);
+        // SAFETY: the span is in the shard whose lock we hold.
+        let span = unsafe { &mut *self.span(index) };
+        let size = u32::from(CLASSES[usize::from(span.class)]);
+        debug_assert_eq!(usize::from(span.class), class_of(lines), "freed with another size");
+        // SAFETY: the block is ours by contract; free blocks hold the list.
+        unsafe { self.at_any(handle).cast::<u16>().write(span.free) };
+        span.free = (handle % SPAN_LINES + 1) as u16;
+        span.live -= 1;
+        shard.lines = shard.lines.wrapping_sub(u64::from(size));
+        if span.live == 0 {
+            if span.listed {
+                self.unlist(&mut shard, index);
+            }
+            drop(shard);
+            self.return_spans(index, 1);
+        } else if !span.listed {
+            self.list(&mut shard, index);
+        }
+    }
+
+    fn list(&self, shard: &mut Shard, index: u32) {
+        // SAFETY: the caller holds the lock of the span's shard.
+        let span = unsafe { &mut *self.span(index) };
+        let head = &mut shard.partial[usize::from(span.class)];
+        span.listed = true;
+        span.prev = 0;
+        span.next = *head;
+        if *head != 0 {
+            // SAFETY: listed spans are in the same shard.
+            unsafe { (*self.span(*head - 1)).prev = index + 1 };
+        }
+        *head = index + 1;
+    }
+
+    fn unlist(&self, shard: &mut Shard, index: u32) {
+        // SAFETY: the caller holds the lock of the span's shard, and neighbours are in the same shard.
+        unsafe {
+            let span = &mut *self.span(index);
+            span.listed = false;
+            match span.prev {
+                0 => shard.partial[usize::from(span.class)] = span.next,
+                prev => (*self.span(prev - 1)).next = span.next,
+            }
+            if span.next != 0 {
+                (*self.span(span.next - 1)).prev = span.prev;
+            }
+        }
+    }
+
+    /// Takes `count` neighbouring spans of one chunk.
+    fn take_spans(&self, count: u32) -> Option<u32> {
+        let mut chunks = lock(&self.chunks);
+        let mut look = chunks.usable.len();
+        while look > 0 {
+            look -= 1;
+            let chunk = chunks.usable[look];
+            let free = chunks.free[chunk as usize].unwrap_or(0);
+            if free == 0 {
+                chunks.usable.swap_remove(look);
+                continue;
+            }
+            if let Some(at) = find_run(free, count) {
+                return Some(chunks.take(chunk, at, count));
+            }
+            // A long run is looked for in the newest few only; a fresh chunk is cheaper than a search.
+            if chunks.usable.len() - look > 8 {
+                break;
+            }
+        }
+        let chunk = match self.commit(&mut chunks)? {
+            0 if count == SPANS_PER_CHUNK => self.commit(&mut chunks)?,
+            chunk => chunk,
+        };
+        let at = find_run(chunks.free[chunk as usize]?, count)?;
+        Some(chunks.take(chunk, at, count))
+    }
+
+    /// Makes one more chunk usable.
+    fn commit(&self, chunks: &mut Chunks) -> Option<u32> {
+        let chunk = chunks.gone.pop().unwrap_or(chunks.free.len() as u32);
+        if chunk >= self.chunks_max {
+            return None;
+        }
+        let Ok(kind) = self.region.commit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) else {
+            if (chunk as usize) < chunks.free.len() {
+                chunks.gone.push(chunk);
+            }
+            return None;
+        };
+        if chunk as usize == chunks.free.len() {
+            chunks.free.push(None);
+            chunks.kind_of.push(kind);
+        }
+        chunks.kind_of[chunk as usize] = kind;
+        chunks.kinds[kind_index(kind)] += CHUNK_BYTES as u64;
+        // The first span is never used, so that no handle is 0.
+        chunks.free[chunk as usize] = Some(if chunk == 0 { u32::MAX - 1 } else { u32::MAX });
+        chunks.usable.push(chunk);
+        chunks.empty += usize::from(chunk != 0);
+        self.committed.fetch_add(CHUNK_BYTES as u64, Ordering::Relaxed);
+        Some(chunk)
+    }
+
+    fn return_spans(&self, first: u32, count: u32) {
+        let mut chunks = lock(&self.chunks);
+        let (chunk, at) = (first / SPANS_PER_CHUNK, first % SPANS_PER_CHUNK);
+        let before = chunks.free[chunk as usize].unwrap_or(0);
+        let after = before | run(at, count);
+        chunks.free[chunk as usize] = Some(after);
+        if before == 0 {
+            chunks.usable.push(chunk);
+        }
+        if after == u32::MAX {
+            chunks.empty += 1;
+            if chunks.empty > CHUNKS_KEPT {
+                chunks.empty -= 1;
+                chunks.free[chunk as usize] = None;
+                chunks.usable.retain(|&c| c != chunk);
+                chunks.gone.push(chunk);
+                let kind = chunks.kind_of[chunk as usize];
+                chunks.kinds[kind_index(kind)] -= CHUNK_BYTES as u64;
+                self.committed.fetch_sub(CHUNK_BYTES as u64, Ordering::Relaxed);
+                // SAFETY: no span of the chunk is taken, so nobody has a pointer into it. If the system refuses,
+                // the memory stays and the next commit finds it there.
+                let _ = unsafe { self.region.decommit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) };
+            }
+        }
+    }
+
+    /// Bytes in blocks that are taken.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let lines = self.shards.iter().fold(0_u64, |sum, shard| sum.wrapping_add(lock(shard).lines));
+        lines * LINE_BYTES as u64
+    }
+
+    /// Bytes taken from the system.
+    pub(crate) fn taken(&self) -> Taken {
+        let kinds = lock(&self.chunks).kinds;
+        Taken { explicit_huge: kinds[0] + kinds[1], transparent_huge: kinds[2], plain: kinds[3] }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout.
+        unsafe { std::alloc::dealloc(self.spans.as_ptr().cast(), Self::spans_layout(self.chunks_max)) };
+    }
+}
+
+impl Chunks {
+    fn take(&mut self, chunk: u32, at: u32, count: u32) -> u32 {
+        let free = self.free[chunk as usize].unwrap_or(0);
+        self.empty -= usize::from(free == u32::MAX);
+        self.free[chunk as usize] = Some(free & !run(at, count));
+        chunk * SPANS_PER_CHUNK + at
+    }
+}
+
+fn run(at: u32, count: u32) -> u32 {
+    (((1_u64 << count) - 1) << at) as u32
+}
+
+/// The first of `count` neighbouring set bits.
+fn find_run(free: u32, count: u32) -> Option<u32> {
+    (0..=SPANS_PER_CHUNK - count).find(|&at| free & run(at, count) == run(at, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arena() -> Arena {
+        Arena::new(&Options { capacity_bytes: Some(64 << 20), ..Options::default() }).unwrap()
+    }
+
+    #[test]
+    fn classes_cover_and_waste_little() {
+        for lines in 1..=CLASS_LINES_MAX {
+            let size = rounded(lines);
+            assert!(size >= lines && (size - lines) * 8 <= size, "{lines} -> {size}");
+        }
+        assert_eq!(rounded(257), 1024);
+    }
+
+    #[test]
+    fn blocks_do_not_overlap_and_memory_comes_back() {
+        let arena = arena();
+        let mut seed = 1_u64;
+        let mut live: Vec<(Handle, u32, u8)> = Vec::new();
+        for round in 0..40_000_u32 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let dice = (seed >> 33) as u32;
+            if dice % 100 < 55 || live.is_empty() {
+                let lines = match dice % 50 {
+                    0 => 257 + dice % 5000,
+                    n => 1 + (n * 7 + dice / 50) % 60,
+                };
+                let Some(handle) = arena.alloc(lines, (dice % 3) as usize) else { continue };
+                let mark = round as u8;
+                // SAFETY: the block is ours.
+                unsafe { arena.at(handle).as_ptr().write_bytes(mark, rounded(lines) as usize * LINE_BYTES) };
+                live.push((handle, lines, mark));
+            } else {
+                let (handle, lines, mark) = live.swap_remove(dice as usize % live.len());
+                let bytes = rounded(lines) as usize * LINE_BYTES;
+                // SAFETY: the block is ours, initialised above.
+                let slice = unsafe { std::slice::from_raw_parts(arena.at(handle).as_ptr(), bytes) };
+                assert!(slice.iter().all(|&b| b == mark), "a block was overwritten");
+                // SAFETY: taken above with the same size, and not used after.
+                unsafe { arena.free(handle, lines, (dice % 5) as usize) };
+            }
+        }
+        for (handle, lines, _) in live {
+            // SAFETY: taken above with the same size, and not used after.
+            unsafe { arena.free(handle, lines, 0) };
+        }
+        assert_eq!(arena.live_bytes(), 0);
+        let taken = arena.taken();
+        let sum = taken.explicit_huge + taken.transparent_huge + taken.plain;
+        assert!(sum <= ((CHUNKS_KEPT + 1) * CHUNK_BYTES) as u64, "{sum} bytes kept");
+    }
+
+    #[test]
+    fn capacity_is_a_limit() {
+        let arena = arena();
+        let blocks: Vec<_> = std::iter::from_fn(|| arena.alloc(CHUNK_LINES, 0)).collect();
+        assert_eq!(blocks.len(), 31);
+        let small = std::iter::from_fn(|| arena.alloc(CLASS_LINES_MAX, 0)).count();
+        assert_eq!(small, 31 * 4);
+        assert!(arena.alloc(1, 0).is_none());
+    }
+}

@@ -1,0 +1,152 @@
+//! [`Batch`]: changes that become visible together.
+//!
+//! A batch has the gate for itself and a root of its own for each tree that it changes, at first the tree's.
+//! It writes with a floor below which everything that others can see lies, so that every node it would touch
+//! is built anew on the way up to its root, and nobody sees anything until the roots are switched. A batch
+//! that fails frees what it built.
+//!
+//! One root is switched by one store. Several are switched so: each tree notes the root before and the one
+//! after and shows 0 as its root, which sends readers to look at the index's phase; the phase goes from even
+//! to odd, at which moment all of them turn from the roots before to those after; then each tree shows its
+//! new root, and the phase goes on to even. A reader in between takes a root as its phase says and believes
+//! it only if the phase is still the same, or the tree shows a root again.
+
+use crate::epoch::{self, Guard};
+use crate::index::Inner;
+use crate::node::Slot;
+use crate::tree::TreeInner;
+use crate::write::{self, Private, Writer};
+use crate::{Effect, Error, Tree};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Changes that become visible together, see [`crate::Index::batch`].
+pub struct Batch<'a> {
+    index: &'a Arc<Inner>,
+    guard: &'a Guard,
+    era: u64,
+    trees: BTreeMap<u64, Changed>,
+}
+
+struct Changed {
+    tree: Arc<TreeInner>,
+    root: AtomicU64,
+    private: Private,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn run<R, E>(
+        index: &'a Arc<Inner>,
+        body: impl FnOnce(&mut Batch<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let _gate = index.close_gate();
+        index.snapshots.next_era();
+        let guard = epoch::pin();
+        let mut batch = Batch { index, guard: &guard, era: index.snapshots.era(), trees: BTreeMap::new() };
+        let result = body(&mut batch)?;
+        batch.commit();
+        Ok(result)
+    }
+
+    fn writer(&mut self, tree: &Tree) -> Writer<'_> {
+        let tree = tree.inner();
+        assert!(Arc::ptr_eq(&tree.index, self.index), "a batch changes trees of its own index only");
+        let changed = self.trees.entry(tree.id).or_insert_with(|| Changed {
+            tree: tree.clone(),
+            root: AtomicU64::new(tree.newest_root().0),
+            private: Private::default(),
+        });
+        Writer {
+            tree: &changed.tree,
+            root: &changed.root,
+            floor: self.era - 1,
+            era: self.era,
+            guard: self.guard,
+            private: Some(&changed.private),
+        }
+    }
+
+    /// As [`Tree::apply`], inside the batch: sees the changes that the batch made before.
+    ///
+    /// # Errors
+    /// As [`Tree::apply`]; the key is as it was, and the batch can go on.
+    pub fn apply<'v, R>(
+        &mut self,
+        tree: &Tree,
+        key: &[u8],
+        decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
+    ) -> Result<R, Error> {
+        write::apply(&self.writer(tree), key, decide)
+    }
+
+    /// Removes every key of a range and returns how many there were.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; a part may be removed then: return the error, so that nothing is.
+    pub fn delete_range(
+        &mut self,
+        tree: &Tree,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Result<u64, Error> {
+        if crate::scan::is_empty(lower, upper) {
+            return Ok(0);
+        }
+        let writer = self.writer(tree);
+        let mut from = match lower {
+            Bound::Unbounded => Vec::new(),
+            Bound::Included(key) => key.to_vec(),
+            // The least key after this one.
+            Bound::Excluded(key) => [key, &[0]].concat(),
+        };
+        let mut removed = 0;
+        loop {
+            let (run, more) = writer.remove_run(&mut from, upper)?;
+            removed += run;
+            if !more {
+                return Ok(removed);
+            }
+        }
+    }
+
+    fn commit(&mut self) {
+        let changed: Vec<Changed> = std::mem::take(&mut self.trees).into_values().collect();
+        let store = |root: &AtomicU64, value: u64| root.store(value, Ordering::Release);
+        match &changed[..] {
+            [one] => store(&one.tree.root, one.root.load(Ordering::Relaxed)),
+            several => {
+                for Changed { tree, root, .. } in several {
+                    store(&tree.before, tree.root.load(Ordering::Relaxed));
+                    store(&tree.after, root.load(Ordering::Relaxed));
+                    store(&tree.root, 0);
+                }
+                self.index.phase.fetch_add(1, Ordering::AcqRel);
+                several.iter().for_each(|c| store(&c.tree.root, c.root.load(Ordering::Relaxed)));
+                self.index.phase.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+        for Changed { tree, private, .. } in changed {
+            tree.count(self.guard.record.number, private.keys.get());
+            for (birth, garbage) in private.retired.into_inner() {
+                self.index.retire(birth, garbage);
+            }
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    /// Frees what a batch that failed has built.
+    fn drop(&mut self) {
+        for (_, Changed { tree, root, private }) in std::mem::take(&mut self.trees) {
+            tree.free_below(Slot(root.into_inner()), self.era, self.guard);
+            for (birth, garbage) in private.retired.into_inner() {
+                if birth >= self.era {
+                    // SAFETY: made by this batch, so nobody else has seen it.
+                    unsafe { self.index.bags.free(&self.index.arena, self.guard.record.number, garbage) };
+                }
+            }
+        }
+    }
+}

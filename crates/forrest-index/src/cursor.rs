@@ -1,0 +1,163 @@
+//! [`Cursor`]: a position in a tree that can be moved both ways and owns what it shows.
+//!
+//! A cursor reads ahead: it copies a run of pairs, few at first and more as it goes on in one direction, and
+//! holds nothing of the tree between calls.
+
+use crate::leaf::Cell;
+use crate::tree::{Reader, to_value};
+use crate::{Direction, Value};
+use std::ops::{Bound, ControlFlow, Range};
+
+const RUN_FIRST: usize = 16;
+const RUN_MAX: usize = 512;
+/// A run ends early where it holds more, in bytes.
+const RUN_BYTES_MAX: usize = 64 << 10;
+
+enum Held {
+    Inline(Range<usize>),
+    Shared(Value),
+}
+
+struct Pair {
+    key: Range<usize>,
+    value: Held,
+}
+
+/// A position in a tree, or at no entry. What it sees of concurrent changes is what [`Reader::scan`] says;
+/// pairs are read some way ahead, so that a change right before the cursor may not be shown.
+pub struct Cursor {
+    reader: Reader,
+    bytes: Vec<u8>,
+    /// The run, in the direction in which it was read.
+    pairs: Vec<Pair>,
+    direction: Direction,
+    /// Where in the run; at no entry if beyond its end.
+    at: usize,
+    run_len: usize,
+}
+
+impl Reader {
+    /// A cursor, at no entry yet.
+    pub fn cursor(&self) -> Cursor {
+        Cursor {
+            reader: self.clone(),
+            bytes: Vec::new(),
+            pairs: Vec::new(),
+            direction: Direction::Forward,
+            at: 0,
+            run_len: RUN_FIRST,
+        }
+    }
+}
+
+impl Cursor {
+    fn read(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> bool {
+        let Cursor { reader, bytes, pairs, run_len, .. } = self;
+        bytes.clear();
+        pairs.clear();
+        reader.scan_cells(lower, upper, direction, |key, cell| {
+            let start = bytes.len();
+            bytes.extend_from_slice(key);
+            let key = start..bytes.len();
+            let value = match cell {
+                Cell::Inline(value) => {
+                    bytes.extend_from_slice(value);
+                    Held::Inline(key.end..bytes.len())
+                }
+                cell => match to_value(cell) {
+                    Some(value) => Held::Shared(value),
+                    None => return ControlFlow::Continue(()),
+                },
+            };
+            pairs.push(Pair { key, value });
+            if pairs.len() == *run_len || bytes.len() > RUN_BYTES_MAX {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
+        self.at = 0;
+        self.direction = direction;
+        !self.pairs.is_empty()
+    }
+
+    fn jump(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> bool {
+        self.run_len = RUN_FIRST;
+        self.read(lower, upper, direction)
+    }
+
+    fn step(&mut self, direction: Direction) -> bool {
+        if self.at >= self.pairs.len() {
+            return false;
+        }
+        if direction == self.direction {
+            if self.at + 1 < self.pairs.len() {
+                self.at += 1;
+                return true;
+            }
+            self.run_len = (self.run_len * 4).min(RUN_MAX);
+        } else {
+            if self.at > 0 {
+                self.at -= 1;
+                return true;
+            }
+            self.run_len = RUN_FIRST;
+        }
+        let key = self.bytes[self.pairs[self.at].key.clone()].to_vec();
+        match direction {
+            Direction::Forward => self.read(Bound::Excluded(&key), Bound::Unbounded, direction),
+            Direction::Backward => self.read(Bound::Unbounded, Bound::Excluded(&key), direction),
+        }
+    }
+
+    /// Moves to the first key at or after `key`; false, and at no entry, if there is none.
+    pub fn seek(&mut self, key: &[u8]) -> bool {
+        self.jump(Bound::Included(key), Bound::Unbounded, Direction::Forward)
+    }
+
+    /// Moves to the last key at or before `key`; false, and at no entry, if there is none.
+    pub fn seek_for_prev(&mut self, key: &[u8]) -> bool {
+        self.jump(Bound::Unbounded, Bound::Included(key), Direction::Backward)
+    }
+
+    /// Moves to the first key; false, and at no entry, if the tree is empty.
+    pub fn first(&mut self) -> bool {
+        self.jump(Bound::Unbounded, Bound::Unbounded, Direction::Forward)
+    }
+
+    /// Moves to the last key; false, and at no entry, if the tree is empty.
+    pub fn last(&mut self) -> bool {
+        self.jump(Bound::Unbounded, Bound::Unbounded, Direction::Backward)
+    }
+
+    /// Moves to the next key; false, and at no entry, if there is none, or at no entry before.
+    #[expect(clippy::should_implement_trait, reason = "a cursor moves both ways, an iterator does not")]
+    pub fn next(&mut self) -> bool {
+        self.step(Direction::Forward)
+    }
+
+    /// Moves to the previous key; false, and at no entry, if there is none, or at no entry before.
+    pub fn prev(&mut self) -> bool {
+        self.step(Direction::Backward)
+    }
+
+    /// The key at the cursor; `None` at no entry.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.pairs.get(self.at).map(|pair| &self.bytes[pair.key.clone()])
+    }
+
+    /// The value at the cursor, without a copy; `None` at no entry.
+    pub fn value_bytes(&self) -> Option<&[u8]> {
+        self.pairs.get(self.at).map(|pair| match &pair.value {
+            Held::Inline(range) => &self.bytes[range.clone()],
+            Held::Shared(value) => value,
+        })
+    }
+
+    /// The value at the cursor; `None` at no entry.
+    pub fn value(&self) -> Option<Value> {
+        self.pairs.get(self.at).map(|pair| match &pair.value {
+            Held::Inline(range) => Value::from(&self.bytes[range.clone()]),
+            Held::Shared(value) => value.clone(),
+        })
+    }
+}

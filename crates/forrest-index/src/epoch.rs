@@ -1,0 +1,211 @@
+//! When memory that was unlinked may be used again: epochs, with readers that execute no fence.
+//!
+//! A reader **pins** itself for the length of one call: it stores the epoch it saw in its own record, then
+//! reads. What a writer unlinks is **sealed** into a batch with the epoch of that moment, the epoch is
+//! advanced, and the batch is free once no record shows a pin of that epoch or an older one.
+//!
+//! The argument. Let batch *t* be sealed: all its nodes were unlinked, then the epoch went from *t* to
+//! *t + 1*, then the sealer ran the heavy barrier, then it read all records. A reader that could still reach
+//! such a node loaded a pointer from before the unlinking, after it stored its record.
+//!
+//! - If that store came before the heavy barrier, the sealer sees the record. It shows an epoch that was
+//!   loaded before; if that were *t + 1* or later, the load (acquire) would have made the unlinking visible
+//!   and the reader could not have loaded the old pointer. So it shows at most *t* and the batch waits.
+//! - If it came after, the reader's loads, which follow its store in program order across the light barrier,
+//!   come after the heavy barrier and see the unlinking.
+//!
+//! Nothing pins beyond one call of the index (iterators copy what they show), so an idle reader, iterator or
+//! snapshot never delays reclamation. A thread that the system suspends inside a call does, while it lasts.
+//!
+//! Source of the idea: epoch-based reclamation (Fraser, 2004) with the asymmetric fence of `membarrier(2)`.
+
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, heavy, light};
+
+/// What one thread shows to all others; on cache lines of its own.
+#[repr(align(128))]
+pub(crate) struct Record {
+    /// 0 when not pinned, else the epoch seen at the pin.
+    epoch: AtomicU64,
+    /// Which index the thread is writing to, see [`crate::gate`]; 0 for none.
+    pub(crate) writing: AtomicU64,
+    /// Pins held by the owner, nested; only the owner touches it.
+    depth: AtomicU32,
+    owned: AtomicBool,
+    /// Position in the registry, to spread threads over shards.
+    pub(crate) number: usize,
+    next: *const Record,
+}
+
+/// All records and the epoch. One for the process (see [`pin`]); the models make their own.
+pub(crate) struct Registry {
+    head: AtomicPtr<Record>,
+    epoch: AtomicU64,
+}
+
+// SAFETY: `next` is written before the record is published and never changed, `depth` is only used by the
+// owner, and the rest is atomic.
+unsafe impl Sync for Record {}
+// SAFETY: as above; nothing in a record belongs to a thread by address.
+unsafe impl Send for Record {}
+
+impl Registry {
+    #[cfg(not(loom))]
+    pub(crate) const fn new() -> Self {
+        Registry { head: AtomicPtr::new(std::ptr::null_mut()), epoch: AtomicU64::new(1) }
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        Registry { head: AtomicPtr::new(std::ptr::null_mut()), epoch: AtomicU64::new(1) }
+    }
+
+    /// All records that were ever made; they are reused, never freed.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &'static Record> {
+        let mut at: *const Record = self.head.load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            // SAFETY: records are leaked, so a pointer to one is valid for ever.
+            let record = unsafe { at.as_ref() }?;
+            at = record.next;
+            Some(record)
+        })
+    }
+
+    /// A record for the calling thread: one that a finished thread left, or a new one.
+    pub(crate) fn acquire(&self) -> &'static Record {
+        for record in self.records() {
+            if !record.owned.load(Ordering::Relaxed)
+                && record.owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return record;
+            }
+        }
+        let mut head = self.head.load(Ordering::Acquire);
+        let mut record = Box::new(Record {
+            epoch: AtomicU64::new(0),
+            writing: AtomicU64::new(0),
+            depth: AtomicU32::new(0),
+            owned: AtomicBool::new(true),
+            number: 0,
+            next: std::ptr::null(),
+        });
+        loop {
+            record.next = head;
+            // SAFETY: records are leaked, so a pointer to one is valid for ever.
+            record.number = unsafe { head.as_ref() }.map_or(0, |r| r.number + 1);
+            let raw = Box::into_raw(record);
+            match self.head.compare_exchange(head, raw, Ordering::AcqRel, Ordering::Acquire) {
+                // SAFETY: `raw` was published and is never freed.
+                Ok(_) => return unsafe { &*raw },
+                Err(now) => head = now,
+            }
+            // SAFETY: the exchange failed, so nobody else saw `raw`; it goes back into its box.
+            record = unsafe { Box::from_raw(raw) };
+        }
+    }
+
+    /// Pins a record (nesting counts).
+    #[inline(always)]
+    pub(crate) fn enter(&self, record: &Record) {
+        let depth = record.depth.load(Ordering::Relaxed);
+        record.depth.store(depth + 1, Ordering::Relaxed);
+        if depth == 0 {
+            // ORDERING: acquire, so that a reader that saw epoch t + 1 sees what was unlinked in t.
+            record.epoch.store(self.epoch.load(Ordering::Acquire), Ordering::Relaxed);
+            light();
+        }
+    }
+
+    /// Ends a pin.
+    #[inline(always)]
+    pub(crate) fn leave(record: &Record) {
+        let depth = record.depth.load(Ordering::Relaxed) - 1;
+        record.depth.store(depth, Ordering::Relaxed);
+        if depth == 0 {
+            // ORDERING: release, so that whoever sees the record idle sees our reads done.
+            record.epoch.store(0, Ordering::Release);
+        }
+    }
+
+    /// Closes the current epoch and returns it: what the caller has seen unlinked by now is safe to free once
+    /// [`Registry::oldest_pin`] is beyond it.
+    pub(crate) fn seal(&self) -> u64 {
+        self.epoch.fetch_add(1, Ordering::AcqRel)
+    }
+
+    /// The oldest epoch that a pin may still be reading; `u64::MAX` if there is no pin.
+    pub(crate) fn oldest_pin(&self) -> u64 {
+        heavy();
+        self.records().map(|r| r.epoch.load(Ordering::Acquire)).filter(|&e| e != 0).min().unwrap_or(u64::MAX)
+    }
+
+    /// Gives a record back for another thread to use.
+    pub(crate) fn release(record: &Record) {
+        record.owned.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) use process::{Guard, REGISTRY, pin};
+
+#[cfg(not(loom))]
+mod process {
+    use super::{Record, Registry};
+    use std::cell::Cell;
+    use std::marker::PhantomData;
+
+    /// The registry of the process.
+    pub(crate) static REGISTRY: Registry = Registry::new();
+
+    struct Local(Cell<Option<&'static Record>>);
+
+    impl Drop for Local {
+        fn drop(&mut self) {
+            if let Some(record) = self.0.take() {
+                Registry::release(record);
+            }
+        }
+    }
+
+    thread_local! {
+        static LOCAL: Local = const { Local(Cell::new(None)) };
+    }
+
+    /// While it lives, nothing that the thread can reach is freed. Must not outlive one call of the index.
+    pub(crate) struct Guard {
+        pub(crate) record: &'static Record,
+        /// Set where the thread's own record was gone (its thread-local storage is being torn down).
+        lent: bool,
+        not_send: PhantomData<*const ()>,
+    }
+
+    /// Pins the calling thread.
+    #[inline(always)]
+    pub(crate) fn pin() -> Guard {
+        let own = LOCAL.try_with(|local| local.0.get()).ok().flatten();
+        let (record, lent) = match own {
+            Some(record) => (record, false),
+            None => register(),
+        };
+        REGISTRY.enter(record);
+        Guard { record, lent, not_send: PhantomData }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn register() -> (&'static Record, bool) {
+        forrest_machine::barrier::init();
+        let record = REGISTRY.acquire();
+        let kept = LOCAL.try_with(|local| local.0.set(Some(record))).is_ok();
+        (record, !kept)
+    }
+
+    impl Drop for Guard {
+        #[inline(always)]
+        fn drop(&mut self) {
+            Registry::leave(self.record);
+            if self.lent {
+                Registry::release(self.record);
+            }
+        }
+    }
+}

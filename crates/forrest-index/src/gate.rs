@@ -1,0 +1,82 @@
+//! The gate between ordinary writers and the exclusive ones (a batch, a snapshot being taken).
+//!
+//! Ordinary writers pass without a fence or a shared cache line: they note the index in their own record and
+//! look whether the gate is closed. An exclusive writer closes it and waits until no record notes the index.
+//! The argument is that of every such pair (Dekker): the writer stores its note, then loads `closed`; the
+//! exclusive side stores `closed`, then loads the notes; the asymmetric fence between each pair forbids that
+//! both load the old value. A writer that finds the gate closed takes its note back and waits on the mutex
+//! that the exclusive writer holds. Readers do not know of the gate.
+
+use crate::epoch::{Record, Registry};
+use crate::sync::{AtomicBool, Ordering, heavy, light, relax};
+
+#[cfg(loom)]
+use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+use std::sync::{Mutex, MutexGuard};
+
+/// One per index.
+pub(crate) struct Gate {
+    closed: AtomicBool,
+    exclusive: Mutex<()>,
+    /// What writers note in their records; never 0, and no other index of the process has it.
+    id: u64,
+}
+
+/// An ordinary writer inside the gate.
+pub(crate) struct Shared<'a>(&'a Record);
+
+/// The exclusive writer inside the gate.
+pub(crate) struct Exclusive<'a> {
+    gate: &'a Gate,
+    _lock: MutexGuard<'a, ()>,
+}
+
+impl Gate {
+    pub(crate) fn new(id: u64) -> Self {
+        Gate { closed: AtomicBool::new(false), exclusive: Mutex::new(()), id }
+    }
+
+    /// Lets an ordinary writer in; waits while an exclusive one is inside.
+    #[inline]
+    pub(crate) fn enter<'a>(&self, record: &'a Record) -> Shared<'a> {
+        loop {
+            record.writing.store(self.id, Ordering::Relaxed);
+            light();
+            // ORDERING: acquire pairs with the release in `Exclusive::drop`: what it did is seen.
+            if !self.closed.load(Ordering::Acquire) {
+                return Shared(record);
+            }
+            record.writing.store(0, Ordering::Release);
+            drop(self.exclusive.lock().unwrap_or_else(|e| e.into_inner()));
+        }
+    }
+
+    /// Lets the exclusive writer in, once all others have left.
+    pub(crate) fn close<'a>(&'a self, registry: &Registry) -> Exclusive<'a> {
+        let lock = self.exclusive.lock().unwrap_or_else(|e| e.into_inner());
+        self.closed.store(true, Ordering::Relaxed);
+        heavy();
+        for record in registry.records() {
+            let mut turn = 0;
+            // ORDERING: acquire pairs with the release in `Shared::drop`: what that writer did is seen.
+            while record.writing.load(Ordering::Acquire) == self.id {
+                relax(&mut turn);
+            }
+        }
+        Exclusive { gate: self, _lock: lock }
+    }
+}
+
+impl Drop for Shared<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.writing.store(0, Ordering::Release);
+    }
+}
+
+impl Drop for Exclusive<'_> {
+    fn drop(&mut self) {
+        self.gate.closed.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,306 @@
+//! Inner nodes: up to 64 children, searched by comparing four bytes of every separator at once.
+//!
+//! ```text
+//! 0     head      Head, one line
+//! 64    heads     64 x i32: of each separator the four bytes after the prefix, with the top bit flipped so
+//!                 that signed comparison orders them; unused ones are i32::MAX
+//! 320   slots     n x u64, atomic: the children
+//!       ends      (n - 1) x u32: where each separator ends in the bytes below, counted from the prefix's start
+//!       bytes     the separators' common prefix, then each separator without it
+//! ```
+//!
+//! Separator *i* is above every key of child *i* and at or below every key of child *i + 1*, and as short as
+//! that allows. Equal heads are told apart by the whole separators, in a binary search among the equal ones.
+
+use crate::arena::{self, Arena, LINE_BYTES};
+use crate::key::{self, Key};
+use crate::node::{Common, Node, Slot};
+use crate::simd::{self, HEADS};
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Most children.
+pub(crate) const CHILDREN_MAX: usize = HEADS;
+/// A node is split where its separators take more, in bytes, if it has children enough.
+const SEPARATOR_BYTES_MAX: usize = 16 << 10;
+
+const HEADS_AT: usize = 64;
+const SLOTS_AT: usize = HEADS_AT + 4 * HEADS;
+
+#[repr(C)]
+struct Head {
+    common: Common,
+    prefix_word: u64,
+    prefix_len: u16,
+    children: u16,
+    lines: u16,
+    _rest: [u16; 17],
+}
+const _: () = assert!(size_of::<Head>() == HEADS_AT);
+
+/// An inner node that stays allocated for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct Inner<'g>(Node<'g>);
+
+fn signed(head: u32) -> i32 {
+    (head ^ 1 << 31) as i32
+}
+
+impl<'g> Inner<'g> {
+    #[inline(always)]
+    pub(crate) fn new(node: Node<'g>) -> Inner<'g> {
+        debug_assert_ne!(node.level(), 0);
+        Inner(node)
+    }
+
+    pub(crate) fn node(self) -> Node<'g> {
+        self.0
+    }
+
+    #[inline(always)]
+    fn head(self) -> &'g Head {
+        // SAFETY: an inner node starts with its head, in which only the lock word changes.
+        unsafe { &*self.0.address().cast() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn children(self) -> usize {
+        usize::from(self.head().children)
+    }
+
+    pub(crate) fn lines(self) -> u32 {
+        u32::from(self.head().lines)
+    }
+
+    #[inline(always)]
+    fn heads(self) -> &'g [i32; HEADS] {
+        // SAFETY: the heads were built at this place.
+        unsafe { &*self.0.address().add(HEADS_AT).cast() }
+    }
+
+    #[inline(always)]
+    fn slot(self, index: usize) -> &'g AtomicU64 {
+        debug_assert!(index < self.children());
+        // SAFETY: slots were built at this place, aligned to eight.
+        unsafe { &*self.0.address().add(SLOTS_AT + 8 * index).cast() }
+    }
+
+    /// The child at an index.
+    #[inline(always)]
+    pub(crate) fn child(self, index: usize) -> Slot {
+        // ORDERING: acquire pairs with `set_child`: the child is complete.
+        Slot(self.slot(index).load(Ordering::Acquire))
+    }
+
+    /// Replaces a child. The caller holds the lock (or nobody else sees the node).
+    pub(crate) fn set_child(self, index: usize, slot: Slot) {
+        self.slot(index).store(slot.0, Ordering::Release);
+    }
+
+    fn bytes_at(self) -> usize {
+        SLOTS_AT + 8 * self.children() + 4 * (self.children() - 1)
+    }
+
+    fn end(self, index: usize) -> usize {
+        // SAFETY: the ends were built behind the slots, aligned to four.
+        unsafe {
+            self.0.address().add(SLOTS_AT + 8 * self.children() + 4 * index).cast::<u32>().read() as usize
+        }
+    }
+
+    #[inline(always)]
+    fn prefix(self) -> &'g [u8] {
+        // SAFETY: the prefix was built at this place.
+        unsafe { self.0.bytes(self.bytes_at(), usize::from(self.head().prefix_len)) }
+    }
+
+    /// A separator without the prefix.
+    fn suffix(self, index: usize) -> &'g [u8] {
+        let from = if index == 0 { usize::from(self.head().prefix_len) } else { self.end(index - 1) };
+        // SAFETY: separators were built at this place.
+        unsafe { self.0.bytes(self.bytes_at() + from, self.end(index) - from) }
+    }
+
+    /// A separator, in two pieces.
+    pub(crate) fn separator(self, index: usize) -> [&'g [u8]; 2] {
+        [self.prefix(), self.suffix(index)]
+    }
+
+    /// The child that a key belongs to.
+    #[inline(always)]
+    pub(crate) fn route(self, key: &Key<'_>) -> usize {
+        self.below(key, true)
+    }
+
+    /// The child with the largest keys below `key`.
+    pub(crate) fn route_before(self, key: &Key<'_>) -> usize {
+        self.below(key, false)
+    }
+
+    /// How many separators are below the key, or equal to it if `or_equal`.
+    #[inline(always)]
+    fn below(self, key: &Key<'_>, or_equal: bool) -> usize {
+        let head = self.head();
+        let len = usize::from(head.prefix_len);
+        if len > 0 {
+            match key.against_prefix(head.prefix_word, self.prefix()) {
+                Equal => {}
+                Less => return 0,
+                Greater => return self.children() - 1,
+            }
+        }
+        let wanted = signed(key.head(len));
+        let rank = simd::rank(self.heads(), wanted);
+        if rank + 1 < self.children() && self.heads()[rank] == wanted {
+            return self.among_equals(rank, wanted, &key.bytes[len..], or_equal);
+        }
+        rank
+    }
+
+    #[inline(never)]
+    fn among_equals(self, first: usize, head: i32, suffix: &[u8], or_equal: bool) -> usize {
+        let equals = self.heads()[first..self.children() - 1].iter().take_while(|&&h| h == head).count();
+        let (mut from, mut to) = (first, first + equals);
+        while from < to {
+            let middle = (from + to) / 2;
+            let order = self.suffix(middle).cmp(suffix);
+            if order == Less || (or_equal && order == Equal) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        from
+    }
+}
+
+/// A list of children with the separators between them, being edited.
+#[derive(Default)]
+pub(crate) struct Children {
+    slots: Vec<Slot>,
+    /// Where each separator ends in `bytes`; one for every slot, empty for the first.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Children {
+    pub(crate) fn with_capacity(children: usize) -> Self {
+        Children {
+            slots: Vec::with_capacity(children),
+            ends: Vec::with_capacity(children),
+            bytes: Vec::with_capacity(16 * children),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// Adds a child behind the others, with the separator before it written by `separator`.
+    pub(crate) fn push(&mut self, slot: Slot, separator: impl FnOnce(&mut Vec<u8>)) {
+        if !self.slots.is_empty() {
+            separator(&mut self.bytes);
+        }
+        self.slots.push(slot);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Adds children `range` of a node; `before` is what separates the first from what is there.
+    pub(crate) fn extend(&mut self, node: Inner<'_>, range: std::ops::Range<usize>, before: [&[u8]; 2]) {
+        let first = range.start;
+        for index in range {
+            let separator = if index == first { before } else { node.separator(index - 1) };
+            self.push(node.child(index), |to| separator.into_iter().for_each(|piece| to.extend(piece)));
+        }
+    }
+
+    /// Adds another list; `before` is what separates the two.
+    pub(crate) fn append(&mut self, other: &Children, before: [&[u8]; 2]) {
+        for (index, &slot) in other.slots.iter().enumerate() {
+            let separator = if index == 0 { before } else { [&[], other.separator(index)] };
+            self.push(slot, |to| separator.into_iter().for_each(|piece| to.extend(piece)));
+        }
+    }
+
+    /// The separator before a child.
+    pub(crate) fn separator(&self, index: usize) -> &[u8] {
+        &self.bytes[if index == 0 { 0 } else { self.ends[index - 1] }..self.ends[index]]
+    }
+
+    /// Where to cut so that each piece fits a node, given which child is the newest: ends of pieces.
+    pub(crate) fn cuts(&self, newest: usize) -> Vec<usize> {
+        let mut cuts = Vec::new();
+        self.cut(0, self.len(), newest, &mut cuts);
+        cuts.push(self.len());
+        cuts
+    }
+
+    fn cut(&self, from: usize, to: usize, newest: usize, cuts: &mut Vec<usize>) {
+        let bytes = self.ends[to - 1] - self.ends[from];
+        if to - from <= CHILDREN_MAX && (bytes <= SEPARATOR_BYTES_MAX || to - from < 4) {
+            return;
+        }
+        // In order of keys, nodes are left nearly full.
+        let at = if newest + 1 == to && to - from == CHILDREN_MAX + 1 { to - 2 } else { (from + to) / 2 };
+        self.cut(from, at, newest, cuts);
+        cuts.push(at);
+        self.cut(at, to, newest, cuts);
+    }
+
+    /// Builds a node of children `range`. `None` if there is no memory.
+    pub(crate) fn build(
+        &self,
+        arena: &Arena,
+        thread: usize,
+        era: u64,
+        level: u8,
+        range: std::ops::Range<usize>,
+    ) -> Option<Slot> {
+        let n = range.len();
+        debug_assert!((1..=CHILDREN_MAX).contains(&n));
+        let separators = range.start + 1..range.end;
+        let prefix_len = match n {
+            0..=2 => 0,
+            _ => key::common_prefix(self.separator(separators.start), self.separator(separators.end - 1)),
+        };
+        let first = if n > 1 { self.separator(separators.start) } else { &[] };
+        let prefix = &first[..prefix_len];
+        let bytes: usize = separators.clone().map(|i| self.separator(i).len() - prefix_len).sum();
+        let total = SLOTS_AT + 8 * n + 4 * (n - 1) + prefix_len + bytes;
+        let lines = arena::rounded(total.div_ceil(LINE_BYTES) as u32);
+        let handle = arena.alloc(lines, thread)?;
+        let base = arena.at(handle).as_ptr();
+        let mut heads = [i32::MAX; HEADS];
+        let head = Head {
+            common: Common::new(level, [0; 3], era),
+            prefix_word: key::first_word(prefix),
+            prefix_len: prefix_len as u16,
+            children: n as u16,
+            lines: lines as u16,
+            _rest: [0; 17],
+        };
+        // SAFETY: the block is ours and nobody else knows of it; all offsets are below `total`.
+        unsafe {
+            base.cast::<Head>().write(head);
+            let slots = base.add(SLOTS_AT).cast::<u64>();
+            self.slots[range].iter().enumerate().for_each(|(i, slot)| slots.add(i).write(slot.0));
+            let ends = slots.add(n).cast::<u32>();
+            let text = ends.add(n - 1).cast::<u8>();
+            text.copy_from_nonoverlapping(prefix.as_ptr(), prefix_len);
+            let mut end = prefix_len;
+            for (i, separator) in separators.enumerate() {
+                let suffix = &self.separator(separator)[prefix_len..];
+                heads[i] = signed(key::head_of(suffix));
+                text.add(end).copy_from_nonoverlapping(suffix.as_ptr(), suffix.len());
+                end += suffix.len();
+                ends.add(i).write(end as u32);
+            }
+            base.add(HEADS_AT).cast::<[i32; HEADS]>().write(heads);
+        }
+        Some(Slot::new(handle))
+    }
+}

@@ -1,0 +1,151 @@
+//! Key bytes as the nodes compare them: words and heads in big-endian order, without reading past the end.
+
+use std::cmp::Ordering;
+
+/// A key to look for, with its first eight bytes at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Key<'k> {
+    pub(crate) bytes: &'k [u8],
+    /// The first eight bytes, big endian, zeros past the end.
+    word: u64,
+}
+
+impl<'k> Key<'k> {
+    #[inline(always)]
+    pub(crate) fn new(bytes: &'k [u8]) -> Self {
+        Key { bytes, word: first_word(bytes) }
+    }
+
+    /// The four bytes from `at`, big endian, zeros past the end.
+    #[inline(always)]
+    pub(crate) fn head(&self, at: usize) -> u32 {
+        if at <= 4 {
+            ((self.word << (8 * at)) >> 32) as u32
+        } else {
+            head_of(self.bytes.get(at..).unwrap_or(&[]))
+        }
+    }
+
+    /// How the key stands to all keys that begin with a prefix: `Equal` if it begins with it too.
+    /// `word` is the prefix's first word.
+    #[inline(always)]
+    pub(crate) fn against_prefix(&self, word: u64, prefix: &[u8]) -> Ordering {
+        let len = prefix.len();
+        if len <= 8 {
+            let differs = (self.word ^ word).checked_shr(64 - 8 * len as u32).unwrap_or(0);
+            if differs == 0 && self.bytes.len() >= len {
+                return Ordering::Equal;
+            }
+        } else if self.bytes.len() >= len && self.bytes[..len] == *prefix {
+            return Ordering::Equal;
+        }
+        self.bytes.cmp(prefix)
+    }
+
+    /// True if the key begins with the prefix.
+    #[inline(always)]
+    pub(crate) fn has_prefix(&self, word: u64, prefix: &[u8]) -> bool {
+        let len = prefix.len();
+        if self.bytes.len() < len {
+            return false;
+        }
+        if len <= 8 {
+            (self.word ^ word).checked_shr(64 - 8 * len as u32).unwrap_or(0) == 0
+        } else {
+            self.bytes[..len] == *prefix
+        }
+    }
+}
+
+/// The first four bytes, big endian, zeros past the end.
+#[inline]
+pub(crate) fn head_of(bytes: &[u8]) -> u32 {
+    match bytes.first_chunk() {
+        Some(chunk) => u32::from_be_bytes(*chunk),
+        None => (first_word(bytes) >> 32) as u32,
+    }
+}
+
+/// The first eight bytes, big endian, zeros past the end.
+#[inline(always)]
+pub(crate) fn first_word(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => short_word(bytes),
+    }
+}
+
+/// As [`first_word`], for fewer than eight bytes.
+#[inline]
+fn short_word(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    if let (Some(low), Some(high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let (low, high) = (u64::from(u32::from_be_bytes(*low)), u64::from(u32::from_be_bytes(*high)));
+        // Two overlapping loads: the second one's bytes end at the end.
+        return low << 32 | high << (64 - 8 * len);
+    }
+    bytes.iter().enumerate().fold(0, |word, (i, &b)| word | u64::from(b) << (56 - 8 * i))
+}
+
+/// Compares as slices do; quick where the first eight bytes tell.
+#[inline(always)]
+pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
+    match first_word(a).cmp(&first_word(b)) {
+        Ordering::Equal if a.len() <= 8 && b.len() <= 8 => a.len().cmp(&b.len()),
+        Ordering::Equal => a.cmp(b),
+        unequal => unequal,
+    }
+}
+
+/// Equality as slices have it; quick for short ones.
+#[inline(always)]
+pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    match a.len() {
+        4..=8 => first_word(a) == first_word(b),
+        _ => a == b,
+    }
+}
+
+/// Length of the longest common prefix.
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_heads_and_comparisons_agree_with_slices() {
+        let mut keys: Vec<Vec<u8>> = vec![vec![]];
+        for len in 1..20 {
+            for fill in [0_u8, 1, 0x7f, 0x80, 0xff] {
+                let mut key = vec![fill; len];
+                keys.push(key.clone());
+                key[len - 1] ^= 1;
+                keys.push(key.clone());
+                key[len / 2] ^= 0x80;
+                keys.push(key);
+            }
+        }
+        for a in &keys {
+            let padded: Vec<u8> = a.iter().copied().chain([0; 16]).collect();
+            let key = Key::new(a);
+            for at in 0..a.len() + 2 {
+                let want = u32::from_be_bytes(padded.get(at..at + 4).unwrap_or(&[0; 4]).try_into().unwrap());
+                assert_eq!(key.head(at), if at >= a.len() { 0 } else { want }, "{a:?} at {at}");
+            }
+            for b in &keys {
+                assert_eq!(compare(a, b), a.cmp(b), "{a:?} {b:?}");
+                assert_eq!(equal(a, b), a == b);
+                let against = key.against_prefix(first_word(b), b);
+                let want = if a.starts_with(b) { Ordering::Equal } else { a.cmp(b) };
+                assert_eq!(against, want, "{a:?} against {b:?}");
+                assert_eq!(key.has_prefix(first_word(b), b), a.starts_with(b));
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Building leaves from sorted entries: what fits together, in which form, and the bytes.
+
+use super::*;
+use crate::arena::{self, Arena, Handle, LINE_BYTES};
+use crate::hash;
+use crate::node::{Slot, bucket_of};
+
+/// A leaf is split where its built records would take more, in bytes.
+const LEAF_BYTES_MAX: usize = 12 << 10;
+/// Fewest entries for which a common prefix is taken out: with fewer the next key would likely break it.
+const PREFIX_ENTRIES_MIN: usize = 4;
+
+/// A record to be built: its key in two pieces, and its cell.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'a> {
+    pub(crate) lead: &'a [u8],
+    pub(crate) tail: &'a [u8],
+    pub(crate) cell: Cell<'a>,
+    pub(crate) tag: u8,
+}
+
+impl Entry<'_> {
+    pub(crate) fn key_len(&self) -> usize {
+        self.lead.len() + self.tail.len()
+    }
+
+    fn compare(&self, key: &[u8]) -> std::cmp::Ordering {
+        let head = &key[..key.len().min(self.lead.len())];
+        self.lead.cmp(head).then_with(|| self.tail.cmp(&key[head.len()..]))
+    }
+
+    /// The key's bytes from an offset on, in two pieces.
+    fn from(&self, at: usize) -> (&[u8], &[u8]) {
+        match at.checked_sub(self.lead.len()) {
+            None => (&self.lead[at..], self.tail),
+            Some(at) => (&[], &self.tail[at..]),
+        }
+    }
+
+    fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
+        self.lead.iter().chain(self.tail).copied()
+    }
+
+    fn common_prefix(&self, other: &Entry<'_>) -> usize {
+        if std::ptr::eq(self.lead, other.lead) {
+            return self.lead.len() + key::common_prefix(self.tail, other.tail);
+        }
+        self.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
+    }
+
+    /// The shortest key that is after `before` and at or before this one: a separator, appended to `to`.
+    pub(crate) fn separator_after(&self, before: &Entry<'_>, to: &mut Vec<u8>) {
+        to.extend(self.bytes().take(before.common_prefix(self) + 1));
+    }
+
+    #[inline]
+    fn with_key<R>(&self, see: impl FnOnce(&[u8]) -> R) -> R {
+        let len = self.key_len();
+        if len == 8 {
+            let mut key = [0; 8];
+            key[..self.lead.len()].copy_from_slice(self.lead);
+            key[self.lead.len()..].copy_from_slice(self.tail);
+            return see(&key);
+        }
+        if len <= 64 {
+            let mut key = [0; 64];
+            key[..self.lead.len()].copy_from_slice(self.lead);
+            key[self.lead.len()..len].copy_from_slice(self.tail);
+            return see(&key[..len]);
+        }
+        see(&[self.lead, self.tail].concat())
+    }
+}
+
+/// The live entries of a leaf (or two neighbours), in key order.
+#[derive(Default)]
+pub(crate) struct Entries<'a>(pub(crate) Vec<Entry<'a>>);
+
+impl<'a> Entries<'a> {
+    pub(crate) fn new() -> Self {
+        Entries(Vec::with_capacity(BUILT_MAX + APPENDED_MAX + 1))
+    }
+
+    /// Adds what a leaf has, behind what is there.
+    pub(crate) fn gather(&mut self, leaf: Leaf<'a>) {
+        let lead = leaf.prefix();
+        let mut walk = leaf.walk();
+        while let Some((record, tag)) = walk.next_tagged() {
+            self.0.push(Entry { lead, tail: record.suffix, cell: record.cell, tag });
+        }
+    }
+
+    /// Puts one entry in its place, or takes the key out if the cell is a tombstone. Returns the position if
+    /// an entry is there, and what the cell replaced.
+    pub(crate) fn change(&mut self, key: &'a [u8], hash: u64, cell: Cell<'a>) -> (usize, Option<Cell<'a>>) {
+        let entry = Entry { lead: &[], tail: key, cell, tag: tag_of(hash) };
+        match (self.0.binary_search_by(|e| e.compare(key)), cell) {
+            (Ok(at), Cell::Tombstone) => (at, Some(self.0.remove(at).cell)),
+            (Ok(at), _) => (at, Some(std::mem::replace(&mut self.0[at], entry).cell)),
+            (Err(at), Cell::Tombstone) => (at, None),
+            (Err(at), _) => {
+                self.0.insert(at, entry);
+                (at, None)
+            }
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.iter().map(|e| FREE_RECORD_HEAD + e.key_len() + e.cell.stored_len()).sum()
+    }
+
+    /// Where to cut, given where the newest entry went: pieces that each fit a leaf.
+    pub(crate) fn cuts(&self, newest: usize) -> Vec<usize> {
+        let mut cuts = Vec::new();
+        self.cut(0, self.0.len(), newest, &mut cuts);
+        cuts.push(self.0.len());
+        cuts
+    }
+
+    fn cut(&self, from: usize, to: usize, newest: usize, cuts: &mut Vec<usize>) {
+        let entries = &self.0[from..to];
+        if entries.len() < 2 {
+            return;
+        }
+        let plan = Plan::new(entries);
+        if entries.len() <= BUILT_MAX && plan.built_bytes <= LEAF_BYTES_MAX {
+            return;
+        }
+        let weight = |e: &Entry<'_>| FREE_RECORD_HEAD + e.key_len() - plan.prefix_len + e.cell.stored_len();
+        let at = if newest + 1 == to && from == 0 && entries.len() > BUILT_MAX {
+            // Keys that come in order fill each leaf before the next is begun.
+            to - 1
+        } else if newest < APPENDED_MAX && from == 0 && to == self.0.len() && entries.len() > BUILT_MAX {
+            entries.len() - BUILT_MAX
+        } else {
+            let half = entries.iter().map(weight).sum::<usize>() / 2;
+            let mut sum = 0;
+            let at = entries.iter().position(|e| {
+                sum += weight(e);
+                sum > half
+            });
+            from + at.unwrap_or(1).clamp(1, entries.len() - 1)
+        };
+        self.cut(from, at, newest, cuts);
+        cuts.push(at);
+        self.cut(at, to, newest, cuts);
+    }
+}
+
+/// How a run of entries is laid out.
+struct Plan {
+    prefix_len: usize,
+    /// Bytes of a record; 0 for the free form.
+    stride: usize,
+    suffix_len: usize,
+    records: usize,
+    built_bytes: usize,
+    /// Bytes that an average record takes.
+    record_bytes: usize,
+}
+
+impl Plan {
+    fn new(entries: &[Entry<'_>]) -> Plan {
+        let n = entries.len();
+        let prefix_len = match entries {
+            [first, .., last] if n >= PREFIX_ENTRIES_MIN => first.common_prefix(last),
+            _ => 0,
+        };
+        let first_len = entries.first().map_or(0, Entry::key_len);
+        let (mut one_len, mut value_max, mut free_bytes) = (true, 0, 0);
+        for entry in entries {
+            one_len &= entry.key_len() == first_len;
+            let value = entry.cell.stored_len();
+            value_max = value_max.max(value);
+            free_bytes +=
+                (FREE_RECORD_HEAD + entry.key_len() - prefix_len + value).next_multiple_of(UNIT) + 2;
+        }
+        let suffix_len = first_len - if one_len { prefix_len } else { 0 };
+        let stride = suffix_len + 1 + value_max;
+        let fixed = one_len && (stride + 1) * n <= free_bytes && n > 0;
+        let tables = if fixed { 2 * n } else { n + n % 2 + 2 * n };
+        let records = (HEAD_BYTES + tables + prefix_len).next_multiple_of(UNIT);
+        let record_bytes = if fixed { stride * n } else { free_bytes - 2 * n };
+        Plan {
+            prefix_len,
+            stride: if fixed { stride } else { 0 },
+            suffix_len,
+            records,
+            built_bytes: records + record_bytes,
+            record_bytes: if fixed { stride } else { record_bytes.checked_div(n).unwrap_or(32) + UNIT },
+        }
+    }
+}
+
+/// Builds a leaf of entries that [`Entries::cuts`] put together. `None` if there is no memory.
+pub(crate) fn build(arena: &Arena, thread: usize, era: u64, entries: &[Entry<'_>]) -> Option<Slot> {
+    let n = entries.len();
+    debug_assert!(n <= BUILT_MAX);
+    let plan = Plan::new(entries);
+    let appended = plan.built_bytes.max(FIRM_BYTES).next_multiple_of(UNIT);
+    let table = if plan.stride == 0 { APPENDED_OFFSETS_BYTES } else { 0 };
+    // Room for an eighth more at least; the rest of the block's class is used as well.
+    let room = (n / 8).clamp(4, APPENDED_MAX) * plan.record_bytes;
+    let lines = arena::rounded((appended + table + room).div_ceil(LINE_BYTES) as u32);
+    let handle = arena.alloc(lines, thread)?;
+    let fits = match plan.stride {
+        0 => APPENDED_MAX,
+        stride => ((lines as usize * LINE_BYTES - appended) / stride).min(APPENDED_MAX),
+    };
+    let per_bucket = match plan.stride {
+        0 => 0,
+        stride => (LINE_BYTES / stride).max(1),
+    };
+    let base = arena.at(handle).as_ptr();
+    let mut prefix_word = [0; 8];
+    entries
+        .first()
+        .into_iter()
+        .flat_map(|e| e.bytes())
+        .take(plan.prefix_len)
+        .zip(&mut prefix_word)
+        .for_each(|(from, to)| *to = from);
+    let blobs = entries.iter().any(|e| e.cell.blob().is_some());
+    let head = Head {
+        common: Common::new(0, [n as u8, per_bucket as u8, fits as u8], era),
+        order: AtomicU64::new(0),
+        appended_tags: Default::default(),
+        prefix_word: u64::from_be_bytes(prefix_word),
+        prefix_len: plan.prefix_len as u16,
+        suffix_len: plan.suffix_len as u16,
+        stride: plan.stride as u16,
+        records: (plan.records / UNIT) as u16,
+        appended: (appended / UNIT) as u16,
+        end: AtomicU16::new(((appended + table) / UNIT) as u16),
+        lines: lines as u16,
+        flags: AtomicU8::new(if blobs { HAS_BLOBS } else { 0 }),
+        _rest: 0,
+    };
+    // SAFETY: the block is ours and nobody else knows of it; every offset below is inside `lines`, as the
+    // plan added it up. Tags and order are bytes, offsets are aligned to two by the plan.
+    unsafe {
+        base.cast::<Head>().write(head);
+        if let Some(first) = entries.first() {
+            let tables = if plan.stride == 0 { n + n % 2 + 2 * n } else { 2 * n };
+            let lead = first.lead.len().min(plan.prefix_len);
+            let prefix = base.add(HEAD_BYTES + tables);
+            prefix.copy_from_nonoverlapping(first.lead.as_ptr(), lead);
+            prefix.add(lead).copy_from_nonoverlapping(first.tail.as_ptr(), plan.prefix_len - lead);
+        }
+        if plan.stride == 0 {
+            write_free_form(base, &plan, entries);
+            return Some(Slot::new(handle));
+        }
+        Some(write_fixed_form(base, handle, &plan, per_bucket, entries))
+    }
+}
+
+/// Writes tags, offsets and records.
+///
+/// # Safety
+/// `base` is a block of the caller's that `plan` fits.
+unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
+    let n = entries.len();
+    let mut at = plan.records;
+    for (i, entry) in entries.iter().enumerate() {
+        let (a, b) = entry.from(plan.prefix_len);
+        // SAFETY: by contract; the plan added up the same lengths.
+        unsafe {
+            base.add(HEAD_BYTES + i).write(entry.tag);
+            base.add(HEAD_BYTES + n + n % 2 + 2 * i).cast::<u16>().write((at / UNIT) as u16);
+            if a.is_empty() {
+                write_free(base.add(at), b, entry.cell);
+            } else {
+                write_free(base.add(at), &[a, b].concat(), entry.cell);
+            }
+        }
+        at += (FREE_RECORD_HEAD + a.len() + b.len() + entry.cell.stored_len()).next_multiple_of(UNIT);
+    }
+}
+
+/// Writes tags, order and records, each in its hash's bucket while there is room, else in what is left over.
+///
+/// # Safety
+/// `base` is a block of the caller's that `plan` fits.
+unsafe fn write_fixed_form(
+    base: *mut u8,
+    handle: Handle,
+    plan: &Plan,
+    per_bucket: usize,
+    entries: &[Entry<'_>],
+) -> Slot {
+    let n = entries.len();
+    let buckets = n.div_ceil(per_bucket);
+    let mut filled = [0_u8; BUILT_MAX];
+    let mut left_over = [0_u8; BUILT_MAX];
+    let mut left_overs = 0;
+    let place = |number: usize, position: usize, entry: &Entry<'_>| {
+        let (a, b) = entry.from(plan.prefix_len);
+        // SAFETY: by contract; numbers and positions are below n.
+        unsafe {
+            base.add(HEAD_BYTES + number).write(entry.tag);
+            base.add(HEAD_BYTES + n + position).write(number as u8);
+            let at = base.add(plan.records + number * plan.stride);
+            at.copy_from_nonoverlapping(a.as_ptr(), a.len());
+            at.add(a.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
+            entry.cell.write(at.add(plan.suffix_len));
+        }
+    };
+    for (position, entry) in entries.iter().enumerate() {
+        let bucket = bucket_of(entry.with_key(hash::hash), buckets as u64) as usize;
+        let room = per_bucket.min(n - bucket * per_bucket);
+        if usize::from(filled[bucket]) < room {
+            place(bucket * per_bucket + usize::from(filled[bucket]), position, entry);
+            filled[bucket] += 1;
+        } else {
+            left_over[left_overs] = position as u8;
+            left_overs += 1;
+        }
+    }
+    let mut bucket = 0;
+    for &position in &left_over[..left_overs] {
+        while usize::from(filled[bucket]) == per_bucket.min(n - bucket * per_bucket) {
+            bucket += 1;
+        }
+        place(
+            bucket * per_bucket + usize::from(filled[bucket]),
+            usize::from(position),
+            &entries[usize::from(position)],
+        );
+        filled[bucket] += 1;
+    }
+    let bucket_bytes = per_bucket * plan.stride;
+    if bucket_bytes > 255 {
+        return Slot::new(handle);
+    }
+    Slot::with_hint(handle, buckets as u8, bucket_bytes as u8, (plan.records / UNIT) as u16)
+}

@@ -1,0 +1,580 @@
+//! Leaves: up to 128 records built at once, and up to 14 appended after.
+//!
+//! ```text
+//! 0    head         Head, one line
+//! 64   tags         n bytes: the top byte of each record's hash
+//!      order        fixed form only, n bytes: record numbers in the order of their keys
+//!      offsets      free form only, n x u16: where each record is, in units of four bytes
+//!      prefix       what all keys have in common
+//!      records      the built ones; never change
+//!      appended     free form only, 14 x u16: where each appended record is
+//!                   then the appended records; each is written once, then published by the order word
+//! ```
+//!
+//! A record is the key without the prefix, a cell, and what the cell says. In the **fixed** form (all keys of
+//! one length, values nearly so) records have one size, and each stands in or near the **bucket** that its
+//! hash names, so that a lookup fetches head, tags and most likely the record at once: one trip to memory.
+//! In the **free** form records follow one another in key order with their lengths before them.
+//!
+//! The **order word** lists the appended records in key order: bits 0 to 3 how many were appended, bits 4 to
+//! 7 how many are listed (a later one for the same key takes the place of the earlier), then four bits each.
+//! It is the only thing that publishes them: a reader loads it once (acquire) and believes it alone.
+//! An appended record hides a built one with the same key; a tombstone hides it for good.
+//!
+//! Source of ideas: order words, Masstree (Mao, Kohler, Morris, EuroSys'12); fingerprints, FP-tree
+//! (Oukid et al., SIGMOD'16); small appended areas folded in now and then, Bw-tree (Levandoski et al., ICDE'13).
+
+pub(crate) mod build;
+pub(crate) mod walk;
+
+use crate::key::{self, Key};
+use crate::node::{Common, Locked, Node};
+use crate::simd::{self, TAGS};
+use std::cmp::Ordering::{Equal, Greater, Less};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
+
+/// Most records built into a leaf.
+pub(crate) const BUILT_MAX: usize = TAGS;
+/// Most records appended to a leaf.
+pub(crate) const APPENDED_MAX: usize = 14;
+/// Longest value inside a record, in bytes; longer ones are shared allocations.
+pub(crate) const INLINE_MAX: usize = 239;
+
+const HEAD_BYTES: usize = 64;
+/// Bytes from the start that never change, so that a whole array of tags can be read in any leaf.
+const FIRM_BYTES: usize = HEAD_BYTES + TAGS;
+/// Unit of offsets.
+const UNIT: usize = 4;
+/// Length fields of a record in the free form: key, cell.
+const FREE_RECORD_HEAD: usize = 3;
+const APPENDED_OFFSETS_BYTES: usize = 2 * APPENDED_MAX;
+
+const CELL_BLOB: u8 = 254;
+const CELL_TOMBSTONE: u8 = 255;
+const BLOB_BYTES: usize = 16;
+
+const HAS_BLOBS: u8 = 1;
+
+#[repr(C)]
+struct Head {
+    /// `small`: built records, records in a bucket (0: free form), appended records that fit.
+    common: Common,
+    order: AtomicU64,
+    appended_tags: [AtomicU64; 2],
+    prefix_word: u64,
+    prefix_len: u16,
+    /// Bytes of a key after the prefix (fixed form).
+    suffix_len: u16,
+    /// Bytes of a record (fixed form).
+    stride: u16,
+    /// Offsets in units: the built records, the appended part, the end of the last appended record.
+    records: u16,
+    appended: u16,
+    end: AtomicU16,
+    lines: u16,
+    flags: AtomicU8,
+    _rest: u8,
+}
+const _: () = assert!(size_of::<Head>() == HEAD_BYTES);
+
+/// A value in a record.
+#[derive(Clone, Copy)]
+pub(crate) enum Cell<'g> {
+    Inline(&'g [u8]),
+    Blob(Blob),
+    Tombstone,
+}
+
+/// A shared allocation that a record owns one count of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Blob(*const [u8]);
+
+// SAFETY: a blob is a reference-counted slice of bytes (`Arc<[u8]>`), which is Send and Sync.
+unsafe impl Send for Blob {}
+
+impl Blob {
+    pub(crate) fn new(shared: Arc<[u8]>) -> Blob {
+        Blob(Arc::into_raw(shared))
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    /// The record that owns the blob is reachable during 'g (by a pin), so its count is held.
+    #[inline]
+    unsafe fn bytes<'g>(self) -> &'g [u8] {
+        // SAFETY: by contract the allocation lives.
+        unsafe { &*self.0 }
+    }
+
+    /// One more count.
+    ///
+    /// # Safety
+    /// A count is held by somebody for the length of the call.
+    pub(crate) unsafe fn share(self) -> Arc<[u8]> {
+        // SAFETY: the pointer came from `Arc::into_raw`, and a count is held.
+        unsafe {
+            Arc::increment_strong_count(self.0);
+            Arc::from_raw(self.0)
+        }
+    }
+
+    /// Gives up one count.
+    ///
+    /// # Safety
+    /// The caller owns that count.
+    pub(crate) unsafe fn drop(self) {
+        // SAFETY: by contract.
+        drop(unsafe { Arc::from_raw(self.0) });
+    }
+}
+
+impl<'g> Cell<'g> {
+    /// The value's bytes; `None` for a tombstone.
+    #[inline(always)]
+    pub(crate) fn bytes(self) -> Option<&'g [u8]> {
+        match self {
+            Cell::Inline(bytes) => Some(bytes),
+            // SAFETY: cells of lifetime 'g are read from nodes that are reachable during 'g.
+            Cell::Blob(blob) => Some(unsafe { blob.bytes() }),
+            Cell::Tombstone => None,
+        }
+    }
+
+    pub(crate) fn blob(self) -> Option<Blob> {
+        match self {
+            Cell::Blob(blob) => Some(blob),
+            _ => None,
+        }
+    }
+
+    /// Bytes behind the cell byte.
+    fn stored_len(self) -> usize {
+        match self {
+            Cell::Inline(bytes) => bytes.len(),
+            Cell::Blob(_) => BLOB_BYTES,
+            Cell::Tombstone => 0,
+        }
+    }
+
+    /// Writes the cell byte and what follows.
+    ///
+    /// # Safety
+    /// `1 + stored_len()` bytes at `to` are the caller's to write.
+    #[inline]
+    unsafe fn write(self, to: *mut u8) {
+        // SAFETY: by contract.
+        unsafe {
+            match self {
+                Cell::Inline(bytes) => {
+                    to.write(bytes.len() as u8);
+                    to.add(1).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                }
+                Cell::Blob(blob) => {
+                    to.write(CELL_BLOB);
+                    to.add(1).cast::<(u64, u64)>().write_unaligned((
+                        blob.0.cast::<u8>().expose_provenance() as u64,
+                        blob.0.len() as u64,
+                    ));
+                }
+                Cell::Tombstone => to.write(CELL_TOMBSTONE),
+            }
+        }
+    }
+
+    /// Reads what `write` wrote.
+    ///
+    /// # Safety
+    /// A cell stands at `from` and does not change during 'g.
+    #[inline(always)]
+    unsafe fn read(from: *const u8) -> Cell<'g> {
+        // SAFETY: by contract.
+        unsafe {
+            match from.read() {
+                CELL_TOMBSTONE => Cell::Tombstone,
+                CELL_BLOB => {
+                    let (at, len) = from.add(1).cast::<(u64, u64)>().read_unaligned();
+                    let at = std::ptr::with_exposed_provenance::<u8>(at as usize);
+                    Cell::Blob(Blob(std::ptr::slice_from_raw_parts(at, len as usize)))
+                }
+                len => Cell::Inline(std::slice::from_raw_parts(from.add(1), usize::from(len))),
+            }
+        }
+    }
+}
+
+/// A record: what follows the leaf's prefix in its key, and its cell.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'g> {
+    pub(crate) suffix: &'g [u8],
+    pub(crate) cell: Cell<'g>,
+}
+
+/// The appended records that were published at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Order(u64);
+
+impl Order {
+    #[inline(always)]
+    pub(crate) fn appended(self) -> usize {
+        (self.0 & 15) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn listed(self) -> usize {
+        (self.0 >> 4 & 15) as usize
+    }
+
+    /// The number of the record at a position.
+    #[inline(always)]
+    pub(crate) fn number(self, position: usize) -> usize {
+        (self.0 >> (8 + 4 * position) & 15) as usize
+    }
+
+    /// Lists one more record, at a position that others make room for or in the place of the one there.
+    fn with(self, position: usize, replaces: bool) -> Order {
+        let number = self.appended() as u64;
+        let list = self.0 >> 8;
+        let low = list & ((1 << (4 * position)) - 1);
+        let high = list >> (4 * (position + usize::from(replaces)));
+        let list = low | (high << 4 | number) << (4 * position);
+        let listed = self.listed() as u64 + u64::from(!replaces);
+        Order(list << 8 | listed << 4 | (number + 1))
+    }
+}
+
+/// A leaf that stays allocated for `'g`.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'g>(Node<'g>);
+
+impl<'g> Leaf<'g> {
+    #[inline(always)]
+    pub(crate) fn new(node: Node<'g>) -> Leaf<'g> {
+        debug_assert_eq!(node.level(), 0);
+        Leaf(node)
+    }
+
+    pub(crate) fn node(self) -> Node<'g> {
+        self.0
+    }
+
+    #[inline(always)]
+    fn head(self) -> &'g Head {
+        // SAFETY: a leaf starts with its head; only the atomics in it change.
+        unsafe { &*self.0.address().cast() }
+    }
+
+    /// Built records.
+    #[inline(always)]
+    pub(crate) fn built(self) -> usize {
+        usize::from(self.head().common.small[0])
+    }
+
+    fn is_free_form(self) -> bool {
+        self.head().common.small[1] == 0
+    }
+
+    pub(crate) fn lines(self) -> u32 {
+        u32::from(self.head().lines)
+    }
+
+    pub(crate) fn has_blobs(self) -> bool {
+        self.head().flags.load(Ordering::Relaxed) & HAS_BLOBS != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn order(self) -> Order {
+        // ORDERING: acquire pairs with the release in `append`: listed records are complete.
+        Order(self.head().order.load(Ordering::Acquire))
+    }
+
+    #[inline(always)]
+    fn prefix_offset(self) -> usize {
+        let per_record = if self.is_free_form() { 1 + 2 } else { 1 + 1 };
+        HEAD_BYTES + per_record * self.built() + usize::from(self.is_free_form() && self.built() % 2 == 1)
+    }
+
+    /// What all keys begin with.
+    #[inline(always)]
+    pub(crate) fn prefix(self) -> &'g [u8] {
+        // SAFETY: the prefix is part of what was built.
+        unsafe { self.0.bytes(self.prefix_offset(), usize::from(self.head().prefix_len)) }
+    }
+
+    /// The prefix, without touching its line where it is short enough to stand in the head.
+    #[inline(always)]
+    fn has_prefix_of(self, key: &Key<'_>) -> bool {
+        let head = self.head();
+        let len = usize::from(head.prefix_len);
+        if len <= 8 {
+            key.bytes.len() >= len && {
+                let word = key::first_word(key.bytes);
+                (word ^ head.prefix_word).checked_shr(64 - 8 * len as u32).unwrap_or(0) == 0
+            }
+        } else {
+            key.has_prefix(head.prefix_word, self.prefix())
+        }
+    }
+
+    /// How a key stands to the range of keys that begin with the prefix.
+    pub(crate) fn against_prefix(self, key: &Key<'_>) -> std::cmp::Ordering {
+        key.against_prefix(self.head().prefix_word, self.prefix())
+    }
+
+    #[inline(always)]
+    fn u16_at(self, offset: usize) -> usize {
+        // SAFETY: callers pass offsets of fields that were built, or appended and published.
+        usize::from(unsafe { self.0.address().add(offset).cast::<u16>().read() })
+    }
+
+    /// A built record by number.
+    #[inline(always)]
+    fn built_record(self, number: usize) -> Record<'g> {
+        debug_assert!(number < self.built());
+        let head = self.head();
+        if self.is_free_form() {
+            let offset = HEAD_BYTES + self.built() + self.built() % 2 + 2 * number;
+            self.free_record(self.u16_at(offset) * UNIT)
+        } else {
+            self.fixed_record(usize::from(head.records) * UNIT + number * usize::from(head.stride))
+        }
+    }
+
+    /// The built record at a position in key order.
+    #[inline(always)]
+    pub(crate) fn sorted(self, position: usize) -> Record<'g> {
+        if self.is_free_form() {
+            self.built_record(position)
+        } else {
+            self.built_record(self.number_at(position))
+        }
+    }
+
+    /// The number of the built record at a position in key order.
+    #[inline(always)]
+    fn number_at(self, position: usize) -> usize {
+        if self.is_free_form() {
+            return position;
+        }
+        // SAFETY: the order of a fixed leaf was built behind its tags.
+        usize::from(unsafe { self.0.address().add(HEAD_BYTES + self.built() + position).read() })
+    }
+
+    /// The tag of the built record at a position in key order.
+    fn sorted_tag(self, position: usize) -> u8 {
+        // SAFETY: tags were built behind the head.
+        unsafe { self.0.address().add(HEAD_BYTES + self.number_at(position)).read() }
+    }
+
+    /// An appended record by number; it must be published, or the caller holds the lock.
+    #[inline(always)]
+    pub(crate) fn appended_record(self, number: usize) -> Record<'g> {
+        let head = self.head();
+        let appended = usize::from(head.appended) * UNIT;
+        if self.is_free_form() {
+            self.free_record(self.u16_at(appended + 2 * number) * UNIT)
+        } else {
+            self.fixed_record(appended + number * usize::from(head.stride))
+        }
+    }
+
+    fn appended_tag(self, number: usize) -> u8 {
+        (self.head().appended_tags[number / 8].load(Ordering::Relaxed) >> (8 * (number % 8))) as u8
+    }
+
+    #[inline(always)]
+    fn fixed_record(self, offset: usize) -> Record<'g> {
+        let len = usize::from(self.head().suffix_len);
+        // SAFETY: the record was built, or appended and published; a record never changes.
+        unsafe {
+            Record { suffix: self.0.bytes(offset, len), cell: Cell::read(self.0.address().add(offset + len)) }
+        }
+    }
+
+    #[inline(always)]
+    fn free_record(self, offset: usize) -> Record<'g> {
+        // SAFETY: as in `fixed_record`.
+        unsafe {
+            let at = self.0.address().add(offset);
+            let len = usize::from(at.cast::<u16>().read_unaligned());
+            let suffix = self.0.bytes(offset + FREE_RECORD_HEAD, len);
+            let cell = match at.add(2).read() {
+                CELL_TOMBSTONE => Cell::Tombstone,
+                // The cell byte stands before the key here, so that both lengths are in one place.
+                CELL_BLOB => {
+                    let (at, len) = at.add(FREE_RECORD_HEAD + len).cast::<(u64, u64)>().read_unaligned();
+                    let at = std::ptr::with_exposed_provenance::<u8>(at as usize);
+                    Cell::Blob(Blob(std::ptr::slice_from_raw_parts(at, len as usize)))
+                }
+                value => Cell::Inline(self.0.bytes(offset + FREE_RECORD_HEAD + len, usize::from(value))),
+            };
+            Record { suffix, cell }
+        }
+    }
+
+    /// The cell of a key; `None` if the leaf does not have it, or only a tombstone.
+    #[inline(always)]
+    pub(crate) fn find(self, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
+        if !self.has_prefix_of(key) {
+            return None;
+        }
+        let head = self.head();
+        let suffix = &key.bytes[usize::from(head.prefix_len)..];
+        let tag = tag_of(hash);
+        let order = self.order();
+        let [low, high] = head.appended_tags.each_ref().map(|tags| tags.load(Ordering::Relaxed));
+        let mut found = simd::matches16(low, high, tag) & ((1 << order.appended()) - 1);
+        while found != 0 {
+            // The latest first.
+            let number = 31 - found.leading_zeros() as usize;
+            let record = self.appended_record(number);
+            if key::equal(record.suffix, suffix) {
+                return match record.cell {
+                    Cell::Tombstone => None,
+                    cell => Some(cell),
+                };
+            }
+            found ^= 1 << number;
+        }
+        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller.
+        let tags: &[u8; TAGS] = unsafe { &*self.0.address().add(HEAD_BYTES).cast() };
+        let built = self.built();
+        let mut found =
+            simd::matches(tags, tag) & (u128::MAX.checked_shr((TAGS - built) as u32).unwrap_or(0));
+        let per_bucket = usize::from(head.common.small[1]);
+        if per_bucket == 0 {
+            while found != 0 {
+                let number = found.trailing_zeros() as usize;
+                let record = self.built_record(number);
+                if key::equal(record.suffix, suffix) {
+                    return Some(record.cell);
+                }
+                found &= found - 1;
+            }
+            return None;
+        }
+        if usize::from(head.suffix_len) != suffix.len() || found == 0 {
+            return None;
+        }
+        // From the hash's own bucket on, where the record most likely is.
+        let buckets = built.div_ceil(per_bucket) as u64;
+        let home = crate::node::bucket_of(hash, buckets) as u32 * per_bucket as u32;
+        found = found.rotate_right(home);
+        loop {
+            let number = (found.trailing_zeros() + home) as usize % TAGS;
+            let record = self.built_record(number);
+            if key::equal(record.suffix, suffix) {
+                return Some(record.cell);
+            }
+            found &= found - 1;
+            if found == 0 {
+                return None;
+            }
+        }
+    }
+
+    /// The first position in key order whose built record is at or after the suffix.
+    pub(crate) fn lower_bound(self, suffix: &[u8]) -> usize {
+        let (mut from, mut len) = (0, self.built());
+        while len > 0 {
+            let half = len / 2;
+            if key::compare(self.sorted(from + half).suffix, suffix) == Less {
+                from += half + 1;
+                len -= half + 1;
+            } else {
+                len = half;
+            }
+        }
+        from
+    }
+
+    /// The first position in an order whose appended record is at or after the suffix, and whether it is equal.
+    pub(crate) fn lower_bound_appended(self, order: Order, suffix: &[u8]) -> (usize, bool) {
+        let (mut from, mut to) = (0, order.listed());
+        while from < to {
+            let middle = (from + to) / 2;
+            match key::compare(self.appended_record(order.number(middle)).suffix, suffix) {
+                Less => from = middle + 1,
+                Equal => return (middle, true),
+                Greater => to = middle,
+            }
+        }
+        (from, false)
+    }
+
+    /// Appends a record and publishes it; false if it does not fit. `_lock` is the leaf's own.
+    pub(crate) fn append(self, _lock: &Locked<'g>, key: &Key<'_>, hash: u64, cell: Cell<'_>) -> bool {
+        let head = self.head();
+        let order = self.order();
+        let number = order.appended();
+        if number >= usize::from(head.common.small[2]) || !self.has_prefix_of(key) {
+            return false;
+        }
+        let suffix = &key.bytes[usize::from(head.prefix_len)..];
+        let appended = usize::from(head.appended) * UNIT;
+        let base = self.0.address().cast_mut();
+        if self.is_free_form() {
+            let start = usize::from(head.end.load(Ordering::Relaxed)) * UNIT;
+            let stop = start + FREE_RECORD_HEAD + suffix.len() + cell.stored_len();
+            if stop > usize::from(head.lines) * crate::arena::LINE_BYTES {
+                return false;
+            }
+            // SAFETY: the bytes are inside the leaf, behind all published records, and we hold its lock.
+            unsafe {
+                write_free(base.add(start), suffix, cell);
+                base.add(appended + 2 * number).cast::<u16>().write((start / UNIT) as u16);
+            }
+            head.end.store(stop.div_ceil(UNIT) as u16, Ordering::Relaxed);
+        } else {
+            let (len, stride) = (usize::from(head.suffix_len), usize::from(head.stride));
+            if suffix.len() != len || len + 1 + cell.stored_len() > stride {
+                return false;
+            }
+            // SAFETY: `appended_max` records fit, this one is not published yet, and we hold the lock.
+            unsafe {
+                let at = base.add(appended + number * stride);
+                at.copy_from_nonoverlapping(suffix.as_ptr(), len);
+                cell.write(at.add(len));
+            }
+        }
+        let (position, replaces) = self.lower_bound_appended(order, suffix);
+        if let Cell::Blob(_) = cell {
+            head.flags.fetch_or(HAS_BLOBS, Ordering::Relaxed);
+        }
+        let tags = &head.appended_tags[number / 8];
+        tags.store(
+            tags.load(Ordering::Relaxed) | u64::from(tag_of(hash)) << (8 * (number % 8)),
+            Ordering::Relaxed,
+        );
+        // ORDERING: release publishes the record and its tag.
+        head.order.store(order.with(position, replaces).0, Ordering::Release);
+        true
+    }
+}
+
+#[inline(always)]
+pub(crate) fn tag_of(hash: u64) -> u8 {
+    (hash >> 56) as u8
+}
+
+/// Writes a record of the free form: `u16` key length, cell byte, key, value.
+///
+/// # Safety
+/// `FREE_RECORD_HEAD + suffix.len() + cell.stored_len()` bytes at `to` are the caller's to write.
+unsafe fn write_free(to: *mut u8, suffix: &[u8], cell: Cell<'_>) {
+    // SAFETY: by contract.
+    unsafe {
+        to.cast::<u16>().write_unaligned(suffix.len() as u16);
+        let mut whole = [0; 1 + INLINE_MAX];
+        cell.write(whole.as_mut_ptr());
+        to.add(2).write(whole[0]);
+        let at = to.add(FREE_RECORD_HEAD);
+        at.copy_from_nonoverlapping(suffix.as_ptr(), suffix.len());
+        at.add(suffix.len()).copy_from_nonoverlapping(whole.as_ptr().add(1), cell.stored_len());
+    }
+}

@@ -1,0 +1,39 @@
+//! Atomics and barriers, from `std` in what ships and from `loom` in the models, so that both run the same
+//! protocol code.
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// The cheap half of an asymmetric fence: a store before it and a load after it are not seen in the other
+/// order by a thread that calls [`heavy`] in between.
+#[inline(always)]
+pub(crate) fn light() {
+    #[cfg(not(loom))]
+    forrest_machine::barrier::light();
+    #[cfg(all(loom, not(forrest_weakened = "light")))]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// The expensive half of an asymmetric fence, see [`light`].
+pub(crate) fn heavy() {
+    #[cfg(not(loom))]
+    forrest_machine::barrier::heavy();
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// Waits a moment for another thread, longer the more often it was called.
+pub(crate) fn relax(turn: &mut u32) {
+    *turn += 1;
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    if *turn < 64 {
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}

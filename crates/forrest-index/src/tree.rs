@@ -1,0 +1,235 @@
+//! [`Tree`] and [`Reader`]: one ordered map, to be changed and to be read.
+
+use crate::epoch::{self, Guard};
+use crate::index::Inner as Index;
+use crate::inner::Inner;
+use crate::key::Key;
+use crate::leaf::{self, Leaf};
+use crate::node::{Node, Slot};
+use crate::reclaim::Garbage;
+use crate::snapshot::Kept;
+use crate::write::{self, Writer};
+use crate::{Effect, Error, MAX_VALUE_BYTES, Value};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+const STRIPES: usize = 8;
+
+#[repr(align(128))]
+#[derive(Default)]
+struct Stripe(AtomicI64);
+
+/// What the handles of a tree share.
+pub(crate) struct TreeInner {
+    pub(crate) index: Arc<Index>,
+    pub(crate) id: u64,
+    /// The root's slot; 0 while a batch over several trees is being switched to, see [`crate::batch`].
+    pub(crate) root: AtomicU64,
+    /// In that time: the roots before and after.
+    pub(crate) before: AtomicU64,
+    pub(crate) after: AtomicU64,
+    /// Held to replace the root.
+    pub(crate) root_lock: Mutex<()>,
+    keys: [Stripe; STRIPES],
+}
+
+/// One ordered map. Reads come from [`Reader`], to which it dereferences. Cloning makes another handle.
+#[derive(Clone)]
+pub struct Tree(Reader);
+
+/// One state of one tree, to be read: the newest, or a snapshot's.
+///
+/// Reads take no lock, write no shared memory and never wait.
+#[derive(Clone)]
+pub struct Reader {
+    pub(crate) tree: Arc<TreeInner>,
+    /// The snapshot and its root, which is 0 if the tree was not there yet.
+    past: Option<(Arc<Kept>, u64)>,
+}
+
+impl TreeInner {
+    pub(crate) fn new(index: &Arc<Index>, id: u64) -> Result<TreeInner, Error> {
+        let era = index.snapshots.era();
+        let root = leaf::build::build(&index.arena, 0, era, &[]).ok_or(Error::OutOfMemory(256))?;
+        Ok(TreeInner {
+            index: index.clone(),
+            id,
+            root: AtomicU64::new(root.0),
+            before: AtomicU64::new(0),
+            after: AtomicU64::new(0),
+            root_lock: Mutex::new(()),
+            keys: Default::default(),
+        })
+    }
+
+    /// The root of the newest state.
+    #[inline(always)]
+    pub(crate) fn newest_root(&self) -> Slot {
+        match self.root.load(Ordering::Acquire) {
+            0 => self.root_in_between(),
+            root => Slot(root),
+        }
+    }
+
+    /// The root while several trees are being switched: before, until the phase says after.
+    #[cold]
+    fn root_in_between(&self) -> Slot {
+        loop {
+            let phase = self.index.phase.load(Ordering::Acquire);
+            let root =
+                if phase.is_multiple_of(2) { &self.before } else { &self.after }.load(Ordering::Acquire);
+            let settled = self.root.load(Ordering::Acquire);
+            if settled != 0 {
+                return Slot(settled);
+            }
+            // ORDERING: the loads above are acquire, so this one is not moved before them.
+            if self.index.phase.load(Ordering::Acquire) == phase {
+                return Slot(root);
+            }
+        }
+    }
+
+    /// The node that a slot points to.
+    #[inline(always)]
+    pub(crate) fn node<'g>(&self, slot: Slot, guard: &'g Guard) -> Node<'g> {
+        // SAFETY: slots are read from the tree under a guard, or belong to a snapshot that is held.
+        unsafe { Node::at(&self.index.arena, slot.handle(), guard) }
+    }
+
+    /// The leaf that a key belongs to, and its slot.
+    #[inline(always)]
+    pub(crate) fn descend<'g>(&self, root: Slot, key: &Key<'_>, guard: &'g Guard) -> (Slot, Node<'g>) {
+        let (mut slot, mut node) = (root, self.node(root, guard));
+        let mut level = node.level();
+        while level > 0 {
+            let inner = Inner::new(node);
+            slot = inner.child(inner.route(key));
+            node = self.node(slot, guard);
+            // Counted, not read from the child: the leaf's own lines are still far away.
+            level -= 1;
+        }
+        (slot, node)
+    }
+
+    pub(crate) fn count(&self, thread: usize, change: i64) {
+        self.keys[thread % STRIPES].0.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Keys in the newest state.
+    pub(crate) fn keys(&self) -> u64 {
+        let sum: i64 = self.keys.iter().map(|stripe| stripe.0.load(Ordering::Relaxed)).sum();
+        sum.max(0) as u64
+    }
+
+    /// Frees a node and all below it that were made in `era` or later. Nobody else can see them.
+    pub(crate) fn free_below(&self, slot: Slot, era: u64, guard: &Guard) {
+        let node = self.node(slot, guard);
+        if node.era() < era {
+            return;
+        }
+        let garbage = if node.level() == 0 {
+            Garbage::Leaf(node.handle(), Leaf::new(node).lines())
+        } else {
+            let inner = Inner::new(node);
+            (0..inner.children()).for_each(|i| self.free_below(inner.child(i), era, guard));
+            Garbage::Block(node.handle(), inner.lines())
+        };
+        // SAFETY: by the caller's word nobody else can see the node.
+        unsafe { self.index.bags.free(&self.index.arena, guard.record.number, garbage) };
+    }
+}
+
+impl Drop for TreeInner {
+    fn drop(&mut self) {
+        let guard = epoch::pin();
+        let root = Slot(self.root.load(Ordering::Relaxed));
+        self.free_below(root, 0, &guard);
+    }
+}
+
+impl Deref for Tree {
+    type Target = Reader;
+    #[inline(always)]
+    fn deref(&self) -> &Reader {
+        &self.0
+    }
+}
+
+impl Tree {
+    pub(crate) fn new(tree: Arc<TreeInner>) -> Tree {
+        Tree(Reader { tree, past: None })
+    }
+
+    #[inline(always)]
+    pub(crate) fn inner(&self) -> &Arc<TreeInner> {
+        &self.0.tree
+    }
+
+    /// The one way to change a key: `decide` is shown the value that the key has and says what becomes of
+    /// it; both happen as one atomic step. `decide` runs under a lock: it must be quick and must not use any
+    /// index. It runs once, unless the call fails.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`]; nothing has changed then.
+    #[inline]
+    pub fn apply<'v, R>(
+        &self,
+        key: &[u8],
+        decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
+    ) -> Result<R, Error> {
+        let guard = epoch::pin();
+        let tree = self.inner();
+        let _shared = tree.index.gate().enter(guard.record);
+        write::apply(&Writer::ordinary(tree, &guard), key, decide)
+    }
+
+    /// Maps a key to a value; true if the key was there before.
+    ///
+    /// # Errors
+    /// As [`Tree::apply`].
+    #[inline]
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        if value.len() > leaf::INLINE_MAX {
+            // Copied before the lock is taken.
+            let value = write::shared(value)?;
+            return self.apply(key, |old| (Effect::PutValue(value.clone()), old.is_some()));
+        }
+        self.apply(key, |old| (Effect::Put(value.into()), old.is_some()))
+    }
+
+    /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// As [`Tree::apply`].
+    pub fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        self.apply(key, |old| (Effect::Remove, old.is_some()))
+    }
+}
+
+impl Reader {
+    pub(crate) fn past(tree: Arc<TreeInner>, kept: Arc<Kept>, root: u64) -> Reader {
+        Reader { tree, past: Some((kept, root)) }
+    }
+
+    /// The root of the state that this reader sees; `None` if the tree was not there then.
+    #[inline(always)]
+    pub(crate) fn root(&self) -> Option<Slot> {
+        match &self.past {
+            None => Some(self.tree.newest_root()),
+            Some((_, 0)) => None,
+            Some((_, root)) => Some(Slot(*root)),
+        }
+    }
+}
+
+const _: () = assert!(MAX_VALUE_BYTES == u32::MAX as usize);
+
+/// A value as a reader hands it out.
+pub(crate) fn to_value(cell: leaf::Cell<'_>) -> Option<Value> {
+    match cell {
+        // SAFETY: the cell was read under a pin that still lasts, so its record's count is held.
+        leaf::Cell::Blob(blob) => Some(Value::from(unsafe { blob.share() })),
+        cell => cell.bytes().map(Value::from),
+    }
+}

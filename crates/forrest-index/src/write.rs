@@ -1,0 +1,521 @@
+//! The write path. A change goes: gate, descend, lock the leaf, decide, append; and where the leaf is full or
+//! belongs to a snapshot: build new leaves, lock the parent, replace the child there.
+//!
+//! Locks are taken upwards only (leaf, parent, its parent, the root), and a neighbour's only by trying, so
+//! that no two writers can wait for each other. A new node is visible with the one store that links the
+//! topmost of its new ancestors; only after that the replaced nodes are marked obsolete and let go.
+//!
+//! A batch is the same path on a root of its own, with a floor that makes every node that others can see
+//! untouchable; see [`crate::batch`].
+
+use crate::epoch::Guard;
+use crate::inner::{CHILDREN_MAX, Children, Inner};
+use crate::key::Key;
+use crate::leaf::build::{self, Entries};
+use crate::leaf::walk::Walk;
+use crate::leaf::{Blob, Cell, INLINE_MAX, Leaf};
+use crate::node::{Locked, Node, Slot};
+use crate::reclaim::Garbage;
+use crate::tree::TreeInner;
+use crate::{Effect, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+use crate::{hash, scan};
+use std::cell::{Cell as Shared, RefCell};
+use std::ops::{Bound, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard};
+
+/// A leaf with fewer entries after a removal is put together with a neighbour, if that has room.
+const MERGE_BELOW: usize = 40;
+/// Most entries of two leaves put together: room is left to grow.
+const MERGED_MAX: usize = 96;
+const MERGED_BYTES_MAX: usize = 8 << 10;
+/// The same for inner nodes.
+const INNER_MERGE_BELOW: usize = 16;
+const INNER_MERGED_MAX: usize = 48;
+/// A blob that was overwritten waits in its leaf until that is built anew, unless it is longer than this.
+const BLOB_HIDDEN_MAX: usize = 4096;
+
+/// A removed key that is longer does not wait either.
+const LONG_KEY: usize = 512;
+
+/// What a batch has replaced and may not free before it is visible.
+#[derive(Default)]
+pub(crate) struct Private {
+    pub(crate) retired: RefCell<Vec<(u64, Garbage)>>,
+    pub(crate) keys: Shared<i64>,
+}
+
+/// Where and how to write.
+pub(crate) struct Writer<'a> {
+    pub(crate) tree: &'a TreeInner,
+    pub(crate) root: &'a AtomicU64,
+    /// Nodes of this era and older must not be touched.
+    pub(crate) floor: u64,
+    /// The era of new nodes.
+    pub(crate) era: u64,
+    pub(crate) guard: &'a Guard,
+    pub(crate) private: Option<&'a Private>,
+}
+
+/// What points to a node, locked.
+enum Parent<'g> {
+    Root { _lock: MutexGuard<'g, ()> },
+    Node { inner: Inner<'g>, lock: Locked<'g>, index: usize },
+}
+
+/// A long value as a shared allocation.
+pub(crate) fn shared(value: &[u8]) -> Result<Value, Error> {
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(Error::ValueTooLong(value.len()));
+    }
+    if value.len() > 1 << 20 {
+        // An allocation that fails would end the process; ask first.
+        Vec::<u8>::new().try_reserve_exact(value.len()).map_err(|_| Error::OutOfMemory(value.len()))?;
+    }
+    Ok(Value::from(Arc::<[u8]>::from(value)))
+}
+
+/// A cell for what an effect puts; a blob is new and owned by the caller.
+fn new_cell<'v>(tree: &TreeInner, effect: &'v Effect<'_>) -> Result<Cell<'v>, Error> {
+    let (bytes, value) = match effect {
+        Effect::Put(bytes) => (&bytes[..], None),
+        Effect::PutValue(value) => (&value[..], Some(value)),
+        Effect::Keep | Effect::Remove => return Ok(Cell::Tombstone),
+    };
+    if bytes.len() <= INLINE_MAX {
+        return Ok(Cell::Inline(bytes));
+    }
+    if bytes.len() > MAX_VALUE_BYTES {
+        return Err(Error::ValueTooLong(bytes.len()));
+    }
+    let value = match value {
+        Some(value) => value.clone(),
+        None => shared(bytes)?,
+    };
+    tree.index.bags.blob_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+    Ok(Cell::Blob(Blob::new(value.into_shared())))
+}
+
+/// Applies one change to one key. The caller is inside the gate.
+#[inline]
+pub(crate) fn apply<'v, R>(
+    writer: &Writer<'_>,
+    key: &[u8],
+    mut decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
+) -> Result<R, Error> {
+    if key.len() > MAX_KEY_BYTES {
+        return Err(Error::KeyTooLong(key.len()));
+    }
+    let hash = hash::hash(key);
+    let key = Key::new(key);
+    let (leaf, lock) = writer.lock_leaf(&key, hash);
+    let old = leaf.find(&key, hash);
+    let (effect, result) = decide(old.and_then(Cell::bytes));
+    let removes = match effect {
+        Effect::Keep => return Ok(result),
+        Effect::Remove if old.is_none() => return Ok(result),
+        Effect::Remove => true,
+        Effect::Put(_) | Effect::PutValue(_) => false,
+    };
+    let cell = new_cell(writer.tree, &effect)?;
+    let long_gone = old.and_then(Cell::blob).is_some_and(|blob| blob.len() > BLOB_HIDDEN_MAX);
+    // A leaf is built anew earlier where much of it has gone, to give its memory back.
+    let shrinks = removes && (key.bytes.len() > LONG_KEY || leaf.order().appended() * 4 >= leaf.built());
+    let may_append = leaf.node().era() > writer.floor && !long_gone && !shrinks;
+    if !(may_append && leaf.append(&lock, &key, hash, cell))
+        && let Err(error) = writer.rebuild(leaf, lock, &key, hash, cell)
+    {
+        // SAFETY: the blob was made above and nobody has seen it.
+        cell.blob().into_iter().for_each(|blob| unsafe { writer.tree.index.bags.drop_blob(blob) });
+        return Err(error);
+    }
+    match (old.is_some(), removes) {
+        (false, false) => writer.count(1),
+        (true, true) => writer.count(-1),
+        _ => {}
+    }
+    Ok(result)
+}
+
+impl<'a> Writer<'a> {
+    /// A writer of the newest state, inside the gate.
+    #[inline(always)]
+    pub(crate) fn ordinary(tree: &'a TreeInner, guard: &'a Guard) -> Writer<'a> {
+        let snapshots = &tree.index.snapshots;
+        let (floor, era) = (snapshots.floor(), snapshots.era());
+        Writer { tree, root: &tree.root, floor, era, guard, private: None }
+    }
+
+    fn thread(&self) -> usize {
+        self.guard.record.number
+    }
+
+    fn count(&self, change: i64) {
+        match self.private {
+            None => self.tree.count(self.thread(), change),
+            Some(private) => private.keys.set(private.keys.get() + change),
+        }
+    }
+
+    fn root(&self) -> Slot {
+        Slot(self.root.load(Ordering::Acquire))
+    }
+
+    fn node(&self, slot: Slot) -> Node<'a> {
+        self.tree.node(slot, self.guard)
+    }
+
+    /// The leaf that a key belongs to, locked.
+    #[inline(always)]
+    fn lock_leaf(&self, key: &Key<'_>, hash: u64) -> (Leaf<'a>, Locked<'a>) {
+        loop {
+            let (slot, node) = self.tree.descend(self.root(), key, self.guard);
+            scan::fetch(node, slot, hash);
+            if let Some(lock) = node.lock() {
+                return (Leaf::new(node), lock);
+            }
+        }
+    }
+
+    /// What points to a node that the caller has locked.
+    fn lock_parent(&self, child: Node<'a>, key: &Key<'_>) -> Parent<'a> {
+        loop {
+            if self.root().handle() == child.handle() {
+                let lock = self.tree.root_lock.lock().unwrap_or_else(|e| e.into_inner());
+                if self.root().handle() == child.handle() {
+                    return Parent::Root { _lock: lock };
+                }
+                continue;
+            }
+            let mut node = self.node(self.root());
+            while node.level() > child.level() + 1 {
+                let inner = Inner::new(node);
+                node = self.node(inner.child(inner.route(key)));
+            }
+            if node.level() <= child.level() {
+                continue;
+            }
+            let inner = Inner::new(node);
+            if let Some(lock) = node.lock() {
+                let index = inner.route(key);
+                if inner.child(index).handle() == child.handle() {
+                    return Parent::Node { inner, lock, index };
+                }
+            }
+        }
+    }
+
+    /// Lets go of a node that was replaced, and frees it or keeps it for those who may look at it. `moved`
+    /// says that what a leaf's records own has moved on.
+    fn retire(&self, node: Node<'a>, lock: Locked<'a>, moved: bool) {
+        if self.private.is_some() {
+            // The batch may fail, and the node stay. Nobody else waits for its lock.
+            drop(lock);
+        } else {
+            lock.retire();
+        }
+        let garbage = match node.level() {
+            0 if !moved => Garbage::Leaf(node.handle(), Leaf::new(node).lines()),
+            0 => Garbage::Block(node.handle(), Leaf::new(node).lines()),
+            _ => Garbage::Block(node.handle(), Inner::new(node).lines()),
+        };
+        self.discard(node.era(), garbage);
+    }
+
+    fn discard(&self, birth: u64, garbage: Garbage) {
+        let index = &self.tree.index;
+        match self.private {
+            None => index.retire(birth, garbage),
+            // SAFETY: the node was made by this batch, so nobody else has seen it.
+            Some(_) if birth == self.era => unsafe { index.bags.free(&index.arena, self.thread(), garbage) },
+            Some(private) => private.retired.borrow_mut().push((birth, garbage)),
+        }
+    }
+
+    /// Gives back nodes that were built and never linked; what their records own stays where it was.
+    fn abandon(&self, slots: &[Slot]) {
+        for &slot in slots {
+            let node = self.node(slot);
+            let lines = if node.level() == 0 { Leaf::new(node).lines() } else { Inner::new(node).lines() };
+            // SAFETY: nobody else has seen the node.
+            unsafe { self.tree.index.arena.free(node.handle(), lines, self.thread()) };
+        }
+    }
+
+    /// Replaces a leaf by new ones with one change made. Large leaves are split, small ones merged.
+    #[inline(never)]
+    fn rebuild(
+        &self,
+        leaf: Leaf<'a>,
+        lock: Locked<'a>,
+        key: &Key<'_>,
+        hash: u64,
+        cell: Cell<'_>,
+    ) -> Result<(), Error> {
+        let mut entries = Entries::new();
+        entries.gather(leaf);
+        let (newest, replaced) = entries.change(key.bytes, hash, cell);
+        let newest = (cell.bytes().is_some()).then_some(newest);
+        self.replace((leaf, lock), key, entries, newest, replaced.and_then(Cell::blob).as_slice())
+    }
+
+    /// Replaces a leaf by new ones with these entries. `newest` is where an entry was added; there is none if
+    /// entries were removed. `dropped` are the shown blobs that are not among the entries.
+    fn replace<'e>(
+        &self,
+        (leaf, lock): (Leaf<'a>, Locked<'a>),
+        key: &Key<'_>,
+        mut entries: Entries<'e>,
+        newest: Option<usize>,
+        dropped: &[Blob],
+    ) -> Result<(), Error>
+    where
+        'a: 'e,
+    {
+        let mut old = vec![(leaf, lock)];
+        let mut parent = None;
+        let mut replaced = 0..1;
+        let shrinks = newest.is_none() && entries.0.len() < MERGE_BELOW;
+        if shrinks && self.root().handle() != leaf.node().handle() {
+            let found = self.lock_parent(leaf.node(), key);
+            if let Parent::Node { inner, index, .. } = &found {
+                replaced = *index..*index + 1;
+                for after in [true, false] {
+                    let Some((neighbour, theirs, lock)) = self.neighbour(*inner, *index, after, &entries)
+                    else {
+                        continue;
+                    };
+                    if after {
+                        entries.0.extend(theirs.0);
+                        replaced.end += 1;
+                    } else {
+                        entries.0.splice(0..0, theirs.0);
+                        replaced.start -= 1;
+                    }
+                    old.push((neighbour, lock));
+                }
+            }
+            parent = Some(found);
+        }
+        let cuts = entries.cuts(newest.unwrap_or(entries.0.len() / 2));
+        let mut new = Children::with_capacity(cuts.len());
+        let mut from = 0;
+        for &to in &cuts {
+            let piece = &entries.0[from..to];
+            let Some(slot) = build::build(&self.tree.index.arena, self.thread(), self.era, piece) else {
+                self.abandon(new.slots());
+                return Err(Error::OutOfMemory(entries.bytes()));
+            };
+            new.push(slot, |to| entries.0[from].separator_after(&entries.0[from - 1], to));
+            from = to;
+        }
+        // A leaf that snapshots (or others than this batch) can see keeps its blobs; the new one gets counts.
+        let mut copied = Vec::new();
+        for (leaf, _) in old.iter().filter(|(leaf, _)| leaf.has_blobs() && leaf.node().era() <= self.floor) {
+            copied.extend(leaf.walk().filter_map(|record| record.cell.blob()));
+        }
+        if leaf.node().era() <= self.floor {
+            // One count each: several records may own one of the same allocation.
+            for blob in dropped {
+                copied.iter().position(|other| other == blob).map(|at| copied.swap_remove(at));
+            }
+        }
+        for blob in &copied {
+            // SAFETY: the leaf owns a count while we hold its lock.
+            std::mem::forget(unsafe { blob.share() });
+            self.tree.index.bags.blob_bytes.fetch_add(blob.len() as u64, Ordering::Relaxed);
+        }
+        let parent = parent.unwrap_or_else(|| self.lock_parent(leaf.node(), key));
+        if let Parent::Node { index, .. } = &parent
+            && old.len() == 1
+        {
+            replaced = *index..*index + 1;
+        }
+        if let Err(error) = self.install(parent, replaced, &new, key, new.len() - 1) {
+            // SAFETY: the counts were taken above.
+            copied.into_iter().for_each(|blob| unsafe { self.tree.index.bags.drop_blob(blob) });
+            self.abandon(new.slots());
+            return Err(error);
+        }
+        if leaf.node().era() > self.floor {
+            dropped.iter().for_each(|&blob| self.discard(u64::MAX, Garbage::Blob(blob)));
+        }
+        for (leaf, lock) in old {
+            let moved = leaf.node().era() > self.floor;
+            if moved && leaf.has_blobs() {
+                Walk::hidden_blobs(leaf, |blob| self.discard(u64::MAX, Garbage::Blob(blob)));
+            }
+            self.retire(leaf.node(), lock, moved);
+        }
+        Ok(())
+    }
+
+    /// The leaf before or after, with its entries and locked, if `entries` can be put together with it.
+    fn neighbour(
+        &self,
+        parent: Inner<'a>,
+        index: usize,
+        after: bool,
+        entries: &Entries<'_>,
+    ) -> Option<(Leaf<'a>, Entries<'a>, Locked<'a>)> {
+        let index = if after { index + 1 } else { index.checked_sub(1)? };
+        if index >= parent.children() {
+            return None;
+        }
+        let neighbour = Leaf::new(self.node(parent.child(index)));
+        let lock = neighbour.node().try_lock()?;
+        let mut theirs = Entries::new();
+        theirs.gather(neighbour);
+        let fits = theirs.0.len() + entries.0.len() <= MERGED_MAX
+            && theirs.bytes() + entries.bytes() <= MERGED_BYTES_MAX;
+        fits.then_some((neighbour, theirs, lock))
+    }
+
+    /// Links `new` in place of the parent's children `replaced`. Nothing has changed if it fails.
+    fn install(
+        &self,
+        parent: Parent<'a>,
+        replaced: Range<usize>,
+        new: &Children,
+        key: &Key<'_>,
+        newest: usize,
+    ) -> Result<(), Error> {
+        let (inner, lock) = match parent {
+            Parent::Root { .. } => {
+                let level = self.node(new.slots()[0]).level();
+                let root = match new.slots() {
+                    [one] => *one,
+                    _ => self.build(new, 0..new.len(), level + 1)?,
+                };
+                self.root.store(root.0, Ordering::Release);
+                return Ok(());
+            }
+            Parent::Node { inner, lock, .. } => (inner, lock),
+        };
+        let node = inner.node();
+        if replaced.len() == 1 && new.len() == 1 && node.era() > self.floor {
+            inner.set_child(replaced.start, new.slots()[0]);
+            return Ok(());
+        }
+        let mut list = Children::with_capacity(CHILDREN_MAX + 2);
+        list.extend(inner, 0..replaced.start, [&[], &[]]);
+        let before = |index: usize| index.checked_sub(1).map_or([&[][..], &[]], |i| inner.separator(i));
+        list.append(new, before(replaced.start));
+        let newest = replaced.start + newest;
+        if replaced.end < inner.children() {
+            list.extend(inner, replaced.end..inner.children(), before(replaced.end));
+        }
+        let up = self.lock_parent(node, key);
+        let mut old = vec![(inner, lock)];
+        let mut up_replaced = 0..1;
+        match &up {
+            Parent::Root { .. } if list.len() == 1 => {
+                self.root.store(list.slots()[0].0, Ordering::Release);
+                self.retire_inner(old);
+                return Ok(());
+            }
+            Parent::Root { .. } => {}
+            Parent::Node { inner: above, index, .. } => {
+                up_replaced = *index..*index + 1;
+                if let Some((neighbour, lock, after)) = self.inner_neighbour(*above, *index, list.len()) {
+                    let all = 0..neighbour.children();
+                    if after {
+                        list.extend(neighbour, all, above.separator(*index));
+                        up_replaced.end += 1;
+                    } else {
+                        let mut both = Children::with_capacity(CHILDREN_MAX);
+                        both.extend(neighbour, all, [&[], &[]]);
+                        both.append(&list, above.separator(*index - 1));
+                        list = both;
+                        up_replaced.start -= 1;
+                    }
+                    old.push((neighbour, lock));
+                }
+            }
+        }
+        let mut pieces = Children::default();
+        let mut from = 0;
+        let mut newest_piece = 0;
+        for to in list.cuts(newest) {
+            let slot = match self.build(&list, from..to, node.level()) {
+                Ok(slot) => slot,
+                Err(error) => {
+                    self.abandon(pieces.slots());
+                    return Err(error);
+                }
+            };
+            if from <= newest {
+                newest_piece = pieces.len();
+            }
+            pieces.push(slot, |to| to.extend(list.separator(from)));
+            from = to;
+        }
+        if let Err(error) = self.install(up, up_replaced, &pieces, key, newest_piece) {
+            self.abandon(pieces.slots());
+            return Err(error);
+        }
+        self.retire_inner(old);
+        Ok(())
+    }
+
+    fn retire_inner(&self, old: Vec<(Inner<'a>, Locked<'a>)>) {
+        for (inner, lock) in old {
+            self.retire(inner.node(), lock, true);
+        }
+    }
+
+    fn build(&self, children: &Children, range: Range<usize>, level: u8) -> Result<Slot, Error> {
+        let arena = &self.tree.index.arena;
+        let slot = children.build(arena, self.thread(), self.era, level, range);
+        slot.ok_or(Error::OutOfMemory(2048))
+    }
+
+    fn inner_neighbour(
+        &self,
+        above: Inner<'a>,
+        index: usize,
+        len: usize,
+    ) -> Option<(Inner<'a>, Locked<'a>, bool)> {
+        if len >= INNER_MERGE_BELOW {
+            return None;
+        }
+        let candidates = [index.checked_add(1).filter(|&i| i < above.children()), index.checked_sub(1)];
+        candidates.into_iter().flatten().find_map(|i| {
+            let neighbour = Inner::new(self.node(above.child(i)));
+            let lock = neighbour.node().try_lock()?;
+            (neighbour.children() + len <= INNER_MERGED_MAX).then_some((neighbour, lock, i > index))
+        })
+    }
+
+    /// Removes the keys of a range from the leaf that has the first of them. Returns how many there were and
+    /// whether the range goes on, with the key to go on from in `next`.
+    pub(crate) fn remove_run(&self, lower: &mut Vec<u8>, upper: Bound<&[u8]>) -> Result<(u64, bool), Error> {
+        let from = std::mem::take(lower);
+        let key = Key::new(&from);
+        let (leaf, lock) = self.lock_leaf(&key, 0);
+        let more = scan::Place::find(self.tree, self.root(), scan::Target::At(&key), self.guard)
+            .upper_fence(lower)
+            && scan::within(lower, upper);
+        let mut entries = Entries::new();
+        entries.gather(leaf);
+        let total = entries.0.len();
+        let mut dropped = Vec::new();
+        let mut scratch = Vec::new();
+        entries.0.retain(|entry| {
+            scratch.clear();
+            scratch.extend_from_slice(entry.lead);
+            scratch.extend_from_slice(entry.tail);
+            let inside = scratch >= from && scan::within(&scratch, upper);
+            if inside {
+                dropped.extend(entry.cell.blob());
+            }
+            !inside
+        });
+        let removed = total - entries.0.len();
+        if removed > 0 || (total == 0 && leaf.built() > 0) {
+            self.replace((leaf, lock), &key, entries, None, &dropped)?;
+            self.count(-(removed as i64));
+        }
+        Ok((removed as u64, more))
+    }
+}

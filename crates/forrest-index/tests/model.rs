@@ -1,0 +1,280 @@
+//! The index against `BTreeMap`, driven by random operations. A failure prints its seed; set
+//! `FORREST_INDEX_SEED` to run that one again, `FORREST_INDEX_SEEDS` for how many.
+
+use forrest_index::{Direction, Effect, Error, Index, Options, Reader, Snapshot, Tree};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// Keys of one of several shapes; few enough that operations meet.
+    fn key(&mut self, shape: u64, span: u64) -> Vec<u8> {
+        let n = self.below(span);
+        match shape {
+            0 => n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+            1 => n.to_be_bytes().to_vec(),
+            2 => format!("/usr/share/doc/package-{}/file-{}.txt", n % 37, n).into_bytes(),
+            3 => vec![0xff; (n % 300) as usize],
+            4 => {
+                let mut key = vec![b'a'; (n % 40) as usize];
+                key.extend((n / 40).to_le_bytes());
+                key.truncate((n % 47) as usize);
+                key
+            }
+            _ => match self.below(50) {
+                0 => vec![b'z'; 65_535 - (n % 3) as usize],
+                1 => vec![b'y'; 20_000 + (n % 5) as usize],
+                _ => self.key(n % 5, span),
+            },
+        }
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        let len = match self.below(40) {
+            0 => 239 + self.below(3),
+            1 => 5000 + self.below(10),
+            2..12 => self.below(60),
+            _ => 8,
+        };
+        let fill = self.next() as u8;
+        (0..len).map(|i| fill.wrapping_add(i as u8)).collect()
+    }
+}
+
+fn bound(kind: u64, key: &[u8]) -> Bound<&[u8]> {
+    match kind {
+        0 => Bound::Unbounded,
+        1 => Bound::Included(key),
+        _ => Bound::Excluded(key),
+    }
+}
+
+fn range<'m>(
+    model: &'m Model,
+    lower: Bound<&'m [u8]>,
+    upper: Bound<&'m [u8]>,
+) -> Box<dyn DoubleEndedIterator<Item = (&'m Vec<u8>, &'m Vec<u8>)> + 'm> {
+    let empty = match (lower, upper) {
+        (Bound::Included(l), Bound::Included(u)) => l > u,
+        (Bound::Included(l) | Bound::Excluded(l), Bound::Included(u) | Bound::Excluded(u)) => l >= u,
+        _ => false,
+    };
+    if empty { Box::new(std::iter::empty()) } else { Box::new(model.range::<[u8], _>((lower, upper))) }
+}
+
+fn check_all(reader: &Reader, model: &Model) {
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut seen = Vec::new();
+        reader.scan(Bound::Unbounded, Bound::Unbounded, direction, |k, v| {
+            seen.push((k.to_vec(), v.to_vec()));
+            ControlFlow::Continue(())
+        });
+        if direction == Direction::Backward {
+            seen.reverse();
+        }
+        let want: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        assert!(seen == want, "{direction:?}: {} pairs, want {}", seen.len(), want.len());
+    }
+    assert_eq!(reader.count(Bound::Unbounded, Bound::Unbounded), model.len() as u64);
+}
+
+fn check_some(random: &mut Random, reader: &Reader, model: &Model, shape: u64, span: u64) {
+    match random.below(5) {
+        0 => {
+            let (a, b) = (random.key(shape, span), random.key(shape, span));
+            let (lower, upper) = (bound(random.below(3), &a), bound(random.below(3), &b));
+            let limit = random.below(200) as usize;
+            for direction in [Direction::Forward, Direction::Backward] {
+                let mut seen = Vec::new();
+                reader.scan(lower, upper, direction, |k, v| {
+                    seen.push((k.to_vec(), v.to_vec()));
+                    if seen.len() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                let pairs = range(model, lower, upper).map(|(k, v)| (k.clone(), v.clone()));
+                let want: Vec<_> = match direction {
+                    Direction::Forward => pairs.take(limit + 1).collect(),
+                    Direction::Backward => pairs.rev().take(limit + 1).collect(),
+                };
+                assert_eq!(seen, want, "{direction:?} {lower:?} {upper:?}");
+            }
+            assert_eq!(reader.count(lower, upper), range(model, lower, upper).count() as u64);
+        }
+        1 => {
+            let mut cursor = reader.cursor();
+            let key = random.key(shape, span);
+            let mut at = if random.below(2) == 0 {
+                cursor.seek(&key);
+                range(model, Bound::Included(&key), Bound::Unbounded).next()
+            } else {
+                cursor.seek_for_prev(&key);
+                range(model, Bound::Unbounded, Bound::Included(&key)).next_back()
+            };
+            for _ in 0..random.below(60) {
+                assert_eq!(cursor.key(), at.map(|(k, _)| &k[..]));
+                assert_eq!(cursor.value().as_deref(), at.map(|(_, v)| &v[..]));
+                let Some((key, _)) = at else { break };
+                at = if random.below(4) > 0 {
+                    cursor.next();
+                    range(model, Bound::Excluded(key), Bound::Unbounded).next()
+                } else {
+                    cursor.prev();
+                    range(model, Bound::Unbounded, Bound::Excluded(key)).next_back()
+                };
+            }
+        }
+        2 => {
+            let keys: Vec<_> = (0..random.below(80)).map(|_| random.key(shape, span)).collect();
+            let mut answers = vec![None; keys.len()];
+            reader.multi_get(&keys, |i, v| answers[i] = v.map(<[u8]>::to_vec));
+            for (key, answer) in keys.iter().zip(&answers) {
+                assert_eq!(answer.as_ref(), model.get(key), "{key:?}");
+            }
+        }
+        _ => {
+            let key = random.key(shape, span);
+            assert_eq!(reader.get(&key).as_deref(), model.get(&key).map(|v| &v[..]), "{key:?}");
+            assert_eq!(reader.contains(&key), model.contains_key(&key));
+        }
+    }
+}
+
+fn change(random: &mut Random, shape: u64, span: u64) -> (Vec<u8>, Option<Vec<u8>>) {
+    let key = random.key(shape, span);
+    let value = (random.below(10) < 6).then(|| random.value());
+    (key, value)
+}
+
+fn run(seed: u64) {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let (shape, span) = (random.below(6), [8, 60, 600, 6000][random.below(4) as usize]);
+    let index = Index::new(&Options { capacity_bytes: Some(256 << 20), ..Options::default() }).unwrap();
+    let trees: Vec<Tree> = (0..2).map(|_| index.create_tree().unwrap()).collect();
+    let mut models = vec![Model::new(); 2];
+    let mut snapshots: Vec<(Snapshot, Vec<Model>)> = Vec::new();
+    let grow = random.below(2) == 0;
+    for step in 0..3000 {
+        let which = random.below(2) as usize;
+        let (tree, model) = (&trees[which], &mut models[which]);
+        match random.below(if grow { 400 } else { 100 }) {
+            0 => {
+                let taken = (index.snapshot(), models.clone());
+                snapshots.push(taken);
+            }
+            1 | 2 if !snapshots.is_empty() => {
+                let at = random.below(snapshots.len() as u64) as usize;
+                let (snapshot, models) = snapshots.swap_remove(at);
+                check_all(&snapshot.reader(&trees[which]), &models[which]);
+            }
+            3 => {
+                let (a, b) = (random.key(shape, span), random.key(shape, span));
+                let (lower, upper) = (bound(random.below(3), &a), bound(random.below(3), &b));
+                let keys: Vec<_> = range(model, lower, upper).map(|(k, _)| k.clone()).collect();
+                let removed: Result<u64, Error> = index.batch(|batch| batch.delete_range(tree, lower, upper));
+                assert_eq!(removed, Ok(keys.len() as u64), "{lower:?} {upper:?}");
+                keys.iter().for_each(|k| drop(model.remove(k)));
+            }
+            4..7 => {
+                let mut copy = models.clone();
+                let fails = random.below(3) == 0;
+                let changes: Vec<_> =
+                    (0..random.below(300)).map(|_| change(&mut random, shape, span)).collect();
+                let both = random.below(2) == 0;
+                let result = index.batch(|batch| {
+                    for (i, (key, value)) in changes.iter().enumerate() {
+                        let which = if both { i % 2 } else { which };
+                        batch.apply(&trees[which], key, |old| {
+                            assert_eq!(old, copy[which].get(key).map(|v| &v[..]));
+                            match value {
+                                Some(value) => (Effect::Put(value.into()), ()),
+                                None => (Effect::Remove, ()),
+                            }
+                        })?;
+                        match value {
+                            Some(value) => copy[which].insert(key.clone(), value.clone()),
+                            None => copy[which].remove(key),
+                        };
+                    }
+                    if fails { Err(Error::OutOfMemory(1)) } else { Ok(()) }
+                });
+                assert_eq!(result.is_err(), fails);
+                if !fails {
+                    models = copy;
+                }
+            }
+            7..40 => {
+                check_some(&mut random, tree, model, shape, span);
+                if !snapshots.is_empty() {
+                    let at = random.below(snapshots.len() as u64) as usize;
+                    let (snapshot, models) = &snapshots[at];
+                    check_some(&mut random, &snapshot.reader(tree), &models[which], shape, span);
+                }
+            }
+            _ => {
+                let (key, value) = change(&mut random, shape, span);
+                match value {
+                    Some(value) => {
+                        let was = tree.insert(&key, &value).unwrap();
+                        assert_eq!(was, model.insert(key, value).is_some());
+                    }
+                    None => assert_eq!(tree.remove(&key).unwrap(), model.remove(&key).is_some()),
+                }
+            }
+        }
+        if step % 1000 == 999 {
+            trees.iter().zip(&models).for_each(|(tree, model)| check_all(tree, model));
+        }
+    }
+    for (snapshot, models) in snapshots {
+        trees.iter().zip(&models).for_each(|(tree, model)| check_all(&snapshot.reader(tree), model));
+    }
+    assert_eq!(index.stats().keys, models.iter().map(|m| m.len() as u64).sum::<u64>());
+    // All that was stored comes back.
+    for tree in &trees {
+        let removed: Result<u64, Error> =
+            index.batch(|batch| batch.delete_range(tree, Bound::Unbounded, Bound::Unbounded));
+        removed.unwrap();
+        // Two empty leaves may have become neighbours last of all; the next removal puts them together.
+        tree.insert(b"", b"").unwrap();
+        tree.remove(b"").unwrap();
+    }
+    let stats = index.stats();
+    assert_eq!((stats.keys, stats.blob_bytes, stats.snapshots), (0, 0, 0));
+    // A few empty leaves may be left between separators; with keys of 64 KiB these are large.
+    assert!(
+        stats.node_bytes <= if shape == 5 { 512 << 10 } else { 4096 },
+        "{} bytes of nodes left in an empty index",
+        stats.node_bytes
+    );
+}
+
+#[test]
+fn index_agrees_with_btreemap() {
+    let seeds = match std::env::var("FORREST_INDEX_SEED") {
+        Ok(seed) => vec![seed.parse().expect("FORREST_INDEX_SEED is a number")],
+        Err(_) => {
+            let count =
+                std::env::var("FORREST_INDEX_SEEDS").ok().map_or(120, |n| n.parse().expect("a number"));
+            (1..=count).collect()
+        }
+    };
+    for seed in seeds {
+        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
+            eprintln!("failed with FORREST_INDEX_SEED={seed}");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
