@@ -32,20 +32,21 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// The store: "memory:" lives as long as this process [env: FORREST_URL]
+    /// Store to open [default: memory:] [env: FORREST_URL]
     #[arg(
         long,
         global = true,
         value_name = "URL",
         env = "FORREST_URL",
         default_value = "memory:",
-        hide_env = true
+        hide_env = true,
+        hide_default_value = true
     )]
     pub(crate) db: String,
-    /// The keyspace, an ordered map of its own within the store
+    /// Keyspace, an ordered map of its own [default: default]
     #[arg(long, short = 'k', global = true, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
-    /// How keys and values are written and read
+    /// Format: text, hex, jsonl or ops [default: text]
     #[arg(
         long,
         short = 'f',
@@ -54,16 +55,16 @@ pub(crate) struct StoreArgs {
         value_enum,
         default_value = "text",
         hide_possible_values = true,
-        help = "How keys and values are written and read: text, hex, jsonl or ops"
+        hide_default_value = true
     )]
     pub(crate) format: Format,
-    /// Load FILE before the command ("-" is standard input; repeatable)
+    /// Load FILE first ("-": standard input; repeatable)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) load: Vec<PathBuf>,
-    /// Dump the store to FILE after the command ("-" is standard output)
+    /// Dump to FILE at the end ("-": standard output)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
-    /// No notes on standard error, and no progress bars; errors stay
+    /// No notes and no progress bars; errors stay
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
 }
@@ -76,10 +77,10 @@ pub(crate) enum Command {
     /// Run commands on one store, from a prompt, a file or a pipe
     #[command(after_help = help::SHELL)]
     Shell(ShellArgs),
-    /// Walk a directory tree into the store, ask it ordered questions, and time it
+    /// Store a directory tree, ask ordered questions, time it
     #[command(after_help = help::DEMO)]
     Demo(DemoArgs),
-    /// Report what this machine offers the store, and what to do about the rest
+    /// Report what this machine offers, and what to do about the rest
     #[command(after_help = help::DOCTOR)]
     Doctor,
 }
@@ -130,7 +131,7 @@ pub(crate) struct GetArgs {
     /// The keys; with several, each value is printed with its key
     #[arg(required = true, value_name = "KEY")]
     pub(crate) keys: Vec<OsString>,
-    /// Print the bytes of the value and nothing else, no line feed either
+    /// Print the value's bytes and nothing else, not even a line feed
     #[arg(long, conflicts_with = "int")]
     pub(crate) raw: bool,
     /// Print 8-byte values as the integers that "add" keeps
@@ -146,7 +147,7 @@ pub(crate) struct SetArgs {
     /// The value
     #[arg(value_name = "VALUE", required_unless_present = "from_file", allow_negative_numbers = true)]
     pub(crate) value: Option<OsString>,
-    /// Take the value from FILE as it is ("-" is standard input)
+    /// Take the value from FILE ("-": standard input)
     #[arg(long, value_name = "FILE", conflicts_with = "value")]
     pub(crate) from_file: Option<PathBuf>,
 }
@@ -233,7 +234,7 @@ pub(crate) struct ScanArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// The files ("-" is standard input); .txt .hex .jsonl .ops say their format, others are in --format
+    /// The files ("-" is standard input)
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// A command to run on what was loaded
@@ -243,14 +244,14 @@ pub(crate) struct LoadArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArgs {
-    /// Where to ("-", the default, is standard output); the name's ending says the format, as with load
+    /// Where to ("-", the default, is standard output)
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ShellArgs {
-    /// A file of commands ("-", the default, is standard input, with a prompt on a terminal)
+    /// A file of commands ("-", the default, is standard input)
     #[arg(value_name = "SCRIPT")]
     pub(crate) script: Option<PathBuf>,
 }
@@ -263,7 +264,7 @@ pub(crate) struct DemoArgs {
     /// Stop the walk after N entries
     #[arg(long, short = 'n', value_name = "N")]
     pub(crate) limit: Option<u64>,
-    /// The order in which keys are drawn for the timings follows from this number
+    /// Seed of the timed keys' random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Open a shell on the filled store at the end
@@ -285,7 +286,6 @@ pub(crate) struct Then {
     name = "",
     no_binary_name = true,
     disable_help_subcommand = true,
-    disable_help_flag = true,
     help_template = "{subcommands}",
     max_term_width = 80
 )]
@@ -307,8 +307,8 @@ pub(crate) enum LineCommand {
     },
     /// Write and read keys and values in another format
     Format {
-        /// The format
-        #[arg(value_enum, value_name = "FORMAT")]
+        /// The format: text, hex, jsonl or ops
+        #[arg(value_enum, value_name = "FORMAT", hide_possible_values = true)]
         format: Format,
     },
     /// Collect the changes that follow, to be made all at once

@@ -11,7 +11,7 @@ use crate::{demo, doctor, dump, interrupt, load, shell, stat, term};
 use clap::Parser;
 use forrest::{Op, Outcome, Swap};
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io::Read;
 use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -112,17 +112,17 @@ fn set(session: &mut Session, args: &SetArgs) -> Result<Answer, Failure> {
     let key = key(session, &args.key)?;
     let value = match (&args.value, &args.from_file) {
         (Some(value), _) => argument(session, "value", value)?,
-        (None, Some(path)) => read_whole(path)?,
+        (None, Some(path)) => read_whole(session, path)?,
         (None, None) => return Err(Failure::usage("set needs a value")),
     };
     perform(session, Op::Set { key: &key, value: &value })
 }
 
-fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
+fn read_whole(session: &mut Session, path: &Path) -> Result<Vec<u8>, Failure> {
     if path == Path::new("-") {
         let mut bytes = Vec::new();
-        io::stdin()
-            .lock()
+        session
+            .take_stdin()?
             .read_to_end(&mut bytes)
             .map_err(|e| Failure::io("cannot read standard input", e))?;
         return Ok(bytes);

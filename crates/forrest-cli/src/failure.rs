@@ -1,8 +1,9 @@
 //! Why a command did not do what was asked, and the exit code that says so.
 
+use crate::interrupt;
 use forrest::ErrorKind;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 /// Exit code when nothing was found, or a compare-and-swap did not match.
@@ -56,7 +57,11 @@ impl Failure {
 
     /// A failed read or write of something that is not standard output.
     pub(crate) fn io(what: impl Into<String>, error: io::Error) -> Self {
-        Failure::Io(what.into(), error)
+        match interrupt::check() {
+            // Then that is why, and nobody wants to read about the stream.
+            Err(interrupted) => interrupted,
+            Ok(()) => Failure::Io(what.into(), error),
+        }
     }
 
     /// A failed write to standard output.
@@ -102,6 +107,14 @@ impl Failure {
         }
     }
 
+    /// Says on standard error what went wrong to somebody at a prompt, who knows who is talking.
+    pub(crate) fn report_at_prompt(&self) {
+        match self {
+            Failure::Arguments(_) | Failure::BrokenPipe => self.report(),
+            _ => drop(writeln!(io::stderr().lock(), "error: {self}")),
+        }
+    }
+
     /// Reports, and ends with the exit code.
     pub(crate) fn exit(&self) -> ExitCode {
         self.report();
@@ -113,7 +126,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(message) => f.write_str(message),
-            Failure::Arguments(e) => f.write_str(one_line(&e.to_string())),
+            Failure::Arguments(e) => f.write_str(&one_line(&e.to_string())),
             Failure::At(place, failure) => write!(f, "{place}: {failure}"),
             Failure::Store(e) => e.fmt(f),
             Failure::Io(what, e) => write!(f, "{what}: {e}"),
@@ -124,11 +137,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The first line of what the parser of arguments says, without its heading: the rest is a reminder of the
-/// usage, which is too much where a place is named.
-fn one_line(message: &str) -> &str {
-    let line = message.lines().next().unwrap_or_default();
-    line.strip_prefix("error: ").unwrap_or(line)
+/// The first paragraph of what the parser of arguments says, as one line without its heading: the rest is a
+/// reminder of the usage, which is too much where a place is named.
+fn one_line(message: &str) -> String {
+    let paragraph: Vec<_> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    let line = paragraph.join(" ");
+    line.strip_prefix("error: ").map_or(line.clone(), str::to_owned)
 }
 
 impl fmt::Display for Place {

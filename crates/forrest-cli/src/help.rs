@@ -37,8 +37,7 @@ Examples:
   forrest --load in.txt set cherry 7 --dump out.txt
   forrest --load in.txt set 'two words' 'line one\\nline two' --dump out.txt
   forrest set picture --from-file value.bin --dump out.txt
-  forrest set -- -key -value --dump=out.txt  is wrong: options go before --
-  forrest --dump out.txt set -- -key -value  is right";
+  forrest --dump out.txt set -- -key -value";
 
 pub(crate) const ADD: &str = "\
 A counter is a value of 8 bytes, a big-endian two's complement integer; a key

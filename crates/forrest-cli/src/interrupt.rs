@@ -1,36 +1,69 @@
 //! Ctrl-C: the first asks the work under way to stop at its next safe point, the second ends the process.
 //!
-//! Long work calls [`check`] or [`requested`] every few thousand steps at the latest. Nothing is left behind
-//! on the terminal, because whoever draws on it clears it on the way out.
+//! Long work calls [`check`] every few thousand steps at the latest. Nothing is left behind
+//! on the terminal, because whoever draws on it clears it on the way out. A wait for somebody else, for input
+//! or for a reader of the output, has no safe point; it is marked by [`waiting`] and the first Ctrl-C ends it
+//! with the process.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, INTERRUPTED};
 use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 
 static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+static WAITING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Installs the handler; from here on the first Ctrl-C only asks.
 pub(crate) fn install() -> Result<(), Failure> {
+    let code = i32::from(INTERRUPTED);
     // The order counts: only a second signal may find the flag set.
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 128 + SIGINT, REQUESTED.clone())
-        .and_then(|_| signal_hook::flag::register(SIGINT, REQUESTED.clone()))
+    flag::register_conditional_shutdown(SIGINT, code, WAITING.clone())
+        .and_then(|_| flag::register_conditional_shutdown(SIGINT, code, REQUESTED.clone()))
+        .and_then(|_| flag::register(SIGINT, REQUESTED.clone()))
         .map(drop)
         .map_err(|e| Failure::io("cannot watch for Ctrl-C", e))
 }
 
-/// True once somebody asked to stop.
-pub(crate) fn requested() -> bool {
-    // ORDERING: relaxed, because nothing else is read on the strength of this flag.
-    REQUESTED.load(Ordering::Relaxed)
-}
-
 /// Fails once somebody asked to stop.
 pub(crate) fn check() -> Result<(), Failure> {
-    if requested() { Err(Failure::Interrupted) } else { Ok(()) }
+    // ORDERING: relaxed, because nothing else is read on the strength of this flag.
+    if REQUESTED.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
 /// Forgets the request: the shell does when it shows its prompt again.
 pub(crate) fn forget() {
     REQUESTED.store(false, Ordering::Relaxed);
+}
+
+/// Runs `wait`, which may wait for somebody else.
+fn waiting<T>(wait: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    WAITING.store(true, Ordering::SeqCst);
+    // A request that came before the mark would otherwise be noticed only after the wait.
+    let result = match check() {
+        Ok(()) => wait(),
+        Err(_) => Err(io::Error::other("interrupted")),
+    };
+    WAITING.store(false, Ordering::SeqCst);
+    result
+}
+
+/// A stream that somebody else may keep waiting.
+pub(crate) struct Patient<S>(pub(crate) S);
+
+impl<R: Read> Read for Patient<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        waiting(|| self.0.read(buf))
+    }
+}
+
+impl<W: Write> Write for Patient<W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        waiting(|| self.0.write(buf))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        waiting(|| self.0.flush())
+    }
 }

@@ -5,7 +5,7 @@
 
 use crate::codec::{Format, Item, Mistake};
 use crate::failure::{Failure, Place};
-use crate::interrupt;
+use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
 use crate::session::{Answer, Session};
 use crate::term;
@@ -16,6 +16,9 @@ use std::path::Path;
 
 /// Lines between two movements of the progress bar.
 const LINES_PER_DRAW: u64 = 4096;
+
+/// Files smaller than this are loaded before a bar could be looked at.
+const BAR_BYTES_MIN: u64 = 4 << 20;
 
 /// What a load did.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +33,8 @@ pub(crate) struct Loaded {
 pub(crate) fn load(session: &mut Session, path: &Path) -> Result<Loaded, Failure> {
     let format = session.format.of_file(path);
     if path == Path::new("-") {
-        return Loader::new(session, format, "standard input").run(io::stdin().lock(), 0);
+        let stdin = session.take_stdin()?;
+        return Loader::new(session, format, "standard input").run(stdin, 0);
     }
     let name = path.display().to_string();
     let cannot = |e| Failure::io(format!("cannot read {name}"), e);
@@ -39,7 +43,8 @@ pub(crate) fn load(session: &mut Session, path: &Path) -> Result<Loaded, Failure
     if metadata.is_dir() {
         return Err(cannot(io::Error::from(io::ErrorKind::IsADirectory)));
     }
-    Loader::new(session, format, &name).run(BufReader::with_capacity(1 << 16, file), metadata.len())
+    let file = BufReader::with_capacity(1 << 16, Patient(file));
+    Loader::new(session, format, &name).run(file, metadata.len())
 }
 
 struct Loader<'s, 'n> {
@@ -62,7 +67,7 @@ impl<'s, 'n> Loader<'s, 'n> {
 
     fn run(mut self, mut reader: impl BufRead, len_bytes: u64) -> Result<Loaded, Failure> {
         self.session.was_filled = true;
-        let bar = Bar::new(&self.session.term, self.session.quiet || len_bytes == 0, len_bytes);
+        let bar = Bar::new(&self.session.term, self.session.quiet || len_bytes < BAR_BYTES_MIN, len_bytes);
         let (mut line, mut number, mut done_bytes) = (Vec::new(), 0, 0);
         loop {
             interrupt::check()?;
@@ -74,9 +79,8 @@ impl<'s, 'n> Loader<'s, 'n> {
             }
             number += 1;
             done_bytes += read as u64;
-            if number % LINES_PER_DRAW == 0 && !bar.is_hidden() {
-                bar.set(done_bytes);
-                bar.message(format!("loading {}", term::plural(self.changes, "pair", "pairs")));
+            if number % LINES_PER_DRAW == 0 {
+                bar.show(done_bytes, || format!("loading: {}", term::plural(self.changes, "pair", "pairs")));
             }
             let line = line.strip_suffix(b"\n").unwrap_or(&line);
             let place = |column| Place { input: self.input.to_owned(), line: number, column };

@@ -69,7 +69,15 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     Ok(answer)
 }
 
-/// Says a line on standard error; nobody can be told if that fails.
-pub(crate) fn say(line: Arguments<'_>) {
-    let _ = writeln!(std::io::stderr().lock(), "forrest: {line}");
+/// Says something on standard error, in lines that fit where that is a terminal; nobody can be told if that
+/// fails.
+pub(crate) fn say(text: Arguments<'_>) {
+    let mut err = std::io::stderr().lock();
+    let text = format!("forrest: {text}");
+    let _ = match term::columns(&err) {
+        Some(columns) if term::width(&text) > columns && !text.contains('\n') => {
+            writeln!(err, "{}", term::wrap(&text, columns.saturating_sub(2)).join("\n  "))
+        }
+        _ => writeln!(err, "{text}"),
+    };
 }

@@ -1,59 +1,80 @@
 //! Progress bars on standard error: drawn only where that is a terminal, and gone without a trace when they
 //! are dropped, whatever the way out.
+//!
+//! A bar leaves the last columns of its line free, because a terminal echoes Ctrl-C as `^C` where the cursor
+//! is: were the line full, that would go to the next line, and clearing one line would leave the other.
 
-use crate::term::Term;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::term::{self, Style, Term};
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Times a second that a bar is drawn at most.
-const DRAWS_PER_SECOND: u8 = 12;
+/// Shortest time between two drawings.
+const DRAW_PAUSE: Duration = Duration::from_millis(80);
+/// Columns of the bar itself.
+const BAR_COLUMNS: usize = 24;
+/// Columns in front of the message: indent, bar, and `100%` with its spaces.
+const MESSAGE_COLUMN: usize = 3 + BAR_COLUMNS + 8;
+/// Columns left free at the end of the line.
+const FREE_COLUMNS: usize = 4;
 
 /// A bar that clears itself when dropped.
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar {
+    term: Term,
+    whole: u64,
+    /// When it may be drawn again; `None` if nobody sees it.
+    next: Option<Mutex<Instant>>,
+}
 
 impl Bar {
-    /// A bar over `whole` units, hidden if `quiet` or where standard error is no terminal.
+    /// A bar over `whole` units, hidden if `quiet` or where standard error is no terminal. It is drawn at
+    /// once, to show that something goes on.
     pub(crate) fn new(term: &Term, quiet: bool, whole: u64) -> Self {
-        let target = match quiet {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND),
-        };
-        let template = if term.colour() {
-            "   {bar:24.blue} {percent:>3}%  {msg}"
-        } else {
-            "   {bar:24} {percent:>3}%  {msg}"
-        };
-        let style = ProgressStyle::with_template(template)
-            .expect("the template is well formed")
-            .progress_chars(term.glyph("█▉▊▋▌▍▎▏ ", "##-"));
-        let bar = ProgressBar::with_draw_target(Some(whole), target).with_style(style);
-        // Shows at once that something goes on.
-        bar.tick();
-        Bar(bar)
+        // A terminal that can do nothing cannot go back over a line either.
+        let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        let is_seen = !quiet && !is_dumb && io::stderr().is_terminal();
+        let bar = Bar { term: *term, whole, next: is_seen.then(|| Mutex::new(Instant::now())) };
+        bar.show(0, String::new);
+        bar
+    }
+
+    /// True if nobody sees it.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.next.is_none()
     }
 
     /// Columns that a message beside the bar may take.
-    pub(crate) fn message_columns(term: &Term) -> usize {
-        term.columns.saturating_sub(36)
+    pub(crate) fn message_columns(&self) -> usize {
+        self.term.columns.saturating_sub(MESSAGE_COLUMN + FREE_COLUMNS)
     }
 
-    /// True if nobody sees it, so that making messages for it is a waste.
-    pub(crate) fn is_hidden(&self) -> bool {
-        self.0.is_hidden()
-    }
-
-    /// Moves to `done` units.
-    pub(crate) fn set(&self, done: u64) {
-        self.0.set_position(done);
-    }
-
-    /// Shows `message` beside the bar.
-    pub(crate) fn message(&self, message: String) {
-        self.0.set_message(message);
+    /// Shows that `done` units are done, and a message, unless it was drawn a moment ago.
+    pub(crate) fn show(&self, done: u64, message: impl FnOnce() -> String) {
+        let Some(next) = &self.next else { return };
+        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if now < *next {
+            return;
+        }
+        *next = now + DRAW_PAUSE;
+        let part = if self.whole == 0 { 0.0 } else { (done as f64 / self.whole as f64).min(1.0) };
+        let bar = self.term.bar(part, 1.0, BAR_COLUMNS);
+        let bar = self.term.paint(Style::Blue, term::pad(&bar, BAR_COLUMNS));
+        let message = message();
+        let message = term::shorten(&message, self.message_columns(), self.term.glyph("…", "..."));
+        draw(&format!("\r   {bar} {:>3}%  {message}\x1b[K", (part * 100.0) as u32));
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        if self.next.is_some() {
+            draw("\r\x1b[2K");
+        }
     }
+}
+
+/// One write, so that nothing comes between; nobody can be told if it fails.
+fn draw(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -4,11 +4,12 @@
 use crate::args::StoreArgs;
 use crate::codec::Format;
 use crate::failure::Failure;
+use crate::interrupt::Patient;
 use crate::term::Term;
 use crate::{dump, load};
-use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, WriteBatch};
+use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, Swap, WriteBatch};
 use std::fmt::Arguments;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write};
 use std::path::Path;
 
 /// What a command has to say by its exit code, short of a failure.
@@ -54,7 +55,11 @@ pub(crate) struct Session {
     pub(crate) was_dumped: bool,
     /// Commands come from the shell.
     pub(crate) in_shell: bool,
-    out: BufWriter<Stdout>,
+    /// Commands come from somebody at a prompt.
+    pub(crate) at_prompt: bool,
+    /// Somebody reads standard input already.
+    stdin_is_taken: bool,
+    out: BufWriter<Patient<Stdout>>,
 }
 
 impl Session {
@@ -75,7 +80,9 @@ impl Session {
             was_changed: false,
             was_dumped: false,
             in_shell: false,
-            out: BufWriter::new(io::stdout()),
+            at_prompt: false,
+            stdin_is_taken: false,
+            out: BufWriter::new(Patient(io::stdout())),
         };
         for path in &args.load {
             load::load(&mut session, path)?;
@@ -93,16 +100,22 @@ impl Session {
         let explain = explain && !self.db.capabilities().has(Capability::Persistence);
         if explain && self.was_changed && !self.was_dumped {
             self.note(format_args!(
-                "the store was in memory and ended with this command; --dump FILE keeps it, and \
-                 `forrest shell` runs many commands on one store"
+                "the change was made in memory and is gone; keep it by --dump FILE, or use forrest shell"
             ));
         } else if explain && !self.was_filled {
             self.note(format_args!(
-                "a store in memory begins empty with each command; --load FILE fills it first, and \
-                 `forrest shell` runs many commands on one store"
+                "a store in memory starts empty; fill it by --load FILE, or use forrest shell"
             ));
         }
         Ok(())
+    }
+
+    /// Standard input, which only one can have.
+    pub(crate) fn take_stdin(&mut self) -> Result<BufReader<Patient<Stdin>>, Failure> {
+        if std::mem::replace(&mut self.stdin_is_taken, true) {
+            return Err(Failure::usage("standard input is being read already, and cannot be read twice"));
+        }
+        Ok(BufReader::with_capacity(1 << 16, Patient(io::stdin())))
     }
 
     /// Writes to standard output.
@@ -122,8 +135,10 @@ impl Session {
 
     /// Says something on standard error that is no error.
     pub(crate) fn note(&self, note: Arguments<'_>) {
-        if !self.quiet {
-            crate::say(format_args!("note: {note}"));
+        match self {
+            _ if self.quiet => {}
+            _ if self.at_prompt => drop(writeln!(io::stderr().lock(), "{note}")),
+            _ => crate::say(format_args!("note: {note}")),
         }
     }
 
@@ -136,14 +151,18 @@ impl Session {
 
     /// Makes one change, or adds it to the batch that the shell collects; `None` says that it waits there.
     pub(crate) fn apply(&mut self, op: forrest::Op<&[u8]>) -> Result<Option<Outcome>, Failure> {
-        self.changed();
-        match &mut self.batch {
-            Some(batch) => {
-                op.check()?;
-                batch.on(&self.space).push(op);
-                Ok(None)
+        let Some(batch) = &mut self.batch else {
+            let outcome = self.space.apply(op)?;
+            if !matches!(
+                outcome,
+                Outcome::Deleted(false) | Outcome::DeletedRange(0) | Outcome::Swapped(Swap::Mismatch(_))
+            ) {
+                self.changed();
             }
-            None => Ok(Some(self.space.apply(op)?)),
-        }
+            return Ok(Some(outcome));
+        };
+        op.check()?;
+        batch.on(&self.space).push(op);
+        Ok(None)
     }
 }

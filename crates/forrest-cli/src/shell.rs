@@ -10,9 +10,10 @@ use crate::codec::{Format, Shown, text, write_json_field};
 use crate::commands;
 use crate::diff::{Change, Diff, Kind};
 use crate::failure::{Failure, Place};
-use crate::interrupt;
+use crate::interrupt::{self, Patient};
 use crate::session::{Answer, Session};
 use crate::term::{self, Style};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use forrest::{Op, WriteBatch, Written, line};
 use rustyline::error::ReadlineError;
@@ -34,10 +35,18 @@ pub(crate) fn run(session: &mut Session, script: Option<&Path>) -> Result<Answer
         Some(path) => {
             let name = path.display().to_string();
             let file = File::open(path).map_err(|e| Failure::io(format!("cannot read {name}"), e))?;
-            shell.run_script(&name, BufReader::new(file))
+            shell.run_script(&name, BufReader::new(Patient(file)))
         }
-        None if io::stdin().is_terminal() && io::stdout().is_terminal() => shell.run_prompt(),
-        None => shell.run_script("standard input", io::stdin().lock()),
+        None if io::stdin().is_terminal() && io::stdout().is_terminal() => {
+            shell.session.at_prompt = true;
+            let result = shell.run_prompt();
+            shell.session.at_prompt = false;
+            result
+        }
+        None => {
+            let stdin = shell.session.take_stdin()?;
+            shell.run_script("standard input", stdin)
+        }
     };
     let answer = shell.answer;
     session.in_shell = outer;
@@ -81,6 +90,7 @@ impl Shell<'_> {
 
     fn run_prompt(&mut self) -> Result<(), Failure> {
         let cannot = |e| Failure::io("cannot use the terminal", io::Error::other(e));
+        drop(self.session.take_stdin()?);
         let mut editor = rustyline::DefaultEditor::new().map_err(cannot)?;
         self.greet()?;
         loop {
@@ -102,13 +112,19 @@ impl Shell<'_> {
             if !line.trim().is_empty() {
                 editor.add_history_entry(&line).map_err(cannot)?;
             }
-            match self.run_line(&line) {
+            // What is pasted comes as one line, whatever it holds.
+            let flow = line.lines().try_fold(ControlFlow::Continue(()), |flow, line| match flow {
+                ControlFlow::Continue(()) => self.run_line(line),
+                ControlFlow::Break(()) => Ok(flow),
+            });
+            match flow {
                 Ok(ControlFlow::Continue(())) => {}
                 Ok(ControlFlow::Break(())) => return Ok(()),
                 Err(Stop { failure: failure @ Failure::BrokenPipe, .. }) => return Err(failure),
                 Err(Stop { failure, .. }) => {
+                    interrupt::forget();
                     self.session.flush()?;
-                    failure.report();
+                    failure.report_at_prompt();
                 }
             }
         }
@@ -159,7 +175,14 @@ impl Shell<'_> {
                 let words = words.into_iter().map(|word| OsString::from_vec(word.bytes));
                 let parsed =
                     self.parser.try_get_matches_from_mut(words).and_then(|m| Line::from_arg_matches(&m));
-                self.run_command(parsed.map_err(Failure::Arguments)?.command)?
+                match parsed {
+                    Ok(Line { command }) => self.run_command(command)?,
+                    Err(e) if e.kind() == ErrorKind::DisplayHelp => {
+                        self.session.write(e.render().to_string().as_bytes())?;
+                        ControlFlow::Continue(())
+                    }
+                    Err(e) => return Err(Failure::Arguments(e).into()),
+                }
             }
         };
         self.session.flush()?;
@@ -213,6 +236,7 @@ impl Shell<'_> {
         let batch = self.take_batch()?;
         match self.session.db.write(&batch)? {
             Written::Applied => {
+                self.session.changed();
                 self.session
                     .note(format_args!("{} made", term::plural(batch.len() as u64, "change", "changes")));
                 Ok(Answer::Done)

@@ -10,16 +10,22 @@ pub(crate) fn run(session: &mut Session) -> Result<Answer, Failure> {
     let stats = session.db.stats()?;
     let capabilities = session.db.capabilities();
     if session.format == Format::Jsonl {
-        let mut json = serde_json::Map::new();
-        json.insert("home".into(), capabilities.home().into());
-        for (name, value, unit) in stats.rows() {
-            let unit = if unit.is_empty() { String::new() } else { format!("_{unit}") };
-            json.insert(format!("{}{unit}", name.replace(' ', "_")), value.into());
-        }
-        json.insert("bytes_per_key".into(), stats.bytes_per_key().into());
-        let list = capabilities.iter().map(|(capability, has)| (capability.as_str().to_owned(), has.into()));
-        json.insert("capabilities".into(), list.collect::<serde_json::Map<_, _>>().into());
-        session.line(format_args!("{}", serde_json::Value::from(json)))?;
+        let can = capabilities.iter().map(|(capability, has)| (capability.as_str().to_owned(), has.into()));
+        let json = serde_json::json!({
+            "home": capabilities.home(),
+            "keys": stats.keys,
+            "keyspaces": stats.keyspaces,
+            "snapshots": stats.snapshots,
+            "node_bytes": stats.node_bytes,
+            "value_bytes_outside": stats.value_bytes_outside,
+            "reserved_bytes": stats.reserved_bytes,
+            "explicit_huge_bytes": stats.explicit_huge_bytes,
+            "transparent_huge_bytes": stats.transparent_huge_bytes,
+            "plain_bytes": stats.plain_bytes(),
+            "bytes_per_key": stats.bytes_per_key(),
+            "can": can.collect::<serde_json::Map<_, _>>(),
+        });
+        session.line(format_args!("{json}"))?;
         return Ok(Answer::Done);
     }
     let term = session.term;

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::IsTerminal;
+use std::os::fd::AsFd;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Widest layout, in columns: longer lines are hard to read even where there is room.
@@ -49,10 +50,7 @@ impl Term {
     pub(crate) fn detect() -> Self {
         let is_terminal = std::io::stdout().is_terminal();
         let env = |name| std::env::var(name).ok().filter(|v: &String| !v.is_empty());
-        let columns = match console::Term::stdout().size_checked() {
-            Some((_, columns)) if is_terminal && columns > 0 => usize::from(columns).min(COLUMNS_MAX),
-            _ => COLUMNS_DEFAULT,
-        };
+        let columns = columns(&std::io::stdout()).unwrap_or(COLUMNS_DEFAULT).min(COLUMNS_MAX);
         let colour = is_terminal && env("NO_COLOR").is_none() && env("TERM").is_some_and(|t| t != "dumb");
         let locale = env("LC_ALL").or_else(|| env("LC_CTYPE")).or_else(|| env("LANG"));
         let unicode = locale.is_none_or(|l| l.to_ascii_lowercase().contains("utf"));
@@ -139,9 +137,18 @@ fn prefix_that_fits(chars: impl Iterator<Item = (usize, char)>, columns: usize) 
         .last()
 }
 
-/// Columns that `text` takes, with sequences for colour taking none.
+/// Columns of the terminal that a stream is, if it is one and tells.
+pub(crate) fn columns(stream: &impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+}
+
+/// Columns that `text` takes; the sequences of [`Term::paint`] take none.
 pub(crate) fn width(text: &str) -> usize {
-    console::measure_text_width(text)
+    let mut parts = text.split("\x1b[");
+    let first = parts.next().map_or(0, UnicodeWidthStr::width);
+    // A sequence ends with its letter, and what comes after that is seen.
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, seen)| seen.width())).sum::<usize>()
 }
 
 /// `text` filled up with spaces on the right to `columns`.
@@ -224,6 +231,20 @@ pub(crate) fn rate(per_second: f64) -> String {
     grouped(((per_second / step).round() * step) as u64)
 }
 
+/// A rate per second in three significant digits, with a letter for thousands and more.
+pub(crate) fn short_rate(per_second: f64) -> String {
+    const STEPS: [(f64, &str); 4] = [(1e9, " G"), (1e6, " M"), (1e3, " k"), (1.0, "")];
+    if !per_second.is_finite() {
+        return String::from("-");
+    }
+    // 999.5 would be printed as 1000.
+    let step = STEPS.into_iter().find(|(step, _)| per_second >= step * 0.9995);
+    let (scale, letter) = step.unwrap_or((1.0, ""));
+    let scaled = per_second / scale;
+    let digits = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
+    format!("{scaled:.digits$}{letter}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +287,11 @@ mod tests {
         assert_eq!([span(999_500), span(2_500_000_000)], ["1.00 ms", "2.50 s"]);
         assert_eq!([rate(0.0), rate(99.94), rate(1234.0)], ["0.0", "99.9", "1,230"]);
         assert_eq!(rate(12_345_678.0), "12,300,000");
+        assert_eq!(
+            [short_rate(12.34), short_rate(999.6), short_rate(21_540.0)],
+            ["12.3", "1.00 k", "21.5 k"]
+        );
+        assert_eq!([short_rate(1_904_000.0), short_rate(2.5e9)], ["1.90 M", "2.50 G"]);
     }
 
     #[test]

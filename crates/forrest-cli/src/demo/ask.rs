@@ -50,7 +50,7 @@ impl Tour<'_> {
         let more = listing.names.len().saturating_sub(LINES) as u64;
         let more = if more > 0 { format!("and {} more; ", term::grouped(more)) } else { String::new() };
         self.dim(&format!(
-            "{more}found in {} with {}, one past each subtree (times are UTC)",
+            "{more}found in {} by {}, past each subtree; times are UTC",
             term::span(took),
             term::plural(listing.seeks, "seek", "seeks")
         ))

@@ -63,11 +63,15 @@ impl Tour<'_> {
         } else {
             self.heading(format_args!("The snapshot, compared with a second walk"))?;
             let second = self.db.keyspace(SECOND)?;
-            self.walk(u64::MAX, Some(report.entries), |path, meta| {
+            let start = Instant::now();
+            let again = self.walk(u64::MAX, Some(report.entries), |path, meta| {
                 let mut value = Vec::with_capacity(48);
                 meta.encode(&mut value);
                 Ok(second.set(path, &value)?)
             })?;
+            let took = term::span(start.elapsed().as_nanos() as u64);
+            let again = term::plural(again.entries, "entry", "entries");
+            self.say(format_args!("   {again} walked again, into a keyspace of their own, in {took}"))?;
             self.bring_to(&second)?;
             drop(second);
             self.db.drop_keyspace(SECOND)?;
@@ -130,7 +134,7 @@ impl Tour<'_> {
         self.db.write(&batch)?;
         let took = term::span(start.elapsed().as_nanos() as u64);
         let count = term::plural(count, "difference", "differences");
-        self.say(format_args!("   {count} from the store written into it as one batch: {took}"))
+        self.say(format_args!("   {count} found and written into the store, as one batch: {took}"))
     }
 
     /// Merges two views and tells how they differ.

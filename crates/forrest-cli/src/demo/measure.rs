@@ -117,8 +117,7 @@ impl Runner<'_> {
         calls: usize,
         mut call: impl FnMut(usize) -> forrest::Result<T>,
     ) -> Result<usize, Failure> {
-        self.bar.set(self.rows.len() as u64);
-        self.bar.message(format!("timing {name}"));
+        self.bar.show(self.rows.len() as u64, || format!("timing {name}"));
         let mut latencies_ns =
             Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
         let mut total_ns = 0;
@@ -209,7 +208,7 @@ impl Table {
     /// The lines of the table, at most 80 columns each.
     pub(crate) fn lines(&self, term: &Term) -> Vec<String> {
         let head = format!(
-            "   {:<17}{:>10}{:>11}{:>12}{:>8}{:>8}{:>8}",
+            "   {:<18}{:>10}{:>9}{:>9}{:>10}{:>9}{:>9}",
             "operation", "calls", "calls/s", "keys/s", "p50", "p99", "p99.9"
         );
         let mut lines = vec![term.paint(Style::Dim, head)];
@@ -217,11 +216,11 @@ impl Table {
             let per_second = row.latencies_ns.len() as f64 / (row.total_ns.max(1) as f64 / 1e9);
             let at = |quantile| term::span(row.latencies_ns.value_at_quantile(quantile));
             format!(
-                "   {:<17}{:>10}{:>11}{:>12}{:>8}{:>8}{:>8}",
+                "   {:<18}{:>10}{:>9}{:>9}{:>10}{:>9}{:>9}",
                 row.name,
                 term::grouped(row.latencies_ns.len()),
-                term::rate(per_second),
-                term::rate(per_second * row.keys_per_call as f64),
+                term::short_rate(per_second),
+                term::short_rate(per_second * row.keys_per_call as f64),
                 at(0.50),
                 at(0.99),
                 at(0.999)

@@ -137,7 +137,7 @@ impl<'s> Tour<'s> {
             term::span(elapsed.as_nanos() as u64),
             term::rate(report.entries as f64 / elapsed.as_secs_f64())
         ))?;
-        self.dim("each file makes 4 changes: its path, its time, and 2 counters of its extension")?;
+        self.dim("each file is 4 changes: its path, its time, two counters of its extension")?;
         self.tell_of(&report)?;
         Ok(report)
     }
@@ -157,12 +157,12 @@ impl<'s> Tour<'s> {
                 Some(whole) => progress.entries() as f64 / whole.max(1) as f64,
                 None => progress.fraction(),
             };
-            bar.set((fraction.min(1.0) * STEPS as f64) as u64);
-            let entries = term::plural(progress.entries(), "entry", "entries");
-            let room = Bar::message_columns(&term).saturating_sub(entries.len() + 2);
-            let current = text::escape(progress.current().as_os_str().as_bytes());
-            let current = term::shorten(&current, room, term.glyph("…", "..."));
-            bar.message(format!("{entries}  {current}"));
+            bar.show((fraction * STEPS as f64) as u64, || {
+                let entries = term::plural(progress.entries(), "entry", "entries");
+                let current = text::escape(progress.current().as_os_str().as_bytes());
+                let room = bar.message_columns().saturating_sub(entries.len() + 2);
+                format!("{entries}  {}", term::shorten(&current, room, term.glyph("…", "...")))
+            });
         };
         thread::scope(|scope| {
             let drawer = scope.spawn(|| {
@@ -246,12 +246,14 @@ impl<'s> Tour<'s> {
         let used = stats.used_bytes();
         if used > 0 {
             let per_key = |bytes: u64| bytes as f64 / stats.keys.max(1) as f64;
-            let payload = per_key(all[1] + all[2]);
+            let (used_per_key, payload) = (per_key(used), per_key(all[1] + all[2]));
             self.say(format_args!(
-                "   in use: {}, {:.1} bytes per key, of which keys and values are {payload:.1}",
-                term::size(used),
-                per_key(used)
+                "   in use: {}, {used_per_key:.1} bytes per key, for {payload:.1} bytes of key and value",
+                term::size(used)
             ))?;
+            if used_per_key < payload {
+                self.dim("less than it holds: what neighbouring keys begin with is kept once")?;
+            }
         }
         let pages = [
             ("explicit huge pages", stats.explicit_huge_bytes),
@@ -269,7 +271,8 @@ impl<'s> Tour<'s> {
         if stats.explicit_huge_bytes + stats.transparent_huge_bytes == 0 {
             self.dim("no huge pages were had: forrest doctor tells what to do about it")?;
         }
-        Ok(())
+        self.say(format_args!(""))?;
+        self.dim("Next: forrest demo --shell asks this store anything; forrest doctor looks at the machine.")
     }
 
     fn heading(&mut self, title: Arguments<'_>) -> Result<(), Failure> {

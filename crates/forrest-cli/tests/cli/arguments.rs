@@ -1,0 +1,102 @@
+//! Bad arguments: each is exit code 2, a message on standard error, and nothing on standard output.
+
+use crate::harness::Place;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+#[test]
+fn bad_arguments_are_told_apart_from_other_failures() {
+    let place = Place::new();
+    place.write("in.txt", "a\t1\n");
+    for (line, says) in [
+        ("", "Usage"),
+        ("frobnicate", "unrecognized subcommand"),
+        ("get", "<KEY>"),
+        ("get --raw --int a", "cannot be used with"),
+        ("set a", "<VALUE>"),
+        ("set a b c", "unexpected argument"),
+        ("set a b --from-file c", "cannot be used with"),
+        ("add n x", "invalid value"),
+        ("add n 9223372036854775808", "invalid value"),
+        ("cas a", "--expect"),
+        ("cas a --expect 1", "--set"),
+        ("cas a --expect 1 --absent --set 2", "cannot be used with"),
+        ("delete", "<KEY>"),
+        ("delete-range", "--all"),
+        ("delete-range --all --prefix a", "cannot be used with"),
+        ("scan --limit -1", "-1"),
+        ("scan --limit many", "invalid value"),
+        ("scan --keys --values", "cannot be used with"),
+        ("scan --color", "unexpected argument"),
+        ("--format xml scan", "invalid value"),
+        ("--format hex get xyz", "hexadecimal"),
+        ("--format hex get abc", "odd number"),
+        (r"get a\q", "no escape"),
+        (r"get a\x1", "two hexadecimal digits"),
+        (r"scan --prefix \", "backslash at the end"),
+        ("load", "<FILE>"),
+        ("load in.txt -- frobnicate", "unrecognized subcommand"),
+        ("load - -- load -", "cannot be read twice"),
+        ("--load - shell", "cannot be read twice"),
+        ("doctor extra", "unexpected argument"),
+        ("doctor --load in.txt", "mean nothing"),
+        ("demo --limit x", "invalid value"),
+        ("demo a b", "unexpected argument"),
+        ("--keyspace= get a", "name"),
+        ("--db nowhere: get a", "nowhere:"),
+        ("--db= get a", "URL"),
+    ] {
+        let arguments: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
+        let ran = place.run(&arguments);
+        assert_eq!(ran.code, Some(2), "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says), "{line}: {}", ran.stderr);
+        assert_eq!(ran.text(), "", "{line}");
+    }
+}
+
+#[test]
+fn homes_to_come_say_so() {
+    let place = Place::new();
+    for url in ["llds:main", "store", "/var/lib/store", "./a:b"] {
+        let ran = place.run(&["--db", url, "get", "a"]);
+        assert_eq!(ran.code, Some(4), "{url}");
+        assert!(ran.stderr.contains("unsupported") && ran.stderr.contains("memory:"), "{}", ran.stderr);
+    }
+    let mut command = place.command(&["get", "a"]);
+    let ran = command.env("FORREST_URL", "store").output().unwrap();
+    assert_eq!(ran.status.code(), Some(4));
+}
+
+#[test]
+fn what_is_wrong_elsewhere_has_another_code() {
+    let place = Place::new();
+    place.write("in.txt", "a\t1\n");
+    let long = "k".repeat(65_536);
+    for (arguments, says) in [
+        (&["--load", "missing.txt", "scan"][..], "missing.txt"),
+        (&["--load", ".", "scan"], "directory"),
+        (&["--load", "in.txt", "scan", "--dump", "no/such/dir"], "no/such/dir"),
+        (&["shell", "missing.txt"], "missing.txt"),
+        (&["set", "a", "--from-file", "missing.bin"], "missing.bin"),
+        (&["get", &long], "65535"),
+        (&["set", &long, "x"], "65536"),
+        (&["demo", "missing"], "missing"),
+        (&["demo", "in.txt"], "in.txt"),
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, Some(4), "{arguments:.60?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(says), "{arguments:.60?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn arguments_need_not_be_utf8() {
+    let place = Place::new();
+    let raw = OsStr::from_bytes(b"k\xff");
+    let dump = place.run(&[OsStr::new("set"), raw, raw, OsStr::new("--dump"), OsStr::new("-")]);
+    assert_eq!(dump.ok(), "k\\xff\tk\\xff\n");
+    place.write("in.txt", &dump.stdout);
+    let get =
+        place.run(&[OsStr::new("--load"), OsStr::new("in.txt"), OsStr::new("get"), OsStr::new("--raw"), raw]);
+    assert_eq!(get.stdout, b"k\xff");
+}

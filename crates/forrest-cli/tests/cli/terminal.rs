@@ -1,0 +1,213 @@
+//! The command in a terminal: what a person sees on the screen.
+
+use crate::harness::{FORREST, Place};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use std::io::{Read, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Longest wait for something to appear.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A terminal in which the command runs.
+pub(crate) struct Terminal {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    keyboard: Box<dyn Write + Send>,
+    output: Receiver<Vec<u8>>,
+    screen: vt100::Parser,
+    /// Everything that was written, with all sequences.
+    pub(crate) raw: Vec<u8>,
+}
+
+impl Terminal {
+    /// Starts the command in a terminal of so many columns, high enough that nothing leaves the screen.
+    pub(crate) fn start(place: &Place, columns: u16, arguments: &[&str], env: &[(&str, &str)]) -> Self {
+        const ROWS: u16 = 300;
+        let size = PtySize { rows: ROWS, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pseudo-terminal can be had");
+        let mut command = CommandBuilder::new(FORREST);
+        command.args(arguments);
+        command.cwd(place.path());
+        for name in ["FORREST_URL", "NO_COLOR", "LC_CTYPE", "LANG"] {
+            command.env_remove(name);
+        }
+        command.env("LC_ALL", "C.UTF-8");
+        command.env("TERM", "xterm-256color");
+        env.iter().for_each(|(name, value)| command.env(name, value));
+        let child = pair.slave.spawn_command(command).expect("the command starts");
+        drop(pair.slave);
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let keyboard = pair.master.take_writer().unwrap();
+        let (sender, output) = channel();
+        std::thread::spawn(move || {
+            let mut buf = [0; 4096];
+            // The end of the command is an error on some systems and an end of file on others.
+            while let Ok(len @ 1..) = reader.read(&mut buf) {
+                if sender.send(buf[..len].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let screen = vt100::Parser::new(ROWS, columns, 0);
+        Terminal { child, master: pair.master, keyboard, output, screen, raw: Vec::new() }
+    }
+
+    /// Types text, of which `\r` is the enter key and `\x03` Ctrl-C.
+    pub(crate) fn type_in(&mut self, text: &str) {
+        self.keyboard.write_all(text.as_bytes()).unwrap();
+        self.keyboard.flush().unwrap();
+    }
+
+    /// Waits until the screen shows `text`.
+    #[track_caller]
+    pub(crate) fn wait_for(&mut self, text: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.text().contains(text) {
+            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.take(&bytes),
+                Err(e) => panic!("{e} before {text:?} was seen:\n{}", self.text()),
+            }
+        }
+    }
+
+    /// Waits for the end of the command and returns its exit code.
+    #[track_caller]
+    pub(crate) fn end(&mut self) -> u32 {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.take(&bytes),
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap().exit_code(),
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end:\n{}", self.text()),
+            }
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.raw.extend_from_slice(bytes);
+        self.screen.process(bytes);
+        // Whoever asks where the cursor is waits for an answer.
+        if bytes.windows(4).any(|window| window == b"\x1b[6n") {
+            let (row, column) = self.screen.screen().cursor_position();
+            self.type_in(&format!("\x1b[{};{}R", row + 1, column + 1));
+        }
+    }
+
+    /// What the screen shows.
+    pub(crate) fn text(&self) -> String {
+        self.screen.screen().contents()
+    }
+
+    /// Asserts that no line was too long for the screen, and that the cursor is seen.
+    #[track_caller]
+    pub(crate) fn assert_tidy(&self) {
+        let screen = self.screen.screen();
+        let wrapped = (0..screen.size().0).find(|row| screen.row_wrapped(*row));
+        assert_eq!(wrapped, None, "a line was wrapped:\n{}", self.text());
+        assert!(!screen.hide_cursor(), "the cursor is hidden");
+        assert!(!screen.alternate_screen());
+        assert_eq!((screen.fgcolor(), screen.bold()), (vt100::Color::Default, false), "a colour was left on");
+    }
+
+    /// Everything that was written, as text.
+    pub(crate) fn raw_text(&self) -> String {
+        String::from_utf8_lossy(&self.raw).into_owned()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.master.get_size();
+    }
+}
+
+#[test]
+fn the_shell_prompts_and_answers() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, 80, &["shell"], &[]);
+    terminal.wait_for("forrest> ");
+    terminal.type_in("set apple 3\r");
+    terminal.type_in("get apple\r");
+    terminal.wait_for("\n3\n");
+    terminal.type_in("get nothing\r");
+    terminal.wait_for("not found: nothing");
+    terminal.type_in("frobnicate\r");
+    terminal.wait_for("unrecognized subcommand");
+    terminal.type_in("set a\r");
+    terminal.wait_for("<VALUE>");
+    // An error ends nothing, and Ctrl-C takes back what was typed.
+    terminal.type_in("delete apple\x03");
+    terminal.type_in("get apple\r");
+    terminal.wait_for("get apple\n3\nforrest>");
+    terminal.type_in("use people\r");
+    terminal.wait_for("forrest:people> ");
+    terminal.type_in("begin\r");
+    terminal.wait_for("forrest:people+ ");
+    terminal.type_in("help\r");
+    terminal.wait_for("delete-range ");
+    terminal.type_in("\x04");
+    assert_eq!(terminal.end(), 0);
+    terminal.assert_tidy();
+}
+
+#[test]
+fn a_shell_that_reads_a_pipe_does_not_prompt() {
+    let place = Place::new();
+    let ran = place.run_with(&["shell"], "set a 1\nget a\n");
+    assert_eq!(ran.ok(), "1\n");
+    assert!(!ran.stderr.contains("forrest>"));
+}
+
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let place = Place::new();
+    place.write("in.txt", "a\t1\n");
+    let run = |env: &[(&str, &str)]| {
+        let mut terminal = Terminal::start(&place, 80, &["demo", "."], env);
+        assert_eq!(terminal.end(), 0);
+        terminal.raw_text()
+    };
+    let has_colour = |raw: &str| {
+        raw.split("\x1b[")
+            .skip(1)
+            .any(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m'))
+    };
+    assert!(has_colour(&run(&[])));
+    assert!(!has_colour(&run(&[("NO_COLOR", "1")])));
+    assert!(!run(&[("TERM", "dumb")]).contains('\x1b'));
+    let piped = place.run(&["--load", "in.txt", "stat"]);
+    assert!(!piped.ok().contains('\x1b'));
+    let demo = place.run(&["demo", "."]);
+    assert!(!demo.ok().contains('\x1b') && demo.stderr.is_empty(), "{}", demo.stderr);
+}
+
+#[test]
+fn ctrl_c_leaves_the_terminal_as_it_was() {
+    let place = Place::new();
+    for i in 0..5_000 {
+        place.write(format!("tree/{}/{i}", i % 50), "");
+    }
+    let mut terminal = Terminal::start(&place, 80, &["demo", "tree"], &[]);
+    terminal.wait_for("0%");
+    terminal.type_in("\x03");
+    assert_eq!(terminal.end(), 130);
+    terminal.wait_for("interrupted");
+    terminal.assert_tidy();
+    assert!(!terminal.text().contains('%'), "the bar is still there:\n{}", terminal.text());
+}
+
+#[test]
+fn narrow_terminals_get_what_fits() {
+    let place = Place::new();
+    place.write("tree/a rather long name of a directory/another one that is long as well/and a file.txt", "");
+    place.write("tree/林林林林林林林林林林林林林林林林林林林林林林林林林林林林林林/é.txt", "");
+    for columns in [80, 100, 200] {
+        for arguments in [&["demo", "tree"][..], &["doctor"], &["stat"], &["--help"]] {
+            let mut terminal = Terminal::start(&place, columns, arguments, &[]);
+            assert_eq!(terminal.end(), 0);
+            terminal.assert_tidy();
+        }
+    }
+}
