@@ -1,6 +1,6 @@
 //! Many commands on one store: from a prompt, a file or a pipe.
 //!
-//! A line is split into words as the library's [`line`] module has it, so every operation in that form is
+//! A line is split into words as the library's [`forrest::line`] module has it, so every operation in that form is
 //! a line of the shell; everything else is parsed as the command line is. `@NAME` as the first word means
 //! another keyspace for this line. With a prompt an error is shown and the shell goes on; in a script the
 //! first error ends it.

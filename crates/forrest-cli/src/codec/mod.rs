@@ -5,7 +5,7 @@
 //! | `text` | key TAB value, both escaped as [`text`] says |
 //! | `hex` | key TAB value, both in hexadecimal |
 //! | `jsonl` | `{"key": "...", "value": "..."}`; bytes that are not UTF-8 as `"key_hex"`, `"value_hex"` |
-//! | `ops` | an operation, as the library's [`line`] module has them: `set KEY VALUE` and the others |
+//! | `ops` | an operation, as the library's [`forrest::line`] module has them: `set KEY VALUE` and the others |
 //!
 //! A line that begins with `#` is a comment; a key that begins with `#` is escaped in `text`. A pair's
 //! keyspace is named in `text` and `hex` by a line `#keyspace NAME` before it, in `jsonl` by the field

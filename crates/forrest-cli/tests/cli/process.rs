@@ -102,9 +102,8 @@ fn ctrl_c_during_a_load() {
     let mut child = spawn(&place, &["load", "-", "--", "count"]);
     let mut stdin = child.stdin.take().unwrap();
     // More than the pipe holds: when the last is written, the first has been read, and the handler is there.
-    for i in 0..100_000 {
-        writeln!(stdin, "key {i}\tvalue").unwrap();
-    }
+    let lines: String = (0..100_000).map(|i| format!("key {i}\tvalue\n")).collect();
+    stdin.write_all(lines.as_bytes()).unwrap();
     interrupt(&child);
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_quiet(child);
