@@ -4,6 +4,7 @@
 //! its layouts. It does not show its weaker memory ordering: the emulator translates to the machine at hand. That
 //! is what the loom models are for.
 
+use crate::required::{self, Found};
 use crate::setup;
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
@@ -16,6 +17,9 @@ const SYSROOT: &str = "/usr/aarch64-linux-gnu";
 const EMULATORS: &[&str] = &["qemu-aarch64-static", "qemu-aarch64"];
 /// The libraries; the command line and the benchmark add nothing that depends on the architecture.
 const PACKAGES: &[&str] = &["forrest-machine", "forrest-index", "forrest"];
+
+/// How many seeds the models are driven by, unless the caller says otherwise: fewer than on the machine itself.
+const SEEDS: &[(&str, &str)] = &[("FORREST_INDEX_SEEDS", "24"), ("FORREST_MODEL_SEEDS", "24")];
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -35,6 +39,11 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     if !host.contains("linux") {
         return Ok(Outcome::Skipped(format!("user-mode emulation of Linux needs Linux, not {host}")));
     }
+    for file in required::MODELS {
+        if let Found::NotYet(why) = required::look_for(workspace, file)? {
+            println!("{why}");
+        }
+    }
     let emulator = match prepare(workspace) {
         Ok(emulator) => emulator,
         Err(why) => return Ok(Outcome::Skipped(why)),
@@ -53,14 +62,19 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         // Emulation is slow, assertions are wanted: the test profile with some optimization.
         .env("CARGO_PROFILE_TEST_OPT_LEVEL", "1")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+    for (variable, seeds) in SEEDS {
+        if std::env::var_os(variable).is_none() {
+            command.env(variable, seeds);
+        }
+    }
     workspace::run(&mut command)?;
     Ok(Outcome::Passed)
 }
 
 /// Integration tests but those that have a step of their own and need a real machine.
 fn suitable_tests(workspace: &Workspace, package: &str) -> impl Iterator<Item = String> {
-    let names = workspace.rust_files(&format!("crates/{package}/tests"));
-    names.into_iter().filter(|name| !name.starts_with("stress") && !name.starts_with("loom"))
+    let names = workspace.integration_tests(package);
+    names.into_iter().filter(|name| name != "stress" && name != "loom")
 }
 
 /// Sees to the emulator, the linker and the target; returns the emulator.

@@ -4,6 +4,8 @@
 //! features of the compiler that are not stable; `RUSTC_BOOTSTRAP=1` lets the stable one use them, so that the
 //! compiler tested is the one that users have.
 
+use std::process::Command;
+
 use crate::required::{self, Found};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
@@ -16,7 +18,20 @@ pub(crate) const SHORT_SECONDS: u32 = 5;
 /// For `--long`.
 pub(crate) const LONG_SECONDS: u32 = 120;
 
-const PACKAGES: &[&str] = &["forrest-index", "forrest"];
+/// Tests that set threads against each other.
+struct Subject {
+    package: &'static str,
+    test: &'static str,
+    /// Which tests of that binary; empty for all.
+    filter: &'static str,
+    /// Where they are.
+    file: &'static str,
+}
+
+const SUBJECTS: &[Subject] = &[
+    Subject { package: "forrest-index", test: "stress", filter: "", file: required::STRESS_INDEX },
+    Subject { package: "forrest", test: "it", filter: "concurrency::", file: required::CONCURRENCY_FORREST },
+];
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -40,9 +55,6 @@ fn long_step(workspace: &Workspace) -> Verdict {
 }
 
 fn sanitize(workspace: &Workspace, seconds: u32) -> Verdict {
-    if let Found::NotYet(why) = required::look_for(workspace, required::STRESS_INDEX)? {
-        return Ok(Outcome::Skipped(why));
-    }
     let host = setup::host(workspace)?;
     const SUPPORTED: &[&str] = &[
         "x86_64-unknown-linux-gnu",
@@ -53,41 +65,44 @@ fn sanitize(workspace: &Workspace, seconds: u32) -> Verdict {
     if !SUPPORTED.contains(&host.as_str()) {
         return Ok(Outcome::Skipped(format!("the compiler has no sanitizers for {host}")));
     }
+    let mut absent = Vec::new();
+    let mut present = Vec::new();
+    for subject in SUBJECTS {
+        match required::look_for(workspace, subject.file)? {
+            Found::There => present.push(subject),
+            Found::NotYet(why) => {
+                println!("{why}");
+                absent.push(why);
+            }
+        }
+    }
     if let Err(why) = setup::rust_source(workspace) {
         return Ok(Outcome::Skipped(why));
     }
     let seconds = std::env::var(SECONDS_VARIABLE).unwrap_or_else(|_| seconds.to_string());
     for sanitizer in ["address", "thread"] {
-        for package in PACKAGES {
-            let tests = workspace.rust_files(&format!("crates/{package}/tests"));
-            for test in tests.iter().filter(|name| name.starts_with("stress")) {
-                let arguments = [
-                    "test",
-                    "--locked",
-                    "-Zbuild-std",
-                    "--target",
-                    &host,
-                    "--release",
-                    "--package",
-                    package,
-                    "--test",
-                    test,
-                    "--",
-                    "--nocapture",
-                    // One test at a time: each brings threads enough of its own.
-                    "--test-threads=1",
-                ];
-                let mut command = workspace.cargo_apart(&format!("sanitize-{sanitizer}"), &arguments);
-                command
-                    .env("RUSTC_BOOTSTRAP", "1")
-                    .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer} -Cdebug-assertions=on"))
-                    .env(SECONDS_VARIABLE, &seconds)
-                    // The first report ends the test, and so fails the step.
-                    .env("TSAN_OPTIONS", "halt_on_error=1:second_deadlock_stack=1")
-                    .env("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_init_order=1");
-                workspace::run(&mut command)?;
-            }
+        for subject in &present {
+            workspace::run(&mut command(workspace, sanitizer, &host, subject, &seconds))?;
         }
     }
-    Ok(Outcome::Passed)
+    if absent.is_empty() { Ok(Outcome::Passed) } else { Ok(Outcome::Skipped(absent.join("; "))) }
+}
+
+fn command(workspace: &Workspace, sanitizer: &str, host: &str, subject: &Subject, seconds: &str) -> Command {
+    let Subject { package, test, filter, .. } = subject;
+    let build = ["test", "--locked", "-Zbuild-std", "--target", host, "--release", "--package", package];
+    let mut command = workspace.cargo_apart(&format!("sanitize-{sanitizer}"), &build);
+    // One test at a time: each brings threads enough of its own.
+    command.args(["--test", test, "--", "--nocapture", "--test-threads=1"]);
+    if !filter.is_empty() {
+        command.arg(filter);
+    }
+    command
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", format!("-Zsanitizer={sanitizer} -Cdebug-assertions=on"))
+        .env(SECONDS_VARIABLE, seconds)
+        // The first report ends the test, and so fails the step.
+        .env("TSAN_OPTIONS", "halt_on_error=1:second_deadlock_stack=1")
+        .env("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_init_order=1");
+    command
 }

@@ -10,7 +10,6 @@ use crate::workspace::Workspace;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     /// It must.
-    #[expect(dead_code, reason = "until the first of the files has arrived")]
     Now,
     /// It will; until then its absence is told.
     Later,
@@ -20,12 +19,26 @@ enum Presence {
 pub(crate) const LOOM: &str = "crates/forrest-index/tests/loom.rs";
 /// Threads against each other on the index.
 pub(crate) const STRESS_INDEX: &str = "crates/forrest-index/tests/stress.rs";
+/// Random operations on the index against a model.
+const MODEL_INDEX: &str = "crates/forrest-index/tests/model.rs";
+/// Random operations on the library against a model.
+const MODEL_FORREST: &str = "crates/forrest/tests/it/model.rs";
+/// Threads against each other on the library.
+pub(crate) const CONCURRENCY_FORREST: &str = "crates/forrest/tests/it/concurrency.rs";
+/// What `portable` runs beside unit tests.
+pub(crate) const MODELS: &[&str] = &[MODEL_INDEX, MODEL_FORREST];
 /// The front page.
 pub(crate) const README: &str = "README.md";
 
 /// The one list.
-const FILES: &[(&str, Presence)] =
-    &[(LOOM, Presence::Later), (STRESS_INDEX, Presence::Later), (README, Presence::Later)];
+const FILES: &[(&str, Presence)] = &[
+    (LOOM, Presence::Later),
+    (STRESS_INDEX, Presence::Later),
+    (MODEL_INDEX, Presence::Now),
+    (MODEL_FORREST, Presence::Now),
+    (CONCURRENCY_FORREST, Presence::Now),
+    (README, Presence::Later),
+];
 
 /// What asking for a file gave.
 #[derive(Debug, PartialEq, Eq)]

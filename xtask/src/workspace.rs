@@ -51,15 +51,20 @@ impl Workspace {
         command
     }
 
-    /// The files directly in `directory` (relative to the root) whose name ends with `.rs`: names without it,
-    /// sorted. Empty if there is no such directory.
-    pub(crate) fn rust_files(&self, directory: &str) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.root.join(directory)) else { return Vec::new() };
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| {
-                entry.ok()?.file_name().into_string().ok()?.strip_suffix(".rs").map(str::to_owned)
-            })
-            .collect();
+    /// The names of a package's integration tests as cargo finds them: `tests/NAME.rs` and `tests/NAME/main.rs`.
+    /// Sorted; empty if there are none.
+    pub(crate) fn integration_tests(&self, package: &str) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.root.join("crates").join(package).join("tests")) else {
+            return Vec::new();
+        };
+        let name = |entry: std::fs::DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            match name.strip_suffix(".rs") {
+                Some(name) => Some(name.to_owned()),
+                None => entry.path().join("main.rs").exists().then_some(name),
+            }
+        };
+        let mut names: Vec<String> = entries.filter_map(|entry| name(entry.ok()?)).collect();
         names.sort();
         names
     }
@@ -129,7 +134,9 @@ mod tests {
     #[test]
     fn the_workspace_is_found() {
         let workspace = Workspace::find().expect("this test runs in it");
-        assert!(workspace.rust_files("xtask/src").contains(&"workspace".to_owned()));
-        assert!(workspace.rust_files("no/such/directory").is_empty());
+        // One of either form: a directory, and a file.
+        assert!(workspace.integration_tests("forrest").contains(&"it".to_owned()));
+        assert!(workspace.integration_tests("forrest-index").contains(&"model".to_owned()));
+        assert!(workspace.integration_tests("no-such-package").is_empty());
     }
 }
