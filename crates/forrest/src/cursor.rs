@@ -202,8 +202,11 @@ impl fmt::Debug for Entry {
 
 /// A position that moves both ways: at a pair, whose key and value it owns, or at none.
 ///
-/// On a view of the newest state each move finds the neighbour that there is when it is made; a pair
-/// that is deleted while the cursor stands on it is still shown, and the cursor moves on from there.
+/// What it sees of changes made meanwhile is what a [`Range`] sees, beginning at the last jump
+/// ([`first`](Cursor::first), [`last`](Cursor::last), [`seek`](Cursor::seek),
+/// [`seek_for_prev`](Cursor::seek_for_prev)); a jump finds what is there when it is made. Pairs are read
+/// some way ahead: to see a change that was just made near the cursor, jump.
+///
 /// Moves fail with `Limit` if a key is too long and, on a newest state, with `InvalidArgument` once the
 /// keyspace has been dropped.
 ///

@@ -65,7 +65,9 @@ pub use db::{Db, Keyspace, Snapshot};
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use op::{Effect, Op, Outcome, Swap};
-pub use options::{Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, Durability, Pages, WriteOptions};
+pub use options::{
+    Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, Durability, Numa, Pages, WriteOptions,
+};
 pub use stats::{Capabilities, Capability, Stats};
 pub use view::View;
 

@@ -94,7 +94,7 @@ struct Quoted<B>(B);
 
 /// True for characters that a reader can see and tell apart.
 fn is_printable(c: char) -> bool {
-    c.escape_debug().len() == 1
+    "'\"\\".contains(c) || c.escape_debug().len() == 1
 }
 
 impl<B: AsRef<[u8]>> fmt::Display for Quoted<B> {
@@ -112,8 +112,6 @@ impl<B: AsRef<[u8]>> fmt::Display for Quoted<B> {
                     '\r' => f.write_str("\\r")?,
                     '\t' => f.write_str("\\t")?,
                     '"' | '\\' => write!(f, "\\{c}")?,
-                    // Escaping as in Rust would lengthen it.
-                    '\'' => f.write_char(c)?,
                     c if is_printable(c) => f.write_char(c)?,
                     c => {
                         let mut utf8 = [0; 4];

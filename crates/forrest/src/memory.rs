@@ -67,9 +67,8 @@ impl Tree {
 impl Store {
     pub(crate) fn open(builder: &Builder) -> Result<Store> {
         demand(builder.durability)?;
-        let mut options = index::Options::default();
-        options.capacity_bytes = builder.capacity_bytes;
-        let index = index::Index::new(&options)?;
+        let Builder { capacity_bytes, pages, numa, .. } = *builder;
+        let index = index::Index::new(&index::Options { capacity_bytes, pages, numa })?;
         let empty = index.create_tree()?;
         let store = Store(Arc::new(Inner { index, empty, catalog: RwLock::default() }));
         store.keyspace(DEFAULT_KEYSPACE)?;

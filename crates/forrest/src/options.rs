@@ -6,6 +6,8 @@ use crate::db::Db;
 use crate::error::{Error, Result};
 use std::path::PathBuf;
 
+pub use forrest_machine::pages::{Numa, Pages};
+
 /// What is promised about a change when the call that makes it returns. All changes of a store have one
 /// order; after a crash the store is as some beginning of that order left it, at every level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,20 +28,6 @@ pub struct WriteOptions {
     pub durability: Option<Durability>,
 }
 
-/// On which pages a store in memory is asked to live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Pages {
-    /// The largest that can be had: explicit huge pages where the machine has some reserved, else
-    /// transparent huge pages, else plain ones.
-    #[default]
-    Largest,
-    /// Transparent huge pages where the system grants them, else plain ones; reserved pages are left alone.
-    Transparent,
-    /// Pages of the base size (4 KiB on x86-64), to compare with.
-    Plain,
-}
-
 /// How a store is opened. Each knob has a default that serves most.
 ///
 /// ```
@@ -52,6 +40,7 @@ pub enum Pages {
 pub struct Builder {
     pub(crate) capacity_bytes: Option<usize>,
     pub(crate) pages: Pages,
+    pub(crate) numa: Numa,
     pub(crate) durability: Option<Durability>,
     pub(crate) batch_ops_max: usize,
     pub(crate) batch_bytes_max: usize,
@@ -67,6 +56,7 @@ impl Default for Builder {
         Builder {
             capacity_bytes: None,
             pages: Pages::default(),
+            numa: Numa::default(),
             durability: None,
             batch_ops_max: DEFAULT_BATCH_OPS_MAX,
             batch_bytes_max: DEFAULT_BATCH_BYTES_MAX,
@@ -84,12 +74,21 @@ impl Builder {
         self
     }
 
-    /// On which pages a store in memory lives.
+    /// On which pages the nodes of a store in memory lie.
     ///
-    /// Default: [`Pages::Largest`]. Why: to leave reserved huge pages to others, or to see what they are worth.
-    /// It is a wish; [`Db::stats`] tells what was had.
+    /// Default: [`Pages::Auto`], the largest that are to be had. Why: to leave reserved huge pages to others, or
+    /// to see what they are worth. It is a wish; [`Db::stats`] tells what was had.
     pub fn pages(mut self, pages: Pages) -> Builder {
         self.pages = pages;
+        self
+    }
+
+    /// Where those pages are taken from on a machine with several memory nodes.
+    ///
+    /// Default: [`Numa::Local`], the node of the thread that needs the memory. Why: a store that all
+    /// processors read alike is better spread over all nodes, by [`Numa::Interleave`].
+    pub fn numa(mut self, numa: Numa) -> Builder {
+        self.numa = numa;
         self
     }
 
@@ -124,7 +123,7 @@ impl Builder {
     /// Opens the store; see [`Db::open`].
     ///
     /// # Errors
-    /// As [`Db::open`]; `Limit` or `InvalidArgument` if a knob is out of its limits.
+    /// As [`Db::open`]; `InvalidArgument` if a knob is out of its limits.
     pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
         Db::with(url.as_ref(), self)
     }

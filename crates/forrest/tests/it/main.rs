@@ -1,6 +1,11 @@
 //! The integration tests of the library, in one binary.
 
+mod api;
 mod command;
+mod concurrency;
+mod examples;
+mod limits;
+mod line;
 mod model;
 mod random;
 mod script;
