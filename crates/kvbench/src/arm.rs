@@ -1,120 +1,17 @@
 //! An arm: one subject with one kind and number of pairs, measured in a process of its own, so that its heap
 //! is fresh and nothing of the subject before it is left. The run's own process starts it, hands it the
-//! [`Job`] and the paths, and reads [`Message`]s from it.
+//! [`Job`] and the paths, and reads messages from it.
 
 use crate::data::{self, Block, Kind, Permutation, Source, Walk};
-use crate::measure::{self, Timed, Work};
-use crate::subjects::{EMPTY, Pages, Subject};
+use crate::job::{Done, Figures, Job, Outcome, Report, Step, Task, room, wrong};
+use crate::measure::{self, Clock, Timed, Work};
+use crate::subjects::{EMPTY, Subject};
 use crate::{affinity, alloc, conform, llds, machine};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: usize = 50;
 /// Pairs made at a time before the clock of an insertion runs.
 const INSERT_BLOCK: u64 = 1 << 17;
-
-/// What an arm is asked to do.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Job {
-    /// What to do.
-    pub(crate) task: Task,
-    /// Name of the subject.
-    pub(crate) subject: String,
-    /// Name of the kind of pairs.
-    pub(crate) kind: String,
-    /// Number of pairs.
-    pub(crate) keys: u64,
-    /// Seed of all that is random.
-    pub(crate) seed: u64,
-    /// Most keys that a loop of gets asks for.
-    pub(crate) probes: u64,
-    /// Threads of the steps that use several.
-    pub(crate) threads: usize,
-    /// Steps to measure.
-    pub(crate) steps: Vec<Step>,
-    /// Pages for subjects that can choose.
-    pub(crate) pages: Pages,
-    /// Memory that must stay free, in bytes.
-    pub(crate) margin_bytes: u64,
-    /// Whether threads are pinned to CPUs.
-    pub(crate) pin: bool,
-}
-
-/// What to do with a subject.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Task {
-    /// Check that it is right.
-    Conform,
-    /// Build it and take the steps.
-    Measure,
-    /// Let it grow from one size to the next and take the reading steps at each.
-    Sweep(Vec<u64>),
-    /// llds's own workload.
-    Llds,
-}
-
-/// A step of a measurement. Insertion and memory are always measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-pub(crate) enum Step {
-    /// Gets that do not depend on each other.
-    Get,
-    /// Gets that do.
-    Dependent,
-    /// Gets of keys that are not there.
-    Miss,
-    /// Gets in batches.
-    Batch,
-    /// Scans of 50.
-    Scan,
-    /// Full iteration.
-    Iterate,
-    /// Several threads against one.
-    Threads,
-    /// Removal of a tenth.
-    Remove,
-}
-
-/// What an arm tells.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Message {
-    /// It began this step, or is so far in it.
-    Progress(String),
-    /// It has ended.
-    Done(Outcome),
-}
-
-/// How an arm ended.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Outcome {
-    /// It measured.
-    Figures(Figures),
-    /// The subject cannot do this; why.
-    Left(String),
-    /// The subject was wrong, or broke; how.
-    Failed(String),
-}
-
-/// What an arm measured.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Figures {
-    /// By name; the unit is the end of the name.
-    pub(crate) values: BTreeMap<String, f64>,
-    /// Sums of what the loops read that all subjects must share.
-    pub(crate) sums: BTreeMap<String, u64>,
-    /// What is to be known about them: where the memory came from, what was left out.
-    pub(crate) notes: Vec<String>,
-}
-
-impl Figures {
-    /// Notes a figure.
-    pub(crate) fn set(&mut self, name: &str, value: f64) {
-        self.values.insert(name.to_owned(), value);
-    }
-}
-
-/// Takes progress.
-pub(crate) type Report<'a> = &'a mut dyn FnMut(String);
 
 /// Does a job on a subject, in this process.
 pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
@@ -132,15 +29,21 @@ pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<
         Task::Conform => {
             conform::check(&source, subject, job.seed).or_else(wrong).map(|()| Figures::default())
         }
-        Task::Measure => Arm { job, source, subject, figures: Figures::default(), report }.measure(),
-        Task::Sweep(sizes) => Arm { job, source, subject, figures: Figures::default(), report }.sweep(sizes),
+        Task::Measure => {
+            Arm { job, source, subject, figures: Figures::default(), total: Timed::default(), report }
+                .measure()
+        }
+        Task::Sweep(sizes) => {
+            Arm { job, source, subject, figures: Figures::default(), total: Timed::default(), report }
+                .sweep(sizes)
+        }
         Task::Llds => return Outcome::Failed("llds has its own entry".to_owned()),
     };
     done.map_or_else(|end| end, Outcome::Figures)
 }
 
 /// Does llds's workload on a subject.
-pub(crate) fn run_llds<S: Subject<data::Counters>>(job: &Job, report: Report<'_>) -> Outcome {
+pub(crate) fn run_llds<S: Subject<data::Counters>>(job: &Job, _: Walk, report: Report<'_>) -> Outcome {
     affinity::cpus();
     match S::build(job.pages) {
         Ok(subject) => llds::measure(job, subject, report).map_or_else(|end| end, Outcome::Figures),
@@ -153,27 +56,9 @@ struct Arm<'a, K: Kind, S> {
     source: K::Source,
     subject: S,
     figures: Figures,
+    /// All that one thread did while a clock ran.
+    total: Timed,
     report: Report<'a>,
-}
-
-/// What a step gives, or how the arm ends instead.
-pub(crate) type Done<T> = Result<T, Outcome>;
-
-/// The end of an arm whose subject was wrong.
-pub(crate) fn wrong<T>(why: impl Into<String>) -> Done<T> {
-    Err(Outcome::Failed(why.into()))
-}
-
-/// The end of an arm for whose pairs memory is too small, or `Ok` if it is not.
-pub(crate) fn room(pairs: u64, margin_bytes: u64) -> Done<()> {
-    match machine::available_bytes() {
-        Some(free) if free < margin_bytes => Err(Outcome::Left(format!(
-            "no room: {pairs} pairs in, {} of memory left, {} must stay free",
-            machine::gib(free),
-            machine::gib(margin_bytes)
-        ))),
-        _ => Ok(()),
-    }
 }
 
 impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
@@ -212,9 +97,24 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
         if timed.sum != expected && self.job.subject != EMPTY {
             return wrong(format!("{name}: the answers sum to {:x}, not to {expected:x}", timed.sum));
         }
-        self.figures.set(name, timed.ns());
+        self.charge(name, timed);
         self.figures.sums.insert(name.to_owned(), timed.sum);
         Ok(())
+    }
+
+    /// Notes a loop's time.
+    fn charge(&mut self, name: &str, timed: Timed) {
+        self.figures.set(name, timed.ns(self.job.clock));
+        self.total.add(timed);
+    }
+
+    /// Notes how much of the time others had the CPU, and gives the figures away.
+    fn end(mut self) -> Figures {
+        let share = self.total.cpu.as_secs_f64() / self.total.time.as_secs_f64().max(1e-9);
+        self.figures.set("disturbed_percent", 100.0 * (1.0 - share));
+        // Taking a large structure apart takes long and is not measured; the process is about to end.
+        std::mem::forget(self.subject);
+        self.figures
     }
 
     fn measure(mut self) -> Done<Figures> {
@@ -223,7 +123,7 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
         let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));
         let (live, resident) = (alloc::live_bytes(), machine::resident_bytes());
         let inserted = self.build(0..len, &mut block)?;
-        self.figures.set("insert_ns", inserted.ns());
+        self.charge("insert_ns", inserted);
         let live = (alloc::live_bytes() - live).max(0) as f64 + self.subject.own_bytes() as f64;
         self.figures.set("live_bytes_per_key", live / len as f64);
         if let Some((before, after)) = resident.zip(machine::resident_bytes()) {
@@ -248,7 +148,7 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             self.say("scan");
             let block = self.probes(len, 6, 0..probes.div_ceil(20));
             let timed = measure::scan(&self.subject, &block, SCAN_PAIRS);
-            self.figures.set("scan_50_ns", timed.ns());
+            self.charge("scan_50_ns", timed);
             self.figures.sums.insert("scan".to_owned(), timed.sum);
         }
         if self.wants(Step::Iterate) && S::ORDERED {
@@ -257,8 +157,9 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             if timed.ops != len {
                 return wrong(format!("iteration showed {} pairs of {len}", timed.ops));
             }
-            self.figures.set("iterate_ns", timed.ns());
-            self.figures.set("iterate_gb_per_s", timed.bytes as f64 / timed.time.as_nanos().max(1) as f64);
+            self.charge("iterate_ns", timed);
+            let bytes = timed.bytes as f64 / timed.ops as f64;
+            self.figures.set("iterate_gb_per_s", bytes / timed.ns(self.job.clock).max(1e-3));
             self.figures.sums.insert("iterate".to_owned(), timed.sum);
         }
         if self.wants(Step::Threads) && self.job.subject != EMPTY {
@@ -274,9 +175,7 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
                 return wrong("keys were still there after their removal");
             }
         }
-        // Taking a large structure apart takes long and is not measured; the process is about to end.
-        std::mem::forget(self.subject);
-        Ok(self.figures)
+        Ok(self.end())
     }
 
     /// The three ways of asking, among the first `len` pairs.
@@ -330,7 +229,7 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             (self.report)(format!("{threads} threads, {name}"));
             for count in [1, threads] {
                 let timed = measure::together(&self.subject, work, &blocks[..count], self.job.pin);
-                done.push((format!("{name}_{count}t_mops"), 1e3 / timed.ns()));
+                done.push((format!("{name}_{count}t_mops"), 1e3 / timed.ns(Clock::Wall)));
                 if work == Work::Read {
                     let expected = blocks[..count].iter().map(measure::expected_sum::<K>);
                     if timed.sum != expected.fold(0, u64::wrapping_add) {
@@ -363,7 +262,6 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             }
             self.reads(size, self.job.probes.min(size), &format!("@{size}"))?;
         }
-        std::mem::forget(self.subject);
-        Ok(self.figures)
+        Ok(self.end())
     }
 }

@@ -1,7 +1,7 @@
 //! The goals that the project set itself, each held against what was measured. They are targets: a missed one
 //! is printed as missed and changes no exit code.
 
-use crate::cli::KindName;
+use crate::data::KindName;
 use crate::record::Figure;
 use crate::runner;
 use crate::tables::{Group, Row, number};
@@ -186,7 +186,8 @@ pub(crate) fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subjects::{Entry, Pages};
+    use crate::registry::Entry;
+    use crate::subjects::Pages;
 
     fn row(name: &str, figures: &[(&str, f64)]) -> Row {
         let figures =

@@ -4,8 +4,8 @@
 //! Keys come from the counter by a bijection and are kept nowhere, so that memory holds the structure alone.
 //! Each thread looks up the part that the next one inserted, in another order, and checks every value.
 
-use crate::arm::{Done, Figures, Job, Outcome, Report, room, wrong};
 use crate::data::{CounterSource, Counters, Decimal, Kind, Walk};
+use crate::job::{Done, Figures, Job, Outcome, Report, room, wrong};
 use crate::machine;
 use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
 use std::ops::Range;

@@ -1,10 +1,11 @@
 //! `kvbench llds`: the workload of llds's own benchmark, this project's index against a red-black tree behind
 //! one readers-writer lock. How the ancestor's user-space program guarded its tree is not known.
 
-use crate::arm::{Figures, Job, Outcome, Task};
-use crate::cli::{KindName, Llds};
-use crate::data::Walk;
+use crate::data::{KindName, Walk};
+use crate::job::{Figures, Job, Outcome, Task};
 use crate::machine;
+use crate::measure::Clock;
+use crate::options::Llds;
 use crate::record::{Figure, Run};
 use crate::runner::{self, Runner};
 use crate::subjects::{FORREST, Pages};
@@ -93,7 +94,7 @@ impl Bench<'_> {
         let job = Job {
             task: Task::Llds,
             subject: subject.to_owned(),
-            kind: KindName::U64.name().to_owned(),
+            kind: KindName::U64,
             keys,
             seed: common.seed,
             probes: keys,
@@ -102,6 +103,7 @@ impl Bench<'_> {
             pages: Pages::Auto,
             margin_bytes: common.margin,
             pin: false,
+            clock: Clock::Wall,
         };
         let (what, why) = match self.runner.arm(&job, &Walk::default()) {
             Outcome::Figures(figures) => return Ok(Some(figures)),

@@ -5,8 +5,8 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `main > cli > memory, llds_command > goals > tables > record > runner > arm > conform, llds > measure >
-//! subjects > data > machine, affinity, alloc`. (`subjects` names `arm::run` to list it for each subject.)
+//! `cli > memory, llds_command > goals > tables > record > runner > options > registry > arm > conform, llds >
+//! job > measure > subjects > data > machine > affinity, alloc`.
 #![deny(unsafe_code)]
 
 mod affinity;
@@ -16,12 +16,15 @@ mod cli;
 mod conform;
 mod data;
 mod goals;
+mod job;
 mod llds;
 mod llds_command;
 mod machine;
 mod measure;
 mod memory;
+mod options;
 mod record;
+mod registry;
 mod runner;
 mod subjects;
 mod tables;

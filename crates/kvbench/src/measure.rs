@@ -7,15 +7,28 @@
 use crate::affinity;
 use crate::data::{Block, Kind};
 use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
+use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
+
+/// Which time a loop of one thread is charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Clock {
+    /// What passed, whoever had the CPU.
+    Wall,
+    /// What the thread had of the CPU: for a machine that is not idle.
+    Cpu,
+}
 
 /// What a loop measured.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Timed {
     /// How long it ran.
     pub(crate) time: Duration,
+    /// How much of that the thread had a CPU; all of it where the system does not tell.
+    pub(crate) cpu: Duration,
     /// Operations done.
     pub(crate) ops: u64,
     /// Sum over what was read.
@@ -26,17 +39,51 @@ pub(crate) struct Timed {
 
 impl Timed {
     /// Nanoseconds per operation.
-    pub(crate) fn ns(&self) -> f64 {
-        self.time.as_nanos() as f64 / self.ops.max(1) as f64
+    pub(crate) fn ns(&self, clock: Clock) -> f64 {
+        let time = if clock == Clock::Wall { self.time } else { self.cpu };
+        time.as_nanos() as f64 / self.ops.max(1) as f64
     }
 
     /// Adds another stretch of the same loop.
     pub(crate) fn add(&mut self, other: Timed) {
         self.time += other.time;
+        self.cpu += other.cpu;
         self.ops += other.ops;
         self.sum = self.sum.wrapping_add(other.sum);
         self.bytes += other.bytes;
     }
+}
+
+/// Both clocks, running.
+struct Watch {
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Watch {
+    fn start() -> Self {
+        Watch { cpu: cpu_time(), wall: Instant::now() }
+    }
+
+    fn stop(self, ops: u64, sum: u64) -> Timed {
+        let time = self.wall.elapsed();
+        // The two clocks are not read at the same moment.
+        Timed { time, cpu: (cpu_time() - self.cpu).min(time), ops, sum, bytes: 0 }
+    }
+}
+
+/// What the calling thread has had of the CPUs.
+#[cfg(target_os = "linux")]
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
+}
+
+/// What has passed since this was first asked, in place of what the calling thread has had of the CPUs.
+#[cfg(not(target_os = "linux"))]
+fn cpu_time() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed()
 }
 
 /// The sum that gets of all the block's keys must have.
@@ -51,45 +98,45 @@ fn sessions(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
 
 /// Inserts a block.
 pub(crate) fn insert<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
-    let start = Instant::now();
+    let watch = Watch::start();
     for session in sessions(block.len()) {
         let mut writer = subject.writer();
         for at in session {
             writer.insert(block.key(at), block.value(at));
         }
     }
-    Timed { time: start.elapsed(), ops: block.len() as u64, ..Timed::default() }
+    watch.stop(block.len() as u64, 0)
 }
 
 /// Removes a block's keys; the sum is the number that were there.
 pub(crate) fn remove<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
-    let (start, mut sum) = (Instant::now(), 0);
+    let (watch, mut sum) = (Watch::start(), 0);
     for session in sessions(block.len()) {
         let mut writer = subject.writer();
         for at in session {
             sum += u64::from(writer.remove(block.key(at)));
         }
     }
-    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+    watch.stop(block.len() as u64, sum)
 }
 
 /// Looks the block's keys up, each independent of the others: the core may work on several at once.
 pub(crate) fn get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
-    let (start, mut sum) = (Instant::now(), 0u64);
+    let (watch, mut sum) = (Watch::start(), 0u64);
     for session in sessions(block.len()) {
         let reader = subject.reader();
         for at in session {
             sum = sum.wrapping_add(reader.get(block.key(at), |value| K::fold_value(value)).unwrap_or(0));
         }
     }
-    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+    watch.stop(block.len() as u64, sum)
 }
 
 /// Looks the block's keys up one after the other: which key is next is not known before the last answer is
 /// there. (Its position has the answer's bits added after an "and" with a zero that the compiler cannot see.)
 pub(crate) fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     let zero = black_box(0);
-    let (start, mut sum, mut last) = (Instant::now(), 0u64, 0);
+    let (watch, mut sum, mut last) = (Watch::start(), 0u64, 0);
     for session in sessions(block.len()) {
         let reader = subject.reader();
         for at in session {
@@ -98,7 +145,7 @@ pub(crate) fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Bloc
             sum = sum.wrapping_add(last);
         }
     }
-    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+    watch.stop(block.len() as u64, sum)
 }
 
 /// Looks the block's keys up in batches.
@@ -106,7 +153,7 @@ pub(crate) fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -
     if block.len() == 0 {
         return Timed::default();
     }
-    let (start, mut sum) = (Instant::now(), 0u64);
+    let (watch, mut sum) = (Watch::start(), 0u64);
     for session in sessions(block.len()) {
         let reader = subject.reader();
         let (from, end) = (session.start, session.end);
@@ -118,12 +165,12 @@ pub(crate) fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -
             });
         }
     }
-    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+    watch.stop(block.len() as u64, sum)
 }
 
 /// Scans `count` pairs from each key of the block on. The sum depends on the order of what is shown.
 pub(crate) fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> Timed {
-    let (start, mut sum) = (Instant::now(), 0u64);
+    let (watch, mut sum) = (Watch::start(), 0u64);
     for session in sessions(block.len()) {
         let reader = subject.reader();
         for at in session {
@@ -133,25 +180,25 @@ pub(crate) fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count:
             });
         }
     }
-    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+    watch.stop(block.len() as u64, sum)
 }
 
 /// Shows every pair. The sum depends on the order.
 pub(crate) fn iterate<K: Kind, S: Subject<K>>(subject: &S) -> Timed {
-    let mut timed = Timed::default();
-    let start = Instant::now();
+    let (mut ops, mut bytes, mut sum) = (0, 0, 0u64);
+    let watch = Watch::start();
     subject.reader().iterate(|key, value| {
-        timed.ops += 1;
-        timed.bytes += K::pair_bytes(key, value);
+        ops += 1;
+        bytes += K::pair_bytes(key, value);
         let pair = K::fold_found(key).wrapping_add(K::fold_value(value));
-        timed.sum = timed.sum.rotate_left(1).wrapping_add(pair);
+        sum = sum.rotate_left(1).wrapping_add(pair);
     });
-    Timed { time: start.elapsed(), ..timed }
+    Timed { bytes, ..watch.stop(ops, sum) }
 }
 
 /// Half reads, half writes, in turn: the block's keys, each written with the value that it has.
 fn mixed<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
-    let (start, mut sum) = (Instant::now(), 0u64);
+    let (watch, mut sum) = (Watch::start(), 0u64);
     for session in sessions(block.len()) {
         let reader = subject.reader();
         let Some(mut writer) = subject.shared_writer() else { return Timed::default() };
@@ -163,7 +210,7 @@ fn mixed<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
             }
         }
     }
-    Timed { time: start.elapsed(), ops: block.len() as u64, sum, bytes: 0 }
+    watch.stop(block.len() as u64, sum)
 }
 
 /// What several threads do.

@@ -1,13 +1,14 @@
 //! `kvbench memory`: structures in memory, side by side.
 
-use crate::arm::{self, Figures, Job, Outcome, Report, Step, Task};
-use crate::cli::{KindName, Memory};
 use crate::conform;
-use crate::data::{Counters, Walk, collect_paths};
+use crate::data::{KindName, Walk, collect_paths};
 use crate::goals::{self, Goal};
+use crate::job::{Figures, Job, Outcome, Step, Task};
+use crate::options::Memory;
 use crate::record::{Figure, Run};
+use crate::registry::{ENTRIES, Entry};
 use crate::runner::{self, Runner};
-use crate::subjects::{EMPTY, ENTRIES, Entry, FORREST, Forrest, Locked, Pages, RbTree};
+use crate::subjects::{EMPTY, FORREST, Pages};
 use crate::tables::{self, Group, Row, label};
 use clap::ValueEnum;
 use serde_json::json;
@@ -17,21 +18,6 @@ use std::io::{self, Write};
 /// Keys of a smoke run.
 const QUICK_KEYS: u64 = 20_000;
 const DEFAULT_KEYS: [u64; 2] = [10_000_000, 50_000_000];
-
-/// Does a job in this process.
-pub(crate) fn dispatch(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
-    let entry = Entry::find(&job.subject);
-    if job.task == Task::Llds {
-        return match entry.map(|entry| entry.name) {
-            Some(FORREST) => arm::run_llds::<Forrest>(job, report),
-            Some("rbtree") => arm::run_llds::<Locked<RbTree<Counters>>>(job, report),
-            _ => Outcome::Left("llds's workload is run on forrest and rbtree".to_owned()),
-        };
-    }
-    let run =
-        entry.and_then(|entry| if job.kind == KindName::U64.name() { entry.u64s } else { entry.strings });
-    run.map_or_else(|| Outcome::Left("cannot hold this kind".to_owned()), |run| run(job, walk, report))
-}
 
 /// A subject on its pages.
 type Who = (&'static Entry, Pages);
@@ -76,7 +62,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     let kept = json!({
         "seed": common.seed, "threads": common.threads, "rounds": options.rounds, "probes": options.probes,
         "margin_bytes": common.margin, "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
-        "pinned": !options.no_pin, "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
+        "pinned": !options.no_pin, "clock": options.clock, "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
         "paths_left_out": walk.left_out,
     });
     let record = Run::begin(common.json.as_deref(), kept)?;
@@ -153,7 +139,7 @@ impl Bench {
         Job {
             task,
             subject: entry.name.to_owned(),
-            kind: kind.name().to_owned(),
+            kind,
             keys,
             seed: options.common.seed,
             probes: options.probes,
@@ -162,12 +148,12 @@ impl Bench {
             pages,
             margin_bytes: options.common.margin,
             pin: !options.no_pin,
+            clock: options.clock,
         }
     }
 
     fn arm(&mut self, job: &Job) -> Outcome {
-        let strings = job.kind == KindName::Strings.name();
-        self.runner.arm(job, if strings { &self.walk } else { &self.none })
+        self.runner.arm(job, if job.kind == KindName::Strings { &self.walk } else { &self.none })
     }
 
     /// Says why a subject was not measured; a wrong one counts as a failure.
@@ -181,7 +167,7 @@ impl Bench {
     ) -> io::Result<()> {
         self.failures += usize::from(failed);
         let (who, what) = (label(entry, pages), if failed { "FAILED" } else { "left out" });
-        writeln!(out, "{who}, {} {}: {what}: {why}", runner::keys(job.keys), job.kind)?;
+        writeln!(out, "{who}, {} {}: {what}: {why}", runner::keys(job.keys), job.kind.name())?;
         let content = json!({
             "subject": entry.name, "pages": pages.name(), "kind": job.kind, "keys": job.keys, "failed": failed, "why": why,
         });

@@ -8,7 +8,7 @@
 //! measured). Missing figures are absent, never zero.
 
 use crate::machine::Machine;
-use crate::subjects::ENTRIES;
+use crate::registry::ENTRIES;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fs::{File, OpenOptions};

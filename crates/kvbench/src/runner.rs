@@ -3,9 +3,9 @@
 //! No arm outlives the run: each watches its standard input, which closes when the run's process ends,
 //! however it ends.
 
-use crate::arm::{Job, Message, Outcome};
-use crate::cli::MallocPages;
 use crate::data::{self, Walk};
+use crate::job::{Job, Message, Outcome};
+use crate::options::MallocPages;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -51,7 +51,7 @@ impl Runner {
 
     /// Runs one arm to its end.
     pub(crate) fn arm(&mut self, job: &Job, walk: &Walk) -> Outcome {
-        let label = format!("{} {} {}", job.subject, job.kind, keys(job.keys));
+        let label = format!("{} {} {}", job.subject, job.kind.name(), keys(job.keys));
         self.progress(&label, "starts");
         let outcome = self.talk(job, walk, &label).unwrap_or_else(|error| Outcome::Failed(error.to_string()));
         self.done += 1;

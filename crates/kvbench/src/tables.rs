@@ -1,9 +1,10 @@
 //! What people read: tables of at most 100 columns.
 
-use crate::cli::KindName;
+use crate::data::KindName;
 use crate::record::Figure;
+use crate::registry::Entry;
 use crate::runner;
-use crate::subjects::{EMPTY, Entry, FORREST, Pages};
+use crate::subjects::{EMPTY, FORREST, Pages};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -91,6 +92,9 @@ const COLUMNS: [Column; 11] = [
     ("resid.", 7, "resident_bytes_per_key"),
 ];
 
+/// Share of a subject's time that others may have had the CPU before the table says so.
+const DISTURBED_PERCENT: f64 = 2.0;
+
 const NAME_WIDTH: usize = 14;
 
 /// The table of one thread.
@@ -115,6 +119,16 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
     }
     for row in &group.rows {
         row.notes.iter().try_for_each(|note| writeln!(out, "{}: {note}", label(row.entry, row.pages)))?;
+    }
+    let disturbed =
+        |row: &&Row| row.median("disturbed_percent").is_some_and(|share| share > DISTURBED_PERCENT);
+    let names: Vec<_> = group.rows.iter().filter(disturbed).map(|row| label(row.entry, row.pages)).collect();
+    if !names.is_empty() {
+        writeln!(
+            out,
+            "others had the CPU for more than {DISTURBED_PERCENT}% of the time of: {}",
+            names.join(", ")
+        )?;
     }
     Ok(())
 }

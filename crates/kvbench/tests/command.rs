@@ -134,7 +134,7 @@ fn bad_command_lines_are_explained() {
 #[test]
 fn an_arm_ends_when_its_run_does() {
     let job = r#"{"task":"Measure","subject":"btreemap","kind":"u64","keys":4000000000000,"seed":1,"probes":1,
-        "threads":2,"steps":[],"pages":"auto","margin_bytes":2000000000,"pin":false}"#;
+        "threads":2,"steps":[],"pages":"auto","margin_bytes":2000000000,"pin":false,"clock":"wall"}"#;
     let mut arm = Command::new(env!("CARGO_BIN_EXE_kvbench"))
         .args(["arm", job])
         .stdin(Stdio::piped())

@@ -17,6 +17,26 @@ pub(crate) use u64s::U64;
 
 use std::hash::Hash;
 
+/// The kinds of pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum KindName {
+    /// Random 8-byte keys with 8-byte values.
+    U64,
+    /// Paths of a directory tree with 20-byte values.
+    Strings,
+}
+
+impl KindName {
+    /// The name in jobs, tables and records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            KindName::U64 => "u64",
+            KindName::Strings => "strings",
+        }
+    }
+}
+
 /// A kind of key and value. The conversions let one adapter serve every kind, at the price of the type that
 /// its users would choose.
 pub(crate) trait Kind: Send + Sync + Sized + 'static {

@@ -3,6 +3,7 @@
 use super::{BATCH_KEYS, Pages, Reader, Subject, Writer};
 use crate::data::Kind;
 use forrest_index::{Direction, Index, Options, Tree};
+use forrest_machine::pages;
 use std::ops::{Bound, ControlFlow};
 
 /// An index with one tree.
@@ -11,14 +12,17 @@ pub(crate) struct Forrest {
     tree: Tree,
 }
 
-/// The options for these pages.
-///
-/// THE PLACE TO PLUG IN THE CHOICE OF PAGES: when `Options` has a field for them, set it here.
-fn options(pages: Pages) -> Result<Options, String> {
-    match pages {
-        Pages::Auto => Ok(Options::default()),
-        _ => Err(format!("forrest-index cannot be told to use {} pages yet", pages.name())),
-    }
+/// The options for these pages. Where they are not to be had, the index takes smaller ones, and what it says
+/// about its memory tells so.
+fn options(pages: Pages) -> Options {
+    let pages = match pages {
+        Pages::Auto => pages::Pages::Auto,
+        Pages::Huge1G => pages::Pages::Huge1G,
+        Pages::Huge2M => pages::Pages::Huge2M,
+        Pages::Thp => pages::Pages::Transparent,
+        Pages::Plain => pages::Pages::Plain,
+    };
+    Options { pages, ..Options::default() }
 }
 
 impl<K: Kind> Subject<K> for Forrest {
@@ -27,7 +31,7 @@ impl<K: Kind> Subject<K> for Forrest {
     type Writer<'a> = &'a Forrest;
 
     fn build(pages: Pages) -> Result<Self, String> {
-        let index = Index::new(&options(pages)?).map_err(|error| error.to_string())?;
+        let index = Index::new(&options(pages)).map_err(|error| error.to_string())?;
         let tree = index.create_tree().map_err(|error| error.to_string())?;
         Ok(Forrest { index, tree })
     }

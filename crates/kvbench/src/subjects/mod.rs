@@ -1,29 +1,33 @@
-//! The subjects: what can be measured, behind one interface with static dispatch, and the list of them.
+//! The subjects: what can be measured, behind one interface with static dispatch.
 //!
 //! An adapter is one small file that uses its crate as its documentation advises: what is to be held over
 //! several operations (an epoch guard, say) lives in the [`Reader`] or [`Writer`], which the loops renew
 //! every [`SESSION_OPS`] operations, so that what was removed can be freed.
 
-mod blart;
-mod btreemap;
-mod congee;
-mod empty;
+pub(crate) mod blart;
+pub(crate) mod btreemap;
+pub(crate) mod congee;
+pub(crate) mod empty;
 mod forrest;
-mod hashbrown;
+pub(crate) mod hashbrown;
 mod locked;
-mod masstree;
+pub(crate) mod masstree;
 mod packed;
 mod rbtree;
-mod scc;
-mod skiplist;
+pub(crate) mod scc;
+pub(crate) mod skiplist;
 
 pub(crate) use forrest::Forrest;
 pub(crate) use locked::Locked;
 pub(crate) use rbtree::RbTree;
 
-use crate::arm::{self, Job, Outcome};
-use crate::data::{Kind, Strings, U64, Walk};
+use crate::data::Kind;
 use serde::{Deserialize, Serialize};
+
+/// The name of this project's index.
+pub(crate) const FORREST: &str = "forrest";
+/// The name of the subject that only shows what the loops cost.
+pub(crate) const EMPTY: &str = "empty";
 
 /// Operations after which the loops renew a reader or writer.
 pub(crate) const SESSION_OPS: usize = 1024;
@@ -129,144 +133,4 @@ pub(crate) trait Writer<K: Kind> {
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>);
     /// Removes the key; true if it was there.
     fn remove(&mut self, key: K::Key<'_>) -> bool;
-}
-
-/// A subject as the command line knows it.
-pub(crate) struct Entry {
-    /// The name.
-    pub(crate) name: &'static str,
-    /// The package that it comes from, for its version; `None` if it is written here.
-    pub(crate) package: Option<&'static str>,
-    /// One line: what it is, and in which form.
-    pub(crate) about: &'static str,
-    /// Whether it is a peer in the ranking of ordered maps.
-    pub(crate) ordered: bool,
-    /// Does a job on `u64` pairs.
-    pub(crate) u64s: Option<Run>,
-    /// Does a job on string pairs; `None` where it cannot hold them.
-    pub(crate) strings: Option<Run>,
-}
-
-/// Does a job on one subject.
-pub(crate) type Run = fn(&Job, Walk, arm::Report<'_>) -> Outcome;
-
-/// The name of our own entry.
-pub(crate) const FORREST: &str = "forrest";
-/// The name of the entry that only shows what the loops cost.
-pub(crate) const EMPTY: &str = "empty";
-
-/// Every subject, in the order of the tables.
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: FORREST,
-        package: Some("forrest-index"),
-        about: "this project's index; 8-byte keys as big-endian bytes",
-        ordered: true,
-        u64s: Some(arm::run::<U64, Forrest>),
-        strings: Some(arm::run::<Strings, Forrest>),
-    },
-    Entry {
-        name: "rbtree",
-        package: None,
-        about: "red-black tree, one malloc per node and one per value",
-        ordered: true,
-        u64s: Some(arm::run::<U64, RbTree<U64>>),
-        strings: Some(arm::run::<Strings, RbTree<Strings>>),
-    },
-    Entry {
-        name: "btreemap",
-        package: Some("std"),
-        about: "BTreeMap<u64, u64>; strings: BTreeMap<Vec<u8>, Vec<u8>>",
-        ordered: true,
-        u64s: Some(arm::run::<U64, btreemap::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, btreemap::Map<Vec<u8>, Vec<u8>>>),
-    },
-    Entry {
-        name: "skiplist",
-        package: Some("crossbeam-skiplist"),
-        about: "SkipMap<u64, u64>; strings: SkipMap<Box<[u8]>, Box<[u8]>>",
-        ordered: true,
-        u64s: Some(arm::run::<U64, skiplist::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, skiplist::Map<Box<[u8]>, Box<[u8]>>>),
-    },
-    Entry {
-        name: "scc",
-        package: Some("scc"),
-        about: "TreeIndex<u64, u64>; strings: TreeIndex<Box<[u8]>, Box<[u8]>>",
-        ordered: true,
-        u64s: Some(arm::run::<U64, scc::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, scc::Map<Box<[u8]>, Box<[u8]>>>),
-    },
-    Entry {
-        name: "congee",
-        package: Some("congee"),
-        about: "adaptive radix tree, Congee<usize, usize>; holds no strings",
-        ordered: true,
-        u64s: Some(arm::run::<U64, congee::Map>),
-        strings: None,
-    },
-    Entry {
-        name: "blart",
-        package: Some("blart"),
-        about: "adaptive radix tree, TreeMap<[u8; 8], u64>; strings: Box<[u8]> with a NUL",
-        ordered: true,
-        u64s: Some(arm::run::<U64, blart::Fixed>),
-        strings: Some(arm::run::<Strings, blart::Terminated>),
-    },
-    Entry {
-        name: "masstree",
-        package: Some("masstree"),
-        about: "MassTree<u64>, big-endian keys; strings: MassTree15<Box<[u8]>>",
-        ordered: true,
-        u64s: Some(arm::run::<U64, masstree::Inline>),
-        strings: Some(arm::run::<Strings, masstree::Boxed>),
-    },
-    Entry {
-        name: "hashbrown",
-        package: Some("hashbrown"),
-        about: "HashMap, default hasher; point operations only",
-        ordered: false,
-        u64s: Some(arm::run::<U64, hashbrown::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, hashbrown::Map<Box<[u8]>, Box<[u8]>>>),
-    },
-    Entry {
-        name: EMPTY,
-        package: None,
-        about: "does nothing: what the measuring loop itself costs",
-        ordered: false,
-        u64s: Some(arm::run::<U64, empty::Empty>),
-        strings: Some(arm::run::<Strings, empty::Empty>),
-    },
-];
-
-impl Entry {
-    /// The entry of a name.
-    pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-        ENTRIES.iter().find(|entry| entry.name == name)
-    }
-
-    /// The version measured, as the lock file has it.
-    pub(crate) fn version(&self) -> Option<&'static str> {
-        let lock = include_str!("../../../../Cargo.lock");
-        let package = format!("name = \"{}\"", self.package?);
-        let mut lines = lock.lines().skip_while(|line| *line != package);
-        lines.nth(1)?.strip_prefix("version = \"")?.strip_suffix('"')
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_found_in_the_lock_file() {
-        for entry in ENTRIES {
-            assert_eq!(
-                entry.version().is_some(),
-                !matches!(entry.package, None | Some("std")),
-                "{}",
-                entry.name
-            );
-        }
-    }
 }

@@ -1,0 +1,132 @@
+//! What the run's process and its arms say to each other.
+
+use crate::data::KindName;
+use crate::machine;
+use crate::measure::Clock;
+use crate::subjects::Pages;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What an arm is asked to do.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Job {
+    /// What to do.
+    pub(crate) task: Task,
+    /// Name of the subject.
+    pub(crate) subject: String,
+    /// The kind of pairs.
+    pub(crate) kind: KindName,
+    /// Number of pairs.
+    pub(crate) keys: u64,
+    /// Seed of all that is random.
+    pub(crate) seed: u64,
+    /// Most keys that a loop of gets asks for.
+    pub(crate) probes: u64,
+    /// Threads of the steps that use several.
+    pub(crate) threads: usize,
+    /// Steps to measure.
+    pub(crate) steps: Vec<Step>,
+    /// Pages for subjects that can choose.
+    pub(crate) pages: Pages,
+    /// Memory that must stay free, in bytes.
+    pub(crate) margin_bytes: u64,
+    /// Whether threads are pinned to CPUs.
+    pub(crate) pin: bool,
+    /// What a loop of one thread is charged.
+    pub(crate) clock: Clock,
+}
+
+/// What to do with a subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Check that it is right.
+    Conform,
+    /// Build it and take the steps.
+    Measure,
+    /// Let it grow from one size to the next and take the reading steps at each.
+    Sweep(Vec<u64>),
+    /// llds's own workload.
+    Llds,
+}
+
+/// A step of a measurement. Insertion and memory are always measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+pub(crate) enum Step {
+    /// Gets that do not depend on each other.
+    Get,
+    /// Gets that do.
+    Dependent,
+    /// Gets of keys that are not there.
+    Miss,
+    /// Gets in batches.
+    Batch,
+    /// Scans of 50.
+    Scan,
+    /// Full iteration.
+    Iterate,
+    /// Several threads against one.
+    Threads,
+    /// Removal of a tenth.
+    Remove,
+}
+
+/// What an arm tells.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// It began this step, or is so far in it.
+    Progress(String),
+    /// It has ended.
+    Done(Outcome),
+}
+
+/// How an arm ended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Outcome {
+    /// It measured.
+    Figures(Figures),
+    /// The subject cannot do this; why.
+    Left(String),
+    /// The subject was wrong, or broke; how.
+    Failed(String),
+}
+
+/// What an arm measured.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// By name; the unit is the end of the name.
+    pub(crate) values: BTreeMap<String, f64>,
+    /// Sums of what the loops read that all subjects must share.
+    pub(crate) sums: BTreeMap<String, u64>,
+    /// What is to be known about them: where the memory came from, what was left out.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Figures {
+    /// Notes a figure.
+    pub(crate) fn set(&mut self, name: &str, value: f64) {
+        self.values.insert(name.to_owned(), value);
+    }
+}
+
+/// Takes progress.
+pub(crate) type Report<'a> = &'a mut dyn FnMut(String);
+
+/// What a step gives, or how the arm ends instead.
+pub(crate) type Done<T> = Result<T, Outcome>;
+
+/// The end of an arm whose subject was wrong.
+pub(crate) fn wrong<T>(why: impl Into<String>) -> Done<T> {
+    Err(Outcome::Failed(why.into()))
+}
+
+/// The end of an arm for whose pairs memory is too small, or `Ok` if it is not.
+pub(crate) fn room(pairs: u64, margin_bytes: u64) -> Done<()> {
+    match machine::available_bytes() {
+        Some(free) if free < margin_bytes => Err(Outcome::Left(format!(
+            "no room: {pairs} pairs in, {} of memory left, {} must stay free",
+            machine::gib(free),
+            machine::gib(margin_bytes)
+        ))),
+        _ => Ok(()),
+    }
+}

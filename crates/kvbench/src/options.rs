@@ -1,0 +1,150 @@
+//! What the two benchmarks can be told on the command line.
+
+use crate::data::KindName;
+use crate::job::Step;
+use crate::measure::Clock;
+use crate::registry::{ENTRIES, Entry};
+use crate::subjects::Pages;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// What both benchmarks take.
+#[derive(Args, Clone)]
+pub(crate) struct Common {
+    /// Threads where several are used
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(2..=1024))]
+    pub(crate) threads: u16,
+    /// Seed of everything random; the same seed gives the same keys and the same probes
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Memory that must stay free; an arm that comes nearer ends and says so
+    #[arg(long, default_value = "1G", value_parser = bytes, value_name = "BYTES")]
+    pub(crate) margin: u64,
+    /// Pages that malloc asks for (glibc 2.35 or later), for all subjects: the system's choice, or
+    /// transparent huge ones
+    #[arg(long, value_enum, default_value_t = MallocPages::System)]
+    pub(crate) malloc_pages: MallocPages,
+    /// Append what was measured to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Pages under the global allocator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MallocPages {
+    /// As the system is set.
+    System,
+    /// Transparent huge pages.
+    Thp,
+}
+
+/// Options of `kvbench memory`.
+#[derive(Args, Clone)]
+pub(crate) struct Memory {
+    /// Numbers of keys, measured one after the other [default: 10M,50M]
+    #[arg(short = 'n', long, value_delimiter = ',', value_parser = number)]
+    pub(crate) keys: Vec<u64>,
+    /// Kinds of keys: random u64, or the paths of a directory tree
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings")]
+    pub(crate) kinds: Vec<KindName>,
+    /// Subjects, from `kvbench list` [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = subject)]
+    pub(crate) subjects: Vec<String>,
+    /// Steps beside insertion and memory [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<Step>,
+    /// Pages for this project's index, each in a row of its own
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "auto,plain")]
+    pub(crate) pages: Vec<Pages>,
+    /// Rounds: each measures every subject once, in turning order; more than one shows the spread
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: u16,
+    /// Most keys that a step asks for
+    #[arg(long, default_value = "2M", value_parser = number)]
+    pub(crate) probes: u64,
+    /// Directory tree whose paths are the string keys
+    #[arg(long, default_value = "/usr", value_name = "DIRECTORY")]
+    pub(crate) tree: PathBuf,
+    /// Sizes between which this project's index grows, read at each
+    #[arg(long, value_delimiter = ',', default_value = "1M,3M,10M,30M,100M", value_parser = number)]
+    pub(crate) sweep: Vec<u64>,
+    /// Leave the sweep out
+    #[arg(long)]
+    pub(crate) no_sweep: bool,
+    /// What a step of one thread is charged: the time that passed, or what it had of the CPU (for a
+    /// machine that is not idle); steps of several threads always take the time that passed
+    #[arg(long, value_enum, default_value_t = Clock::Wall)]
+    pub(crate) clock: Clock,
+    /// Do not pin threads to CPUs
+    #[arg(long)]
+    pub(crate) no_pin: bool,
+    /// A smoke run of seconds: 20,000 keys unless -n says otherwise, a short sweep
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// What both benchmarks take.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Options of `kvbench llds`.
+#[derive(Args, Clone)]
+pub(crate) struct Llds {
+    /// Number of keys
+    #[arg(short = 'n', long, default_value = "10M", value_parser = number)]
+    pub(crate) keys: u64,
+    /// Take as many keys as each subject can hold in this machine's memory, and compare at the smaller number
+    #[arg(long, conflicts_with = "keys")]
+    pub(crate) max: bool,
+    /// What both benchmarks take.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Parses a number with a unit of the given size.
+fn scaled(text: &str, unit: u64) -> Result<u64, String> {
+    let (digits, factor) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], unit),
+        Some((at, 'm' | 'M')) => (&text[..at], unit * unit),
+        Some((at, 'g' | 'G')) => (&text[..at], unit * unit * unit),
+        _ => (text, 1),
+    };
+    let number = digits.replace('_', "").parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    let scaled = number.map(|number| number * factor as f64).filter(|n| *n < 9e15);
+    scaled.map(|n| n as u64).ok_or_else(|| format!("{text:?} is not a number such as 500000, 10M or 1.5G"))
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    match scaled(text, 1000)? {
+        0 => Err("at least 1 is needed".to_owned()),
+        number => Ok(number),
+    }
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    scaled(text, 1024)
+}
+
+fn subject(text: &str) -> Result<String, String> {
+    let names = || ENTRIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    Entry::find(text)
+        .map(|entry| entry.name.to_owned())
+        .ok_or_else(|| format!("the subjects are {}", names()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, n) in
+            [("1", 1), ("20_000", 20_000), ("10M", 10_000_000), ("1.5k", 1500), ("2g", 2_000_000_000)]
+        {
+            assert_eq!(number(text), Ok(n), "{text}");
+        }
+        assert_eq!(bytes("1G"), Ok(1 << 30));
+        for text in ["", "M", "-1", "1T", "nan", "inf", "0", "9e99"] {
+            assert!(number(text).is_err(), "{text}");
+        }
+    }
+}
