@@ -15,7 +15,7 @@
 use crate::arena::{self, Arena, LINE_BYTES};
 use crate::key::{self, Key};
 use crate::node::{Common, Node, Slot};
-use crate::simd::{self, HEADS};
+use crate::simd::{Base, HEADS, Isa};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,17 +129,32 @@ impl<'g> Inner<'g> {
     /// The child that a key belongs to.
     #[inline(always)]
     pub(crate) fn route(self, key: &Key<'_>) -> usize {
-        self.below(key, true)
+        // SAFETY: every processor has the base.
+        unsafe { self.below::<Base>(key, true) }
+    }
+
+    /// As [`Inner::route`].
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    #[inline(always)]
+    pub(crate) unsafe fn route_by<I: Isa>(self, key: &Key<'_>) -> usize {
+        // SAFETY: by contract.
+        unsafe { self.below::<I>(key, true) }
     }
 
     /// The child with the largest keys below `key`.
     pub(crate) fn route_before(self, key: &Key<'_>) -> usize {
-        self.below(key, false)
+        // SAFETY: every processor has the base.
+        unsafe { self.below::<Base>(key, false) }
     }
 
     /// How many separators are below the key, or equal to it if `or_equal`.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
     #[inline(always)]
-    fn below(self, key: &Key<'_>, or_equal: bool) -> usize {
+    unsafe fn below<I: Isa>(self, key: &Key<'_>, or_equal: bool) -> usize {
         let head = self.head();
         let len = usize::from(head.prefix_len);
         if len > 0 {
@@ -150,7 +165,8 @@ impl<'g> Inner<'g> {
             }
         }
         let wanted = signed(key.head(len));
-        let rank = simd::rank(self.heads(), wanted);
+        // SAFETY: by contract.
+        let rank = unsafe { I::rank(self.heads(), wanted) };
         if rank + 1 < self.children() && self.heads()[rank] == wanted {
             return self.among_equals(rank, wanted, &key.bytes[len..], or_equal);
         }

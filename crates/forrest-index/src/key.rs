@@ -109,6 +109,39 @@ pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
+/// Copies as `copy_from_nonoverlapping` does; quick for short ones, where calling out costs more than copying.
+///
+/// # Safety
+/// As `copy_from_nonoverlapping`.
+#[inline(always)]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: by contract; the two loads and stores of each case overlap inside `len` bytes.
+    unsafe {
+        match len {
+            8..=16 => {
+                let (low, high) = (from.cast::<u64>(), from.add(len - 8).cast::<u64>());
+                let (low, high) = (low.read_unaligned(), high.read_unaligned());
+                to.cast::<u64>().write_unaligned(low);
+                to.add(len - 8).cast::<u64>().write_unaligned(high);
+            }
+            4..=7 => {
+                let (low, high) = (from.cast::<u32>(), from.add(len - 4).cast::<u32>());
+                let (low, high) = (low.read_unaligned(), high.read_unaligned());
+                to.cast::<u32>().write_unaligned(low);
+                to.add(len - 4).cast::<u32>().write_unaligned(high);
+            }
+            0 => {}
+            1..=3 => {
+                let (first, middle, last) = (from.read(), from.add(len / 2).read(), from.add(len - 1).read());
+                to.write(first);
+                to.add(len / 2).write(middle);
+                to.add(len - 1).write(last);
+            }
+            _ => to.copy_from_nonoverlapping(from, len),
+        }
+    }
+}
+
 /// Length of the longest common prefix.
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
@@ -117,6 +150,18 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_copy() {
+        let from: Vec<u8> = (1..=40).collect();
+        for len in 0..=40 {
+            let mut to = [0; 42];
+            // SAFETY: both have 40 bytes.
+            unsafe { copy(from.as_ptr(), to[1..].as_mut_ptr(), len) };
+            assert_eq!(&to[1..=len], &from[..len]);
+            assert!(to[0] == 0 && to[len + 1..].iter().all(|&b| b == 0), "{len}");
+        }
+    }
 
     #[test]
     fn words_heads_and_comparisons_agree_with_slices() {

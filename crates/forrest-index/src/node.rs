@@ -73,6 +73,12 @@ impl Slot {
 }
 
 impl Slot {
+    /// The number of the bucket that a hash belongs to; 0 without a hint.
+    #[inline(always)]
+    pub(crate) fn bucket_number(self, hash: u64) -> u32 {
+        bucket_of(hash, self.0 >> 32 & 0xff) as u32
+    }
+
     /// Bytes of a leaf up to the end of its buckets; a guess without a hint.
     #[inline(always)]
     pub(crate) fn extent(self) -> usize {

@@ -2,16 +2,16 @@
 //! second try.
 
 use crate::Value;
-use crate::epoch;
+use crate::epoch::{self, Guard};
 use crate::hash;
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::{Cell, Leaf};
 use crate::node::{Node, Slot};
 use crate::scan;
-use crate::tree::{Reader, to_value};
+use crate::simd::{Isa, dispatch};
+use crate::tree::{self, Reader, TreeInner, to_value};
 use forrest_machine::prefetch;
-use std::mem::MaybeUninit;
 
 /// Keys that [`Reader::multi_get`] looks up side by side.
 const SIDE_BY_SIDE: usize = 32;
@@ -22,9 +22,7 @@ impl Reader {
         let guard = epoch::pin();
         let hash = hash::hash(key);
         let key = Key::new(key);
-        let (slot, node) = self.tree.descend(self.root()?, &key, &guard);
-        scan::fetch(node, slot, hash);
-        see(Leaf::new(node).find(&key, hash)?)
+        see(tree::find(&self.tree, self.root()?, &key, hash, &guard)?)
     }
 
     /// The value of a key.
@@ -61,30 +59,48 @@ impl Reader {
         let Some(root) = self.root() else {
             return (0..keys.len()).for_each(|i| see(i, None));
         };
-        let root_node = self.tree.node(root, &guard);
-        let mut at: [MaybeUninit<(Key<'_>, u64, Node<'_>)>; SIDE_BY_SIDE] =
-            [const { MaybeUninit::uninit() }; SIDE_BY_SIDE];
-        let at = &mut at[..keys.len()];
-        for (at, key) in at.iter_mut().zip(keys) {
+        let blank = At { key: Key::new(&[]), hash: 0, slot: root, node: self.tree.node(root, &guard) };
+        let mut all = [blank; SIDE_BY_SIDE];
+        let all = &mut all[..keys.len()];
+        for (at, key) in all.iter_mut().zip(keys) {
             let key = key.as_ref();
-            at.write((Key::new(key), hash::hash(key), root_node));
+            (at.key, at.hash) = (Key::new(key), hash::hash(key));
         }
-        // SAFETY: all of the slice was written just now.
-        let at = unsafe { &mut *(std::ptr::from_mut(at) as *mut [(Key<'_>, u64, Node<'_>)]) };
-        for level in (0..root_node.level()).rev() {
-            for (key, hash, node) in &mut *at {
-                let inner = Inner::new(*node);
-                let slot: Slot = inner.child(inner.route(key));
-                *node = self.tree.node(slot, &guard);
-                if level == 0 {
-                    scan::fetch(*node, slot, *hash);
-                } else {
-                    (0..5).for_each(|line| prefetch::read(node.address().wrapping_add(64 * line)));
-                }
-            }
-        }
-        for (i, (key, hash, node)) in at.iter().enumerate() {
-            see(i, Leaf::new(*node).find(key, *hash).and_then(Cell::bytes));
+        descend_all(&self.tree, all, &guard);
+        for (i, at) in all.iter().enumerate() {
+            see(i, tree::find_in(Leaf::new(at.node), at.slot, &at.key, at.hash).and_then(Cell::bytes));
         }
     }
+}
+
+/// How far the search for one of several keys has come.
+#[derive(Clone, Copy)]
+struct At<'k, 'g> {
+    key: Key<'k>,
+    hash: u64,
+    slot: Slot,
+    node: Node<'g>,
+}
+
+/// Goes down with all keys, a level at a time, and fetches what each will need next.
+#[inline(always)]
+unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, all: &mut [At<'_, 'g>], guard: &'g Guard) {
+    let Some(first) = all.first() else { return };
+    for level in (0..first.node.level()).rev() {
+        for at in &mut *all {
+            let inner = Inner::new(at.node);
+            // SAFETY: by contract.
+            at.slot = inner.child(unsafe { inner.route_by::<I>(&at.key) });
+            at.node = tree.node(at.slot, guard);
+            if level == 0 {
+                scan::fetch(at.node, at.slot, at.hash);
+            } else {
+                (0..5).for_each(|line| prefetch::read(at.node.address().wrapping_add(64 * line)));
+            }
+        }
+    }
+}
+
+dispatch! {
+    fn descend_all<'g>(tree: &TreeInner, all: &mut [At<'_, 'g>], guard: &'g Guard) -> () = descend_all_by
 }

@@ -1,23 +1,115 @@
-//! The two searches that nodes are made for, each with a portable twin that is its oracle. SSE2 and NEON
-//! belong to the base of their architectures, so nothing is detected at run time.
+//! The two searches that nodes are made for, each with a portable twin that is its oracle.
+//!
+//! The base of each architecture has what they need (SSE2, NEON). On x86-64 wider vectors take a fifth of the
+//! instructions, which decides how many lookups a core overlaps, so whole operations are compiled once more
+//! for AVX2 and AVX-512 and chosen at run time: an operation is generic over [`Isa`], and [`dispatch!`] calls
+//! it through a function that has the features switched on.
 
 /// Heads in an inner node, padded with `i32::MAX`.
 pub(crate) const HEADS: usize = 64;
 /// Tags compared at a time in a leaf.
 pub(crate) const TAGS: usize = 128;
 
-/// How many of the sorted `heads` are below `head`.
+/// An instruction set.
+pub(crate) trait Isa {
+    /// How many of the sorted `heads` are below `head`.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn rank(heads: &[i32; HEADS], head: i32) -> usize;
+
+    /// A bit for each of `tags` that equals `tag`.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128;
+}
+
+/// What every processor of the architecture has.
+pub(crate) struct Base;
+
+impl Isa for Base {
+    #[inline(always)]
+    unsafe fn rank(heads: &[i32; HEADS], head: i32) -> usize {
+        rank(heads, head)
+    }
+
+    #[inline(always)]
+    unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+        matches(tags, tag)
+    }
+}
+
+/// Which instruction set to use: 0 not yet known, 1 the base, 2 AVX2, 3 AVX-512.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+static LEVEL: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
-pub(crate) fn rank(heads: &[i32; HEADS], head: i32) -> usize {
+pub(crate) fn level() -> u8 {
+    match LEVEL.load(std::sync::atomic::Ordering::Relaxed) {
+        0 => detect(),
+        level => level,
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[cold]
+fn detect() -> u8 {
+    let level = if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("popcnt") {
+        3
+    } else if is_x86_feature_detected!("avx2") {
+        2
+    } else {
+        1
+    };
+    LEVEL.store(level, std::sync::atomic::Ordering::Relaxed);
+    level
+}
+
+/// Defines a function that runs `$body::<I>(args)` for the best instruction set `I` of this processor.
+macro_rules! dispatch {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident<$life:lifetime>($($arg:ident: $type:ty),*) -> $result:ty = $body:ident) => {
+        $(#[$meta])*
+        #[inline(always)]
+        $vis fn $name<$life>($($arg: $type),*) -> $result {
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt,bmi1,bmi2,lzcnt")]
+                fn avx512<$life>($($arg: $type),*) -> $result {
+                    // SAFETY: this function is called only where the processor has AVX-512.
+                    unsafe { $body::<crate::simd::Avx512>($($arg),*) }
+                }
+                #[target_feature(enable = "avx2,popcnt,bmi1,bmi2,lzcnt")]
+                fn avx2<$life>($($arg: $type),*) -> $result {
+                    // SAFETY: this function is called only where the processor has AVX2.
+                    unsafe { $body::<crate::simd::Avx2>($($arg),*) }
+                }
+                match crate::simd::level() {
+                    // SAFETY: detected.
+                    3 => return unsafe { avx512($($arg),*) },
+                    // SAFETY: detected.
+                    2 => return unsafe { avx2($($arg),*) },
+                    _ => {}
+                }
+            }
+            // SAFETY: every processor has the base.
+            unsafe { $body::<crate::simd::Base>($($arg),*) }
+        }
+    };
+}
+pub(crate) use dispatch;
+
+#[inline(always)]
+fn rank(heads: &[i32; HEADS], head: i32) -> usize {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     return x86::rank(heads, head);
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     portable::rank(heads, head)
 }
 
-/// A bit for each of `tags` that equals `tag`.
 #[inline(always)]
-pub(crate) fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     return x86::matches(tags, tag);
     #[cfg(all(target_arch = "aarch64", not(miri)))]
@@ -33,6 +125,83 @@ pub(crate) fn matches16(low: u64, high: u64, tag: u8) -> u32 {
     return x86::matches16(low, high, tag);
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     portable::matches16(low, high, tag)
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(crate) use wide::{Avx2, Avx512};
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod wide {
+    use super::{HEADS, Isa, TAGS};
+    use std::arch::x86_64::*;
+
+    /// AVX2 with bit counting.
+    pub(crate) struct Avx2;
+
+    impl Isa for Avx2 {
+        #[inline(always)]
+        unsafe fn rank(heads: &[i32; HEADS], head: i32) -> usize {
+            // SAFETY: the caller has AVX2; the loads stay inside the array.
+            unsafe {
+                let needle = _mm256_set1_epi32(head);
+                let mut sums = [_mm256_setzero_si256(); 2];
+                for (i, chunk) in heads.chunks_exact(8).enumerate() {
+                    let below = _mm256_cmpgt_epi32(needle, _mm256_loadu_si256(chunk.as_ptr().cast()));
+                    sums[i % 2] = _mm256_sub_epi32(sums[i % 2], below);
+                }
+                let sum = _mm256_add_epi32(sums[0], sums[1]);
+                let sum = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
+                let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b01_00_11_10>(sum));
+                let sum = _mm_add_epi32(sum, _mm_shuffle_epi32::<0b10_11_00_01>(sum));
+                _mm_cvtsi128_si32(sum) as usize
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+            let mut mask = 0;
+            for (i, chunk) in tags.chunks_exact(32).enumerate() {
+                // SAFETY: the caller has AVX2; the load stays inside the array.
+                let bits = unsafe {
+                    let tags = _mm256_loadu_si256(chunk.as_ptr().cast());
+                    _mm256_movemask_epi8(_mm256_cmpeq_epi8(tags, _mm256_set1_epi8(tag as i8))) as u32
+                };
+                mask |= u128::from(bits) << (32 * i);
+            }
+            mask
+        }
+    }
+
+    /// AVX-512 (F, BW) with bit counting.
+    pub(crate) struct Avx512;
+
+    impl Isa for Avx512 {
+        #[inline(always)]
+        unsafe fn rank(heads: &[i32; HEADS], head: i32) -> usize {
+            // SAFETY: the caller has AVX-512; the loads stay inside the array.
+            unsafe {
+                let needle = _mm512_set1_epi32(head);
+                let below = |i: usize| {
+                    let heads = _mm512_loadu_si512(heads.as_ptr().add(16 * i).cast());
+                    u64::from(_mm512_cmpgt_epi32_mask(needle, heads)) << (16 * i)
+                };
+                (below(0) | below(1) | below(2) | below(3)).count_ones() as usize
+            }
+        }
+
+        #[inline(always)]
+        unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+            // SAFETY: the caller has AVX-512; the loads stay inside the array.
+            unsafe {
+                let needle = _mm512_set1_epi8(tag as i8);
+                let half = |i: usize| {
+                    let tags = _mm512_loadu_si512(tags.as_ptr().add(64 * i).cast());
+                    u128::from(_mm512_cmpeq_epi8_mask(tags, needle))
+                };
+                half(0) | half(1) << 64
+            }
+        }
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -148,7 +317,14 @@ mod tests {
             heads[..used].fill_with(|| (random() % 100) as i32 - 50);
             heads[..used].sort_unstable();
             for head in [i32::MIN, i32::MAX, (random() % 100) as i32 - 50] {
-                assert_eq!(rank(&heads, head), portable::rank(&heads, head), "{heads:?} {head}");
+                let want = portable::rank(&heads, head);
+                assert_eq!(rank(&heads, head), want, "{heads:?} {head}");
+                // SAFETY: `level` says what the processor has.
+                #[cfg(all(target_arch = "x86_64", not(miri)))]
+                unsafe {
+                    assert!(level() < 2 || Avx2::rank(&heads, head) == want);
+                    assert!(level() < 3 || Avx512::rank(&heads, head) == want);
+                }
             }
         }
     }
@@ -160,7 +336,14 @@ mod tests {
             let mut tags = [0; TAGS];
             tags.fill_with(|| (random() % 4 * 85) as u8);
             let tag = (random() % 4 * 85) as u8;
-            assert_eq!(matches(&tags, tag), portable::matches(&tags, tag));
+            let want = portable::matches(&tags, tag);
+            assert_eq!(matches(&tags, tag), want);
+            // SAFETY: `level` says what the processor has.
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            unsafe {
+                assert!(level() < 2 || Avx2::matches(&tags, tag) == want);
+                assert!(level() < 3 || Avx512::matches(&tags, tag) == want);
+            }
             let (low, high) = (random() & 0xff00ff00ff00, random() & 0xff00ff00ff00ff);
             assert_eq!(matches16(low, high, tag), portable::matches16(low, high, tag));
             assert_eq!(matches16(low, high, 0), portable::matches16(low, high, 0));

@@ -4,9 +4,11 @@ use crate::epoch::{self, Guard};
 use crate::index::Inner as Index;
 use crate::inner::Inner;
 use crate::key::Key;
-use crate::leaf::{self, Leaf};
+use crate::leaf::{self, Cell, Leaf};
 use crate::node::{Node, Slot};
 use crate::reclaim::Garbage;
+use crate::scan;
+use crate::simd::{Isa, dispatch};
 use crate::snapshot::Kept;
 use crate::write::{self, Writer};
 use crate::{Effect, Error, MAX_VALUE_BYTES, Value};
@@ -97,21 +99,6 @@ impl TreeInner {
         unsafe { Node::at(&self.index.arena, slot.handle(), guard) }
     }
 
-    /// The leaf that a key belongs to, and its slot.
-    #[inline(always)]
-    pub(crate) fn descend<'g>(&self, root: Slot, key: &Key<'_>, guard: &'g Guard) -> (Slot, Node<'g>) {
-        let (mut slot, mut node) = (root, self.node(root, guard));
-        let mut level = node.level();
-        while level > 0 {
-            let inner = Inner::new(node);
-            slot = inner.child(inner.route(key));
-            node = self.node(slot, guard);
-            // Counted, not read from the child: the leaf's own lines are still far away.
-            level -= 1;
-        }
-        (slot, node)
-    }
-
     pub(crate) fn count(&self, thread: usize, change: i64) {
         self.keys[thread % STRIPES].0.fetch_add(change, Ordering::Relaxed);
     }
@@ -138,6 +125,67 @@ impl TreeInner {
         // SAFETY: by the caller's word nobody else can see the node.
         unsafe { self.index.bags.free(&self.index.arena, guard.record.number, garbage) };
     }
+}
+
+/// The leaf that a key belongs to, fetched, and its slot.
+#[inline(always)]
+unsafe fn descend_by<'g, I: Isa>(
+    tree: &TreeInner,
+    root: Slot,
+    key: &Key<'_>,
+    hash: u64,
+    guard: &'g Guard,
+) -> (Slot, Node<'g>) {
+    let (mut slot, mut node) = (root, tree.node(root, guard));
+    let mut level = node.level();
+    while level > 0 {
+        let inner = Inner::new(node);
+        // SAFETY: by contract.
+        slot = inner.child(unsafe { inner.route_by::<I>(key) });
+        node = tree.node(slot, guard);
+        // Counted, not read from the child: the leaf's own lines are still far away.
+        level -= 1;
+    }
+    scan::fetch(node, slot, hash);
+    (slot, node)
+}
+
+#[inline(always)]
+unsafe fn find_by<'g, I: Isa>(
+    tree: &TreeInner,
+    root: Slot,
+    key: &Key<'_>,
+    hash: u64,
+    guard: &'g Guard,
+) -> Option<Cell<'g>> {
+    // SAFETY: by contract.
+    unsafe {
+        let (slot, node) = descend_by::<I>(tree, root, key, hash, guard);
+        Leaf::new(node).find::<I>(slot, key, hash)
+    }
+}
+
+#[inline(always)]
+unsafe fn find_in_by<'g, I: Isa>(leaf: Leaf<'g>, slot: Slot, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
+    // SAFETY: by contract.
+    unsafe { leaf.find::<I>(slot, key, hash) }
+}
+
+dispatch! {
+    /// The leaf that a key belongs to, fetched, and its slot.
+    pub(crate) fn descend<'g>(tree: &TreeInner, root: Slot, key: &Key<'_>, hash: u64, guard: &'g Guard) -> (Slot, Node<'g>)
+        = descend_by
+}
+
+dispatch! {
+    /// The cell of a key.
+    pub(crate) fn find<'g>(tree: &TreeInner, root: Slot, key: &Key<'_>, hash: u64, guard: &'g Guard) -> Option<Cell<'g>>
+        = find_by
+}
+
+dispatch! {
+    /// The cell of a key in a leaf.
+    pub(crate) fn find_in<'g>(leaf: Leaf<'g>, slot: Slot, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> = find_in_by
 }
 
 impl Drop for TreeInner {
@@ -226,10 +274,10 @@ impl Reader {
 const _: () = assert!(MAX_VALUE_BYTES == u32::MAX as usize);
 
 /// A value as a reader hands it out.
-pub(crate) fn to_value(cell: leaf::Cell<'_>) -> Option<Value> {
+pub(crate) fn to_value(cell: Cell<'_>) -> Option<Value> {
     match cell {
         // SAFETY: the cell was read under a pin that still lasts, so its record's count is held.
-        leaf::Cell::Blob(blob) => Some(Value::from(unsafe { blob.share() })),
+        Cell::Blob(blob) => Some(Value::from(unsafe { blob.share() })),
         cell => cell.bytes().map(Value::from),
     }
 }

@@ -13,13 +13,15 @@ use crate::inner::{CHILDREN_MAX, Children, Inner};
 use crate::key::Key;
 use crate::leaf::build::{self, Entries};
 use crate::leaf::walk::Walk;
+use crate::leaf::words::Words;
 use crate::leaf::{Blob, Cell, INLINE_MAX, Leaf};
 use crate::node::{Locked, Node, Slot};
 use crate::reclaim::Garbage;
-use crate::tree::TreeInner;
+use crate::tree::{self, TreeInner};
 use crate::{Effect, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use crate::{hash, scan};
 use std::cell::{Cell as Shared, RefCell};
+use std::mem::MaybeUninit;
 use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
@@ -108,8 +110,8 @@ pub(crate) fn apply<'v, R>(
     }
     let hash = hash::hash(key);
     let key = Key::new(key);
-    let (leaf, lock) = writer.lock_leaf(&key, hash);
-    let old = leaf.find(&key, hash);
+    let (slot, leaf, lock) = writer.lock_leaf(&key, hash);
+    let old = tree::find_in(leaf, slot, &key, hash);
     let (effect, result) = decide(old.and_then(Cell::bytes));
     let removes = match effect {
         Effect::Keep => return Ok(result),
@@ -167,12 +169,11 @@ impl<'a> Writer<'a> {
 
     /// The leaf that a key belongs to, locked.
     #[inline(always)]
-    fn lock_leaf(&self, key: &Key<'_>, hash: u64) -> (Leaf<'a>, Locked<'a>) {
+    fn lock_leaf(&self, key: &Key<'_>, hash: u64) -> (Slot, Leaf<'a>, Locked<'a>) {
         loop {
-            let (slot, node) = self.tree.descend(self.root(), key, self.guard);
-            scan::fetch(node, slot, hash);
+            let (slot, node) = tree::descend(self.tree, self.root(), key, hash, self.guard);
             if let Some(lock) = node.lock() {
-                return (Leaf::new(node), lock);
+                return (slot, Leaf::new(node), lock);
             }
         }
     }
@@ -252,11 +253,54 @@ impl<'a> Writer<'a> {
         hash: u64,
         cell: Cell<'_>,
     ) -> Result<(), Error> {
+        if Words::suit(leaf) {
+            let mut words = MaybeUninit::uninit();
+            if let Some(words) = Words::gather(&mut words, leaf, key.bytes, hash, cell) {
+                return self.replace_words(leaf, lock, key, words);
+            }
+        }
         let mut entries = Entries::new();
         entries.gather(leaf);
         let (newest, replaced) = entries.change(key.bytes, hash, cell);
         let newest = (cell.bytes().is_some()).then_some(newest);
         self.replace((leaf, lock), key, entries, newest, replaced.and_then(Cell::blob).as_slice())
+    }
+
+    /// Replaces a leaf by one or two new ones with these entries.
+    fn replace_words(
+        &self,
+        leaf: Leaf<'a>,
+        lock: Locked<'a>,
+        key: &Key<'_>,
+        words: &Words<'_>,
+    ) -> Result<(), Error> {
+        let build = |from: usize, to: usize| {
+            let slot = words.build(&self.tree.index.arena, self.thread(), self.era, from, to);
+            slot.ok_or(Error::OutOfMemory((to - from) * 32))
+        };
+        let (first, second) = words.cuts();
+        let slot = build(0, first)?;
+        let parent = match (second, self.lock_parent(leaf.node(), key)) {
+            (None, Parent::Node { inner, index, .. }) if inner.node().era() > self.floor => {
+                inner.set_child(index, slot);
+                self.retire(leaf.node(), lock, true);
+                return Ok(());
+            }
+            (_, parent) => parent,
+        };
+        let mut new = vec![slot];
+        let result = second.map_or(Ok(()), |second| build(first, second).map(|slot| new.push(slot)));
+        let result = result.and_then(|()| {
+            let mut children = Children::with_capacity(2);
+            new.iter().for_each(|&slot| children.push(slot, |to| words.separator(first, to)));
+            let index = if let Parent::Node { index, .. } = &parent { *index } else { 0 };
+            self.install(parent, index..index + 1, &children, key, usize::from(words.newest() >= first))
+        });
+        match result {
+            Ok(()) => self.retire(leaf.node(), lock, true),
+            Err(_) => self.abandon(&new),
+        }
+        result
     }
 
     /// Replaces a leaf by new ones with these entries. `newest` is where an entry was added; there is none if
@@ -492,7 +536,7 @@ impl<'a> Writer<'a> {
     pub(crate) fn remove_run(&self, lower: &mut Vec<u8>, upper: Bound<&[u8]>) -> Result<(u64, bool), Error> {
         let from = std::mem::take(lower);
         let key = Key::new(&from);
-        let (leaf, lock) = self.lock_leaf(&key, 0);
+        let (_, leaf, lock) = self.lock_leaf(&key, 0);
         let more = scan::Place::find(self.tree, self.root(), scan::Target::At(&key), self.guard)
             .upper_fence(lower)
             && scan::within(lower, upper);

@@ -3,12 +3,12 @@
 use super::*;
 use crate::arena::{self, Arena, Handle, LINE_BYTES};
 use crate::hash;
-use crate::node::{Slot, bucket_of};
+use crate::node::bucket_of;
 
 /// A leaf is split where its built records would take more, in bytes.
 const LEAF_BYTES_MAX: usize = 12 << 10;
 /// Fewest entries for which a common prefix is taken out: with fewer the next key would likely break it.
-const PREFIX_ENTRIES_MIN: usize = 4;
+pub(super) const PREFIX_ENTRIES_MIN: usize = 4;
 
 /// A record to be built: its key in two pieces, and its cell.
 #[derive(Clone, Copy)]
@@ -57,10 +57,9 @@ impl Entry<'_> {
     fn with_key<R>(&self, see: impl FnOnce(&[u8]) -> R) -> R {
         let len = self.key_len();
         if len == 8 {
-            let mut key = [0; 8];
-            key[..self.lead.len()].copy_from_slice(self.lead);
-            key[self.lead.len()..].copy_from_slice(self.tail);
-            return see(&key);
+            let word = key::first_word(self.lead)
+                | key::first_word(self.tail).checked_shr(8 * self.lead.len() as u32).unwrap_or(0);
+            return see(&word.to_be_bytes());
         }
         if len <= 64 {
             let mut key = [0; 64];
@@ -148,15 +147,23 @@ impl<'a> Entries<'a> {
 }
 
 /// How a run of entries is laid out.
-struct Plan {
-    prefix_len: usize,
+pub(super) struct Plan {
+    pub(super) n: usize,
+    pub(super) prefix_len: usize,
+    pub(super) suffix_len: usize,
     /// Bytes of a record; 0 for the free form.
-    stride: usize,
-    suffix_len: usize,
-    records: usize,
+    pub(super) stride: usize,
+    /// Offset of the built records.
+    pub(super) records: usize,
     built_bytes: usize,
     /// Bytes that an average record takes.
     record_bytes: usize,
+}
+
+/// A block that is being made a leaf.
+pub(super) struct Begun {
+    pub(super) base: *mut u8,
+    handle: Handle,
 }
 
 impl Plan {
@@ -175,84 +182,151 @@ impl Plan {
             free_bytes +=
                 (FREE_RECORD_HEAD + entry.key_len() - prefix_len + value).next_multiple_of(UNIT) + 2;
         }
-        let suffix_len = first_len - if one_len { prefix_len } else { 0 };
-        let stride = suffix_len + 1 + value_max;
-        let fixed = one_len && (stride + 1) * n <= free_bytes && n > 0;
-        let tables = if fixed { 2 * n } else { n + n % 2 + 2 * n };
-        let records = (HEAD_BYTES + tables + prefix_len).next_multiple_of(UNIT);
-        let record_bytes = if fixed { stride * n } else { free_bytes - 2 * n };
+        let stride = first_len - prefix_len.min(first_len) + 1 + value_max;
+        if one_len && n > 0 && (stride + 1) * n <= free_bytes {
+            return Plan::fixed(n, prefix_len, first_len - prefix_len, stride);
+        }
+        let record_bytes = free_bytes - 2 * n;
+        let records = (HEAD_BYTES + n + n % 2 + 2 * n + prefix_len).next_multiple_of(UNIT);
         Plan {
+            n,
             prefix_len,
-            stride: if fixed { stride } else { 0 },
-            suffix_len,
+            suffix_len: 0,
+            stride: 0,
             records,
             built_bytes: records + record_bytes,
-            record_bytes: if fixed { stride } else { record_bytes.checked_div(n).unwrap_or(32) + UNIT },
+            record_bytes: record_bytes.checked_div(n).unwrap_or(32) + UNIT,
+        }
+    }
+
+    pub(super) fn fixed(n: usize, prefix_len: usize, suffix_len: usize, stride: usize) -> Plan {
+        let records = (HEAD_BYTES + 2 * n + prefix_len).next_multiple_of(UNIT);
+        Plan {
+            n,
+            prefix_len,
+            suffix_len,
+            stride,
+            records,
+            built_bytes: records + n * stride,
+            record_bytes: stride,
+        }
+    }
+
+    /// Records in a bucket; 0 for the free form.
+    pub(super) fn per_bucket(&self) -> usize {
+        LINE_BYTES.checked_div(self.stride).map_or(0, |n| n.max(1))
+    }
+
+    /// Takes a block and writes all but tags, order, offsets and records. `None` if there is no memory.
+    pub(super) fn begin(
+        &self,
+        arena: &Arena,
+        thread: usize,
+        era: u64,
+        prefix: [&[u8]; 2],
+        blobs: bool,
+    ) -> Option<Begun> {
+        let n = self.n;
+        debug_assert!(n <= BUILT_MAX && prefix[0].len() + prefix[1].len() == self.prefix_len);
+        let appended = self.built_bytes.max(FIRM_BYTES).next_multiple_of(UNIT);
+        let table = if self.stride == 0 { APPENDED_OFFSETS_BYTES } else { 0 };
+        // Room for an eighth more at least; the rest of the block's class is used as well.
+        let room = (n / 8).clamp(4, APPENDED_MAX) * self.record_bytes;
+        let lines = arena::rounded((appended + table + room).div_ceil(LINE_BYTES) as u32);
+        let fits = (lines as usize * LINE_BYTES - appended).checked_div(self.stride);
+        let fits = fits.map_or(APPENDED_MAX, |fits| fits.min(APPENDED_MAX));
+        let handle = arena.alloc(lines, thread)?;
+        let base = arena.at(handle).as_ptr();
+        let mut prefix_word = [0; 8];
+        prefix_word.iter_mut().zip(prefix[0].iter().chain(prefix[1])).for_each(|(to, from)| *to = *from);
+        let head = Head {
+            common: Common::new(0, [n as u8, self.per_bucket() as u8, fits as u8], era),
+            order: AtomicU64::new(0),
+            appended_tags: Default::default(),
+            prefix_word: u64::from_be_bytes(prefix_word),
+            prefix_len: self.prefix_len as u16,
+            suffix_len: self.suffix_len as u16,
+            stride: self.stride as u16,
+            records: (self.records / UNIT) as u16,
+            appended: (appended / UNIT) as u16,
+            end: AtomicU16::new(((appended + table) / UNIT) as u16),
+            lines: lines as u16,
+            flags: AtomicU8::new(if blobs { HAS_BLOBS } else { 0 }),
+            _rest: 0,
+        };
+        let tables = if self.stride == 0 { n + n % 2 + 2 * n } else { 2 * n };
+        // SAFETY: the block is ours and nobody else knows of it; the plan made room for head and prefix.
+        unsafe {
+            base.cast::<Head>().write(head);
+            let to = base.add(HEAD_BYTES + tables);
+            key::copy(prefix[0].as_ptr(), to, prefix[0].len());
+            key::copy(prefix[1].as_ptr(), to.add(prefix[0].len()), prefix[1].len());
+        }
+        Some(Begun { base, handle })
+    }
+
+    /// The slot of a leaf that is done.
+    pub(super) fn slot(&self, begun: &Begun) -> Slot {
+        let per_bucket = self.per_bucket();
+        let bucket_bytes = per_bucket * self.stride;
+        if bucket_bytes == 0 || bucket_bytes > 255 {
+            return Slot::new(begun.handle);
+        }
+        let buckets = self.n.div_ceil(per_bucket);
+        Slot::with_hint(begun.handle, buckets as u8, bucket_bytes as u8, (self.records / UNIT) as u16)
+    }
+
+    /// Gives each entry of a fixed leaf the number of its record: in its hash's bucket while there is room,
+    /// else in what is left over. `place` is told number and position.
+    #[inline(always)]
+    pub(super) fn place_all(&self, hash_of: impl Fn(usize) -> u64, mut place: impl FnMut(usize, usize)) {
+        let per_bucket = self.per_bucket();
+        let buckets = self.n.div_ceil(per_bucket);
+        let last_room = self.n - (buckets - 1) * per_bucket;
+        let mut filled = [0_u8; BUILT_MAX];
+        let mut left_over = [0_u8; BUILT_MAX];
+        let mut left_overs = 0;
+        for position in 0..self.n {
+            let bucket = bucket_of(hash_of(position), buckets as u64) as usize;
+            let room = if bucket + 1 == buckets { last_room } else { per_bucket };
+            let taken = usize::from(filled[bucket]);
+            if taken < room {
+                filled[bucket] += 1;
+                place(bucket * per_bucket + taken, position);
+            } else {
+                left_over[left_overs] = position as u8;
+                left_overs += 1;
+            }
+        }
+        let mut bucket = 0;
+        for &position in &left_over[..left_overs] {
+            while usize::from(filled[bucket]) == if bucket + 1 == buckets { last_room } else { per_bucket } {
+                bucket += 1;
+            }
+            place(bucket * per_bucket + usize::from(filled[bucket]), usize::from(position));
+            filled[bucket] += 1;
         }
     }
 }
 
 /// Builds a leaf of entries that [`Entries::cuts`] put together. `None` if there is no memory.
 pub(crate) fn build(arena: &Arena, thread: usize, era: u64, entries: &[Entry<'_>]) -> Option<Slot> {
-    let n = entries.len();
-    debug_assert!(n <= BUILT_MAX);
     let plan = Plan::new(entries);
-    let appended = plan.built_bytes.max(FIRM_BYTES).next_multiple_of(UNIT);
-    let table = if plan.stride == 0 { APPENDED_OFFSETS_BYTES } else { 0 };
-    // Room for an eighth more at least; the rest of the block's class is used as well.
-    let room = (n / 8).clamp(4, APPENDED_MAX) * plan.record_bytes;
-    let lines = arena::rounded((appended + table + room).div_ceil(LINE_BYTES) as u32);
-    let handle = arena.alloc(lines, thread)?;
-    let fits = match plan.stride {
-        0 => APPENDED_MAX,
-        stride => ((lines as usize * LINE_BYTES - appended) / stride).min(APPENDED_MAX),
-    };
-    let per_bucket = match plan.stride {
-        0 => 0,
-        stride => (LINE_BYTES / stride).max(1),
-    };
-    let base = arena.at(handle).as_ptr();
-    let mut prefix_word = [0; 8];
-    entries
-        .first()
-        .into_iter()
-        .flat_map(|e| e.bytes())
-        .take(plan.prefix_len)
-        .zip(&mut prefix_word)
-        .for_each(|(from, to)| *to = from);
+    let prefix = entries.first().map_or([&[][..], &[]], |first| {
+        let lead = first.lead.len().min(plan.prefix_len);
+        [&first.lead[..lead], &first.tail[..plan.prefix_len - lead]]
+    });
     let blobs = entries.iter().any(|e| e.cell.blob().is_some());
-    let head = Head {
-        common: Common::new(0, [n as u8, per_bucket as u8, fits as u8], era),
-        order: AtomicU64::new(0),
-        appended_tags: Default::default(),
-        prefix_word: u64::from_be_bytes(prefix_word),
-        prefix_len: plan.prefix_len as u16,
-        suffix_len: plan.suffix_len as u16,
-        stride: plan.stride as u16,
-        records: (plan.records / UNIT) as u16,
-        appended: (appended / UNIT) as u16,
-        end: AtomicU16::new(((appended + table) / UNIT) as u16),
-        lines: lines as u16,
-        flags: AtomicU8::new(if blobs { HAS_BLOBS } else { 0 }),
-        _rest: 0,
-    };
-    // SAFETY: the block is ours and nobody else knows of it; every offset below is inside `lines`, as the
-    // plan added it up. Tags and order are bytes, offsets are aligned to two by the plan.
+    let begun = plan.begin(arena, thread, era, prefix, blobs)?;
+    // SAFETY: `begin` made room for what the plan says.
     unsafe {
-        base.cast::<Head>().write(head);
-        if let Some(first) = entries.first() {
-            let tables = if plan.stride == 0 { n + n % 2 + 2 * n } else { 2 * n };
-            let lead = first.lead.len().min(plan.prefix_len);
-            let prefix = base.add(HEAD_BYTES + tables);
-            prefix.copy_from_nonoverlapping(first.lead.as_ptr(), lead);
-            prefix.add(lead).copy_from_nonoverlapping(first.tail.as_ptr(), plan.prefix_len - lead);
-        }
         if plan.stride == 0 {
-            write_free_form(base, &plan, entries);
-            return Some(Slot::new(handle));
+            write_free_form(begun.base, &plan, entries);
+        } else {
+            write_fixed_form(begun.base, &plan, entries);
         }
-        Some(write_fixed_form(base, handle, &plan, per_bucket, entries))
     }
+    Some(plan.slot(&begun))
 }
 
 /// Writes tags, offsets and records.
@@ -268,70 +342,29 @@ unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
         unsafe {
             base.add(HEAD_BYTES + i).write(entry.tag);
             base.add(HEAD_BYTES + n + n % 2 + 2 * i).cast::<u16>().write((at / UNIT) as u16);
-            if a.is_empty() {
-                write_free(base.add(at), b, entry.cell);
-            } else {
-                write_free(base.add(at), &[a, b].concat(), entry.cell);
-            }
+            write_free(base.add(at), [a, b], entry.cell);
         }
         at += (FREE_RECORD_HEAD + a.len() + b.len() + entry.cell.stored_len()).next_multiple_of(UNIT);
     }
 }
 
-/// Writes tags, order and records, each in its hash's bucket while there is room, else in what is left over.
+/// Writes tags, order and records.
 ///
 /// # Safety
 /// `base` is a block of the caller's that `plan` fits.
-unsafe fn write_fixed_form(
-    base: *mut u8,
-    handle: Handle,
-    plan: &Plan,
-    per_bucket: usize,
-    entries: &[Entry<'_>],
-) -> Slot {
-    let n = entries.len();
-    let buckets = n.div_ceil(per_bucket);
-    let mut filled = [0_u8; BUILT_MAX];
-    let mut left_over = [0_u8; BUILT_MAX];
-    let mut left_overs = 0;
-    let place = |number: usize, position: usize, entry: &Entry<'_>| {
+unsafe fn write_fixed_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
+    let hash_of = |position: usize| entries[position].with_key(hash::hash);
+    plan.place_all(hash_of, |number, position| {
+        let entry = &entries[position];
         let (a, b) = entry.from(plan.prefix_len);
         // SAFETY: by contract; numbers and positions are below n.
         unsafe {
             base.add(HEAD_BYTES + number).write(entry.tag);
-            base.add(HEAD_BYTES + n + position).write(number as u8);
+            base.add(HEAD_BYTES + plan.n + position).write(number as u8);
             let at = base.add(plan.records + number * plan.stride);
-            at.copy_from_nonoverlapping(a.as_ptr(), a.len());
-            at.add(a.len()).copy_from_nonoverlapping(b.as_ptr(), b.len());
+            key::copy(a.as_ptr(), at, a.len());
+            key::copy(b.as_ptr(), at.add(a.len()), b.len());
             entry.cell.write(at.add(plan.suffix_len));
         }
-    };
-    for (position, entry) in entries.iter().enumerate() {
-        let bucket = bucket_of(entry.with_key(hash::hash), buckets as u64) as usize;
-        let room = per_bucket.min(n - bucket * per_bucket);
-        if usize::from(filled[bucket]) < room {
-            place(bucket * per_bucket + usize::from(filled[bucket]), position, entry);
-            filled[bucket] += 1;
-        } else {
-            left_over[left_overs] = position as u8;
-            left_overs += 1;
-        }
-    }
-    let mut bucket = 0;
-    for &position in &left_over[..left_overs] {
-        while usize::from(filled[bucket]) == per_bucket.min(n - bucket * per_bucket) {
-            bucket += 1;
-        }
-        place(
-            bucket * per_bucket + usize::from(filled[bucket]),
-            usize::from(position),
-            &entries[usize::from(position)],
-        );
-        filled[bucket] += 1;
-    }
-    let bucket_bytes = per_bucket * plan.stride;
-    if bucket_bytes > 255 {
-        return Slot::new(handle);
-    }
-    Slot::with_hint(handle, buckets as u8, bucket_bytes as u8, (plan.records / UNIT) as u16)
+    });
 }

@@ -26,10 +26,11 @@
 
 pub(crate) mod build;
 pub(crate) mod walk;
+pub(crate) mod words;
 
 use crate::key::{self, Key};
-use crate::node::{Common, Locked, Node};
-use crate::simd::{self, TAGS};
+use crate::node::{Common, Locked, Node, Slot};
+use crate::simd::{self, Isa, TAGS};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
@@ -100,6 +101,27 @@ impl Blob {
 
     pub(crate) fn len(self) -> usize {
         self.0.len()
+    }
+
+    /// Writes the pointer.
+    ///
+    /// # Safety
+    /// `BLOB_BYTES` at `to` are the caller's to write.
+    unsafe fn write(self, to: *mut u8) {
+        let address = self.0.cast::<u8>().expose_provenance() as u64;
+        // SAFETY: by contract.
+        unsafe { to.cast::<[u64; 2]>().write_unaligned([address, self.0.len() as u64]) };
+    }
+
+    /// Reads what `write` wrote.
+    ///
+    /// # Safety
+    /// It stands at `from`.
+    unsafe fn read(from: *const u8) -> Blob {
+        // SAFETY: by contract.
+        let [address, len] = unsafe { from.cast::<[u64; 2]>().read_unaligned() };
+        let address = std::ptr::with_exposed_provenance::<u8>(address as usize);
+        Blob(std::ptr::slice_from_raw_parts(address, len as usize))
     }
 
     /// The bytes.
@@ -173,14 +195,11 @@ impl<'g> Cell<'g> {
             match self {
                 Cell::Inline(bytes) => {
                     to.write(bytes.len() as u8);
-                    to.add(1).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                    key::copy(bytes.as_ptr(), to.add(1), bytes.len());
                 }
                 Cell::Blob(blob) => {
                     to.write(CELL_BLOB);
-                    to.add(1).cast::<(u64, u64)>().write_unaligned((
-                        blob.0.cast::<u8>().expose_provenance() as u64,
-                        blob.0.len() as u64,
-                    ));
+                    blob.write(to.add(1));
                 }
                 Cell::Tombstone => to.write(CELL_TOMBSTONE),
             }
@@ -197,11 +216,7 @@ impl<'g> Cell<'g> {
         unsafe {
             match from.read() {
                 CELL_TOMBSTONE => Cell::Tombstone,
-                CELL_BLOB => {
-                    let (at, len) = from.add(1).cast::<(u64, u64)>().read_unaligned();
-                    let at = std::ptr::with_exposed_provenance::<u8>(at as usize);
-                    Cell::Blob(Blob(std::ptr::slice_from_raw_parts(at, len as usize)))
-                }
+                CELL_BLOB => Cell::Blob(Blob::read(from.add(1))),
                 len => Cell::Inline(std::slice::from_raw_parts(from.add(1), usize::from(len))),
             }
         }
@@ -406,20 +421,19 @@ impl<'g> Leaf<'g> {
             let cell = match at.add(2).read() {
                 CELL_TOMBSTONE => Cell::Tombstone,
                 // The cell byte stands before the key here, so that both lengths are in one place.
-                CELL_BLOB => {
-                    let (at, len) = at.add(FREE_RECORD_HEAD + len).cast::<(u64, u64)>().read_unaligned();
-                    let at = std::ptr::with_exposed_provenance::<u8>(at as usize);
-                    Cell::Blob(Blob(std::ptr::slice_from_raw_parts(at, len as usize)))
-                }
+                CELL_BLOB => Cell::Blob(Blob::read(at.add(FREE_RECORD_HEAD + len))),
                 value => Cell::Inline(self.0.bytes(offset + FREE_RECORD_HEAD + len, usize::from(value))),
             };
             Record { suffix, cell }
         }
     }
 
-    /// The cell of a key; `None` if the leaf does not have it, or only a tombstone.
+    /// The cell of a key; `None` if the leaf does not have it, or only a tombstone. `slot` is the leaf's.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
     #[inline(always)]
-    pub(crate) fn find(self, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
+    pub(crate) unsafe fn find<I: Isa>(self, slot: Slot, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
         if !self.has_prefix_of(key) {
             return None;
         }
@@ -444,8 +458,9 @@ impl<'g> Leaf<'g> {
         // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller.
         let tags: &[u8; TAGS] = unsafe { &*self.0.address().add(HEAD_BYTES).cast() };
         let built = self.built();
-        let mut found =
-            simd::matches(tags, tag) & (u128::MAX.checked_shr((TAGS - built) as u32).unwrap_or(0));
+        // SAFETY: by contract.
+        let found = unsafe { I::matches(tags, tag) };
+        let mut found = found & u128::MAX.checked_shr((TAGS - built) as u32).unwrap_or(0);
         let per_bucket = usize::from(head.common.small[1]);
         if per_bucket == 0 {
             while found != 0 {
@@ -462,8 +477,7 @@ impl<'g> Leaf<'g> {
             return None;
         }
         // From the hash's own bucket on, where the record most likely is.
-        let buckets = built.div_ceil(per_bucket) as u64;
-        let home = crate::node::bucket_of(hash, buckets) as u32 * per_bucket as u32;
+        let home = slot.bucket_number(hash) * per_bucket as u32;
         found = found.rotate_right(home);
         loop {
             let number = (found.trailing_zeros() + home) as usize % TAGS;
@@ -526,7 +540,7 @@ impl<'g> Leaf<'g> {
             }
             // SAFETY: the bytes are inside the leaf, behind all published records, and we hold its lock.
             unsafe {
-                write_free(base.add(start), suffix, cell);
+                write_free(base.add(start), [suffix, &[]], cell);
                 base.add(appended + 2 * number).cast::<u16>().write((start / UNIT) as u16);
             }
             head.end.store(stop.div_ceil(UNIT) as u16, Ordering::Relaxed);
@@ -538,7 +552,7 @@ impl<'g> Leaf<'g> {
             // SAFETY: `appended_max` records fit, this one is not published yet, and we hold the lock.
             unsafe {
                 let at = base.add(appended + number * stride);
-                at.copy_from_nonoverlapping(suffix.as_ptr(), len);
+                key::copy(suffix.as_ptr(), at, len);
                 cell.write(at.add(len));
             }
         }
@@ -562,19 +576,29 @@ pub(crate) fn tag_of(hash: u64) -> u8 {
     (hash >> 56) as u8
 }
 
-/// Writes a record of the free form: `u16` key length, cell byte, key, value.
+/// Writes a record of the free form: `u16` key length, cell byte, key (in two pieces), value.
 ///
 /// # Safety
-/// `FREE_RECORD_HEAD + suffix.len() + cell.stored_len()` bytes at `to` are the caller's to write.
-unsafe fn write_free(to: *mut u8, suffix: &[u8], cell: Cell<'_>) {
+/// The record's bytes at `to` are the caller's to write.
+unsafe fn write_free(to: *mut u8, suffix: [&[u8]; 2], cell: Cell<'_>) {
+    let (first, second) = (suffix[0].len(), suffix[1].len());
     // SAFETY: by contract.
     unsafe {
-        to.cast::<u16>().write_unaligned(suffix.len() as u16);
-        let mut whole = [0; 1 + INLINE_MAX];
-        cell.write(whole.as_mut_ptr());
-        to.add(2).write(whole[0]);
+        to.cast::<u16>().write_unaligned((first + second) as u16);
         let at = to.add(FREE_RECORD_HEAD);
-        at.copy_from_nonoverlapping(suffix.as_ptr(), suffix.len());
-        at.add(suffix.len()).copy_from_nonoverlapping(whole.as_ptr().add(1), cell.stored_len());
+        key::copy(suffix[0].as_ptr(), at, first);
+        key::copy(suffix[1].as_ptr(), at.add(first), second);
+        let at = at.add(first + second);
+        match cell {
+            Cell::Inline(bytes) => {
+                to.add(2).write(bytes.len() as u8);
+                key::copy(bytes.as_ptr(), at, bytes.len());
+            }
+            Cell::Blob(blob) => {
+                to.add(2).write(CELL_BLOB);
+                blob.write(at);
+            }
+            Cell::Tombstone => to.add(2).write(CELL_TOMBSTONE),
+        }
     }
 }

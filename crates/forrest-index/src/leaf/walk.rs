@@ -1,7 +1,7 @@
 //! Going through a leaf's records in key order, both ways, as they were at one moment.
 
 use super::{Cell, Leaf, Order, Record};
-use crate::key::{self, Key};
+use crate::key::Key;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::{Bound, Range};
 
@@ -13,13 +13,16 @@ pub(crate) struct Walk<'g> {
     /// Positions still to come, in key order, of built and of appended records.
     built: Range<usize>,
     listed: Range<usize>,
+    /// Of the first and the last listed record still to come, what [`Walk::meets`] says, once it was asked.
+    front: Option<(usize, bool)>,
+    back: Option<(usize, bool)>,
 }
 
 impl<'g> Leaf<'g> {
     /// All records.
     pub(crate) fn walk(self) -> Walk<'g> {
         let order = self.order();
-        Walk { leaf: self, order, built: 0..self.built(), listed: 0..order.listed() }
+        Walk { leaf: self, order, built: 0..self.built(), listed: 0..order.listed(), front: None, back: None }
     }
 
     /// The records between two bounds.
@@ -63,48 +66,47 @@ impl<'g> Walk<'g> {
         self.leaf.appended_record(self.order.number(position))
     }
 
-    /// The next record and, if it was built and stays visible, its position; tombstones are not left out.
-    #[inline]
-    fn step(&mut self) -> Option<(Record<'g>, Option<usize>)> {
-        if self.listed.is_empty() {
-            let position = self.built.next()?;
-            return Some((self.leaf.sorted(position), Some(position)));
-        }
-        let appended = self.appended(self.listed.start);
-        if !self.built.is_empty() {
-            let built = self.leaf.sorted(self.built.start);
-            match key::compare(built.suffix, appended.suffix) {
-                Less => {
-                    self.built.start += 1;
-                    return Some((built, Some(self.built.start - 1)));
-                }
-                Equal => self.built.start += 1,
-                Greater => {}
-            }
-        }
-        self.listed.start += 1;
-        Some((appended, None))
+    /// Where an appended record belongs among the built ones, and whether it hides the one there.
+    fn meets(&self, listed: usize) -> (usize, bool) {
+        let suffix = self.appended(listed).suffix;
+        let at = self.leaf.lower_bound(suffix);
+        (at, at < self.leaf.built() && self.leaf.sorted(at).suffix == suffix)
     }
 
-    #[inline]
-    fn step_back(&mut self) -> Option<Record<'g>> {
-        if self.listed.is_empty() {
-            return self.built.next_back().map(|position| self.leaf.sorted(position));
-        }
-        let appended = self.appended(self.listed.end - 1);
-        if !self.built.is_empty() {
-            let built = self.leaf.sorted(self.built.end - 1);
-            match key::compare(built.suffix, appended.suffix) {
-                Greater => {
-                    self.built.end -= 1;
-                    return Some(built);
-                }
-                Equal => self.built.end -= 1,
-                Less => {}
+    /// The next record, and its position if it was built; tombstones are not left out.
+    #[inline(always)]
+    fn step(&mut self) -> Option<(Record<'g>, Option<usize>)> {
+        if !self.listed.is_empty() {
+            let (at, hides) = match self.front {
+                Some(meets) => meets,
+                None => *self.front.insert(self.meets(self.listed.start)),
+            };
+            if self.built.start >= at.min(self.built.end) {
+                self.built.start += usize::from(hides && self.built.start == at && !self.built.is_empty());
+                self.listed.start += 1;
+                self.front = None;
+                return Some((self.appended(self.listed.start - 1), None));
             }
         }
-        self.listed.end -= 1;
-        Some(appended)
+        let position = self.built.next()?;
+        Some((self.leaf.sorted(position), Some(position)))
+    }
+
+    #[inline(always)]
+    fn step_back(&mut self) -> Option<Record<'g>> {
+        if !self.listed.is_empty() {
+            let (at, hides) = match self.back {
+                Some(meets) => meets,
+                None => *self.back.insert(self.meets(self.listed.end - 1)),
+            };
+            if self.built.end <= (at + usize::from(hides)).max(self.built.start) {
+                self.built.end -= usize::from(hides && self.built.end == at + 1 && !self.built.is_empty());
+                self.listed.end -= 1;
+                self.back = None;
+                return Some(self.appended(self.listed.end));
+            }
+        }
+        self.built.next_back().map(|position| self.leaf.sorted(position))
     }
 
     /// As `next`, with the record's tag where it is known.
