@@ -5,11 +5,7 @@
 //! is built anew on the way up to its root, and nobody sees anything until the roots are switched. A batch
 //! that fails frees what it built.
 //!
-//! One root is switched by one store. Several are switched so: each tree notes the root before and the one
-//! after and shows 0 as its root, which sends readers to look at the index's phase; the phase goes from even
-//! to odd, at which moment all of them turn from the roots before to those after; then each tree shows its
-//! new root, and the phase goes on to even. A reader in between takes a root as its phase says and believes
-//! it only if the phase is still the same, or the tree shows a root again.
+//! The roots are switched at one instant, see [`crate::roots`].
 
 use crate::epoch::{self, Guard};
 use crate::index::Inner;
@@ -113,20 +109,8 @@ impl<'a> Batch<'a> {
 
     fn commit(&mut self) {
         let changed: Vec<Changed> = std::mem::take(&mut self.trees).into_values().collect();
-        let store = |root: &AtomicU64, value: u64| root.store(value, Ordering::Release);
-        match &changed[..] {
-            [one] => store(&one.tree.root, one.root.load(Ordering::Relaxed)),
-            several => {
-                for Changed { tree, root, .. } in several {
-                    store(&tree.before, tree.root.load(Ordering::Relaxed));
-                    store(&tree.after, root.load(Ordering::Relaxed));
-                    store(&tree.root, 0);
-                }
-                self.index.phase.fetch_add(1, Ordering::AcqRel);
-                several.iter().for_each(|c| store(&c.tree.root, c.root.load(Ordering::Relaxed)));
-                self.index.phase.fetch_add(1, Ordering::AcqRel);
-            }
-        }
+        let roots: Vec<_> = changed.iter().map(|c| (&c.tree.root, c.root.load(Ordering::Relaxed))).collect();
+        self.index.phase.switch(&roots);
         for Changed { tree, private, .. } in changed {
             tree.count(self.guard.record.number, private.keys.get());
             for (birth, garbage) in private.retired.into_inner() {

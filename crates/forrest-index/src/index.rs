@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::epoch::{self, REGISTRY};
 use crate::gate::{Exclusive, Gate};
 use crate::reclaim::{Bags, Garbage};
+use crate::roots::Phase;
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::tree::{Tree, TreeInner};
 use crate::{Error, Options, Stats};
@@ -20,8 +21,7 @@ pub(crate) struct Inner {
     gate: Gate,
     pub(crate) snapshots: Snapshots,
     pub(crate) bags: Bags,
-    /// Odd while the roots of a batch over several trees are being switched, see [`crate::batch`].
-    pub(crate) phase: AtomicU64,
+    pub(crate) phase: Phase,
     trees: Mutex<Vec<Weak<TreeInner>>>,
     tree_ids: AtomicU64,
 }
@@ -38,7 +38,7 @@ impl Index {
             gate: Gate::new(IDS.fetch_add(1, Ordering::Relaxed)),
             snapshots: Snapshots::new(),
             bags: Bags::default(),
-            phase: AtomicU64::new(0),
+            phase: Phase::new(),
             trees: Mutex::default(),
             tree_ids: AtomicU64::new(0),
         })))

@@ -32,6 +32,13 @@ pub(crate) fn fetch(node: Node<'_>, slot: Slot, hash: u64) {
     prefetch::read(at.wrapping_add(bucket + bytes));
 }
 
+/// Fetches where a leaf's appended records are.
+#[inline(always)]
+pub(crate) fn fetch_appended(node: Node<'_>, slot: Slot) {
+    let at = node.address().wrapping_add(slot.extent());
+    (0..4).for_each(|line| prefetch::read(at.wrapping_add(64 * line)));
+}
+
 /// Fetches all lines of a leaf's built part.
 fn fetch_all(node: Node<'_>, slot: Slot) {
     for line in 0..slot.extent().div_ceil(64) {

@@ -7,13 +7,14 @@ use crate::key::Key;
 use crate::leaf::{self, Cell, Leaf};
 use crate::node::{Node, Slot};
 use crate::reclaim::Garbage;
+use crate::roots::Root;
 use crate::scan;
 use crate::simd::{Isa, dispatch};
 use crate::snapshot::Kept;
 use crate::write::{self, Writer};
 use crate::{Effect, Error, MAX_VALUE_BYTES, Value};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 const STRIPES: usize = 8;
@@ -26,11 +27,7 @@ struct Stripe(AtomicI64);
 pub(crate) struct TreeInner {
     pub(crate) index: Arc<Index>,
     pub(crate) id: u64,
-    /// The root's slot; 0 while a batch over several trees is being switched to, see [`crate::batch`].
-    pub(crate) root: AtomicU64,
-    /// In that time: the roots before and after.
-    pub(crate) before: AtomicU64,
-    pub(crate) after: AtomicU64,
+    pub(crate) root: Root,
     /// Held to replace the root.
     pub(crate) root_lock: Mutex<()>,
     keys: [Stripe; STRIPES],
@@ -57,9 +54,7 @@ impl TreeInner {
         Ok(TreeInner {
             index: index.clone(),
             id,
-            root: AtomicU64::new(root.0),
-            before: AtomicU64::new(0),
-            after: AtomicU64::new(0),
+            root: Root::new(root.0),
             root_lock: Mutex::new(()),
             keys: Default::default(),
         })
@@ -68,28 +63,7 @@ impl TreeInner {
     /// The root of the newest state.
     #[inline(always)]
     pub(crate) fn newest_root(&self) -> Slot {
-        match self.root.load(Ordering::Acquire) {
-            0 => self.root_in_between(),
-            root => Slot(root),
-        }
-    }
-
-    /// The root while several trees are being switched: before, until the phase says after.
-    #[cold]
-    fn root_in_between(&self) -> Slot {
-        loop {
-            let phase = self.index.phase.load(Ordering::Acquire);
-            let root =
-                if phase.is_multiple_of(2) { &self.before } else { &self.after }.load(Ordering::Acquire);
-            let settled = self.root.load(Ordering::Acquire);
-            if settled != 0 {
-                return Slot(settled);
-            }
-            // ORDERING: the loads above are acquire, so this one is not moved before them.
-            if self.index.phase.load(Ordering::Acquire) == phase {
-                return Slot(root);
-            }
-        }
+        Slot(self.root.current(&self.index.phase))
     }
 
     /// The node that a slot points to.
@@ -191,7 +165,7 @@ dispatch! {
 impl Drop for TreeInner {
     fn drop(&mut self) {
         let guard = epoch::pin();
-        let root = Slot(self.root.load(Ordering::Relaxed));
+        let root = self.newest_root();
         self.free_below(root, 0, &guard);
     }
 }

@@ -145,7 +145,7 @@ impl<'a> Writer<'a> {
     pub(crate) fn ordinary(tree: &'a TreeInner, guard: &'a Guard) -> Writer<'a> {
         let snapshots = &tree.index.snapshots;
         let (floor, era) = (snapshots.floor(), snapshots.era());
-        Writer { tree, root: &tree.root, floor, era, guard, private: None }
+        Writer { tree, root: &tree.root.shown, floor, era, guard, private: None }
     }
 
     fn thread(&self) -> usize {
@@ -172,6 +172,7 @@ impl<'a> Writer<'a> {
     fn lock_leaf(&self, key: &Key<'_>, hash: u64) -> (Slot, Leaf<'a>, Locked<'a>) {
         loop {
             let (slot, node) = tree::descend(self.tree, self.root(), key, hash, self.guard);
+            scan::fetch_appended(node, slot);
             if let Some(lock) = node.lock() {
                 return (slot, Leaf::new(node), lock);
             }

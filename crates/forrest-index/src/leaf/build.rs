@@ -241,7 +241,7 @@ impl Plan {
         prefix_word.iter_mut().zip(prefix[0].iter().chain(prefix[1])).for_each(|(to, from)| *to = *from);
         let head = Head {
             common: Common::new(0, [n as u8, self.per_bucket() as u8, fits as u8], era),
-            order: AtomicU64::new(0),
+            order: OrderWord::new(),
             appended_tags: Default::default(),
             prefix_word: u64::from_be_bytes(prefix_word),
             prefix_len: self.prefix_len as u16,

@@ -16,9 +16,8 @@
 //! hash names, so that a lookup fetches head, tags and most likely the record at once: one trip to memory.
 //! In the **free** form records follow one another in key order with their lengths before them.
 //!
-//! The **order word** lists the appended records in key order: bits 0 to 3 how many were appended, bits 4 to
-//! 7 how many are listed (a later one for the same key takes the place of the earlier), then four bits each.
-//! It is the only thing that publishes them: a reader loads it once (acquire) and believes it alone.
+//! The order word lists the appended records in key order and is the only thing that publishes them, see
+//! [`crate::order`].
 //! An appended record hides a built one with the same key; a tombstone hides it for good.
 //!
 //! Source of ideas: order words, Masstree (Mao, Kohler, Morris, EuroSys'12); fingerprints, FP-tree
@@ -30,6 +29,7 @@ pub(crate) mod words;
 
 use crate::key::{self, Key};
 use crate::node::{Common, Locked, Node, Slot};
+use crate::order::{LISTED_MAX, Order, OrderWord};
 use crate::simd::{self, Isa, TAGS};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 /// Most records built into a leaf.
 pub(crate) const BUILT_MAX: usize = TAGS;
 /// Most records appended to a leaf.
-pub(crate) const APPENDED_MAX: usize = 14;
+pub(crate) const APPENDED_MAX: usize = LISTED_MAX;
 /// Longest value inside a record, in bytes; longer ones are shared allocations.
 pub(crate) const INLINE_MAX: usize = 239;
 
@@ -61,7 +61,7 @@ const HAS_BLOBS: u8 = 1;
 struct Head {
     /// `small`: built records, records in a bucket (0: free form), appended records that fit.
     common: Common,
-    order: AtomicU64,
+    order: OrderWord,
     appended_tags: [AtomicU64; 2],
     prefix_word: u64,
     prefix_len: u16,
@@ -230,39 +230,6 @@ pub(crate) struct Record<'g> {
     pub(crate) cell: Cell<'g>,
 }
 
-/// The appended records that were published at one moment.
-#[derive(Clone, Copy)]
-pub(crate) struct Order(u64);
-
-impl Order {
-    #[inline(always)]
-    pub(crate) fn appended(self) -> usize {
-        (self.0 & 15) as usize
-    }
-
-    #[inline(always)]
-    pub(crate) fn listed(self) -> usize {
-        (self.0 >> 4 & 15) as usize
-    }
-
-    /// The number of the record at a position.
-    #[inline(always)]
-    pub(crate) fn number(self, position: usize) -> usize {
-        (self.0 >> (8 + 4 * position) & 15) as usize
-    }
-
-    /// Lists one more record, at a position that others make room for or in the place of the one there.
-    fn with(self, position: usize, replaces: bool) -> Order {
-        let number = self.appended() as u64;
-        let list = self.0 >> 8;
-        let low = list & ((1 << (4 * position)) - 1);
-        let high = list >> (4 * (position + usize::from(replaces)));
-        let list = low | (high << 4 | number) << (4 * position);
-        let listed = self.listed() as u64 + u64::from(!replaces);
-        Order(list << 8 | listed << 4 | (number + 1))
-    }
-}
-
 /// A leaf that stays allocated for `'g`.
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'g>(Node<'g>);
@@ -304,8 +271,7 @@ impl<'g> Leaf<'g> {
 
     #[inline(always)]
     pub(crate) fn order(self) -> Order {
-        // ORDERING: acquire pairs with the release in `append`: listed records are complete.
-        Order(self.head().order.load(Ordering::Acquire))
+        self.head().order.load()
     }
 
     #[inline(always)]
@@ -565,8 +531,7 @@ impl<'g> Leaf<'g> {
             tags.load(Ordering::Relaxed) | u64::from(tag_of(hash)) << (8 * (number % 8)),
             Ordering::Relaxed,
         );
-        // ORDERING: release publishes the record and its tag.
-        head.order.store(order.with(position, replaces).0, Ordering::Release);
+        head.order.publish(order.with(position, replaces));
         true
     }
 }

@@ -6,6 +6,8 @@ use super::build::Plan;
 use super::*;
 use crate::arena::Arena;
 use crate::hash;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 /// Most entries: built, appended, and one more.
 const ENTRIES_MAX: usize = BUILT_MAX + APPENDED_MAX + 1;
@@ -19,13 +21,14 @@ pub(crate) struct Words<'g> {
     key_len: usize,
     cell_len: usize,
     /// Whole keys, big endian.
-    keys: [u64; ENTRIES_MAX],
-    cells: [*const u8; ENTRIES_MAX],
-    tags: [u8; ENTRIES_MAX],
+    keys: [MaybeUninit<u64>; ENTRIES_MAX],
+    cells: [MaybeUninit<*const u8>; ENTRIES_MAX],
+    tags: [MaybeUninit<u8>; ENTRIES_MAX],
     /// The cell that was put.
     own: [u8; CELL_MAX],
     newest: usize,
-    leaf: Leaf<'g>,
+    /// The cells point into the leaf.
+    leaf: PhantomData<Leaf<'g>>,
 }
 
 impl<'g> Words<'g> {
@@ -42,7 +45,7 @@ impl<'g> Words<'g> {
     /// The live entries of a leaf that suits, with one changed; `None` if the change does not suit.
     /// `words` is where to make them: it is large.
     pub(crate) fn gather<'w>(
-        words: &'w mut std::mem::MaybeUninit<Words<'g>>,
+        words: &'w mut MaybeUninit<Words<'g>>,
         leaf: Leaf<'g>,
         key: &[u8],
         hash: u64,
@@ -60,18 +63,13 @@ impl<'g> Words<'g> {
         // SAFETY: the cell fits: it is shorter than `cell_len`.
         unsafe { cell.write(own.as_mut_ptr()) };
         let at = words.as_mut_ptr();
-        // SAFETY: the parts that are read before they are written are written here; the arrays are plain
-        // numbers and pointers, of which the first `len` are written before they are read.
+        // SAFETY: all fields are written but the arrays, which are of what need not be.
         let words = unsafe {
             (&raw mut (*at).len).write(0);
             (&raw mut (*at).key_len).write(key_len);
             (&raw mut (*at).cell_len).write(cell_len);
             (&raw mut (*at).own).write(own);
             (&raw mut (*at).newest).write(0);
-            (&raw mut (*at).leaf).write(leaf);
-            (&raw mut (*at).keys).write_bytes(0, 1);
-            (&raw mut (*at).cells).write_bytes(0, 1);
-            (&raw mut (*at).tags).write_bytes(0, 1);
             &mut *at
         };
         let mask = u64::MAX.checked_shl(64 - 8 * suffix_len as u32).unwrap_or(0);
@@ -132,9 +130,9 @@ impl<'g> Words<'g> {
     #[inline(always)]
     fn push(&mut self, key: u64, cell: *const u8, tag: u8) {
         let at = self.len;
-        self.keys[at] = key;
-        self.cells[at] = cell;
-        self.tags[at] = tag;
+        self.keys[at].write(key);
+        self.cells[at].write(cell);
+        self.tags[at].write(tag);
         self.len = at + 1;
     }
 
@@ -161,6 +159,13 @@ impl<'g> Words<'g> {
         (first, Some(self.len))
     }
 
+    #[inline(always)]
+    fn key(&self, at: usize) -> u64 {
+        assert!(at < self.len);
+        // SAFETY: the first `len` were written.
+        unsafe { self.keys[at].assume_init() }
+    }
+
     /// Where the new entry is.
     pub(crate) fn newest(&self) -> usize {
         self.newest
@@ -168,8 +173,8 @@ impl<'g> Words<'g> {
 
     /// The separator before an entry.
     pub(crate) fn separator(&self, at: usize, to: &mut Vec<u8>) {
-        let common = ((self.keys[at - 1] ^ self.keys[at]).leading_zeros() / 8) as usize;
-        to.extend_from_slice(&self.keys[at].to_be_bytes()[..(common + 1).min(self.key_len)]);
+        let common = ((self.key(at - 1) ^ self.key(at)).leading_zeros() / 8) as usize;
+        to.extend_from_slice(&self.key(at).to_be_bytes()[..(common + 1).min(self.key_len)]);
     }
 
     /// Builds a leaf of entries `from..to`. `None` if there is no memory.
@@ -182,31 +187,32 @@ impl<'g> Words<'g> {
         to: usize,
     ) -> Option<Slot> {
         let n = to - from;
-        let common = ((self.keys[from] ^ self.keys[to - 1]).leading_zeros() / 8) as usize;
+        let common = ((self.key(from) ^ self.key(to - 1)).leading_zeros() / 8) as usize;
         let prefix_len = if n < build::PREFIX_ENTRIES_MIN { 0 } else { common.min(self.key_len) };
         // Records stay eight bytes long at least.
         let prefix_len = prefix_len.min((self.key_len + self.cell_len).saturating_sub(8));
         let suffix_len = self.key_len - prefix_len;
-        let prefix = self.keys[from].to_be_bytes();
+        let prefix = self.key(from).to_be_bytes();
         let plan = Plan::fixed(n, prefix_len, suffix_len, suffix_len + self.cell_len);
         let begun = plan.begin(arena, thread, era, [&prefix[..prefix_len], &[]], false)?;
         let (base, shift) = (begun.base, 8 * prefix_len as u32);
         let hash_of = |position: usize| {
-            let key = self.keys[from + position].to_be_bytes();
+            let key = self.key(from + position).to_be_bytes();
             hash::hash(&key[..self.key_len])
         };
         plan.place_all(hash_of, |number, position| {
             let entry = from + position;
-            // SAFETY: `begin` made room for what the plan says; numbers and positions are below n. The word's
+            // SAFETY: entries below `len` were written. `begin` made room for what the plan says; numbers and
+            // positions are below n. The word's
             // bytes beyond the suffix are overwritten by the cell, which is written after it, and a record is
             // not shorter than a word.
             unsafe {
-                base.add(HEAD_BYTES + number).write(self.tags[entry]);
+                base.add(HEAD_BYTES + number).write(self.tags[entry].assume_init());
                 base.add(HEAD_BYTES + n + position).write(number as u8);
                 let at = base.add(plan.records + number * plan.stride);
-                let word = self.keys[entry].checked_shl(shift).unwrap_or(0);
+                let word = self.key(entry).checked_shl(shift).unwrap_or(0);
                 at.cast::<u64>().write_unaligned(word.to_be());
-                key::copy(self.cells[entry], at.add(suffix_len), self.cell_len);
+                key::copy(self.cells[entry].assume_init(), at.add(suffix_len), self.cell_len);
             }
         });
         Some(plan.slot(&begun))
