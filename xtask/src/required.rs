@@ -37,7 +37,7 @@ const FILES: &[(&str, Presence)] = &[
     (MODEL_INDEX, Presence::Now),
     (MODEL_FORREST, Presence::Now),
     (CONCURRENCY_FORREST, Presence::Now),
-    (README, Presence::Later),
+    (README, Presence::Now),
 ];
 
 /// What asking for a file gave.
