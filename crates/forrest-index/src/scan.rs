@@ -9,12 +9,14 @@
 use crate::Direction;
 use crate::epoch::{self, Guard};
 use crate::inner::Inner;
-use crate::key::Key;
+use crate::key::{self, Key};
 use crate::leaf::walk::Walk;
-use crate::leaf::{Cell, Leaf};
+use crate::leaf::{Cell, Leaf, Record};
 use crate::node::{Node, Slot};
+use crate::simd::{Isa, dispatch};
 use crate::tree::{Reader, TreeInner};
 use forrest_machine::prefetch;
+use smallvec::SmallVec;
 use std::ops::{Bound, ControlFlow};
 
 /// With fewer records left in a leaf the next one is fetched at once.
@@ -90,7 +92,12 @@ pub(crate) struct Place<'g> {
 }
 
 impl<'g> Place<'g> {
-    pub(crate) fn find(tree: &TreeInner, root: Slot, target: Target<'_>, guard: &'g Guard) -> Place<'g> {
+    /// Finds a leaf.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    #[inline(always)]
+    unsafe fn find<I: Isa>(tree: &TreeInner, root: Slot, target: Target<'_>, guard: &'g Guard) -> Place<'g> {
         let node = tree.node(root, guard);
         let mut place = Place { node, slot: root, lower: None, upper: None };
         let mut level = node.level();
@@ -100,7 +107,8 @@ impl<'g> Place<'g> {
             let index = match target {
                 Target::First => 0,
                 Target::Last => last,
-                Target::At(key) => inner.route(key),
+                // SAFETY: by contract.
+                Target::At(key) => unsafe { inner.route_by::<I>(key) },
                 Target::Before(key) => inner.route_before(key),
             };
             if index > 0 {
@@ -141,6 +149,23 @@ impl<'g> Place<'g> {
     }
 }
 
+#[inline(always)]
+unsafe fn find_place_by<'g, I: Isa>(
+    tree: &TreeInner,
+    root: Slot,
+    target: Target<'_>,
+    guard: &'g Guard,
+) -> Place<'g> {
+    // SAFETY: by contract.
+    unsafe { Place::find::<I>(tree, root, target, guard) }
+}
+
+dispatch! {
+    /// Finds a leaf.
+    pub(crate) fn find_place<'g>(tree: &TreeInner, root: Slot, target: Target<'_>, guard: &'g Guard) -> Place<'g>
+        = find_place_by
+}
+
 fn fence(separator: Option<(Inner<'_>, usize)>, to: &mut Vec<u8>) -> bool {
     to.clear();
     let Some((inner, index)) = separator else { return false };
@@ -162,50 +187,55 @@ impl Reader {
             return;
         }
         let mut fence = Vec::new();
-        let mut next = Vec::new();
         let mut first = true;
         loop {
             let guard = epoch::pin();
             let Some(root) = self.root() else { return };
-            let (mut lower, mut upper) = (lower, upper);
-            if !first {
-                match direction {
-                    Direction::Forward => lower = Bound::Included(&fence[..]),
-                    Direction::Backward => upper = Bound::Excluded(&fence[..]),
+            let place = {
+                let (lower, upper) = match direction {
+                    _ if first => (lower, upper),
+                    Direction::Forward => (Bound::Included(&fence[..]), upper),
+                    Direction::Backward => (lower, Bound::Excluded(&fence[..])),
+                };
+                let from = match (direction, lower, upper) {
+                    (Direction::Forward, Bound::Included(key) | Bound::Excluded(key), _) => {
+                        Some(Key::new(key))
+                    }
+                    (Direction::Backward, _, Bound::Included(key) | Bound::Excluded(key)) => {
+                        Some(Key::new(key))
+                    }
+                    _ => None,
+                };
+                let target = match (direction, &from) {
+                    (Direction::Forward, None) => Target::First,
+                    (Direction::Forward, Some(key)) => Target::At(key),
+                    (Direction::Backward, None) => Target::Last,
+                    (Direction::Backward, Some(key)) if matches!(upper, Bound::Included(_)) => {
+                        Target::At(key)
+                    }
+                    (Direction::Backward, Some(key)) => Target::Before(key),
+                };
+                let place = find_place(&self.tree, root, target, &guard);
+                fetch_all(place.node, place.slot);
+                let leaf = Leaf::new(place.node);
+                let walk = leaf.walk_between(lower, upper);
+                if !first || walk.len() < FETCH_AHEAD_BELOW {
+                    place.fetch_neighbour(&self.tree, direction, &guard);
                 }
-            }
-            let from = match (direction, lower, upper) {
-                (Direction::Forward, Bound::Included(key) | Bound::Excluded(key), _) => Some(Key::new(key)),
-                (Direction::Backward, _, Bound::Included(key) | Bound::Excluded(key)) => Some(Key::new(key)),
-                _ => None,
+                if see(leaf, walk).is_break() {
+                    return;
+                }
+                place
             };
-            let target = match (direction, &from) {
-                (Direction::Forward, None) => Target::First,
-                (Direction::Forward, Some(key)) => Target::At(key),
-                (Direction::Backward, None) => Target::Last,
-                (Direction::Backward, Some(key)) if matches!(upper, Bound::Included(_)) => Target::At(key),
-                (Direction::Backward, Some(key)) => Target::Before(key),
-            };
-            let place = Place::find(&self.tree, root, target, &guard);
-            fetch_all(place.node, place.slot);
-            let leaf = Leaf::new(place.node);
-            let walk = leaf.walk_between(lower, upper);
-            if !first || walk.len() < FETCH_AHEAD_BELOW {
-                place.fetch_neighbour(&self.tree, direction, &guard);
-            }
-            if see(leaf, walk).is_break() {
-                return;
-            }
             let more = match direction {
-                Direction::Forward => place.upper_fence(&mut next) && within(&next, upper),
+                Direction::Forward => place.upper_fence(&mut fence) && within(&fence, upper),
                 Direction::Backward => {
-                    place.lower_fence(&mut next) && !is_empty(lower, Bound::Excluded(&next))
+                    place.lower_fence(&mut fence) && !is_empty(lower, Bound::Excluded(&fence))
                 }
             };
             if !more {
                 return;
             }
-            std::mem::swap(&mut fence, &mut next);
             first = false;
         }
     }
@@ -219,19 +249,27 @@ impl Reader {
         direction: Direction,
         mut see: impl FnMut(&[u8], Cell<'_>) -> ControlFlow<()>,
     ) {
-        let mut key = Vec::new();
-        self.leaves(lower, upper, direction, |leaf, mut walk| {
+        let mut key = SmallVec::<[u8; 128]>::new();
+        self.leaves(lower, upper, direction, |leaf, walk| {
             let prefix = leaf.prefix();
+            let start = prefix.len();
             key.clear();
             key.extend_from_slice(prefix);
-            let mut show = |suffix: &[u8], cell: Cell<'_>| {
-                key.truncate(prefix.len());
-                key.extend_from_slice(suffix);
-                see(&key, cell)
+            let mut show = |record: Record<'_>| {
+                let suffix = record.suffix;
+                if key.capacity() < start + suffix.len() {
+                    key.reserve(suffix.len());
+                }
+                // SAFETY: there is room, and the bytes before `start` are the prefix, which stays.
+                unsafe {
+                    key::copy(suffix.as_ptr(), key.as_mut_ptr().add(start), suffix.len());
+                    key.set_len(start + suffix.len());
+                }
+                see(&key, record.cell)
             };
             match direction {
-                Direction::Forward => walk.try_for_each(|record| show(record.suffix, record.cell)),
-                Direction::Backward => walk.rev().try_for_each(|record| show(record.suffix, record.cell)),
+                Direction::Forward => walk.into_iter().try_for_each(&mut show),
+                Direction::Backward => walk.rev().try_for_each(&mut show),
             }
         });
     }

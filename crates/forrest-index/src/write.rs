@@ -538,7 +538,7 @@ impl<'a> Writer<'a> {
         let from = std::mem::take(lower);
         let key = Key::new(&from);
         let (_, leaf, lock) = self.lock_leaf(&key, 0);
-        let more = scan::Place::find(self.tree, self.root(), scan::Target::At(&key), self.guard)
+        let more = scan::find_place(self.tree, self.root(), scan::Target::At(&key), self.guard)
             .upper_fence(lower)
             && scan::within(lower, upper);
         let mut entries = Entries::new();

@@ -234,6 +234,75 @@ pub(crate) struct Record<'g> {
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'g>(Node<'g>);
 
+/// The built records of a leaf in key order, with all at hand that finds them.
+#[derive(Clone, Copy)]
+pub(crate) struct Sorted<'g> {
+    leaf: Leaf<'g>,
+    free_form: bool,
+    /// Fixed form: the record numbers in key order; free form: the offsets.
+    order: *const u8,
+    records: *const u8,
+    stride: usize,
+    suffix_len: usize,
+}
+
+impl<'g> Sorted<'g> {
+    /// The record at a position.
+    #[inline(always)]
+    pub(crate) fn at(&self, position: usize) -> Record<'g> {
+        debug_assert!(position < self.leaf.built());
+        // SAFETY: order, offsets and records were built for all positions.
+        unsafe {
+            if self.free_form {
+                let offset = usize::from(self.order.cast::<u16>().add(position).read());
+                return self.leaf.free_record(offset * UNIT);
+            }
+            let at = self.fixed(position);
+            let suffix = std::slice::from_raw_parts(at, self.suffix_len);
+            Record { suffix, cell: Cell::read(at.add(self.suffix_len)) }
+        }
+    }
+
+    /// A record of the fixed form.
+    ///
+    /// # Safety
+    /// The leaf is of the fixed form and has the position.
+    #[inline(always)]
+    unsafe fn fixed(&self, position: usize) -> *const u8 {
+        // SAFETY: by contract.
+        unsafe { self.records.add(usize::from(self.order.add(position).read()) * self.stride) }
+    }
+
+    /// The first position whose record is at or after the suffix.
+    pub(crate) fn lower_bound(&self, suffix: &[u8]) -> usize {
+        let (mut from, mut len) = (0, self.leaf.built());
+        if !self.free_form && self.suffix_len == suffix.len() && suffix.len() <= 8 && self.stride >= 8 {
+            // As words, without a branch that could be mispredicted.
+            let wanted = key::first_word(suffix);
+            let mask = u64::MAX.checked_shl(64 - 8 * suffix.len() as u32).unwrap_or(0);
+            while len > 0 {
+                let half = len / 2;
+                // SAFETY: `from + half` is below the number of records, each of which has eight bytes.
+                let word = unsafe { self.fixed(from + half).cast::<u64>().read_unaligned() };
+                let below = u64::from_be(word) & mask < wanted;
+                from += if below { half + 1 } else { 0 };
+                len = if below { len - half - 1 } else { half };
+            }
+            return from;
+        }
+        while len > 0 {
+            let half = len / 2;
+            if key::compare(self.at(from + half).suffix, suffix) == Less {
+                from += half + 1;
+                len -= half + 1;
+            } else {
+                len = half;
+            }
+        }
+        from
+    }
+}
+
 impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(crate) fn new(node: Node<'g>) -> Leaf<'g> {
@@ -326,13 +395,18 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// The built record at a position in key order.
+    /// The built records in key order.
     #[inline(always)]
-    pub(crate) fn sorted(self, position: usize) -> Record<'g> {
-        if self.is_free_form() {
-            self.built_record(position)
-        } else {
-            self.built_record(self.number_at(position))
+    pub(crate) fn sorted(self) -> Sorted<'g> {
+        let head = self.head();
+        let tables = self.built() + if self.is_free_form() { self.built() % 2 } else { 0 };
+        Sorted {
+            leaf: self,
+            free_form: self.is_free_form(),
+            order: self.0.address().wrapping_add(HEAD_BYTES + tables),
+            records: self.0.address().wrapping_add(usize::from(head.records) * UNIT),
+            stride: usize::from(head.stride),
+            suffix_len: usize::from(head.suffix_len),
         }
     }
 
@@ -456,21 +530,6 @@ impl<'g> Leaf<'g> {
                 return None;
             }
         }
-    }
-
-    /// The first position in key order whose built record is at or after the suffix.
-    pub(crate) fn lower_bound(self, suffix: &[u8]) -> usize {
-        let (mut from, mut len) = (0, self.built());
-        while len > 0 {
-            let half = len / 2;
-            if key::compare(self.sorted(from + half).suffix, suffix) == Less {
-                from += half + 1;
-                len -= half + 1;
-            } else {
-                len = half;
-            }
-        }
-        from
     }
 
     /// The first position in an order whose appended record is at or after the suffix, and whether it is equal.

@@ -1,6 +1,6 @@
 //! Going through a leaf's records in key order, both ways, as they were at one moment.
 
-use super::{Cell, Leaf, Order, Record};
+use super::{Cell, Leaf, Order, Record, Sorted};
 use crate::key::Key;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::{Bound, Range};
@@ -9,6 +9,7 @@ use std::ops::{Bound, Range};
 /// left out.
 pub(crate) struct Walk<'g> {
     leaf: Leaf<'g>,
+    sorted: Sorted<'g>,
     order: Order,
     /// Positions still to come, in key order, of built and of appended records.
     built: Range<usize>,
@@ -22,7 +23,15 @@ impl<'g> Leaf<'g> {
     /// All records.
     pub(crate) fn walk(self) -> Walk<'g> {
         let order = self.order();
-        Walk { leaf: self, order, built: 0..self.built(), listed: 0..order.listed(), front: None, back: None }
+        Walk {
+            leaf: self,
+            sorted: self.sorted(),
+            order,
+            built: 0..self.built(),
+            listed: 0..order.listed(),
+            front: None,
+            back: None,
+        }
     }
 
     /// The records between two bounds.
@@ -52,8 +61,8 @@ impl<'g> Walk<'g> {
             Greater => (self.leaf.built(), self.order.listed()),
             Equal => {
                 let suffix = &key[self.leaf.prefix().len()..];
-                let mut built = self.leaf.lower_bound(suffix);
-                if after && built < self.leaf.built() && self.leaf.sorted(built).suffix == suffix {
+                let mut built = self.sorted.lower_bound(suffix);
+                if after && built < self.leaf.built() && self.sorted.at(built).suffix == suffix {
                     built += 1;
                 }
                 let (listed, equal) = self.leaf.lower_bound_appended(self.order, suffix);
@@ -69,8 +78,8 @@ impl<'g> Walk<'g> {
     /// Where an appended record belongs among the built ones, and whether it hides the one there.
     fn meets(&self, listed: usize) -> (usize, bool) {
         let suffix = self.appended(listed).suffix;
-        let at = self.leaf.lower_bound(suffix);
-        (at, at < self.leaf.built() && self.leaf.sorted(at).suffix == suffix)
+        let at = self.sorted.lower_bound(suffix);
+        (at, at < self.leaf.built() && self.sorted.at(at).suffix == suffix)
     }
 
     /// The next record, and its position if it was built; tombstones are not left out.
@@ -89,7 +98,7 @@ impl<'g> Walk<'g> {
             }
         }
         let position = self.built.next()?;
-        Some((self.leaf.sorted(position), Some(position)))
+        Some((self.sorted.at(position), Some(position)))
     }
 
     #[inline(always)]
@@ -106,7 +115,7 @@ impl<'g> Walk<'g> {
                 return Some(self.appended(self.listed.end));
             }
         }
-        self.built.next_back().map(|position| self.leaf.sorted(position))
+        self.built.next_back().map(|position| self.sorted.at(position))
     }
 
     /// As `next`, with the record's tag where it is known.
@@ -134,11 +143,10 @@ impl<'g> Walk<'g> {
         for number in (0..order.appended()).filter(|&number| !listed[number]) {
             leaf.appended_record(number).cell.blob().into_iter().for_each(&mut each);
         }
-        for position in 0..order.listed() {
-            let suffix = leaf.appended_record(order.number(position)).suffix;
-            let built = leaf.lower_bound(suffix);
-            if built < leaf.built() && leaf.sorted(built).suffix == suffix {
-                leaf.sorted(built).cell.blob().into_iter().for_each(&mut each);
+        let walk = leaf.walk();
+        for (at, hides) in (0..order.listed()).map(|listed| walk.meets(listed)) {
+            if hides {
+                walk.sorted.at(at).cell.blob().into_iter().for_each(&mut each);
             }
         }
     }
