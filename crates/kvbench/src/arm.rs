@@ -142,9 +142,7 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             let timed = measure::get(&self.subject, &block);
             self.note("get_miss_ns", timed, 0)?;
         }
-        if let Some(why) = S::NO_SCANS.filter(|_| self.wants(Step::Scan)) {
-            self.figures.notes.push(format!("scans left out: {why}"));
-        } else if self.wants(Step::Scan) && S::ORDERED {
+        if self.wants(Step::Scan) && S::ORDERED {
             self.say("scan");
             let block = self.probes(len, 6, 0..probes.div_ceil(20));
             let timed = measure::scan(&self.subject, &block, SCAN_PAIRS);

@@ -77,7 +77,7 @@ impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
                 let removed = self.subject.writer().remove(key);
                 same("remove", removed, self.model.remove(&key_bytes).is_some())
             }
-            11 if S::ORDERED && S::NO_SCANS.is_none() => self.compare_scan(key, &key_bytes),
+            11 if S::ORDERED => self.compare_scan(key, &key_bytes),
             12 => self.compare_batch(random),
             _ => {
                 let got = self.subject.reader().get(key, |value| value_vec::<K>(value));

@@ -147,7 +147,9 @@ pub(crate) fn of_sweep(row: &Row, sizes: &[u64]) -> Vec<Goal> {
         );
         let ratio = at(&last)? / at(&first)?;
         (first != last).then(|| {
-            Goal::judge(title.replace('_', ", "), (KindName::U64, *last), ratio, Relation::Below, 3.0)
+            let title = title.replace('_', ", ");
+            let goal = Goal::judge(title, (KindName::U64, *last), ratio, Relation::Below, 3.0);
+            Goal { kind: "u64, growing", ..goal }
         })
     };
     ["get_ns", "get_dependent_ns"].into_iter().filter_map(growth).collect()

@@ -45,7 +45,7 @@ impl Bench<'_> {
         let (record, common) = (&self.record, &self.options.common);
         let revision = record.revision.as_deref().unwrap_or("unknown");
         writeln!(out, "kvbench llds, {}, revision {revision}, seed {}", record.date, common.seed)?;
-        writeln!(out, "{}", record.machine.line())?;
+        writeln!(out, "{}", record.machine.lines())?;
         writeln!(
             out,
             "{} threads insert disjoint parts (64-bit key, decimal counter as value), then look all up and check.\n\

@@ -65,19 +65,19 @@ impl Machine {
         }
     }
 
-    /// The machine in one line.
-    pub(crate) fn line(&self) -> String {
+    /// The machine in two lines.
+    pub(crate) fn lines(&self) -> String {
         let unknown = || "unknown".to_owned();
         format!(
-            "{}, {} CPUs{}, last-level cache {}, memory {}, huge pages: transparent {}, explicit {} free; {}",
+            "{}, {} CPUs{}, last-level cache {}, memory {}\n{}, huge pages: transparent {}, explicit {} free",
             self.cpu.clone().unwrap_or_else(unknown),
             self.cpus,
             if self.virtual_machine == Some(true) { " (virtual)" } else { "" },
             self.last_level_cache.clone().unwrap_or_else(unknown),
             self.memory_bytes.map_or_else(unknown, gib),
+            self.system,
             self.transparent_huge_pages.clone().unwrap_or_else(unknown),
-            gib(self.huge_pages_free_bytes),
-            self.system
+            gib(self.huge_pages_free_bytes)
         )
     }
 }

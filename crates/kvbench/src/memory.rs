@@ -112,7 +112,7 @@ impl Bench {
         let (record, options) = (&self.record, &self.options);
         let revision = record.revision.as_deref().unwrap_or("unknown");
         writeln!(out, "kvbench memory, {}, revision {revision}, seed {}", record.date, options.common.seed)?;
-        writeln!(out, "{}", record.machine.line())?;
+        writeln!(out, "{}", record.machine.lines())?;
         if self.walk.len() > 0 {
             let (paths, mean) = (self.walk.len(), self.walk.mean_bytes());
             let (tree, left_out) = (options.tree.display(), self.walk.left_out);
@@ -156,20 +156,27 @@ impl Bench {
         self.runner.arm(job, if job.kind == KindName::Strings { &self.walk } else { &self.none })
     }
 
-    /// Says why a subject was not measured; a wrong one counts as a failure.
+    /// Says why a subject has no figures; a wrong one counts as a failure.
     fn leave(
         &mut self,
         out: &mut impl Write,
         (entry, pages): Who,
         job: &Job,
-        failed: bool,
-        why: &str,
+        end: &Outcome,
     ) -> io::Result<()> {
+        let (what, why) = match end {
+            Outcome::Figures(_) => return Ok(()),
+            Outcome::Left(why) => ("left out", why),
+            Outcome::Failed(why) => ("FAILED", why),
+        };
+        let failed = matches!(end, Outcome::Failed(_));
         self.failures += usize::from(failed);
-        let (who, what) = (label(entry, pages), if failed { "FAILED" } else { "left out" });
-        writeln!(out, "{who}, {} {}: {what}: {why}", runner::keys(job.keys), job.kind.name())?;
+        // The conformance kit has its own number of keys, which says nothing here.
+        let keys = (job.task != Task::Conform).then_some(job.keys);
+        let size = keys.map_or_else(String::new, |keys| format!("{} ", runner::keys(keys)));
+        writeln!(out, "{}, {size}{}: {what}: {why}", label(entry, pages), job.kind.name())?;
         let content = json!({
-            "subject": entry.name, "pages": pages.name(), "kind": job.kind, "keys": job.keys, "failed": failed, "why": why,
+            "subject": entry.name, "pages": pages.name(), "kind": job.kind, "keys": keys, "failed": failed, "why": why,
         });
         self.record.append("left_out", &content)
     }
@@ -188,14 +195,15 @@ impl Bench {
                 right.push(entry);
                 continue;
             }
-            match self.arm(&job) {
-                Outcome::Figures(_) => {
-                    right.push(entry);
-                    checked += 1;
-                }
-                Outcome::Left(why) => self.leave(out, (entry, Pages::Auto), &job, false, &why)?,
-                Outcome::Failed(why) => self.leave(out, (entry, Pages::Auto), &job, true, &why)?,
+            let end = match entry.run(kind) {
+                Ok(_) => self.arm(&job),
+                Err(why) => Outcome::Left(why.to_owned()),
+            };
+            if matches!(end, Outcome::Figures(_)) {
+                right.push(entry);
+                checked += 1;
             }
+            self.leave(out, (entry, Pages::Auto), &job, &end)?;
         }
         writeln!(
             out,
@@ -231,10 +239,13 @@ impl Bench {
                     continue;
                 }
                 let job = self.job(Task::Measure, who, kind, keys);
-                match self.arm(&job) {
+                let end = self.arm(&job);
+                self.leave(out, who, &job, &end)?;
+                match end {
                     Outcome::Figures(figures) => arms[at].1.push(figures),
-                    Outcome::Left(why) => self.leave(out, who, &job, false, &why)?,
-                    Outcome::Failed(why) => self.leave(out, who, &job, true, &why)?,
+                    // Who was wrong once has no figures at all.
+                    Outcome::Failed(_) => arms[at].1.clear(),
+                    Outcome::Left(_) => {}
                 }
             }
         }
@@ -289,7 +300,7 @@ impl Bench {
                 if let Some(sum) = figures.sums.get(step).filter(|sum| **sum != right) {
                     let job = self.job(Task::Measure, *who, kind, keys);
                     let why = format!("{step}: what it showed sums to {sum:x}, that of most to {right:x}");
-                    self.leave(out, *who, &job, true, &why)?;
+                    self.leave(out, *who, &job, &Outcome::Failed(why))?;
                 }
             }
         }
@@ -303,14 +314,11 @@ impl Bench {
         let Some(&most) = sizes.last() else { return Ok(Vec::new()) };
         let mut job = self.job(Task::Sweep(sizes.clone()), who, KindName::U64, most);
         job.steps = vec![Step::Get, Step::Dependent, Step::Batch];
-        match self.arm(&job) {
-            Outcome::Figures(figures) => {
-                let row = self.row(who, "u64 sweep", most, vec![figures])?;
-                tables::print_sweep(out, &row, &sizes)?;
-                Ok(goals::of_sweep(&row, &sizes))
-            }
-            Outcome::Left(why) => self.leave(out, who, &job, false, &why).map(|()| Vec::new()),
-            Outcome::Failed(why) => self.leave(out, who, &job, true, &why).map(|()| Vec::new()),
-        }
+        let end = self.arm(&job);
+        self.leave(out, who, &job, &end)?;
+        let Outcome::Figures(figures) = end else { return Ok(Vec::new()) };
+        let row = self.row(who, "u64, growing", most, vec![figures])?;
+        tables::print_sweep(out, &row, &sizes)?;
+        Ok(goals::of_sweep(&row, &sizes))
     }
 }

@@ -18,10 +18,10 @@ pub(crate) struct Entry {
     pub(crate) about: &'static str,
     /// Whether it is a peer in the ranking of ordered maps.
     pub(crate) ordered: bool,
-    /// Does a job on `u64` pairs.
-    pub(crate) u64s: Option<Run>,
-    /// Does a job on string pairs; `None` where it cannot hold them.
-    pub(crate) strings: Option<Run>,
+    /// Does a job on `u64` pairs, or why it is not asked to.
+    pub(crate) u64s: Result<Run, &'static str>,
+    /// Does a job on string pairs, or why it is not asked to.
+    pub(crate) strings: Result<Run, &'static str>,
     /// Does llds's workload; `None` for those that are not in that comparison.
     pub(crate) llds: Option<Run>,
 }
@@ -36,8 +36,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("forrest-index"),
         about: "this project's index; 8-byte keys as big-endian bytes",
         ordered: true,
-        u64s: Some(arm::run::<U64, Forrest>),
-        strings: Some(arm::run::<Strings, Forrest>),
+        u64s: Ok(arm::run::<U64, Forrest>),
+        strings: Ok(arm::run::<Strings, Forrest>),
         llds: Some(arm::run_llds::<Forrest>),
     },
     Entry {
@@ -45,8 +45,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "red-black tree, one malloc per node and one per value",
         ordered: true,
-        u64s: Some(arm::run::<U64, RbTree<U64>>),
-        strings: Some(arm::run::<Strings, RbTree<Strings>>),
+        u64s: Ok(arm::run::<U64, RbTree<U64>>),
+        strings: Ok(arm::run::<Strings, RbTree<Strings>>),
         llds: Some(arm::run_llds::<Locked<RbTree<Counters>>>),
     },
     Entry {
@@ -54,8 +54,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("std"),
         about: "BTreeMap<u64, u64>; strings: BTreeMap<Vec<u8>, Vec<u8>>",
         ordered: true,
-        u64s: Some(arm::run::<U64, btreemap::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, btreemap::Map<Vec<u8>, Vec<u8>>>),
+        u64s: Ok(arm::run::<U64, btreemap::Map<u64, u64>>),
+        strings: Ok(arm::run::<Strings, btreemap::Map<Vec<u8>, Vec<u8>>>),
         llds: None,
     },
     Entry {
@@ -63,8 +63,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("crossbeam-skiplist"),
         about: "SkipMap<u64, u64>; strings: SkipMap<Box<[u8]>, Box<[u8]>>",
         ordered: true,
-        u64s: Some(arm::run::<U64, skiplist::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, skiplist::Map<Box<[u8]>, Box<[u8]>>>),
+        u64s: Ok(arm::run::<U64, skiplist::Map<u64, u64>>),
+        strings: Ok(arm::run::<Strings, skiplist::Map<Box<[u8]>, Box<[u8]>>>),
         llds: None,
     },
     Entry {
@@ -72,17 +72,17 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("scc"),
         about: "TreeIndex<u64, u64>; strings: TreeIndex<Box<[u8]>, Box<[u8]>>",
         ordered: true,
-        u64s: Some(arm::run::<U64, scc::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, scc::Map<Box<[u8]>, Box<[u8]>>>),
+        u64s: Ok(arm::run::<U64, scc::Map<u64, u64>>),
+        strings: Ok(arm::run::<Strings, scc::Map<Box<[u8]>, Box<[u8]>>>),
         llds: None,
     },
     Entry {
         name: "congee",
         package: Some("congee"),
-        about: "adaptive radix tree, Congee<usize, usize>; holds no strings",
+        about: "adaptive radix tree, Congee<usize, usize>",
         ordered: true,
-        u64s: Some(arm::run::<U64, congee::Map>),
-        strings: None,
+        u64s: Ok(arm::run::<U64, congee::Map>),
+        strings: Err("its keys are machine words"),
         llds: None,
     },
     Entry {
@@ -90,17 +90,19 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("blart"),
         about: "adaptive radix tree, TreeMap<[u8; 8], u64>; strings: Box<[u8]> with a NUL",
         ordered: true,
-        u64s: Some(arm::run::<U64, blart::Fixed>),
-        strings: Some(arm::run::<Strings, blart::Terminated>),
+        u64s: Ok(arm::run::<U64, blart::Fixed>),
+        strings: Ok(arm::run::<Strings, blart::Terminated>),
         llds: None,
     },
     Entry {
         name: "masstree",
         package: Some("masstree"),
-        about: "MassTree<u64>, big-endian keys; strings: MassTree15<Box<[u8]>>",
+        about: "trie of B+-trees, MassTree<u64>, keys as big-endian bytes",
         ordered: true,
-        u64s: Some(arm::run::<U64, masstree::Inline>),
-        strings: Some(arm::run::<Strings, masstree::Boxed>),
+        u64s: Ok(arm::run::<U64, masstree::Map>),
+        // Found by this program: of a million paths, seven are inserted and not there afterwards; and a range
+        // that begins inside a long common prefix skips keys.
+        strings: Err("0.9.5 loses keys that share long first parts, a few in a million"),
         llds: None,
     },
     Entry {
@@ -108,8 +110,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("hashbrown"),
         about: "HashMap, default hasher; point operations only",
         ordered: false,
-        u64s: Some(arm::run::<U64, hashbrown::Map<u64, u64>>),
-        strings: Some(arm::run::<Strings, hashbrown::Map<Box<[u8]>, Box<[u8]>>>),
+        u64s: Ok(arm::run::<U64, hashbrown::Map<u64, u64>>),
+        strings: Ok(arm::run::<Strings, hashbrown::Map<Box<[u8]>, Box<[u8]>>>),
         llds: None,
     },
     Entry {
@@ -117,8 +119,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "does nothing: what the measuring loop itself costs",
         ordered: false,
-        u64s: Some(arm::run::<U64, empty::Empty>),
-        strings: Some(arm::run::<Strings, empty::Empty>),
+        u64s: Ok(arm::run::<U64, empty::Empty>),
+        strings: Ok(arm::run::<Strings, empty::Empty>),
         llds: None,
     },
 ];
@@ -128,18 +130,25 @@ pub(crate) fn dispatch(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
     let Some(entry) = Entry::find(&job.subject) else {
         return Outcome::Left("there is no such subject".to_owned());
     };
-    let run = match (&job.task, job.kind) {
-        (Task::Llds, _) => entry.llds,
-        (_, KindName::U64) => entry.u64s,
-        (_, KindName::Strings) => entry.strings,
+    let run = match job.task {
+        Task::Llds => entry.llds.ok_or("not in this comparison"),
+        _ => entry.run(job.kind),
     };
-    run.map_or_else(|| Outcome::Left("cannot hold this kind".to_owned()), |run| run(job, walk, report))
+    run.map_or_else(|why| Outcome::Left(why.to_owned()), |run| run(job, walk, report))
 }
 
 impl Entry {
     /// The entry of a name.
     pub(crate) fn find(name: &str) -> Option<&'static Entry> {
         ENTRIES.iter().find(|entry| entry.name == name)
+    }
+
+    /// Does a job on pairs of a kind, or why it is not asked to.
+    pub(crate) fn run(&self, kind: KindName) -> Result<Run, &'static str> {
+        match kind {
+            KindName::U64 => self.u64s,
+            KindName::Strings => self.strings,
+        }
     }
 
     /// The version measured, as the lock file has it.

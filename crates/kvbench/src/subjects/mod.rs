@@ -70,10 +70,8 @@ impl Pages {
 
 /// A structure that can be measured.
 pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
-    /// Whether iteration shows keys in order; without it that step and the scans are left out.
+    /// Whether scans show keys in order; without it the scan and iteration steps are left out.
     const ORDERED: bool = true;
-    /// Why an ordered subject's scans are left out, if they are.
-    const NO_SCANS: Option<&'static str> = None;
     /// Whether [`Reader::multi_get`] is more than a loop over single gets.
     const BATCHED: bool = false;
 
