@@ -8,88 +8,148 @@ use crate::Value;
 /// Longest value that is copied into the buffer, in bytes. It is what forrest-index keeps inside its
 /// nodes; a longer value is shared with the store, not copied.
 pub(crate) const COPIED_VALUE_BYTES: usize = 239;
+/// A buffer has room for so many bytes a pair at first.
+const PAIR_BYTES: usize = 32;
 
 /// Pairs in the order in which they were found.
 #[derive(Default)]
 pub(crate) struct Chunk {
+    /// Keys, each followed by its value, or by the place of its value in `shared` as 4 bytes.
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     shared: Vec<Value>,
 }
 
+/// Where a pair is in the buffer.
 struct Slot {
-    /// Where the key starts in `bytes`; a copied value follows it.
     start: u32,
     key_len: u16,
-    value: Stored,
+    /// Length of a copied value, or `SHARED`.
+    value_len: u8,
 }
 
-#[derive(Clone, Copy)]
-enum Stored {
-    Copied(u8),
-    Shared(u32),
+const SHARED: u8 = u8::MAX;
+const _: () = assert!(COPIED_VALUE_BYTES < SHARED as usize);
+
+impl Slot {
+    fn value_start(&self) -> usize {
+        self.start as usize + usize::from(self.key_len)
+    }
 }
 
 impl Chunk {
-    pub(crate) fn clear(&mut self) {
+    /// Takes all pairs out, and makes room for others.
+    pub(crate) fn clear(&mut self, pairs: usize) {
         self.bytes.clear();
+        self.bytes.reserve(pairs * PAIR_BYTES);
         self.slots.clear();
+        self.slots.reserve(pairs);
         self.shared.clear();
     }
 
     /// The number of pairs.
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
     /// Bytes copied into the buffer.
+    #[inline]
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Adds a pair whose value is at most [`COPIED_VALUE_BYTES`] long.
-    pub(crate) fn push_copied(&mut self, key: &[u8], value: &[u8]) {
+    #[inline]
+    fn push(&mut self, key: &[u8], value: &[u8], value_len: u8) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        let len = u8::try_from(value.len()).expect("a copied value is short");
-        self.slots.push(Slot { start, key_len: key.len() as u16, value: Stored::Copied(len) });
+        self.slots.push(Slot { start, key_len: key.len() as u16, value_len });
+    }
+
+    /// Adds a pair whose value is at most [`COPIED_VALUE_BYTES`] long.
+    #[inline]
+    pub(crate) fn push_copied(&mut self, key: &[u8], value: &[u8]) {
+        debug_assert!(value.len() <= COPIED_VALUE_BYTES);
+        self.push(key, value, value.len() as u8);
     }
 
     /// Adds a pair whose value is to come by [`load_shared`](Self::load_shared).
     pub(crate) fn push_shared(&mut self, key: &[u8]) {
-        let start = self.bytes.len() as u32;
-        self.bytes.extend_from_slice(key);
-        self.slots.push(Slot { start, key_len: key.len() as u16, value: Stored::Shared(0) });
+        self.push(key, &[0; 4], SHARED);
     }
 
     /// Asks `load` for each value that is to come; a pair for which it has none is taken out.
     pub(crate) fn load_shared(&mut self, mut load: impl FnMut(&[u8]) -> Option<Value>) {
         let Chunk { bytes, slots, shared } = self;
-        slots.retain_mut(|slot| {
-            let Stored::Shared(index) = &mut slot.value else { return true };
-            let start = slot.start as usize;
-            let Some(value) = load(&bytes[start..start + usize::from(slot.key_len)]) else { return false };
-            *index = shared.len() as u32;
+        slots.retain(|slot| {
+            if slot.value_len != SHARED {
+                return true;
+            }
+            let (start, end) = (slot.start as usize, slot.value_start());
+            let Some(value) = load(&bytes[start..end]) else { return false };
+            bytes[end..end + 4].copy_from_slice(&(shared.len() as u32).to_ne_bytes());
             shared.push(value);
             true
         });
     }
 
+    #[inline]
     pub(crate) fn key(&self, at: usize) -> &[u8] {
         let slot = &self.slots[at];
-        let start = slot.start as usize;
-        &self.bytes[start..start + usize::from(slot.key_len)]
+        &self.bytes[slot.start as usize..slot.value_start()]
     }
 
+    /// The shared value of a slot.
+    fn shared(&self, slot: &Slot) -> &Value {
+        let start = slot.value_start();
+        let at = self.bytes[start..start + 4].try_into().expect("4 bytes");
+        &self.shared[u32::from_ne_bytes(at) as usize]
+    }
+
+    #[inline]
+    pub(crate) fn value_bytes(&self, at: usize) -> &[u8] {
+        let slot = &self.slots[at];
+        if slot.value_len == SHARED {
+            return self.shared(slot);
+        }
+        let start = slot.value_start();
+        &self.bytes[start..start + usize::from(slot.value_len)]
+    }
+
+    #[inline]
     pub(crate) fn value(&self, at: usize) -> Value {
         let slot = &self.slots[at];
-        match slot.value {
-            Stored::Copied(len) => {
-                let start = slot.start as usize + usize::from(slot.key_len);
-                Value::from(&self.bytes[start..start + usize::from(len)])
-            }
-            Stored::Shared(index) => self.shared[index as usize].clone(),
+        if slot.value_len == SHARED { self.shared(slot).clone() } else { Value::from(self.value_bytes(at)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_come_back_as_they_went_in() {
+        let mut chunk = Chunk::default();
+        for round in 0..2 {
+            chunk.clear(4);
+            chunk.push_copied(b"", b"");
+            chunk.push_shared(b"gone");
+            chunk.push_copied(&[1; 65_535], &[2; COPIED_VALUE_BYTES]);
+            chunk.push_shared(b"long");
+            chunk.push_shared(b"now short");
+            chunk.load_shared(|key| match key {
+                b"gone" => None,
+                b"long" => Some(Value::from(&[3; 1000][..])),
+                _ => Some(Value::from(&[round][..])),
+            });
+            assert_eq!(chunk.len(), 4);
+            let pairs: Vec<_> = (0..4).map(|at| (chunk.key(at), chunk.value_bytes(at))).collect();
+            assert_eq!(pairs[0], (&b""[..], &b""[..]));
+            assert_eq!(pairs[1], (&[1; 65_535][..], &[2; COPIED_VALUE_BYTES][..]));
+            assert_eq!(pairs[2], (&b"long"[..], &[3; 1000][..]));
+            assert_eq!(pairs[3], (&b"now short"[..], &[round][..]));
+            assert!((0..4).all(|at| chunk.value(at) == chunk.value_bytes(at)));
         }
     }
 }

@@ -15,8 +15,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// Pairs of the first refill; each further one brings [`CHUNK_GROWTH`] times more, up to
-/// [`CHUNK_PAIRS_MAX`], so that a short scan fetches little and a long one seldom.
-const CHUNK_PAIRS: usize = 16;
+/// [`CHUNK_PAIRS_MAX`]. Most scans are short, and to find the place again costs more than some pairs too many.
+const CHUNK_PAIRS: usize = 64;
 const CHUNK_GROWTH: usize = 4;
 const CHUNK_PAIRS_MAX: usize = 1024;
 
@@ -27,7 +27,7 @@ const CHUNK_PAIRS_MAX: usize = 1024;
 /// some moment between the first call and the one that returned it. The two ends never cross, and no
 /// key is seen from both. On a snapshot, an iteration sees its state.
 ///
-/// Pairs are fetched in chunks, from 16 up to 1,024 pairs or 64 KiB. After an error the iteration goes on
+/// Pairs are fetched in chunks, from 64 up to 1,024 pairs or 64 KiB. After an error the iteration goes on
 /// where it was, so it may be tried again.
 ///
 /// ```
@@ -59,24 +59,27 @@ pub struct Range {
 
 /// A chunk and the part of it that has not been returned.
 struct Fetched {
-    chunk: Arc<Chunk>,
+    /// `None` before the first refill.
+    chunk: Option<Arc<Chunk>>,
     from: usize,
     to: usize,
+    /// Pairs of the next refill.
     pairs: usize,
 }
 
 impl Fetched {
     fn new() -> Fetched {
-        Fetched { chunk: Arc::default(), from: 0, to: 0, pairs: CHUNK_PAIRS }
+        Fetched { chunk: None, from: 0, to: 0, pairs: CHUNK_PAIRS }
     }
 
     /// The pair that was fetched first.
+    #[inline]
     fn pop_first(&mut self) -> Option<Entry> {
         if self.from == self.to {
             return None;
         }
         self.from += 1;
-        Some(Entry { chunk: self.chunk.clone(), at: self.from - 1 })
+        Some(Entry { chunk: self.chunk.clone()?, at: self.from - 1 })
     }
 
     /// The pair that was fetched last.
@@ -85,32 +88,27 @@ impl Fetched {
             return None;
         }
         self.to -= 1;
-        Some(Entry { chunk: self.chunk.clone(), at: self.to })
+        Some(Entry { chunk: self.chunk.clone()?, at: self.to })
     }
 
-    /// Fetches more of a range. `None` means that there is no more; otherwise, the key where it stopped.
+    /// Fetches more of a range.
     fn refill(
         &mut self,
         view: &engine::View,
         lower: &Bound<Vec<u8>>,
         upper: &Bound<Vec<u8>>,
         direction: Direction,
-    ) -> Result<Option<Vec<u8>>> {
-        // Entries that are still held keep the old chunk; otherwise its memory is used again.
-        if Arc::get_mut(&mut self.chunk).is_none() {
-            self.chunk = Arc::default();
-        }
+    ) -> Result<Filled> {
         (self.from, self.to) = (0, 0);
-        let chunk = Arc::get_mut(&mut self.chunk).expect("nobody else has it");
-        chunk.clear();
+        // Entries that are still held keep the old chunk; otherwise its memory is used again.
+        let mut chunk = self.chunk.take().and_then(Arc::into_inner).unwrap_or_default();
+        chunk.clear(self.pairs);
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        let filled = view.fill(chunk, lower, upper, direction, self.pairs)?;
+        let filled = view.fill(&mut chunk, lower, upper, direction, self.pairs)?;
         self.to = chunk.len();
         self.pairs = (self.pairs * CHUNK_GROWTH).min(CHUNK_PAIRS_MAX);
-        match filled {
-            Filled::End => Ok(None),
-            Filled::After(key) => Ok(Some(key)),
-        }
+        self.chunk = Some(Arc::new(chunk));
+        Ok(filled)
     }
 }
 
@@ -120,40 +118,63 @@ impl Range {
     }
 }
 
-impl Iterator for Range {
-    type Item = Result<Entry>;
+impl Range {
+    /// The same, fetching so many pairs first: for who knows how many are needed.
+    pub(crate) fn fetching(mut self, pairs: usize) -> Range {
+        (self.front.pairs, self.back.pairs) = (pairs, pairs);
+        self
+    }
 
-    fn next(&mut self) -> Option<Result<Entry>> {
-        loop {
+    #[cold]
+    fn next_refilled(&mut self) -> Option<Result<Entry>> {
+        while !self.exhausted {
+            match self.front.refill(&self.view, &self.lower, &self.upper, Direction::Forward) {
+                Ok(Filled::After(key)) => self.lower = Bound::Excluded(key),
+                Ok(Filled::End) => self.exhausted = true,
+                Err(error) => return Some(Err(error)),
+            }
             if let Some(entry) = self.front.pop_first() {
                 return Some(Ok(entry));
             }
-            if self.exhausted {
-                return self.back.pop_last().map(Ok);
-            }
-            match self.front.refill(&self.view, &self.lower, &self.upper, Direction::Forward) {
-                Ok(Some(key)) => self.lower = Bound::Excluded(key),
-                Ok(None) => self.exhausted = true,
+        }
+        // What is left was fetched from the other end.
+        self.back.pop_last().map(Ok)
+    }
+
+    #[cold]
+    fn next_back_refilled(&mut self) -> Option<Result<Entry>> {
+        while !self.exhausted {
+            match self.back.refill(&self.view, &self.lower, &self.upper, Direction::Backward) {
+                Ok(Filled::After(key)) => self.upper = Bound::Excluded(key),
+                Ok(Filled::End) => self.exhausted = true,
                 Err(error) => return Some(Err(error)),
             }
+            if let Some(entry) = self.back.pop_first() {
+                return Some(Ok(entry));
+            }
+        }
+        self.front.pop_last().map(Ok)
+    }
+}
+
+impl Iterator for Range {
+    type Item = Result<Entry>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Result<Entry>> {
+        match self.front.pop_first() {
+            Some(entry) => Some(Ok(entry)),
+            None => self.next_refilled(),
         }
     }
 }
 
 impl DoubleEndedIterator for Range {
+    #[inline]
     fn next_back(&mut self) -> Option<Result<Entry>> {
-        loop {
-            if let Some(entry) = self.back.pop_first() {
-                return Some(Ok(entry));
-            }
-            if self.exhausted {
-                return self.front.pop_last().map(Ok);
-            }
-            match self.back.refill(&self.view, &self.lower, &self.upper, Direction::Backward) {
-                Ok(Some(key)) => self.upper = Bound::Excluded(key),
-                Ok(None) => self.exhausted = true,
-                Err(error) => return Some(Err(error)),
-            }
+        match self.back.pop_first() {
+            Some(entry) => Some(Ok(entry)),
+            None => self.next_back_refilled(),
         }
     }
 }
@@ -184,13 +205,22 @@ impl Entry {
         self.chunk.key(self.at)
     }
 
-    /// The value, made or loaded when asked for.
+    /// The value, made or loaded when asked for; it may be kept as long as you like.
     ///
     /// # Errors
     /// None with `memory:`. A home that loads values later than keys answers `Io` or `Corrupt`.
     #[inline]
     pub fn value(&self) -> Result<Value> {
         Ok(self.chunk.value(self.at))
+    }
+
+    /// The value's bytes where they are, without making a [`Value`] of them.
+    ///
+    /// # Errors
+    /// As [`value`](Entry::value).
+    #[inline]
+    pub fn value_bytes(&self) -> Result<&[u8]> {
+        Ok(self.chunk.value_bytes(self.at))
     }
 }
 

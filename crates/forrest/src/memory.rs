@@ -4,9 +4,9 @@
 //! catalogue of names is a map of its own; a snapshot takes a copy of it under the lock under which
 //! keyspaces come and go, and so sees the names that belong to its state.
 //!
-//! A dropped keyspace: its tree is emptied and its flag set in one batch. Writers look at the flag inside
-//! their atomic step; readers look at it after they have read. So a write that was acknowledged was
-//! acknowledged before the drop, and nobody mistakes an emptied keyspace for an empty one.
+//! A dropped keyspace: its flag is set while all writers are kept out, and then its tree is emptied. Writers
+//! look at the flag inside their atomic step; readers look at it after they have read. So a write that was
+//! acknowledged came before the drop, and nobody mistakes an emptied keyspace for an empty one.
 
 use crate::batch::Written;
 use crate::chunk::{COPIED_VALUE_BYTES, Chunk};
@@ -27,6 +27,9 @@ const CHUNK_BYTES: usize = 64 << 10;
 /// them alive even if the store no longer has them.
 const CHUNK_SHARED_BYTES: usize = 1 << 20;
 
+/// So many keys of a dropped keyspace are removed while other writers wait.
+const REMOVED_AT_ONCE: usize = 10_000;
+
 type Catalog = BTreeMap<Arc<str>, Arc<Tree>>;
 
 /// The store: an index and the names of its trees.
@@ -41,15 +44,15 @@ struct Inner {
 }
 
 /// A tree with its name and whether it still counts.
-struct Tree {
+pub(crate) struct Tree {
     name: Arc<str>,
     tree: index::Tree,
     dropped: AtomicBool,
 }
 
 impl Tree {
-    /// ORDERING: Acquire pairs with the Release in `drop_keyspace`. That store comes before the index
-    /// publishes the emptied tree, so whoever saw it empty sees the flag.
+    /// ORDERING: Acquire pairs with the Release in `drop_keyspace`. That store comes before the first key is
+    /// removed, so whoever missed a key sees the flag.
     #[inline]
     fn check(&self) -> Result<()> {
         if self.dropped.load(Ordering::Acquire) {
@@ -107,19 +110,35 @@ impl Store {
 
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
         let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(tree) = catalog.get(name) else { return Ok(false) };
-        let emptied = self.0.index.batch(|batch| {
-            batch.delete_range(&tree.tree, Bound::Unbounded, Bound::Unbounded)?;
+        let Some(tree) = catalog.remove(name) else { return Ok(false) };
+        self.0.index.batch(|_keeps_writers_out| {
             // ORDERING: see `Tree::check`.
             tree.dropped.store(true, Ordering::Release);
             Ok::<_, Error>(())
-        });
-        if let Err(error) = emptied {
-            tree.dropped.store(false, Ordering::Release);
-            return Err(error);
-        }
-        catalog.remove(name);
+        })?;
+        drop(catalog);
+        // The tree lives on with its last handle or snapshot; its keys need not.
+        while self.remove_some(&tree) {}
         Ok(true)
+    }
+
+    /// Removes some keys of a tree that nobody looks at any more; true if there may be others. A piece at a
+    /// time, because other writers wait meanwhile. If memory is short,
+    /// what is left is freed with the tree.
+    fn remove_some(&self, tree: &Tree) -> bool {
+        let mut keys = 0;
+        let mut last = Bound::Unbounded;
+        tree.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, _| {
+            keys += 1;
+            if keys < REMOVED_AT_ONCE {
+                return ControlFlow::Continue(());
+            }
+            last = Bound::Included(key.to_vec());
+            ControlFlow::Break(())
+        });
+        let upper = last.as_ref().map(Vec::as_slice);
+        let removed = self.0.index.batch(|batch| batch.delete_range(&tree.tree, Bound::Unbounded, upper));
+        removed.is_ok() && last != Bound::Unbounded
     }
 
     pub(crate) fn write<'b>(
@@ -211,7 +230,7 @@ impl Space {
     }
 
     pub(crate) fn view(&self) -> View {
-        View { reader: index::Reader::clone(&self.tree.tree), live: Some(self.tree.clone()) }
+        View::Newest(self.tree.clone())
     }
 
     pub(crate) fn same_store(&self, other: &Space) -> bool {
@@ -263,7 +282,7 @@ struct Past {
 impl Snapshot {
     pub(crate) fn view(&self, name: &str) -> View {
         let tree = self.0.catalog.get(name).map_or(&self.0.empty, |tree| &tree.tree);
-        View { reader: self.0.snapshot.reader(tree), live: None }
+        View::Past(self.0.snapshot.reader(tree))
     }
 
     pub(crate) fn keyspaces(&self) -> Vec<String> {
@@ -271,24 +290,34 @@ impl Snapshot {
     }
 }
 
-/// One state of a tree.
+/// One state of a tree. One reference count, so that many threads that make iterations do not meet at two.
 #[derive(Clone)]
-pub(crate) struct View {
-    reader: index::Reader,
-    /// The tree, if the view shows its newest state and so ends when it is dropped.
-    live: Option<Arc<Tree>>,
+pub(crate) enum View {
+    Newest(Arc<Tree>),
+    Past(index::Reader),
 }
 
 impl View {
+    #[inline]
+    fn reader(&self) -> &index::Reader {
+        match self {
+            View::Newest(tree) => &tree.tree,
+            View::Past(reader) => reader,
+        }
+    }
+
     /// To be called after reading: an error if what was read may be a dropped keyspace.
     #[inline]
     fn check(&self) -> Result<()> {
-        self.live.as_ref().map_or(Ok(()), |tree| tree.check())
+        match self {
+            View::Newest(tree) => tree.check(),
+            View::Past(_) => Ok(()),
+        }
     }
 
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        let value = self.reader.get(key);
+        let value = self.reader().get(key);
         self.check()?;
         Ok(value)
     }
@@ -296,14 +325,14 @@ impl View {
     #[inline]
     pub(crate) fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
         buf.clear();
-        let found = self.reader.get_with(key, |value| buf.extend_from_slice(value)).is_some();
+        let found = self.reader().get_with(key, |value| buf.extend_from_slice(value)).is_some();
         self.check()?;
         Ok(found)
     }
 
     #[inline]
     pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
-        let found = self.reader.contains(key);
+        let found = self.reader().contains(key);
         self.check()?;
         Ok(found)
     }
@@ -311,20 +340,20 @@ impl View {
     pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let mut values = vec![None; keys.len()];
         let mut long = Vec::new();
-        self.reader.multi_get(keys, |at, value| match value {
+        self.reader().multi_get(keys, |at, value| match value {
             Some(value) if value.len() > COPIED_VALUE_BYTES => long.push(at),
             short => values[at] = short.map(Value::from),
         });
         // A long value is shared with the store, not copied.
         for at in long {
-            values[at] = self.reader.get(keys[at].as_ref());
+            values[at] = self.reader().get(keys[at].as_ref());
         }
         self.check()?;
         Ok(values)
     }
 
     pub(crate) fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
-        let count = self.reader.count(lower, upper);
+        let count = self.reader().count(lower, upper);
         self.check()?;
         Ok(count)
     }
@@ -339,7 +368,7 @@ impl View {
     ) -> Result<Filled> {
         let mut shared_bytes = 0;
         let mut full = false;
-        self.reader.scan(lower, upper, direction, |key, value| {
+        self.reader().scan(lower, upper, direction, |key, value| {
             if value.len() > COPIED_VALUE_BYTES {
                 chunk.push_shared(key);
                 shared_bytes += value.len();
@@ -351,13 +380,15 @@ impl View {
         });
         let filled = if full { Filled::After(chunk.key(chunk.len() - 1).to_vec()) } else { Filled::End };
         // A key that has gone since it was seen is one that may or may not be shown.
-        chunk.load_shared(|key| self.reader.get(key));
+        if shared_bytes > 0 {
+            chunk.load_shared(|key| self.reader().get(key));
+        }
         self.check()?;
         Ok(filled)
     }
 
     pub(crate) fn cursor(&self) -> Cursor {
-        Cursor { cursor: self.reader.cursor(), view: self.clone() }
+        Cursor { cursor: self.reader().cursor(), view: self.clone() }
     }
 }
 

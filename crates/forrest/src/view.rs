@@ -176,7 +176,7 @@ impl View {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn first(&self) -> Result<Option<Entry>> {
-        self.range(..).next().transpose()
+        self.range(..).fetching(1).next().transpose()
     }
 
     /// The pair with the largest key.
@@ -189,7 +189,7 @@ impl View {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn last(&self) -> Result<Option<Entry>> {
-        self.range(..).next_back().transpose()
+        self.range(..).fetching(1).next_back().transpose()
     }
 }
 
