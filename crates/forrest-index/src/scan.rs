@@ -11,12 +11,11 @@ use crate::epoch::{self, Guard};
 use crate::inner::Inner;
 use crate::key::{self, Key};
 use crate::leaf::walk::Walk;
-use crate::leaf::{Cell, Leaf, Record};
+use crate::leaf::{Cell, Leaf};
 use crate::node::{Node, Slot};
 use crate::simd::{Isa, dispatch};
 use crate::tree::{Reader, TreeInner};
 use forrest_machine::prefetch;
-use smallvec::SmallVec;
 use std::ops::{Bound, ControlFlow};
 
 /// With fewer records left in a leaf the next one is fetched at once.
@@ -173,6 +172,35 @@ fn fence(separator: Option<(Inner<'_>, usize)>, to: &mut Vec<u8>) -> bool {
     true
 }
 
+/// A key put together from a leaf's prefix and a record's suffix.
+#[derive(Default)]
+struct Composed {
+    key: Vec<u8>,
+    prefix_len: usize,
+}
+
+impl Composed {
+    fn begin(&mut self, prefix: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(prefix);
+        self.prefix_len = prefix.len();
+    }
+
+    #[inline(always)]
+    fn with(&mut self, suffix: &[u8]) -> &[u8] {
+        let len = self.prefix_len + suffix.len();
+        if self.key.capacity() < len {
+            self.key.reserve(suffix.len());
+        }
+        // SAFETY: there is room, and the bytes before the suffix are the prefix, which stays.
+        unsafe {
+            key::copy(suffix.as_ptr(), self.key.as_mut_ptr().add(self.prefix_len), suffix.len());
+            self.key.set_len(len);
+        }
+        &self.key
+    }
+}
+
 impl Reader {
     /// Shows the leaves of a range one after the other, each with a walk through its part of the range.
     #[inline(always)]
@@ -249,29 +277,18 @@ impl Reader {
         direction: Direction,
         mut see: impl FnMut(&[u8], Cell<'_>) -> ControlFlow<()>,
     ) {
-        let mut key = SmallVec::<[u8; 128]>::new();
-        self.leaves(lower, upper, direction, |leaf, walk| {
-            let prefix = leaf.prefix();
-            let start = prefix.len();
-            key.clear();
-            key.extend_from_slice(prefix);
-            let mut show = |record: Record<'_>| {
-                let suffix = record.suffix;
-                if key.capacity() < start + suffix.len() {
-                    key.reserve(suffix.len());
-                }
-                // SAFETY: there is room, and the bytes before `start` are the prefix, which stays.
-                unsafe {
-                    key::copy(suffix.as_ptr(), key.as_mut_ptr().add(start), suffix.len());
-                    key.set_len(start + suffix.len());
-                }
-                see(&key, record.cell)
-            };
-            match direction {
-                Direction::Forward => walk.into_iter().try_for_each(&mut show),
-                Direction::Backward => walk.rev().try_for_each(&mut show),
-            }
-        });
+        let mut key = Composed::default();
+        // Each direction has a loop of its own, into which `see` is compiled.
+        match direction {
+            Direction::Forward => self.leaves(lower, upper, direction, |leaf, walk| {
+                key.begin(leaf.prefix());
+                walk.try_each(|record| see(key.with(record.suffix), record.cell))
+            }),
+            Direction::Backward => self.leaves(lower, upper, direction, |leaf, walk| {
+                key.begin(leaf.prefix());
+                walk.try_each_back(|record| see(key.with(record.suffix), record.cell))
+            }),
+        }
     }
 
     /// Shows the pairs of a range in order until `see` breaks.
@@ -288,10 +305,16 @@ impl Reader {
         direction: Direction,
         mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) {
-        self.scan_cells(lower, upper, direction, |key, cell| match cell.bytes() {
-            Some(value) => see(key, value),
-            None => ControlFlow::Continue(()),
-        });
+        self.scan_cells(
+            lower,
+            upper,
+            direction,
+            #[inline(always)]
+            |key, cell| match cell.bytes() {
+                Some(value) => see(key, value),
+                None => ControlFlow::Continue(()),
+            },
+        );
     }
 
     /// The number of keys in a range; of concurrent changes it counts what a scan would show.

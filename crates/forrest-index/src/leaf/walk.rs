@@ -1,9 +1,10 @@
-//! Going through a leaf's records in key order, both ways, as they were at one moment.
+//! Going through a leaf's records in key order, both ways, as they were at one moment: runs of built records,
+//! and the appended ones between them.
 
 use super::{Cell, Leaf, Order, Record, Sorted};
 use crate::key::Key;
 use std::cmp::Ordering::{Equal, Greater, Less};
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
 
 /// The records of a leaf between two bounds. Tombstones, and what they or other appended records hide, are
 /// left out.
@@ -14,9 +15,8 @@ pub(crate) struct Walk<'g> {
     /// Positions still to come, in key order, of built and of appended records.
     built: Range<usize>,
     listed: Range<usize>,
-    /// Of the first and the last listed record still to come, what [`Walk::meets`] says, once it was asked.
+    /// Of the first listed record still to come, what [`Walk::meets`] says, once it was asked.
     front: Option<(usize, bool)>,
-    back: Option<(usize, bool)>,
 }
 
 impl<'g> Leaf<'g> {
@@ -30,7 +30,6 @@ impl<'g> Leaf<'g> {
             built: 0..self.built(),
             listed: 0..order.listed(),
             front: None,
-            back: None,
         }
     }
 
@@ -101,23 +100,6 @@ impl<'g> Walk<'g> {
         Some((self.sorted.at(position), Some(position)))
     }
 
-    #[inline(always)]
-    fn step_back(&mut self) -> Option<Record<'g>> {
-        if !self.listed.is_empty() {
-            let (at, hides) = match self.back {
-                Some(meets) => meets,
-                None => *self.back.insert(self.meets(self.listed.end - 1)),
-            };
-            if self.built.end <= (at + usize::from(hides)).max(self.built.start) {
-                self.built.end -= usize::from(hides && self.built.end == at + 1 && !self.built.is_empty());
-                self.listed.end -= 1;
-                self.back = None;
-                return Some(self.appended(self.listed.end));
-            }
-        }
-        self.built.next_back().map(|position| self.sorted.at(position))
-    }
-
     /// As `next`, with the record's tag where it is known.
     pub(super) fn next_tagged(&mut self) -> Option<(Record<'g>, u8)> {
         loop {
@@ -158,6 +140,73 @@ impl<'g> Walk<'g> {
         built.chain(appended).filter_map(|record| record.cell.blob()).for_each(&mut each);
     }
 
+    /// Shows the records from first to last until `see` breaks.
+    #[inline(always)]
+    pub(crate) fn try_each(self, mut see: impl FnMut(Record<'g>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let Range { start: mut position, end } = self.built;
+        let mut listed = self.listed.start;
+        // The run of built records before the next appended one, and what follows the one it hides.
+        let run = |listed| match self.listed.end > listed {
+            true => {
+                let (at, hides) = self.meets(listed);
+                (at.min(end), at + usize::from(hides))
+            }
+            false => (end, end),
+        };
+        let (mut run_end, mut after) = run(listed);
+        loop {
+            let record = if position < run_end {
+                position += 1;
+                self.sorted.at(position - 1)
+            } else if listed < self.listed.end {
+                let record = self.appended(listed);
+                position = position.max(after);
+                listed += 1;
+                (run_end, after) = run(listed);
+                if matches!(record.cell, Cell::Tombstone) {
+                    continue;
+                }
+                record
+            } else {
+                return ControlFlow::Continue(());
+            };
+            see(record)?;
+        }
+    }
+
+    /// Shows the records from last to first until `see` breaks.
+    #[inline(always)]
+    pub(crate) fn try_each_back(self, mut see: impl FnMut(Record<'g>) -> ControlFlow<()>) -> ControlFlow<()> {
+        let Range { start, end: mut position } = self.built;
+        let mut listed = self.listed.end;
+        let run = |listed| match self.listed.start < listed {
+            true => {
+                let (at, hides) = self.meets(listed - 1);
+                ((at + usize::from(hides)).max(start), at)
+            }
+            false => (start, start),
+        };
+        let (mut run_start, mut before) = run(listed);
+        loop {
+            let record = if position > run_start {
+                position -= 1;
+                self.sorted.at(position)
+            } else if listed > self.listed.start {
+                listed -= 1;
+                let record = self.appended(listed);
+                position = position.min(before);
+                (run_start, before) = run(listed);
+                if matches!(record.cell, Cell::Tombstone) {
+                    continue;
+                }
+                record
+            } else {
+                return ControlFlow::Continue(());
+            };
+            see(record)?;
+        }
+    }
+
     /// How many records are still to come at the most.
     pub(crate) fn len(&self) -> usize {
         self.built.len() + self.listed.len()
@@ -176,18 +225,6 @@ impl<'g> Iterator for Walk<'g> {
     fn next(&mut self) -> Option<Record<'g>> {
         loop {
             let (record, _) = self.step()?;
-            if !matches!(record.cell, Cell::Tombstone) {
-                return Some(record);
-            }
-        }
-    }
-}
-
-impl DoubleEndedIterator for Walk<'_> {
-    #[inline]
-    fn next_back(&mut self) -> Option<Self::Item> {
-        loop {
-            let record = self.step_back()?;
             if !matches!(record.cell, Cell::Tombstone) {
                 return Some(record);
             }
