@@ -16,7 +16,7 @@ use std::process::ExitCode;
 /// answer is summed and compared. Figures are medians over the rounds, in nanoseconds per operation unless a
 /// column says otherwise.
 #[derive(Parser)]
-#[command(name = "kvbench", version, about, max_term_width = 100)]
+#[command(name = "kvbench", version, about, verbatim_doc_comment)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -20,8 +20,7 @@ pub(crate) struct Common {
     /// Memory that must stay free; an arm that comes nearer ends and says so
     #[arg(long, default_value = "1G", value_parser = bytes, value_name = "BYTES")]
     pub(crate) margin: u64,
-    /// Pages that malloc asks for (glibc 2.35 or later), for all subjects: the system's choice, or
-    /// transparent huge ones
+    /// Pages that malloc asks for, for all subjects (glibc 2.35 or later)
     #[arg(long, value_enum, default_value_t = MallocPages::System)]
     pub(crate) malloc_pages: MallocPages,
     /// Append what was measured to this file, one JSON object a line
@@ -71,8 +70,7 @@ pub(crate) struct Memory {
     /// Leave the sweep out
     #[arg(long)]
     pub(crate) no_sweep: bool,
-    /// What a step of one thread is charged: the time that passed, or what it had of the CPU (for a
-    /// machine that is not idle); steps of several threads always take the time that passed
+    /// What a step of one thread is charged; steps of several threads take the wall's time
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,
     /// Do not pin threads to CPUs
