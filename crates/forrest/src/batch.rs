@@ -32,6 +32,13 @@ pub struct WriteBatch {
 }
 
 /// What became of a batch.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::{WriteBatch, Written};
+/// assert_eq!(db.write(WriteBatch::new())?, Written::Applied);
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
     /// All of it has been applied.
@@ -70,6 +77,14 @@ impl WriteBatch {
     }
 
     /// Bytes of all keys and values.
+    ///
+    /// ```
+    /// let mut batch = forrest::WriteBatch::new();
+    /// batch.set("key", "value");
+    /// assert_eq!((batch.len(), batch.bytes(), batch.is_empty()), (1, 8, false));
+    /// batch.clear();
+    /// assert!(batch.is_empty());
+    /// ```
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -82,6 +97,17 @@ impl WriteBatch {
     }
 
     /// The batch as seen from another keyspace: what is added there changes that keyspace.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let log = db.keyspace("log")?;
+    /// let mut batch = forrest::WriteBatch::new();
+    /// batch.set("key", "here");
+    /// batch.on(&log).set("key", "there").delete("old");
+    /// db.write(batch)?;
+    /// assert_eq!(log.get("key")?.unwrap(), "there");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn on<'b>(&'b mut self, keyspace: &Keyspace) -> On<'b> {
         let number = match self.keyspaces.iter().position(|known| known.is(keyspace)) {
             Some(at) => at,
@@ -98,12 +124,26 @@ impl WriteBatch {
     }
 
     /// Adds an operation on the default keyspace.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let mut batch = forrest::WriteBatch::new();
+    /// batch.push("set oak Quercus".parse::<forrest::Op>()?);
+    /// assert!(db.write(batch)?.is_applied());
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn push(&mut self, op: Op<impl AsRef<[u8]>>) -> &mut WriteBatch {
         self.on_default().push(op);
         self
     }
 
     /// Will map a key to a value.
+    ///
+    /// ```
+    /// let mut batch = forrest::WriteBatch::new();
+    /// batch.set("a", "1").set("b", "2").delete("c").delete_range("x"..).add("n", 1);
+    /// assert_eq!(batch.len(), 5);
+    /// ```
     pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut WriteBatch {
         self.on_default().set(key, value);
         self
@@ -156,6 +196,13 @@ impl WriteBatch {
     }
 
     /// The operations in order, each with the keyspace it changes (`None` for the default one).
+    ///
+    /// ```
+    /// let mut batch = forrest::WriteBatch::new();
+    /// batch.set("a", "1").delete("b");
+    /// let lines: Vec<String> = batch.ops().map(|(_, op)| op.to_string()).collect();
+    /// assert_eq!(lines, ["set a 1", "delete b"]);
+    /// ```
     pub fn ops(&self) -> impl Iterator<Item = (Option<&Keyspace>, Op<&[u8]>)> {
         self.ops.iter().map(|(number, op)| {
             let keyspace = (*number as usize).checked_sub(1).map(|at| &self.keyspaces[at]);

@@ -192,6 +192,16 @@ impl fmt::Debug for Range {
 
 /// A pair that an iteration found. It shares the memory of the pairs that were fetched with it; to keep
 /// one for long, copy its key and value out.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// db.set("oak", "Quercus robur")?;
+/// let entry = db.range("a"..).next().unwrap()?;
+/// assert_eq!(entry.key(), b"oak");
+/// assert_eq!(entry.value()?, "Quercus robur");
+/// assert_eq!(entry.value_bytes()?.len(), 13);
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Entry {
     chunk: Arc<Chunk>,

@@ -69,6 +69,11 @@ impl Db {
     /// # Errors
     /// `Unsupported` with `memory:`, whose content nobody else can have written; otherwise as
     /// [`open`](Db::open).
+    ///
+    /// ```
+    /// use forrest::{Db, ErrorKind};
+    /// assert_eq!(Db::open_read_only("memory:").unwrap_err().kind(), ErrorKind::Unsupported);
+    /// ```
     pub fn open_read_only(url: impl AsRef<str>) -> Result<Db> {
         match Home::parse(url.as_ref())? {
             Home::Memory => {
@@ -167,6 +172,13 @@ impl Db {
     }
 
     /// The names of all keyspaces, sorted; [`DEFAULT_KEYSPACE`] is always among them.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.keyspace("people")?;
+    /// assert_eq!(db.keyspaces()?, ["default", "people"]);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn keyspaces(&self) -> Result<Vec<String>> {
         self.store.keyspaces()
     }
@@ -196,6 +208,13 @@ impl Db {
 
     /// Returns when everything written before is as durable as this home can make it. With `memory:` that is
     /// at once, for nothing outlives the process.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("key", "value")?;
+    /// db.sync()?;
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn sync(&self) -> Result<()> {
         self.store.sync()
     }
@@ -229,6 +248,12 @@ impl Db {
     ///
     /// # Errors
     /// `Unsupported` with `memory:`.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// assert_eq!(db.checkpoint("/var/backups/forest").unwrap_err().kind(), forrest::ErrorKind::Unsupported);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref().display();
         Err(Error::unsupported(format!("a checkpoint to {path}: \"memory:\" has no files to copy")))
@@ -238,6 +263,12 @@ impl Db {
     ///
     /// # Errors
     /// `Unsupported` with `memory:`.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// assert_eq!(db.verify().unwrap_err().kind(), forrest::ErrorKind::Unsupported);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn verify(&self) -> Result<()> {
         Err(Error::unsupported("verifying \"memory:\": it has no files to check"))
     }
@@ -246,6 +277,12 @@ impl Db {
     ///
     /// # Errors
     /// `Unsupported` with `memory:`.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// assert_eq!(db.compact().unwrap_err().kind(), forrest::ErrorKind::Unsupported);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn compact(&self) -> Result<()> {
         Err(Error::unsupported("compacting \"memory:\": it gives space back as keys go"))
     }
@@ -281,6 +318,15 @@ fn check_name(name: &str) -> Result<()> {
 /// fails with `Limit` if a key or value is too long, with `OutOfSpace` if there is no room, and with
 /// `InvalidArgument` once the keyspace has been dropped; then nothing is changed. With `memory:` nothing
 /// outlives the process, and a change waits only for changes of its neighbours and for a batch.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// let people = db.keyspace("people")?;
+/// people.set("ada", "1815")?;
+/// people.add("count", 1)?;
+/// assert!(people.contains("ada")? && !db.contains("ada")?);
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Keyspace {
     view: View,
@@ -293,6 +339,13 @@ impl Keyspace {
     }
 
     /// The name.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// assert_eq!(db.keyspace("people")?.name(), "people");
+    /// assert_eq!(db.name(), forrest::DEFAULT_KEYSPACE);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         self.space.name()
     }
@@ -310,6 +363,14 @@ impl Keyspace {
     ///
     /// # Errors
     /// Those of the method for this operation.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// use forrest::{Op, Outcome};
+    /// assert_eq!(db.apply(Op::Set { key: "oak", value: "Quercus" })?, Outcome::Set);
+    /// assert_eq!(db.apply("delete oak".parse::<Op>()?)?, Outcome::Deleted(true));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     #[inline]
     pub fn apply(&self, op: Op<impl AsRef<[u8]>>) -> Result<Outcome> {
         let op = op.borrowed();
@@ -450,6 +511,16 @@ impl fmt::Debug for Keyspace {
 
 /// One state of all keyspaces of a store. Cloning makes another handle to it. It dereferences to the
 /// [`View`] of the default keyspace.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// db.set("key", "old")?;
+/// let snapshot = db.snapshot()?;
+/// db.delete("key")?;
+/// assert_eq!(snapshot.count(..)?, 1);
+/// assert_eq!(db.count(..)?, 0);
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Snapshot {
     default: View,

@@ -7,9 +7,30 @@
 use std::fmt;
 
 /// The result of everything in this crate that can fail.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// fn visits(db: &forrest::Db) -> forrest::Result<i64> {
+///     db.add("visits", 0)
+/// }
+/// assert_eq!(visits(&db)?, 0);
+/// # Ok::<(), forrest::Error>(())
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kinds of errors, told apart by what the caller should do.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::ErrorKind;
+/// db.set("name", "Ada")?;
+/// match db.add("name", 1) {
+///     Ok(_) => unreachable!(),
+///     Err(error) if error.kind() == ErrorKind::InvalidArgument => println!("no counter: {error}"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {

@@ -72,6 +72,12 @@ impl From<ParseError> for Error {
 }
 
 /// True if a line is blank or a comment.
+///
+/// ```
+/// use forrest::line::is_blank;
+/// assert!(is_blank("  # a comment") && is_blank(""));
+/// assert!(!is_blank("delete oak"));
+/// ```
 pub fn is_blank(line: &str) -> bool {
     let line = line.trim_start_matches([' ', '\t']);
     line.trim_end_matches(['\n', '\r']).is_empty() || line.starts_with('#')
@@ -126,6 +132,15 @@ impl<B: AsRef<[u8]>> fmt::Display for Quoted<B> {
 }
 
 /// A word of a line.
+///
+/// ```
+/// use forrest::line::Words;
+/// let mut words = Words::new(r"- \x2d");
+/// let (absent, dash) = (words.next("a value")?, words.next("a value")?);
+/// assert_eq!((dash.column, dash.is_dash), (3, false));
+/// assert_eq!((absent.optional(), dash.optional()), (None, Some(b"-".to_vec())));
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// What it stands for.
@@ -143,6 +158,13 @@ impl Word {
     }
 
     /// An error that says that something else was expected here.
+    ///
+    /// ```
+    /// use forrest::line::Words;
+    /// let word = Words::new("purge").next("a command")?;
+    /// assert_eq!(word.unexpected("get or set").to_string(), "column 1: expected get or set, found purge");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn unexpected(&self, expected: impl Into<String>) -> ParseError {
         ParseError {
             column: self.column,
@@ -369,6 +391,13 @@ impl<B: AsRef<[u8]>> fmt::Display for Op<B> {
 }
 
 /// A word, or a bare `-` for absence.
+///
+/// ```
+/// use forrest::line::or_dash;
+/// assert_eq!(or_dash(Some("oak")).to_string(), "oak");
+/// assert_eq!(or_dash(None::<&str>).to_string(), "-");
+/// assert_eq!(or_dash(Some("-")).to_string(), "\"-\"");
+/// ```
 pub fn or_dash<B: AsRef<[u8]>>(bytes: Option<B>) -> impl fmt::Display {
     fmt::from_fn(move |f| match &bytes {
         Some(bytes) => write!(f, "{}", quote(bytes)),

@@ -64,6 +64,14 @@ pub enum Op<B = Vec<u8>> {
 }
 
 /// What an operation answers.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::{Op, Outcome};
+/// assert_eq!(db.apply(Op::Add { key: "n", delta: 7 })?, Outcome::Added(7));
+/// assert_eq!(db.apply(Op::delete_range(..))?, Outcome::DeletedRange(1));
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -80,6 +88,16 @@ pub enum Outcome {
 }
 
 /// What became of a compare-and-swap.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::Swap;
+/// let mut expected = None;
+/// while let Swap::Mismatch(found) = db.compare_and_swap("key", expected.as_deref(), Some(b"mine"))? {
+///     expected = found; // look at it, and try again with it
+/// }
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a mismatch means that nothing was changed"]
 pub enum Swap {
@@ -98,6 +116,12 @@ impl Swap {
 
 impl<B> Op<B> {
     /// The same operation with its bytes held another way.
+    ///
+    /// ```
+    /// use forrest::Op;
+    /// let op = Op::Set { key: "oak", value: "Quercus" };
+    /// assert_eq!(op.map(|text| text.len()), Op::Set { key: 3, value: 7 });
+    /// ```
     pub fn map<'a, C>(&'a self, mut convert: impl FnMut(&'a B) -> C) -> Op<C> {
         match self {
             Op::Set { key, value } => Op::Set { key: convert(key), value: convert(value) },
@@ -117,6 +141,13 @@ impl<B> Op<B> {
 
 impl<B: AsRef<[u8]>> Op<B> {
     /// The same operation, borrowing its bytes.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let op: forrest::Op = "set oak Quercus".parse()?;
+    /// db.apply(op.borrowed())?; // and op is still here
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn borrowed(&self) -> Op<&[u8]> {
         self.map(|bytes| bytes.as_ref())
     }
@@ -154,6 +185,12 @@ impl Op {
 
 impl<'v> Op<&'v [u8]> {
     /// The key that the operation changes; for a range, where it starts.
+    ///
+    /// ```
+    /// let op: forrest::Op = "add visits 1".parse()?;
+    /// assert_eq!(op.borrowed().key(), b"visits");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn key(&self) -> &'v [u8] {
         match *self {
             Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } => key,
@@ -166,6 +203,13 @@ impl<'v> Op<&'v [u8]> {
     ///
     /// # Errors
     /// `Limit` if a key exceeds [`MAX_KEY_BYTES`] or a value [`MAX_VALUE_BYTES`].
+    ///
+    /// ```
+    /// use forrest::{MAX_KEY_BYTES, Op};
+    /// let key = vec![0; MAX_KEY_BYTES + 1];
+    /// assert!(Op::Delete { key: &key[1..] }.check().is_ok());
+    /// assert!(Op::Delete { key: &key[..] }.check().is_err());
+    /// ```
     pub fn check(&self) -> Result<()> {
         check_key(self.key())?;
         match *self {
@@ -183,6 +227,15 @@ impl<'v> Op<&'v [u8]> {
     ///
     /// # Errors
     /// `InvalidArgument` if [`Op::Add`] meets a value that is not 8 bytes long, or the sum overflows.
+    ///
+    /// ```
+    /// use forrest::{Effect, Op, Outcome};
+    /// let op: Op = "delete oak".parse()?;
+    /// let (effect, outcome) = op.borrowed().resolve(Some(b"Quercus"))?;
+    /// assert!(matches!(effect, Effect::Remove));
+    /// assert_eq!(outcome, Outcome::Deleted(true));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn resolve(&self, old: Option<&[u8]>) -> Result<(Effect<'v>, Outcome)> {
         let done = match *self {
             Op::Set { value, .. } => (Effect::Put(Cow::Borrowed(value)), Outcome::Set),

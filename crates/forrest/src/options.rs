@@ -10,6 +10,11 @@ pub use forrest_machine::pages::{Numa, Pages};
 
 /// What is promised about a change when the call that makes it returns. All changes of a store have one
 /// order; after a crash the store is as some beginning of that order left it, at every level.
+///
+/// ```
+/// use forrest::Durability;
+/// assert!(Durability::Memory < Durability::Buffered && Durability::Buffered < Durability::Sync);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Durability {
@@ -22,6 +27,14 @@ pub enum Durability {
 }
 
 /// How one batch is written.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::{Durability, WriteBatch, WriteOptions};
+/// let options = WriteOptions { durability: Some(Durability::Memory) };
+/// db.write_with(WriteBatch::new(), &options)?;
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteOptions {
     /// What is promised when the call returns; `None` is what [`Builder::durability`] set.
@@ -106,6 +119,15 @@ impl Builder {
     ///
     /// Unit: operations. Default: [`DEFAULT_BATCH_OPS_MAX`] (1,048,576). Limit: 1 to 4,294,967,295. Why: other
     /// writers wait while a batch is applied.
+    ///
+    /// ```
+    /// use forrest::{Db, ErrorKind, WriteBatch};
+    /// let db = Db::builder().batch_ops_max(1).batch_bytes_max(100).open("memory:")?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.set("a", "1").set("b", "2");
+    /// assert_eq!(db.write(batch).unwrap_err().kind(), ErrorKind::Limit);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
     pub fn batch_ops_max(mut self, ops: usize) -> Builder {
         self.batch_ops_max = ops;
         self

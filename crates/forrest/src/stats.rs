@@ -3,6 +3,15 @@
 use std::fmt;
 
 /// What a store holds and what it costs, at about the moment of the call. Prints as a table.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// db.set("oak", "Quercus robur")?;
+/// let stats = db.stats()?;
+/// assert_eq!((stats.keys, stats.keyspaces, stats.snapshots), (1, 1, 0));
+/// println!("{stats}{} bytes a key", stats.bytes_per_key());
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -77,6 +86,17 @@ fn thousands(value: u64) -> String {
 }
 
 /// Something that a home can do or not.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::Capability;
+/// for (capability, has) in db.capabilities().iter() {
+///     println!("{capability}: {has}");
+/// }
+/// assert!(db.capabilities().has(Capability::Batches));
+/// assert_eq!(Capability::Batches.as_str(), "atomic batches");
+/// # Ok::<(), forrest::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
