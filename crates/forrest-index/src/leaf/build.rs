@@ -230,8 +230,9 @@ impl Plan {
         debug_assert!(n <= BUILT_MAX && prefix[0].len() + prefix[1].len() == self.prefix_len);
         let appended = self.built_bytes.max(FIRM_BYTES).next_multiple_of(UNIT);
         let table = if self.stride == 0 { APPENDED_OFFSETS_BYTES } else { 0 };
-        // Room for an eighth more at least; the rest of the block's class is used as well.
-        let room = (n / 8).clamp(4, APPENDED_MAX) * self.record_bytes;
+        // Room for as many as an order can list, save in small leaves; for long records an eighth must do.
+        let room =
+            (n / if self.record_bytes <= 32 { 2 } else { 8 }).clamp(4, APPENDED_MAX) * self.record_bytes;
         let lines = arena::rounded((appended + table + room).div_ceil(LINE_BYTES) as u32);
         let fits = (lines as usize * LINE_BYTES - appended).checked_div(self.stride);
         let fits = fits.map_or(APPENDED_MAX, |fits| fits.min(APPENDED_MAX));
