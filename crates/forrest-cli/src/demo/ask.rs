@@ -88,10 +88,7 @@ impl Tour<'_> {
             self.path_line(format_args!("   {entries:>10} {size:>10}  {bar}"), &subtree.path)?;
         }
         let count = term::plural(subtrees.len() as u64, "subtree", "subtrees");
-        self.dim(&format!(
-            "{count} with anything in them, one and two levels down, counted in {}",
-            term::span(took)
-        ))?;
+        self.dim(&format!("{count}, one and two levels down, counted in {}", term::span(took)))?;
         Ok(subtrees)
     }
 
@@ -101,6 +98,9 @@ impl Tour<'_> {
         let start = Instant::now();
         let keys: Vec<_> = self.by_time.range(..).rev().take(LINES).collect::<Result<_, _>>()?;
         let took = start.elapsed().as_nanos() as u64;
+        if keys.is_empty() {
+            return self.dim("there are no regular files");
+        }
         for entry in &keys {
             let Some((time, path)) = Time::decode_key(entry.key()) else { continue };
             let size = self.meta(path)?.map_or(String::new(), |meta| term::size(meta.size));
@@ -117,6 +117,9 @@ impl Tour<'_> {
     pub(super) fn extensions(&mut self) -> Result<(), Failure> {
         self.heading(format_args!("Files by extension, counted with add while walking"))?;
         let mut counts = Vec::new();
+        if self.extension_files.first()?.is_none() {
+            return self.dim("there are no regular files");
+        }
         for entry in self.extension_files.range(..) {
             let entry = entry?;
             counts.push((integer(&entry.value()?), entry.key().to_vec()));

@@ -49,10 +49,10 @@ impl Tour<'_> {
             self.path_line(format_args!("   one batch: {moved} renamed below"), &subtree.path)?;
         }
         let grown = self.grow_newest(3)?;
-        self.say(format_args!(
-            "   set: the {} changed last made larger",
-            term::plural(grown, "file", "files")
-        ))?;
+        if grown > 0 {
+            let grown = term::plural(grown, "file", "files");
+            self.say(format_args!("   update: the {grown} changed last made larger"))?;
+        }
         let files = self.files.clone();
         self.compare(&snapshot, &files)?;
 

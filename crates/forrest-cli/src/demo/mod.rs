@@ -272,13 +272,12 @@ impl<'s> Tour<'s> {
             self.dim("no huge pages were had: forrest doctor tells what to do about it")?;
         }
         self.say(format_args!(""))?;
-        self.dim("Next: forrest demo --shell asks this store anything; forrest doctor looks at the machine.")
+        self.dim("Next: forrest demo --shell to ask it more, forrest doctor for the machine.")
     }
 
     fn heading(&mut self, title: Arguments<'_>) -> Result<(), Failure> {
         self.sections += 1;
         let heading = format!("{}  {title}", self.sections);
-        let heading = if self.term.is_unicode() { heading } else { heading.replace('→', "->") };
         self.say(format_args!(""))?;
         self.say(format_args!("{}", self.term.paint(Style::Bold, heading)))?;
         // Progress is drawn below it, on another stream.
@@ -286,7 +285,11 @@ impl<'s> Tour<'s> {
     }
 
     fn say(&mut self, line: Arguments<'_>) -> Result<(), Failure> {
-        self.session.line(line)
+        if self.term.is_unicode() {
+            return self.session.line(line);
+        }
+        let line = line.to_string().replace(" µs", " us").replace(" → ", " -> ");
+        self.session.line(format_args!("{line}"))
     }
 
     /// What matters less.

@@ -7,6 +7,7 @@
 //! | help.rs | every help has examples that work, and fits 80 columns |
 //! | formats.rs | any bytes through dump and load, in every format |
 //! | process.rs | broken pipes, full devices, Ctrl-C |
+//! | reports.rs | `stat` and `doctor`, for people and for programs |
 //! | terminal.rs | the prompt, the bars, the width, on the screen of a terminal |
 //! | demo.rs | the tour on trees of all kinds |
 //! | harness.rs | what they share |
@@ -18,5 +19,6 @@ mod formats;
 mod harness;
 mod help;
 mod process;
+mod reports;
 mod scripts;
 mod terminal;

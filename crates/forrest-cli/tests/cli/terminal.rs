@@ -59,16 +59,35 @@ impl Terminal {
         self.keyboard.flush().unwrap();
     }
 
+    /// Waits until what the screen shows, without the space after it, is as `wanted`.
+    #[track_caller]
+    fn wait_until(&mut self, what: &str, wanted: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !wanted(self.text().trim_end()) {
+            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.take(&bytes),
+                Err(e) => panic!("{e} before {what} was seen:\n{}", self.text()),
+            }
+        }
+    }
+
     /// Waits until the screen shows `text`.
     #[track_caller]
     pub(crate) fn wait_for(&mut self, text: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.text().contains(text) {
-            match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(bytes) => self.take(&bytes),
-                Err(e) => panic!("{e} before {text:?} was seen:\n{}", self.text()),
-            }
-        }
+        self.wait_until(text, |screen| screen.contains(text));
+    }
+
+    /// Types a line at a prompt, waits until it is seen, types the key that ends it, and returns what is said
+    /// until the next prompt, which is included. Ctrl-C in particular must meet a prompt: at another time the
+    /// system throws away with it what was typed before.
+    #[track_caller]
+    fn answer(&mut self, line: &str, key: &str) -> String {
+        self.type_in(line);
+        self.wait_until(line, |screen| screen.ends_with(line));
+        let before = self.text().trim_end().len();
+        self.type_in(key);
+        self.wait_until("a prompt", |screen| screen.len() > before && screen.ends_with(['>', '+']));
+        self.text().trim_end()[before..].to_owned()
     }
 
     /// Waits for the end of the command and returns its exit code.
@@ -127,29 +146,38 @@ impl Drop for Terminal {
 fn the_shell_prompts_and_answers() {
     let place = Place::new();
     let mut terminal = Terminal::start(&place, 80, &["shell"], &[]);
-    terminal.wait_for("forrest> ");
-    terminal.type_in("set apple 3\r");
-    terminal.type_in("get apple\r");
-    terminal.wait_for("\n3\n");
-    terminal.type_in("get nothing\r");
-    terminal.wait_for("not found: nothing");
-    terminal.type_in("frobnicate\r");
-    terminal.wait_for("unrecognized subcommand");
-    terminal.type_in("set a\r");
-    terminal.wait_for("<VALUE>");
-    // An error ends nothing, and Ctrl-C takes back what was typed.
-    terminal.type_in("delete apple\x03");
-    terminal.type_in("get apple\r");
-    terminal.wait_for("get apple\n3\nforrest>");
-    terminal.type_in("use people\r");
-    terminal.wait_for("forrest:people> ");
-    terminal.type_in("begin\r");
-    terminal.wait_for("forrest:people+ ");
-    terminal.type_in("help\r");
-    terminal.wait_for("delete-range ");
+    terminal.wait_until("a prompt", |screen| screen.ends_with("forrest>"));
+    for (line, key, answer) in [
+        ("set apple 3", "\r", ""),
+        ("get apple", "\r", "3\n"),
+        ("get nothing", "\r", "not found: nothing\n"),
+        // An error ends nothing, and Ctrl-C takes back what was typed.
+        ("frobnicate", "\r", "unrecognized subcommand"),
+        ("set a", "\r", "<VALUE>"),
+        ("delete apple", "\x03", ""),
+        ("get apple", "\r", "3\n"),
+        ("use people", "\r", "forrest:people>"),
+        ("begin", "\r", "forrest:people+"),
+        ("set ada x", "\r", "forrest:people+"),
+        ("commit", "\r", "1 change made\n"),
+        ("help", "\r", "delete-range "),
+    ] {
+        let said = terminal.answer(line, key);
+        assert!(said.contains(answer), "{line}: {said}");
+    }
     terminal.type_in("\x04");
     assert_eq!(terminal.end(), 0);
     terminal.assert_tidy();
+}
+
+#[test]
+fn the_shell_takes_what_is_typed_ahead() {
+    let place = Place::new();
+    let mut terminal = Terminal::start(&place, 80, &["shell"], &[]);
+    terminal.wait_until("a prompt", |screen| screen.ends_with("forrest>"));
+    terminal.type_in("set a 1\rset b 2\radd n 40\radd n 2\rcount\rquit\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(terminal.text().contains("\n42\n") && terminal.text().contains("\n3\n"), "{}", terminal.text());
 }
 
 #[test]
@@ -199,7 +227,7 @@ fn ctrl_c_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn narrow_terminals_get_what_fits() {
+fn everything_fits_the_terminal() {
     let place = Place::new();
     place.write("tree/a rather long name of a directory/another one that is long as well/and a file.txt", "");
     place.write("tree/林林林林林林林林林林林林林林林林林林林林林林林林林林林林林林/é.txt", "");
