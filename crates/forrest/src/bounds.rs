@@ -93,3 +93,54 @@ pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     end[last] += 1;
     Some(end)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All strings of up to 3 of the bytes at which carrying matters.
+    fn strings() -> Vec<Vec<u8>> {
+        let mut all = vec![Vec::new()];
+        for len in 0..3 {
+            let longer = |string: &Vec<u8>| [0, 1, 0xFE, 0xFF].map(|byte| [&string[..], &[byte]].concat());
+            let more: Vec<_> = all.iter().filter(|string| string.len() == len).flat_map(longer).collect();
+            all.extend(more);
+        }
+        all
+    }
+
+    #[test]
+    fn a_prefix_ends_where_the_next_begins() {
+        let all = strings();
+        for prefix in &all {
+            let end = prefix_end(prefix);
+            let is_in = |string: &Vec<u8>| string >= prefix && end.as_ref().is_none_or(|end| string < end);
+            assert!(all.iter().all(|string| string.starts_with(prefix) == is_in(string)), "{prefix:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_lies_between_a_key_and_its_successor() {
+        let all = strings();
+        for key in &all {
+            let next = successor(key).expect("a short key has one");
+            assert!(next > *key && all.iter().all(|other| other <= key || *other >= next));
+        }
+        let longest = vec![7; MAX_KEY_BYTES];
+        let next = Some([&[7; MAX_KEY_BYTES - 1][..], &[8]].concat());
+        assert_eq!(successor(&longest), next);
+        assert_eq!(successor(&[&longest[..], &[1, 2]].concat()), next);
+        assert_eq!(successor(&[0xFF; MAX_KEY_BYTES]), None);
+    }
+
+    #[test]
+    fn bounds_that_are_too_long_are_cut() {
+        use Bound::{Excluded, Included, Unbounded};
+        let long = vec![7; MAX_KEY_BYTES + 1];
+        let cut = &long[1..];
+        assert_eq!(clamp((Included(&long), Excluded(&long))), (Excluded(cut), Included(cut)));
+        assert_eq!(clamp((Excluded(&long), Included(&long))), (Excluded(cut), Included(cut)));
+        assert_eq!(clamp((Included(cut), Excluded(cut))), (Included(cut), Excluded(cut)));
+        assert_eq!(clamp((Unbounded, Unbounded)), (Unbounded, Unbounded));
+    }
+}

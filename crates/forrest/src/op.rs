@@ -284,3 +284,50 @@ fn check_value(value: &[u8]) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a value, and the answer.
+    fn resolve(line: &str, old: Option<&[u8]>) -> (Option<Vec<u8>>, Outcome) {
+        let op: Op = line.parse().expect("an operation");
+        let (effect, outcome) = op.borrowed().resolve(old).expect("it resolves");
+        let new = match effect {
+            Effect::Keep => old.map(<[u8]>::to_vec),
+            Effect::Put(bytes) => Some(bytes.into_owned()),
+            Effect::PutValue(value) => Some(value.to_vec()),
+            Effect::Remove => None,
+        };
+        (new, outcome)
+    }
+
+    #[test]
+    fn each_operation_does_what_it_says() {
+        let old = Some(&b"old"[..]);
+        let some = |text: &str| Some(text.as_bytes().to_vec());
+        let mismatch = Outcome::Swapped(Swap::Mismatch(old.map(Value::from)));
+        let cases = [
+            ("set k v", None, some("v"), Outcome::Set),
+            ("set k v", old, some("v"), Outcome::Set),
+            ("delete k", None, None, Outcome::Deleted(false)),
+            ("delete k", old, None, Outcome::Deleted(true)),
+            ("delete-range a z", None, None, Outcome::DeletedRange(0)),
+            ("delete-range a z", old, None, Outcome::DeletedRange(1)),
+            ("compare-and-swap k old new", old, some("new"), Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k old -", old, None, Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k - new", None, some("new"), Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k - -", None, None, Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k older new", old, some("old"), mismatch.clone()),
+            ("compare-and-swap k ol new", old, some("old"), mismatch.clone()),
+            ("compare-and-swap k - new", old, some("old"), mismatch),
+            ("compare-and-swap k \"\" new", None, None, Outcome::Swapped(Swap::Mismatch(None))),
+        ];
+        for (line, old, new, outcome) in cases {
+            assert_eq!(resolve(line, old), (new, outcome), "{line} of {old:?}");
+        }
+        let counter = |number: i64| number.to_be_bytes().to_vec();
+        assert_eq!(resolve("add k -5", None), (Some(counter(-5)), Outcome::Added(-5)));
+        assert_eq!(resolve("add k -5", Some(&counter(7))), (Some(counter(2)), Outcome::Added(2)));
+    }
+}

@@ -220,3 +220,31 @@ fn scheme(url: &str) -> Option<(&str, &str)> {
     let word = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
     (word && scheme.len() >= 2 && scheme.as_bytes()[0].is_ascii_alphabetic()).then_some((scheme, rest))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_are_told_apart() {
+        let path = |text: &str| Home::Path(PathBuf::from(text));
+        let cases = [
+            ("memory:", Home::Memory),
+            ("llds:shop", Home::Kernel("shop".into())),
+            ("llds:a:b", Home::Kernel("a:b".into())),
+            ("memory", path("memory")),
+            ("/a:b/c", path("/a:b/c")),
+            ("a/b:c", path("a/b:c")),
+            ("C:\\stores", path("C:\\stores")),
+            ("2nd:", path("2nd:")),
+            (":", path(":")),
+            (" memory:", path(" memory:")),
+        ];
+        for (url, home) in cases {
+            assert_eq!(Home::parse(url).unwrap(), home, "{url}");
+        }
+        for url in ["", "memory:x", "llds:", "MEMORY:", "file:///a", "a+b-c.d:"] {
+            assert!(Home::parse(url).is_err(), "{url}");
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! Every limit, and one beyond it.
 
 use forrest::{
-    Db, Error, ErrorKind, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Op,
-    WriteBatch,
+    Db, Error, ErrorKind, Keyspace, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES,
+    Op, Pages, WriteBatch,
 };
 use std::ops::Bound;
 
@@ -180,6 +180,53 @@ fn knobs_have_limits() {
         "invalid argument: capacity_bytes is 0; it must be from 1 to 18446744073709551615"
     );
     assert!(Db::builder().batch_ops_max(u32::MAX as usize).batch_bytes_max(1 << 40).open("memory:").is_ok());
+}
+
+/// Sets keys of 8 bytes until no more fit: how many did, and what was said then.
+fn fill(keyspace: &Keyspace) -> (u64, Error) {
+    let mut set = 0_u64;
+    loop {
+        match keyspace.set(set.to_be_bytes(), [7; 200]) {
+            Ok(()) => set += 1,
+            Err(error) => return (set, error),
+        }
+    }
+}
+
+/// What does not fit is refused whole, and everything else goes on.
+#[test]
+fn a_full_store_says_so() {
+    let db = Db::builder().capacity_bytes(8 << 20).pages(Pages::Plain).open("memory:").unwrap();
+    let first = db.keyspace("first").unwrap();
+    let (set, error) = fill(&first);
+    assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}");
+    assert!((10_000..60_000).contains(&set), "{set} values of 200 bytes in 8 MiB");
+    let assert_unchanged = || {
+        assert_eq!(first.count(..).unwrap(), set);
+        assert!(!first.contains(set.to_be_bytes()).unwrap());
+        assert_eq!(first.get(0_u64.to_be_bytes()).unwrap().unwrap(), [7; 200]);
+        assert_eq!(first.range(..).rev().count() as u64, set);
+        assert_eq!(db.count(..).unwrap(), 0);
+    };
+    assert_unchanged();
+
+    let mut batch = WriteBatch::new();
+    batch.set("in the default keyspace", "");
+    for key in 0..set {
+        batch.on(&first).set((key + set).to_be_bytes(), [8; 200]);
+    }
+    let error = db.write(&batch).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+    assert!(error.op().is_some());
+    assert_unchanged();
+
+    // A keyspace that goes gives back all that it had.
+    assert!(db.drop_keyspace("first").unwrap());
+    drop((first, batch));
+    let (again, error) = fill(&db);
+    assert_eq!(error.kind(), ErrorKind::OutOfSpace);
+    assert!(again >= set - set / 10, "{again} after {set}");
+    assert_eq!(db.stats().unwrap().keys, again);
 }
 
 #[test]

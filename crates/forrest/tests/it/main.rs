@@ -3,6 +3,7 @@
 mod api;
 mod command;
 mod concurrency;
+mod drive;
 mod examples;
 mod limits;
 mod line;

@@ -1,22 +1,15 @@
-//! The model: what a store must answer, by a map of histories that is too simple to be wrong, and the
-//! test that drives both with random commands.
+//! The model: what a store must answer, by a map of histories that is too simple to be wrong.
 //!
 //! A key's history lists its values with the version from which on each holds; a snapshot is a version.
 //! So every answer is known exactly, but for an iteration over the newest state while that changes, or a
 //! cursor's steps in it: of these the histories tell what they may show and what they must.
-//!
-//! `FORREST_MODEL_SEED=N` replays one seed; `FORREST_MODEL_SEEDS=N` runs that many. A failure is shrunk
-//! and printed as a script for tests/scripts.
 
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
-use crate::random::{self, Random};
-use crate::script;
-use crate::world::{World, nothing_so_called, ok_if};
+use crate::world::{nothing_so_called, ok_if};
 use forrest::line::Line;
-use forrest::{DEFAULT_KEYSPACE, Db, MAX_KEY_BYTES, Op, Pages};
+use forrest::{DEFAULT_KEYSPACE, MAX_KEY_BYTES, Op};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 type Value = Rc<[u8]>;
@@ -62,7 +55,7 @@ struct Cursor {
     key: Option<Vec<u8>>,
 }
 
-struct Model {
+pub(crate) struct Model {
     version: u64,
     spaces: Vec<Space>,
     names: Names,
@@ -90,7 +83,7 @@ fn at_some_time(history: &History, from: u64, to: u64, shown: impl Fn(&[u8]) -> 
         || history.iter().any(|(version, value)| (from..=to).contains(version) && held(value))
 }
 
-fn inverted(bounds: &Bounds) -> bool {
+pub(crate) fn inverted(bounds: &Bounds) -> bool {
     match bounds {
         (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -117,7 +110,7 @@ const LIMIT: &str = "error: limit exceeded";
 const INVALID: &str = "error: invalid argument";
 
 impl Model {
-    fn new() -> Model {
+    pub(crate) fn new() -> Model {
         Model {
             version: 0,
             spaces: vec![Space::default()],
@@ -263,7 +256,7 @@ impl Model {
     }
 
     /// What a command must answer; `None` if that is for [`check`](Self::check) to judge.
-    fn execute(&mut self, command: &Command) -> Option<Vec<String>> {
+    pub(crate) fn execute(&mut self, command: &Command) -> Option<Vec<String>> {
         let one = |line: String| Some(vec![line]);
         match command {
             Command::Write(Line { keyspace, op }) => {
@@ -456,7 +449,7 @@ impl Model {
     }
 
     /// Judges what was shown of the newest state while it changes.
-    fn check(&mut self, command: &Command, shown: &[String]) -> Result<(), String> {
+    pub(crate) fn check(&mut self, command: &Command, shown: &[String]) -> Result<(), String> {
         match command {
             Command::Step(name, ends) => self.check_steps(name, ends, shown),
             Command::Move(name, to) => self.check_move(name, matches!(to, Move::Next), &shown[0]),
@@ -533,274 +526,5 @@ impl Iteration {
             'f' => self.bounds.0 = Bound::Excluded(key),
             _ => self.bounds.1 = Bound::Excluded(key),
         }
-    }
-}
-
-/// What was wrong, at which command.
-struct Failure {
-    at: usize,
-    what: String,
-}
-
-/// Runs commands against a fresh store and a fresh model. What each answered goes to `answers`.
-fn run(open: &dyn Fn() -> Db, commands: &[Command], answers: &mut Vec<Vec<String>>) -> Result<(), Failure> {
-    let mut world = World::new(open());
-    let mut model = Model::new();
-    for (at, command) in commands.iter().enumerate() {
-        let shown = catch_unwind(AssertUnwindSafe(|| world.execute(command)))
-            .map_err(|_| Failure { at, what: "it panicked".into() })?;
-        let judged = match model.execute(command) {
-            Some(expected) if expected == shown => Ok(expected),
-            Some(expected) => {
-                let what = format!("expected {expected:?}\ngot      {shown:?}");
-                Err((expected, what))
-            }
-            None => {
-                let judged = model.check(command, &shown);
-                judged.map(|()| shown.clone()).map_err(|what| (shown.clone(), what))
-            }
-        };
-        match judged {
-            Ok(shown) => answers.push(shown),
-            Err((expected, what)) => {
-                answers.push(expected);
-                return Err(Failure { at, what });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Leaves commands out as long as what remains still fails.
-fn shrink(open: &dyn Fn() -> Db, mut commands: Vec<Command>) -> Vec<Command> {
-    let fails = |commands: &[Command]| run(open, commands, &mut Vec::new()).err();
-    let mut piece = commands.len() / 2;
-    while piece > 0 {
-        let mut at = 0;
-        while at < commands.len() {
-            let mut fewer = commands.clone();
-            fewer.drain(at..(at + piece).min(commands.len()));
-            match fails(&fewer) {
-                Some(failure) => {
-                    fewer.truncate(failure.at + 1);
-                    commands = fewer;
-                }
-                None => at += piece,
-            }
-        }
-        piece = if piece == 1 { 0 } else { piece.div_ceil(2) };
-    }
-    commands
-}
-
-/// Random commands.
-struct Generator {
-    random: Random,
-    keys: Vec<Vec<u8>>,
-}
-
-const SPACES: [Option<&str>; 5] = [None, None, Some("people"), Some("two words"), Some("\u{fc}")];
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-const ENDS: [&str; 6] = ["f", "b", "fb", "bf", "ffb", "fbb"];
-
-impl Generator {
-    fn key(&mut self) -> Vec<u8> {
-        match self.random.below(400) {
-            0 => random::pattern(MAX_KEY_BYTES + 1, 0),
-            1..20 => {
-                let mut key = self.random.pick(&self.keys).clone();
-                key.push(0);
-                key.truncate(MAX_KEY_BYTES);
-                key
-            }
-            20..40 => {
-                let mut key = self.random.pick(&self.keys).clone();
-                key.pop();
-                key
-            }
-            _ => self.random.pick(&self.keys).clone(),
-        }
-    }
-
-    fn keyspace(&mut self) -> Option<String> {
-        self.random.pick(&SPACES).map(str::to_string)
-    }
-
-    fn name(&mut self) -> String {
-        self.random.pick(&NAMES).to_string()
-    }
-
-    fn ends(&mut self) -> String {
-        self.random.pick(&ENDS).to_string()
-    }
-
-    fn target(&mut self) -> Target {
-        let snapshot = self.random.one_in(3).then(|| self.name());
-        Target { snapshot, keyspace: self.keyspace() }
-    }
-
-    fn bound(&mut self) -> Bound<Vec<u8>> {
-        match self.random.below(4) {
-            0 | 1 => Bound::Included(self.key()),
-            2 => Bound::Excluded(self.key()),
-            _ => Bound::Unbounded,
-        }
-    }
-
-    fn bounds(&mut self) -> Bounds {
-        let bounds = (self.bound(), self.bound());
-        // Inverted bounds are legal, but half of all would be too many.
-        if inverted(&bounds) && !self.random.one_in(10) { (bounds.1, bounds.0) } else { bounds }
-    }
-
-    fn op(&mut self) -> Op {
-        let key = self.key();
-        match self.random.below(100) {
-            0..55 => Op::Set { key, value: random::value(&mut self.random) },
-            55..75 => Op::Delete { key },
-            75..85 => Op::Add { key, delta: random::counter(&mut self.random) },
-            85..97 => {
-                let mut value = || (!self.random.one_in(3)).then(|| random::value(&mut self.random));
-                let (expected, new) = (value(), value());
-                Op::CompareAndSwap { key, expected, new }
-            }
-            _ => {
-                let (start, end) = (key, self.key());
-                let end = (!self.random.one_in(8)).then_some(end);
-                match end {
-                    // Mostly a short piece, so that the store does not stay empty.
-                    Some(end) if self.random.one_in(3) => Op::DeleteRange { start, end: Some(end) },
-                    Some(_) => Op::DeleteRange { end: Some([&start[..], b"\xFF"].concat()), start },
-                    None => Op::DeleteRange { start, end },
-                }
-            }
-        }
-    }
-
-    fn line(&mut self) -> Line {
-        Line { keyspace: self.keyspace(), op: self.op() }
-    }
-
-    fn command(&mut self) -> Command {
-        match self.random.below(1000) {
-            0..400 => Command::Write(self.line()),
-            400..420 => Command::Append { keyspace: self.keyspace(), key: self.key(), suffix: b"+".to_vec() },
-            420..480 => {
-                let lines = 1 + self.random.below(12);
-                Command::Batch((0..lines).map(|_| self.batch_line()).collect())
-            }
-            480..560 => Command::Get(self.target(), self.key()),
-            560..580 => Command::GetInto(self.target(), self.key()),
-            580..600 => Command::Contains(self.target(), self.key()),
-            600..630 => {
-                let keys = self.random.below(30);
-                Command::MultiGet(self.target(), (0..keys).map(|_| self.key()).collect())
-            }
-            630..650 => Command::Count(self.target(), self.bounds()),
-            650..690 => Command::Scan(self.target(), self.ends(), self.bounds()),
-            690..710 => {
-                let mut prefix = self.key();
-                prefix.truncate(self.random.below(prefix.len() + 1));
-                Command::Prefix(self.target(), self.ends(), prefix)
-            }
-            710..715 => Command::First(self.target()),
-            715..720 => Command::Last(self.target()),
-            720..750 => Command::Snapshot(self.name()),
-            750..770 => Command::Release(self.name()),
-            770..775 => Command::Keyspace(self.keyspace().unwrap_or(DEFAULT_KEYSPACE.into())),
-            775..780 => Command::DropKeyspace(self.keyspace().unwrap_or(DEFAULT_KEYSPACE.into())),
-            780..785 => Command::Keyspaces(self.target()),
-            785..815 => Command::Iterate(self.name(), self.target(), self.bounds()),
-            815..895 => {
-                let ends =
-                    (0..1 + self.random.below(25)).map(|_| *self.random.pick(&['f', 'f', 'b'])).collect();
-                Command::Step(self.name(), ends)
-            }
-            895..910 => Command::Cursor(self.name(), self.target()),
-            910..980 => {
-                let to = match self.random.below(12) {
-                    0 => Move::First,
-                    1 => Move::Last,
-                    2..6 => Move::Next,
-                    6..10 => Move::Prev,
-                    10 => Move::Seek(self.key()),
-                    _ => Move::SeekForPrev(self.key()),
-                };
-                Command::Move(self.name(), to)
-            }
-            980..990 => Command::Close(self.name()),
-            _ => Command::Keys,
-        }
-    }
-
-    /// As `line`, but that a batch with many operations should often succeed.
-    fn batch_line(&mut self) -> Line {
-        loop {
-            let line = self.line();
-            let risky = matches!(line.op, Op::Add { .. } | Op::CompareAndSwap { .. });
-            if !risky || self.random.one_in(4) {
-                return line;
-            }
-        }
-    }
-}
-
-/// The commands of a seed.
-fn commands(seed: u64) -> Vec<Command> {
-    let mut random = Random::new(seed);
-    let keys = random::keys(&mut random);
-    let count = 200 + random.below(800);
-    let mut generator = Generator { random, keys };
-    let mut commands = Vec::new();
-    if generator.keys.len() > 1000 {
-        // Enough to need several nodes.
-        let set = |key: &Vec<u8>| Op::Set { key: key.clone(), value: key.clone() };
-        let ops = generator.keys.iter().map(set);
-        commands.push(Command::Batch(ops.map(|op| Line { keyspace: None, op }).collect()));
-    }
-    commands.extend((0..count).map(|_| generator.command()));
-    commands
-}
-
-/// How many seeds, or which one, as the environment says.
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let number =
-        |name| std::env::var(name).ok().map(|text| text.parse().expect("a number of seeds or a seed"));
-    match number("FORREST_MODEL_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("FORREST_MODEL_SEEDS").unwrap_or(default),
-    }
-}
-
-/// Drives stores that `open` makes with random commands, and compares all answers with the model's.
-fn drive(open: impl Fn(u64) -> Db, default_seeds: u64) {
-    for seed in seeds(default_seeds) {
-        let open: &dyn Fn() -> Db = &|| open(seed);
-        let commands = commands(seed);
-        let Err(failure) = run(open, &commands, &mut Vec::new()) else { continue };
-        println!("seed {seed} fails at command {} of {}; shrinking", failure.at, commands.len());
-        let commands = shrink(open, commands[..=failure.at].to_vec());
-        let mut answers = Vec::new();
-        let failure = run(open, &commands, &mut answers).expect_err("it failed before");
-        answers.resize(commands.len(), Vec::new());
-        println!("# Found by FORREST_MODEL_SEED={seed}. Replay: put this into tests/scripts/NAME.txt.");
-        println!("{}", script::print(commands.iter().zip(&answers)));
-        panic!("seed {seed}, at the last command above: {}", failure.what);
-    }
-}
-
-#[test]
-fn memory_answers_as_the_model() {
-    const PAGES: [Pages; 3] = [Pages::Plain, Pages::Transparent, Pages::Auto];
-    let open = |seed: u64| Db::builder().pages(PAGES[(seed % 3) as usize]).open("memory:").expect("memory");
-    drive(open, 200);
-}
-
-#[test]
-fn what_is_generated_survives_printing() {
-    for command in commands(1).into_iter().chain(commands(2)) {
-        let body = command.body();
-        let body: Vec<_> = body.iter().map(String::as_str).collect();
-        assert_eq!(Command::parse(&command.to_string(), &body).as_ref(), Ok(&command), "{command}");
     }
 }
