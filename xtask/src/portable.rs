@@ -59,6 +59,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     command
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
         .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", format!("{emulator} -cpu max -L {SYSROOT}"))
+        // The emulator keeps a record for every page of addresses that is reserved, and an index reserves twice
+        // the machine's memory: with 8 GiB of addresses it has to do with less.
+        .env("QEMU_RESERVED_VA", "0x200000000")
         // Emulation is slow, assertions are wanted: the test profile with some optimization.
         .env("CARGO_PROFILE_TEST_OPT_LEVEL", "1")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");

@@ -25,6 +25,8 @@ const CHUNK_LINES: u32 = SPAN_LINES * SPANS_PER_CHUNK;
 const CLASS_LINES_MAX: u32 = 256;
 /// Empty chunks kept instead of given back.
 const CHUNKS_KEPT: usize = 4;
+/// Fewest bytes of addresses that are reserved where no capacity was asked for.
+const RESERVED_MIN: usize = 256 << 20;
 const SHARDS: usize = 16;
 
 /// A block's first line. Never 0.
@@ -143,9 +145,17 @@ impl Arena {
         // Handles are 32 bits of lines, and a store cannot outgrow the machine's memory by much.
         let machine = forrest_machine::memory::now().map_or(1 << 36, |memory| memory.total_bytes as usize);
         let want = options.capacity_bytes.unwrap_or(machine.saturating_mul(2));
-        let bytes = want.clamp(CHUNK_BYTES, (1 << 38) - CHUNK_BYTES).next_multiple_of(CHUNK_BYTES);
-        let refused = |_| crate::Error::OutOfMemory(bytes);
-        let region = Region::reserve(bytes, options.pages, options.numa).map_err(refused)?;
+        let mut bytes = want.clamp(CHUNK_BYTES, (1 << 38) - CHUNK_BYTES).next_multiple_of(CHUNK_BYTES);
+        let region = loop {
+            match Region::reserve(bytes, options.pages, options.numa) {
+                Ok(region) => break region,
+                // Addresses are limited too (`ulimit -v`, emulation): where nobody asked for so many, take less.
+                Err(_) if options.capacity_bytes.is_none() && bytes > RESERVED_MIN => {
+                    bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES);
+                }
+                Err(_) => return Err(crate::Error::OutOfMemory(bytes)),
+            }
+        };
         let chunks_max = (bytes / CHUNK_BYTES) as u32;
         let layout = Self::spans_layout(chunks_max);
         // SAFETY: the layout is not empty. Zero bytes are a valid `Span`.
