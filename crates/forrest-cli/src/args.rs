@@ -286,7 +286,8 @@ pub(crate) struct Then {
     name = "",
     no_binary_name = true,
     disable_help_subcommand = true,
-    help_template = "{subcommands}",
+    help_template = "{subcommands}{after-help}",
+    after_help = help::LINE,
     max_term_width = 80
 )]
 pub(crate) struct Line {

@@ -120,10 +120,12 @@ Examples:
 
 pub(crate) const SHELL: &str = "\
 A line is a command as on the command line, without \"forrest\"; \"help\" lists
-them. Words are split at spaces, 'quotes' and \"quotes\" keep them together, #
-begins a comment. With a prompt, errors are shown and the shell goes on; in a
-script the first error ends it, and it is reported with its line. The exit code
-is that of the last command.
+them. Words are split at spaces; \"double quotes\" keep them together, and \\xNN
+\\n \\r \\t \\\" \\\\ are escapes. A line that begins with # is a comment.
+
+With a prompt, errors are shown and the shell goes on; in a script the first
+error ends it, and it is reported with its line. The exit code is that of the
+last command.
 
 Examples:
   forrest shell
@@ -131,6 +133,12 @@ Examples:
   printf 'set a 1\\nset b 2\\nscan\\n' > script.txt
   forrest shell script.txt
   forrest shell < script.txt";
+
+/// Of the shell's own `help`.
+pub(crate) const LINE: &str = "\
+@NAME before a command means the keyspace NAME for this line. Operations as in
+.ops files work too: compare-and-swap KEY EXPECTED NEW, delete-range START END,
+where - is no value and no end.";
 
 pub(crate) const DEMO: &str = "\
 Every file's path is stored with its kind, mode, size and time of change. Then

@@ -11,7 +11,7 @@ use crate::session::{Answer, Session};
 use crate::term;
 use forrest::{Keyspace, Op, Outcome, Swap};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// Lines between two movements of the progress bar.
@@ -43,8 +43,9 @@ pub(crate) fn load(session: &mut Session, path: &Path) -> Result<Loaded, Failure
     if metadata.is_dir() {
         return Err(cannot(io::Error::from(io::ErrorKind::IsADirectory)));
     }
-    let file = BufReader::with_capacity(1 << 16, Patient(file));
-    Loader::new(session, format, &name).run(file, metadata.len())
+    // Reading a file ends soon, so Ctrl-C can wait for it and the progress bar be taken away in order.
+    let file: Box<dyn Read> = if metadata.is_file() { Box::new(file) } else { Box::new(Patient(file)) };
+    Loader::new(session, format, &name).run(BufReader::with_capacity(1 << 16, file), metadata.len())
 }
 
 struct Loader<'s, 'n> {

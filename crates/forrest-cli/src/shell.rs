@@ -168,6 +168,7 @@ impl Shell<'_> {
     fn run_words(&mut self, text: &str, words: Vec<line::Word>) -> Result<ControlFlow<()>, Stop> {
         let flow = match op(text, &words)? {
             Some(op) => {
+                let op = if self.session.format == Format::Hex { from_hex(&op)? } else { op };
                 self.answer = commands::perform(self.session, op.borrowed())?;
                 ControlFlow::Continue(())
             }
@@ -321,6 +322,19 @@ fn op(text: &str, words: &[line::Word]) -> Result<Option<Op>, line::ParseError> 
         Ok(line) if !rest.iter().any(is_option) => Ok(Some(line.op)),
         _ => Ok(None),
     }
+}
+
+/// The operation whose bytes are what the words of `op` say in hexadecimal.
+fn from_hex(op: &Op) -> Result<Op, Failure> {
+    let mut mistake = None;
+    let op = op.map(|word| {
+        let read = Format::Hex.read_argument("word", word);
+        read.unwrap_or_else(|e| {
+            mistake = Some(e);
+            Vec::new()
+        })
+    });
+    mistake.map_or(Ok(op), Err)
 }
 
 fn write_change(format: Format, keyspace: Option<&str>, change: &Change, out: &mut Vec<u8>) {

@@ -227,6 +227,20 @@ fn ctrl_c_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
+fn ctrl_c_takes_the_bar_of_a_load_away() {
+    let place = Place::new();
+    let lines: String =
+        (0..300_000).map(|i| format!("a key that is not short {i:06}\tvalue {i}\n")).collect();
+    place.write("large.txt", lines);
+    let mut terminal = Terminal::start(&place, 80, &["--load", "large.txt", "count"], &[]);
+    terminal.wait_for("loading: ");
+    terminal.type_in("\x03");
+    assert_eq!(terminal.end(), 130);
+    terminal.assert_tidy();
+    assert_eq!(terminal.text().replace("^C", "").trim(), "forrest: interrupted");
+}
+
+#[test]
 fn everything_fits_the_terminal() {
     let place = Place::new();
     place.write("tree/a rather long name of a directory/another one that is long as well/and a file.txt", "");
