@@ -100,6 +100,10 @@ fn bounds_longer_than_a_key_stand_where_they_should() {
 
 #[test]
 fn a_value_that_is_one_byte_too_long_does_nothing() {
+    if Vec::<u8>::new().try_reserve_exact(MAX_VALUE_BYTES + 1).is_err() {
+        println!("skipped: there are not 4 GiB of addresses");
+        return;
+    }
     // Zeroed memory that nobody touches is not there.
     let value = vec![0_u8; MAX_VALUE_BYTES + 1];
     let message = "value of 4294967296 bytes; at most 4294967295 bytes are allowed";
