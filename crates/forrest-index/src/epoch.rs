@@ -110,7 +110,13 @@ impl Registry {
         record.depth.store(depth + 1, Ordering::Relaxed);
         if depth == 0 {
             // ORDERING: acquire, so that a reader that saw epoch t + 1 sees what was unlinked in t.
-            record.epoch.store(self.epoch.load(Ordering::Acquire), Ordering::Relaxed);
+            let epoch = self.epoch.load(Ordering::Acquire);
+            // ORDERING: release, so that whoever sees this pin and not the last one sees the last one's reads
+            // done. A relaxed store would not carry on what `leave` released.
+            #[cfg(not(forrest_weakened = "repin"))]
+            record.epoch.store(epoch, Ordering::Release);
+            #[cfg(forrest_weakened = "repin")]
+            record.epoch.store(epoch, Ordering::Relaxed);
             light();
         }
     }
@@ -122,14 +128,21 @@ impl Registry {
         record.depth.store(depth, Ordering::Relaxed);
         if depth == 0 {
             // ORDERING: release, so that whoever sees the record idle sees our reads done.
+            #[cfg(not(forrest_weakened = "leave"))]
             record.epoch.store(0, Ordering::Release);
+            #[cfg(forrest_weakened = "leave")]
+            record.epoch.store(0, Ordering::Relaxed);
         }
     }
 
     /// Closes the current epoch and returns it: what the caller has seen unlinked by now is safe to free once
     /// [`Registry::oldest_pin`] is beyond it.
     pub(crate) fn seal(&self) -> u64 {
-        self.epoch.fetch_add(1, Ordering::AcqRel)
+        // ORDERING: release pairs with the load in `enter`: who sees the new epoch sees the unlinking.
+        #[cfg(not(forrest_weakened = "seal"))]
+        return self.epoch.fetch_add(1, Ordering::AcqRel);
+        #[cfg(forrest_weakened = "seal")]
+        return self.epoch.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The oldest epoch that a pin may still be reading; `u64::MAX` if there is no pin.

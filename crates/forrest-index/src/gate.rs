@@ -41,6 +41,11 @@ impl Gate {
     #[inline]
     pub(crate) fn enter<'a>(&self, record: &'a Record) -> Shared<'a> {
         loop {
+            // ORDERING: release, so that who waits for a writer of another index and sees this note instead of
+            // the 0 before it sees that writer's work done.
+            #[cfg(not(forrest_weakened = "next_index"))]
+            record.writing.store(self.id, Ordering::Release);
+            #[cfg(forrest_weakened = "next_index")]
             record.writing.store(self.id, Ordering::Relaxed);
             light();
             // ORDERING: acquire pairs with the release in `Exclusive::drop`: what it did is seen.
@@ -71,12 +76,18 @@ impl Gate {
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
+        #[cfg(not(forrest_weakened = "writer_leaves"))]
         self.0.writing.store(0, Ordering::Release);
+        #[cfg(forrest_weakened = "writer_leaves")]
+        self.0.writing.store(0, Ordering::Relaxed);
     }
 }
 
 impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
+        #[cfg(not(forrest_weakened = "exclusive_leaves"))]
         self.gate.closed.store(false, Ordering::Release);
+        #[cfg(forrest_weakened = "exclusive_leaves")]
+        self.gate.closed.store(false, Ordering::Relaxed);
     }
 }
