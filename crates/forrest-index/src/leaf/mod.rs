@@ -247,6 +247,11 @@ pub(crate) struct Sorted<'g> {
 }
 
 impl<'g> Sorted<'g> {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.leaf.built()
+    }
+
     /// The record at a position.
     #[inline(always)]
     pub(crate) fn at(&self, position: usize) -> Record<'g> {

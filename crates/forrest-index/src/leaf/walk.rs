@@ -52,6 +52,14 @@ impl<'g> Leaf<'g> {
     }
 }
 
+/// Where a suffix belongs among the built records, and whether one of them has it. Takes all by value, so that
+/// what a loop keeps in registers stays there.
+#[inline(never)]
+fn meets(sorted: Sorted<'_>, suffix: &[u8]) -> (usize, bool) {
+    let at = sorted.lower_bound(suffix);
+    (at, at < sorted.len() && sorted.at(at).suffix == suffix)
+}
+
 impl<'g> Walk<'g> {
     /// The first positions at a key, or after it.
     fn position(&self, key: &[u8], after: bool) -> (usize, usize) {
@@ -76,9 +84,7 @@ impl<'g> Walk<'g> {
 
     /// Where an appended record belongs among the built ones, and whether it hides the one there.
     fn meets(&self, listed: usize) -> (usize, bool) {
-        let suffix = self.appended(listed).suffix;
-        let at = self.sorted.lower_bound(suffix);
-        (at, at < self.leaf.built() && self.sorted.at(at).suffix == suffix)
+        meets(self.sorted, self.appended(listed).suffix)
     }
 
     /// The next record, and its position if it was built; tombstones are not left out.
@@ -143,12 +149,13 @@ impl<'g> Walk<'g> {
     /// Shows the records from first to last until `see` breaks.
     #[inline(always)]
     pub(crate) fn try_each(self, mut see: impl FnMut(Record<'g>) -> ControlFlow<()>) -> ControlFlow<()> {
-        let Range { start: mut position, end } = self.built;
-        let mut listed = self.listed.start;
+        let Walk { leaf, sorted, order, built, listed, .. } = self;
+        let Range { start: mut position, end } = built;
+        let Range { start: mut listed, end: listed_end } = listed;
         // The run of built records before the next appended one, and what follows the one it hides.
-        let run = |listed| match self.listed.end > listed {
+        let run = |listed| match listed_end > listed {
             true => {
-                let (at, hides) = self.meets(listed);
+                let (at, hides) = meets(sorted, leaf.appended_record(order.number(listed)).suffix);
                 (at.min(end), at + usize::from(hides))
             }
             false => (end, end),
@@ -157,9 +164,9 @@ impl<'g> Walk<'g> {
         loop {
             let record = if position < run_end {
                 position += 1;
-                self.sorted.at(position - 1)
-            } else if listed < self.listed.end {
-                let record = self.appended(listed);
+                sorted.at(position - 1)
+            } else if listed < listed_end {
+                let record = leaf.appended_record(order.number(listed));
                 position = position.max(after);
                 listed += 1;
                 (run_end, after) = run(listed);
@@ -177,11 +184,12 @@ impl<'g> Walk<'g> {
     /// Shows the records from last to first until `see` breaks.
     #[inline(always)]
     pub(crate) fn try_each_back(self, mut see: impl FnMut(Record<'g>) -> ControlFlow<()>) -> ControlFlow<()> {
-        let Range { start, end: mut position } = self.built;
-        let mut listed = self.listed.end;
-        let run = |listed| match self.listed.start < listed {
+        let Walk { leaf, sorted, order, built, listed, .. } = self;
+        let Range { start, end: mut position } = built;
+        let Range { start: listed_start, end: mut listed } = listed;
+        let run = |listed: usize| match listed_start < listed {
             true => {
-                let (at, hides) = self.meets(listed - 1);
+                let (at, hides) = meets(sorted, leaf.appended_record(order.number(listed - 1)).suffix);
                 ((at + usize::from(hides)).max(start), at)
             }
             false => (start, start),
@@ -190,10 +198,10 @@ impl<'g> Walk<'g> {
         loop {
             let record = if position > run_start {
                 position -= 1;
-                self.sorted.at(position)
-            } else if listed > self.listed.start {
+                sorted.at(position)
+            } else if listed > listed_start {
                 listed -= 1;
-                let record = self.appended(listed);
+                let record = leaf.appended_record(order.number(listed));
                 position = position.min(before);
                 (run_start, before) = run(listed);
                 if matches!(record.cell, Cell::Tombstone) {
