@@ -282,7 +282,7 @@ impl Reader {
         match direction {
             Direction::Forward => self.leaves(lower, upper, direction, |leaf, walk| {
                 key.begin(leaf.prefix());
-                walk.try_each(|record| see(key.with(record.suffix), record.cell))
+                walk.try_each(|record, _| see(key.with(record.suffix), record.cell))
             }),
             Direction::Backward => self.leaves(lower, upper, direction, |leaf, walk| {
                 key.begin(leaf.prefix());
@@ -321,7 +321,7 @@ impl Reader {
     pub fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
         let mut count = 0;
         self.leaves(lower, upper, Direction::Forward, |_, walk| {
-            count += walk.len_if_plain().unwrap_or_else(|| walk.count()) as u64;
+            count += walk.count() as u64;
             ControlFlow::Continue(())
         });
         count

@@ -22,7 +22,7 @@ use crate::{Effect, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 use crate::{hash, scan};
 use std::cell::{Cell as Shared, RefCell};
 use std::mem::MaybeUninit;
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
@@ -357,7 +357,10 @@ impl<'a> Writer<'a> {
         // A leaf that snapshots (or others than this batch) can see keeps its blobs; the new one gets counts.
         let mut copied = Vec::new();
         for (leaf, _) in old.iter().filter(|(leaf, _)| leaf.has_blobs() && leaf.node().era() <= self.floor) {
-            copied.extend(leaf.walk().filter_map(|record| record.cell.blob()));
+            let _ = leaf.walk().try_each(|record, _| {
+                copied.extend(record.cell.blob());
+                ControlFlow::Continue(())
+            });
         }
         if leaf.node().era() <= self.floor {
             // One count each: several records may own one of the same allocation.

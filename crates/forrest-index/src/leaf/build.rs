@@ -1,9 +1,11 @@
 //! Building leaves from sorted entries: what fits together, in which form, and the bytes.
 
+use super::walk::Stands;
 use super::*;
 use crate::arena::{self, Arena, Handle, LINE_BYTES};
 use crate::hash;
 use crate::node::bucket_of;
+use std::ops::ControlFlow;
 
 /// A leaf is split where its built records would take more, in bytes.
 const LEAF_BYTES_MAX: usize = 12 << 10;
@@ -83,10 +85,14 @@ impl<'a> Entries<'a> {
     /// Adds what a leaf has, behind what is there.
     pub(crate) fn gather(&mut self, leaf: Leaf<'a>) {
         let lead = leaf.prefix();
-        let mut walk = leaf.walk();
-        while let Some((record, tag)) = walk.next_tagged() {
+        let _ = leaf.walk().try_each(|record, stands| {
+            let tag = match stands {
+                Stands::Built(position) => leaf.sorted_tag(position),
+                Stands::Appended(number) => leaf.appended_tag(number),
+            };
             self.0.push(Entry { lead, tail: record.suffix, cell: record.cell, tag });
-        }
+            ControlFlow::Continue(())
+        });
     }
 
     /// Puts one entry in its place, or takes the key out if the cell is a tombstone. Returns the position if

@@ -6,31 +6,31 @@ use crate::key::Key;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::{Bound, ControlFlow, Range};
 
+/// Where a record stands in its leaf.
+#[derive(Clone, Copy)]
+pub(crate) enum Stands {
+    /// Among the built ones, at a position in key order.
+    Built(usize),
+    /// Among the appended ones, by number.
+    Appended(usize),
+}
+
 /// The records of a leaf between two bounds. Tombstones, and what they or other appended records hide, are
 /// left out.
 pub(crate) struct Walk<'g> {
     leaf: Leaf<'g>,
     sorted: Sorted<'g>,
     order: Order,
-    /// Positions still to come, in key order, of built and of appended records.
+    /// Positions, in key order, of built and of appended records.
     built: Range<usize>,
     listed: Range<usize>,
-    /// Of the first listed record still to come, what [`Walk::meets`] says, once it was asked.
-    front: Option<(usize, bool)>,
 }
 
 impl<'g> Leaf<'g> {
     /// All records.
     pub(crate) fn walk(self) -> Walk<'g> {
         let order = self.order();
-        Walk {
-            leaf: self,
-            sorted: self.sorted(),
-            order,
-            built: 0..self.built(),
-            listed: 0..order.listed(),
-            front: None,
-        }
+        Walk { leaf: self, sorted: self.sorted(), order, built: 0..self.built(), listed: 0..order.listed() }
     }
 
     /// The records between two bounds.
@@ -78,50 +78,6 @@ impl<'g> Walk<'g> {
         }
     }
 
-    fn appended(&self, position: usize) -> Record<'g> {
-        self.leaf.appended_record(self.order.number(position))
-    }
-
-    /// Where an appended record belongs among the built ones, and whether it hides the one there.
-    fn meets(&self, listed: usize) -> (usize, bool) {
-        meets(self.sorted, self.appended(listed).suffix)
-    }
-
-    /// The next record, and its position if it was built; tombstones are not left out.
-    #[inline(always)]
-    fn step(&mut self) -> Option<(Record<'g>, Option<usize>)> {
-        if !self.listed.is_empty() {
-            let (at, hides) = match self.front {
-                Some(meets) => meets,
-                None => *self.front.insert(self.meets(self.listed.start)),
-            };
-            if self.built.start >= at.min(self.built.end) {
-                self.built.start += usize::from(hides && self.built.start == at && !self.built.is_empty());
-                self.listed.start += 1;
-                self.front = None;
-                return Some((self.appended(self.listed.start - 1), None));
-            }
-        }
-        let position = self.built.next()?;
-        Some((self.sorted.at(position), Some(position)))
-    }
-
-    /// As `next`, with the record's tag where it is known.
-    pub(super) fn next_tagged(&mut self) -> Option<(Record<'g>, u8)> {
-        loop {
-            let listed = self.listed.start;
-            let (record, position) = self.step()?;
-            if matches!(record.cell, Cell::Tombstone) {
-                continue;
-            }
-            let tag = match position {
-                Some(position) => self.leaf.sorted_tag(position),
-                None => self.leaf.appended_tag(self.order.number(listed)),
-            };
-            return Some((record, tag));
-        }
-    }
-
     /// Calls `each` with every blob of the leaf that the walk does not show: hidden ones.
     pub(crate) fn hidden_blobs(leaf: Leaf<'g>, mut each: impl FnMut(super::Blob)) {
         let order = leaf.order();
@@ -131,10 +87,11 @@ impl<'g> Walk<'g> {
         for number in (0..order.appended()).filter(|&number| !listed[number]) {
             leaf.appended_record(number).cell.blob().into_iter().for_each(&mut each);
         }
-        let walk = leaf.walk();
-        for (at, hides) in (0..order.listed()).map(|listed| walk.meets(listed)) {
+        let sorted = leaf.sorted();
+        for position in 0..order.listed() {
+            let (at, hides) = meets(sorted, leaf.appended_record(order.number(position)).suffix);
             if hides {
-                walk.sorted.at(at).cell.blob().into_iter().for_each(&mut each);
+                sorted.at(at).cell.blob().into_iter().for_each(&mut each);
             }
         }
     }
@@ -146,9 +103,12 @@ impl<'g> Walk<'g> {
         built.chain(appended).filter_map(|record| record.cell.blob()).for_each(&mut each);
     }
 
-    /// Shows the records from first to last until `see` breaks.
+    /// Shows the records from first to last until `see` breaks, and where each stands.
     #[inline(always)]
-    pub(crate) fn try_each(self, mut see: impl FnMut(Record<'g>) -> ControlFlow<()>) -> ControlFlow<()> {
+    pub(crate) fn try_each(
+        self,
+        mut see: impl FnMut(Record<'g>, Stands) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
         let Walk { leaf, sorted, order, built, listed, .. } = self;
         let Range { start: mut position, end } = built;
         let Range { start: mut listed, end: listed_end } = listed;
@@ -162,22 +122,23 @@ impl<'g> Walk<'g> {
         };
         let (mut run_end, mut after) = run(listed);
         loop {
-            let record = if position < run_end {
+            let (record, stands) = if position < run_end {
                 position += 1;
-                sorted.at(position - 1)
+                (sorted.at(position - 1), Stands::Built(position - 1))
             } else if listed < listed_end {
-                let record = leaf.appended_record(order.number(listed));
+                let number = order.number(listed);
+                let record = leaf.appended_record(number);
                 position = position.max(after);
                 listed += 1;
                 (run_end, after) = run(listed);
                 if matches!(record.cell, Cell::Tombstone) {
                     continue;
                 }
-                record
+                (record, Stands::Appended(number))
             } else {
                 return ControlFlow::Continue(());
             };
-            see(record)?;
+            see(record, stands)?;
         }
     }
 
@@ -215,27 +176,21 @@ impl<'g> Walk<'g> {
         }
     }
 
-    /// How many records are still to come at the most.
+    /// How many records there are at the most.
     pub(crate) fn len(&self) -> usize {
         self.built.len() + self.listed.len()
     }
 
-    /// How many records are still to come, without looking at them, if that is known.
-    pub(crate) fn len_if_plain(&self) -> Option<usize> {
-        self.listed.is_empty().then_some(self.built.len())
-    }
-}
-
-impl<'g> Iterator for Walk<'g> {
-    type Item = Record<'g>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Record<'g>> {
-        loop {
-            let (record, _) = self.step()?;
-            if !matches!(record.cell, Cell::Tombstone) {
-                return Some(record);
-            }
+    /// How many records there are.
+    pub(crate) fn count(self) -> usize {
+        if self.listed.is_empty() {
+            return self.built.len();
         }
+        let mut count = 0;
+        let _ = self.try_each(|_, _| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        count
     }
 }
