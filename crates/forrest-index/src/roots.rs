@@ -14,9 +14,9 @@
 //! current one of that phase. A reader that took an `after` of one tree has seen that phase, so whatever it
 //! reads of another tree later is `after` too, or newer.
 //!
-//! Idle must be told from *before*: a reader that found 0 in one switch and then, between that one and the
-//! next, took the noted `before`, could find 0 of the next switch when it looks again, and would take a root
-//! that is no longer current.
+//! Two phases, with idle and *before* the same, would not do: a reader that found 0 in one switch and then,
+//! between that one and the next, loaded the noted `before`, could find 0 of the next switch when it looks
+//! again, the phase unchanged, and would take a root that is no longer current.
 
 use crate::sync::{AtomicU64, Ordering};
 
@@ -62,11 +62,13 @@ impl Phase {
     }
 
     fn turn(&self) {
-        // ORDERING: release, so that whoever sees the new phase sees the roots noted before it.
-        #[cfg(not(forrest_weakened = "phase"))]
-        self.0.fetch_add(1, Ordering::AcqRel);
-        #[cfg(forrest_weakened = "phase")]
-        self.0.fetch_add(1, Ordering::Relaxed);
+        // ORDERING: release, so that whoever sees the new phase sees the roots noted before it, and those that
+        // show 0 by then.
+        let ordering = match self.0.load(Ordering::Relaxed) % PHASES {
+            BEFORE if cfg!(forrest_weakened = "phase") => Ordering::Relaxed,
+            _ => Ordering::AcqRel,
+        };
+        self.0.fetch_add(1, ordering);
     }
 }
 
@@ -91,10 +93,7 @@ impl Root {
             let noted = match now % PHASES {
                 AFTER => self.after.load(Ordering::Acquire),
                 BEFORE => self.before.load(Ordering::Acquire),
-                #[cfg(not(forrest_weakened = "idle"))]
                 _ => 0,
-                #[cfg(forrest_weakened = "idle")]
-                _ => self.before.load(Ordering::Acquire),
             };
             #[cfg(forrest_weakened = "unchecked")]
             if noted != 0 {

@@ -14,7 +14,7 @@ pub(crate) fn light() {
     #[cfg(not(loom))]
     forrest_machine::barrier::light();
     #[cfg(all(loom, not(forrest_weakened = "light")))]
-    loom::sync::atomic::fence(Ordering::SeqCst);
+    model::fence();
 }
 
 /// The expensive half of an asymmetric fence, see [`light`].
@@ -22,7 +22,29 @@ pub(crate) fn heavy() {
     #[cfg(not(loom))]
     forrest_machine::barrier::heavy();
     #[cfg(loom)]
-    loom::sync::atomic::fence(Ordering::SeqCst);
+    model::fence();
+}
+
+/// Fences between which loom lets other threads go on.
+#[cfg(loom)]
+pub(crate) mod model {
+    use super::{AtomicU64, Ordering};
+
+    loom::lazy_static! {
+        /// A fence alone is no step to loom: it is done at once with the step before. So each is one together
+        /// with a change of this place, in which fences have an order, and both orders of two are tried.
+        static ref FENCES: AtomicU64 = AtomicU64::new(0);
+    }
+
+    /// To be called once before threads are started, so that making the place orders nothing else.
+    pub(crate) fn init() {
+        FENCES.load(Ordering::Relaxed);
+    }
+
+    pub(super) fn fence() {
+        FENCES.fetch_add(1, Ordering::Relaxed);
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
 }
 
 /// Waits a moment for another thread, longer the more often it was called.

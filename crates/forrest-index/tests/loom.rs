@@ -10,7 +10,6 @@
 //! weakened: root a_new_root_is_complete
 //! weakened: phase roots_turn_together
 //! weakened: unchecked switches_one_after_the_other
-//! weakened: idle switches_one_after_the_other
 //!
 //! Models of the lock-free protocols: every order in which their steps can be seen is tried (with three threads,
 //! or long ones: every order with few preemptions). Each model is the property that the argument at the head of
@@ -48,7 +47,10 @@ use roots::{Phase, Root};
 fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(preemptions);
-    builder.check(body);
+    builder.check(move || {
+        sync::model::init();
+        body();
+    });
 }
 
 /// Memory that a protocol guards.
