@@ -177,6 +177,12 @@ impl Arena {
             .unwrap_or_else(|_| unreachable!("an arena has at most 2^22 spans"))
     }
 
+    /// The address of line 0.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> *const u8 {
+        self.base.as_ptr()
+    }
+
     /// The address of a block.
     #[inline(always)]
     pub(crate) fn at(&self, handle: Handle) -> NonNull<u8> {

@@ -167,7 +167,8 @@ impl<'g> Inner<'g> {
         let wanted = signed(key.head(len));
         // SAFETY: by contract.
         let rank = unsafe { I::rank(self.heads(), wanted) };
-        if rank + 1 < self.children() && self.heads()[rank] == wanted {
+        // Heads beyond the separators are the greatest of all, so `rank` is below HEADS in any case.
+        if rank + 1 < self.children() && self.heads()[rank % HEADS] == wanted {
             return self.among_equals(rank, wanted, &key.bytes[len..], or_equal);
         }
         rank

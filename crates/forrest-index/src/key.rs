@@ -26,6 +26,16 @@ impl<'k> Key<'k> {
         }
     }
 
+    /// The first word of the key without its first `at` bytes, of which there are at most eight in all.
+    #[inline(always)]
+    pub(crate) fn word_from(&self, at: usize) -> u64 {
+        if at <= 8 {
+            self.word.checked_shl(8 * at as u32).unwrap_or(0)
+        } else {
+            first_word(&self.bytes[at..])
+        }
+    }
+
     /// How the key stands to all keys that begin with a prefix: `Equal` if it begins with it too.
     /// `word` is the prefix's first word.
     #[inline(always)]

@@ -9,7 +9,7 @@
 //! The key range of a leaf never changes either: where ranges change (split, merge), all leaves concerned
 //! are replaced. A writer that locks a leaf which is not obsolete therefore has the right one.
 
-use crate::arena::{Arena, Handle};
+use crate::arena::{Arena, Handle, LINE_BYTES};
 use crate::epoch::Guard;
 use crate::sync::relax;
 use std::marker::PhantomData;
@@ -108,8 +108,19 @@ impl<'g> Node<'g> {
     /// The slot was read from the structure (or made) under the guard, or the caller otherwise knows that
     /// the node is not freed while `'g` lasts.
     #[inline(always)]
-    pub(crate) unsafe fn at(arena: &Arena, handle: Handle, _guard: &'g Guard) -> Node<'g> {
-        Node { at: arena.at(handle).as_ptr(), handle, pinned: PhantomData }
+    pub(crate) unsafe fn at(arena: &Arena, handle: Handle, guard: &'g Guard) -> Node<'g> {
+        // SAFETY: by contract.
+        unsafe { Node::from_base(arena.base(), handle, guard) }
+    }
+
+    /// As [`Node::at`], with the arena's base at hand.
+    ///
+    /// # Safety
+    /// As [`Node::at`]; `base` is the arena's.
+    #[inline(always)]
+    pub(crate) unsafe fn from_base(base: *const u8, handle: Handle, _guard: &'g Guard) -> Node<'g> {
+        // SAFETY: a handle is a line of the region that begins at the base.
+        Node { at: unsafe { base.add(handle as usize * LINE_BYTES) }, handle, pinned: PhantomData }
     }
 
     #[inline(always)]

@@ -110,13 +110,16 @@ unsafe fn descend_by<'g, I: Isa>(
     hash: u64,
     guard: &'g Guard,
 ) -> (Slot, Node<'g>) {
-    let (mut slot, mut node) = (root, tree.node(root, guard));
+    let base = tree.index.arena.base();
+    // SAFETY: slots are read from the tree under the guard.
+    let node_of = |slot: Slot| unsafe { Node::from_base(base, slot.handle(), guard) };
+    let (mut slot, mut node) = (root, node_of(root));
     let mut level = node.level();
     while level > 0 {
         let inner = Inner::new(node);
         // SAFETY: by contract.
         slot = inner.child(unsafe { inner.route_by::<I>(key) });
-        node = tree.node(slot, guard);
+        node = node_of(slot);
         // Counted, not read from the child: the leaf's own lines are still far away.
         level -= 1;
     }

@@ -364,16 +364,8 @@ impl<'g> Leaf<'g> {
     /// The prefix, without touching its line where it is short enough to stand in the head.
     #[inline(always)]
     fn has_prefix_of(self, key: &Key<'_>) -> bool {
-        let head = self.head();
-        let len = usize::from(head.prefix_len);
-        if len <= 8 {
-            key.bytes.len() >= len && {
-                let word = key::first_word(key.bytes);
-                (word ^ head.prefix_word).checked_shr(64 - 8 * len as u32).unwrap_or(0) == 0
-            }
-        } else {
-            key.has_prefix(head.prefix_word, self.prefix())
-        }
+        // `prefix` makes a slice, but only a long one is looked at.
+        key.has_prefix(self.head().prefix_word, self.prefix())
     }
 
     /// How a key stands to the range of keys that begin with the prefix.
@@ -483,14 +475,59 @@ impl<'g> Leaf<'g> {
             return None;
         }
         let head = self.head();
-        let suffix = &key.bytes[usize::from(head.prefix_len)..];
         let tag = tag_of(hash);
         let order = self.order();
         let [low, high] = head.appended_tags.each_ref().map(|tags| tags.load(Ordering::Relaxed));
-        let mut found = simd::matches16(low, high, tag) & ((1 << order.appended()) - 1);
-        while found != 0 {
+        let appended = simd::matches16(low, high, tag) & ((1 << order.appended()) - 1);
+        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller.
+        let tags: &[u8; TAGS] = unsafe { &*self.0.address().add(HEAD_BYTES).cast() };
+        // SAFETY: by contract.
+        let built = unsafe { I::matches(tags, tag) };
+        let built = built & u128::MAX.checked_shr((TAGS - self.built()) as u32).unwrap_or(0);
+        let prefix_len = usize::from(head.prefix_len);
+        let (suffix_len, stride) = (usize::from(head.suffix_len), usize::from(head.stride));
+        if suffix_len <= 8 && stride >= 8 {
+            if key.bytes.len() != prefix_len + suffix_len || (appended == 0 && built == 0) {
+                return None;
+            }
+            // The likeliest record, chosen without a branch: a branch that waits for the leaf to arrive would,
+            // when mispredicted, keep the processor from going on to the next lookup.
+            let home = slot.bucket_number(hash) * u32::from(head.common.small[1]);
+            let (near, far) = if home < 64 {
+                (built as u64, (built >> 64) as u64)
+            } else {
+                ((built >> 64) as u64, built as u64)
+            };
+            let (base, turned) =
+                if near != 0 { (home & 64, near.rotate_right(home)) } else { (!home & 64, far) };
+            let turn = if near != 0 { home } else { 0 };
+            let number = base + ((turned.trailing_zeros() + turn) & 63);
+            let (region, number) = match appended {
+                0 => (head.records, number),
+                _ => (head.appended, 31 - appended.leading_zeros()),
+            };
+            let offset = usize::from(region) * UNIT + number as usize * stride;
+            // SAFETY: a record was built, or appended and published, there, and it has eight bytes.
+            let word = u64::from_be(unsafe { self.0.address().add(offset).cast::<u64>().read_unaligned() });
+            let differs =
+                (word ^ key.word_from(prefix_len)).checked_shr(64 - 8 * suffix_len as u32).unwrap_or(0);
+            if differs == 0 {
+                // SAFETY: as above.
+                return match unsafe { Cell::read(self.0.address().add(offset + suffix_len)) } {
+                    Cell::Tombstone => None,
+                    cell => Some(cell),
+                };
+            }
+        }
+        self.find_among(&key.bytes[prefix_len..], appended, built)
+    }
+
+    /// The cell of a suffix among the records whose tags matched.
+    #[inline(never)]
+    fn find_among(self, suffix: &[u8], mut appended: u32, mut built: u128) -> Option<Cell<'g>> {
+        while appended != 0 {
             // The latest first.
-            let number = 31 - found.leading_zeros() as usize;
+            let number = 31 - appended.leading_zeros() as usize;
             let record = self.appended_record(number);
             if key::equal(record.suffix, suffix) {
                 return match record.cell {
@@ -498,43 +535,16 @@ impl<'g> Leaf<'g> {
                     cell => Some(cell),
                 };
             }
-            found ^= 1 << number;
+            appended ^= 1 << number;
         }
-        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller.
-        let tags: &[u8; TAGS] = unsafe { &*self.0.address().add(HEAD_BYTES).cast() };
-        let built = self.built();
-        // SAFETY: by contract.
-        let found = unsafe { I::matches(tags, tag) };
-        let mut found = found & u128::MAX.checked_shr((TAGS - built) as u32).unwrap_or(0);
-        let per_bucket = usize::from(head.common.small[1]);
-        if per_bucket == 0 {
-            while found != 0 {
-                let number = found.trailing_zeros() as usize;
-                let record = self.built_record(number);
-                if key::equal(record.suffix, suffix) {
-                    return Some(record.cell);
-                }
-                found &= found - 1;
-            }
-            return None;
-        }
-        if usize::from(head.suffix_len) != suffix.len() || found == 0 {
-            return None;
-        }
-        // From the hash's own bucket on, where the record most likely is.
-        let home = slot.bucket_number(hash) * per_bucket as u32;
-        found = found.rotate_right(home);
-        loop {
-            let number = (found.trailing_zeros() + home) as usize % TAGS;
-            let record = self.built_record(number);
+        while built != 0 {
+            let record = self.built_record(built.trailing_zeros() as usize);
             if key::equal(record.suffix, suffix) {
                 return Some(record.cell);
             }
-            found &= found - 1;
-            if found == 0 {
-                return None;
-            }
+            built &= built - 1;
         }
+        None
     }
 
     /// The first position in an order whose appended record is at or after the suffix, and whether it is equal.
