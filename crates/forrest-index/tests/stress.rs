@@ -8,6 +8,7 @@ use forrest_index::{Batch, Direction, Effect, Error, Index, Options, Reader, Tre
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,11 @@ struct Stress {
     /// Set by the first thread that panics, so that the others end too.
     stop: AtomicBool,
     threads: AtomicU64,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// One test at a time: a thread of another that is suspended inside a call would hold back memory at the end.
+static ALONE: Mutex<()> = Mutex::new(());
 
 struct StopOnPanic<'a>(&'a AtomicBool);
 
@@ -51,6 +56,7 @@ impl Drop for StopOnPanic<'_> {
 
 impl Stress {
     fn new(name: &str) -> Stress {
+        let alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
         let number = |variable: &str| {
             std::env::var(variable).ok().map(|text| {
                 text.parse::<u64>().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}"))
@@ -69,6 +75,7 @@ impl Stress {
             until: Instant::now() + time,
             stop: AtomicBool::new(false),
             threads: AtomicU64::new(1),
+            _alone: alone,
         }
     }
 
