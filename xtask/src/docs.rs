@@ -3,10 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::required::{self, Found};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, command_names, no_arguments};
+use crate::{Failure, command_names, no_arguments, required};
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -17,9 +16,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
-    if let Found::NotYet(why) = required::look_for(workspace, required::README)? {
-        println!("{why}");
-    }
+    required::demand(workspace, required::README)?;
     let mut wrong = Vec::new();
     for path in markdown_files(&workspace.root) {
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;

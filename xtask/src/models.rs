@@ -13,10 +13,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::required::{self, Found};
 use crate::steps::{Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, no_arguments, steps};
+use crate::{Failure, no_arguments, required, steps};
 
 /// `cargo xtask models`.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -29,18 +28,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 
 /// The models as they are: all must pass.
 pub(crate) fn loom(workspace: &Workspace) -> Verdict {
-    if let Found::NotYet(why) = required::look_for(workspace, required::LOOM)? {
-        return Ok(Outcome::Skipped(why));
-    }
+    required::demand(workspace, required::LOOM)?;
     workspace::run(&mut cargo_test(workspace, &[]))?;
     Ok(Outcome::Passed)
 }
 
 /// The weakened twins: each must fail.
 pub(crate) fn weakened(workspace: &Workspace) -> Verdict {
-    if let Found::NotYet(why) = required::look_for(workspace, required::LOOM)? {
-        return Ok(Outcome::Skipped(why));
-    }
+    required::demand(workspace, required::LOOM)?;
     let source = std::fs::read_to_string(workspace.root.join(required::LOOM))
         .map_err(|error| format!("{}: {error}", required::LOOM))?;
     let twins = twins(&source)?;

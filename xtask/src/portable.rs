@@ -4,11 +4,9 @@
 //! its layouts. It does not show its weaker memory ordering: the emulator translates to the machine at hand. That
 //! is what the loom models are for.
 
-use crate::required::{self, Found};
-use crate::setup;
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, no_arguments};
+use crate::{Failure, no_arguments, required, setup};
 
 const TRIPLE: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -43,9 +41,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         return Ok(Outcome::Skipped(format!("user-mode emulation of Linux needs Linux, not {host}")));
     }
     for file in required::MODELS {
-        if let Found::NotYet(why) = required::look_for(workspace, file)? {
-            println!("{why}");
-        }
+        required::demand(workspace, file)?;
     }
     let emulator = match prepare(workspace) {
         Ok(emulator) => emulator,
