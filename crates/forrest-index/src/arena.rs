@@ -271,8 +271,15 @@ impl Arena {
         let span = unsafe { &mut *self.span(index) };
         let size = u32::from(CLASSES[usize::from(span.class)]);
         debug_assert_eq!(usize::from(span.class), class_of(lines), "freed with another size");
-        // SAFETY: the block is ours by contract; free blocks hold the list.
-        unsafe { self.at_any(handle).cast::<u16>().write(span.free) };
+        // SAFETY: the block is ours by contract; free blocks hold the list. The rest is spoilt where assertions
+        // are on, so that whoever still looks at it is found out.
+        unsafe {
+            let at = self.at_any(handle);
+            if cfg!(debug_assertions) {
+                at.write_bytes(0xdd, size as usize * LINE_BYTES);
+            }
+            at.cast::<u16>().write(span.free);
+        }
         span.free = (handle % SPAN_LINES + 1) as u16;
         span.live -= 1;
         shard.lines = shard.lines.wrapping_sub(u64::from(size));
