@@ -387,6 +387,21 @@ fn keyspaces_come_and_go() {
 }
 
 #[test]
+fn a_large_keyspace_goes_whole_while_a_handle_is_held() {
+    let db = memory();
+    let large = db.keyspace("large").unwrap();
+    for key in 0..25_000_u32 {
+        large.set(key.to_be_bytes(), "").unwrap();
+    }
+    db.set("other", "").unwrap();
+    let snapshot = db.snapshot().unwrap();
+    assert!(db.drop_keyspace("large").unwrap());
+    assert_eq!(db.stats().unwrap().keys, 1);
+    assert_eq!(snapshot.keyspace("large").unwrap().count(..).unwrap(), 25_000);
+    assert!(large.first().is_err());
+}
+
+#[test]
 fn outcomes_are_those_of_their_operations() {
     let db = memory();
     let apply = |line: &str| db.apply(line.parse::<Op>().unwrap()).unwrap();

@@ -3,8 +3,8 @@
 use crate::random::Random;
 use forrest::{Db, ErrorKind, Swap, View, WriteBatch};
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 const THREADS: usize = 4;
@@ -235,18 +235,9 @@ fn a_snapshot_stays_as_it_is() {
     };
     let snapshot = db.snapshot().unwrap();
     let before = content(&snapshot);
-    let stop = AtomicBool::new(false);
-    on_threads(3, |thread| {
-        if thread == 0 {
-            for _ in 0..10 {
-                assert_eq!(content(&snapshot), before);
-                assert_eq!(snapshot.count(..).unwrap(), 500);
-            }
-            stop.store(true, Ordering::Release);
-            return;
-        }
+    let write = |thread: usize| {
         let mut random = Random::new(thread as u64);
-        while !stop.load(Ordering::Acquire) {
+        for _ in 0..3_000 {
             let key = (random.below(700) as u64).to_be_bytes();
             match random.below(10) {
                 0 => drop(db.delete_range(key..).unwrap()),
@@ -258,6 +249,10 @@ fn a_snapshot_stays_as_it_is() {
                 assert_eq!(other.count(..).unwrap(), content(&other).len() as u64);
             }
         }
+    };
+    while_writing(write, |_| {
+        assert_eq!(content(&snapshot), before);
+        assert_eq!(snapshot.count(..).unwrap(), 500);
     });
     assert_eq!(content(&snapshot), before);
 }
@@ -347,16 +342,17 @@ fn a_store_lives_as_long_as_anything_of_it() {
 
 #[test]
 fn a_keyspace_is_made_once() {
-    for round in 0..50 {
-        let db = memory();
-        on_threads(THREADS, |thread| {
-            let keyspace = db.keyspace("shared").unwrap();
-            keyspace.add("openings", 1).unwrap();
-            db.keyspace(&format!("own {thread}")).unwrap().set("round", [round]).unwrap();
-        });
-        assert_eq!(db.keyspace("shared").unwrap().add("openings", 0).unwrap(), THREADS as i64);
-        assert_eq!(db.keyspaces().unwrap().len(), 2 + THREADS);
+    const KEYSPACES: usize = 2_000;
+    let db = memory();
+    on_threads(THREADS, |_| {
+        for number in 0..KEYSPACES {
+            db.keyspace(&number.to_string()).unwrap().add("openings", 1).unwrap();
+        }
+    });
+    for number in 0..KEYSPACES {
+        assert_eq!(db.keyspace(&number.to_string()).unwrap().add("openings", 0).unwrap(), THREADS as i64);
     }
+    assert_eq!(db.keyspaces().unwrap().len(), 1 + KEYSPACES);
 }
 
 /// A write that was acknowledged came before the drop, so that nothing is left behind in a keyspace that nobody
@@ -365,6 +361,8 @@ fn a_keyspace_is_made_once() {
 fn a_dropped_keyspace_keeps_nothing() {
     let db = memory();
     let dropped = AtomicUsize::new(0);
+    // As long as a handle lives, what was left behind would be counted.
+    let handles = Mutex::new(Vec::new());
     while_writing(
         |thread| {
             for at in 0..4_000_u32 {
@@ -380,6 +378,7 @@ fn a_dropped_keyspace_keeps_nothing() {
                         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
                     }
                 }
+                handles.lock().unwrap().push(keyspace);
             }
         },
         |_| {
@@ -396,6 +395,7 @@ fn a_dropped_keyspace_keeps_nothing() {
     assert!(dropped.load(Ordering::Relaxed) > 0);
     db.drop_keyspace("short-lived").unwrap();
     assert_eq!(db.stats().unwrap().keys, 0);
+    assert_eq!(handles.into_inner().unwrap().len(), 8_000);
 }
 
 #[test]

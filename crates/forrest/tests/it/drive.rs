@@ -222,11 +222,14 @@ impl Generator {
     }
 }
 
-/// The commands of a seed.
-fn commands(seed: u64) -> Vec<Command> {
-    let mut random = Random::new(seed);
+/// So many commands at most come from a fuzzer's input.
+const COMMANDS_MAX: usize = 1000;
+
+/// The commands of a seed, or of a fuzzer's input.
+fn commands(mut random: Random) -> Vec<Command> {
     let keys = random::keys(&mut random);
     let count = 200 + random.below(800);
+    let is_fuzzed = random.is_finite();
     let mut generator = Generator { random, keys };
     let mut commands = Vec::new();
     if generator.keys.len() > 1000 {
@@ -235,7 +238,13 @@ fn commands(seed: u64) -> Vec<Command> {
         let ops = generator.keys.iter().map(set);
         commands.push(Command::Batch(ops.map(|op| Line { keyspace: None, op }).collect()));
     }
-    commands.extend((0..count).map(|_| generator.command()));
+    if is_fuzzed {
+        while !generator.random.is_spent() && commands.len() < COMMANDS_MAX {
+            commands.push(generator.command());
+        }
+    } else {
+        commands.extend((0..count).map(|_| generator.command()));
+    }
     commands
 }
 
@@ -249,33 +258,38 @@ fn seeds(default: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// Drives stores that `open` makes with random commands, and compares all answers with the model's.
-fn drive(open: impl Fn(u64) -> Db, default_seeds: u64) {
-    for seed in seeds(default_seeds) {
-        let open: &dyn Fn() -> Db = &|| open(seed);
-        let commands = commands(seed);
-        let Err(failure) = run(open, &commands, &mut Vec::new()) else { continue };
-        println!("seed {seed} fails at command {} of {}; shrinking", failure.at, commands.len());
-        let commands = shrink(open, commands[..=failure.at].to_vec());
-        let mut answers = Vec::new();
-        let failure = run(open, &commands, &mut answers).expect_err("it failed before");
-        answers.resize(commands.len(), Vec::new());
-        println!("# Found by FORREST_MODEL_SEED={seed}. Replay: put this into tests/scripts/NAME.txt.");
-        println!("{}", script::print(commands.iter().zip(&answers)));
-        panic!("seed {seed}, at the last command above: {}", failure.what);
-    }
+/// Compares the answers of a store that `open` makes with the model's. If they differ, prints a script that shows
+/// it and panics; `origin` says where the commands are from.
+fn compare(open: &dyn Fn() -> Db, commands: &[Command], origin: &str) {
+    let Err(failure) = run(open, commands, &mut Vec::new()) else { return };
+    println!("{origin} fails at command {} of {}; shrinking", failure.at, commands.len());
+    let commands = shrink(open, commands[..=failure.at].to_vec());
+    let mut answers = Vec::new();
+    let failure = run(open, &commands, &mut answers).expect_err("it failed before");
+    answers.resize(commands.len(), Vec::new());
+    println!("# Found by {origin}. Replay: put this into tests/scripts/NAME.txt.");
+    println!("{}", script::print(commands.iter().zip(&answers)));
+    panic!("{origin}, at the last command above: {}", failure.what);
+}
+
+/// What the fuzz target `commands` does with an input.
+pub(crate) fn compare_fuzzed(input: &[u8]) {
+    let open = || Db::builder().pages(Pages::Plain).open("memory:").expect("memory");
+    compare(&open, &commands(Random::from_bytes(input)), "a fuzzed input");
 }
 
 #[test]
 fn memory_answers_as_the_model() {
     const PAGES: [Pages; 3] = [Pages::Plain, Pages::Transparent, Pages::Auto];
-    let open = |seed: u64| Db::builder().pages(PAGES[(seed % 3) as usize]).open("memory:").expect("memory");
-    drive(open, 200);
+    for seed in seeds(200) {
+        let open = || Db::builder().pages(PAGES[(seed % 3) as usize]).open("memory:").expect("memory");
+        compare(&open, &commands(Random::new(seed)), &format!("FORREST_MODEL_SEED={seed}"));
+    }
 }
 
 #[test]
 fn what_is_generated_survives_printing() {
-    for command in commands(1).into_iter().chain(commands(2)) {
+    for command in commands(Random::new(1)).into_iter().chain(commands(Random::new(2))) {
         let body = command.body();
         let body: Vec<_> = body.iter().map(String::as_str).collect();
         assert_eq!(Command::parse(&command.to_string(), &body).as_ref(), Ok(&command), "{command}");

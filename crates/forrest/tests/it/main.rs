@@ -5,6 +5,7 @@ mod command;
 mod concurrency;
 mod drive;
 mod examples;
+mod fuzzed;
 mod limits;
 mod line;
 mod model;

@@ -8,7 +8,6 @@ use crate::command::Command;
 use crate::world::World;
 use forrest::Db;
 use std::fmt::Write;
-use std::path::Path;
 
 /// A script of commands and their answers.
 pub(crate) fn print<'c>(commands: impl Iterator<Item = (&'c Command, &'c Vec<String>)>) -> String {
@@ -53,7 +52,7 @@ fn execute(name: &str, script: &str) -> String {
 
 #[test]
 fn scripts_answer_as_written() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
     let mut paths: Vec<_> = std::fs::read_dir(&folder)
         .expect("the folder of scripts")
         .map(|entry| entry.expect("an entry of it").path())
