@@ -121,6 +121,16 @@ impl Inner {
         self.bags.put(&self.arena, thread, garbage);
     }
 
+    /// Frees what can be freed, and waits a moment if some could not; false if nothing waits to be freed, or it
+    /// has taken too many turns. The caller has no pin.
+    #[cold]
+    pub(crate) fn wait_for_memory(&self, turn: &mut u32) -> bool {
+        let waiting = self.bags.waiting();
+        self.collect();
+        crate::sync::relax(turn);
+        waiting && *turn < 1000
+    }
+
     /// Frees what can be freed now.
     pub(crate) fn collect(&self) {
         let thread = epoch::pin().record.number;

@@ -72,6 +72,11 @@ impl Bags {
         }
     }
 
+    /// True if there is garbage that was not freed yet.
+    pub(crate) fn waiting(&self) -> bool {
+        self.shards.iter().map(lock).any(|bag| !bag.open.is_empty() || !bag.sealed.is_empty())
+    }
+
     /// Frees all that can be freed now.
     pub(crate) fn collect(&self, arena: &Arena, thread: usize) {
         for shard in &self.shards {

@@ -193,7 +193,7 @@ impl Tree {
 
     /// The one way to change a key: `decide` is shown the value that the key has and says what becomes of
     /// it; both happen as one atomic step. `decide` runs under a lock: it must be quick and must not use any
-    /// index. It runs once, unless the call fails.
+    /// index. It may run more than once; what it said last is what was done.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`]; nothing has changed then.
@@ -201,12 +201,22 @@ impl Tree {
     pub fn apply<'v, R>(
         &self,
         key: &[u8],
-        decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
+        mut decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
     ) -> Result<R, Error> {
-        let guard = epoch::pin();
         let tree = self.inner();
-        let _shared = tree.index.gate().enter(guard.record);
-        write::apply(&Writer::ordinary(tree, &guard), key, decide)
+        let mut turn = 0;
+        loop {
+            let result = {
+                let guard = epoch::pin();
+                let _shared = tree.index.gate().enter(guard.record);
+                write::apply(&Writer::ordinary(tree, &guard), key, &mut decide)
+            };
+            match result {
+                // What was freed may still wait for readers; with no pin of our own it can come back.
+                Err(Error::OutOfMemory(_)) if tree.index.wait_for_memory(&mut turn) => {}
+                result => return result,
+            }
+        }
     }
 
     /// Maps a key to a value; true if the key was there before.
