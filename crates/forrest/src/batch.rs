@@ -1,8 +1,8 @@
 //! [`WriteBatch`]: changes that are made together or not at all.
 
-use crate::db::Keyspace;
 use crate::error::{Error, Result};
-use crate::{KeyRange, Op, Value};
+use crate::keyspace::Keyspace;
+use crate::{KeyRange, Op};
 use std::ops::Range;
 
 /// Changes, in order, to be made at one instant by [`Db::write`](crate::Db::write): every reader sees all
@@ -29,35 +29,6 @@ pub struct WriteBatch {
     ops: Vec<(u32, Op<Range<usize>>)>,
     /// Keyspaces that were named; number 0 in `ops` is the default keyspace, 1 the first of these.
     keyspaces: Vec<Keyspace>,
-}
-
-/// What became of a batch.
-///
-/// ```
-/// # let db = forrest::Db::open("memory:")?;
-/// use forrest::{WriteBatch, Written};
-/// assert_eq!(db.write(WriteBatch::new())?, Written::Applied);
-/// # Ok::<(), forrest::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Written {
-    /// All of it has been applied.
-    Applied,
-    /// A [`compare_and_swap`](WriteBatch::compare_and_swap) in it found another value than it expected;
-    /// nothing was changed.
-    Mismatch {
-        /// Which operation, counted from 0.
-        op: usize,
-        /// The value that it found.
-        found: Option<Value>,
-    },
-}
-
-impl Written {
-    /// True if the batch has been applied.
-    pub fn is_applied(&self) -> bool {
-        matches!(self, Written::Applied)
-    }
 }
 
 impl WriteBatch {
@@ -162,7 +133,7 @@ impl WriteBatch {
     }
 
     /// Will replace a value if it is the expected one. **If it is not, nothing of the batch is applied**, and
-    /// [`Db::write`](crate::Db::write) answers [`Written::Mismatch`]: look at its answer. With
+    /// [`Db::write`](crate::Db::write) answers [`Written::Mismatch`](crate::Written::Mismatch): look at its answer. With
     /// `expected == new` this is a condition that changes nothing.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! A chunk: the pairs that one refill of an iteration brought, in a flat buffer.
+//! What passes between iterations and engines: a chunk is the pairs that one refill brought, in a flat buffer.
 //!
 //! Engines fill chunks, entries borrow from them by reference count. Values that the store itself shares
 //! by reference count are not copied into the buffer, and nothing becomes a [`Value`] until it is asked for.
@@ -18,6 +18,27 @@ pub(crate) struct Chunk {
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     shared: Vec<Value>,
+}
+
+/// Where a refill of an iteration ended.
+pub(crate) enum Filled {
+    /// At the end of the range.
+    End,
+    /// After this key; there may be more.
+    After(Vec<u8>),
+}
+
+/// Where a cursor is to go.
+#[derive(Clone, Copy)]
+pub(crate) enum Goto<'k> {
+    First,
+    Last,
+    Next,
+    Prev,
+    /// The first key at or after this one.
+    Seek(&'k [u8]),
+    /// The last key at or before this one.
+    SeekForPrev(&'k [u8]),
 }
 
 /// Where a pair is in the buffer.

@@ -4,8 +4,8 @@
 //! and neither holds anything of the store between two calls that another thread could wait for.
 
 use crate::Value;
-use crate::chunk::Chunk;
-use crate::engine::{self, Filled, Goto};
+use crate::chunk::{Chunk, Filled, Goto};
+use crate::engine;
 use crate::error::Result;
 use crate::op::check_key;
 use forrest_index::Direction;

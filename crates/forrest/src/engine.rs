@@ -4,13 +4,13 @@
 //! enums here choose between the engines at a branch that always goes the same way. Lengths and names
 //! have been checked above, and ranges cut to what keys can be.
 
-use crate::batch::Written;
-use crate::chunk::Chunk;
+use crate::Value;
+use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::Result;
 use crate::memory;
+use crate::op::{Op, Outcome, Written};
 use crate::options::{Builder, Durability, Home};
 use crate::stats::{Capabilities, Stats};
-use crate::{Op, Outcome, Value};
 use forrest_index::Direction;
 use std::ops::Bound;
 
@@ -41,14 +41,6 @@ pub(crate) enum Snapshot {
 /// A position in a view.
 pub(crate) enum Cursor {
     Memory(memory::Cursor),
-}
-
-/// Where a refill of an iteration ended.
-pub(crate) enum Filled {
-    /// At the end of the range.
-    End,
-    /// After this key; there may be more.
-    After(Vec<u8>),
 }
 
 impl Store {
@@ -229,19 +221,6 @@ impl View {
             View::Memory(view) => Cursor::Memory(view.cursor()),
         }
     }
-}
-
-/// Where a cursor is to go.
-#[derive(Clone, Copy)]
-pub(crate) enum Goto<'k> {
-    First,
-    Last,
-    Next,
-    Prev,
-    /// The first key at or after this one.
-    Seek(&'k [u8]),
-    /// The last key at or before this one.
-    SeekForPrev(&'k [u8]),
 }
 
 impl Cursor {

@@ -31,13 +31,14 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | db.rs | [`Db`], [`Keyspace`], [`Snapshot`]: opening, changing, the store as a whole |
+//! | db.rs | [`Db`], [`Snapshot`]: opening, and the store as a whole |
 //! | batch.rs | [`WriteBatch`]: changes made together |
+//! | keyspace.rs | [`Keyspace`]: all changing |
 //! | view.rs | [`View`]: all reading |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
 //! | engine.rs | the seam: what an engine must be able to do |
 //! | memory.rs | the engine of `memory:`, over forrest-index |
-//! | chunk.rs | the pairs of one refill of an iteration |
+//! | chunk.rs | what passes between iterations and engines |
 //! | line.rs | the text form of operations |
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes |
 //! | bounds.rs | [`KeyRange`] |
@@ -51,6 +52,7 @@ mod cursor;
 mod db;
 mod engine;
 mod error;
+mod keyspace;
 pub mod line;
 mod memory;
 mod op;
@@ -58,13 +60,14 @@ mod options;
 mod stats;
 mod view;
 
-pub use batch::{On, WriteBatch, Written};
+pub use batch::{On, WriteBatch};
 pub use bounds::KeyRange;
 pub use cursor::{Cursor, Entry, Range};
-pub use db::{Db, Keyspace, Snapshot};
+pub use db::{Db, Snapshot};
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
-pub use op::{Effect, Op, Outcome, Swap};
+pub use keyspace::Keyspace;
+pub use op::{Effect, Op, Outcome, Swap, Written};
 pub use options::{
     Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, Durability, Numa, Pages, WriteOptions,
 };

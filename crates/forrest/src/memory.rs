@@ -1,4 +1,4 @@
-//! The memory engine: [`forrest_index`] behind the seam of [`engine`](crate::engine).
+//! The memory engine: [`forrest_index`] behind the seam of engine.rs.
 //!
 //! A keyspace is a tree of one index, so that batches and snapshots span keyspaces by themselves. The
 //! catalogue of names is a map of its own; a snapshot takes a copy of it under the lock under which
@@ -8,13 +8,12 @@
 //! look at the flag inside their atomic step; readers look at it after they have read. So a write that was
 //! acknowledged came before the drop, and nobody mistakes an emptied keyspace for an empty one.
 
-use crate::batch::Written;
-use crate::chunk::{COPIED_VALUE_BYTES, Chunk};
-use crate::engine::{Filled, Goto};
+use crate::chunk::{COPIED_VALUE_BYTES, Chunk, Filled, Goto};
 use crate::error::{Error, Result};
+use crate::op::{Op, Outcome, Swap, Written};
 use crate::options::{Builder, Durability};
 use crate::stats::{Capabilities, Capability, Stats};
-use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACES, Op, Outcome, Swap, Value};
+use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACES, Value};
 use forrest_index::{self as index, Direction, Effect};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};

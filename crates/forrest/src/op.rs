@@ -114,6 +114,35 @@ impl Swap {
     }
 }
 
+/// What became of a batch.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::{WriteBatch, Written};
+/// assert_eq!(db.write(WriteBatch::new())?, Written::Applied);
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// All of it has been applied.
+    Applied,
+    /// A [`compare_and_swap`](crate::WriteBatch::compare_and_swap) in it found another value than it expected;
+    /// nothing was changed.
+    Mismatch {
+        /// Which operation, counted from 0.
+        op: usize,
+        /// The value that it found.
+        found: Option<Value>,
+    },
+}
+
+impl Written {
+    /// True if the batch has been applied.
+    pub fn is_applied(&self) -> bool {
+        matches!(self, Written::Applied)
+    }
+}
+
 impl<B> Op<B> {
     /// The same operation with its bytes held another way.
     ///

@@ -2,7 +2,6 @@
 //!
 //! There are few knobs, and each says its unit, its default, its limit and why it is there.
 
-use crate::db::Db;
 use crate::error::{Error, Result};
 use std::path::PathBuf;
 
@@ -90,7 +89,7 @@ impl Builder {
     /// On which pages the nodes of a store in memory lie.
     ///
     /// Default: [`Pages::Auto`], the largest that are to be had. Why: to leave reserved huge pages to others, or
-    /// to see what they are worth. It is a wish; [`Db::stats`] tells what was had.
+    /// to see what they are worth. It is a wish; [`Db::stats`](crate::Db::stats) tells what was had.
     pub fn pages(mut self, pages: Pages) -> Builder {
         self.pages = pages;
         self
@@ -140,14 +139,6 @@ impl Builder {
     pub fn batch_bytes_max(mut self, bytes: usize) -> Builder {
         self.batch_bytes_max = bytes;
         self
-    }
-
-    /// Opens the store; see [`Db::open`].
-    ///
-    /// # Errors
-    /// As [`Db::open`]; `InvalidArgument` if a knob is out of its limits.
-    pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
-        Db::with(url.as_ref(), self)
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -13,8 +13,8 @@ use std::ops::Bound;
 /// [`Snapshot`](crate::Snapshot) has views of its state; a function that takes `&View` works on both.
 ///
 /// Keys are ordered by their bytes. No read waits for a writer. Every method that takes keys fails with
-/// `Limit` if one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), and a view of the newest state
-/// fails with `InvalidArgument` once its keyspace has been dropped.
+/// `Limit` if one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES); the bounds of ranges may be of any
+/// length. A view of the newest state fails with `InvalidArgument` once its keyspace has been dropped.
 ///
 /// ```
 /// use forrest::{Db, View};

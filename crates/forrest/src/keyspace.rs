@@ -1,0 +1,214 @@
+//! [`Keyspace`]: one ordered map of a store, to be changed.
+//!
+//! Every method that changes something is [`Keyspace::apply`] with a particular [`Op`]: there is one write
+//! path. What can be read is in view.rs.
+
+use crate::engine;
+use crate::error::Result;
+use crate::op::{Op, Outcome, Swap};
+use crate::view::View;
+use crate::{KeyRange, Value};
+use std::fmt;
+use std::ops::Deref;
+
+/// One ordered map of a store. Cloning makes another handle to it. Reading is at [`View`], to which it
+/// dereferences.
+///
+/// Each change is atomic by itself and seen by every read that starts after it has returned. Every method
+/// fails with `Limit` if a key or value is too long, with `OutOfSpace` if there is no room, and with
+/// `InvalidArgument` once the keyspace has been dropped; then nothing is changed. With `memory:` nothing
+/// outlives the process, and a change waits only for changes of its neighbours and for a batch.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// let people = db.keyspace("people")?;
+/// people.set("ada", "1815")?;
+/// people.add("count", 1)?;
+/// assert!(people.contains("ada")? && !db.contains("ada")?);
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Keyspace {
+    view: View,
+    space: engine::Space,
+}
+
+impl Keyspace {
+    pub(crate) fn new(space: engine::Space) -> Keyspace {
+        Keyspace { view: View::new(space.view()), space }
+    }
+
+    /// The name.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// assert_eq!(db.keyspace("people")?.name(), "people");
+    /// assert_eq!(db.name(), forrest::DEFAULT_KEYSPACE);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn name(&self) -> &str {
+        self.space.name()
+    }
+
+    pub(crate) fn space(&self) -> &engine::Space {
+        &self.space
+    }
+
+    pub(crate) fn same_store(&self, other: &Keyspace) -> bool {
+        self.space.same_store(&other.space)
+    }
+
+    /// True if both are handles to the same keyspace.
+    pub(crate) fn is(&self, other: &Keyspace) -> bool {
+        self.space.is(&other.space)
+    }
+
+    /// Makes one change. All the methods below are this one with a particular [`Op`].
+    ///
+    /// # Errors
+    /// Those of the method for this operation.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// use forrest::{Op, Outcome};
+    /// assert_eq!(db.apply(Op::Set { key: "oak", value: "Quercus" })?, Outcome::Set);
+    /// assert_eq!(db.apply("delete oak".parse::<Op>()?)?, Outcome::Deleted(true));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn apply(&self, op: Op<impl AsRef<[u8]>>) -> Result<Outcome> {
+        let op = op.borrowed();
+        op.check()?;
+        self.space.apply(op)
+    }
+
+    /// Maps a key to a value, whether it was there or not.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("key", "value")?;
+    /// db.set(7_u64.to_be_bytes(), [1, 2, 3])?; // big endian, so that numbers sort as numbers
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn set(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.apply(Op::Set { key: key.as_ref(), value: value.as_ref() }).map(drop)
+    }
+
+    /// Removes a key; true if it was there.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("key", "value")?;
+    /// assert!(db.delete("key")?);
+    /// assert!(!db.delete("key")?);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        match self.apply(Op::Delete { key })? {
+            Outcome::Deleted(was_there) => Ok(was_there),
+            other => unreachable!("a deletion answered {other:?}"),
+        }
+    }
+
+    /// Adds to a counter and returns its new value. A counter is a value of 8 bytes, a big-endian two's
+    /// complement integer; a key that is not there counts as 0.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the value is not 8 bytes long, or if the sum overflows.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// assert_eq!(db.add("visits", 3)?, 3);
+    /// assert_eq!(db.add("visits", -1)?, 2);
+    /// assert_eq!(db.get("visits")?.as_deref(), Some(&2_i64.to_be_bytes()[..]));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        match self.apply(Op::Add { key, delta })? {
+            Outcome::Added(sum) => Ok(sum),
+            other => unreachable!("an addition answered {other:?}"),
+        }
+    }
+
+    /// Replaces what a key maps to by `new` if it is `expected`, byte for byte; `None` is absence.
+    ///
+    /// ```
+    /// use forrest::Swap;
+    /// # let db = forrest::Db::open("memory:")?;
+    /// assert_eq!(db.compare_and_swap("lock", None, Some(b"mine"))?, Swap::Done);
+    /// match db.compare_and_swap("lock", None, Some(b"yours"))? {
+    ///     Swap::Done => unreachable!(),
+    ///     Swap::Mismatch(found) => assert_eq!(found.as_deref(), Some(&b"mine"[..])),
+    /// }
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<Swap> {
+        match self.apply(Op::CompareAndSwap { key: key.as_ref(), expected, new })? {
+            Outcome::Swapped(swap) => Ok(swap),
+            other => unreachable!("a compare-and-swap answered {other:?}"),
+        }
+    }
+
+    /// Replaces what a key maps to by what `f` makes of it (`None` is absence), and returns the new value. No
+    /// change by others is lost: if one came in between, `f` is called again with what is there now. It
+    /// may use the store.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let longer = db.update("list", |old| Some([old.unwrap_or_default(), b"x"].concat()))?;
+    /// assert_eq!(longer.as_deref(), Some(&b"x"[..]));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut f: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        let mut old = self.get(key)?;
+        loop {
+            let new = f(old.as_deref());
+            match self.compare_and_swap(key, old.as_deref(), new.as_deref())? {
+                Swap::Done => return Ok(new.map(Value::from)),
+                Swap::Mismatch(found) => old = found,
+            }
+        }
+    }
+
+    /// Removes all keys of a range at one instant, and returns how many there were.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("a", "")?;
+    /// db.set("b", "")?;
+    /// assert_eq!(db.delete_range("a"..="b")?, 2);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn delete_range(&self, bounds: impl KeyRange) -> Result<u64> {
+        match self.apply(Op::delete_range(bounds))? {
+            Outcome::DeletedRange(keys) => Ok(keys),
+            other => unreachable!("a range deletion answered {other:?}"),
+        }
+    }
+}
+
+impl Deref for Keyspace {
+    type Target = View;
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
+impl fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyspace").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
