@@ -21,11 +21,16 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 /// Hashes a key to 64 bits; the top ones are the best.
 #[inline(always)]
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
-    let seed = K ^ bytes.len() as u64;
     if bytes.len() == 8 {
-        return fold(word(bytes, 0) ^ seed, K);
+        return hash_word(word(bytes, 0));
     }
-    hash_any(bytes, seed)
+    hash_any(bytes, K ^ bytes.len() as u64)
+}
+
+/// The hash of a key of eight bytes, given as a little-endian word.
+#[inline(always)]
+pub(crate) fn hash_word(word: u64) -> u64 {
+    fold(word ^ K ^ 8, K)
 }
 
 fn hash_any(bytes: &[u8], seed: u64) -> u64 {

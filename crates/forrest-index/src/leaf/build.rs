@@ -290,18 +290,21 @@ impl Plan {
         let per_bucket = self.per_bucket();
         let buckets = self.n.div_ceil(per_bucket);
         let last_room = self.n - (buckets - 1) * per_bucket;
+        // Numbers first, then places: `place` is called, and so compiled, once. Indices are below BUILT_MAX, a
+        // power of two: taking the remainder spares a check.
+        let mut numbers = [0_u8; BUILT_MAX];
         let mut filled = [0_u8; BUILT_MAX];
         let mut left_over = [0_u8; BUILT_MAX];
         let mut left_overs = 0;
         for position in 0..self.n {
             let bucket = bucket_of(hash_of(position), buckets as u64) as usize;
             let room = if bucket + 1 == buckets { last_room } else { per_bucket };
-            let taken = usize::from(filled[bucket]);
+            let taken = usize::from(filled[bucket % BUILT_MAX]);
             if taken < room {
-                filled[bucket] += 1;
-                place(bucket * per_bucket + taken, position);
+                filled[bucket % BUILT_MAX] += 1;
+                numbers[position % BUILT_MAX] = (bucket * per_bucket + taken) as u8;
             } else {
-                left_over[left_overs] = position as u8;
+                left_over[left_overs % BUILT_MAX] = position as u8;
                 left_overs += 1;
             }
         }
@@ -310,8 +313,11 @@ impl Plan {
             while usize::from(filled[bucket]) == if bucket + 1 == buckets { last_room } else { per_bucket } {
                 bucket += 1;
             }
-            place(bucket * per_bucket + usize::from(filled[bucket]), usize::from(position));
+            numbers[usize::from(position)] = (bucket * per_bucket) as u8 + filled[bucket];
             filled[bucket] += 1;
+        }
+        for position in 0..self.n {
+            place(usize::from(numbers[position % BUILT_MAX]), position);
         }
     }
 }

@@ -109,30 +109,38 @@ impl<'g> Words<'g> {
         if own_left {
             push(own);
         }
-        let mut changes = changes[..len].iter().peekable();
+        let (changes, mut next) = (&changes[..len], 0);
+        let sorted = leaf.sorted();
         for position in 0..leaf.built() {
-            let number = leaf.number_at(position);
+            // SAFETY: the order of a fixed leaf has all positions, and a tag stands for each record.
+            let (number, tag) = unsafe {
+                let number = usize::from(sorted.order.add(position).read());
+                (number, base.add(HEAD_BYTES + number).read())
+            };
             let offset = records + number * stride;
             let word = word_at(offset);
-            while let Some(change) = changes.next_if(|change| change.0 < word) {
-                words.push_change(*change);
+            while next < changes.len() && changes[next].0 < word {
+                words.push_change(changes[next]);
+                next += 1;
             }
-            if changes.peek().is_none_or(|change| change.0 != word) {
-                // SAFETY: tags were built behind the head.
-                let tag = unsafe { base.add(HEAD_BYTES + number).read() };
+            if next == changes.len() || changes[next].0 != word {
                 words.push(word, base.wrapping_add(offset + suffix_len), tag);
             }
         }
-        changes.for_each(|change| words.push_change(*change));
+        changes[next..].iter().for_each(|change| words.push_change(*change));
         Some(words)
     }
 
     #[inline(always)]
     fn push(&mut self, key: u64, cell: *const u8, tag: u8) {
         let at = self.len;
-        self.keys[at].write(key);
-        self.cells[at].write(cell);
-        self.tags[at].write(tag);
+        debug_assert!(at < ENTRIES_MAX);
+        // SAFETY: a leaf has at most BUILT_MAX and APPENDED_MAX records, and one is new: all have room.
+        unsafe {
+            self.keys.get_unchecked_mut(at).write(key);
+            self.cells.get_unchecked_mut(at).write(cell);
+            self.tags.get_unchecked_mut(at).write(tag);
+        }
         self.len = at + 1;
     }
 
@@ -196,23 +204,30 @@ impl<'g> Words<'g> {
         let plan = Plan::fixed(n, prefix_len, suffix_len, suffix_len + self.cell_len);
         let begun = plan.begin(arena, thread, era, [&prefix[..prefix_len], &[]], false)?;
         let (base, shift) = (begun.base, 8 * prefix_len as u32);
-        let hash_of = |position: usize| {
-            let key = self.key(from + position).to_be_bytes();
-            hash::hash(&key[..self.key_len])
+        assert!(to <= self.len);
+        // SAFETY: the first `len` of each were written.
+        let (keys, cells, tags) = unsafe {
+            (
+                std::slice::from_raw_parts(self.keys.as_ptr().cast::<u64>().add(from), n),
+                std::slice::from_raw_parts(self.cells.as_ptr().cast::<*const u8>().add(from), n),
+                std::slice::from_raw_parts(self.tags.as_ptr().cast::<u8>().add(from), n),
+            )
+        };
+        let hash_of = |position: usize| match self.key_len {
+            8 => hash::hash_word(keys[position].swap_bytes()),
+            len => hash::hash(&keys[position].to_be_bytes()[..len]),
         };
         plan.place_all(hash_of, |number, position| {
-            let entry = from + position;
-            // SAFETY: entries below `len` were written. `begin` made room for what the plan says; numbers and
-            // positions are below n. The word's
+            // SAFETY: `begin` made room for what the plan says; numbers and positions are below n. The word's
             // bytes beyond the suffix are overwritten by the cell, which is written after it, and a record is
             // not shorter than a word.
             unsafe {
-                base.add(HEAD_BYTES + number).write(self.tags[entry].assume_init());
+                base.add(HEAD_BYTES + number).write(tags[position]);
                 base.add(HEAD_BYTES + n + position).write(number as u8);
                 let at = base.add(plan.records + number * plan.stride);
-                let word = self.key(entry).checked_shl(shift).unwrap_or(0);
+                let word = keys[position].checked_shl(shift).unwrap_or(0);
                 at.cast::<u64>().write_unaligned(word.to_be());
-                key::copy(self.cells[entry].assume_init(), at.add(suffix_len), self.cell_len);
+                key::copy(cells[position], at.add(suffix_len), self.cell_len);
             }
         });
         Some(plan.slot(&begun))
