@@ -12,6 +12,10 @@ use crate::{Error, Options, Stats};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+/// How often a writer without memory waits for readers to leave: first by yielding, then by a millisecond.
+const WAITS_SHORT: u32 = 100;
+const WAITS_LONG: u32 = 250;
+
 /// Owns the memory and the trees. Cloning makes another handle to the same index.
 #[derive(Clone)]
 pub struct Index(Arc<Inner>);
@@ -122,13 +126,18 @@ impl Inner {
     }
 
     /// Frees what can be freed, and waits a moment if some could not; false if nothing waits to be freed, or it
-    /// has taken too many turns. The caller has no pin.
+    /// took a quarter of a second in all. The caller has no pin.
     #[cold]
     pub(crate) fn wait_for_memory(&self, turn: &mut u32) -> bool {
         let waiting = self.bags.waiting();
         self.collect();
-        crate::sync::relax(turn);
-        waiting && *turn < 1000
+        if *turn < WAITS_SHORT {
+            crate::sync::relax(turn);
+        } else {
+            *turn += 1;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        waiting && *turn < WAITS_SHORT + WAITS_LONG
     }
 
     /// Frees what can be freed now.
