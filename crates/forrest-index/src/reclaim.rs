@@ -6,6 +6,7 @@
 
 use crate::arena::{Arena, Handle};
 use crate::epoch::{self, REGISTRY};
+use crate::inner::Inner;
 use crate::leaf::walk::Walk;
 use crate::leaf::{Blob, Leaf};
 use crate::node::Node;
@@ -24,6 +25,17 @@ pub(crate) enum Garbage {
     Leaf(Handle, u32),
     /// One count of a blob.
     Blob(Blob),
+}
+
+impl Garbage {
+    /// A node. `moved` says that what a leaf's records own has moved on, or never was the leaf's.
+    pub(crate) fn node(node: Node<'_>, moved: bool) -> Garbage {
+        match node.level() {
+            0 if moved => Garbage::Block(node.handle(), Leaf::new(node).lines()),
+            0 => Garbage::Leaf(node.handle(), Leaf::new(node).lines()),
+            _ => Garbage::Block(node.handle(), Inner::new(node).lines()),
+        }
+    }
 }
 
 #[derive(Default)]

@@ -28,6 +28,7 @@ pub(crate) trait Isa {
 /// What every processor of the architecture has.
 pub(crate) struct Base;
 
+// Each contract is the trait's: the base needs nothing.
 impl Isa for Base {
     #[inline(always)]
     unsafe fn rank(heads: &[i32; HEADS], head: i32) -> usize {

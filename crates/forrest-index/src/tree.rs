@@ -89,13 +89,11 @@ impl TreeInner {
         if node.era() < era {
             return;
         }
-        let garbage = if node.level() == 0 {
-            Garbage::Leaf(node.handle(), Leaf::new(node).lines())
-        } else {
+        if node.level() > 0 {
             let inner = Inner::new(node);
             (0..inner.children()).for_each(|i| self.free_below(inner.child(i), era, guard));
-            Garbage::Block(node.handle(), inner.lines())
-        };
+        }
+        let garbage = Garbage::node(node, false);
         // SAFETY: by the caller's word nobody else can see the node.
         unsafe { self.index.bags.free(&self.index.arena, guard.record.number, garbage) };
     }

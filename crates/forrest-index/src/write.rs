@@ -216,12 +216,7 @@ impl<'a> Writer<'a> {
         } else {
             lock.retire();
         }
-        let garbage = match node.level() {
-            0 if !moved => Garbage::Leaf(node.handle(), Leaf::new(node).lines()),
-            0 => Garbage::Block(node.handle(), Leaf::new(node).lines()),
-            _ => Garbage::Block(node.handle(), Inner::new(node).lines()),
-        };
-        self.discard(node.era(), garbage);
+        self.discard(node.era(), Garbage::node(node, moved));
     }
 
     fn discard(&self, birth: u64, garbage: Garbage) {
@@ -236,11 +231,10 @@ impl<'a> Writer<'a> {
 
     /// Gives back nodes that were built and never linked; what their records own stays where it was.
     fn abandon(&self, slots: &[Slot]) {
+        let index = &self.tree.index;
         for &slot in slots {
-            let node = self.node(slot);
-            let lines = if node.level() == 0 { Leaf::new(node).lines() } else { Inner::new(node).lines() };
             // SAFETY: nobody else has seen the node.
-            unsafe { self.tree.index.arena.free(node.handle(), lines, self.thread()) };
+            unsafe { index.bags.free(&index.arena, self.thread(), Garbage::node(self.node(slot), true)) };
         }
     }
 
