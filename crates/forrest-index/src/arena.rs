@@ -8,11 +8,14 @@
 //! Spans belong to shards with a lock each; a thread allocates from its own shard, and a block goes back to
 //! the shard that its span belongs to. An empty span goes back to the chunks, for any class; an empty chunk
 //! goes back to the system, save a few that are kept against thrashing.
+//!
+//! Where no span is left, a larger block than was asked for must do, of any shard. A full arena still serves
+//! **removals**, which need a block before they give one back: some spans and some lines are theirs alone.
 
 use crate::Options;
 use forrest_machine::pages::{PageKind, Region};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Bytes in a line.
@@ -28,6 +31,12 @@ const CHUNKS_KEPT: usize = 4;
 /// Fewest bytes of addresses that are reserved where no capacity was asked for.
 const RESERVED_MIN: usize = 256 << 20;
 const SHARDS: usize = 16;
+/// Spans that only removals may take: one of so many, between a least and a most.
+const RESERVE_SHARE: u32 = 32;
+const RESERVE_SPANS_MIN: u32 = 2;
+const RESERVE_SPANS_MAX: u32 = 128;
+/// Largest blocks that are kept free while spans of the reserve are taken.
+const LARGE_BLOCKS_KEPT: u32 = 64;
 
 /// A block's first line. Never 0.
 pub(crate) type Handle = u32;
@@ -60,6 +69,11 @@ pub(crate) fn rounded(lines: u32) -> u32 {
     }
 }
 
+/// Lines at the end of a span of a class that no block covers.
+fn end_of(class: usize) -> u64 {
+    u64::from(SPAN_LINES % u32::from(CLASSES[class]))
+}
+
 /// What is known of a span. Guarded by the lock of the shard that it belongs to.
 #[derive(Clone, Copy, Default)]
 struct Span {
@@ -81,11 +95,13 @@ struct Shard {
     /// Head of the list of spans with free blocks, per class, plus one.
     partial: [u32; CLASSES.len()],
     lines: u64,
+    /// Lines at the ends of spans that no block covers.
+    ends: u64,
 }
 
 impl Default for Shard {
     fn default() -> Self {
-        Shard { partial: [0; CLASSES.len()], lines: 0 }
+        Shard { partial: [0; CLASSES.len()], lines: 0, ends: 0 }
     }
 }
 
@@ -112,6 +128,39 @@ pub(crate) struct Arena {
     shards: [Mutex<Shard>; SHARDS],
     spans: NonNull<Span>,
     committed: AtomicU64,
+    /// Spans that are not taken, of committed chunks or not.
+    spare_spans: AtomicU32,
+    /// The largest class of which a span was ever taken.
+    largest_class: AtomicU8,
+}
+
+/// What a block is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Purpose {
+    /// Something that may be refused.
+    Growth,
+    /// A removal, which gives back more than it takes and must not be refused for want of memory.
+    Removal,
+}
+
+/// Where one writer takes blocks from, and what for.
+#[derive(Clone, Copy)]
+pub(crate) struct Supply<'a> {
+    pub(crate) arena: &'a Arena,
+    pub(crate) thread: usize,
+    pub(crate) purpose: Purpose,
+}
+
+impl Supply<'_> {
+    /// As [`Arena::alloc`].
+    pub(crate) fn take(&self, lines: u32) -> Option<Handle> {
+        self.arena.alloc(lines, self.thread, self.purpose)
+    }
+
+    /// True where a new node should be no larger than what it replaces.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.purpose == Purpose::Removal && self.arena.is_nearly_full()
+    }
 }
 
 // SAFETY: the pointers are to memory that the arena owns; spans are accessed under the locks as `Span` says.
@@ -169,6 +218,9 @@ impl Arena {
             shards: Default::default(),
             spans,
             committed: AtomicU64::new(0),
+            // The first span of all is never used.
+            spare_spans: AtomicU32::new(chunks_max * SPANS_PER_CHUNK - 1),
+            largest_class: AtomicU8::new(0),
         })
     }
 
@@ -198,30 +250,110 @@ impl Arena {
         unsafe { self.spans.as_ptr().add(index as usize) }
     }
 
-    /// Takes a block of `rounded(lines)` lines, not zeroed. `None` where the system or the capacity has no more.
-    pub(crate) fn alloc(&self, lines: u32, thread: usize) -> Option<Handle> {
+    /// Spans that only removals may take.
+    fn reserve_spans(&self) -> u32 {
+        let share = self.chunks_max * SPANS_PER_CHUNK / RESERVE_SHARE;
+        share.clamp(RESERVE_SPANS_MIN, RESERVE_SPANS_MAX)
+    }
+
+    /// True if no spans but the reserve and a few more are left.
+    #[inline]
+    fn is_nearly_full(&self) -> bool {
+        // ORDERING: a heuristic; nothing else is read by it.
+        self.spare_spans.load(Ordering::Relaxed) <= 2 * self.reserve_spans()
+    }
+
+    /// True if growth must be refused, so that a removal finds a block: the lines of the reserve must be free
+    /// somewhere, and as long as its spans are not, large blocks or very many lines elsewhere.
+    fn is_full(&self, lines: u32) -> bool {
+        if !self.is_nearly_full() {
+            return false;
+        }
+        let reserve = self.reserve_spans();
+        let spare = self.spare_spans.load(Ordering::Relaxed);
+        let all = u64::from(self.chunks_max * SPANS_PER_CHUNK - 1) * u64::from(SPAN_LINES);
+        let free =
+            all.saturating_sub(self.sum(|shard| shard.lines.wrapping_add(shard.ends)) + u64::from(lines));
+        let few = free < u64::from(reserve * SPAN_LINES);
+        few || (spare < reserve && free < all / 4 && !self.has_large_blocks())
+    }
+
+    /// True if some of the largest blocks that were ever asked for are free.
+    fn has_large_blocks(&self) -> bool {
+        let largest = usize::from(self.largest_class.load(Ordering::Relaxed));
+        let mut left = LARGE_BLOCKS_KEPT;
+        for (class, &size) in CLASSES.iter().enumerate().skip(largest) {
+            let blocks = SPAN_LINES / u32::from(size);
+            for shard in self.shards.iter().map(lock) {
+                let mut head = shard.partial[class];
+                while head != 0 {
+                    // SAFETY: listed spans belong to the shard, whose lock we hold.
+                    let span = unsafe { &*self.span(head - 1) };
+                    left = left.saturating_sub(blocks - u32::from(span.live));
+                    if left == 0 {
+                        return true;
+                    }
+                    head = span.next;
+                }
+            }
+        }
+        false
+    }
+
+    /// Takes a block of at least `rounded(lines)` lines, not zeroed. `None` where the system or the capacity
+    /// has no more.
+    pub(crate) fn alloc(&self, lines: u32, thread: usize, purpose: Purpose) -> Option<Handle> {
         debug_assert!(lines > 0 && lines <= CHUNK_LINES);
+        if purpose == Purpose::Growth && self.is_full(lines) {
+            return None;
+        }
         if lines > CLASS_LINES_MAX {
             let count = lines.div_ceil(SPAN_LINES);
-            let first = self.take_spans(count)?;
+            let first = self.take_spans(count, purpose)?;
             let mut shard = lock(&self.shards[thread % SHARDS]);
             shard.lines = shard.lines.wrapping_add(u64::from(count * SPAN_LINES));
             return Some(first * SPAN_LINES);
         }
         let class = class_of(lines);
-        let size = u32::from(CLASSES[class]);
-        let mut shard = lock(&self.shards[thread % SHARDS]);
-        let index = match shard.partial[class] {
-            0 => {
-                let index = self.take_spans(1)?;
-                let blank = Span { class: class as u8, shard: (thread % SHARDS) as u8, ..Span::default() };
-                // SAFETY: the span was free, so nobody else reads its record; it is ours from here on.
-                unsafe { *self.span(index) = blank };
-                self.list(&mut shard, index);
-                index
+        let own = &self.shards[thread % SHARDS];
+        let mut shard = lock(own);
+        if shard.partial[class] == 0 && !self.open_span(&mut shard, class, thread, Purpose::Growth) {
+            drop(shard);
+            let scraped = self.scrape(class);
+            if scraped.is_some() || purpose == Purpose::Growth {
+                return scraped;
             }
-            head => head - 1,
-        };
+            // The reserve is taken last: blocks of any class can be made of it.
+            shard = lock(own);
+            self.open_span(&mut shard, class, thread, purpose);
+        }
+        self.take_block(&mut shard, class)
+    }
+
+    /// Takes a span for blocks of a class; false if there is none.
+    fn open_span(&self, shard: &mut Shard, class: usize, thread: usize, purpose: Purpose) -> bool {
+        let Some(index) = self.take_spans(1, purpose) else { return false };
+        self.largest_class.fetch_max(class as u8, Ordering::Relaxed);
+        let blank = Span { class: class as u8, shard: (thread % SHARDS) as u8, ..Span::default() };
+        // SAFETY: the span was free, so nobody else reads its record; it is ours from here on.
+        unsafe { *self.span(index) = blank };
+        shard.ends += end_of(class);
+        self.list(shard, index);
+        true
+    }
+
+    /// A free block of a class, or of the next larger one that has any, of whatever shard.
+    #[cold]
+    fn scrape(&self, class: usize) -> Option<Handle> {
+        (class..CLASSES.len())
+            .find_map(|class| self.shards.iter().find_map(|shard| self.take_block(&mut lock(shard), class)))
+    }
+
+    /// Takes a block from the first span of a shard's list; `None` if the list is empty.
+    #[inline]
+    fn take_block(&self, shard: &mut Shard, class: usize) -> Option<Handle> {
+        let size = u32::from(CLASSES[class]);
+        let index = shard.partial[class].checked_sub(1)?;
         // SAFETY: the span is in our shard, whose lock we hold.
         let span = unsafe { &mut *self.span(index) };
         let start = index * SPAN_LINES;
@@ -236,7 +368,7 @@ impl Arena {
         };
         span.live += 1;
         if span.free == 0 && (u32::from(span.fresh) + 1) * size > SPAN_LINES {
-            self.unlist(&mut shard, index);
+            self.unlist(shard, index);
         }
         shard.lines = shard.lines.wrapping_add(u64::from(size));
         Some(handle)
@@ -270,7 +402,7 @@ impl Arena {
         // SAFETY: the span is in the shard whose lock we hold.
         let span = unsafe { &mut *self.span(index) };
         let size = u32::from(CLASSES[usize::from(span.class)]);
-        debug_assert_eq!(usize::from(span.class), class_of(lines), "freed with another size");
+        debug_assert!(usize::from(span.class) >= class_of(lines), "freed with a larger size");
         // SAFETY: the block is ours by contract; free blocks hold the list. The rest is spoilt where assertions
         // are on, so that whoever still looks at it is found out.
         unsafe {
@@ -284,6 +416,7 @@ impl Arena {
         span.live -= 1;
         shard.lines = shard.lines.wrapping_sub(u64::from(size));
         if span.live == 0 {
+            shard.ends -= end_of(usize::from(span.class));
             if span.listed {
                 self.unlist(&mut shard, index);
             }
@@ -324,8 +457,20 @@ impl Arena {
     }
 
     /// Takes `count` neighbouring spans of one chunk.
-    fn take_spans(&self, count: u32) -> Option<u32> {
+    fn take_spans(&self, count: u32, purpose: Purpose) -> Option<u32> {
         let mut chunks = lock(&self.chunks);
+        let kept = if purpose == Purpose::Growth { self.reserve_spans() } else { 0 };
+        // ORDERING: changed under the lock of the chunks only.
+        let spare = self.spare_spans.load(Ordering::Relaxed);
+        if spare < count + kept {
+            return None;
+        }
+        let first = self.find_spans(&mut chunks, count)?;
+        self.spare_spans.store(spare - count, Ordering::Relaxed);
+        Some(first)
+    }
+
+    fn find_spans(&self, chunks: &mut Chunks, count: u32) -> Option<u32> {
         let mut look = chunks.usable.len();
         while look > 0 {
             look -= 1;
@@ -343,8 +488,8 @@ impl Arena {
                 break;
             }
         }
-        let chunk = match self.commit(&mut chunks)? {
-            0 if count == SPANS_PER_CHUNK => self.commit(&mut chunks)?,
+        let chunk = match self.commit(chunks)? {
+            0 if count == SPANS_PER_CHUNK => self.commit(chunks)?,
             chunk => chunk,
         };
         let at = find_run(chunks.free[chunk as usize]?, count)?;
@@ -379,6 +524,8 @@ impl Arena {
 
     fn return_spans(&self, first: u32, count: u32) {
         let mut chunks = lock(&self.chunks);
+        // ORDERING: as in `take_spans`.
+        self.spare_spans.store(self.spare_spans.load(Ordering::Relaxed) + count, Ordering::Relaxed);
         let (chunk, at) = (first / SPANS_PER_CHUNK, first % SPANS_PER_CHUNK);
         let before = chunks.free[chunk as usize].unwrap_or(0);
         let after = before | run(at, count);
@@ -405,8 +552,11 @@ impl Arena {
 
     /// Bytes in blocks that are taken.
     pub(crate) fn live_bytes(&self) -> u64 {
-        let lines = self.shards.iter().fold(0_u64, |sum, shard| sum.wrapping_add(lock(shard).lines));
-        lines * LINE_BYTES as u64
+        self.sum(|shard| shard.lines) * LINE_BYTES as u64
+    }
+
+    fn sum(&self, of: impl Fn(&Shard) -> u64) -> u64 {
+        self.shards.iter().fold(0_u64, |sum, shard| sum.wrapping_add(of(&lock(shard))))
     }
 
     /// Bytes taken from the system.
@@ -471,7 +621,7 @@ mod tests {
                     0 => 257 + dice % 5000,
                     n => 1 + (n * 7 + dice / 50) % 60,
                 };
-                let Some(handle) = arena.alloc(lines, (dice % 3) as usize) else { continue };
+                let Some(handle) = arena.alloc(lines, (dice % 3) as usize, Purpose::Growth) else { continue };
                 let mark = round as u8;
                 // SAFETY: the block is ours.
                 unsafe { arena.at(handle).as_ptr().write_bytes(mark, rounded(lines) as usize * LINE_BYTES) };
@@ -497,12 +647,35 @@ mod tests {
     }
 
     #[test]
-    fn capacity_is_a_limit() {
+    fn capacity_is_a_limit_and_removals_have_a_reserve() {
         let arena = arena();
-        let blocks: Vec<_> = std::iter::from_fn(|| arena.alloc(CHUNK_LINES, 0)).collect();
-        assert_eq!(blocks.len(), 31);
-        let small = std::iter::from_fn(|| arena.alloc(CLASS_LINES_MAX, 0)).count();
-        assert_eq!(small, 31 * 4);
-        assert!(arena.alloc(1, 0).is_none());
+        let all = |lines, purpose| std::iter::from_fn(|| arena.alloc(lines, 0, purpose)).count() as u32;
+        assert_eq!(all(CHUNK_LINES, Purpose::Growth), 30);
+        // Two chunks less the span that is never used, and less the reserve, of four blocks to a span.
+        assert_eq!(
+            all(CLASS_LINES_MAX, Purpose::Growth),
+            (2 * SPANS_PER_CHUNK - 1 - arena.reserve_spans()) * 4
+        );
+        assert_eq!(all(1, Purpose::Growth), 0);
+        assert_eq!(all(CLASS_LINES_MAX, Purpose::Removal), arena.reserve_spans() * 4);
+        assert_eq!(all(1, Purpose::Removal), 0);
+    }
+
+    #[test]
+    fn removals_take_larger_blocks_where_theirs_are_gone() {
+        let arena = arena();
+        let blocks: Vec<_> = std::iter::from_fn(|| arena.alloc(20, 0, Purpose::Removal)).collect();
+        // SAFETY: taken above with the same size, and not used after.
+        blocks[..10].iter().for_each(|&block| unsafe { arena.free(block, 20, 0) });
+        let live = arena.live_bytes();
+        let small: Vec<_> = std::iter::from_fn(|| arena.alloc(3, 5, Purpose::Removal)).collect();
+        assert_eq!(small.len(), 10);
+        assert!(arena.alloc(1, 5, Purpose::Growth).is_none());
+        // SAFETY: taken above with the same size, and not used after.
+        small.iter().for_each(|&block| unsafe { arena.free(block, 3, 5) });
+        assert_eq!(arena.live_bytes(), live);
+        // SAFETY: as above.
+        blocks[10..].iter().for_each(|&block| unsafe { arena.free(block, 20, 0) });
+        assert_eq!(arena.live_bytes(), 0);
     }
 }

@@ -7,12 +7,14 @@
 //!
 //! The roots are switched at one instant, see [`crate::roots`].
 
+use crate::arena::Purpose;
 use crate::epoch::{self, Guard};
 use crate::index::Inner;
 use crate::node::Slot;
 use crate::tree::TreeInner;
 use crate::write::{self, Private, Writer};
 use crate::{Effect, Error, Tree};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -61,6 +63,7 @@ impl<'a> Batch<'a> {
             era: self.era,
             guard: self.guard,
             private: Some(&changed.private),
+            purpose: Cell::new(Purpose::Growth),
         }
     }
 

@@ -12,7 +12,7 @@
 //! Separator *i* is above every key of child *i* and at or below every key of child *i + 1*, and as short as
 //! that allows. Equal heads are told apart by the whole separators, in a binary search among the equal ones.
 
-use crate::arena::{self, Arena, LINE_BYTES};
+use crate::arena::{self, LINE_BYTES, Supply};
 use crate::key::{self, Key};
 use crate::node::{Common, Node, Slot};
 use crate::simd::{Base, HEADS, Isa};
@@ -271,8 +271,7 @@ impl Children {
     /// Builds a node of children `range`. `None` if there is no memory.
     pub(crate) fn build(
         &self,
-        arena: &Arena,
-        thread: usize,
+        supply: Supply<'_>,
         era: u64,
         level: u8,
         range: std::ops::Range<usize>,
@@ -289,8 +288,8 @@ impl Children {
         let bytes: usize = separators.clone().map(|i| self.separator(i).len() - prefix_len).sum();
         let total = SLOTS_AT + 8 * n + 4 * (n - 1) + prefix_len + bytes;
         let lines = arena::rounded(total.div_ceil(LINE_BYTES) as u32);
-        let handle = arena.alloc(lines, thread)?;
-        let base = arena.at(handle).as_ptr();
+        let handle = supply.take(lines)?;
+        let base = supply.arena.at(handle).as_ptr();
         let mut heads = [i32::MAX; HEADS];
         let head = Head {
             common: Common::new(level, [0; 3], era),

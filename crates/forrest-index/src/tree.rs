@@ -1,5 +1,6 @@
 //! [`Tree`] and [`Reader`]: one ordered map, to be changed and to be read.
 
+use crate::arena::{Purpose, Supply};
 use crate::epoch::{self, Guard};
 use crate::index::Inner as Index;
 use crate::inner::Inner;
@@ -50,7 +51,8 @@ pub struct Reader {
 impl TreeInner {
     pub(crate) fn new(index: &Arc<Index>, id: u64) -> Result<TreeInner, Error> {
         let era = index.snapshots.era();
-        let root = leaf::build::build(&index.arena, 0, era, &[]).ok_or(Error::OutOfMemory(256))?;
+        let supply = Supply { arena: &index.arena, thread: 0, purpose: Purpose::Growth };
+        let root = leaf::build::build(supply, era, &[]).ok_or(Error::OutOfMemory(256))?;
         Ok(TreeInner {
             index: index.clone(),
             id,

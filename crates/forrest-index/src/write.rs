@@ -8,6 +8,7 @@
 //! A batch is the same path on a root of its own, with a floor that makes every node that others can see
 //! untouchable; see [`crate::batch`].
 
+use crate::arena::{LINE_BYTES, Purpose, Supply};
 use crate::epoch::Guard;
 use crate::inner::{CHILDREN_MAX, Children, Inner};
 use crate::key::Key;
@@ -57,6 +58,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) era: u64,
     pub(crate) guard: &'a Guard,
     pub(crate) private: Option<&'a Private>,
+    /// What new nodes are for; the change at hand says.
+    pub(crate) purpose: Shared<Purpose>,
 }
 
 /// What points to a node, locked.
@@ -119,6 +122,7 @@ pub(crate) fn apply<'v, R>(
         Effect::Remove => true,
         Effect::Put(_) | Effect::PutValue(_) => false,
     };
+    writer.purpose.set(if removes { Purpose::Removal } else { Purpose::Growth });
     let cell = new_cell(writer.tree, &effect)?;
     let long_gone = old.and_then(Cell::blob).is_some_and(|blob| blob.len() > BLOB_HIDDEN_MAX);
     // A leaf is built anew earlier where much of it has gone, to give its memory back.
@@ -145,11 +149,16 @@ impl<'a> Writer<'a> {
     pub(crate) fn ordinary(tree: &'a TreeInner, guard: &'a Guard) -> Writer<'a> {
         let snapshots = &tree.index.snapshots;
         let (floor, era) = (snapshots.floor(), snapshots.era());
-        Writer { tree, root: &tree.root.shown, floor, era, guard, private: None }
+        let purpose = Shared::new(Purpose::Growth);
+        Writer { tree, root: &tree.root.shown, floor, era, guard, private: None, purpose }
     }
 
     fn thread(&self) -> usize {
         self.guard.record.number
+    }
+
+    fn supply(&self) -> Supply<'a> {
+        Supply { arena: &self.tree.index.arena, thread: self.thread(), purpose: self.purpose.get() }
     }
 
     fn count(&self, change: i64) {
@@ -270,7 +279,7 @@ impl<'a> Writer<'a> {
         words: &Words<'_>,
     ) -> Result<(), Error> {
         let build = |from: usize, to: usize| {
-            let slot = words.build(&self.tree.index.arena, self.thread(), self.era, from, to);
+            let slot = words.build(self.supply(), self.era, from, to);
             slot.ok_or(Error::OutOfMemory((to - from) * 32))
         };
         let (first, second) = words.cuts();
@@ -315,12 +324,18 @@ impl<'a> Writer<'a> {
         let mut parent = None;
         let mut replaced = 0..1;
         let shrinks = newest.is_none() && entries.0.len() < MERGE_BELOW;
+        // Where memory is scarce, no larger leaf may be made than the one that goes.
+        let bytes_max = match self.supply().is_scarce() {
+            true => leaf.lines() as usize * LINE_BYTES * 7 / 8,
+            false => MERGED_BYTES_MAX,
+        };
         if shrinks && self.root().handle() != leaf.node().handle() {
             let found = self.lock_parent(leaf.node(), key);
             if let Parent::Node { inner, index, .. } = &found {
                 replaced = *index..*index + 1;
                 for after in [true, false] {
-                    let Some((neighbour, theirs, lock)) = self.neighbour(*inner, *index, after, &entries)
+                    let Some((neighbour, theirs, lock)) =
+                        self.neighbour(*inner, *index, after, &entries, bytes_max)
                     else {
                         continue;
                     };
@@ -336,16 +351,20 @@ impl<'a> Writer<'a> {
             }
             parent = Some(found);
         }
-        let cuts = entries.cuts(newest.unwrap_or(entries.0.len() / 2));
+        let mut cuts = entries.cuts(newest.unwrap_or(entries.0.len() / 2));
         let mut new = Children::with_capacity(cuts.len());
         let mut from = 0;
-        for &to in &cuts {
-            let piece = &entries.0[from..to];
-            let Some(slot) = build::build(&self.tree.index.arena, self.thread(), self.era, piece) else {
+        while let Some(&to) = cuts.get(new.len()) {
+            let Some(slot) = build::build(self.supply(), self.era, &entries.0[from..to]) else {
+                // A removal is not refused while there are blocks for smaller leaves.
+                if self.purpose.get() == Purpose::Removal && to - from > 1 {
+                    cuts.insert(new.len(), from.midpoint(to));
+                    continue;
+                }
                 self.abandon(new.slots());
                 return Err(Error::OutOfMemory(entries.bytes()));
             };
-            new.push(slot, |to| entries.0[from].separator_after(&entries.0[from - 1], to));
+            new.push(slot, |separator| entries.0[from].separator_after(&entries.0[from - 1], separator));
             from = to;
         }
         // A leaf that snapshots (or others than this batch) can see keeps its blobs; the new one gets counts.
@@ -399,6 +418,7 @@ impl<'a> Writer<'a> {
         index: usize,
         after: bool,
         entries: &Entries<'_>,
+        bytes_max: usize,
     ) -> Option<(Leaf<'a>, Entries<'a>, Locked<'a>)> {
         let index = if after { index + 1 } else { index.checked_sub(1)? };
         if index >= parent.children() {
@@ -408,8 +428,8 @@ impl<'a> Writer<'a> {
         let lock = neighbour.node().try_lock()?;
         let mut theirs = Entries::new();
         theirs.gather(neighbour);
-        let fits = theirs.0.len() + entries.0.len() <= MERGED_MAX
-            && theirs.bytes() + entries.bytes() <= MERGED_BYTES_MAX;
+        let fits =
+            theirs.0.len() + entries.0.len() <= MERGED_MAX && theirs.bytes() + entries.bytes() <= bytes_max;
         fits.then_some((neighbour, theirs, lock))
     }
 
@@ -478,9 +498,15 @@ impl<'a> Writer<'a> {
         let mut pieces = Children::default();
         let mut from = 0;
         let mut newest_piece = 0;
-        for to in list.cuts(newest) {
+        let mut cuts = list.cuts(newest);
+        while let Some(&to) = cuts.get(pieces.len()) {
             let slot = match self.build(&list, from..to, node.level()) {
                 Ok(slot) => slot,
+                // As with leaves: smaller ones for which there are blocks.
+                Err(_) if self.purpose.get() == Purpose::Removal && to - from > 3 => {
+                    cuts.insert(pieces.len(), from.midpoint(to));
+                    continue;
+                }
                 Err(error) => {
                     self.abandon(pieces.slots());
                     return Err(error);
@@ -507,8 +533,7 @@ impl<'a> Writer<'a> {
     }
 
     fn build(&self, children: &Children, range: Range<usize>, level: u8) -> Result<Slot, Error> {
-        let arena = &self.tree.index.arena;
-        let slot = children.build(arena, self.thread(), self.era, level, range);
+        let slot = children.build(self.supply(), self.era, level, range);
         slot.ok_or(Error::OutOfMemory(2048))
     }
 
@@ -532,6 +557,7 @@ impl<'a> Writer<'a> {
     /// Removes the keys of a range from the leaf that has the first of them. Returns how many there were and
     /// whether the range goes on, with the key to go on from in `next`.
     pub(crate) fn remove_run(&self, lower: &mut Vec<u8>, upper: Bound<&[u8]>) -> Result<(u64, bool), Error> {
+        self.purpose.set(Purpose::Removal);
         let from = std::mem::take(lower);
         let key = Key::new(&from);
         let (_, leaf, lock) = self.lock_leaf(&key, 0);

@@ -80,7 +80,9 @@ impl Builder {
     /// Most memory that the nodes of a store in memory may take.
     ///
     /// Unit: bytes. Default: what the machine has. Limit: at least 1. Why: what exceeds it is an `OutOfSpace`
-    /// error instead of a process killed for want of memory. Values above 239 bytes are not counted.
+    /// error instead of a process killed for want of memory. Values above 239 bytes are not counted. A
+    /// thirty-second of it, 8 MiB at most, is kept for deletes, so that a full store can be made smaller; a
+    /// held snapshot keeps what is deleted, and deletes use the reserve up then.
     pub fn capacity_bytes(mut self, bytes: usize) -> Builder {
         self.capacity_bytes = Some(bytes);
         self

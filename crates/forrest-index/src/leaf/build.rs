@@ -2,7 +2,7 @@
 
 use super::walk::Stands;
 use super::*;
-use crate::arena::{self, Arena, Handle, LINE_BYTES};
+use crate::arena::{self, Handle, LINE_BYTES, Supply};
 use crate::hash;
 use crate::node::bucket_of;
 use std::ops::ControlFlow;
@@ -226,8 +226,7 @@ impl Plan {
     /// Takes a block and writes all but tags, order, offsets and records. `None` if there is no memory.
     pub(super) fn begin(
         &self,
-        arena: &Arena,
-        thread: usize,
+        supply: Supply<'_>,
         era: u64,
         prefix: [&[u8]; 2],
         blobs: bool,
@@ -239,11 +238,12 @@ impl Plan {
         // Room for as many as an order can list, save in small leaves; for long records an eighth must do.
         let room =
             (n / if self.record_bytes <= 32 { 2 } else { 8 }).clamp(4, APPENDED_MAX) * self.record_bytes;
+        let room = if supply.is_scarce() { 0 } else { room };
         let lines = arena::rounded((appended + table + room).div_ceil(LINE_BYTES) as u32);
         let fits = (lines as usize * LINE_BYTES - appended).checked_div(self.stride);
         let fits = fits.map_or(APPENDED_MAX, |fits| fits.min(APPENDED_MAX));
-        let handle = arena.alloc(lines, thread)?;
-        let base = arena.at(handle).as_ptr();
+        let handle = supply.take(lines)?;
+        let base = supply.arena.at(handle).as_ptr();
         let mut prefix_word = [0; 8];
         prefix_word.iter_mut().zip(prefix[0].iter().chain(prefix[1])).for_each(|(to, from)| *to = *from);
         let head = Head {
@@ -323,14 +323,14 @@ impl Plan {
 }
 
 /// Builds a leaf of entries that [`Entries::cuts`] put together. `None` if there is no memory.
-pub(crate) fn build(arena: &Arena, thread: usize, era: u64, entries: &[Entry<'_>]) -> Option<Slot> {
+pub(crate) fn build(supply: Supply<'_>, era: u64, entries: &[Entry<'_>]) -> Option<Slot> {
     let plan = Plan::new(entries);
     let prefix = entries.first().map_or([&[][..], &[]], |first| {
         let lead = first.lead.len().min(plan.prefix_len);
         [&first.lead[..lead], &first.tail[..plan.prefix_len - lead]]
     });
     let blobs = entries.iter().any(|e| e.cell.blob().is_some());
-    let begun = plan.begin(arena, thread, era, prefix, blobs)?;
+    let begun = plan.begin(supply, era, prefix, blobs)?;
     // SAFETY: `begin` made room for what the plan says.
     unsafe {
         if plan.stride == 0 {

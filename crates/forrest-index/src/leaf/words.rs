@@ -4,7 +4,7 @@
 
 use super::build::Plan;
 use super::*;
-use crate::arena::Arena;
+use crate::arena::Supply;
 use crate::hash;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -186,14 +186,7 @@ impl<'g> Words<'g> {
     }
 
     /// Builds a leaf of entries `from..to`. `None` if there is no memory.
-    pub(crate) fn build(
-        &self,
-        arena: &Arena,
-        thread: usize,
-        era: u64,
-        from: usize,
-        to: usize,
-    ) -> Option<Slot> {
+    pub(crate) fn build(&self, supply: Supply<'_>, era: u64, from: usize, to: usize) -> Option<Slot> {
         let n = to - from;
         let common = ((self.key(from) ^ self.key(to - 1)).leading_zeros() / 8) as usize;
         let prefix_len = if n < build::PREFIX_ENTRIES_MIN { 0 } else { common.min(self.key_len) };
@@ -202,7 +195,7 @@ impl<'g> Words<'g> {
         let suffix_len = self.key_len - prefix_len;
         let prefix = self.key(from).to_be_bytes();
         let plan = Plan::fixed(n, prefix_len, suffix_len, suffix_len + self.cell_len);
-        let begun = plan.begin(arena, thread, era, [&prefix[..prefix_len], &[]], false)?;
+        let begun = plan.begin(supply, era, [&prefix[..prefix_len], &[]], false)?;
         let (base, shift) = (begun.base, 8 * prefix_len as u32);
         assert!(to <= self.len);
         // SAFETY: the first `len` of each were written.

@@ -1,5 +1,6 @@
 //! Every limit, and one beyond it.
 
+use crate::random::Random;
 use forrest::{
     Db, Error, ErrorKind, Keyspace, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES,
     Op, Pages, WriteBatch,
@@ -229,6 +230,59 @@ fn a_full_store_says_so() {
     assert_eq!(error.kind(), ErrorKind::OutOfSpace);
     assert!(again >= set - set / 10, "{again} after {set}");
     assert_eq!(db.stats().unwrap().keys, again);
+}
+
+/// A store at its capacity can be made smaller: by single deletes in any order, by ranges, and by batches of
+/// deletes; and what is given back can be used again.
+#[test]
+fn a_full_store_takes_deletes() {
+    for seed in 1..=3 {
+        let mut random = Random::new(seed);
+        let db = Db::builder().capacity_bytes(8 << 20).pages(Pages::Plain).open("memory:").unwrap();
+        let mut keys = Vec::new();
+        let set_one = |keys: &mut Vec<Vec<u8>>, random: &mut Random| {
+            let mut bytes = |len: usize| (0..len).map(|_| random.next() as u8).collect::<Vec<u8>>();
+            let (key_len, value_len) = match seed {
+                1 => (8, 8),
+                2 => (8, 200),
+                _ => (4 + keys.len() % 50, keys.len() * 7 % 230),
+            };
+            let (key, value) = (bytes(key_len), bytes(value_len));
+            let set = db.set(&key, value);
+            if set.is_ok() {
+                keys.push(key);
+            }
+            set.map_err(|error| assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}"))
+        };
+        let fill = |keys: &mut Vec<Vec<u8>>, random: &mut Random| {
+            while set_one(keys, random).is_ok() {}
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(db.count(..).unwrap() as usize, keys.len(), "seed {seed}");
+        };
+        fill(&mut keys, &mut random);
+        let most = keys.len();
+        for turn in 0..4000 {
+            let key = keys.swap_remove(random.next() as usize % keys.len());
+            assert!(db.delete(key).unwrap_or_else(|error| panic!("seed {seed}, turn {turn}: {error}")));
+            let _ = set_one(&mut keys, &mut random);
+        }
+        fill(&mut keys, &mut random);
+        let half = keys.split_off(keys.len() / 2);
+        assert_eq!(db.delete_range(&half[0][..]..).unwrap() as usize, half.len(), "seed {seed}");
+        fill(&mut keys, &mut random);
+        assert!(keys.len() > most / 2, "seed {seed}: {} keys after {most}", keys.len());
+        let mut batch = WriteBatch::new();
+        batch.delete(keys.pop().unwrap()).delete(keys.pop().unwrap());
+        db.write(&batch).unwrap();
+        while !keys.is_empty() {
+            let key = keys.swap_remove(random.next() as usize % keys.len());
+            assert!(db.delete(key).unwrap_or_else(|error| panic!("seed {seed}: {error}")));
+        }
+        assert_eq!(db.count(..).unwrap(), 0);
+        fill(&mut keys, &mut random);
+        assert!(keys.len() > most - most / 10, "seed {seed}: {} keys after {most}", keys.len());
+    }
 }
 
 #[test]
