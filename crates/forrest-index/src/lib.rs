@@ -16,6 +16,7 @@ mod hash;
 mod index;
 mod inner;
 mod key;
+mod latch;
 mod leaf;
 mod node;
 mod order;

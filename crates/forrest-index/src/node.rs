@@ -1,5 +1,5 @@
-//! What leaves and inner nodes have in common: the first bytes, the lock, and the slot by which a parent
-//! points to a child.
+//! What leaves and inner nodes have in common: the first bytes, with the lock ([`crate::latch`]), and the slot by
+//! which a parent points to a child.
 //!
 //! The one rule of the structure: **what a reader can see of a node never changes**, save for two atomic
 //! words: a leaf's order word, by which appended records are published, and an inner node's slots, by which
@@ -11,18 +11,13 @@
 
 use crate::arena::{Arena, Handle, LINE_BYTES};
 use crate::epoch::Guard;
-use crate::sync::relax;
+use crate::latch::{Latch, Locked};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-const LOCKED: u32 = 1;
-/// Set for ever when the node was replaced: whoever waited for its lock must look again.
-const OBSOLETE: u32 = 2;
 
 /// The first bytes of every node.
 #[repr(C)]
 pub(crate) struct Common {
-    state: AtomicU32,
+    latch: Latch,
     /// 0 for a leaf, one more than its children for an inner node.
     pub(crate) level: u8,
     /// Per kind of node.
@@ -34,7 +29,7 @@ const _: () = assert!(size_of::<Common>() == 16);
 
 impl Common {
     pub(crate) fn new(level: u8, small: [u8; 3], era: u64) -> Self {
-        Common { state: AtomicU32::new(0), level, small, era }
+        Common { latch: Latch::new(), level, small, era }
     }
 }
 
@@ -161,41 +156,11 @@ impl<'g> Node<'g> {
     /// Waits for the lock; `None` if the node was replaced.
     #[inline]
     pub(crate) fn lock(self) -> Option<Locked<'g>> {
-        let state = &self.common().state;
-        let mut turn = 0;
-        loop {
-            match state.compare_exchange_weak(0, LOCKED, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(Locked { state }),
-                Err(now) if now & OBSOLETE != 0 => return None,
-                Err(_) => relax(&mut turn),
-            }
-        }
+        self.common().latch.lock()
     }
 
     /// Takes the lock if it is free and the node current.
     pub(crate) fn try_lock(self) -> Option<Locked<'g>> {
-        let state = &self.common().state;
-        state.compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(Locked { state })
-    }
-}
-
-/// A node's lock, held. Locks are taken upwards, a child's before its parent's, and beside only by trying.
-pub(crate) struct Locked<'g> {
-    state: &'g AtomicU32,
-}
-
-impl Locked<'_> {
-    /// Lets go of a node that was replaced.
-    pub(crate) fn retire(self) {
-        self.state.store(OBSOLETE, Ordering::Release);
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Locked<'_> {
-    #[inline]
-    fn drop(&mut self) {
-        self.state.store(0, Ordering::Release);
+        self.common().latch.try_lock()
     }
 }

@@ -7,13 +7,21 @@
 //! weakened: exclusive_leaves writers_and_an_exclusive_one_never_meet
 //! weakened: next_index leaving_for_another_index_is_leaving
 //! weakened: order what_is_listed_is_complete
+//! weakened: two_holders a_node_has_one_holder
+//! weakened: takes a_node_has_one_holder
+//! weakened: frees a_node_has_one_holder
+//! weakened: misses who_waited_for_a_replaced_node_finds_the_new_one
+//! weakened: retires who_waited_for_a_replaced_node_finds_the_new_one
+//! weakened: lives_on who_waited_for_a_replaced_node_finds_the_new_one
+//! weakened: lives_on a_replaced_node_is_not_taken_by_trying
+//! weakened: lives_on two_writers_below_a_parent
 //! weakened: root a_new_root_is_complete
 //! weakened: phase roots_turn_together
 //! weakened: unchecked switches_one_after_the_other
 //!
-//! Models of the lock-free protocols: every order in which their steps can be seen is tried (with three threads,
-//! or long ones: every order with few preemptions). Each model is the property that the argument at the head of
-//! its module ends with; what the protocol guards are cells that report two accesses without an order between
+//! Models of the lock-free protocols and of the node lock: every order in which their steps can be seen is
+//! tried (with three threads, or long ones: every order with few preemptions). Each model is the property that
+//! the argument at the head of its module ends with, or the protocol of its users made small; what the protocol guards are cells that report two accesses without an order between
 //! them. Run with `RUSTFLAGS="--cfg loom" cargo test -p forrest-index --release --test loom`;
 //! `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name what makes which model fail, see
 //! `cargo xtask models`.
@@ -27,6 +35,8 @@
 mod epoch;
 #[path = "../src/gate.rs"]
 mod gate;
+#[path = "../src/latch.rs"]
+mod latch;
 #[path = "../src/order.rs"]
 mod order;
 #[path = "../src/roots.rs"]
@@ -36,6 +46,7 @@ mod sync;
 
 use epoch::{Record, Registry};
 use gate::Gate;
+use latch::{Latch, Locked};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -411,6 +422,255 @@ fn what_is_listed_is_complete() {
 #[test]
 fn two_readers_of_a_leaf() {
     order(Some(2), 2, true);
+}
+
+/// A node's lock, and how many changes the node has seen.
+type Counted = (Latch, Guarded);
+
+fn counted(changes: u64) -> Counted {
+    (Latch::new(), Guarded::new(changes))
+}
+
+/// Two threads that wait, each so many times.
+fn holders(preemptions: Option<usize>, times: u64) {
+    model(preemptions, move || {
+        let node = Arc::new(counted(0));
+        let write = move |(latch, changes): &Counted| {
+            for _ in 0..times {
+                let _held = latch.lock().expect("nobody replaces it");
+                changes.add(1);
+            }
+        };
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || write(&node))
+        };
+        write(&node);
+        other.join().unwrap();
+        let _held = node.0.try_lock().expect("both have let go");
+        assert_eq!(node.1.read(), 2 * times);
+    });
+}
+
+#[test]
+fn a_node_has_one_holder() {
+    holders(None, 1);
+    holders(Some(3), 2);
+}
+
+/// Of three threads one waits: loom lets two that wait take turns for ever, and the holder never.
+#[test]
+fn one_waits_for_a_node_and_two_try() {
+    model(Some(3), || {
+        let node = Arc::new(counted(0));
+        let threads = [0, 1].map(|_| {
+            let node = node.clone();
+            thread::spawn(move || {
+                let held = node.0.try_lock();
+                held.iter().for_each(|_| node.1.add(1));
+                held.is_some()
+            })
+        });
+        {
+            let _held = node.0.lock().expect("nobody replaces it");
+            node.1.add(1);
+        }
+        let taken = threads.map(|thread| u64::from(thread.join().unwrap()));
+        let _held = node.0.try_lock().expect("all have let go");
+        assert_eq!(node.1.read(), 1 + taken.iter().sum::<u64>());
+    });
+}
+
+/// A link to the current one of several nodes, at first to the first.
+struct Chain {
+    link: AtomicUsize,
+    nodes: [Counted; 3],
+}
+
+impl Chain {
+    fn new() -> Arc<Chain> {
+        let nodes = [0, 0, 0].map(counted);
+        Arc::new(Chain { link: AtomicUsize::new(0), nodes })
+    }
+
+    /// The current node, locked. Looks again where the node was replaced, but finds no node twice.
+    fn lock(&self) -> (usize, Locked<'_>) {
+        let mut tried = None;
+        loop {
+            let at = self.link.load(Ordering::Acquire);
+            assert_ne!(Some(at), tried, "sent back to a node that was replaced");
+            match self.nodes[at].0.lock() {
+                Some(lock) => return (at, lock),
+                None => tried = Some(at),
+            }
+        }
+    }
+
+    fn change(&self) {
+        let (at, _held) = self.lock();
+        self.nodes[at].1.add(1);
+    }
+
+    /// Puts another node with the same content in the place of the current one.
+    fn replace(&self, new: usize) {
+        let (at, lock) = self.lock();
+        self.nodes[new].1.write(self.nodes[at].1.read());
+        self.link.store(new, Ordering::Release);
+        lock.retire();
+    }
+
+    fn changes(&self) -> u64 {
+        let (at, _held) = self.lock();
+        self.nodes[at].1.read()
+    }
+}
+
+#[test]
+fn who_waited_for_a_replaced_node_finds_the_new_one() {
+    model(None, || {
+        let chain = Chain::new();
+        let writer = {
+            let chain = chain.clone();
+            thread::spawn(move || chain.change())
+        };
+        chain.replace(1);
+        writer.join().unwrap();
+        assert_eq!(chain.changes(), 1, "a change went to a node that had been replaced");
+        assert!(chain.nodes[0].0.lock().is_none());
+    });
+}
+
+#[test]
+fn a_node_is_replaced_twice() {
+    model(None, || {
+        let chain = Chain::new();
+        let writer = {
+            let chain = chain.clone();
+            thread::spawn(move || chain.change())
+        };
+        chain.replace(1);
+        chain.replace(2);
+        writer.join().unwrap();
+        assert_eq!(chain.changes(), 1);
+    });
+}
+
+#[test]
+fn a_replaced_node_is_not_taken_by_trying() {
+    model(None, || {
+        let chain = Chain::new();
+        let neighbour = {
+            let chain = chain.clone();
+            thread::spawn(move || {
+                let (latch, changes) = &chain.nodes[0];
+                let held = latch.try_lock();
+                held.iter().for_each(|_| changes.add(1));
+                held.is_some()
+            })
+        };
+        chain.replace(1);
+        let taken = neighbour.join().unwrap();
+        assert_eq!(chain.changes(), u64::from(taken), "a change went to a node that had been replaced");
+        assert!(chain.nodes[0].0.try_lock().is_none());
+    });
+}
+
+/// A root, below it a parent with two children, below that leaves, which count changes.
+struct Path {
+    root: AtomicUsize,
+    parents: [(Latch, [AtomicUsize; 2]); 3],
+    leaves: [Counted; 4],
+}
+
+impl Path {
+    /// At first there are parent 0 and leaves 0 and 1. Writer 1 may make parent 1 and makes leaf 2, writer 2
+    /// parent 2 and leaf 3.
+    fn new() -> Arc<Path> {
+        let parents = [0; 3].map(|_| (Latch::new(), [0, 1].map(AtomicUsize::new)));
+        Arc::new(Path { root: AtomicUsize::new(0), parents, leaves: [0; 4].map(counted) })
+    }
+
+    fn parent(&self) -> usize {
+        self.root.load(Ordering::Acquire)
+    }
+
+    fn child(&self, parent: usize, side: usize) -> usize {
+        self.parents[parent].1[side].load(Ordering::Acquire)
+    }
+
+    fn set_child(&self, parent: usize, side: usize, leaf: usize) {
+        self.parents[parent].1[side].store(leaf, Ordering::Release);
+    }
+
+    fn lock_leaf(&self, side: usize) -> (usize, Locked<'_>) {
+        loop {
+            let leaf = self.child(self.parent(), side);
+            if let Some(lock) = self.leaves[leaf].0.lock() {
+                return (leaf, lock);
+            }
+        }
+    }
+
+    /// What points to a leaf that the caller has locked, and that nobody else can replace for that reason.
+    fn lock_parent(&self, side: usize, leaf: usize) -> (usize, Locked<'_>) {
+        loop {
+            let parent = self.parent();
+            if let Some(lock) = self.parents[parent].0.lock() {
+                assert_eq!(self.child(parent, side), leaf, "a locked leaf was replaced");
+                return (parent, lock);
+            }
+        }
+    }
+
+    /// Makes one change, as the write path does: a new leaf, linked in the parent or in a copy of it; then what
+    /// was replaced is let go.
+    fn change(&self, writer: usize, side: usize, copies_parent: bool) {
+        let (old, lock) = self.lock_leaf(side);
+        let new = writer + 1;
+        self.leaves[new].1.write(self.leaves[old].1.read() + 1);
+        let (parent, parent_lock) = self.lock_parent(side, old);
+        if copies_parent {
+            self.set_child(writer, side, new);
+            self.set_child(writer, 1 - side, self.child(parent, 1 - side));
+            self.root.store(writer, Ordering::Release);
+            parent_lock.retire();
+        } else {
+            self.set_child(parent, side, new);
+            drop(parent_lock);
+        }
+        lock.retire();
+    }
+
+    fn changes(&self, side: usize) -> u64 {
+        let (leaf, _held) = self.lock_leaf(side);
+        self.leaves[leaf].1.read()
+    }
+}
+
+/// Two writers, one at the first leaf and the other at the second or at the same.
+fn path(side: usize, changes: [u64; 2]) {
+    for copies_parent in [[false, false], [false, true], [true, true]] {
+        model(None, move || {
+            let path = Path::new();
+            let other = {
+                let path = path.clone();
+                thread::spawn(move || path.change(1, 0, copies_parent[0]))
+            };
+            path.change(2, side, copies_parent[1]);
+            other.join().unwrap();
+            assert_eq!([0, 1].map(|side| path.changes(side)), changes, "a change is lost");
+        });
+    }
+}
+
+#[test]
+fn two_writers_at_a_leaf() {
+    path(0, [2, 0]);
+}
+
+#[test]
+fn two_writers_below_a_parent() {
+    path(1, [1, 1]);
 }
 
 /// Two trees; each root from 2 on has a node, which is written before the root is shown.

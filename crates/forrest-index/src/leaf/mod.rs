@@ -28,7 +28,8 @@ pub(crate) mod walk;
 pub(crate) mod words;
 
 use crate::key::{self, Key};
-use crate::node::{Common, Locked, Node, Slot};
+use crate::latch::Locked;
+use crate::node::{Common, Node, Slot};
 use crate::order::{LISTED_MAX, Order, OrderWord};
 use crate::simd::{self, Isa, TAGS};
 use std::cmp::Ordering::{Equal, Greater, Less};
