@@ -104,6 +104,60 @@ fn no_update_is_lost() {
     assert_eq!(db.add("called", 0).unwrap(), calls.load(Ordering::Relaxed) as i64);
 }
 
+/// Two updates of a key that have both seen the same value before either writes: the second begins again with
+/// what the first has written.
+#[test]
+fn an_update_that_lost_the_race_begins_again() {
+    for round in 0..100 {
+        let db = memory();
+        if round % 2 == 1 {
+            db.add("sum", 0).unwrap();
+        }
+        let both_have_seen_it = Barrier::new(2);
+        let calls = on_threads(2, |_| {
+            let mut calls = 0;
+            let updated = db.update("sum", |old| {
+                calls += 1;
+                match calls {
+                    1 => drop(both_have_seen_it.wait()),
+                    2 => {}
+                    _ => panic!("nobody else writes, and yet the value was not what it was said to be"),
+                }
+                Some((old.map_or(0, number) + 1).to_be_bytes().to_vec())
+            });
+            assert_eq!(number(&updated.unwrap().unwrap()), calls);
+            calls
+        });
+        assert_eq!(calls.iter().sum::<i64>(), 3);
+        assert_eq!(db.add("sum", 0).unwrap(), 2);
+    }
+}
+
+/// The same without threads: the function of the update writes the key itself.
+#[test]
+fn an_update_is_shown_what_is_there_now() {
+    let db = memory();
+    let long = vec![b'l'; 400];
+    db.set("key", "first").unwrap();
+    let mut shown = Vec::new();
+    let updated = db.update("key", |old| {
+        shown.push(old.map(<[u8]>::to_vec));
+        match shown.len() {
+            1 => db.set("key", "second").unwrap(),
+            2 => assert!(db.delete("key").unwrap()),
+            3 => db.set("key", &long).unwrap(),
+            4 => {}
+            _ => panic!("nobody else writes, and yet the value was not what it was said to be"),
+        }
+        Some([old.unwrap_or_default(), b"+"].concat())
+    });
+    let expected = [Some(b"first".to_vec()), Some(b"second".to_vec()), None, Some(long.clone())];
+    assert_eq!(shown, expected);
+    let longer = [&long[..], b"+"].concat();
+    assert!(updated.unwrap().unwrap() == longer);
+    assert!(db.get("key").unwrap().unwrap() == longer);
+}
+
 #[test]
 fn compare_and_swap_lets_one_win() {
     const ROUNDS: usize = 2_000;
@@ -340,19 +394,36 @@ fn a_store_lives_as_long_as_anything_of_it() {
     assert_eq!((entry.key(), value.len()), (&[0; 4][..], 499));
 }
 
+/// Two threads make the same keyspace at the same moment, over and over: both get the one that there is, and
+/// what is written through either is in both.
 #[test]
 fn a_keyspace_is_made_once() {
-    const KEYSPACES: usize = 2_000;
+    const KEYSPACES: usize = forrest::MAX_KEYSPACES - 1;
     let db = memory();
-    on_threads(THREADS, |_| {
-        for number in 0..KEYSPACES {
-            db.keyspace(&number.to_string()).unwrap().add("openings", 1).unwrap();
-        }
+    let arrived = AtomicUsize::new(0);
+    let handles = on_threads(2, |thread| {
+        let make = |round: usize| -> forrest::Result<forrest::Keyspace> {
+            // Long names that begin alike, so that looking for one takes long enough to do it at the same time.
+            let name = format!("{round:0>length$}", length = forrest::MAX_KEYSPACE_NAME_BYTES);
+            // Waking a thread takes longer than making a keyspace, so that one that sleeps comes too late.
+            arrived.fetch_add(1, Ordering::AcqRel);
+            let mut turns = 0;
+            while arrived.load(Ordering::Acquire) < 2 * (round + 1) {
+                turns += 1;
+                if turns < 1_000 { std::hint::spin_loop() } else { thread::yield_now() }
+            }
+            let keyspace = db.keyspace(&name)?;
+            keyspace.set([thread as u8], "")?;
+            Ok(keyspace)
+        };
+        // Looked at later: a thread that panicked here would be waited for for ever.
+        (0..KEYSPACES).map(make).collect::<Vec<_>>()
     });
-    for number in 0..KEYSPACES {
-        assert_eq!(db.keyspace(&number.to_string()).unwrap().add("openings", 0).unwrap(), THREADS as i64);
+    for (round, handle) in handles.into_iter().flat_map(|handles| handles.into_iter().enumerate()) {
+        assert_eq!(handle.unwrap().count(..).unwrap(), 2, "a write to keyspace {round} is missing");
     }
     assert_eq!(db.keyspaces().unwrap().len(), 1 + KEYSPACES);
+    assert_eq!(db.stats().unwrap().keys, 2 * KEYSPACES as u64);
 }
 
 /// A write that was acknowledged came before the drop, so that nothing is left behind in a keyspace that nobody
