@@ -1,26 +1,16 @@
 //! The index against `BTreeMap`, driven by random operations. A failure prints its seed; set
 //! `FORREST_INDEX_SEED` to run that one again, `FORREST_INDEX_SEEDS` for how many.
 
+mod random;
+
 use forrest_index::{Direction, Effect, Error, Index, Options, Reader, Snapshot, Tree};
+use random::Random;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
-
     /// Keys of one of several shapes; few enough that operations meet.
     fn key(&mut self, shape: u64, span: u64) -> Vec<u8> {
         let n = self.below(span);
@@ -159,7 +149,7 @@ fn change(random: &mut Random, shape: u64, span: u64) -> (Vec<u8>, Option<Vec<u8
 }
 
 fn run(seed: u64) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut random = Random::new(seed);
     let (shape, span) = (random.below(6), [8, 60, 600, 6000][random.below(4) as usize]);
     let index = Index::new(&Options { capacity_bytes: Some(256 << 20), ..Options::default() }).unwrap();
     let trees: Vec<Tree> = (0..2).map(|_| index.create_tree().unwrap()).collect();

@@ -4,7 +4,10 @@
 //! `FORREST_STRESS_SECONDS` says how long all of it takes together (5 if not set), `FORREST_STRESS_SEED` which
 //! random numbers are drawn; how the threads meet is not repeated by the seed.
 
+mod random;
+
 use forrest_index::{Batch, Direction, Effect, Error, Index, Options, Reader, Tree};
+use random::Random;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,21 +17,6 @@ use std::time::{Duration, Instant};
 
 /// How many tests share the time.
 const TESTS: u32 = 6;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
-    }
-}
 
 /// A run of one test: the index, when it ends, and random numbers for each of its threads.
 struct Stress {
@@ -90,7 +78,7 @@ impl Stress {
         mut body: impl FnMut(&mut Random, u64) + Send + 'scope,
     ) {
         let thread = self.threads.fetch_add(1, Ordering::Relaxed);
-        let mut random = Random((self.seed ^ thread.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1);
+        let mut random = Random::new(self.seed ^ thread);
         scope.spawn(move || {
             let _stop = StopOnPanic(&self.stop);
             let mut round = 0;

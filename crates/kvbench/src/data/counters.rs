@@ -1,6 +1,6 @@
 //! The data of llds's own benchmark: 64-bit integer keys, and the decimal string of a counter for a value.
 
-use super::{Block, Kind, Source, Walk, be, fold_bytes, mix};
+use super::{Block, Kind, Source, Walk, fold_bytes, mix, number_keys};
 
 /// `u64` to the decimal string of the counter that made the key.
 pub(crate) struct Counters;
@@ -94,36 +94,15 @@ impl Block<Counters> for CounterBlock {
 }
 
 impl Kind for Counters {
-    type Key<'a> = u64;
-    type Found<'a> = u64;
+    number_keys!();
+
     type Value<'a> = &'a [u8];
-    type KeyBytes<'a> = [u8; 8];
     type ValueBytes<'a> = &'a [u8];
-    type Query = u64;
     type Source = CounterSource;
     type Block = CounterBlock;
 
     fn source(len: u64, seed: u64, _: Walk) -> CounterSource {
         CounterSource::new(len, seed)
-    }
-
-    #[inline]
-    fn query(key: &u64) -> &u64 {
-        key
-    }
-
-    #[inline]
-    fn key_bytes(key: Self::Key<'_>) -> Self::KeyBytes<'_> {
-        key.to_be_bytes()
-    }
-
-    #[inline]
-    fn found(bytes: &[u8]) -> u64 {
-        be(bytes)
-    }
-
-    fn found_bytes(found: u64) -> Vec<u8> {
-        found.to_be_bytes().to_vec()
     }
 
     #[inline]
@@ -134,11 +113,6 @@ impl Kind for Counters {
     #[inline]
     fn value(bytes: &[u8]) -> &[u8] {
         bytes
-    }
-
-    #[inline]
-    fn fold_found(found: u64) -> u64 {
-        found
     }
 
     #[inline]

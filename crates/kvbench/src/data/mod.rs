@@ -79,6 +79,41 @@ pub(crate) trait Kind: Send + Sync + Sized + 'static {
     fn pair_bytes(found: Self::Found<'_>, value: Self::Value<'_>) -> u64;
 }
 
+/// The half of [`Kind`] that is about keys, where these are 64-bit numbers.
+macro_rules! number_keys {
+    () => {
+        type Key<'a> = u64;
+        type Found<'a> = u64;
+        type KeyBytes<'a> = [u8; 8];
+        type Query = u64;
+
+        #[inline]
+        fn query(key: &u64) -> &u64 {
+            key
+        }
+
+        #[inline]
+        fn key_bytes(key: Self::Key<'_>) -> Self::KeyBytes<'_> {
+            key.to_be_bytes()
+        }
+
+        #[inline]
+        fn found(bytes: &[u8]) -> u64 {
+            $crate::data::be(bytes)
+        }
+
+        fn found_bytes(found: u64) -> Vec<u8> {
+            found.to_be_bytes().to_vec()
+        }
+
+        #[inline]
+        fn fold_found(found: u64) -> u64 {
+            found
+        }
+    };
+}
+use number_keys;
+
 /// Makes pairs by number.
 pub(crate) trait Source<K: Kind>: Sync {
     /// Appends the key numbered `key` with the value numbered `value`. Numbers below [`Source::len`] are in

@@ -1,6 +1,6 @@
 //! Random 64-bit keys with 64-bit values.
 
-use super::{Block, KeyForm, Kind, Source, ValueForm, Walk, be, mix};
+use super::{Block, KeyForm, Kind, Source, ValueForm, Walk, be, mix, number_keys};
 
 /// Random `u64` to `u64`.
 pub(crate) struct U64;
@@ -58,36 +58,15 @@ impl Block<U64> for U64Block {
 }
 
 impl Kind for U64 {
-    type Key<'a> = u64;
-    type Found<'a> = u64;
+    number_keys!();
+
     type Value<'a> = u64;
-    type KeyBytes<'a> = [u8; 8];
     type ValueBytes<'a> = [u8; 8];
-    type Query = u64;
     type Source = U64Source;
     type Block = U64Block;
 
     fn source(len: u64, seed: u64, _: Walk) -> U64Source {
         U64Source::new(len, seed)
-    }
-
-    #[inline]
-    fn query(key: &u64) -> &u64 {
-        key
-    }
-
-    #[inline]
-    fn key_bytes(key: Self::Key<'_>) -> Self::KeyBytes<'_> {
-        key.to_be_bytes()
-    }
-
-    #[inline]
-    fn found(bytes: &[u8]) -> u64 {
-        be(bytes)
-    }
-
-    fn found_bytes(found: u64) -> Vec<u8> {
-        found.to_be_bytes().to_vec()
     }
 
     #[inline]
@@ -98,11 +77,6 @@ impl Kind for U64 {
     #[inline]
     fn value(bytes: &[u8]) -> u64 {
         be(bytes)
-    }
-
-    #[inline]
-    fn fold_found(found: u64) -> u64 {
-        found
     }
 
     #[inline]
