@@ -8,6 +8,7 @@
 
 mod bench;
 mod docs;
+mod fuzz;
 mod models;
 mod portable;
 mod races;
@@ -69,6 +70,12 @@ const COMMANDS: &[Command] = &[
         arguments: "",
         does: "loom models of the lock-free protocols, and their weakened twins, which must fail",
         run: models::run,
+    },
+    Command {
+        name: "fuzz",
+        arguments: "[TARGET] [SECONDS]",
+        does: "the fuzz targets, each for a bounded time",
+        run: fuzz::run,
     },
     Command {
         name: "docs",
@@ -151,6 +158,7 @@ fn help_of(command: &Command) -> String {
                 races::SECONDS_VARIABLE
             );
         }
+        "fuzz" => help += &fuzz::help(),
         _ => {}
     }
     help

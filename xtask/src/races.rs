@@ -55,13 +55,7 @@ fn long_step(workspace: &Workspace) -> Verdict {
 
 fn sanitize(workspace: &Workspace, seconds: u32) -> Verdict {
     let host = setup::host(workspace)?;
-    const SUPPORTED: &[&str] = &[
-        "x86_64-unknown-linux-gnu",
-        "aarch64-unknown-linux-gnu",
-        "x86_64-apple-darwin",
-        "aarch64-apple-darwin",
-    ];
-    if !SUPPORTED.contains(&host.as_str()) {
+    if !setup::SANITIZED.contains(&host.as_str()) {
         return Ok(Outcome::Skipped(format!("the compiler has no sanitizers for {host}")));
     }
     for subject in SUBJECTS {

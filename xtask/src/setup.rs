@@ -42,6 +42,10 @@ pub(crate) fn host(workspace: &Workspace) -> Result<String, String> {
     host.filter(|_| status.success()).map(str::to_owned).ok_or_else(|| "rustc -vV tells no host".to_owned())
 }
 
+/// What the compiler has sanitizers for, of what a developer sits at.
+pub(crate) const SANITIZED: &[&str] =
+    &["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "x86_64-apple-darwin", "aarch64-apple-darwin"];
+
 fn sysroot(workspace: &Workspace) -> Result<PathBuf, String> {
     let (text, status) = workspace::capture(workspace.command("rustc").args(["--print", "sysroot"]))?;
     if !status.success() {
