@@ -1,5 +1,8 @@
 //! [`Value`]: an owned, cheap copy of what a key maps to.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,6 +16,16 @@ pub const VALUE_INLINE_BYTES: usize = 30;
 /// ```
 /// let value = forrest_index::Value::from(&b"forrest"[..]);
 /// assert_eq!(&value[..], b"forrest");
+/// ```
+///
+/// It compares, sorts and hashes as its bytes do, so that a map of values can be asked with a slice.
+///
+/// ```
+/// # use forrest_index::Value;
+/// let words = ["oak", "ash", "elm"].map(|word| Value::from(word.as_bytes()));
+/// let sorted = std::collections::BTreeSet::from(words);
+/// assert!(sorted.contains(&b"elm"[..]));
+/// assert_eq!(Vec::from(sorted.first().unwrap().clone()), b"ash");
 /// ```
 #[derive(Clone)]
 pub struct Value(Repr);
@@ -67,6 +80,13 @@ impl From<Vec<u8>> for Value {
     }
 }
 
+/// Copies the bytes.
+impl From<Value> for Vec<u8> {
+    fn from(value: Value) -> Self {
+        value.to_vec()
+    }
+}
+
 impl Deref for Value {
     type Target = [u8];
     #[inline]
@@ -77,6 +97,13 @@ impl Deref for Value {
 
 impl AsRef<[u8]> for Value {
     fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+// `Eq`, `Ord` and `Hash` below are those of the slice, as this asks for.
+impl Borrow<[u8]> for Value {
+    fn borrow(&self) -> &[u8] {
         self
     }
 }
@@ -94,3 +121,48 @@ impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
 }
 
 impl Eq for Value {}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialOrd<T> for Value {
+    fn partial_cmp(&self, other: &T) -> Option<Ordering> {
+        Some(self.as_slice().cmp(other.as_ref()))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_slice().cmp(other.as_slice())
+    }
+}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_slice().hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::hash::BuildHasher;
+
+    /// Held in place and shared, and of equal bytes in either form.
+    #[test]
+    fn values_are_as_their_bytes() {
+        let long = [b'b'; VALUE_INLINE_BYTES + 1];
+        let slices = [&b""[..], b"\0", b"a", b"ab", b"b", &long[..VALUE_INLINE_BYTES], &long, b"c", b"\xff"];
+        let hashes = std::collections::hash_map::RandomState::new();
+        for (at, &one) in slices.iter().enumerate() {
+            let forms = [Value::from(one), Value::from(Arc::<[u8]>::from(one)), Value::from(one.to_vec())];
+            for value in forms {
+                assert_eq!(hashes.hash_one(&value), hashes.hash_one(one));
+                assert_eq!(Vec::from(value.clone()), one);
+                for (other_at, &other) in slices.iter().enumerate() {
+                    let expected = at.cmp(&other_at);
+                    assert_eq!(value.cmp(&Value::from(other)), expected);
+                    assert_eq!(value.partial_cmp(other), Some(expected));
+                    assert_eq!(value == other, expected == Ordering::Equal);
+                }
+            }
+        }
+    }
+}
