@@ -3,8 +3,7 @@
 //! A cursor reads ahead: it copies a run of pairs, few at first and more as it goes on in one direction, and
 //! holds nothing of the tree between calls.
 
-use crate::leaf::Cell;
-use crate::tree::{Reader, to_value};
+use crate::tree::Reader;
 use crate::{Direction, Value};
 use std::ops::{Bound, ControlFlow, Range};
 
@@ -55,19 +54,15 @@ impl Cursor {
         let Cursor { reader, bytes, pairs, run_len, .. } = self;
         bytes.clear();
         pairs.clear();
-        reader.scan_cells(lower, upper, direction, |key, cell| {
+        reader.scan(lower, upper, direction, |key, value| {
             let start = bytes.len();
             bytes.extend_from_slice(key);
             let key = start..bytes.len();
-            let value = match cell {
-                Cell::Inline(value) => {
-                    bytes.extend_from_slice(value);
-                    Held::Inline(key.end..bytes.len())
-                }
-                cell => match to_value(cell) {
-                    Some(value) => Held::Shared(value),
-                    None => return ControlFlow::Continue(()),
-                },
+            let value = if value.is_shared() {
+                Held::Shared(value.to_value())
+            } else {
+                bytes.extend_from_slice(&value);
+                Held::Inline(key.end..bytes.len())
             };
             pairs.push(Pair { key, value });
             if pairs.len() == *run_len || bytes.len() > RUN_BYTES_MAX {

@@ -1,5 +1,6 @@
 //! Key bytes as the nodes compare them: words and heads in big-endian order, without reading past the end.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 
 /// A key to look for, with its first eight bytes at hand.
@@ -149,6 +150,91 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
             }
             _ => to.copy_from_nonoverlapping(from, len),
         }
+    }
+}
+
+/// A key put together from a prefix and a suffix, in memory that the thread keeps for it.
+pub(crate) struct Composed {
+    /// The prefix; behind it is room for a word at least.
+    key: Vec<u8>,
+    prefix_len: usize,
+}
+
+thread_local! {
+    static KEPT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+impl Composed {
+    /// The thread's memory; where it is in use, or gone with the thread, new memory.
+    pub(crate) fn take() -> Composed {
+        Composed { key: KEPT.try_with(Cell::take).unwrap_or_default(), prefix_len: 0 }
+    }
+
+    /// Begins with a prefix.
+    #[inline]
+    pub(crate) fn begin(&mut self, prefix: &[u8]) {
+        self.key.clear();
+        self.key.reserve(prefix.len() + 8);
+        self.key.extend_from_slice(prefix);
+        self.prefix_len = prefix.len();
+    }
+
+    /// The prefix and this suffix.
+    #[inline(always)]
+    pub(crate) fn with(&mut self, suffix: &[u8]) -> &[u8] {
+        let len = self.prefix_len + suffix.len();
+        if self.key.capacity() < len {
+            self.key.reserve(suffix.len() + 8);
+        }
+        // SAFETY: there is room, and the bytes before the suffix are the prefix, which stays.
+        unsafe {
+            copy(suffix.as_ptr(), self.key.as_mut_ptr().add(self.prefix_len), suffix.len());
+            std::slice::from_raw_parts(self.key.as_ptr(), len)
+        }
+    }
+
+    /// The last word of every key to come, given the bytes of a suffix.
+    #[inline]
+    pub(crate) fn last_word(&self, suffix_len: usize) -> LastWord {
+        debug_assert!(suffix_len <= 8);
+        let len = self.prefix_len + suffix_len;
+        match len {
+            // A key of one word is written whole, so that whoever reads it as one need not wait for two stores.
+            0..=8 => LastWord { at: 0, lead: first_word(&self.key), shift: 8 * self.prefix_len as u32, len },
+            _ => LastWord { at: self.prefix_len, lead: 0, shift: 0, len },
+        }
+    }
+
+    /// The prefix and a suffix, given as its bytes in big-endian order with zeros past the end.
+    #[inline(always)]
+    pub(crate) fn with_word(&mut self, word: u64, last: LastWord) -> &[u8] {
+        debug_assert!(self.key.capacity() >= last.at + 8);
+        let word = last.lead | word.checked_shr(last.shift).unwrap_or(0);
+        // SAFETY: `begin` made room for a word behind the prefix.
+        unsafe {
+            let key = self.key.as_mut_ptr();
+            key.add(last.at).cast::<u64>().write_unaligned(word.to_be());
+            std::slice::from_raw_parts(key, last.len)
+        }
+    }
+}
+
+/// How keys that end in a word are put together, see [`Composed::last_word`].
+#[derive(Clone, Copy)]
+pub(crate) struct LastWord {
+    /// Where in the key the word begins.
+    at: usize,
+    /// What of the prefix is in it.
+    lead: u64,
+    /// By how many bits the suffix stands behind that.
+    shift: u32,
+    /// Bytes of the whole key.
+    len: usize,
+}
+
+impl Drop for Composed {
+    fn drop(&mut self) {
+        let _ = KEPT.try_with(|kept| kept.set(std::mem::take(&mut self.key)));
     }
 }
 

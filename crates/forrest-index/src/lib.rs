@@ -36,7 +36,7 @@ pub use cursor::Cursor;
 pub use index::Index;
 pub use snapshot::Snapshot;
 pub use tree::{Reader, Tree};
-pub use value::{VALUE_INLINE_BYTES, Value};
+pub use value::{Found, VALUE_INLINE_BYTES, Value};
 
 use std::borrow::Cow;
 

@@ -10,7 +10,8 @@ use crate::leaf::{Cell, Leaf};
 use crate::node::{Node, Slot};
 use crate::scan;
 use crate::simd::{Isa, dispatch};
-use crate::tree::{self, Reader, TreeInner, to_value};
+use crate::tree::{self, Reader, TreeInner};
+use crate::value::Found;
 use forrest_machine::prefetch;
 
 /// Keys that [`Reader::multi_get`] looks up side by side.
@@ -28,7 +29,7 @@ impl Reader {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<Value> {
-        self.see_cell(key, to_value)
+        self.see_cell(key, |cell| Found::of(cell).map(Found::to_value))
     }
 
     /// Shows the value of a key to `see`, without a copy. `see` must be quick: memory that is unlinked while
@@ -47,14 +48,14 @@ impl Reader {
     /// Looks many keys up and shows each answer to `see` with the position of its key. The trips to memory of
     /// several keys overlap. `see` must be quick, as with [`Reader::get_with`].
     #[inline]
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K], mut see: impl FnMut(usize, Option<&[u8]>)) {
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K], mut see: impl FnMut(usize, Option<Found<'_>>)) {
         for (group, keys) in keys.chunks(SIDE_BY_SIDE).enumerate() {
             self.get_group(keys, |i, value| see(group * SIDE_BY_SIDE + i, value));
         }
     }
 
     #[inline(always)]
-    fn get_group<K: AsRef<[u8]>>(&self, keys: &[K], mut see: impl FnMut(usize, Option<&[u8]>)) {
+    fn get_group<K: AsRef<[u8]>>(&self, keys: &[K], mut see: impl FnMut(usize, Option<Found<'_>>)) {
         let guard = epoch::pin();
         let Some(root) = self.root() else {
             return (0..keys.len()).for_each(|i| see(i, None));
@@ -68,7 +69,7 @@ impl Reader {
         }
         descend_all(&self.tree, all, &guard);
         for (i, at) in all.iter().enumerate() {
-            see(i, tree::find_in(Leaf::new(at.node), at.slot, &at.key, at.hash).and_then(Cell::bytes));
+            see(i, tree::find_in(Leaf::new(at.node), at.slot, &at.key, at.hash).and_then(Found::of));
         }
     }
 }

@@ -1,25 +1,29 @@
 //! Finding leaves and going from one to the next, forward and backward.
 //!
-//! Leaves have no links to their neighbours (a new leaf would have to change them). The way from one to the
-//! next is the **fence** between them, a separator that the descent passed: the next leaf is the one that the
-//! fence belongs to, the leaf before is the one with the largest keys below the fence. So a walk holds no pin
-//! from leaf to leaf, and what happened in between is seen: each leaf is shown as it was at one moment, and
-//! keys come in strict order.
+//! Leaves have no links to their neighbours (a new leaf would have to change them). Under one pin the way from
+//! one to the next is through their parent; it may have been replaced meanwhile, but what it points to was in
+//! the tree when that happened, after the scan had begun. After some leaves the pin is let go, and the way is
+//! the **fence** between them, a separator that the descent passed: the next leaf is the one that the fence
+//! belongs to, the leaf before is the one with the largest keys below the fence. Either way each leaf is shown
+//! as it was at one moment, and keys come in strict order.
 
 use crate::Direction;
 use crate::epoch::{self, Guard};
 use crate::inner::Inner;
-use crate::key::{self, Key};
+use crate::key::{Composed, Key};
+use crate::leaf::Leaf;
 use crate::leaf::walk::Walk;
-use crate::leaf::{Cell, Leaf};
 use crate::node::{Node, Slot};
 use crate::simd::{Isa, dispatch};
 use crate::tree::{Reader, TreeInner};
+use crate::value::Found;
 use forrest_machine::prefetch;
 use std::ops::{Bound, ControlFlow};
 
-/// With fewer records left in a leaf the next one is fetched at once.
-const FETCH_AHEAD_BELOW: usize = 50;
+/// With fewer records left in a leaf the next one is fetched.
+pub(crate) const FETCH_AHEAD_BELOW: usize = 48;
+/// So many leaves are shown before the pin is let go.
+const LEAVES_UNDER_PIN: usize = 8;
 
 /// Fetches a leaf's head, tags and the bucket of a hash.
 #[inline(always)]
@@ -40,9 +44,12 @@ pub(crate) fn fetch_appended(node: Node<'_>, slot: Slot) {
     (0..4).for_each(|line| prefetch::read(at.wrapping_add(64 * line)));
 }
 
-/// Fetches all lines of a leaf's built part.
+/// Fetches all lines of a leaf that a scan looks at.
 fn fetch_all(node: Node<'_>, slot: Slot) {
-    for line in 0..slot.extent().div_ceil(64) {
+    prefetch::read(node.address());
+    fetch_appended(node, slot);
+    // The second line has tags only.
+    for line in 2..slot.extent().div_ceil(64) {
         prefetch::read(node.address().wrapping_add(64 * line));
     }
 }
@@ -81,11 +88,14 @@ pub(crate) enum Target<'k> {
     Before(&'k Key<'k>),
 }
 
-/// A leaf, and the separators next to its range.
+/// A leaf, and the way to the leaves beside it.
+#[derive(Clone, Copy)]
 pub(crate) struct Place<'g> {
     node: Node<'g>,
     slot: Slot,
-    /// The node and the index of the separator; none at the ends of the tree.
+    /// The node above and which of its children the leaf is; none where the root is a leaf.
+    parent: Option<(Inner<'g>, usize)>,
+    /// The separators next to the parent's range, each as a node and an index; none at the ends of the tree.
     lower: Option<(Inner<'g>, usize)>,
     upper: Option<(Inner<'g>, usize)>,
 }
@@ -98,24 +108,19 @@ impl<'g> Place<'g> {
     #[inline(always)]
     unsafe fn find<I: Isa>(tree: &TreeInner, root: Slot, target: Target<'_>, guard: &'g Guard) -> Place<'g> {
         let node = tree.node(root, guard);
-        let mut place = Place { node, slot: root, lower: None, upper: None };
+        let mut place = Place { node, slot: root, parent: None, lower: None, upper: None };
         let mut level = node.level();
         while level > 0 {
+            (place.lower, place.upper) = (place.lower_separator(), place.upper_separator());
             let inner = Inner::new(place.node);
-            let last = inner.children() - 1;
             let index = match target {
                 Target::First => 0,
-                Target::Last => last,
+                Target::Last => inner.children() - 1,
                 // SAFETY: by contract.
                 Target::At(key) => unsafe { inner.route_by::<I>(key) },
                 Target::Before(key) => inner.route_before(key),
             };
-            if index > 0 {
-                place.lower = Some((inner, index - 1));
-            }
-            if index < last {
-                place.upper = Some((inner, index));
-            }
+            place.parent = Some((inner, index));
             place.slot = inner.child(index);
             place.node = tree.node(place.slot, guard);
             level -= 1;
@@ -123,28 +128,40 @@ impl<'g> Place<'g> {
         place
     }
 
-    /// Fetches the leaf after, or before, if it has the same parent.
-    fn fetch_neighbour(&self, tree: &TreeInner, direction: Direction, guard: &Guard) {
-        let neighbour = match direction {
-            Direction::Forward => self.upper.map(|(inner, index)| (inner, index + 1)),
-            Direction::Backward => self.lower,
-        };
-        if let Some((inner, index)) = neighbour
-            && inner.node().level() == 1
-        {
-            let slot = inner.child(index);
-            fetch_all(tree.node(slot, guard), slot);
+    fn lower_separator(&self) -> Option<(Inner<'g>, usize)> {
+        match self.parent {
+            Some((inner, index)) if index > 0 => Some((inner, index - 1)),
+            _ => self.lower,
         }
+    }
+
+    fn upper_separator(&self) -> Option<(Inner<'g>, usize)> {
+        match self.parent {
+            Some((inner, index)) if index + 1 < inner.children() => Some((inner, index)),
+            _ => self.upper,
+        }
+    }
+
+    /// The leaf after, or before, if it has the same parent.
+    #[inline]
+    fn neighbour(&self, tree: &TreeInner, direction: Direction, guard: &'g Guard) -> Option<Place<'g>> {
+        let (inner, index) = self.parent?;
+        let index = match direction {
+            Direction::Forward => Some(index + 1).filter(|&index| index < inner.children())?,
+            Direction::Backward => index.checked_sub(1)?,
+        };
+        let slot = inner.child(index);
+        Some(Place { node: tree.node(slot, guard), slot, parent: Some((inner, index)), ..*self })
     }
 
     /// Writes the least key beyond the leaf's range; false if the range has no end.
     pub(crate) fn upper_fence(&self, to: &mut Vec<u8>) -> bool {
-        fence(self.upper, to)
+        fence(self.upper_separator(), to)
     }
 
     /// Writes the least key of the leaf's range; false if it begins with the empty key.
     fn lower_fence(&self, to: &mut Vec<u8>) -> bool {
-        fence(self.lower, to)
+        fence(self.lower_separator(), to)
     }
 }
 
@@ -172,32 +189,32 @@ fn fence(separator: Option<(Inner<'_>, usize)>, to: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A key put together from a leaf's prefix and a record's suffix.
-#[derive(Default)]
-struct Composed {
-    key: Vec<u8>,
-    prefix_len: usize,
+/// A leaf on the way of a scan, and its part of the range.
+struct Visit<'v, 'g> {
+    leaf: Leaf<'g>,
+    walk: Walk<'g>,
+    /// True for the leaf that the scan begins with: it may well end there.
+    first: bool,
+    place: &'v Place<'g>,
+    tree: &'v TreeInner,
+    direction: Direction,
+    guard: &'g Guard,
 }
 
-impl Composed {
-    fn begin(&mut self, prefix: &[u8]) {
-        self.key.clear();
-        self.key.extend_from_slice(prefix);
-        self.prefix_len = prefix.len();
+impl Visit<'_, '_> {
+    /// Fetches the leaf that comes next, if it has the same parent.
+    #[inline(never)]
+    fn fetch_next(&self) {
+        if let Some(next) = self.place.neighbour(self.tree, self.direction, self.guard) {
+            fetch_all(next.node, next.slot);
+        }
     }
 
-    #[inline(always)]
-    fn with(&mut self, suffix: &[u8]) -> &[u8] {
-        let len = self.prefix_len + suffix.len();
-        if self.key.capacity() < len {
-            self.key.reserve(suffix.len());
+    /// The same, if the scan is likely to get there.
+    fn fetch_early(&self) {
+        if !self.first || self.walk.len() < FETCH_AHEAD_BELOW {
+            self.fetch_next();
         }
-        // SAFETY: there is room, and the bytes before the suffix are the prefix, which stays.
-        unsafe {
-            key::copy(suffix.as_ptr(), self.key.as_mut_ptr().add(self.prefix_len), suffix.len());
-            self.key.set_len(len);
-        }
-        &self.key
     }
 }
 
@@ -209,7 +226,7 @@ impl Reader {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        mut see: impl FnMut(Leaf<'_>, Walk<'_>) -> ControlFlow<()>,
+        mut see: impl FnMut(Visit<'_, '_>) -> ControlFlow<()>,
     ) {
         if is_empty(lower, upper) {
             return;
@@ -219,75 +236,71 @@ impl Reader {
         loop {
             let guard = epoch::pin();
             let Some(root) = self.root() else { return };
-            let place = {
-                let (lower, upper) = match direction {
-                    _ if first => (lower, upper),
-                    Direction::Forward => (Bound::Included(&fence[..]), upper),
-                    Direction::Backward => (lower, Bound::Excluded(&fence[..])),
-                };
-                let from = match (direction, lower, upper) {
-                    (Direction::Forward, Bound::Included(key) | Bound::Excluded(key), _) => {
-                        Some(Key::new(key))
-                    }
-                    (Direction::Backward, _, Bound::Included(key) | Bound::Excluded(key)) => {
-                        Some(Key::new(key))
-                    }
-                    _ => None,
-                };
-                let target = match (direction, &from) {
-                    (Direction::Forward, None) => Target::First,
-                    (Direction::Forward, Some(key)) => Target::At(key),
-                    (Direction::Backward, None) => Target::Last,
-                    (Direction::Backward, Some(key)) if matches!(upper, Bound::Included(_)) => {
-                        Target::At(key)
-                    }
-                    (Direction::Backward, Some(key)) => Target::Before(key),
-                };
-                let place = find_place(&self.tree, root, target, &guard);
-                fetch_all(place.node, place.slot);
-                let leaf = Leaf::new(place.node);
-                let walk = leaf.walk_between(lower, upper);
-                if !first || walk.len() < FETCH_AHEAD_BELOW {
-                    place.fetch_neighbour(&self.tree, direction, &guard);
-                }
-                if see(leaf, walk).is_break() {
+            let (lower_here, upper_here) = match direction {
+                _ if first => (lower, upper),
+                Direction::Forward => (Bound::Included(&fence[..]), upper),
+                Direction::Backward => (lower, Bound::Excluded(&fence[..])),
+            };
+            let mut place = self.first_place(root, lower_here, upper_here, direction, &guard);
+            fetch_all(place.node, place.slot);
+            let mut walk = Leaf::new(place.node).walk_between(lower_here, upper_here);
+            let mut more = true;
+            for leaf_under_pin in 1.. {
+                let (tree, guard, leaf) = (&*self.tree, &guard, Leaf::new(place.node));
+                let visit = Visit { leaf, walk, first, place: &place, tree, direction, guard };
+                if see(visit).is_break() {
                     return;
                 }
-                place
-            };
-            let more = match direction {
-                Direction::Forward => place.upper_fence(&mut fence) && within(&fence, upper),
-                Direction::Backward => {
-                    place.lower_fence(&mut fence) && !is_empty(lower, Bound::Excluded(&fence))
+                first = false;
+                let beyond = match direction {
+                    Direction::Forward => upper,
+                    Direction::Backward => lower,
+                };
+                let next =
+                    place.neighbour(tree, direction, guard).filter(|_| leaf_under_pin < LEAVES_UNDER_PIN);
+                if next.is_none() || !matches!(beyond, Bound::Unbounded) {
+                    more = match direction {
+                        Direction::Forward => place.upper_fence(&mut fence) && within(&fence, upper),
+                        Direction::Backward => {
+                            place.lower_fence(&mut fence) && !is_empty(lower, Bound::Excluded(&fence))
+                        }
+                    };
                 }
-            };
+                match next {
+                    Some(next) if more => place = next,
+                    _ => break,
+                }
+                let leaf = Leaf::new(place.node);
+                walk = match direction {
+                    Direction::Forward => leaf.walk_between(Bound::Unbounded, upper),
+                    Direction::Backward => leaf.walk_between(lower, Bound::Unbounded),
+                };
+            }
             if !more {
                 return;
             }
-            first = false;
         }
     }
 
-    /// Shows the keys and cells of a range in order until `see` breaks.
-    #[inline(always)]
-    pub(crate) fn scan_cells(
+    /// The leaf with which the scan of a range begins.
+    #[inline]
+    fn first_place<'g>(
         &self,
+        root: Slot,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        mut see: impl FnMut(&[u8], Cell<'_>) -> ControlFlow<()>,
-    ) {
-        let mut key = Composed::default();
-        // Each direction has a loop of its own, into which `see` is compiled.
-        match direction {
-            Direction::Forward => self.leaves(lower, upper, direction, |leaf, walk| {
-                key.begin(leaf.prefix());
-                walk.try_each(|record, _| see(key.with(record.suffix), record.cell))
-            }),
-            Direction::Backward => self.leaves(lower, upper, direction, |leaf, walk| {
-                key.begin(leaf.prefix());
-                walk.try_each_back(|record| see(key.with(record.suffix), record.cell))
-            }),
+        guard: &'g Guard,
+    ) -> Place<'g> {
+        let find = |target| find_place(&self.tree, root, target, guard);
+        match (direction, lower, upper) {
+            (Direction::Forward, Bound::Unbounded, _) => find(Target::First),
+            (Direction::Forward, Bound::Included(key) | Bound::Excluded(key), _) => {
+                find(Target::At(&Key::new(key)))
+            }
+            (Direction::Backward, _, Bound::Unbounded) => find(Target::Last),
+            (Direction::Backward, _, Bound::Included(key)) => find(Target::At(&Key::new(key))),
+            (Direction::Backward, _, Bound::Excluded(key)) => find(Target::Before(&Key::new(key))),
         }
     }
 
@@ -297,31 +310,66 @@ impl Reader {
     /// shown exactly once; one that comes or goes meanwhile may be shown or not; each pair was in the tree at
     /// some moment of the scan. A snapshot's reader shows its one state. `see` must be quick: memory that is
     /// unlinked while it runs is not freed.
-    #[inline]
+    #[inline(always)]
     pub fn scan(
         &self,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+        mut see: impl FnMut(&[u8], Found<'_>) -> ControlFlow<()>,
     ) {
-        self.scan_cells(
+        // Wrapped, because what is called in several loops would else not be compiled into them.
+        self.scan_in_loops(
             lower,
             upper,
             direction,
             #[inline(always)]
-            |key, cell| match cell.bytes() {
-                Some(value) => see(key, value),
-                None => ControlFlow::Continue(()),
-            },
+            |key, value| see(key, value),
         );
+    }
+
+    #[inline(always)]
+    fn scan_in_loops(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        mut see: impl FnMut(&[u8], Found<'_>) -> ControlFlow<()>,
+    ) {
+        let mut key = Composed::take();
+        // Each direction has loops of its own, into which `see` is compiled.
+        match direction {
+            Direction::Forward => self.leaves(lower, upper, direction, |visit| {
+                key.begin(visit.leaf.prefix());
+                if visit.walk.is_of_words() {
+                    return visit.walk.try_each_word::<false>(&mut key, || visit.fetch_next(), &mut see);
+                }
+                visit.fetch_early();
+                visit.walk.try_each(|record, _| match Found::of(record.cell) {
+                    Some(value) => see(key.with(record.suffix), value),
+                    None => ControlFlow::Continue(()),
+                })
+            }),
+            Direction::Backward => self.leaves(lower, upper, direction, |visit| {
+                key.begin(visit.leaf.prefix());
+                if visit.walk.is_of_words() {
+                    return visit.walk.try_each_word::<true>(&mut key, || visit.fetch_next(), &mut see);
+                }
+                visit.fetch_early();
+                visit.walk.try_each_back(|record| match Found::of(record.cell) {
+                    Some(value) => see(key.with(record.suffix), value),
+                    None => ControlFlow::Continue(()),
+                })
+            }),
+        }
     }
 
     /// The number of keys in a range; of concurrent changes it counts what a scan would show.
     pub fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
         let mut count = 0;
-        self.leaves(lower, upper, Direction::Forward, |_, walk| {
-            count += walk.count() as u64;
+        self.leaves(lower, upper, Direction::Forward, |visit| {
+            visit.fetch_next();
+            count += visit.walk.count() as u64;
             ControlFlow::Continue(())
         });
         count

@@ -13,7 +13,7 @@ use crate::scan;
 use crate::simd::{Isa, dispatch};
 use crate::snapshot::Kept;
 use crate::write::{self, Writer};
-use crate::{Effect, Error, MAX_VALUE_BYTES, Value};
+use crate::{Effect, Error, MAX_VALUE_BYTES};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -259,12 +259,3 @@ impl Reader {
 }
 
 const _: () = assert!(MAX_VALUE_BYTES == u32::MAX as usize);
-
-/// A value as a reader hands it out.
-pub(crate) fn to_value(cell: Cell<'_>) -> Option<Value> {
-    match cell {
-        // SAFETY: the cell was read under a pin that still lasts, so its record's count is held.
-        Cell::Blob(blob) => Some(Value::from(unsafe { blob.share() })),
-        cell => cell.bytes().map(Value::from),
-    }
-}

@@ -129,7 +129,7 @@ fn check_some(random: &mut Random, reader: &Reader, model: &Model, shape: u64, s
         2 => {
             let keys: Vec<_> = (0..random.below(80)).map(|_| random.key(shape, span)).collect();
             let mut answers = vec![None; keys.len()];
-            reader.multi_get(&keys, |i, v| answers[i] = v.map(<[u8]>::to_vec));
+            reader.multi_get(&keys, |i, v| answers[i] = v.as_deref().map(<[u8]>::to_vec));
             for (key, answer) in keys.iter().zip(&answers) {
                 assert_eq!(answer.as_ref(), model.get(key), "{key:?}");
             }

@@ -156,7 +156,7 @@ fn generation(key: &[u8], seen: &[u8]) -> u64 {
 
 fn scan(reader: &Reader, direction: Direction, mut see: impl FnMut(&[u8], &[u8])) {
     reader.scan(Bound::Unbounded, Bound::Unbounded, direction, |key, value| {
-        see(key, value);
+        see(key, &value);
         ControlFlow::Continue(())
     });
 }
@@ -219,7 +219,7 @@ fn writers_keep_their_own_keys() {
                     let keys: Vec<_> = own.keys().map(|&n| self::key(shape, n)).collect();
                     let mut generations = own.values();
                     tree.multi_get(&keys, |at, value| {
-                        let seen = value.map(|value| generation(&keys[at], value));
+                        let seen = value.map(|value| generation(&keys[at], &value));
                         assert_eq!(seen, generations.next().copied());
                     });
                 }
@@ -231,7 +231,7 @@ fn writers_keep_their_own_keys() {
                 let tree = &trees[shape as usize];
                 let keys: Vec<_> = (0..40).map(|_| key(shape, random.below(SPAN * WRITERS))).collect();
                 tree.multi_get(&keys, |at, value| {
-                    value.map(|value| generation(&keys[at], value));
+                    value.map(|value| generation(&keys[at], &value));
                 });
                 for key in &keys {
                     // Owned, and looked at after the call, when writers may have replaced it.
@@ -433,7 +433,7 @@ fn snapshots_do_not_change() {
                 let keys: Vec<_> = first.iter().map(|(key, _)| key).collect();
                 reader.multi_get(&keys, |at, value| {
                     let value = value.expect("a key of the snapshot is there");
-                    assert_eq!(generation(keys[at], value), first[at].1);
+                    assert_eq!(generation(keys[at], &value), first[at].1);
                 });
                 assert_eq!(reader.count(Bound::Unbounded, Bound::Unbounded), first.len() as u64);
                 // Some are held for a while and dropped out of order.
@@ -608,7 +608,7 @@ fn everything_at_once() {
                 check_scan(tree, direction(random), |_| true);
                 let keys: Vec<_> = (0..70).map(|_| key(shape, random.below(SPAN))).collect();
                 tree.multi_get(&keys, |at, value| {
-                    value.map(|value| generation(&keys[at], value));
+                    value.map(|value| generation(&keys[at], &value));
                 });
             });
         }

@@ -5,8 +5,7 @@
 
 use crate::Value;
 
-/// Longest value that is copied into the buffer, in bytes. It is what forrest-index keeps inside its
-/// nodes; a longer value is shared with the store, not copied.
+/// Longest value that is copied into the buffer, in bytes. It is what forrest-index keeps inside its nodes.
 pub(crate) const COPIED_VALUE_BYTES: usize = 239;
 /// A buffer has room for so many bytes a pair at first.
 const PAIR_BYTES: usize = 32;
@@ -95,24 +94,11 @@ impl Chunk {
         self.push(key, value, value.len() as u8);
     }
 
-    /// Adds a pair whose value is to come by [`load_shared`](Self::load_shared).
-    pub(crate) fn push_shared(&mut self, key: &[u8]) {
-        self.push(key, &[0; 4], SHARED);
-    }
-
-    /// Asks `load` for each value that is to come; a pair for which it has none is taken out.
-    pub(crate) fn load_shared(&mut self, mut load: impl FnMut(&[u8]) -> Option<Value>) {
-        let Chunk { bytes, slots, shared } = self;
-        slots.retain(|slot| {
-            if slot.value_len != SHARED {
-                return true;
-            }
-            let (start, end) = (slot.start as usize, slot.value_start());
-            let Some(value) = load(&bytes[start..end]) else { return false };
-            bytes[end..end + 4].copy_from_slice(&(shared.len() as u32).to_ne_bytes());
-            shared.push(value);
-            true
-        });
+    /// Adds a pair whose value is shared with the store.
+    pub(crate) fn push_shared(&mut self, key: &[u8], value: Value) {
+        let at = self.shared.len() as u32;
+        self.push(key, &at.to_ne_bytes(), SHARED);
+        self.shared.push(value);
     }
 
     #[inline]
@@ -153,23 +139,16 @@ mod tests {
     fn pairs_come_back_as_they_went_in() {
         let mut chunk = Chunk::default();
         for round in 0..2 {
-            chunk.clear(4);
-            chunk.push_copied(b"", b"");
-            chunk.push_shared(b"gone");
+            chunk.clear(3);
+            chunk.push_copied(b"", &[]);
+            chunk.push_shared(b"long", Value::from(&[3; 1000][..]));
             chunk.push_copied(&[1; 65_535], &[2; COPIED_VALUE_BYTES]);
-            chunk.push_shared(b"long");
-            chunk.push_shared(b"now short");
-            chunk.load_shared(|key| match key {
-                b"gone" => None,
-                b"long" => Some(Value::from(&[3; 1000][..])),
-                _ => Some(Value::from(&[round][..])),
-            });
-            assert_eq!(chunk.len(), 4);
-            let pairs: Vec<_> = (0..4).map(|at| (chunk.key(at), chunk.value_bytes(at))).collect();
+            chunk.push_shared(b"short", Value::from(&[round][..]));
+            let pairs: Vec<_> = (0..chunk.len()).map(|at| (chunk.key(at), chunk.value_bytes(at))).collect();
             assert_eq!(pairs[0], (&b""[..], &b""[..]));
-            assert_eq!(pairs[1], (&[1; 65_535][..], &[2; COPIED_VALUE_BYTES][..]));
-            assert_eq!(pairs[2], (&b"long"[..], &[3; 1000][..]));
-            assert_eq!(pairs[3], (&b"now short"[..], &[round][..]));
+            assert_eq!(pairs[1], (&b"long"[..], &[3; 1000][..]));
+            assert_eq!(pairs[2], (&[1; 65_535][..], &[2; COPIED_VALUE_BYTES][..]));
+            assert_eq!(pairs[3], (&b"short"[..], &[round][..]));
             assert!((0..4).all(|at| chunk.value(at) == chunk.value_bytes(at)));
         }
     }

@@ -8,13 +8,13 @@
 //! look at the flag inside their atomic step; readers look at it after they have read. So a write that was
 //! acknowledged came before the drop, and nobody mistakes an emptied keyspace for an empty one.
 
-use crate::chunk::{COPIED_VALUE_BYTES, Chunk, Filled, Goto};
+use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
 use crate::op::{Op, Outcome, Swap, Written};
 use crate::options::{Builder, Durability};
 use crate::stats::{Capabilities, Capability, Stats};
 use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACES, Value};
-use forrest_index::{self as index, Direction, Effect};
+use forrest_index::{self as index, Direction, Effect, Found};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -338,15 +338,7 @@ impl View {
 
     pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let mut values = vec![None; keys.len()];
-        let mut long = Vec::new();
-        self.reader().multi_get(keys, |at, value| match value {
-            Some(value) if value.len() > COPIED_VALUE_BYTES => long.push(at),
-            short => values[at] = short.map(Value::from),
-        });
-        // A long value is shared with the store, not copied.
-        for at in long {
-            values[at] = self.reader().get(keys[at].as_ref());
-        }
+        self.reader().multi_get(keys, |at, value| values[at] = value.map(Found::to_value));
         self.check()?;
         Ok(values)
     }
@@ -368,20 +360,16 @@ impl View {
         let mut shared_bytes = 0;
         let mut full = false;
         self.reader().scan(lower, upper, direction, |key, value| {
-            if value.len() > COPIED_VALUE_BYTES {
-                chunk.push_shared(key);
+            if value.is_shared() {
+                chunk.push_shared(key, value.to_value());
                 shared_bytes += value.len();
             } else {
-                chunk.push_copied(key, value);
+                chunk.push_copied(key, &value);
             }
             full = chunk.len() >= pairs || chunk.bytes() >= CHUNK_BYTES || shared_bytes >= CHUNK_SHARED_BYTES;
             if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let filled = if full { Filled::After(chunk.key(chunk.len() - 1).to_vec()) } else { Filled::End };
-        // A key that has gone since it was seen is one that may or may not be shown.
-        if shared_bytes > 0 {
-            chunk.load_shared(|key| self.reader().get(key));
-        }
         self.check()?;
         Ok(filled)
     }

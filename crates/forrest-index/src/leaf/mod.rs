@@ -100,6 +100,13 @@ impl Blob {
         Blob(Arc::into_raw(shared))
     }
 
+    /// The blob that has these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Blob {
+        // The allocation was made with its provenance exposed, see `write`.
+        let address = std::ptr::with_exposed_provenance::<u8>(bytes.as_ptr().addr());
+        Blob(std::ptr::slice_from_raw_parts(address, bytes.len()))
+    }
+
     pub(crate) fn len(self) -> usize {
         self.0.len()
     }
@@ -207,12 +214,25 @@ impl<'g> Cell<'g> {
         }
     }
 
+    /// The value if it is inline.
+    ///
+    /// # Safety
+    /// As [`Cell::read`].
+    #[inline(always)]
+    pub(crate) unsafe fn read_inline(from: *const u8) -> Option<&'g [u8]> {
+        // SAFETY: by contract.
+        unsafe {
+            let len = from.read();
+            (len < CELL_BLOB).then(|| std::slice::from_raw_parts(from.add(1), usize::from(len)))
+        }
+    }
+
     /// Reads what `write` wrote.
     ///
     /// # Safety
     /// A cell stands at `from` and does not change during 'g.
     #[inline(always)]
-    unsafe fn read(from: *const u8) -> Cell<'g> {
+    pub(crate) unsafe fn read(from: *const u8) -> Cell<'g> {
         // SAFETY: by contract.
         unsafe {
             match from.read() {
@@ -279,22 +299,44 @@ impl<'g> Sorted<'g> {
         unsafe { self.records.add(usize::from(self.order.add(position).read()) * self.stride) }
     }
 
+    /// True if suffixes are words, of one length of eight bytes at most, and can be read as such.
+    #[inline(always)]
+    pub(crate) fn is_of_words(&self) -> bool {
+        !self.free_form && self.suffix_len <= 8 && self.stride >= 8
+    }
+
+    /// Which bits of a word belong to a suffix.
+    #[inline(always)]
+    fn word_mask(&self) -> u64 {
+        u64::MAX.checked_shl(64 - 8 * self.suffix_len as u32).unwrap_or(0)
+    }
+
+    /// The suffix at a position of a leaf of words.
+    #[inline(always)]
+    fn word(&self, position: usize) -> u64 {
+        debug_assert!(self.is_of_words() && position < self.len());
+        // SAFETY: the position is below the number of records, each of which has eight bytes.
+        u64::from_be(unsafe { self.fixed(position).cast::<u64>().read_unaligned() }) & self.word_mask()
+    }
+
+    /// As [`Sorted::lower_bound`] in a leaf of words; without a branch that could be mispredicted.
+    #[inline(always)]
+    fn lower_bound_word(&self, wanted: u64) -> usize {
+        let (mut from, mut len) = (0, self.leaf.built());
+        while len > 0 {
+            let half = len / 2;
+            let below = self.word(from + half) < wanted;
+            from += if below { half + 1 } else { 0 };
+            len = if below { len - half - 1 } else { half };
+        }
+        from
+    }
+
     /// The first position whose record is at or after the suffix.
     pub(crate) fn lower_bound(&self, suffix: &[u8]) -> usize {
         let (mut from, mut len) = (0, self.leaf.built());
-        if !self.free_form && self.suffix_len == suffix.len() && suffix.len() <= 8 && self.stride >= 8 {
-            // As words, without a branch that could be mispredicted.
-            let wanted = key::first_word(suffix);
-            let mask = u64::MAX.checked_shl(64 - 8 * suffix.len() as u32).unwrap_or(0);
-            while len > 0 {
-                let half = len / 2;
-                // SAFETY: `from + half` is below the number of records, each of which has eight bytes.
-                let word = unsafe { self.fixed(from + half).cast::<u64>().read_unaligned() };
-                let below = u64::from_be(word) & mask < wanted;
-                from += if below { half + 1 } else { 0 };
-                len = if below { len - half - 1 } else { half };
-            }
-            return from;
+        if self.is_of_words() && self.suffix_len == suffix.len() {
+            return self.lower_bound_word(key::first_word(suffix));
         }
         while len > 0 {
             let half = len / 2;

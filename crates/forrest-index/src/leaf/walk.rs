@@ -1,8 +1,10 @@
 //! Going through a leaf's records in key order, both ways, as they were at one moment: runs of built records,
 //! and the appended ones between them.
 
-use super::{Cell, Leaf, Order, Record, Sorted};
-use crate::key::Key;
+use super::{Cell, Leaf, Order, Record, Sorted, UNIT};
+use crate::key::{Composed, Key};
+use crate::scan::FETCH_AHEAD_BELOW;
+use crate::value::Found;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::{Bound, ControlFlow, Range};
 
@@ -103,15 +105,82 @@ impl<'g> Walk<'g> {
         built.chain(appended).filter_map(|record| record.cell.blob()).for_each(&mut each);
     }
 
+    /// True if the suffixes are words of one length, for [`Walk::try_each_word`].
+    #[inline(always)]
+    pub(crate) fn is_of_words(&self) -> bool {
+        self.sorted.is_of_words()
+    }
+
+    /// Shows the records from first to last, or from last to first if `BACK`, until `see` breaks; `key` has
+    /// begun with the leaf's prefix. When few are left `ahead` is called. The walk is one of words: built and
+    /// appended records are merged by comparing them as numbers.
+    #[inline(always)]
+    pub(crate) fn try_each_word<const BACK: bool>(
+        &self,
+        key: &mut Composed,
+        ahead: impl Fn(),
+        mut see: impl FnMut(&[u8], Found<'g>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Walk { leaf, sorted, order, ref built, ref listed } = *self;
+        let Sorted { records, stride, suffix_len, order: numbers, .. } = sorted;
+        let (mask, last_word) = (sorted.word_mask(), key.last_word(suffix_len));
+        let appended = leaf.0.address().wrapping_add(usize::from(leaf.head().appended) * UNIT);
+        // SAFETY: all records that are looked at have eight bytes and were built, or appended and published.
+        let raw = |at: *const u8| unsafe { at.cast::<u64>().read_unaligned() };
+        // The next appended record and its suffix; beyond all, and null, if there is none.
+        let mut listed = listed.clone();
+        let mut next = || match if BACK { listed.next_back() } else { listed.next() } {
+            Some(position) => {
+                let at = appended.wrapping_add(order.number(position) * stride);
+                (at, u64::from_be(raw(at)) & mask)
+            }
+            None => (std::ptr::null(), if BACK { 0 } else { u64::MAX }),
+        };
+        let (mut next_at, mut next_word) = next();
+        let mut number_at = numbers.wrapping_add(if BACK { built.end.wrapping_sub(1) } else { built.start });
+        let step = |at: *const u8| if BACK { at.wrapping_sub(1) } else { at.wrapping_add(1) };
+        let mut rest = built.len().min(FETCH_AHEAD_BELOW);
+        let mut left = built.len() - rest;
+        'records: loop {
+            let (at, word) = 'at: {
+                if left > 0 {
+                    // SAFETY: `left` numbers stand on the way, and a record for each.
+                    let record = unsafe { records.add(usize::from(number_at.read()) * stride) };
+                    let word = u64::from_be(raw(record)) & mask;
+                    let is_before = if BACK { word > next_word } else { word < next_word };
+                    if is_before || next_at.is_null() {
+                        (number_at, left) = (step(number_at), left - 1);
+                        break 'at (record, word);
+                    }
+                    if word == next_word {
+                        (number_at, left) = (step(number_at), left - 1);
+                    }
+                } else if rest > 0 {
+                    ahead();
+                    (left, rest) = (rest, 0);
+                    continue 'records;
+                } else if next_at.is_null() {
+                    return ControlFlow::Continue(());
+                }
+                let appended = (next_at, next_word);
+                (next_at, next_word) = next();
+                appended
+            };
+            // SAFETY: a cell stands behind every record's suffix.
+            let Some(value) = (unsafe { Found::read(at.add(suffix_len)) }) else { continue };
+            see(key.with_word(word, last_word), value)?;
+        }
+    }
+
     /// Shows the records from first to last until `see` breaks, and where each stands.
     #[inline(always)]
     pub(crate) fn try_each(
-        self,
+        &self,
         mut see: impl FnMut(Record<'g>, Stands) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let Walk { leaf, sorted, order, built, listed, .. } = self;
-        let Range { start: mut position, end } = built;
-        let Range { start: mut listed, end: listed_end } = listed;
+        let Walk { leaf, sorted, order, ref built, ref listed } = *self;
+        let Range { start: mut position, end } = *built;
+        let Range { start: mut listed, end: listed_end } = *listed;
         // The run of built records before the next appended one, and what follows the one it hides.
         let run = |listed| match listed_end > listed {
             true => {
@@ -144,10 +213,13 @@ impl<'g> Walk<'g> {
 
     /// Shows the records from last to first until `see` breaks.
     #[inline(always)]
-    pub(crate) fn try_each_back(self, mut see: impl FnMut(Record<'g>) -> ControlFlow<()>) -> ControlFlow<()> {
-        let Walk { leaf, sorted, order, built, listed, .. } = self;
-        let Range { start, end: mut position } = built;
-        let Range { start: listed_start, end: mut listed } = listed;
+    pub(crate) fn try_each_back(
+        &self,
+        mut see: impl FnMut(Record<'g>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Walk { leaf, sorted, order, ref built, ref listed } = *self;
+        let Range { start, end: mut position } = *built;
+        let Range { start: listed_start, end: mut listed } = *listed;
         let run = |listed: usize| match listed_start < listed {
             true => {
                 let (at, hides) = meets(sorted, leaf.appended_record(order.number(listed - 1)).suffix);
@@ -182,7 +254,7 @@ impl<'g> Walk<'g> {
     }
 
     /// How many records there are.
-    pub(crate) fn count(self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         if self.listed.is_empty() {
             return self.built.len();
         }

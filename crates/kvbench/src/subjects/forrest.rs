@@ -76,7 +76,7 @@ impl<K: Kind> Reader<K> for &Forrest {
         let from = K::key_bytes(from);
         let mut left = count;
         self.tree.scan(Bound::Included(from.as_ref()), Bound::Unbounded, Direction::Forward, |key, value| {
-            see(K::found(key), K::value(value));
+            see(K::found(key), K::value(value.as_slice()));
             left -= 1;
             if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -85,7 +85,7 @@ impl<K: Kind> Reader<K> for &Forrest {
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         self.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, value| {
-            see(K::found(key), K::value(value));
+            see(K::found(key), K::value(value.as_slice()));
             ControlFlow::Continue(())
         });
     }
@@ -97,7 +97,9 @@ impl<K: Kind> Reader<K> for &Forrest {
         for (chunk, keys) in keys.chunks(BATCH_KEYS).enumerate() {
             bytes.iter_mut().zip(keys).for_each(|(bytes, key)| *bytes = K::key_bytes(*key));
             let at = chunk * BATCH_KEYS;
-            self.tree.multi_get(&bytes[..keys.len()], |i, value| see(at + i, value.map(K::value)));
+            self.tree.multi_get(&bytes[..keys.len()], |i, value| {
+                see(at + i, value.map(|value| K::value(value.as_slice())))
+            });
         }
     }
 }
