@@ -23,7 +23,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Changes that become visible together, see [`crate::Index::batch`].
 pub struct Batch<'a> {
     index: &'a Arc<Inner>,
-    guard: &'a Guard,
     era: u64,
     trees: BTreeMap<u64, Changed>,
 }
@@ -41,14 +40,15 @@ impl<'a> Batch<'a> {
     ) -> Result<R, E> {
         let _gate = index.close_gate();
         index.snapshots.next_era();
-        let guard = epoch::pin();
-        let mut batch = Batch { index, guard: &guard, era: index.snapshots.era(), trees: BTreeMap::new() };
+        let mut batch = Batch { index, era: index.snapshots.era(), trees: BTreeMap::new() };
         let result = body(&mut batch)?;
         batch.commit();
         Ok(result)
     }
 
-    fn writer(&mut self, tree: &Tree) -> Writer<'_> {
+    /// A writer for one operation. Between two of them the batch holds no pin, so that a long one does not keep
+    /// others from reclaiming: what it reaches nobody else can unlink, for all other writers wait.
+    fn writer<'w>(&'w mut self, tree: &Tree, guard: &'w Guard) -> Writer<'w> {
         let tree = tree.inner();
         assert!(Arc::ptr_eq(&tree.index, self.index), "a batch changes trees of its own index only");
         let changed = self.trees.entry(tree.id).or_insert_with(|| Changed {
@@ -61,7 +61,7 @@ impl<'a> Batch<'a> {
             root: &changed.root,
             floor: self.era - 1,
             era: self.era,
-            guard: self.guard,
+            guard,
             private: Some(&changed.private),
             purpose: Cell::new(Purpose::Growth),
         }
@@ -77,7 +77,8 @@ impl<'a> Batch<'a> {
         key: &[u8],
         decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
     ) -> Result<R, Error> {
-        write::apply(&self.writer(tree), key, decide)
+        let guard = epoch::pin();
+        write::apply(&self.writer(tree, &guard), key, decide)
     }
 
     /// Removes every key of a range and returns how many there were.
@@ -93,7 +94,6 @@ impl<'a> Batch<'a> {
         if crate::scan::is_empty(lower, upper) {
             return Ok(0);
         }
-        let writer = self.writer(tree);
         let mut from = match lower {
             Bound::Unbounded => Vec::new(),
             Bound::Included(key) => key.to_vec(),
@@ -102,7 +102,8 @@ impl<'a> Batch<'a> {
         };
         let mut removed = 0;
         loop {
-            let (run, more) = writer.remove_run(&mut from, upper)?;
+            let guard = epoch::pin();
+            let (run, more) = self.writer(tree, &guard).remove_run(&mut from, upper)?;
             removed += run;
             if !more {
                 return Ok(removed);
@@ -114,8 +115,9 @@ impl<'a> Batch<'a> {
         let changed: Vec<Changed> = std::mem::take(&mut self.trees).into_values().collect();
         let roots: Vec<_> = changed.iter().map(|c| (&c.tree.root, c.root.load(Ordering::Relaxed))).collect();
         self.index.phase.switch(&roots);
+        let guard = epoch::pin();
         for Changed { tree, private, .. } in changed {
-            tree.count(self.guard.record.number, private.keys.get());
+            tree.count(guard.record.number, private.keys.get());
             for (birth, garbage) in private.retired.into_inner() {
                 self.index.retire(birth, garbage);
             }
@@ -126,12 +128,13 @@ impl<'a> Batch<'a> {
 impl Drop for Batch<'_> {
     /// Frees what a batch that failed has built.
     fn drop(&mut self) {
+        let guard = epoch::pin();
         for (_, Changed { tree, root, private }) in std::mem::take(&mut self.trees) {
-            tree.free_below(Slot(root.into_inner()), self.era, self.guard);
+            tree.free_below(Slot(root.into_inner()), self.era, &guard);
             for (birth, garbage) in private.retired.into_inner() {
                 if birth >= self.era {
                     // SAFETY: made by this batch, so nobody else has seen it.
-                    unsafe { self.index.bags.free(&self.index.arena, self.guard.record.number, garbage) };
+                    unsafe { self.index.bags.free(&self.index.arena, guard.record.number, garbage) };
                 }
             }
         }
