@@ -14,7 +14,7 @@
 
 use crate::arena::{self, LINE_BYTES, Supply};
 use crate::key::{self, Key};
-use crate::node::{Common, Node, Slot};
+use crate::node::{Common, Node, Share, Slot};
 use crate::simd::{Base, HEADS, Isa};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -141,6 +141,24 @@ impl<'g> Inner<'g> {
     pub(crate) unsafe fn route_by<I: Isa>(self, key: &Key<'_>) -> usize {
         // SAFETY: by contract.
         unsafe { self.below::<I>(key, true) }
+    }
+
+    /// How far into the range of a child a key is that belongs to it.
+    #[inline(always)]
+    pub(crate) fn share(self, index: usize, key: &Key<'_>) -> Share {
+        let heads = self.heads();
+        let at = signed(key.head(usize::from(self.head().prefix_len)));
+        let [before, head, behind] =
+            [index.wrapping_sub(1), index, index.wrapping_add(1)].map(|index| heads[index % HEADS]);
+        // What is beyond the node's own separators is not known here: as much as the range beside, say.
+        if index == 0 {
+            return Share::between(head.wrapping_sub(behind.wrapping_sub(head)), at, head);
+        }
+        if index + 1 >= self.children() {
+            let width = before.wrapping_sub(heads[index.wrapping_sub(2) % HEADS]);
+            return Share::between(before, at, before.wrapping_add(width));
+        }
+        Share::between(before, at, head)
     }
 
     /// The child with the largest keys below `key`.

@@ -33,24 +33,23 @@ impl Common {
     }
 }
 
-/// A parent's word for a child: its handle and, for a leaf of fixed-size records, where the record of a given
-/// hash most likely is, so that it can be fetched together with the leaf's head.
+/// A parent's word for a child: its handle and, for a leaf, where its built records begin and how many bytes they
+/// take, so that they can be fetched together with the leaf's head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot(pub(crate) u64);
+
+/// Unit in which slots and leaves give places of records, in bytes.
+pub(crate) const UNIT: usize = 4;
 
 impl Slot {
     pub(crate) fn new(handle: Handle) -> Slot {
         Slot(u64::from(handle))
     }
 
-    /// `records` is the offset of the first bucket, in units of four bytes.
-    pub(crate) fn with_hint(handle: Handle, buckets: u8, bucket_bytes: u8, records: u16) -> Slot {
-        Slot(
-            u64::from(handle)
-                | u64::from(buckets) << 32
-                | u64::from(bucket_bytes) << 40
-                | u64::from(records) << 48,
-        )
+    /// `records` and `len` are in units; `free` says that a table of offsets stands between tags and records.
+    pub(crate) fn of_leaf(handle: Handle, records: usize, len: usize, free: bool) -> Slot {
+        debug_assert!(records < 1 << 15 && len < 1 << 16);
+        Slot(u64::from(handle) | (records as u64) << 32 | u64::from(free) << 47 | (len as u64) << 48)
     }
 
     #[inline(always)]
@@ -58,34 +57,57 @@ impl Slot {
         self.0 as Handle
     }
 
-    /// Offset and length of the bucket that a hash belongs to, in bytes; some harmless place without a hint.
+    /// Offset of the record at a share of a leaf's built ones, in bytes; see [`Share`].
     #[inline(always)]
-    pub(crate) fn bucket(self, hash: u64) -> (usize, usize) {
-        let (buckets, bytes) = (self.0 >> 32 & 0xff, self.0 >> 40 & 0xff);
-        let records = (self.0 >> 48) << 2;
-        ((records + bucket_of(hash, buckets) * bytes) as usize, bytes as usize)
-    }
-}
-
-impl Slot {
-    /// The number of the bucket that a hash belongs to; 0 without a hint.
-    #[inline(always)]
-    pub(crate) fn bucket_number(self, hash: u64) -> u32 {
-        bucket_of(hash, self.0 >> 32 & 0xff) as u32
+    pub(crate) fn record_at(self, share: Share) -> usize {
+        (self.records() + share.of((self.0 >> 48) as usize)) * UNIT
     }
 
-    /// Bytes of a leaf up to the end of its buckets; a guess without a hint.
+    /// Offset of the word that says where that record is, if there is one.
+    #[inline(always)]
+    pub(crate) fn offset_at(self, share: Share) -> Option<usize> {
+        // One byte for each record's tag, then two for its offset, behind a head of one line.
+        let built = (self.records() * UNIT).saturating_sub(LINE_BYTES) / 3;
+        (self.0 >> 47 & 1 == 1).then(|| LINE_BYTES + built + 2 * share.of(built))
+    }
+
+    #[inline(always)]
+    fn records(self) -> usize {
+        (self.0 >> 32 & 0x7fff) as usize
+    }
+
+    /// Bytes of a leaf up to the end of its built records.
     #[inline(always)]
     pub(crate) fn extent(self) -> usize {
-        let (buckets, bytes) = (self.0 >> 32 & 0xff, self.0 >> 40 & 0xff);
-        if buckets == 0 { 1024 } else { (((self.0 >> 48) << 2) + buckets * bytes) as usize }
+        (self.records() + (self.0 >> 48) as usize) * UNIT
     }
 }
 
-/// Which of `buckets` a hash belongs to.
-#[inline(always)]
-pub(crate) fn bucket_of(hash: u64, buckets: u64) -> u64 {
-    ((hash >> 32 & 0xffff) * buckets) >> 16
+/// How far into a leaf a key is, by the separators around the leaf, in parts of 65,536: a guess that is as good as
+/// keys are evenly spread between neighbours. What is found by it must be checked.
+#[derive(Clone, Copy)]
+pub(crate) struct Share(u32);
+
+impl Share {
+    pub(crate) const NONE: Share = Share(0);
+    pub(crate) const HALF: Share = Share(1 << 15);
+    pub(crate) const ALL: Share = Share(0xffff);
+
+    /// Where `at` is between two bounds; anything at all where it is not.
+    #[inline(always)]
+    pub(crate) fn between(from: i32, at: i32, to: i32) -> Share {
+        // Sixteen bits of each are enough, and a division of 32 bits is quick.
+        let (part, span) = (at.wrapping_sub(from) as u32, to.wrapping_sub(from) as u32 | 1);
+        let zeros = span.leading_zeros();
+        let (part, span) = (part << zeros >> 16, span << zeros >> 16);
+        Share(((part << 16) / span).min(0xffff))
+    }
+
+    /// So much of a whole.
+    #[inline(always)]
+    pub(crate) fn of(self, whole: usize) -> usize {
+        (whole * self.0 as usize) >> 16
+    }
 }
 
 /// A node that stays allocated for `'g`, the time of a pin.

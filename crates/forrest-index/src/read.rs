@@ -7,7 +7,7 @@ use crate::hash;
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::{Cell, Leaf};
-use crate::node::{Node, Slot};
+use crate::node::{Node, Share};
 use crate::scan;
 use crate::simd::{Isa, dispatch};
 use crate::tree::{self, Reader, TreeInner};
@@ -60,7 +60,8 @@ impl Reader {
         let Some(root) = self.root() else {
             return (0..keys.len()).for_each(|i| see(i, None));
         };
-        let blank = At { key: Key::new(&[]), hash: 0, slot: root, node: self.tree.node(root, &guard) };
+        let node = self.tree.node(root, &guard);
+        let blank = At { key: Key::new(&[]), hash: 0, share: Share::HALF, node };
         let mut all = [blank; SIDE_BY_SIDE];
         let all = &mut all[..keys.len()];
         for (at, key) in all.iter_mut().zip(keys) {
@@ -69,7 +70,7 @@ impl Reader {
         }
         descend_all(&self.tree, all, &guard);
         for (i, at) in all.iter().enumerate() {
-            see(i, tree::find_in(Leaf::new(at.node), at.slot, &at.key, at.hash).and_then(Found::of));
+            see(i, tree::find_in(Leaf::new(at.node), at.share, &at.key, at.hash).and_then(Found::of));
         }
     }
 }
@@ -79,7 +80,7 @@ impl Reader {
 struct At<'k, 'g> {
     key: Key<'k>,
     hash: u64,
-    slot: Slot,
+    share: Share,
     node: Node<'g>,
 }
 
@@ -91,10 +92,12 @@ unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, all: &mut [At<'_, 'g>], g
         for at in &mut *all {
             let inner = Inner::new(at.node);
             // SAFETY: by contract.
-            at.slot = inner.child(unsafe { inner.route_by::<I>(&at.key) });
-            at.node = tree.node(at.slot, guard);
+            let index = unsafe { inner.route_by::<I>(&at.key) };
+            let slot = inner.child(index);
+            at.node = tree.node(slot, guard);
             if level == 0 {
-                scan::fetch(at.node, at.slot, at.hash);
+                at.share = inner.share(index, &at.key);
+                scan::fetch(at.node, slot, at.share);
             } else {
                 (0..5).for_each(|line| prefetch::read(at.node.address().wrapping_add(64 * line)));
             }

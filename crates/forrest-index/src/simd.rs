@@ -8,7 +8,7 @@
 /// Heads in an inner node, padded with `i32::MAX`.
 pub(crate) const HEADS: usize = 64;
 /// Tags compared at a time in a leaf.
-pub(crate) const TAGS: usize = 128;
+pub(crate) const TAGS_AT_ONCE: usize = 64;
 
 /// An instruction set.
 pub(crate) trait Isa {
@@ -22,7 +22,7 @@ pub(crate) trait Isa {
     ///
     /// # Safety
     /// The processor has the instruction set.
-    unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128;
+    unsafe fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64;
 }
 
 /// What every processor of the architecture has.
@@ -36,7 +36,7 @@ impl Isa for Base {
     }
 
     #[inline(always)]
-    unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+    unsafe fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
         matches(tags, tag)
     }
 }
@@ -110,7 +110,7 @@ fn rank(heads: &[i32; HEADS], head: i32) -> usize {
 }
 
 #[inline(always)]
-fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+pub(crate) fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     return x86::matches(tags, tag);
     #[cfg(all(target_arch = "aarch64", not(miri)))]
@@ -133,7 +133,7 @@ pub(crate) use wide::{Avx2, Avx512};
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod wide {
-    use super::{HEADS, Isa, TAGS};
+    use super::{HEADS, Isa, TAGS_AT_ONCE};
     use std::arch::x86_64::*;
 
     /// AVX2 with bit counting.
@@ -159,7 +159,7 @@ mod wide {
         }
 
         #[inline(always)]
-        unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+        unsafe fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
             let mut mask = 0;
             for (i, chunk) in tags.chunks_exact(32).enumerate() {
                 // SAFETY: the caller has AVX2; the load stays inside the array.
@@ -167,7 +167,7 @@ mod wide {
                     let tags = _mm256_loadu_si256(chunk.as_ptr().cast());
                     _mm256_movemask_epi8(_mm256_cmpeq_epi8(tags, _mm256_set1_epi8(tag as i8))) as u32
                 };
-                mask |= u128::from(bits) << (32 * i);
+                mask |= u64::from(bits) << (32 * i);
             }
             mask
         }
@@ -191,15 +191,10 @@ mod wide {
         }
 
         #[inline(always)]
-        unsafe fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
-            // SAFETY: the caller has AVX-512; the loads stay inside the array.
+        unsafe fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
+            // SAFETY: the caller has AVX-512; the load is of the array.
             unsafe {
-                let needle = _mm512_set1_epi8(tag as i8);
-                let half = |i: usize| {
-                    let tags = _mm512_loadu_si512(tags.as_ptr().add(64 * i).cast());
-                    u128::from(_mm512_cmpeq_epi8_mask(tags, needle))
-                };
-                half(0) | half(1) << 64
+                _mm512_cmpeq_epi8_mask(_mm512_loadu_si512(tags.as_ptr().cast()), _mm512_set1_epi8(tag as i8))
             }
         }
     }
@@ -207,7 +202,7 @@ mod wide {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
-    use super::{HEADS, TAGS};
+    use super::{HEADS, TAGS_AT_ONCE};
     use std::arch::x86_64::*;
 
     #[inline(always)]
@@ -228,7 +223,7 @@ mod x86 {
     }
 
     #[inline(always)]
-    pub(super) fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+    pub(super) fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
         let mut mask = 0;
         for (i, chunk) in tags.chunks_exact(16).enumerate() {
             // SAFETY: SSE2 is part of x86-64, and the load stays inside the array.
@@ -236,7 +231,7 @@ mod x86 {
                 let equal = _mm_cmpeq_epi8(_mm_loadu_si128(chunk.as_ptr().cast()), _mm_set1_epi8(tag as i8));
                 _mm_movemask_epi8(equal) as u32
             };
-            mask |= u128::from(bits) << (16 * i);
+            mask |= u64::from(bits) << (16 * i);
         }
         mask
     }
@@ -253,21 +248,18 @@ mod x86 {
 
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 mod neon {
-    use super::TAGS;
+    use super::TAGS_AT_ONCE;
     use std::arch::aarch64::*;
 
     #[inline(always)]
-    pub(super) fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
+    pub(super) fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
         // SAFETY: NEON is part of AArch64, and the loads stay inside the arrays.
         unsafe {
             let bits = vld1q_u8([1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128].as_ptr());
             let needle = vdupq_n_u8(tag);
             let at = |i: usize| vandq_u8(vceqq_u8(vld1q_u8(tags.as_ptr().add(16 * i)), needle), bits);
-            let half = |i: usize| {
-                let quarters = vpaddq_u8(vpaddq_u8(at(i), at(i + 1)), vpaddq_u8(at(i + 2), at(i + 3)));
-                vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(quarters, quarters)))
-            };
-            u128::from(half(0)) | u128::from(half(4)) << 64
+            let quarters = vpaddq_u8(vpaddq_u8(at(0), at(1)), vpaddq_u8(at(2), at(3)));
+            vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(quarters, quarters)))
         }
     }
 }
@@ -276,7 +268,7 @@ mod neon {
 mod portable {
     use super::HEADS;
     #[cfg(any(test, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    use super::TAGS;
+    use super::TAGS_AT_ONCE;
 
     #[inline(always)]
     pub(super) fn rank(heads: &[i32; HEADS], head: i32) -> usize {
@@ -284,8 +276,8 @@ mod portable {
     }
 
     #[cfg(any(test, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-    pub(super) fn matches(tags: &[u8; TAGS], tag: u8) -> u128 {
-        tags.iter().rev().fold(0, |mask, &t| mask << 1 | u128::from(t == tag))
+    pub(super) fn matches(tags: &[u8; TAGS_AT_ONCE], tag: u8) -> u64 {
+        tags.iter().rev().fold(0, |mask, &t| mask << 1 | u64::from(t == tag))
     }
 
     #[inline(always)]
@@ -334,7 +326,7 @@ mod tests {
     fn matches_agree_with_their_twins() {
         let mut random = random();
         for _ in 0..2000 {
-            let mut tags = [0; TAGS];
+            let mut tags = [0; TAGS_AT_ONCE];
             tags.fill_with(|| (random() % 4 * 85) as u8);
             let tag = (random() % 4 * 85) as u8;
             let want = portable::matches(&tags, tag);

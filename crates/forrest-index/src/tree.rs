@@ -6,7 +6,7 @@ use crate::index::Inner as Index;
 use crate::inner::Inner;
 use crate::key::Key;
 use crate::leaf::{self, Cell, Leaf};
-use crate::node::{Node, Slot};
+use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
 use crate::roots::Root;
 use crate::scan;
@@ -101,30 +101,36 @@ impl TreeInner {
     }
 }
 
-/// The leaf that a key belongs to, fetched, and its slot.
+/// The way to a leaf: its slot, and how far into it the key is.
+pub(crate) type Way = (Slot, Share);
+
+/// The leaf that a key belongs to, fetched, and the way to it.
 #[inline(always)]
 unsafe fn descend_by<'g, I: Isa>(
     tree: &TreeInner,
     root: Slot,
     key: &Key<'_>,
-    hash: u64,
     guard: &'g Guard,
-) -> (Slot, Node<'g>) {
+) -> (Way, Node<'g>) {
     let base = tree.index.arena.base();
     // SAFETY: slots are read from the tree under the guard.
     let node_of = |slot: Slot| unsafe { Node::from_base(base, slot.handle(), guard) };
-    let (mut slot, mut node) = (root, node_of(root));
+    let (mut slot, mut share, mut node) = (root, Share::HALF, node_of(root));
     let mut level = node.level();
     while level > 0 {
         let inner = Inner::new(node);
         // SAFETY: by contract.
-        slot = inner.child(unsafe { inner.route_by::<I>(key) });
+        let index = unsafe { inner.route_by::<I>(key) };
+        slot = inner.child(index);
         node = node_of(slot);
         // Counted, not read from the child: the leaf's own lines are still far away.
         level -= 1;
+        if level == 0 {
+            share = inner.share(index, key);
+        }
     }
-    scan::fetch(node, slot, hash);
-    (slot, node)
+    scan::fetch(node, slot, share);
+    ((slot, share), node)
 }
 
 #[inline(always)]
@@ -137,20 +143,20 @@ unsafe fn find_by<'g, I: Isa>(
 ) -> Option<Cell<'g>> {
     // SAFETY: by contract.
     unsafe {
-        let (slot, node) = descend_by::<I>(tree, root, key, hash, guard);
-        Leaf::new(node).find::<I>(slot, key, hash)
+        let ((_, share), node) = descend_by::<I>(tree, root, key, guard);
+        Leaf::new(node).find::<I>(share, key, hash)
     }
 }
 
 #[inline(always)]
-unsafe fn find_in_by<'g, I: Isa>(leaf: Leaf<'g>, slot: Slot, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
+unsafe fn find_in_by<'g, I: Isa>(leaf: Leaf<'g>, share: Share, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
     // SAFETY: by contract.
-    unsafe { leaf.find::<I>(slot, key, hash) }
+    unsafe { leaf.find::<I>(share, key, hash) }
 }
 
 dispatch! {
-    /// The leaf that a key belongs to, fetched, and its slot.
-    pub(crate) fn descend<'g>(tree: &TreeInner, root: Slot, key: &Key<'_>, hash: u64, guard: &'g Guard) -> (Slot, Node<'g>)
+    /// The leaf that a key belongs to, fetched, and the way to it.
+    pub(crate) fn descend<'g>(tree: &TreeInner, root: Slot, key: &Key<'_>, guard: &'g Guard) -> (Way, Node<'g>)
         = descend_by
 }
 
@@ -162,7 +168,7 @@ dispatch! {
 
 dispatch! {
     /// The cell of a key in a leaf.
-    pub(crate) fn find_in<'g>(leaf: Leaf<'g>, slot: Slot, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> = find_in_by
+    pub(crate) fn find_in<'g>(leaf: Leaf<'g>, share: Share, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> = find_in_by
 }
 
 impl Drop for TreeInner {

@@ -17,7 +17,7 @@ use crate::leaf::build::{self, Entries};
 use crate::leaf::walk::Walk;
 use crate::leaf::words::Words;
 use crate::leaf::{Blob, Cell, INLINE_MAX, Leaf};
-use crate::node::{Node, Slot};
+use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
 use crate::tree::{self, TreeInner};
 use crate::{Effect, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
@@ -114,8 +114,8 @@ pub(crate) fn apply<'v, R>(
     }
     let hash = hash::hash(key);
     let key = Key::new(key);
-    let (slot, leaf, lock) = writer.lock_leaf(&key, hash);
-    let old = tree::find_in(leaf, slot, &key, hash);
+    let (share, leaf, lock) = writer.lock_leaf(&key);
+    let old = tree::find_in(leaf, share, &key, hash);
     let (effect, result) = decide(old.and_then(Cell::bytes));
     let removes = match effect {
         Effect::Keep => return Ok(result),
@@ -179,12 +179,12 @@ impl<'a> Writer<'a> {
 
     /// The leaf that a key belongs to, locked.
     #[inline(always)]
-    fn lock_leaf(&self, key: &Key<'_>, hash: u64) -> (Slot, Leaf<'a>, Locked<'a>) {
+    fn lock_leaf(&self, key: &Key<'_>) -> (Share, Leaf<'a>, Locked<'a>) {
         loop {
-            let (slot, node) = tree::descend(self.tree, self.root(), key, hash, self.guard);
+            let ((slot, share), node) = tree::descend(self.tree, self.root(), key, self.guard);
             scan::fetch_appended(node, slot);
             if let Some(lock) = node.lock() {
-                return (slot, Leaf::new(node), lock);
+                return (share, Leaf::new(node), lock);
             }
         }
     }
@@ -561,7 +561,7 @@ impl<'a> Writer<'a> {
         self.purpose.set(Purpose::Removal);
         let from = std::mem::take(lower);
         let key = Key::new(&from);
-        let (_, leaf, lock) = self.lock_leaf(&key, 0);
+        let (_, leaf, lock) = self.lock_leaf(&key);
         let more = scan::find_place(self.tree, self.root(), scan::Target::At(&key), self.guard)
             .upper_fence(lower)
             && scan::within(lower, upper);

@@ -3,8 +3,6 @@
 use super::walk::Stands;
 use super::*;
 use crate::arena::{self, Handle, LINE_BYTES, Supply};
-use crate::hash;
-use crate::node::bucket_of;
 use std::ops::ControlFlow;
 
 /// A leaf is split where its built records would take more, in bytes.
@@ -54,23 +52,6 @@ impl Entry<'_> {
     pub(crate) fn separator_after(&self, before: &Entry<'_>, to: &mut Vec<u8>) {
         to.extend(self.bytes().take(before.common_prefix(self) + 1));
     }
-
-    #[inline]
-    fn with_key<R>(&self, see: impl FnOnce(&[u8]) -> R) -> R {
-        let len = self.key_len();
-        if len == 8 {
-            let word = key::first_word(self.lead)
-                | key::first_word(self.tail).checked_shr(8 * self.lead.len() as u32).unwrap_or(0);
-            return see(&word.to_be_bytes());
-        }
-        if len <= 64 {
-            let mut key = [0; 64];
-            key[..self.lead.len()].copy_from_slice(self.lead);
-            key[self.lead.len()..len].copy_from_slice(self.tail);
-            return see(&key[..len]);
-        }
-        see(&[self.lead, self.tail].concat())
-    }
 }
 
 /// The live entries of a leaf (or two neighbours), in key order.
@@ -87,7 +68,7 @@ impl<'a> Entries<'a> {
         let lead = leaf.prefix();
         let _ = leaf.walk().try_each(|record, stands| {
             let tag = match stands {
-                Stands::Built(position) => leaf.sorted_tag(position),
+                Stands::Built(position) => leaf.built_tag(position),
                 Stands::Appended(number) => leaf.appended_tag(number),
             };
             self.0.push(Entry { lead, tail: record.suffix, cell: record.cell, tag });
@@ -189,7 +170,7 @@ impl Plan {
                 (FREE_RECORD_HEAD + entry.key_len() - prefix_len + value).next_multiple_of(UNIT) + 2;
         }
         let stride = first_len - prefix_len.min(first_len) + 1 + value_max;
-        if one_len && n > 0 && (stride + 1) * n <= free_bytes {
+        if one_len && n > 0 && stride * n <= free_bytes {
             return Plan::fixed(n, prefix_len, first_len - prefix_len, stride);
         }
         let record_bytes = free_bytes - 2 * n;
@@ -206,7 +187,7 @@ impl Plan {
     }
 
     pub(super) fn fixed(n: usize, prefix_len: usize, suffix_len: usize, stride: usize) -> Plan {
-        let records = (HEAD_BYTES + 2 * n + prefix_len).next_multiple_of(UNIT);
+        let records = (HEAD_BYTES + n + prefix_len).next_multiple_of(UNIT);
         Plan {
             n,
             prefix_len,
@@ -218,12 +199,7 @@ impl Plan {
         }
     }
 
-    /// Records in a bucket; 0 for the free form.
-    pub(super) fn per_bucket(&self) -> usize {
-        LINE_BYTES.checked_div(self.stride).map_or(0, |n| n.max(1))
-    }
-
-    /// Takes a block and writes all but tags, order, offsets and records. `None` if there is no memory.
+    /// Takes a block and writes all but tags, offsets and records. `None` if there is no memory.
     pub(super) fn begin(
         &self,
         supply: Supply<'_>,
@@ -247,7 +223,7 @@ impl Plan {
         let mut prefix_word = [0; 8];
         prefix_word.iter_mut().zip(prefix[0].iter().chain(prefix[1])).for_each(|(to, from)| *to = *from);
         let head = Head {
-            common: Common::new(0, [n as u8, self.per_bucket() as u8, fits as u8], era),
+            common: Common::new(0, [n as u8, u8::from(self.stride > 0), fits as u8], era),
             order: OrderWord::new(),
             appended_tags: Default::default(),
             prefix_word: u64::from_be_bytes(prefix_word),
@@ -261,7 +237,7 @@ impl Plan {
             flags: AtomicU8::new(if blobs { HAS_BLOBS } else { 0 }),
             _rest: 0,
         };
-        let tables = if self.stride == 0 { n + n % 2 + 2 * n } else { 2 * n };
+        let tables = n + if self.stride == 0 { n % 2 + 2 * n } else { 0 };
         // SAFETY: the block is ours and nobody else knows of it; the plan made room for head and prefix.
         unsafe {
             base.cast::<Head>().write(head);
@@ -274,51 +250,8 @@ impl Plan {
 
     /// The slot of a leaf that is done.
     pub(super) fn slot(&self, begun: &Begun) -> Slot {
-        let per_bucket = self.per_bucket();
-        let bucket_bytes = per_bucket * self.stride;
-        if bucket_bytes == 0 || bucket_bytes > 255 {
-            return Slot::new(begun.handle);
-        }
-        let buckets = self.n.div_ceil(per_bucket);
-        Slot::with_hint(begun.handle, buckets as u8, bucket_bytes as u8, (self.records / UNIT) as u16)
-    }
-
-    /// Gives each entry of a fixed leaf the number of its record: in its hash's bucket while there is room,
-    /// else in what is left over. `place` is told number and position.
-    #[inline(always)]
-    pub(super) fn place_all(&self, hash_of: impl Fn(usize) -> u64, mut place: impl FnMut(usize, usize)) {
-        let per_bucket = self.per_bucket();
-        let buckets = self.n.div_ceil(per_bucket);
-        let last_room = self.n - (buckets - 1) * per_bucket;
-        // Numbers first, then places: `place` is called, and so compiled, once. Indices are below BUILT_MAX, a
-        // power of two: taking the remainder spares a check.
-        let mut numbers = [0_u8; BUILT_MAX];
-        let mut filled = [0_u8; BUILT_MAX];
-        let mut left_over = [0_u8; BUILT_MAX];
-        let mut left_overs = 0;
-        for position in 0..self.n {
-            let bucket = bucket_of(hash_of(position), buckets as u64) as usize;
-            let room = if bucket + 1 == buckets { last_room } else { per_bucket };
-            let taken = usize::from(filled[bucket % BUILT_MAX]);
-            if taken < room {
-                filled[bucket % BUILT_MAX] += 1;
-                numbers[position % BUILT_MAX] = (bucket * per_bucket + taken) as u8;
-            } else {
-                left_over[left_overs % BUILT_MAX] = position as u8;
-                left_overs += 1;
-            }
-        }
-        let mut bucket = 0;
-        for &position in &left_over[..left_overs] {
-            while usize::from(filled[bucket]) == if bucket + 1 == buckets { last_room } else { per_bucket } {
-                bucket += 1;
-            }
-            numbers[usize::from(position)] = (bucket * per_bucket) as u8 + filled[bucket];
-            filled[bucket] += 1;
-        }
-        for position in 0..self.n {
-            place(usize::from(numbers[position % BUILT_MAX]), position);
-        }
+        let len = (self.built_bytes - self.records).div_ceil(UNIT);
+        Slot::of_leaf(begun.handle, self.records / UNIT, len, self.stride == 0)
     }
 }
 
@@ -361,23 +294,20 @@ unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
     }
 }
 
-/// Writes tags, order and records.
+/// Writes tags and records.
 ///
 /// # Safety
 /// `base` is a block of the caller's that `plan` fits.
 unsafe fn write_fixed_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
-    let hash_of = |position: usize| entries[position].with_key(hash::hash);
-    plan.place_all(hash_of, |number, position| {
-        let entry = &entries[position];
+    for (position, entry) in entries.iter().enumerate() {
         let (a, b) = entry.from(plan.prefix_len);
-        // SAFETY: by contract; numbers and positions are below n.
+        // SAFETY: by contract; the position is below n.
         unsafe {
-            base.add(HEAD_BYTES + number).write(entry.tag);
-            base.add(HEAD_BYTES + plan.n + position).write(number as u8);
-            let at = base.add(plan.records + number * plan.stride);
+            base.add(HEAD_BYTES + position).write(entry.tag);
+            let at = base.add(plan.records + position * plan.stride);
             key::copy(a.as_ptr(), at, a.len());
             key::copy(b.as_ptr(), at.add(a.len()), b.len());
             entry.cell.write(at.add(plan.suffix_len));
         }
-    });
+    }
 }

@@ -3,18 +3,20 @@
 //! ```text
 //! 0    head         Head, one line
 //! 64   tags         n bytes: the top byte of each record's hash
-//!      order        fixed form only, n bytes: record numbers in the order of their keys
 //!      offsets      free form only, n x u16: where each record is, in units of four bytes
 //!      prefix       what all keys have in common
-//!      records      the built ones; never change
+//!      records      the built ones, in the order of their keys; never change
 //!      appended     free form only, 14 x u16: where each appended record is
 //!                   then the appended records; each is written once, then published by the order word
 //! ```
 //!
 //! A record is the key without the prefix, a cell, and what the cell says. In the **fixed** form (all keys of
-//! one length, values nearly so) records have one size, and each stands in or near the **bucket** that its
-//! hash names, so that a lookup fetches head, tags and most likely the record at once: one trip to memory.
-//! In the **free** form records follow one another in key order with their lengths before them.
+//! one length, values nearly so) records have one size, and a record's place is a multiplication away. In the
+//! **free** form records have their lengths before them, and a table says where each is.
+//!
+//! Where a key's record is can be guessed before anything of the leaf has arrived, from the separators around the
+//! leaf ([`Share`]). So a lookup fetches head, tags and most likely the record at once: one trip to memory. The
+//! tags then say which record it is; where several have the key's tag, those near the guess are tried first.
 //!
 //! The order word lists the appended records in key order and is the only thing that publishes them, see
 //! [`crate::order`].
@@ -29,15 +31,17 @@ pub(crate) mod words;
 
 use crate::key::{self, Key};
 use crate::latch::Locked;
-use crate::node::{Common, Node, Slot};
+use crate::node::{Common, Node, Share, Slot, UNIT};
 use crate::order::{LISTED_MAX, Order, OrderWord};
-use crate::simd::{self, Isa, TAGS};
+use crate::simd::{self, Isa, TAGS_AT_ONCE};
 use std::cmp::Ordering::{Equal, Greater, Less};
+use std::hint::select_unpredictable;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, Ordering};
 
 /// Most records built into a leaf.
-pub(crate) const BUILT_MAX: usize = TAGS;
+pub(crate) const BUILT_MAX: usize = 2 * TAGS_AT_ONCE;
 /// Most records appended to a leaf.
 pub(crate) const APPENDED_MAX: usize = LISTED_MAX;
 /// Longest value inside a record, in bytes; longer ones are shared allocations.
@@ -45,9 +49,11 @@ pub(crate) const INLINE_MAX: usize = 239;
 
 const HEAD_BYTES: usize = 64;
 /// Bytes from the start that never change, so that a whole array of tags can be read in any leaf.
-const FIRM_BYTES: usize = HEAD_BYTES + TAGS;
-/// Unit of offsets.
-const UNIT: usize = 4;
+const FIRM_BYTES: usize = HEAD_BYTES + BUILT_MAX;
+/// A key's record stands this many records before its guessed place, or later, nearly always.
+const GUESS_SLACK: usize = 8;
+/// And this many about it, before and after, even more so.
+const GUESS_WINDOW: usize = 12;
 /// Length fields of a record in the free form: key, cell.
 const FREE_RECORD_HEAD: usize = 3;
 const APPENDED_OFFSETS_BYTES: usize = 2 * APPENDED_MAX;
@@ -60,7 +66,7 @@ const HAS_BLOBS: u8 = 1;
 
 #[repr(C)]
 struct Head {
-    /// `small`: built records, records in a bucket (0: free form), appended records that fit.
+    /// `small`: built records, 1 for the fixed form, appended records that fit.
     common: Common,
     order: OrderWord,
     appended_tags: [AtomicU64; 2],
@@ -260,8 +266,8 @@ pub(crate) struct Leaf<'g>(Node<'g>);
 pub(crate) struct Sorted<'g> {
     leaf: Leaf<'g>,
     free_form: bool,
-    /// Fixed form: the record numbers in key order; free form: the offsets.
-    order: *const u8,
+    /// Free form: where each record is.
+    offsets: *const u8,
     records: *const u8,
     stride: usize,
     suffix_len: usize,
@@ -280,7 +286,7 @@ impl<'g> Sorted<'g> {
         // SAFETY: order, offsets and records were built for all positions.
         unsafe {
             if self.free_form {
-                let offset = usize::from(self.order.cast::<u16>().add(position).read());
+                let offset = usize::from(self.offsets.cast::<u16>().add(position).read());
                 return self.leaf.free_record(offset * UNIT);
             }
             let at = self.fixed(position);
@@ -296,7 +302,7 @@ impl<'g> Sorted<'g> {
     #[inline(always)]
     unsafe fn fixed(&self, position: usize) -> *const u8 {
         // SAFETY: by contract.
-        unsafe { self.records.add(usize::from(self.order.add(position).read()) * self.stride) }
+        unsafe { self.records.add(position * self.stride) }
     }
 
     /// True if suffixes are words, of one length of eight bytes at most, and can be read as such.
@@ -319,24 +325,33 @@ impl<'g> Sorted<'g> {
         u64::from_be(unsafe { self.fixed(position).cast::<u64>().read_unaligned() }) & self.word_mask()
     }
 
-    /// As [`Sorted::lower_bound`] in a leaf of words; without a branch that could be mispredicted.
-    #[inline(always)]
-    fn lower_bound_word(&self, wanted: u64) -> usize {
-        let (mut from, mut len) = (0, self.leaf.built());
-        while len > 0 {
-            let half = len / 2;
-            let below = self.word(from + half) < wanted;
-            from += if below { half + 1 } else { 0 };
-            len = if below { len - half - 1 } else { half };
-        }
-        from
-    }
-
     /// The first position whose record is at or after the suffix.
     pub(crate) fn lower_bound(&self, suffix: &[u8]) -> usize {
-        let (mut from, mut len) = (0, self.leaf.built());
+        self.lower_bound_in(0..self.len(), suffix)
+    }
+
+    /// As [`Sorted::lower_bound`], looking about a guessed position first: what is there has been fetched.
+    pub(crate) fn lower_bound_near(&self, suffix: &[u8], guess: usize) -> usize {
+        let near = guess.saturating_sub(GUESS_WINDOW)..(guess + GUESS_WINDOW).min(self.len());
+        let is_below = |position| key::compare(self.at(position).suffix, suffix) == Less;
+        let is_near =
+            (near.start == 0 || is_below(near.start - 1)) && (near.end == self.len() || !is_below(near.end));
+        self.lower_bound_in(if is_near { near } else { 0..self.len() }, suffix)
+    }
+
+    /// The first position of a range whose record is at or after the suffix, or the range's end.
+    fn lower_bound_in(&self, range: Range<usize>, suffix: &[u8]) -> usize {
+        let (mut from, mut len) = (range.start, range.len());
         if self.is_of_words() && self.suffix_len == suffix.len() {
-            return self.lower_bound_word(key::first_word(suffix));
+            // As words, without a branch that could be mispredicted.
+            let wanted = key::first_word(suffix);
+            while len > 0 {
+                let half = len / 2;
+                let below = self.word(from + half) < wanted;
+                from += if below { half + 1 } else { 0 };
+                len = if below { len - half - 1 } else { half };
+            }
+            return from;
         }
         while len > 0 {
             let half = len / 2;
@@ -393,8 +408,8 @@ impl<'g> Leaf<'g> {
 
     #[inline(always)]
     fn prefix_offset(self) -> usize {
-        let per_record = if self.is_free_form() { 1 + 2 } else { 1 + 1 };
-        HEAD_BYTES + per_record * self.built() + usize::from(self.is_free_form() && self.built() % 2 == 1)
+        let built = self.built();
+        HEAD_BYTES + built + if self.is_free_form() { built % 2 + 2 * built } else { 0 }
     }
 
     /// What all keys begin with.
@@ -439,31 +454,21 @@ impl<'g> Leaf<'g> {
     #[inline(always)]
     pub(crate) fn sorted(self) -> Sorted<'g> {
         let head = self.head();
-        let tables = self.built() + if self.is_free_form() { self.built() % 2 } else { 0 };
+        let offsets = HEAD_BYTES + self.built() + self.built() % 2;
         Sorted {
             leaf: self,
             free_form: self.is_free_form(),
-            order: self.0.address().wrapping_add(HEAD_BYTES + tables),
+            offsets: self.0.address().wrapping_add(offsets),
             records: self.0.address().wrapping_add(usize::from(head.records) * UNIT),
             stride: usize::from(head.stride),
             suffix_len: usize::from(head.suffix_len),
         }
     }
 
-    /// The number of the built record at a position in key order.
-    #[inline(always)]
-    fn number_at(self, position: usize) -> usize {
-        if self.is_free_form() {
-            return position;
-        }
-        // SAFETY: the order of a fixed leaf was built behind its tags.
-        usize::from(unsafe { self.0.address().add(HEAD_BYTES + self.built() + position).read() })
-    }
-
-    /// The tag of the built record at a position in key order.
-    fn sorted_tag(self, position: usize) -> u8 {
+    /// The tag of the built record at a position.
+    fn built_tag(self, position: usize) -> u8 {
         // SAFETY: tags were built behind the head.
-        unsafe { self.0.address().add(HEAD_BYTES + self.number_at(position)).read() }
+        unsafe { self.0.address().add(HEAD_BYTES + position).read() }
     }
 
     /// An appended record by number; it must be published, or the caller holds the lock.
@@ -508,12 +513,12 @@ impl<'g> Leaf<'g> {
         }
     }
 
-    /// The cell of a key; `None` if the leaf does not have it, or only a tombstone. `slot` is the leaf's.
+    /// The cell of a key; `None` if the leaf does not have it, or only a tombstone. `share` says where to try first.
     ///
     /// # Safety
     /// The processor has the instruction set.
     #[inline(always)]
-    pub(crate) unsafe fn find<I: Isa>(self, slot: Slot, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
+    pub(crate) unsafe fn find<I: Isa>(self, share: Share, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
         if !self.has_prefix_of(key) {
             return None;
         }
@@ -522,33 +527,32 @@ impl<'g> Leaf<'g> {
         let order = self.order();
         let [low, high] = head.appended_tags.each_ref().map(|tags| tags.load(Ordering::Relaxed));
         let appended = simd::matches16(low, high, tag) & ((1 << order.appended()) - 1);
-        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller.
-        let tags: &[u8; TAGS] = unsafe { &*self.0.address().add(HEAD_BYTES).cast() };
-        // SAFETY: by contract.
-        let built = unsafe { I::matches(tags, tag) };
-        let built = built & u128::MAX.checked_shr((TAGS - self.built()) as u32).unwrap_or(0);
+        // The built records from the guessed one on, as many as can be compared at once.
+        let guess = share.of(self.built()).saturating_sub(GUESS_SLACK).min(BUILT_MAX - 1);
+        let first = guess.min(BUILT_MAX - TAGS_AT_ONCE);
+        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller; by contract.
+        let near =
+            unsafe { I::matches(&*self.0.address().add(HEAD_BYTES + first).cast(), tag) } >> (guess - first);
+        let near = near & !u64::MAX.checked_shl((self.built().saturating_sub(guess)) as u32).unwrap_or(0);
         let prefix_len = usize::from(head.prefix_len);
         let (suffix_len, stride) = (usize::from(head.suffix_len), usize::from(head.stride));
         if suffix_len <= 8 && stride >= 8 {
-            if key.bytes.len() != prefix_len + suffix_len || (appended == 0 && built == 0) {
+            if key.bytes.len() != prefix_len + suffix_len {
                 return None;
             }
             // The likeliest record, chosen without a branch: a branch that waits for the leaf to arrive would,
             // when mispredicted, keep the processor from going on to the next lookup.
-            let home = slot.bucket_number(hash) * u32::from(head.common.small[1]);
-            let (near, far) = if home < 64 {
-                (built as u64, (built >> 64) as u64)
-            } else {
-                ((built >> 64) as u64, built as u64)
-            };
-            let (base, turned) =
-                if near != 0 { (home & 64, near.rotate_right(home)) } else { (!home & 64, far) };
-            let turn = if near != 0 { home } else { 0 };
-            let number = base + ((turned.trailing_zeros() + turn) & 63);
-            let (region, number) = match appended {
-                0 => (head.records, number),
-                _ => (head.appended, 31 - appended.leading_zeros()),
-            };
+            if near | u64::from(appended) == 0 {
+                // SAFETY: by contract.
+                let far = unsafe { self.matches::<I>(tag) };
+                return if far == 0 { None } else { self.find_built(&key.bytes[prefix_len..], far) };
+            }
+            let last = 31_u32.wrapping_sub(appended.leading_zeros());
+            let (region, number) = select_unpredictable(
+                appended == 0,
+                (head.records, guess as u32 + near.trailing_zeros()),
+                (head.appended, last),
+            );
             let offset = usize::from(region) * UNIT + number as usize * stride;
             // SAFETY: a record was built, or appended and published, there, and it has eight bytes.
             let word = u64::from_be(unsafe { self.0.address().add(offset).cast::<u64>().read_unaligned() });
@@ -562,12 +566,12 @@ impl<'g> Leaf<'g> {
                 };
             }
         }
-        self.find_among(&key.bytes[prefix_len..], appended, built)
+        self.find_among(&key.bytes[prefix_len..], tag, appended, u128::from(near) << guess)
     }
 
-    /// The cell of a suffix among the records whose tags matched.
+    /// The cell of a suffix among the appended records whose tags matched and among all built ones, `near` first.
     #[inline(never)]
-    fn find_among(self, suffix: &[u8], mut appended: u32, mut built: u128) -> Option<Cell<'g>> {
+    fn find_among(self, suffix: &[u8], tag: u8, mut appended: u32, near: u128) -> Option<Cell<'g>> {
         while appended != 0 {
             // The latest first.
             let number = 31 - appended.leading_zeros() as usize;
@@ -580,14 +584,37 @@ impl<'g> Leaf<'g> {
             }
             appended ^= 1 << number;
         }
-        while built != 0 {
-            let record = self.built_record(built.trailing_zeros() as usize);
+        // SAFETY: every processor has the base.
+        self.find_built(suffix, near)
+            .or_else(|| self.find_built(suffix, unsafe { self.matches::<simd::Base>(tag) } & !near))
+    }
+
+    /// The cell of a suffix among some of the built records.
+    #[inline(never)]
+    fn find_built(self, suffix: &[u8], mut among: u128) -> Option<Cell<'g>> {
+        while among != 0 {
+            let record = self.built_record(among.trailing_zeros() as usize);
             if key::equal(record.suffix, suffix) {
                 return Some(record.cell);
             }
-            built &= built - 1;
+            among &= among - 1;
         }
         None
+    }
+
+    /// A bit for each built record that has a tag.
+    ///
+    /// # Safety
+    /// The processor has the instruction set.
+    #[inline(always)]
+    unsafe fn matches<I: Isa>(self, tag: u8) -> u128 {
+        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller; by contract.
+        let [low, high] = unsafe {
+            let [low, high] = &*self.0.address().add(HEAD_BYTES).cast::<[[u8; TAGS_AT_ONCE]; 2]>();
+            [I::matches(low, tag), I::matches(high, tag)]
+        };
+        let all = u128::from(low) | u128::from(high) << TAGS_AT_ONCE;
+        all & u128::MAX.checked_shr((BUILT_MAX - self.built()) as u32).unwrap_or(0)
     }
 
     /// The first position in an order whose appended record is at or after the suffix, and whether it is equal.

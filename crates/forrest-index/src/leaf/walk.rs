@@ -3,6 +3,7 @@
 
 use super::{Cell, Leaf, Order, Record, Sorted, UNIT};
 use crate::key::{Composed, Key};
+use crate::node::Share;
 use crate::scan::FETCH_AHEAD_BELOW;
 use crate::value::Found;
 use std::cmp::Ordering::{Equal, Greater, Less};
@@ -35,18 +36,18 @@ impl<'g> Leaf<'g> {
         Walk { leaf: self, sorted: self.sorted(), order, built: 0..self.built(), listed: 0..order.listed() }
     }
 
-    /// The records between two bounds.
-    pub(crate) fn walk_between(self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Walk<'g> {
+    /// The records between two bounds; `share` says about where they are looked for first.
+    pub(crate) fn walk_between(self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, share: Share) -> Walk<'g> {
         let mut walk = self.walk();
         match lower {
             Bound::Unbounded => {}
-            Bound::Included(key) => (walk.built.start, walk.listed.start) = walk.position(key, false),
-            Bound::Excluded(key) => (walk.built.start, walk.listed.start) = walk.position(key, true),
+            Bound::Included(key) => (walk.built.start, walk.listed.start) = walk.position(key, false, share),
+            Bound::Excluded(key) => (walk.built.start, walk.listed.start) = walk.position(key, true, share),
         }
         match upper {
             Bound::Unbounded => {}
-            Bound::Included(key) => (walk.built.end, walk.listed.end) = walk.position(key, true),
-            Bound::Excluded(key) => (walk.built.end, walk.listed.end) = walk.position(key, false),
+            Bound::Included(key) => (walk.built.end, walk.listed.end) = walk.position(key, true, share),
+            Bound::Excluded(key) => (walk.built.end, walk.listed.end) = walk.position(key, false, share),
         }
         walk.built.end = walk.built.end.max(walk.built.start);
         walk.listed.end = walk.listed.end.max(walk.listed.start);
@@ -64,13 +65,13 @@ fn meets(sorted: Sorted<'_>, suffix: &[u8]) -> (usize, bool) {
 
 impl<'g> Walk<'g> {
     /// The first positions at a key, or after it.
-    fn position(&self, key: &[u8], after: bool) -> (usize, usize) {
+    fn position(&self, key: &[u8], after: bool, share: Share) -> (usize, usize) {
         match self.leaf.against_prefix(&Key::new(key)) {
             Less => (0, 0),
             Greater => (self.leaf.built(), self.order.listed()),
             Equal => {
                 let suffix = &key[self.leaf.prefix().len()..];
-                let mut built = self.sorted.lower_bound(suffix);
+                let mut built = self.sorted.lower_bound_near(suffix, share.of(self.leaf.built()));
                 if after && built < self.leaf.built() && self.sorted.at(built).suffix == suffix {
                     built += 1;
                 }
@@ -122,7 +123,7 @@ impl<'g> Walk<'g> {
         mut see: impl FnMut(&[u8], Found<'g>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let Walk { leaf, sorted, order, ref built, ref listed } = *self;
-        let Sorted { records, stride, suffix_len, order: numbers, .. } = sorted;
+        let Sorted { records, stride, suffix_len, .. } = sorted;
         let (mask, last_word) = (sorted.word_mask(), key.last_word(suffix_len));
         let appended = leaf.0.address().wrapping_add(usize::from(leaf.head().appended) * UNIT);
         // SAFETY: all records that are looked at have eight bytes and were built, or appended and published.
@@ -137,23 +138,23 @@ impl<'g> Walk<'g> {
             None => (std::ptr::null(), if BACK { 0 } else { u64::MAX }),
         };
         let (mut next_at, mut next_word) = next();
-        let mut number_at = numbers.wrapping_add(if BACK { built.end.wrapping_sub(1) } else { built.start });
-        let step = |at: *const u8| if BACK { at.wrapping_sub(1) } else { at.wrapping_add(1) };
+        let first = if BACK { built.end.wrapping_sub(1) } else { built.start };
+        let mut built_at = records.wrapping_add(first.wrapping_mul(stride));
+        let step = |at: *const u8| if BACK { at.wrapping_sub(stride) } else { at.wrapping_add(stride) };
         let mut rest = built.len().min(FETCH_AHEAD_BELOW);
         let mut left = built.len() - rest;
         'records: loop {
             let (at, word) = 'at: {
                 if left > 0 {
-                    // SAFETY: `left` numbers stand on the way, and a record for each.
-                    let record = unsafe { records.add(usize::from(number_at.read()) * stride) };
+                    let record = built_at;
                     let word = u64::from_be(raw(record)) & mask;
                     let is_before = if BACK { word > next_word } else { word < next_word };
                     if is_before || next_at.is_null() {
-                        (number_at, left) = (step(number_at), left - 1);
+                        (built_at, left) = (step(built_at), left - 1);
                         break 'at (record, word);
                     }
                     if word == next_word {
-                        (number_at, left) = (step(number_at), left - 1);
+                        (built_at, left) = (step(built_at), left - 1);
                     }
                 } else if rest > 0 {
                     ahead();
