@@ -29,7 +29,7 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 
 /// The hash of a key of eight bytes, given as a little-endian word.
 #[inline(always)]
-pub(crate) fn hash_word(word: u64) -> u64 {
+fn hash_word(word: u64) -> u64 {
     fold(word ^ K ^ 8, K)
 }
 

@@ -34,9 +34,10 @@ mod write;
 pub use batch::Batch;
 pub use cursor::Cursor;
 pub use index::Index;
+pub use leaf::found::Found;
 pub use snapshot::Snapshot;
 pub use tree::{Reader, Tree};
-pub use value::{Found, VALUE_INLINE_BYTES, Value};
+pub use value::{VALUE_INLINE_BYTES, Value};
 
 use std::borrow::Cow;
 

@@ -6,12 +6,12 @@ use crate::epoch::{self, Guard};
 use crate::hash;
 use crate::inner::Inner;
 use crate::key::Key;
+use crate::leaf::found::Found;
 use crate::leaf::{Cell, Leaf};
 use crate::node::{Node, Share};
 use crate::scan;
 use crate::simd::{Isa, dispatch};
 use crate::tree::{self, Reader, TreeInner};
-use crate::value::Found;
 use forrest_machine::prefetch;
 
 /// Keys that [`Reader::multi_get`] looks up side by side.

@@ -12,16 +12,14 @@ use crate::epoch::{self, Guard};
 use crate::inner::Inner;
 use crate::key::{Composed, Key};
 use crate::leaf::Leaf;
-use crate::leaf::walk::Walk;
+use crate::leaf::found::Found;
+use crate::leaf::walk::{FETCH_AHEAD_BELOW, Walk};
 use crate::node::{Node, Share, Slot};
 use crate::simd::{Isa, dispatch};
 use crate::tree::{Reader, TreeInner};
-use crate::value::Found;
 use forrest_machine::prefetch;
 use std::ops::{Bound, ControlFlow};
 
-/// With fewer records left in a leaf the next one is fetched.
-pub(crate) const FETCH_AHEAD_BELOW: usize = 48;
 /// Lines of records that a scan fetches before it begins: it goes on in order, which the processor notices.
 const FETCH_LINES: usize = 14;
 /// So many leaves are shown before the pin is let go.
@@ -394,7 +392,7 @@ impl Reader {
     pub fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
         let mut count = 0;
         self.leaves(lower, upper, Direction::Forward, |visit| {
-            visit.fetch_next();
+            visit.fetch_early();
             count += visit.walk.count() as u64;
             ControlFlow::Continue(())
         });

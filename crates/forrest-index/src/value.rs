@@ -1,6 +1,5 @@
-//! [`Value`]: an owned, cheap copy of what a key maps to; and [`Found`], the sight of it.
+//! [`Value`]: an owned, cheap copy of what a key maps to.
 
-use crate::leaf::{Blob, Cell};
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -53,74 +52,6 @@ impl Value {
             Repr::Inline { len, bytes } => Arc::from(&bytes[..usize::from(len)]),
             Repr::Shared(shared) => shared,
         }
-    }
-}
-
-/// A value as it lies in the index, shown for the time of one call.
-#[derive(Clone, Copy)]
-pub struct Found<'g> {
-    bytes: &'g [u8],
-    /// The bytes are the whole of a shared allocation.
-    shared: bool,
-}
-
-impl<'g> Found<'g> {
-    /// The bytes of the value.
-    #[inline(always)]
-    pub fn as_slice(self) -> &'g [u8] {
-        self.bytes
-    }
-
-    /// True if the index holds the value as a shared allocation, so that [`Found::to_value`] copies nothing.
-    #[inline(always)]
-    pub fn is_shared(self) -> bool {
-        self.shared
-    }
-
-    /// The value, owned.
-    #[inline]
-    pub fn to_value(self) -> Value {
-        if self.shared {
-            // SAFETY: the bytes are those of a blob whose record is reachable, so its count is held.
-            return Value::from(unsafe { Blob::of(self.bytes).share() });
-        }
-        Value::from(self.bytes)
-    }
-
-    /// What a cell says; `None` for a tombstone.
-    #[inline(always)]
-    pub(crate) fn of(cell: Cell<'g>) -> Option<Found<'g>> {
-        let shared = matches!(cell, Cell::Blob(_));
-        cell.bytes().map(|bytes| Found { bytes, shared })
-    }
-
-    /// As [`Found::of`] for the cell that stands at `from`.
-    ///
-    /// # Safety
-    /// As [`Cell::read`].
-    #[inline(always)]
-    pub(crate) unsafe fn read(from: *const u8) -> Option<Found<'g>> {
-        // SAFETY: by contract.
-        unsafe {
-            if let Some(bytes) = Cell::read_inline(from) {
-                return Some(Found { bytes, shared: false });
-            }
-            Found::of(Cell::read(from))
-        }
-    }
-}
-
-impl Deref for Found<'_> {
-    type Target = [u8];
-    #[inline(always)]
-    fn deref(&self) -> &[u8] {
-        self.bytes
-    }
-}
-
-impl std::fmt::Debug for Found<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Found(b\"{}\")", self.bytes.escape_ascii())
     }
 }
 

@@ -525,15 +525,15 @@ impl Chain {
     }
 }
 
-#[test]
-fn who_waited_for_a_replaced_node_finds_the_new_one() {
-    model(None, || {
+/// A node is replaced so often while another thread changes it: the change is in the newest.
+fn replaced_while_changed(times: usize) {
+    model(None, move || {
         let chain = Chain::new();
         let writer = {
             let chain = chain.clone();
             thread::spawn(move || chain.change())
         };
-        chain.replace(1);
+        (1..=times).for_each(|to| chain.replace(to));
         writer.join().unwrap();
         assert_eq!(chain.changes(), 1, "a change went to a node that had been replaced");
         assert!(chain.nodes[0].0.lock().is_none());
@@ -541,18 +541,13 @@ fn who_waited_for_a_replaced_node_finds_the_new_one() {
 }
 
 #[test]
+fn who_waited_for_a_replaced_node_finds_the_new_one() {
+    replaced_while_changed(1);
+}
+
+#[test]
 fn a_node_is_replaced_twice() {
-    model(None, || {
-        let chain = Chain::new();
-        let writer = {
-            let chain = chain.clone();
-            thread::spawn(move || chain.change())
-        };
-        chain.replace(1);
-        chain.replace(2);
-        writer.join().unwrap();
-        assert_eq!(chain.changes(), 1);
-    });
+    replaced_while_changed(2);
 }
 
 #[test]

@@ -26,6 +26,7 @@
 //! (Oukid et al., SIGMOD'16); small appended areas folded in now and then, Bw-tree (Levandoski et al., ICDE'13).
 
 pub(crate) mod build;
+pub(crate) mod found;
 pub(crate) mod walk;
 pub(crate) mod words;
 

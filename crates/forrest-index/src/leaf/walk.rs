@@ -1,13 +1,15 @@
 //! Going through a leaf's records in key order, both ways, as they were at one moment: runs of built records,
 //! and the appended ones between them.
 
+use super::found::Found;
 use super::{Cell, Leaf, Order, Record, Sorted, UNIT};
 use crate::key::{Composed, Key};
 use crate::node::Share;
-use crate::scan::FETCH_AHEAD_BELOW;
-use crate::value::Found;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::{Bound, ControlFlow, Range};
+
+/// With fewer records left in a leaf the next one is fetched.
+pub(crate) const FETCH_AHEAD_BELOW: usize = 48;
 
 /// Where a record stands in its leaf.
 #[derive(Clone, Copy)]
