@@ -17,6 +17,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::hugetlb::{File, MapError};
@@ -31,6 +32,11 @@ pub const GRANULE_BYTES: usize = HUGE_2M_BYTES;
 const GIANT_GRANULES: usize = HUGE_1G_BYTES / GRANULE_BYTES;
 
 const _: () = assert!(HUGE_1G_BYTES.is_multiple_of(GRANULE_BYTES));
+
+/// Regions that were given back. The kernel may give one thread the addresses that another has just given back. It
+/// orders the two, but the language does not know: to it, what the first thread did there and what the second does are
+/// unordered accesses to one place. So each region is counted before it goes, and whoever gets one looks at the count.
+static GIVEN_BACK: AtomicU64 = AtomicU64::new(0);
 
 /// A reserved range of addresses; see the module's head.
 ///
@@ -169,6 +175,8 @@ impl Region {
         // Room to align, and a guard behind; aligning from one byte further on leaves a guard in front.
         let taken = bytes.checked_add(align + GRANULE_BYTES).ok_or_else(too_large)?;
         let mapping = sys::Mapping::reserve(taken)?;
+        // ORDERING: Acquire, see `GIVEN_BACK`.
+        GIVEN_BACK.load(Ordering::Acquire);
         let start = mapping.address();
         let skip = (start.addr() + 1).next_multiple_of(align) - start.addr();
         debug_assert!(skip <= align);
@@ -492,6 +500,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        // ORDERING: Release, see `GIVEN_BACK`. The mapping is given back after this.
+        GIVEN_BACK.fetch_add(1, Ordering::Release);
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if !state.granules.contains(&Granule::Lost) {
             return;
