@@ -7,7 +7,7 @@ use crate::tree::Reader;
 use crate::{Direction, Value};
 use std::ops::{Bound, ControlFlow, Range};
 
-const RUN_FIRST: usize = 16;
+const RUN_FIRST: usize = 4;
 const RUN_MAX: usize = 512;
 /// A run ends early where it holds more, in bytes.
 const RUN_BYTES_MAX: usize = 64 << 10;

@@ -14,10 +14,7 @@ use std::iter::FusedIterator;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Pairs of the first refill; each further one brings [`CHUNK_GROWTH`] times more, up to
-/// [`CHUNK_PAIRS_MAX`]. Most scans are short, and to find the place again costs more than some pairs too many.
-const CHUNK_PAIRS: usize = 64;
-const CHUNK_GROWTH: usize = 4;
+/// Most pairs of a refill.
 const CHUNK_PAIRS_MAX: usize = 1024;
 
 /// The pairs of a range in the order of their keys, from both ends.
@@ -27,7 +24,7 @@ const CHUNK_PAIRS_MAX: usize = 1024;
 /// some moment between the first call and the one that returned it. The two ends never cross, and no
 /// key is seen from both. On a snapshot, an iteration sees its state.
 ///
-/// Pairs are fetched in chunks, from 64 up to 1,024 pairs or 64 KiB. After an error the iteration goes on
+/// Pairs are fetched in chunks, of up to 1,024 pairs or 256 KiB. After an error the iteration goes on
 /// where it was, so it may be tried again.
 ///
 /// ```
@@ -63,13 +60,15 @@ struct Fetched {
     chunk: Option<Arc<Chunk>>,
     from: usize,
     to: usize,
-    /// Pairs of the next refill.
+    /// Pairs of the next refill, and how many times more each further one brings.
     pairs: usize,
+    growth: usize,
+    resume: engine::Resume,
 }
 
 impl Fetched {
-    fn new() -> Fetched {
-        Fetched { chunk: None, from: 0, to: 0, pairs: CHUNK_PAIRS }
+    fn new((pairs, growth): (usize, usize)) -> Fetched {
+        Fetched { chunk: None, from: 0, to: 0, pairs, growth, resume: engine::Resume::default() }
     }
 
     /// The pair that was fetched first.
@@ -104,9 +103,9 @@ impl Fetched {
         let mut chunk = self.chunk.take().and_then(Arc::into_inner).unwrap_or_default();
         chunk.clear(self.pairs);
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        let filled = view.fill(&mut chunk, lower, upper, direction, self.pairs)?;
+        let filled = view.fill(&mut chunk, &mut self.resume, (lower, upper), direction, self.pairs)?;
         self.to = chunk.len();
-        self.pairs = (self.pairs * CHUNK_GROWTH).min(CHUNK_PAIRS_MAX);
+        self.pairs = (self.pairs * self.growth).min(CHUNK_PAIRS_MAX);
         self.chunk = Some(Arc::new(chunk));
         Ok(filled)
     }
@@ -114,7 +113,9 @@ impl Fetched {
 
 impl Range {
     pub(crate) fn new(view: engine::View, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Range {
-        Range { view, lower, upper, exhausted: false, front: Fetched::new(), back: Fetched::new() }
+        let pairs = view.pairs_of_refills();
+        let (front, back) = (Fetched::new(pairs), Fetched::new(pairs));
+        Range { view, lower, upper, exhausted: false, front, back }
     }
 }
 

@@ -39,17 +39,32 @@ pub struct Db {
 
 impl Db {
     /// Opens a store with the defaults of [`Builder`]. `"memory:"` is a new, empty store that lives as long
-    /// as its handles. `"llds:NAME"` and a path name homes that are not built yet.
+    /// as its handles. A path is a store on disk, in a directory of its own, which is made if there is none.
+    /// `"llds:NAME"` names a home that is not built yet.
+    ///
+    /// Opening a store on disk reads its log, which takes time in proportion to what was not in tables yet, and waits
+    /// for a few syncs.
     ///
     /// # Errors
     /// `InvalidArgument` if `url` names no home; `Unsupported` if its home is not built yet; `OutOfSpace` if
-    /// there is no memory.
+    /// there is no memory. On disk also `Busy` if the store is open, in this process or another; `Corrupt`, with file
+    /// and offset, if what is there is damaged; `Io`.
     ///
     /// ```
     /// use forrest::{Db, ErrorKind};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    ///
     /// assert!(Db::open("memory:").is_ok());
-    /// assert_eq!(Db::open("/var/lib/forest").unwrap_err().kind(), ErrorKind::Unsupported);
     /// assert_eq!(Db::open("mermory:").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    ///
+    /// let db = Db::open(path)?; // a path like "/var/lib/forest"
+    /// db.set("oak", "Quercus")?;
+    /// assert_eq!(Db::open(path).unwrap_err().kind(), ErrorKind::Busy);
+    /// drop(db);
+    /// assert_eq!(Db::open(path)?.get("oak")?.as_deref(), Some(&b"Quercus"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open(url: impl AsRef<str>) -> Result<Db> {
         Builder::default().open(url)
@@ -201,8 +216,12 @@ impl Db {
         self.store.drop_keyspace(name)
     }
 
-    /// Returns when everything written before is as durable as this home can make it. With `memory:` that is
-    /// at once, for nothing outlives the process.
+    /// Returns when everything written before is as durable as this home can make it. On disk it survives power loss
+    /// then. With `memory:` that is at once, for nothing outlives the process.
+    ///
+    /// # Errors
+    /// `Io` if the device reports a failure, and `Stopped` if it did so before: the store takes no writes then until it
+    /// is opened again.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -242,7 +261,7 @@ impl Db {
     /// Writes a copy of the store as it is now to a new directory, while it goes on.
     ///
     /// # Errors
-    /// `Unsupported` with `memory:`.
+    /// `Unsupported` with every home of this version.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -251,35 +270,47 @@ impl Db {
     /// ```
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref().display();
-        Err(Error::unsupported(format!("a checkpoint to {path}: \"memory:\" has no files to copy")))
+        Err(Error::unsupported(format!("a checkpoint to {path}: this home has none in this version")))
     }
 
-    /// Reads everything stored and checks it.
+    /// Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
     ///
     /// # Errors
-    /// `Unsupported` with `memory:`.
+    /// `Corrupt` with file and offset of the first damage; `Unsupported` with `memory:`.
     ///
     /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// assert_eq!(db.verify().unwrap_err().kind(), forrest::ErrorKind::Unsupported);
-    /// # Ok::<(), forrest::Error>(())
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, ErrorKind};
+    /// Db::open(path)?.verify()?;
+    /// assert_eq!(Db::open("memory:")?.verify().unwrap_err().kind(), ErrorKind::Unsupported);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn verify(&self) -> Result<()> {
-        Err(Error::unsupported("verifying \"memory:\": it has no files to check"))
+        self.store.verify()
     }
 
-    /// Rewrites the store so that it takes the least space.
+    /// Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty.
+    /// Takes time in proportion to the store; writers wait at times.
     ///
     /// # Errors
-    /// `Unsupported` with `memory:`.
+    /// `Io`, `OutOfSpace`, `Stopped`; `Unsupported` with `memory:`.
     ///
     /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// assert_eq!(db.compact().unwrap_err().kind(), forrest::ErrorKind::Unsupported);
-    /// # Ok::<(), forrest::Error>(())
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, ErrorKind};
+    /// let db = Db::open(path)?;
+    /// db.set("oak", "Quercus")?;
+    /// db.compact()?;
+    /// assert_eq!(db.stats()?.tables, 1);
+    /// assert_eq!(Db::open("memory:")?.compact().unwrap_err().kind(), ErrorKind::Unsupported);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compact(&self) -> Result<()> {
-        Err(Error::unsupported("compacting \"memory:\": it gives space back as keys go"))
+        self.store.compact()
     }
 }
 

@@ -6,48 +6,64 @@
 
 use crate::Value;
 use crate::chunk::{Chunk, Filled, Goto};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 use crate::op::{Op, Outcome, Written};
 use crate::options::{Builder, Durability, Home};
+use crate::remixdb;
+use crate::remixdb::disk::real::Real;
 use crate::stats::{Capabilities, Stats};
 use forrest_index::Direction;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// An open store. Cloning makes another handle.
 #[derive(Clone)]
 pub(crate) enum Store {
     Memory(memory::Store),
+    Disk(remixdb::Store<Real>),
 }
 
 /// A keyspace of an open store, to be written to.
 #[derive(Clone)]
 pub(crate) enum Space {
     Memory(memory::Space),
+    Disk(remixdb::Store<Real>, Arc<remixdb::Space>),
 }
 
 /// One state of a keyspace, to be read: the newest, or a snapshot's.
 #[derive(Clone)]
 pub(crate) enum View {
     Memory(memory::View),
+    Disk(remixdb::View<Real>),
 }
 
 /// One state of all keyspaces.
 #[derive(Clone)]
 pub(crate) enum Snapshot {
     Memory(memory::Snapshot),
+    Disk(remixdb::Snapshot<Real>),
 }
+
+/// Where a refill of an iteration stopped, for an engine that can go on from there.
+#[derive(Default)]
+pub(crate) struct Resume(remixdb::Resume<Real>);
 
 /// A position in a view.
 pub(crate) enum Cursor {
     Memory(memory::Cursor),
+    Disk(remixdb::Cursor<Real>),
 }
 
 impl Store {
     pub(crate) fn open(home: &Home, builder: &Builder) -> Result<Store> {
         match home {
             Home::Memory => memory::Store::open(builder).map(Store::Memory),
-            elsewhere => Err(elsewhere.unsupported()),
+            Home::Path(path) => {
+                let disk = Real::open(path, true)?;
+                remixdb::Store::open(disk, builder).map(Store::Disk)
+            }
+            Home::Kernel(_) => Err(home.unsupported()),
         }
     }
 
@@ -55,6 +71,7 @@ impl Store {
     pub(crate) fn keyspace(&self, name: &str) -> Result<Space> {
         match self {
             Store::Memory(store) => store.keyspace(name).map(Space::Memory),
+            Store::Disk(store) => Ok(Space::Disk(store.clone(), store.keyspace(name)?)),
         }
     }
 
@@ -62,6 +79,7 @@ impl Store {
     pub(crate) fn keyspaces(&self) -> Result<Vec<String>> {
         match self {
             Store::Memory(store) => Ok(store.keyspaces()),
+            Store::Disk(store) => Ok(store.keyspaces()),
         }
     }
 
@@ -69,6 +87,7 @@ impl Store {
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
         match self {
             Store::Memory(store) => store.drop_keyspace(name),
+            Store::Disk(store) => store.drop_space(name),
         }
     }
 
@@ -82,8 +101,16 @@ impl Store {
             Store::Memory(store) => {
                 let ops = ops.map(|(space, op)| match space {
                     Space::Memory(space) => (space, op),
+                    Space::Disk(..) => unreachable!("a keyspace of another store was refused"),
                 });
                 store.write(ops, durability)
+            }
+            Store::Disk(store) => {
+                let ops = ops.map(|(space, op)| match space {
+                    Space::Disk(_, space) => (space, op),
+                    Space::Memory(_) => unreachable!("a keyspace of another store was refused"),
+                });
+                store.write(&ops.collect::<Vec<_>>(), durability)
             }
         }
     }
@@ -91,6 +118,7 @@ impl Store {
     pub(crate) fn snapshot(&self) -> Result<Snapshot> {
         match self {
             Store::Memory(store) => Ok(Snapshot::Memory(store.snapshot())),
+            Store::Disk(store) => Ok(Snapshot::Disk(store.snapshot())),
         }
     }
 
@@ -98,18 +126,39 @@ impl Store {
     pub(crate) fn sync(&self) -> Result<()> {
         match self {
             Store::Memory(_) => Ok(()),
+            Store::Disk(store) => store.sync(),
         }
     }
 
     pub(crate) fn stats(&self) -> Result<Stats> {
         match self {
             Store::Memory(store) => Ok(store.stats()),
+            Store::Disk(store) => Ok(store.stats()),
         }
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
         match self {
             Store::Memory(_) => memory::capabilities(),
+            Store::Disk(_) => remixdb::capabilities(),
+        }
+    }
+
+    /// Reads everything stored and checks it.
+    pub(crate) fn verify(&self) -> Result<()> {
+        match self {
+            Store::Memory(_) => Err(Error::unsupported("verifying \"memory:\": it has no files to check")),
+            Store::Disk(store) => store.verify(),
+        }
+    }
+
+    /// Rewrites the store so that it takes the least space.
+    pub(crate) fn compact(&self) -> Result<()> {
+        match self {
+            Store::Memory(_) => {
+                Err(Error::unsupported("compacting \"memory:\": it gives space back as keys go"))
+            }
+            Store::Disk(store) => store.compact(),
         }
     }
 }
@@ -118,6 +167,7 @@ impl Space {
     pub(crate) fn name(&self) -> &str {
         match self {
             Space::Memory(space) => space.name(),
+            Space::Disk(_, space) => &space.name,
         }
     }
 
@@ -125,6 +175,7 @@ impl Space {
     pub(crate) fn view(&self) -> View {
         match self {
             Space::Memory(space) => View::Memory(space.view()),
+            Space::Disk(store, space) => View::Disk(store.view(space)),
         }
     }
 
@@ -132,6 +183,8 @@ impl Space {
     pub(crate) fn same_store(&self, other: &Space) -> bool {
         match (self, other) {
             (Space::Memory(a), Space::Memory(b)) => a.same_store(b),
+            (Space::Disk(a, _), Space::Disk(b, _)) => a.is(b),
+            _ => false,
         }
     }
 
@@ -139,6 +192,8 @@ impl Space {
     pub(crate) fn is(&self, other: &Space) -> bool {
         match (self, other) {
             (Space::Memory(a), Space::Memory(b)) => a.is(b),
+            (Space::Disk(_, a), Space::Disk(_, b)) => Arc::ptr_eq(a, b),
+            _ => false,
         }
     }
 
@@ -147,6 +202,7 @@ impl Space {
     pub(crate) fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
         match self {
             Space::Memory(space) => space.apply(op),
+            Space::Disk(store, space) => store.apply(space, op),
         }
     }
 }
@@ -156,6 +212,7 @@ impl Snapshot {
     pub(crate) fn view(&self, name: &str) -> View {
         match self {
             Snapshot::Memory(snapshot) => View::Memory(snapshot.view(name)),
+            Snapshot::Disk(snapshot) => View::Disk(snapshot.view(name)),
         }
     }
 
@@ -163,6 +220,7 @@ impl Snapshot {
     pub(crate) fn keyspaces(&self) -> Vec<String> {
         match self {
             Snapshot::Memory(snapshot) => snapshot.keyspaces(),
+            Snapshot::Disk(snapshot) => snapshot.keyspaces(),
         }
     }
 }
@@ -172,6 +230,7 @@ impl View {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         match self {
             View::Memory(view) => view.get(key),
+            View::Disk(view) => view.get(key),
         }
     }
 
@@ -180,12 +239,14 @@ impl View {
     pub(crate) fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
         match self {
             View::Memory(view) => view.get_into(key, buf),
+            View::Disk(view) => view.get_into(key, buf),
         }
     }
 
     pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         match self {
             View::Memory(view) => view.multi_get(keys),
+            View::Disk(view) => view.multi_get(keys),
         }
     }
 
@@ -193,32 +254,46 @@ impl View {
     pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
         match self {
             View::Memory(view) => view.contains(key),
+            View::Disk(view) => view.contains(key),
         }
     }
 
     pub(crate) fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
         match self {
             View::Memory(view) => view.count(lower, upper),
+            View::Disk(view) => view.count(lower, upper),
         }
     }
 
     /// Fills an empty chunk with at most `pairs` pairs of the range, from the end that `direction` starts at.
+    /// `resume` is what the last call for the same end of the same range left, or none.
     pub(crate) fn fill(
         &self,
         chunk: &mut Chunk,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
+        resume: &mut Resume,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         pairs: usize,
     ) -> Result<Filled> {
         match self {
             View::Memory(view) => view.fill(chunk, lower, upper, direction, pairs),
+            View::Disk(view) => view.fill(chunk, &mut resume.0, (lower, upper), direction, pairs),
+        }
+    }
+
+    /// How many pairs the first refill of an iteration should bring, and how many times more each further one. Most
+    /// scans are short; where to find the place again costs more than some pairs too many, the first brings many.
+    pub(crate) fn pairs_of_refills(&self) -> (usize, usize) {
+        match self {
+            View::Memory(_) => (64, 4),
+            View::Disk(_) => (8, 2),
         }
     }
 
     pub(crate) fn cursor(&self) -> Cursor {
         match self {
             View::Memory(view) => Cursor::Memory(view.cursor()),
+            View::Disk(view) => Cursor::Disk(view.cursor()),
         }
     }
 }
@@ -228,18 +303,21 @@ impl Cursor {
     pub(crate) fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
         match self {
             Cursor::Memory(cursor) => cursor.goto(goto),
+            Cursor::Disk(cursor) => cursor.goto(goto),
         }
     }
 
     pub(crate) fn key(&self) -> Option<&[u8]> {
         match self {
             Cursor::Memory(cursor) => cursor.key(),
+            Cursor::Disk(cursor) => cursor.key(),
         }
     }
 
     pub(crate) fn value(&self) -> Result<Option<Value>> {
         match self {
             Cursor::Memory(cursor) => Ok(cursor.value()),
+            Cursor::Disk(cursor) => Ok(cursor.value()),
         }
     }
 }

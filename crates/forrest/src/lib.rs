@@ -38,6 +38,7 @@
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
 //! | engine.rs | the seam: what an engine must be able to do |
 //! | memory.rs | the engine of `memory:`, over forrest-index |
+//! | remixdb/ | the engine of stores on disk, with a map of its own |
 //! | chunk.rs | what passes between iterations and engines |
 //! | line.rs | the text form of operations |
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes |
@@ -57,6 +58,7 @@ pub mod line;
 mod memory;
 mod op;
 mod options;
+mod remixdb;
 mod stats;
 mod view;
 
@@ -69,7 +71,8 @@ pub use forrest_index::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use keyspace::Keyspace;
 pub use op::{Effect, Op, Outcome, Swap, Written};
 pub use options::{
-    Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, Durability, Numa, Pages, WriteOptions,
+    Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
+    DEFAULT_TABLE_BYTES, Durability, Numa, Pages, WriteOptions,
 };
 pub use stats::{Capabilities, Capability, Stats};
 pub use view::View;

@@ -180,6 +180,7 @@ impl Store {
             reserved_bytes: index.arena_bytes,
             explicit_huge_bytes: index.explicit_huge_bytes,
             transparent_huge_bytes: index.transparent_huge_bytes,
+            ..Stats::default()
         }
     }
 }

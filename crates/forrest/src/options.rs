@@ -56,12 +56,22 @@ pub struct Builder {
     pub(crate) durability: Option<Durability>,
     pub(crate) batch_ops_max: usize,
     pub(crate) batch_bytes_max: usize,
+    pub(crate) memtable_bytes: usize,
+    pub(crate) cache_bytes: usize,
+    pub(crate) table_bytes: u64,
+    pub(crate) tags: bool,
 }
 
 /// Default of [`Builder::batch_ops_max`].
 pub const DEFAULT_BATCH_OPS_MAX: usize = 1 << 20;
 /// Default of [`Builder::batch_bytes_max`].
 pub const DEFAULT_BATCH_BYTES_MAX: usize = 1 << 30;
+/// Default of [`Builder::memtable_bytes`].
+pub const DEFAULT_MEMTABLE_BYTES: usize = 64 << 20;
+/// Default of [`Builder::cache_bytes`].
+pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
+/// Default of [`Builder::table_bytes`].
+pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
 
 impl Default for Builder {
     fn default() -> Builder {
@@ -72,6 +82,10 @@ impl Default for Builder {
             durability: None,
             batch_ops_max: DEFAULT_BATCH_OPS_MAX,
             batch_bytes_max: DEFAULT_BATCH_BYTES_MAX,
+            memtable_bytes: DEFAULT_MEMTABLE_BYTES,
+            cache_bytes: DEFAULT_CACHE_BYTES,
+            table_bytes: DEFAULT_TABLE_BYTES,
+            tags: true,
         }
     }
 }
@@ -109,7 +123,7 @@ impl Builder {
     /// What is promised about each change when its call returns.
     ///
     /// Default: the strongest level that needs no wait for a device, which is [`Durability::Memory`] with
-    /// `memory:`. Limit: what the home can keep; more is an `Unsupported` error at
+    /// `memory:` and [`Durability::Buffered`] on disk. Limit: what the home can keep; more is an `Unsupported` error at
     /// [`open`](Builder::open). Why: how much may be lost, and how long a change takes, is the user's choice.
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.durability = Some(durability);
@@ -143,11 +157,59 @@ impl Builder {
         self
     }
 
+    /// Size at which a store on disk writes its newest changes out as tables.
+    ///
+    /// Unit: bytes of keys and values and what holds them together, about. Default: [`DEFAULT_MEMTABLE_BYTES`]
+    /// (64 MiB). Limit: at least 1. Why: a larger one writes less, and takes more memory (up to three of them) and more
+    /// time to open after a crash.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::builder().memtable_bytes(8 << 20).cache_bytes(32 << 20).open(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn memtable_bytes(mut self, bytes: usize) -> Builder {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Memory for what a store on disk has read from its tables.
+    ///
+    /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`] (256 MiB). Limit: at least 1, which keeps nothing. Why: what is not
+    /// in it is read from the device. The indexes of tables, some 3 bytes a key, are kept beside it.
+    pub fn cache_bytes(mut self, bytes: usize) -> Builder {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// Size at which a store on disk finishes a table and begins another, where it merges.
+    ///
+    /// Unit: bytes. Default: [`DEFAULT_TABLE_BYTES`] (80 MiB). Limit: at least 1. Why: smaller tables are merged in
+    /// smaller steps, larger ones make fewer files.
+    pub fn table_bytes(mut self, bytes: u64) -> Builder {
+        self.table_bytes = bytes;
+        self
+    }
+
+    /// Whether a store on disk keeps a byte of hash for each key of several overlapping tables.
+    ///
+    /// Default: true. Why: a look-up of one key then compares about one key, and hardly any if it is not there; a store
+    /// that is only scanned saves the byte without it.
+    pub fn tags(mut self, tags: bool) -> Builder {
+        self.tags = tags;
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let knobs = [
             ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
             ("batch_ops_max", self.batch_ops_max, u32::MAX as usize),
             ("batch_bytes_max", self.batch_bytes_max, 1 << 40),
+            ("memtable_bytes", self.memtable_bytes, usize::MAX),
+            ("cache_bytes", self.cache_bytes, usize::MAX),
+            ("table_bytes", usize::try_from(self.table_bytes).unwrap_or(usize::MAX), usize::MAX),
         ];
         for (name, value, limit) in knobs {
             if value == 0 || value > limit {
@@ -191,19 +253,18 @@ impl Home {
         }
     }
 
-    /// Why a home cannot be opened yet.
+    /// Why a home cannot be opened, or not this way.
     pub(crate) fn unsupported(&self) -> Error {
-        let (home, when) = match self {
-            Home::Memory => ("\"memory:\"".to_string(), "is built"),
-            Home::Kernel(name) => (
-                format!("\"llds:{}\"", name.escape_debug()),
-                "comes with the kernel module, in a later version",
+        Error::unsupported(match self {
+            Home::Memory => "\"memory:\" can only be opened to be written to".to_string(),
+            Home::Kernel(name) => format!(
+                "\"llds:{}\" comes with the kernel module, in a later version; this one has \"memory:\" and paths",
+                name.escape_debug()
             ),
             Home::Path(path) => {
-                (format!("\"{}\"", path.display()), "comes with the disk engine, in a later version")
+                format!("opening \"{}\" read-only comes in a later version", path.display())
             }
-        };
-        Error::unsupported(format!("{home} {when}; this one has \"memory:\""))
+        })
     }
 }
 

@@ -15,7 +15,8 @@ use std::fmt;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Keys in all keyspaces.
+    /// Keys in all keyspaces. On disk an estimate: a key that is in memory and in a table counts twice, and one whose
+    /// deletion is still in memory counts as well.
     pub keys: u64,
     /// Keyspaces, with the default one.
     pub keyspaces: u64,
@@ -31,6 +32,14 @@ pub struct Stats {
     pub explicit_huge_bytes: u64,
     /// Of these, bytes on transparent huge pages, as far as the system grants them.
     pub transparent_huge_bytes: u64,
+    /// Tables on disk.
+    pub tables: u64,
+    /// Bytes of all tables.
+    pub table_bytes: u64,
+    /// Bytes of memory that hold what was read from tables.
+    pub cache_bytes: u64,
+    /// Bytes of memory that say where in tables keys are.
+    pub index_bytes: u64,
 }
 
 impl Stats {
@@ -50,7 +59,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, as the table shows them.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 9] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 13] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -61,6 +70,10 @@ impl Stats {
             ("on explicit huge pages", self.explicit_huge_bytes, "bytes"),
             ("on transparent huge pages", self.transparent_huge_bytes, "bytes"),
             ("on plain pages", self.plain_bytes(), "bytes"),
+            ("tables on disk", self.tables, ""),
+            ("in tables", self.table_bytes, "bytes"),
+            ("cached", self.cache_bytes, "bytes"),
+            ("indexes of tables", self.index_bytes, "bytes"),
         ]
     }
 }

@@ -1,0 +1,196 @@
+//! Memtables become tables, and tables are merged: the work in the background, one bounded step at a time.
+//!
+//! A step takes the oldest frozen memtable and deals its pairs out to the partitions that they belong to. For each
+//! partition that gets any, [`plan`] says what is cheapest:
+//!
+//! - *minor*: a table more, and the REMIX made from the old one without touching a value;
+//! - *partial*: the new pairs and the newest tables become one table;
+//! - *major*: all of it becomes new partitions of one table each.
+//!
+//! The order on disk: tables and REMIXes are written and synced, their names are made durable, the manifest gets one
+//! edit for all of it and is synced, the readers' version is replaced, and only then is anything removed. So at every
+//! moment the manifest names files that are whole, and logs that hold all that is not in them.
+//!
+//! If a step fails, the store stops: what it takes would pile up in memory. Nothing is lost, the logs have it.
+
+mod plan;
+mod rewrite;
+
+use crate::error::Result;
+use crate::remixdb::catalog::Catalog;
+use crate::remixdb::disk::{self, Disk, Kind, Name};
+use crate::remixdb::manifest::{Edit, Manifest};
+use crate::remixdb::memtable::Memtable;
+use crate::remixdb::partition::Partition;
+use crate::remixdb::planted::Bug;
+use crate::remixdb::version::Version;
+use crate::remixdb::{Core, lock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Partitions that a step makes in place of others.
+struct Replaced<D: Disk> {
+    space: u32,
+    /// The one that goes; `None` where there was none yet.
+    old: Option<Arc<Partition<D>>>,
+    new: Vec<Arc<Partition<D>>>,
+}
+
+impl<D: Disk> Core<D> {
+    /// Does a piece of the work that waits, if there is any; true if there was.
+    ///
+    /// # Errors
+    /// What a write or a sync failed with; the store takes no more writes then.
+    pub(crate) fn step(&self) -> Result<bool> {
+        let mut manifest = lock(&self.manifest);
+        let Some(memtable) = self.version().frozen.last().cloned() else { return Ok(false) };
+        self.log().check()?;
+        self.flush(&mut manifest, &memtable).map_err(|error| self.log().stop(error))?;
+        Ok(true)
+    }
+
+    /// Makes all that is in memtables into tables. All changes made before are durable then.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        let mut order = self.order();
+        self.log().check()?;
+        if !self.version().memtable.spaces().is_empty() {
+            self.freeze(&mut order)?;
+        }
+        drop(order);
+        while self.step()? {}
+        // Keyspaces that were made or dropped are no reason for a table, and may be in the log only.
+        self.sync()
+    }
+
+    /// Makes all that is in memory into tables, and merges the tables of each partition.
+    pub(crate) fn compact(&self) -> Result<()> {
+        self.flush_all()?;
+        let mut manifest = lock(&self.manifest);
+        let version = self.version.load_full();
+        let mut replaced = Vec::new();
+        for (&space, partitions) in &version.partitions {
+            rewrite::merged(self, space, partitions, &mut replaced)
+                .map_err(|error| self.log().stop(error))?;
+        }
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        let floor = manifest.state().floor;
+        self.replace(&mut manifest, None, &replaced, floor).map_err(|error| self.log().stop(error))
+    }
+
+    fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
+        let catalog = memtable.catalog.get().expect("it is frozen").clone();
+        let version = self.version();
+        let mut replaced = Vec::new();
+        for space in memtable.spaces().into_iter().filter(|&space| catalog.has(space)) {
+            rewrite::space(self, &version, memtable, space, &mut replaced)?;
+        }
+        let floor = log_behind(&version, memtable);
+        self.replace(manifest, Some((memtable, &catalog)), &replaced, floor)
+    }
+
+    /// Makes new partitions count in place of others, and of a memtable with the catalogue that goes with it.
+    fn replace(
+        &self,
+        manifest: &mut Manifest<D>,
+        flushed: Option<(&Arc<Memtable>, &Catalog)>,
+        replaced: &[Replaced<D>],
+        floor: u64,
+    ) -> Result<()> {
+        // DURABILITY: the names of the new files, before the manifest names them.
+        if !Bug::TableNameNotSynced.is_planted() {
+            disk::sync_directory(&*self.disk)?;
+        }
+        if Bug::RemovedBeforeManifest.is_planted() {
+            let old = replaced.iter().filter_map(|replaced| replaced.old.as_ref());
+            for name in old.flat_map(|old| old.files().names()) {
+                let _ = disk::unlink(&*self.disk, name);
+            }
+        }
+        let catalog = flushed.map(|(_, catalog)| catalog);
+        let before: BTreeSet<Name> = manifest.state().files().collect();
+        manifest.commit(edits(manifest, catalog, replaced, floor), || self.next_number())?;
+        self.install(flushed, replaced);
+        self.done();
+        self.remove(before, manifest, floor);
+        Ok(())
+    }
+
+    /// Replaces the version that readers take.
+    fn install(&self, flushed: Option<(&Arc<Memtable>, &Catalog)>, replaced: &[Replaced<D>]) {
+        let _order = self.order();
+        let version = self.version();
+        let mut partitions = version.partitions.clone();
+        if let Some((_, catalog)) = flushed {
+            partitions.retain(|&space, _| catalog.has(space));
+        }
+        for Replaced { space, old, new } in replaced {
+            let all = partitions.entry(*space).or_default();
+            if let Some(old) = old {
+                all.retain(|partition| !Arc::ptr_eq(partition, old));
+            }
+            all.extend(new.iter().cloned());
+            all.sort_by(|a, b| a.low.cmp(&b.low));
+        }
+        let is_flushed =
+            |frozen: &Arc<Memtable>| flushed.is_some_and(|(memtable, _)| Arc::ptr_eq(frozen, memtable));
+        let frozen = version.frozen.iter().filter(|frozen| !is_flushed(frozen)).cloned().collect();
+        self.set_version(Version { memtable: version.memtable.clone(), frozen, partitions });
+    }
+
+    /// Removes the files that the manifest named `before` and no longer does, and the logs below the floor. One that
+    /// cannot be removed now is when the store is opened.
+    fn remove(&self, before: BTreeSet<Name>, manifest: &Manifest<D>, floor: u64) {
+        let disk = &*self.disk;
+        let named: BTreeSet<Name> = manifest.state().files().collect();
+        let is_old_log = |name: &Name| name.kind == Kind::Log && name.number < floor;
+        let logs = disk::list(disk).unwrap_or_default().into_iter().filter(is_old_log);
+        let before = if Bug::DroppedFilesStay.is_planted() { BTreeSet::new() } else { before };
+        for name in before.into_iter().filter(|name| !named.contains(name)).chain(logs) {
+            let _ = disk::unlink(disk, name);
+        }
+    }
+}
+
+/// The first log that is needed once a frozen memtable, the oldest, is in tables.
+fn log_behind<D: Disk>(version: &Version<D>, memtable: &Arc<Memtable>) -> u64 {
+    let newer = version.memtables().take_while(|other| !Arc::ptr_eq(other, memtable));
+    let next = newer.last().expect("the one that is written to is newer").log;
+    if Bug::FloorTooHigh.is_planted() { version.memtable.log } else { next }
+}
+
+/// What the manifest has to be told.
+fn edits<D: Disk>(
+    manifest: &Manifest<D>,
+    catalog: Option<&Catalog>,
+    replaced: &[Replaced<D>],
+    floor: u64,
+) -> Vec<Edit> {
+    let mut edits = vec![Edit::Floor { log: floor }];
+    if let Some(catalog) = catalog.filter(|_| !Bug::CatalogForgotten.is_planted()) {
+        let known = &manifest.state().keyspaces;
+        let ids: BTreeMap<u32, &str> =
+            catalog.spaces.values().map(|space| (space.id, &*space.name)).collect();
+        edits.extend(known.keys().filter(|id| !ids.contains_key(id)).map(|&id| Edit::NoKeyspace { id }));
+        let made = ids.iter().filter(|(id, _)| !known.contains_key(id));
+        edits.extend(made.map(|(&id, &name)| Edit::Keyspace { id, name: name.to_string() }));
+        edits.push(Edit::Next { id: catalog.next });
+    }
+    for Replaced { space, old, new } in replaced {
+        let is_replaced = |old: &Arc<Partition<D>>| new.iter().any(|new| new.low == old.low);
+        if let Some(old) = old.as_ref().filter(|old| !is_replaced(old)) {
+            edits.push(Edit::NoPartition { space: *space, low: old.low.clone() });
+        }
+        for partition in new {
+            let files = partition.files();
+            edits.push(Edit::Partition {
+                space: *space,
+                low: partition.low.clone(),
+                remix: files.remix,
+                tables: files.tables,
+            });
+        }
+    }
+    edits
+}

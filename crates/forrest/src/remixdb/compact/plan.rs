@@ -1,0 +1,47 @@
+//! What becomes of a partition when a memtable brings it new pairs: the cheapest way that keeps it quick to read.
+
+/// Most tables of a partition. More of them cost reads, fewer cost writes: a pair is written again when tables are
+/// merged.
+pub(crate) const TABLES_MAX: usize = 10;
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// Add a table with the new pairs.
+    Minor,
+    /// Merge the new pairs with the tables from this one on into one table.
+    Partial {
+        /// Number of the oldest table that is merged, counted from the oldest one.
+        from: usize,
+    },
+    /// Merge everything, into one table or as many partitions of one table as it takes.
+    Major,
+}
+
+/// Decides for tables of these sizes in bytes, the oldest first, and new pairs of `new` bytes.
+pub(crate) fn plan(tables: &[u64], new: u64) -> Plan {
+    if tables.len() < TABLES_MAX {
+        return Plan::Minor;
+    }
+    // Merging a longer tail frees more places but writes more. A tail is worth it while what it holds is small beside
+    // the rest; otherwise the partition is due to be rewritten as a whole.
+    let all: u64 = tables.iter().sum::<u64>() + new;
+    let half = tables.len() / 2;
+    let tail: u64 = tables[half..].iter().sum::<u64>() + new;
+    if tail * 4 <= all { Plan::Partial { from: half } } else { Plan::Major }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_added_while_there_are_few_and_merged_where_it_costs_least() {
+        assert_eq!(plan(&[], 5), Plan::Minor);
+        assert_eq!(plan(&[100; TABLES_MAX - 1], 5), Plan::Minor);
+        assert_eq!(plan(&[100; TABLES_MAX], 5), Plan::Major);
+        let mut tables = [1; TABLES_MAX];
+        tables[0] = 1000;
+        assert_eq!(plan(&tables, 5), Plan::Partial { from: TABLES_MAX / 2 });
+    }
+}

@@ -1,0 +1,392 @@
+//! RemixDB, the engine of stores on disk: a write-ahead log, memtables, and tables behind a REMIX.
+//!
+//! From top to bottom, a module uses only those below it:
+//!
+//! | module | what it has |
+//! |---|---|
+//! | mod.rs | [`Store`], [`Core`]: opening and closing, and what the parts share |
+//! | view.rs | one state of a keyspace, to be read; snapshots, cursors |
+//! | verify.rs | every byte read and checked |
+//! | compact/ | memtables become tables, tables are merged |
+//! | recover.rs | what was there when the store was opened |
+//! | write.rs | the write path, on one screen |
+//! | scan.rs, read.rs | the read paths |
+//! | version.rs, partition.rs | what the store consists of at one moment |
+//! | manifest/, wal/ | what of it is durable |
+//! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
+//! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
+//! | frame.rs, page.rs, codec.rs | how bytes are framed and checked |
+//! | disk/ | the seam to the operating system |
+//!
+//! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
+
+mod cache;
+mod catalog;
+mod codec;
+mod compact;
+pub(crate) mod disk;
+mod frame;
+mod manifest;
+mod memtable;
+mod page;
+mod partition;
+mod planted;
+mod read;
+mod recover;
+mod remix;
+mod scan;
+mod table;
+mod verify;
+mod version;
+mod view;
+mod wal;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use catalog::Space;
+pub(crate) use view::{Cursor, Resume, Snapshot, View};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Builder, Durability};
+use crate::stats::{Capabilities, Capability, Stats};
+use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACES};
+use arc_swap::{ArcSwap, Guard};
+use cache::Cache;
+use catalog::Catalog;
+use disk::{Disk, Name};
+use manifest::Manifest;
+use recover::Recovered;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use table::Table;
+use version::Version;
+use wal::Log;
+
+/// Changes that nobody waits for reach the operating system after so long at the latest.
+const QUEUED_MOST: Duration = Duration::from_millis(100);
+
+/// An open store. Cloning makes another handle. With the last one it is closed.
+pub(crate) struct Store<D: Disk>(Arc<Opened<D>>);
+
+impl<D: Disk> Clone for Store<D> {
+    fn clone(&self) -> Self {
+        Store(self.0.clone())
+    }
+}
+
+impl<D: Disk> Deref for Store<D> {
+    type Target = Core<D>;
+    #[inline]
+    fn deref(&self) -> &Core<D> {
+        &self.0.core
+    }
+}
+
+/// What the handles share: the store, and the thread that works in the background, if there is one.
+struct Opened<D: Disk> {
+    core: Arc<Core<D>>,
+    worker: Option<JoinHandle<()>>,
+}
+
+/// A store and all that its parts have in common.
+pub(crate) struct Core<D: Disk> {
+    disk: Arc<D>,
+    builder: Builder,
+    cache: Arc<Cache>,
+    /// Above the number of every file that there ever was.
+    numbers: AtomicU64,
+    version: ArcSwap<Version<D>>,
+    /// Changes up to this sequence number can be seen.
+    visible: AtomicU64,
+    order: Mutex<Order>,
+    log: Log<D>,
+    /// Whoever holds it does the work in the background.
+    manifest: Mutex<Manifest<D>>,
+    work: Work,
+}
+
+/// What changes of the store take turns for.
+pub(crate) struct Order {
+    catalog: Arc<Catalog>,
+    /// The sequence number of the last change.
+    sequence: u64,
+    /// The sequence numbers that snapshots read at, and how many do.
+    readers: BTreeMap<u64, usize>,
+    /// Where versions are put together.
+    scratch: Vec<u8>,
+}
+
+impl Order {
+    /// The oldest sequence number that a snapshot reads at.
+    fn oldest_reader(&self) -> Option<u64> {
+        self.readers.first_key_value().map(|(&sequence, _)| sequence)
+    }
+}
+
+/// How whoever works in the background is told that there is work, and tells that it is done.
+#[derive(Default)]
+struct Work {
+    state: Mutex<WorkState>,
+    called: Condvar,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct WorkState {
+    wanted: bool,
+    closing: bool,
+    /// Whether a thread does the work.
+    attended: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<D: Disk> Store<D> {
+    /// Opens the store in a directory, or makes one. Its work in the background is done by a thread.
+    pub(crate) fn open(disk: D, builder: &Builder) -> Result<Store<D>> {
+        let core = Arc::new(Core::open(disk, builder)?);
+        lock(&core.work.state).attended = true;
+        let own = core.clone();
+        let worker =
+            thread::Builder::new().name("remixdb".into()).spawn(move || own.attend()).map_err(|error| {
+                Error::new(
+                    ErrorKind::OutOfSpace,
+                    format!("starting the thread that works in the background: {error}"),
+                )
+            })?;
+        Ok(Store(Arc::new(Opened { core, worker: Some(worker) })))
+    }
+
+    /// The same without a thread: the work is done by [`Core::step`].
+    #[cfg(test)]
+    fn open_unattended(disk: D, builder: &Builder) -> Result<Store<D>> {
+        Ok(Store(Arc::new(Opened { core: Arc::new(Core::open(disk, builder)?), worker: None })))
+    }
+
+    /// One state of all keyspaces.
+    pub(crate) fn snapshot(&self) -> Snapshot<D> {
+        Snapshot::take(self)
+    }
+
+    /// The newest state of a keyspace.
+    pub(crate) fn view(&self, space: &Arc<Space>) -> View<D> {
+        View::Newest { store: self.clone(), space: space.clone() }
+    }
+
+    /// True if both are handles to one store.
+    pub(crate) fn is(&self, other: &Store<D>) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<D: Disk> Drop for Opened<D> {
+    fn drop(&mut self) {
+        if let Some(worker) = self.worker.take() {
+            lock(&self.core.work.state).closing = true;
+            self.core.work.called.notify_one();
+            // That it panicked was told on the way.
+            let _ = worker.join();
+        }
+        // What was acknowledged as in memory only goes to the system; there is nobody to be told if it does not.
+        let _ = self.core.write_queue();
+    }
+}
+
+impl<D: Disk> Core<D> {
+    fn open(disk: D, builder: &Builder) -> Result<Core<D>> {
+        let disk = Arc::new(disk);
+        let cache = Arc::new(Cache::new(builder.cache_bytes));
+        let recovered = recover::recover(&disk, builder, &cache)?;
+        let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
+        let order =
+            Order { catalog: Arc::new(catalog), sequence, readers: BTreeMap::new(), scratch: Vec::new() };
+        let core = Core {
+            disk,
+            builder: builder.clone(),
+            cache,
+            numbers: AtomicU64::new(next_number),
+            version: ArcSwap::from_pointee(version),
+            visible: AtomicU64::new(sequence),
+            order: Mutex::new(order),
+            log,
+            manifest: Mutex::new(manifest),
+            work: Work::default(),
+        };
+        core.keyspace(DEFAULT_KEYSPACE)?;
+        Ok(core)
+    }
+
+    /// Works in the background until the store is closed.
+    fn attend(&self) {
+        let mut state = lock(&self.work.state);
+        while !state.closing {
+            if std::mem::take(&mut state.wanted) {
+                drop(state);
+                // A failure has stopped the store, and is told to whoever writes next.
+                while let Ok(true) = self.step() {}
+                state = lock(&self.work.state);
+                continue;
+            }
+            let waited = self.work.called.wait_timeout(state, QUEUED_MOST);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if !state.wanted {
+                drop(state);
+                let _ = self.write_queue();
+                state = lock(&self.work.state);
+            }
+        }
+    }
+
+    /// Gives the operating system what is queued.
+    fn write_queue(&self) -> Result<()> {
+        if self.log.is_queued() { self.log.commit(self.log.last(), Durability::Buffered) } else { Ok(()) }
+    }
+
+    fn log(&self) -> &Log<D> {
+        &self.log
+    }
+
+    fn builder(&self) -> &Builder {
+        &self.builder
+    }
+
+    /// What is promised of a change that does not say.
+    fn durability(&self) -> Durability {
+        self.builder.durability.unwrap_or(Durability::Buffered)
+    }
+
+    fn disk(&self) -> &D {
+        &self.disk
+    }
+
+    fn open_table(&self, number: u64) -> Result<Table<D>> {
+        Table::open(self.disk.clone(), Name::table(number), &self.cache)
+    }
+
+    /// What the store consists of now, for a moment.
+    #[inline]
+    fn version(&self) -> Guard<Arc<Version<D>>> {
+        self.version.load()
+    }
+
+    /// Replaces what the store consists of. The caller holds the order.
+    fn set_version(&self, version: Version<D>) {
+        self.version.store(Arc::new(version));
+    }
+
+    fn order(&self) -> MutexGuard<'_, Order> {
+        lock(&self.order)
+    }
+
+    fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Says that there is work to be done in the background.
+    fn call_for_work(&self) {
+        lock(&self.work.state).wanted = true;
+        self.work.called.notify_one();
+    }
+
+    /// Says that some was done.
+    fn done(&self) {
+        drop(lock(&self.work.state));
+        self.work.done.notify_all();
+    }
+
+    /// Waits until some work is done in the background, but not longer than `most`; not at all if nobody does any.
+    fn wait_for_work(&self, most: Duration) {
+        let state = lock(&self.work.state);
+        if state.attended && !state.closing {
+            drop(self.work.done.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Takes the state of this moment, and keeps what it needs until it is given back.
+    fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>) {
+        let mut order = self.order();
+        let sequence = order.sequence;
+        *order.readers.entry(sequence).or_default() += 1;
+        (sequence, self.version.load_full(), order.catalog.clone())
+    }
+
+    /// Gives back a state that was taken.
+    fn give_reader_back(&self, sequence: u64) {
+        let mut order = self.order();
+        if let Some(count) = order.readers.get_mut(&sequence) {
+            *count -= 1;
+            if *count == 0 {
+                order.readers.remove(&sequence);
+            }
+        }
+    }
+
+    /// Returns when all changes made before are durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.log.check()?;
+        let last = self.order().sequence;
+        self.log.commit(last, Durability::Sync)
+    }
+
+    /// Opens a keyspace, or makes it.
+    pub(crate) fn keyspace(&self, name: &str) -> Result<Arc<Space>> {
+        self.make_space(name, MAX_KEYSPACES)
+    }
+
+    /// The names of all keyspaces, sorted.
+    pub(crate) fn keyspaces(&self) -> Vec<String> {
+        self.order().catalog.names()
+    }
+
+    /// What the store holds and costs.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        {
+            let order = self.order();
+            stats.snapshots = order.readers.values().sum::<usize>() as u64;
+            stats.keyspaces = order.catalog.spaces.len() as u64;
+        }
+        let version = self.version();
+        for memtable in version.memtables() {
+            let index = memtable.stats();
+            stats.keys += index.keys;
+            stats.node_bytes += index.node_bytes;
+            stats.value_bytes_outside += index.blob_bytes;
+            stats.reserved_bytes += index.arena_bytes;
+            stats.explicit_huge_bytes += index.explicit_huge_bytes;
+            stats.transparent_huge_bytes += index.transparent_huge_bytes;
+        }
+        for partition in version.partitions.values().flatten() {
+            stats.keys += partition.keys();
+            stats.table_bytes += partition.file_bytes();
+            stats.tables += partition.tables().len() as u64;
+            stats.index_bytes += partition.memory_bytes() as u64;
+        }
+        stats.cache_bytes = self.cache.stats().bytes;
+        stats
+    }
+}
+
+/// What a store on disk can do.
+pub(crate) fn capabilities() -> Capabilities {
+    use Capability as C;
+    const ALL: &[Capability] = &[
+        C::Iteration,
+        C::Batches,
+        C::Snapshots,
+        C::Keyspaces,
+        C::Persistence,
+        C::Sync,
+        C::Verify,
+        C::Compact,
+    ];
+    Capabilities::new("PATH", ALL)
+}

@@ -1,0 +1,316 @@
+//! [`Partition`]: a range of keys, the tables that have them, and the order over them.
+//!
+//! One table is read through its own index; several through a [`Remix`], which walks them without comparing keys. A
+//! partition never changes.
+
+use crate::error::Result;
+use crate::remixdb::cache::Cache;
+use crate::remixdb::disk::{self, Disk, Name};
+use crate::remixdb::manifest::Files;
+use crate::remixdb::remix::{self, Remix, Run, Show};
+use crate::remixdb::table::{self, Table};
+use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A cursor over a table that owns what it needs.
+pub(crate) type Owned<D> = table::Cursor<Arc<Table<D>>>;
+
+/// A range of keys: from its least key up to that of the next partition.
+pub(crate) struct Partition<D: Disk> {
+    /// No key of it is less.
+    pub(crate) low: Vec<u8>,
+    /// From the oldest on.
+    tables: Vec<Arc<Table<D>>>,
+    /// The order over several tables, and the number of its file; `None` for one table.
+    remix: Option<(Arc<Remix>, u64)>,
+}
+
+impl<D: Disk, T: Deref<Target = Table<D>>> Run for table::Cursor<T> {
+    fn len(&self) -> u32 {
+        self.table().entries()
+    }
+
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
+        table::Cursor::compare(self, ordinal, key)
+    }
+
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()> {
+        into.clear();
+        table::Cursor::key_into(self, ordinal, into)
+    }
+
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
+        Ok(self.kind(ordinal)? == table::Kind::Tombstone)
+    }
+}
+
+/// Cursors over tables, for who asks them as runs.
+pub(crate) fn runs<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<Owned<D>> {
+    tables.iter().map(|table| table::Cursor::new(table.clone())).collect()
+}
+
+impl<D: Disk> Partition<D> {
+    /// A partition of tables, and the REMIX over them if there are several.
+    pub(crate) fn new(
+        low: Vec<u8>,
+        tables: Vec<Arc<Table<D>>>,
+        remix: Option<(Arc<Remix>, u64)>,
+    ) -> Partition<D> {
+        assert_eq!(remix.is_some(), tables.len() > 1, "several tables have a REMIX");
+        Partition { low, tables, remix }
+    }
+
+    /// Opens the files of a partition.
+    ///
+    /// # Errors
+    /// `Corrupt` if a file is not what the manifest says; `Io`.
+    pub(crate) fn open(
+        disk: &Arc<D>,
+        low: Vec<u8>,
+        files: &Files,
+        cache: &Arc<Cache>,
+    ) -> Result<Partition<D>> {
+        let mut tables = Vec::new();
+        for &number in &files.tables {
+            tables.push(Arc::new(Table::open(disk.clone(), Name::table(number), cache)?));
+        }
+        let remix = if tables.len() > 1 {
+            let name = Name::remix(files.remix);
+            let expected: Vec<_> =
+                tables.iter().map(|table| (table.name().number, table.entries())).collect();
+            Some((Arc::new(Remix::read(&**disk, name, &expected)?), files.remix))
+        } else {
+            None
+        };
+        Ok(Partition::new(low, tables, remix))
+    }
+
+    /// Reads the file of the REMIX anew, and checks it against the one that is in use.
+    pub(crate) fn verify_file(&self, disk: &D) -> Result<()> {
+        let Some((remix, number)) = &self.remix else { return Ok(()) };
+        let name = Name::remix(*number);
+        if Remix::read(disk, name, &self.named())? != **remix {
+            return Err(disk::damaged(name, 0, "the REMIX is not the one that was written"));
+        }
+        Ok(())
+    }
+
+    /// Number and entries of each table.
+    fn named(&self) -> Vec<(u64, u32)> {
+        self.tables.iter().map(|table| (table.name().number, table.entries())).collect()
+    }
+
+    /// From the oldest on.
+    pub(crate) fn tables(&self) -> &[Arc<Table<D>>] {
+        &self.tables
+    }
+
+    pub(crate) fn remix(&self) -> Option<&Arc<Remix>> {
+        self.remix.as_ref().map(|(remix, _)| remix)
+    }
+
+    /// The files, as the manifest names them.
+    pub(crate) fn files(&self) -> Files {
+        let remix = self.remix.as_ref().map_or(0, |(_, number)| *number);
+        Files { remix, tables: self.tables.iter().map(|table| table.name().number).collect() }
+    }
+
+    /// Keys that are there.
+    pub(crate) fn keys(&self) -> u64 {
+        match &self.remix {
+            Some((remix, _)) => remix.live(),
+            None => self.tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum(),
+        }
+    }
+
+    /// Bytes of all files but the REMIX.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.file_bytes()).sum()
+    }
+
+    /// Bytes of memory that say where keys are.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let remix = self.remix().map_or(0, |remix| remix.bytes());
+        remix + self.tables.iter().map(|table| table.memory_bytes()).sum::<usize>()
+    }
+
+    /// Shows the value of a key to `see`; `None` if it is not there.
+    pub(crate) fn get<R>(&self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        if let Some((remix, _)) = &self.remix {
+            let mut runs: Vec<_> = self.tables.iter().map(|table| table::Cursor::new(&**table)).collect();
+            return match remix.get(&mut runs, key)? {
+                Some(entry) if !entry.tombstone => runs[entry.run].value_with(entry.ordinal, see).map(Some),
+                _ => Ok(None),
+            };
+        }
+        let Some(table) = self.tables.first() else { return Ok(None) };
+        let mut cursor = table::Cursor::new(&**table);
+        match cursor.find(key)? {
+            Some(ordinal) if cursor.kind(ordinal)? == table::Kind::Value => {
+                cursor.value_with(ordinal, see).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A cursor over the keys that are there, at none yet.
+    pub(crate) fn cursor(&self) -> Result<Cursor<D>> {
+        let runs = runs(&self.tables);
+        let inner = match &self.remix {
+            Some((remix, _)) => Inner::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
+            None => Inner::One { run: runs.into_iter().next(), at: 0 },
+        };
+        Ok(Cursor { inner, key: Vec::new() })
+    }
+}
+
+/// A place in a partition. It owns what it needs.
+pub(crate) struct Cursor<D: Disk> {
+    inner: Inner<D>,
+    /// The key where it is.
+    key: Vec<u8>,
+}
+
+enum Inner<D: Disk> {
+    One { run: Option<Owned<D>>, at: u32 },
+    Several(remix::Cursor<Arc<Remix>, Owned<D>>),
+}
+
+impl<D: Disk> Cursor<D> {
+    /// The key where it is. REQUIRES: the last move found one.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Shows the key, and lends the cursor for its value.
+    #[inline]
+    pub(crate) fn with_key<R>(&mut self, see: impl FnOnce(&[u8], &mut Cursor<D>) -> R) -> R {
+        let key = std::mem::take(&mut self.key);
+        let result = see(&key, self);
+        self.key = key;
+        result
+    }
+
+    /// Shows the value where it is.
+    #[inline]
+    pub(crate) fn value_with<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        match &mut self.inner {
+            Inner::One { run, at } => run.as_mut().expect("it is at a pair").value_with(*at, see),
+            Inner::Several(cursor) => {
+                let (run, ordinal) = cursor.run().expect("it is at a pair");
+                run.value_with(ordinal, see)
+            }
+        }
+    }
+
+    pub(crate) fn first(&mut self) -> Result<bool> {
+        match &mut self.inner {
+            Inner::One { .. } => self.from(0),
+            Inner::Several(cursor) => {
+                cursor.first();
+                cursor.key_into(&mut self.key)
+            }
+        }
+    }
+
+    pub(crate) fn last(&mut self) -> Result<bool> {
+        match &mut self.inner {
+            Inner::One { run, .. } => {
+                let end = run.as_ref().map_or(0, Run::len);
+                self.before(end)
+            }
+            Inner::Several(cursor) => {
+                cursor.last();
+                cursor.key_into(&mut self.key)
+            }
+        }
+    }
+
+    /// Goes to the first key that is not below `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        match &mut self.inner {
+            Inner::One { run, .. } => {
+                let at = run.as_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
+                self.from(at)
+            }
+            Inner::Several(cursor) => {
+                cursor.seek(key)?;
+                cursor.key_into(&mut self.key)
+            }
+        }
+    }
+
+    /// Goes to the last key that is not above `key`.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
+        match &mut self.inner {
+            Inner::One { run, .. } => {
+                let Some(run) = run else { return Ok(false) };
+                let at = run.lower_bound(key)?;
+                let equal = at < Run::len(run) && Run::compare(run, at, key)?.is_eq();
+                self.before(at + u32::from(equal))
+            }
+            Inner::Several(cursor) => {
+                cursor.seek_for_prev(key)?;
+                cursor.key_into(&mut self.key)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        match &mut self.inner {
+            Inner::One { at, .. } => {
+                let at = *at + 1;
+                self.from(at)
+            }
+            Inner::Several(cursor) => {
+                cursor.next();
+                cursor.key_into(&mut self.key)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        match &mut self.inner {
+            Inner::One { at, .. } => {
+                let at = *at;
+                self.before(at)
+            }
+            Inner::Several(cursor) => {
+                cursor.prev();
+                cursor.key_into(&mut self.key)
+            }
+        }
+    }
+
+    /// The first entry of the one table from `start` on that has a value.
+    #[inline]
+    fn from(&mut self, start: u32) -> Result<bool> {
+        let Inner::One { run: Some(run), at } = &mut self.inner else { return Ok(false) };
+        for ordinal in start..Run::len(run) {
+            if run.kind(ordinal)? == table::Kind::Value {
+                *at = ordinal;
+                Run::key_into(run, ordinal, &mut self.key)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The last entry of the one table before `end` that has a value.
+    #[inline]
+    fn before(&mut self, end: u32) -> Result<bool> {
+        let Inner::One { run: Some(run), at } = &mut self.inner else { return Ok(false) };
+        for ordinal in (0..end).rev() {
+            if run.kind(ordinal)? == table::Kind::Value {
+                *at = ordinal;
+                Run::key_into(run, ordinal, &mut self.key)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

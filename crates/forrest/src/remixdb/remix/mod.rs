@@ -1,0 +1,322 @@
+//! [`Remix`]: one sorted view over several runs that overlap, in which a walk compares no keys.
+//!
+//! After "REMIX: Efficient Range Query for LSM-trees" (Zhong et al., FAST'21). The view is cut into *segments* of 32
+//! places. A segment has an *anchor*, which tells the keys that belong to it ([`anchors`]); an *ordinal* for each run,
+//! the number of that run's entries before the segment; and a *selector* for each place: which run the entry there
+//! comes from, whether it is an older version of the key before it, and whether it is a tombstone. So the entry at
+//! a place is that of its run with the segment's ordinal plus the number of the run's selectors before it. With
+//! *tags*, a byte of a hash for each place, a point query compares hardly any key but the one that it wants.
+//!
+//! Guarantees: the versions of a key stand in one segment, newest first; a segment is never empty; what is left of a
+//! segment whose next key did not fit is filled with selectors that name no run and that every walk skips like older
+//! versions. A REMIX never changes; [`build()`] and [`rebuild`] make new ones, [`format`] stores them.
+//!
+//! It does not know values, sequence numbers or files of tables: a [`Run`] is asked for its n-th entry, and that is
+//! all. It keeps no run open; whoever asks brings them, in the order of their age.
+
+mod anchors;
+mod build;
+mod cursor;
+mod format;
+mod merge;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub(crate) use build::{build, rebuild};
+pub(crate) use cursor::{Cursor, Show};
+
+use crate::error::Result;
+use anchors::Anchors;
+use std::cmp::Ordering;
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Places of a segment.
+pub(crate) const SEGMENT: usize = 32;
+/// Most runs of a REMIX. One less than five bits tell apart, so that one number names none.
+pub(crate) const RUNS_MAX: usize = 31;
+
+/// The bits of a selector that name its run.
+const RUN: u8 = 0x1F;
+/// The entry is an older version of the key at the place before.
+const OLDER: u8 = 0x20;
+/// The entry says that its key is deleted.
+const TOMBSTONE: u8 = 0x40;
+/// Must be 0.
+const RESERVED: u8 = 0x80;
+/// The selector of a place without an entry: it names no run, and is skipped like an older version.
+const FILLER: u8 = RUNS_MAX as u8 | OLDER;
+
+type Selectors = [u8; SEGMENT];
+type Tags = [u8; SEGMENT];
+
+/// A sorted sequence of entries with distinct keys, asked by ordinal. `&mut` because it keeps what it looked at last.
+pub(crate) trait Run {
+    /// The number of entries.
+    fn len(&self) -> u32;
+    /// How the key of an entry compares to `key`.
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering>;
+    /// Replaces the content of `into` by the key of an entry.
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()>;
+    /// Whether an entry says that its key is deleted.
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool>;
+}
+
+/// Where an entry is, and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) run: usize,
+    /// Which entry of the run.
+    pub(crate) ordinal: u32,
+    pub(crate) tombstone: bool,
+}
+
+/// A sorted view over runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Remix {
+    /// The number of entries of each run, the oldest run first.
+    runs: Vec<u32>,
+    anchors: Anchors,
+    /// For each segment a number for each run.
+    ordinals: Vec<u32>,
+    selectors: Vec<Selectors>,
+    tags: Option<Vec<Tags>>,
+    entries: u64,
+    live: u64,
+}
+
+impl Remix {
+    /// The number of entries of each run, the oldest run first.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    pub(crate) fn runs(&self) -> &[u32] {
+        &self.runs
+    }
+
+    /// The number of entries of all runs, older versions and tombstones included.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The number of keys whose newest version is not a tombstone.
+    pub(crate) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Whether it has tags.
+    pub(crate) fn has_tags(&self) -> bool {
+        self.tags.is_some()
+    }
+
+    /// The number of segments.
+    pub(crate) fn segments(&self) -> usize {
+        self.selectors.len()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let tags = self.tags.as_ref().map_or(0, |tags| size_of_val(&tags[..]));
+        let arrays = size_of_val(&self.ordinals[..]) + size_of_val(&self.selectors[..]);
+        size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays + tags
+    }
+
+    /// The newest version of a key. It may be a tombstone.
+    pub(crate) fn get<R: Run>(&self, runs: &mut [R], key: &[u8]) -> Result<Option<Entry>> {
+        debug_assert!(self.belongs_to(runs), "other runs");
+        if self.selectors.is_empty() {
+            return Ok(None);
+        }
+        let segment = self.anchors.find(key);
+        let Some(tags) = &self.tags else {
+            let (slot, found) = self.search(runs, segment, 0..used(&self.selectors[segment]), key)?;
+            return Ok(found.then(|| self.entry(segment, slot)));
+        };
+        let selectors = &self.selectors[segment];
+        for slot in Matches::new(&tags[segment], tag(key)) {
+            if selectors[slot] & OLDER != 0 {
+                continue;
+            }
+            match self.compare(runs, segment, slot, key)? {
+                Ordering::Less => {}
+                Ordering::Equal => return Ok(Some(self.entry(segment, slot))),
+                // So is all that follows.
+                Ordering::Greater => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first place of a key that is not below `key`, and whether it is equal, among `within`, which begins and
+    /// ends between keys. Compares one key more than there are halvings.
+    fn search<R: Run>(
+        &self,
+        runs: &mut [R],
+        segment: usize,
+        within: Range<usize>,
+        key: &[u8],
+    ) -> Result<(usize, bool)> {
+        let selectors = &self.selectors[segment];
+        let Range { start: mut low, end: mut high } = within;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.compare(runs, segment, middle, key)? {
+                Ordering::Less => low = oldest(selectors, middle) + 1,
+                Ordering::Equal => return Ok((newest(selectors, middle), true)),
+                Ordering::Greater => high = newest(selectors, middle),
+            }
+        }
+        Ok((low, false))
+    }
+
+    #[inline]
+    fn compare<R: Run>(&self, runs: &mut [R], segment: usize, slot: usize, key: &[u8]) -> Result<Ordering> {
+        let Entry { run, ordinal, .. } = self.entry(segment, slot);
+        runs[run].compare(ordinal, key)
+    }
+
+    /// The entry at a place. REQUIRES: it is no filler.
+    #[inline]
+    fn entry(&self, segment: usize, slot: usize) -> Entry {
+        let selectors = &self.selectors[segment];
+        let run = usize::from(selectors[slot] & RUN);
+        let ordinal = self.ordinals_of(segment)[run] + before(selectors, slot);
+        Entry { run, ordinal, tombstone: selectors[slot] & TOMBSTONE != 0 }
+    }
+
+    /// How many entries each run has before a segment.
+    #[inline]
+    fn ordinals_of(&self, segment: usize) -> &[u32] {
+        &self.ordinals[segment * self.runs.len()..][..self.runs.len()]
+    }
+
+    /// Whether runs look like those that this was built from.
+    fn belongs_to<R: Run>(&self, runs: &[R]) -> bool {
+        runs.iter().map(Run::len).eq(self.runs.iter().copied())
+    }
+}
+
+/// The tag of a key.
+#[inline]
+fn tag(key: &[u8]) -> u8 {
+    (xxh3_64(key) >> 56) as u8
+}
+
+/// How many places before `slot` are of the same run.
+///
+/// This is what a step costs. Eight bytes are looked at together, in words: left to itself, the compiler unrolls a loop
+/// over bytes before it thinks of vectors, and then compares one by one.
+#[inline]
+fn before(selectors: &Selectors, slot: usize) -> u32 {
+    let run = u64::from(selectors[slot] & RUN) * ONES;
+    count(selectors, slot, |word, before| zeros((word ^ run) & (u64::from(RUN) * ONES)) & before) as u32
+}
+
+/// The number of places from `slot` on whose selectors have none of the bits of `hidden`.
+#[inline]
+fn visible(selectors: &Selectors, slot: usize, hidden: u8) -> usize {
+    let hidden = u64::from(hidden & !RESERVED) * ONES;
+    count(selectors, slot, |word, before| zeros(word & hidden) & !before)
+}
+
+/// The sum of the bytes that `of` makes of the selectors, eight by eight; its second argument has ones before `slot`
+/// and zeros from there on. REQUIRES: the bytes are 0 or 1.
+#[inline]
+fn count(selectors: &Selectors, slot: usize, of: impl Fn(u64, u64) -> u64) -> usize {
+    let before = &BEFORE[SEGMENT - slot..][..SEGMENT];
+    let words = selectors.as_chunks().0.iter().zip(before.as_chunks().0);
+    let sums: u64 =
+        words.map(|(word, before)| of(u64::from_le_bytes(*word), u64::from_le_bytes(*before))).sum();
+    // Each byte is at most 4. The product's top byte is the sum of all.
+    (sums.wrapping_mul(ONES) >> 56) as usize
+}
+
+/// One in each byte of a word.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// From place 32 - n on: n ones and then zeros.
+static BEFORE: [u8; 2 * SEGMENT] = {
+    let mut ones = [0; 2 * SEGMENT];
+    let mut at = 0;
+    while at < SEGMENT {
+        ones[at] = 1;
+        at += 1;
+    }
+    ones
+};
+
+/// One for each byte that is 0. REQUIRES: no byte is above 0x7F, so that none borrows from the next.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    (0x80 * ONES - word) >> 7 & ONES
+}
+
+/// The number of places up to the last one with an entry. What stands behind has none.
+#[inline]
+fn used(selectors: &Selectors) -> usize {
+    selectors.iter().rposition(|&selector| selector != FILLER).map_or(0, |last| last + 1)
+}
+
+/// The place of the newest version of the key at `slot`.
+#[inline]
+fn newest(selectors: &Selectors, mut slot: usize) -> usize {
+    while selectors[slot] & OLDER != 0 {
+        slot -= 1;
+    }
+    slot
+}
+
+/// The place of the oldest version of the key at `slot`.
+#[inline]
+fn oldest(selectors: &Selectors, mut slot: usize) -> usize {
+    while slot + 1 < SEGMENT && selectors[slot + 1] & OLDER != 0 && selectors[slot + 1] != FILLER {
+        slot += 1;
+    }
+    slot
+}
+
+/// The places of a segment that have a tag, in order. Eight are looked at together, in a word.
+struct Matches<'a> {
+    tags: &'a Tags,
+    tag: u64,
+    /// The place that `bits` begins at.
+    base: usize,
+    /// The top bit of each byte that matches and was not returned.
+    bits: u64,
+}
+
+impl<'a> Matches<'a> {
+    fn new(tags: &'a Tags, tag: u8) -> Matches<'a> {
+        let mut matches = Matches { tags, tag: u64::from(tag) * ONES, base: 0, bits: 0 };
+        matches.bits = matches.look();
+        matches
+    }
+
+    /// The top bit of each of the eight bytes at `base` that equals the tag. No carry crosses a byte, so a match
+    /// is never pretended by its neighbour.
+    #[inline]
+    fn look(&self) -> u64 {
+        const LOW: u64 = 0x7F * ONES;
+        let bytes = self.tags[self.base..].first_chunk().expect("a segment is a multiple of eight");
+        let differ = u64::from_le_bytes(*bytes) ^ self.tag;
+        !(((differ & LOW) + LOW) | differ | LOW)
+    }
+}
+
+impl Iterator for Matches<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.bits == 0 {
+            if self.base + 8 == SEGMENT {
+                return None;
+            }
+            self.base += 8;
+            self.bits = self.look();
+        }
+        let slot = self.base + self.bits.trailing_zeros() as usize / 8;
+        self.bits &= self.bits - 1;
+        Some(slot)
+    }
+}

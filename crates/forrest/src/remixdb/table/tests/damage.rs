@@ -1,0 +1,202 @@
+//! Damaged tables: reported, or harmless, and never a wrong answer, a panic or an allocation that the file does not warrant.
+
+use super::*;
+
+/// Values, several blocks with every column, an index and bounds, on a few pages.
+fn some_map() -> Map {
+    let mut random = Random(2);
+    let keys = (0..300_usize).map(|i| {
+        let len = random.below(20);
+        let value = (i % 7 > 0).then(|| random.bytes(i % 50));
+        (random.bytes(len + 2), value)
+    });
+    keys.collect()
+}
+
+fn opened(bytes: Vec<u8>) -> Result<Table<Memory>> {
+    open(&Memory::of(NAME, bytes), 1 << 20)
+}
+
+/// Nothing about the table is wrong, or something says so.
+fn read_all(table: &Table<Memory>, map: &Map) -> Result<()> {
+    let mut cursor = Cursor::new(table);
+    for (ordinal, (key, value)) in (0..).zip(map).step_by(13) {
+        let mut found = Vec::new();
+        cursor.key_into(ordinal, &mut found)?;
+        assert_eq!(&found, key);
+        assert_eq!(cursor.find(key)?, Some(ordinal));
+        assert_eq!(cursor.kind(ordinal)? == Kind::Value, value.is_some());
+        assert_eq!(cursor.value(ordinal)?, value.as_deref().unwrap_or_default());
+    }
+    Ok(())
+}
+
+#[test]
+fn every_flipped_bit_is_reported() {
+    let small = Map::from([(b"a".to_vec(), Some(b"1".to_vec())), (b"b".to_vec(), None)]);
+    for (map, bits) in [(small, 8), (some_map(), 1)] {
+        let file = file_of(&map);
+        for at in 0..file.len() {
+            for bit in 0..bits {
+                let mut bytes = file.clone();
+                bytes[at] ^= 1 << ((at + bit) % 8);
+                let Err(error) = opened(bytes).and_then(|table| table.verify()) else {
+                    panic!("a flip at {at} went unseen");
+                };
+                assert_eq!(error.kind(), ErrorKind::Corrupt);
+                assert!(error.to_string().contains("00000007.table at offset "), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flipped_bit_never_changes_an_answer() {
+    let map = some_map();
+    let file = file_of(&map);
+    let mut reported = 0;
+    for at in (0..file.len()).step_by(5) {
+        let mut bytes = file.clone();
+        bytes[at] ^= 1 << (at % 8);
+        reported += u32::from(opened(bytes).and_then(|table| read_all(&table, &map)).is_err());
+    }
+    assert!(reported > 0);
+}
+
+#[test]
+fn every_truncation_is_reported() {
+    let file = file_of(&some_map());
+    assert!(file.len() > 2 * 4096, "several pages");
+    for len in 0..file.len() {
+        assert!(opened(file[..len].to_vec()).is_err(), "cut off at {len}");
+    }
+    for more in [1, 4096] {
+        assert!(opened([&file[..], &vec![0; more]].concat()).is_err());
+    }
+    assert!(opened([&file[..], &file[..]].concat()).is_err(), "the end repeated");
+}
+
+/// A value that has the bytes of a footer does not become one when the file is cut off behind it.
+#[test]
+fn a_forged_footer_is_no_footer() {
+    let forged = file_of(&Map::from([(b"forged".to_vec(), None)]))[..page::PAYLOAD].to_vec();
+    let file = file_of(&Map::from([(b"k".to_vec(), Some(forged))]));
+    assert!(opened(file.clone()).unwrap().verify().is_ok());
+    assert!(opened(file[..4096].to_vec()).is_err());
+}
+
+#[test]
+fn pages_in_the_wrong_place_are_reported() {
+    let file = file_of(&some_map());
+    let pages = file.len() / 4096;
+    for (one, two) in (0..pages).flat_map(|one| (0..pages).map(move |two| (one, two))) {
+        let (one, two) = (one * 4096, two * 4096);
+        if one == two {
+            continue;
+        }
+        let mut copied = file.clone();
+        copied.copy_within(one..one + 4096, two);
+        let mut swapped = copied.clone();
+        swapped[one..one + 4096].copy_from_slice(&file[two..two + 4096]);
+        for bytes in [copied, swapped] {
+            assert!(opened(bytes).and_then(|table| table.verify()).is_err(), "{one} {two}");
+        }
+    }
+    let mut zeroed = file.clone();
+    zeroed[..4096].fill(0);
+    assert!(opened(zeroed).unwrap().verify().is_err());
+}
+
+#[test]
+fn a_table_under_another_name_is_reported() {
+    let disk = Memory::of(Name::table(8), file_of(&some_map()));
+    let cache = Arc::new(Cache::new(1 << 20));
+    assert_eq!(Table::open(disk.clone(), Name::table(8), &cache).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(Table::open(disk, NAME, &cache).unwrap_err().kind(), ErrorKind::Io, "there is none");
+}
+
+/// Seals a page again, so that only its structure tells of what was done to it.
+fn resealed(mut file: Vec<u8>, page: usize) -> Vec<u8> {
+    let pages = file.len() / 4096;
+    let number = page as u64 | if page + 1 == pages { page::LAST } else { 0 };
+    page::seal(&mut file[page * 4096..(page + 1) * 4096], NAME, number);
+    file
+}
+
+#[test]
+fn footers_that_lie_are_refused() {
+    let file = file_of(&some_map());
+    let (last, at) = (file.len() / 4096 - 1, file.len() - 8 - 128);
+    let fields = [8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 88, 92, 112, 116, 120];
+    for field in fields {
+        for lie in [u64::MAX, u64::from(u32::MAX), 1 << 40, 1 << 63, 12_345_678, 8] {
+            let mut bytes = file.clone();
+            let width = if matches!(field, 8 | 12 | 16 | 20 | 88 | 92 | 112 | 116) { 4 } else { 8 };
+            bytes[at + field..at + field + width].copy_from_slice(&lie.to_le_bytes()[..width]);
+            if bytes == file {
+                continue;
+            }
+            let told = opened(resealed(bytes, last)).and_then(|table| table.verify());
+            assert!(told.is_err(), "field {field}: {lie}");
+        }
+    }
+}
+
+#[test]
+fn what_a_later_version_wrote_is_refused_in_words() {
+    let one = Map::from([(b"a".to_vec(), None), (b"b".to_vec(), None)]);
+    let file = file_of(&one);
+    // The block is at 0: its flags at 21, its kinds behind its head.
+    for (at, byte, words) in [(21, 3, "sequence numbers"), (21, 5, "newer version"), (24, 2, "newer version")]
+    {
+        let mut bytes = file.clone();
+        bytes[at] = byte;
+        let table = opened(resealed(bytes, 0)).unwrap();
+        for error in [table.verify().unwrap_err(), Cursor::new(&table).find(b"a").unwrap_err()] {
+            assert!(error.to_string().contains(words), "{error}");
+        }
+    }
+    let mut bytes = file.clone();
+    bytes[4096 - 8 - 128 + 8] = 2;
+    let error = opened(resealed(bytes, 0)).unwrap_err();
+    assert!(error.to_string().contains("format version 2, and this library reads version 1"), "{error}");
+}
+
+/// Files whose checksums are right and whose bytes are not: errors or wrong answers, but no panic, and no end.
+#[test]
+fn nonsense_is_survived() {
+    let map = some_map();
+    let file = file_of(&map);
+    let mut random = Random(9);
+    let mut found = 0;
+    for _ in 0..6_000 {
+        let mut bytes = file.clone();
+        let page = random.below(file.len() / 4096);
+        for _ in 0..1 + random.below(3) {
+            let byte = [0, 1, 0x7F, 0xFF, random.next() as u8][random.below(5)];
+            // Sections that a random place would rarely meet are met on purpose.
+            let at = match random.below(3) {
+                0 => page * 4096 + random.below(page::PAYLOAD),
+                1 => page * 4096 + page::PAYLOAD - 1 - random.below(128),
+                _ => page * 4096 + random.below(page::PAYLOAD / 8) * 8,
+            };
+            bytes[at] = byte;
+        }
+        let Ok(table) = opened(resealed(bytes, page)) else { continue };
+        found += u32::from(table.verify().is_err());
+        let mut cursor = Cursor::new(&table);
+        let mut out = Vec::new();
+        for ordinal in (0..table.entries().min(200)).step_by(9) {
+            let _ = cursor.key_into(ordinal, &mut out);
+            let _ = cursor.value_into(ordinal, &mut out);
+            let _ = cursor.value(ordinal);
+            let _ = cursor.kind(ordinal);
+            let _ = cursor.compare(ordinal, b"key");
+            out.clear();
+        }
+        for (key, _) in map.iter().step_by(31) {
+            let _ = cursor.find(key);
+        }
+    }
+    assert!(found > 100, "{found}");
+}

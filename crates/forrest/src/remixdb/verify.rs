@@ -1,0 +1,39 @@
+//! Reading everything that is stored, and checking it.
+
+use crate::error::Result;
+use crate::remixdb::Core;
+use crate::remixdb::disk::{self, Disk, Kind};
+use crate::remixdb::{lock, manifest, partition, wal};
+
+impl<D: Disk> Core<D> {
+    /// Reads every byte of every file that belongs to the store, past the cache, and checks all of it.
+    ///
+    /// # Errors
+    /// `Corrupt` with file and offset of the first damage that is found; `Io`.
+    pub(crate) fn verify(&self) -> Result<()> {
+        // Nothing is removed meanwhile.
+        let manifest = lock(&self.manifest);
+        let disk = &*self.disk;
+        for name in disk::list(disk)? {
+            match name.kind {
+                Kind::Manifest => drop(manifest::read(disk, name)?),
+                Kind::Log if name.number >= manifest.state().floor => {
+                    let file = disk::open(disk, name)?;
+                    if wal::head(disk, &file, name.number)?.is_some() {
+                        wal::replay(disk, &file, name.number, |_, _| Ok(()))?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let version = self.version.load_full();
+        for partition in version.partitions.values().flatten() {
+            partition.tables().iter().try_for_each(|table| table.verify())?;
+            if let Some(remix) = partition.remix() {
+                remix.verify(&mut partition::runs(partition.tables()))?;
+            }
+            partition.verify_file(disk)?;
+        }
+        Ok(())
+    }
+}
