@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod crash;
 mod docs;
 mod fuzz;
 mod models;
@@ -64,6 +65,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--long]",
         does: "stress tests under AddressSanitizer and ThreadSanitizer",
         run: races::run,
+    },
+    Command {
+        name: "crash",
+        arguments: "[WORKLOADS]",
+        does: "the gates of the store on disk: crashes, failing disks, damage, planted bugs",
+        run: crash::run,
     },
     Command {
         name: "models",
@@ -159,6 +166,10 @@ fn help_of(command: &Command) -> String {
             );
         }
         "fuzz" => help += &fuzz::help(),
+        "bench" => {
+            help += "\nstore compiles its peers; RocksDB among them takes many minutes the first time.\n\
+                     --no-rocksdb leaves it out, --subjects forrest all of them.\n";
+        }
         _ => {}
     }
     help

@@ -29,7 +29,7 @@ struct Subject {
 
 const SUBJECTS: &[Subject] = &[
     Subject { package: "forrest-index", test: "stress", filter: "", file: required::STRESS_INDEX },
-    Subject { package: "forrest", test: "it", filter: "concurrency::", file: required::CONCURRENCY_FORREST },
+    Subject { package: "forrest", test: "it", filter: "concurrency", file: required::CONCURRENCY_FORREST },
 ];
 
 /// The command.

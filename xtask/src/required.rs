@@ -14,6 +14,8 @@ pub(crate) const CONCURRENCY_FORREST: &str = "crates/forrest/tests/it/concurrenc
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
+/// The gates of the store on disk.
+pub(crate) const GATES: &str = "crates/forrest/src/remixdb/tests/crash.rs";
 /// The front page.
 pub(crate) const README: &str = "README.md";
 
@@ -29,7 +31,7 @@ mod tests {
     #[test]
     fn what_is_required_is_there() {
         let workspace = Workspace::find().expect("this test runs in it");
-        for path in [LOOM, STRESS_INDEX, CONCURRENCY_FORREST, README].iter().chain(MODELS) {
+        for path in [LOOM, STRESS_INDEX, CONCURRENCY_FORREST, GATES, README].iter().chain(MODELS) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }
         assert_eq!(demand(&workspace, "no/such/file"), Err("no/such/file is missing".to_owned()));

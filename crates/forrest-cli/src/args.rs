@@ -4,6 +4,7 @@
 //! behind `--`, and the shell share; so whatever works in one works in the others.
 
 use crate::codec::Format;
+use crate::crash::Mark;
 use crate::help;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -32,17 +33,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// Store to open [default: memory:] [env: FORREST_URL]
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "FORREST_URL",
-        default_value = "memory:",
-        hide_env = true,
-        hide_default_value = true
-    )]
-    pub(crate) db: String,
+    /// Path, or memory: [default: memory:] [env: FORREST_URL]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) db: Option<String>,
     /// Keyspace, an ordered map of its own [default: default]
     #[arg(long, short = 'k', global = true, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
@@ -64,6 +57,9 @@ pub(crate) struct StoreArgs {
     /// Dump to FILE at the end ("-": standard output)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
+    /// Done only when what was changed survives power loss
+    #[arg(long, global = true)]
+    pub(crate) sync: bool,
     /// No notes and no progress bars; errors stay
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
@@ -80,6 +76,12 @@ pub(crate) enum Command {
     /// Store a directory tree, ask ordered questions, time it
     #[command(after_help = help::DEMO)]
     Demo(DemoArgs),
+    /// Read while others write, and look for stale answers
+    #[command(after_help = help::STRESS)]
+    Stress(StressArgs),
+    /// Verify what the last run left, write, and end without closing
+    #[command(after_help = help::CRASH)]
+    Crash(CrashArgs),
     /// Report what this machine offers, and what to do about the rest
     #[command(after_help = help::DOCTOR)]
     Doctor,
@@ -124,6 +126,38 @@ pub(crate) enum StoreCommand {
     /// Print what the store holds, what it costs, and what it can do
     #[command(after_help = help::STAT)]
     Stat,
+    /// Read everything stored on disk and check it
+    #[command(after_help = help::VERIFY)]
+    Verify(StorePath),
+    /// Merge what is on disk, so that it takes the least space
+    #[command(after_help = help::COMPACT)]
+    Compact(StorePath),
+}
+
+impl StoreCommand {
+    /// The store that the command itself names.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            StoreCommand::Verify(args) | StoreCommand::Compact(args) => args.path.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// True if it puts something in, so that it makes the store if there is none.
+    pub(crate) fn makes(&self) -> bool {
+        matches!(
+            self,
+            StoreCommand::Set(_) | StoreCommand::Add(_) | StoreCommand::Cas(_) | StoreCommand::Load(_)
+        )
+    }
+}
+
+/// A store named by its path alone.
+#[derive(Debug, Args)]
+pub(crate) struct StorePath {
+    /// The store; the same as --db PATH
+    #[arg(value_name = "PATH")]
+    pub(crate) path: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -272,12 +306,77 @@ pub(crate) struct DemoArgs {
     pub(crate) shell: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct StressArgs {
+    /// Store, of which the keyspace "stress" is emptied [default: temporary]
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: Option<String>,
+    /// How long
+    #[arg(long, short = 's', value_name = "N", default_value_t = 10)]
+    pub(crate) seconds: u64,
+    /// Threads, half of them writers [default: processors]
+    #[arg(long, short = 't', value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1024))]
+    pub(crate) threads: Option<u64>,
+    /// Keys that are written over and over
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1024..))]
+    pub(crate) keys: u32,
+    /// Longest value, in bytes
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(8..))]
+    pub(crate) value_bytes: u32,
+    #[command(flatten)]
+    pub(crate) sizes: Sizes,
+    /// Seed of what is done
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CrashArgs {
+    /// The store, of which the keyspace "crash" is used
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: String,
+    /// Pairs that each thread writes
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) pairs: u32,
+    /// Threads that write
+    #[arg(long, short = 't', value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=999))]
+    pub(crate) threads: u32,
+    /// Until killed; print each pair once acknowledged
+    #[arg(long, conflicts_with = "pairs")]
+    pub(crate) endless: bool,
+    /// An acknowledged pair that must be there; repeatable
+    #[arg(long, value_name = "PAIR")]
+    pub(crate) expect: Vec<Mark>,
+    #[command(flatten)]
+    pub(crate) sizes: Sizes,
+}
+
+/// Sizes of a store on disk that are small here, so that tables are written and merged all the time.
+#[derive(Debug, Args)]
+pub(crate) struct Sizes {
+    /// Changes that become tables
+    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    pub(crate) memtable_bytes: usize,
+    /// Size of a table
+    #[arg(long, value_name = "N", default_value_t = 4 << 20)]
+    pub(crate) table_bytes: u64,
+}
+
 /// A command behind the `--` of `load`.
 #[derive(Debug, Parser)]
 #[command(name = "forrest load FILE --", no_binary_name = true, disable_help_subcommand = true)]
 pub(crate) struct Then {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: ThenCommand,
+}
+
+/// What may stand there.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ThenCommand {
+    #[command(flatten)]
+    Store(StoreCommand),
+    /// Run commands from a prompt, a file or a pipe
+    Shell(ShellArgs),
 }
 
 /// A line of the shell.

@@ -2,12 +2,12 @@
 
 use crate::args::{
     AddArgs, Bounds, CasArgs, Command, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs, ScanArgs,
-    SetArgs, StoreCommand, Then,
+    SetArgs, StoreCommand, Then, ThenCommand,
 };
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
 use crate::session::{Answer, Session};
-use crate::{demo, doctor, dump, interrupt, load, shell, stat, term};
+use crate::{crash, demo, doctor, dump, interrupt, load, shell, stat, stress, term, verify};
 use clap::Parser;
 use forrest::{Op, Outcome, Swap};
 use std::ffi::OsStr;
@@ -22,12 +22,20 @@ pub(crate) fn run(session: &mut Session, command: Command) -> Result<Answer, Fai
         Command::Store(command) => run_on_store(session, command),
         Command::Shell(args) => shell::run(session, args.script.as_deref()),
         Command::Demo(args) => demo::run(session, &args),
+        Command::Stress(args) => stress::run(session, &args),
+        Command::Crash(args) => crash::run(session, &args),
         Command::Doctor => doctor::run(session),
     }
 }
 
 /// Runs a command that the command line and the shell share.
 pub(crate) fn run_on_store(session: &mut Session, command: StoreCommand) -> Result<Answer, Failure> {
+    if command.path().is_some_and(|path| path != session.home.url) {
+        return Err(Failure::usage(format!(
+            "the store in use is {}; this command takes no other",
+            session.home.url
+        )));
+    }
     match command {
         StoreCommand::Get(args) => get(session, &args),
         StoreCommand::Set(args) => set(session, &args),
@@ -44,6 +52,8 @@ pub(crate) fn run_on_store(session: &mut Session, command: StoreCommand) -> Resu
             Ok(Answer::Done)
         }
         StoreCommand::Stat => stat::run(session),
+        StoreCommand::Verify(_) => verify::verify(session),
+        StoreCommand::Compact(_) => verify::compact(session),
     }
 }
 
@@ -269,7 +279,8 @@ fn load_files(session: &mut Session, args: LoadArgs) -> Result<Answer, Failure> 
         changes += loaded.changes;
     }
     match then {
-        Some(command) => Ok(answer.and(run(session, command)?)),
+        Some(ThenCommand::Store(command)) => Ok(answer.and(run_on_store(session, command)?)),
+        Some(ThenCommand::Shell(args)) => Ok(answer.and(shell::run(session, args.script.as_deref())?)),
         None => {
             session.changed();
             session.note(format_args!("{} loaded", term::plural(changes, "pair", "pairs")));

@@ -4,13 +4,14 @@ use crate::interrupt;
 use forrest::ErrorKind;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Exit code when nothing was found, or a compare-and-swap did not match.
 pub(crate) const NOT_FOUND: u8 = 1;
 /// Exit code for a command line or a line of a script that makes no sense.
 pub(crate) const USAGE: u8 = 2;
-/// Exit code for damaged data.
+/// Exit code for damaged data, found by a checksum or by a wrong answer.
 pub(crate) const DAMAGE: u8 = 3;
 /// Exit code for every other error: input and output, limits, space, what a home cannot do.
 pub(crate) const OTHER: u8 = 4;
@@ -30,6 +31,14 @@ pub(crate) enum Failure {
     At(Place, Box<Failure>),
     /// The library refused.
     Store(forrest::Error),
+    /// The library refused to open, or found something wrong with, the store in a directory.
+    Opening(PathBuf, forrest::Error),
+    /// There is no store where one should be, or something else.
+    Home(String),
+    /// What was asked for is not there.
+    Absent(String),
+    /// The store answered other than it must.
+    Wrong(String),
     /// A file or stream could not be read or written; says which and what was tried.
     Io(String, io::Error),
     /// A file does not hold what it should; says where.
@@ -86,12 +95,14 @@ impl Failure {
             Failure::Usage(_) => USAGE,
             Failure::Arguments(e) => u8::try_from(e.exit_code()).unwrap_or(USAGE),
             Failure::At(_, failure) => failure.code(),
-            Failure::Store(e) => match e.kind() {
+            Failure::Store(e) | Failure::Opening(_, e) => match e.kind() {
                 ErrorKind::InvalidArgument => USAGE,
                 ErrorKind::Corrupt => DAMAGE,
                 _ => OTHER,
             },
-            Failure::Io(..) | Failure::Input(..) => OTHER,
+            Failure::Home(_) | Failure::Io(..) | Failure::Input(..) => OTHER,
+            Failure::Absent(_) => NOT_FOUND,
+            Failure::Wrong(_) => DAMAGE,
             Failure::BrokenPipe => BROKEN_PIPE,
             Failure::Interrupted => INTERRUPTED,
         }
@@ -125,10 +136,14 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) => f.write_str(message),
+            Failure::Usage(message)
+            | Failure::Home(message)
+            | Failure::Absent(message)
+            | Failure::Wrong(message) => f.write_str(message),
             Failure::Arguments(e) => f.write_str(&one_line(&e.to_string())),
             Failure::At(place, failure) => write!(f, "{place}: {failure}"),
             Failure::Store(e) => e.fmt(f),
+            Failure::Opening(path, e) => write!(f, "{}: {e}", path.display()),
             Failure::Io(what, e) => write!(f, "{what}: {e}"),
             Failure::Input(place, message) => write!(f, "{place}: {message}"),
             Failure::BrokenPipe => f.write_str("the reader of standard output has gone"),

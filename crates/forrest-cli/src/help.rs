@@ -3,24 +3,32 @@
 
 /// Of `forrest --help`.
 pub(crate) const TOP: &str = "\
-The store \"memory:\" lives as long as this process, so fill it, use it and dump
-it in one: --load FILE before any command, --dump FILE after it, or the shell.
+A store is a path, which keeps what you put in, or \"memory:\", which lives as
+long as this process: fill it, use it and dump it in one, by --load FILE before
+any command, --dump FILE after it, or the shell. The first command that puts
+something in makes the store.
 
 Examples:
+  forrest --db trees set oak 'Quercus robur'
+  forrest --db trees get oak                 Quercus robur
+  export FORREST_URL=trees; forrest scan     the store for all commands
   forrest demo                               the tour, on the files in /usr
-  forrest shell                              a prompt; \"help\" lists the commands
+  forrest --db trees shell                   a prompt; \"help\" has the list
   printf 'apple\\t3\\nbanana\\t5\\n' > in.txt    a file of pairs: key TAB value
-  forrest --load in.txt scan --prefix a      load it, then ask
+  forrest --load in.txt scan --prefix a      load it in memory, then ask
   forrest load in.txt -- scan --prefix a     the same
-  echo 'set cherry 7' | forrest --load in.txt shell --dump out.txt
+  forrest --db trees load in.txt --sync      keep it
+
+A change on disk survives the end of the process; with --sync the command ends
+only when it survives power loss as well.
 
 Keys and values in arguments are escaped text: \\\\ \\t \\n \\r, and \\xNN for any
 other byte; with --format hex they are hexadecimal. Put -- before one that
 begins with a hyphen.
 
 Exit codes:
-  0  done                     3  damaged data
-  1  not found, no match      4  any other error: files, limits, unsupported
+  0  done                     3  damaged data, wrong answers
+  1  not found, no match      4  any other error: files, limits, store in use
   2  bad usage              130  interrupted by Ctrl-C
                             141  the reader of standard output has gone";
 
@@ -29,11 +37,16 @@ Examples:
   forrest --load in.txt get apple            3
   forrest --load in.txt get apple banana     each with its key
   forrest --load in.txt get apple --raw > value.bin
+  forrest --db trees get oak                 Quercus robur
 
 Exit code 1 if a key is not there.";
 
 pub(crate) const SET: &str = "\
+On disk the store is made if it is not there.
+
 Examples:
+  forrest --db trees set oak 'Quercus robur'
+  forrest --db trees set oak 'Quercus petraea' --sync
   forrest --load in.txt set cherry 7 --dump out.txt
   forrest --load in.txt set 'two words' 'line one\\nline two' --dump out.txt
   forrest set picture --from-file value.bin --dump out.txt
@@ -86,6 +99,7 @@ Examples:
 
 pub(crate) const KEYSPACES: &str = "\
 Examples:
+  forrest --db trees keyspaces
   forrest --load in.txt keyspaces";
 
 pub(crate) const LOAD: &str = "\
@@ -99,6 +113,7 @@ after it belong. A mistake is reported as FILE:LINE:COLUMN, where the column
 counts bytes from 1; what came before it has been loaded.
 
 Examples:
+  forrest --db trees load in.txt
   forrest load in.txt -- count
   forrest load in.txt -- scan --prefix b
   forrest load in.txt --dump copy.jsonl
@@ -109,14 +124,36 @@ Without --keyspace, all keyspaces are written. What dump writes, load reads,
 byte for byte. A file is replaced as a whole when it is complete.
 
 Examples:
+  forrest --db trees dump trees.txt
   forrest --load in.txt dump
   forrest --load in.txt --format hex dump
   forrest --load in.txt dump copy.jsonl";
 
 pub(crate) const STAT: &str = "\
+On disk the number of keys is an estimate: one that is in memory and in a table
+counts twice. count is exact.
+
 Examples:
+  forrest --db trees stat
   forrest --load in.txt stat
   forrest --load in.txt --format jsonl stat";
+
+pub(crate) const VERIFY: &str = "\
+Reads every file of the store past all caches, checks every checksum, and walks
+all keys. Damage is reported with file and offset, and exit code 3. The store
+must not be open elsewhere; opening it reads its logs, as always.
+
+Examples:
+  forrest verify trees
+  forrest --db trees verify
+  forrest --format jsonl verify trees";
+
+pub(crate) const COMPACT: &str = "\
+Writes out what is in memory and merges tables. Stores do that by themselves as
+far as it pays; this takes the least space and the shortest opening, once.
+
+Examples:
+  forrest compact trees";
 
 pub(crate) const SHELL: &str = "\
 A line is a command as on the command line, without \"forrest\"; \"help\" lists
@@ -127,10 +164,13 @@ With a prompt, errors are shown and the shell goes on; in a script the first
 error ends it, and it is reported with its line. The exit code is that of the
 last command.
 
+With --sync, each line is done only when what it changed survives power loss.
+
 Examples:
   forrest shell
   forrest --load in.txt shell --dump out.txt
   printf 'set a 1\\nset b 2\\nscan\\n' > script.txt
+  forrest --db trees shell script.txt
   forrest shell script.txt
   forrest shell < script.txt";
 
@@ -144,13 +184,48 @@ pub(crate) const DEMO: &str = "\
 Every file's path is stored with its kind, mode, size and time of change. Then
 the store is asked for: a directory listing, the largest subtrees, the files
 changed last, counts by extension, the differences between a snapshot and later
-states. At the end each operation is timed. Nothing on the disk is changed; the
-walk stays on one file system and follows no symbolic links.
+states. At the end each operation is timed, and the store is closed and opened
+again. It is on disk, in a temporary directory that goes afterwards, unless --db
+names another, which stays (FORREST_URL is not asked). Nothing else on the disk
+is changed; the walk stays on one file system and follows no symbolic links.
 
 Examples:
   forrest demo
   forrest demo . --limit 10000
+  forrest demo --db memory:                  in memory
+  forrest demo --db files; forrest --db files -k files count
   forrest demo /etc --shell                  then explore: scan --prefix /etc/";
+
+pub(crate) const STRESS: &str = "\
+Each key has one thread that writes it, and publishes the version that it wrote
+when the call has returned. A reader that then finds an older version was told
+something stale. Scans must be in order and show every key that is there all
+along; batches must be seen whole in snapshots; counters must add up. At the end
+a store on disk is verified, closed, opened and compared once more.
+
+The last line is \"stale = 0, ...\" if all is well. Exit code 3 if not.
+
+Examples:
+  forrest stress --seconds 1
+  forrest stress dir --seconds 1 --threads 4 --memtable-bytes 65536
+  forrest stress --db memory: --seconds 1";
+
+pub(crate) const CRASH: &str = "\
+To be run in a loop. All that earlier runs wrote is verified: the pairs of each
+thread are there from the first on without gaps, with the right values, counts
+and deletions, and all of them if the run was done. Then a new run writes, syncs
+and ends the process, with exit code 0, while the store is open.
+
+With --endless it writes until it is killed, and prints a line RUN/THREAD/PAIR
+after each pair is acknowledged. After kill -9 all of them must be there; give
+the last of each thread to the next run by --expect. With --sync the same holds
+for loss of power. Exit code 3 if anything is missing or wrong.
+
+Examples:
+  forrest crash dir2
+  for i in 1 2 3; do forrest crash dir2 || break; done
+  forrest crash dir2 --expect 1/0/999 --expect 1/1/999
+  forrest crash dir2 --endless | head -1000 > acknowledged.txt";
 
 pub(crate) const DOCTOR: &str = "\
 Examples:

@@ -67,7 +67,7 @@ impl<'s, 'n> Loader<'s, 'n> {
     }
 
     fn run(mut self, mut reader: impl BufRead, len_bytes: u64) -> Result<Loaded, Failure> {
-        self.session.was_filled = true;
+        self.session.changing();
         let bar = Bar::new(&self.session.term, self.session.quiet || len_bytes < BAR_BYTES_MIN, len_bytes);
         let (mut line, mut number, mut done_bytes) = (Vec::new(), 0, 0);
         loop {

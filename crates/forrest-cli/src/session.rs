@@ -4,6 +4,7 @@
 use crate::args::StoreArgs;
 use crate::codec::Format;
 use crate::failure::Failure;
+use crate::home::{Home, MEMORY};
 use crate::interrupt::Patient;
 use crate::term::Term;
 use crate::{dump, load};
@@ -11,6 +12,7 @@ use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, Swap, WriteBatch};
 use std::fmt::Arguments;
 use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// What a command has to say by its exit code, short of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,14 +61,29 @@ pub(crate) struct Session {
     pub(crate) at_prompt: bool,
     /// Somebody reads standard input already.
     stdin_is_taken: bool,
+    /// `--sync` was given.
+    syncs: bool,
+    /// Something may have been changed since the last sync.
+    is_unsynced: bool,
     out: BufWriter<Patient<Stdout>>,
+    /// Where the store is; last, because a temporary one must be closed before it goes.
+    pub(crate) home: Home,
 }
 
 impl Session {
     /// Opens the store that the arguments name and loads what `--load` names.
-    pub(crate) fn open(args: &StoreArgs) -> Result<Self, Failure> {
-        let db = Db::open(&args.db)?;
-        let space = db.keyspace(args.keyspace.as_deref().unwrap_or(forrest::DEFAULT_KEYSPACE))?;
+    pub(crate) fn open(args: &StoreArgs, home: Home) -> Result<Self, Failure> {
+        let db = home.open()?;
+        if args.sync && !db.capabilities().has(Capability::Sync) {
+            return Err(Failure::usage(format!("{} keeps nothing that --sync could make safe", home.url)));
+        }
+        let name = args.keyspace.as_deref().unwrap_or(forrest::DEFAULT_KEYSPACE);
+        let is_kept = db.capabilities().has(Capability::Persistence);
+        if is_kept && home.only_exists() && !name.is_empty() && !db.keyspaces()?.iter().any(|n| n == name) {
+            // A question must not leave a keyspace behind.
+            return Err(Failure::Absent(format!("there is no keyspace {name} in {}", home.url)));
+        }
+        let space = db.keyspace(name)?;
         let mut session = Session {
             db,
             space,
@@ -82,13 +99,30 @@ impl Session {
             in_shell: false,
             at_prompt: false,
             stdin_is_taken: false,
+            syncs: args.sync,
+            is_unsynced: true,
             out: BufWriter::new(Patient(io::stdout())),
+            home,
         };
         for path in &args.load {
             load::load(&mut session, path)?;
         }
         session.was_changed = false;
         Ok(session)
+    }
+
+    /// Closes the store and opens it again; all other handles to it must be gone. Returns what both took.
+    pub(crate) fn reopen(&mut self) -> Result<[Duration; 2], Failure> {
+        let name = self.space.name().to_owned();
+        let start = Instant::now();
+        // Something must stand in its place meanwhile.
+        self.db = Db::open(MEMORY)?;
+        self.space = self.db.keyspace(forrest::DEFAULT_KEYSPACE)?;
+        let closed = Instant::now();
+        self.db = self.home.open()?;
+        let opened = closed.elapsed();
+        self.space = self.db.keyspace(&name)?;
+        Ok([closed - start, opened])
     }
 
     /// Ends what `open` began: dumps if asked to, and, if `explain`, says what is lost with the process.
@@ -142,10 +176,24 @@ impl Session {
         }
     }
 
+    /// Makes what was changed survive power loss, if `--sync` asks for it.
+    pub(crate) fn sync_changes(&mut self) -> Result<(), Failure> {
+        if self.syncs && std::mem::take(&mut self.is_unsynced) {
+            self.db.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Remembers that changes are being made, which may not be complete.
+    pub(crate) fn changing(&mut self) {
+        self.is_unsynced = true;
+        self.was_filled = true;
+    }
+
     /// Remembers that a command changed something.
     pub(crate) fn changed(&mut self) {
+        self.changing();
         self.was_changed = true;
-        self.was_filled = true;
         self.was_dumped = false;
     }
 

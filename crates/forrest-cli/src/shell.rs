@@ -134,11 +134,17 @@ impl Shell<'_> {
         if self.session.quiet {
             return Ok(());
         }
-        let home = self.session.db.capabilities().home();
-        let keys = term::plural(self.session.db.stats()?.keys, "key", "keys");
+        let keys = self.session.db.stats()?.keys;
+        // On disk a key that is in memory and in a table counts twice.
+        let about = if keys > 0 && self.session.home.directory().is_some() { "about " } else { "" };
+        let keys = term::plural(keys, "key", "keys");
+        let url = text::escape(self.session.home.url.as_bytes());
         let hint = self.session.term.paint(Style::Dim, "help lists the commands, Ctrl-D leaves");
-        self.session
-            .line(format_args!("forrest {}, {home} with {keys}; {hint}", env!("CARGO_PKG_VERSION")))?;
+        let start = format!("forrest {}, ", env!("CARGO_PKG_VERSION"));
+        let rest = format!(" with {about}{keys}; {hint}");
+        let room = self.session.term.columns.saturating_sub(term::width(&start) + term::width(&rest));
+        let url = self.session.term.fit(&url, room);
+        self.session.line(format_args!("{start}{url}{rest}"))?;
         self.session.flush()
     }
 
@@ -186,6 +192,8 @@ impl Shell<'_> {
                 }
             }
         };
+        // A line has done what it says only then.
+        self.session.sync_changes()?;
         self.session.flush()?;
         Ok(flow)
     }

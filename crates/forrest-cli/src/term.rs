@@ -78,14 +78,17 @@ impl Term {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// True if the locale shows more than ASCII.
-    pub(crate) fn is_unicode(&self) -> bool {
-        self.unicode
-    }
-
     /// `fancy` where the locale can show it, else `plain`.
     pub(crate) fn glyph(&self, fancy: &'static str, plain: &'static str) -> &'static str {
         if self.unicode { fancy } else { plain }
+    }
+
+    /// Text for people, in ASCII where the locale shows nothing else.
+    pub(crate) fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.unicode {
+            true => Cow::Borrowed(text),
+            false => Cow::Owned(text.replace(" µs", " us").replace(" → ", " -> ")),
+        }
     }
 
     /// A path, or other text with its ends more telling than its middle, made to fit `columns` on a terminal;

@@ -3,10 +3,10 @@
 //! Exit codes: 0 when all that was asked was measured (a missed goal is a result, not a failure), 1 when a
 //! subject was wrong or broke or a record could not be written, 2 for a command line that makes no sense.
 
-use crate::job::{Job, Message, Outcome};
-use crate::options::{Llds, Memory};
+use crate::job::{Job, Message, Outcome, Task};
+use crate::options::{Llds, Memory, Stores};
 use crate::registry::{self, ENTRIES};
-use crate::{data, llds_command, memory, runner};
+use crate::{data, llds_command, memory, runner, store_command, stores};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -27,6 +27,9 @@ enum Command {
     /// Structures in memory, side by side, and how far the project's goals are met
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(Memory),
+    /// Stores on disk, side by side, and how far the project's goals are met
+    #[command(after_help = STORE_EXAMPLES)]
+    Store(Stores),
     /// The workload of llds's own benchmark: this project's index against a red-black tree
     #[command(after_help = LLDS_EXAMPLES)]
     Llds(Llds),
@@ -48,6 +51,14 @@ const MEMORY_EXAMPLES: &str = "Examples:
 
 Sizes: 10M is 10,000,000 keys; 1G of memory is 2^30 bytes.";
 
+const STORE_EXAMPLES: &str = "Examples:
+  kvbench store --subjects forrest -n 1M           this project's engine alone
+  kvbench store --rounds 3 --json bench/record/x.jsonl
+  kvbench store -n 1M --subjects forrest,lmdb --only get,seek,scan
+
+The peers are compiled in by `cargo xtask bench store` only. Writes that are not synced go to the
+operating system. 1G of memory is 2^30 bytes.";
+
 const LLDS_EXAMPLES: &str = "Examples:
   kvbench llds -n 10M
   kvbench llds --max         first see how many keys fit into memory, then run with as many
@@ -60,6 +71,7 @@ pub(crate) fn run() -> ExitCode {
     let done = match command {
         Command::Arm { job } => arm(&job),
         Command::Memory(options) => memory::run(options),
+        Command::Store(options) => store_command::run(&options),
         Command::Llds(options) => llds_command::run(&options),
         Command::List => list(),
     };
@@ -82,6 +94,12 @@ fn list() -> std::io::Result<bool> {
         let version = entry.version().or(entry.package).unwrap_or("here");
         writeln!(out, "{:<10} {:<8} {}", entry.name, version, entry.about)?;
     }
+    writeln!(out, "\nStores on disk:")?;
+    for entry in stores::ENTRIES {
+        let version = entry.version().unwrap_or("here");
+        let missing = if entry.run.is_ok() { "" } else { " (not compiled in)" };
+        writeln!(out, "{:<10} {:<8} {}{missing}", entry.name, version, entry.about)?;
+    }
     Ok(true)
 }
 
@@ -98,7 +116,10 @@ fn arm(job: &str) -> std::io::Result<bool> {
             runner::tell(&Message::Progress(step));
         }
     };
-    let work = || registry::dispatch(&job, walk, &mut report);
+    let work = || match job.task {
+        Task::Store(_) => stores::dispatch(&job, &mut report),
+        _ => registry::dispatch(&job, walk, &mut report),
+    };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text =
             panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());

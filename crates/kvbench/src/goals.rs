@@ -47,14 +47,21 @@ pub(crate) struct Goal {
 }
 
 impl Goal {
-    fn judge(title: String, group: (KindName, u64), measured: f64, relation: Relation, goal: f64) -> Goal {
+    /// Holds a figure against its goal; the group is the kind and number of pairs.
+    pub(crate) fn judge(
+        title: String,
+        (kind, keys): (&'static str, u64),
+        measured: f64,
+        relation: Relation,
+        goal: f64,
+    ) -> Goal {
         let holds = match relation {
             Relation::AtLeast => measured >= goal,
             Relation::AtMost => measured <= goal,
             Relation::Above => measured > goal,
             Relation::Below => measured < goal,
         };
-        Goal { title, kind: group.0.name(), keys: group.1, measured, relation, goal, holds, unit: "x" }
+        Goal { title, kind, keys, measured, relation, goal, holds, unit: "x" }
     }
 }
 
@@ -62,7 +69,7 @@ impl Goal {
 pub(crate) fn of_group(group: &Group, threads: u16) -> Vec<Goal> {
     use Relation::{Above, AtLeast, AtMost};
     let Some(own) = group.forrest() else { return Vec::new() };
-    let of = (group.kind, group.keys);
+    let of = (group.kind.name(), group.keys);
     let mut goals = Vec::new();
     let mut add = |title: &str, measured: Option<f64>, relation, goal, unit| {
         let judged = measured.map(|measured| Goal::judge(title.to_owned(), of, measured, relation, goal));
@@ -148,7 +155,7 @@ pub(crate) fn of_sweep(row: &Row, sizes: &[u64]) -> Vec<Goal> {
         let ratio = at(&last)? / at(&first)?;
         (first != last).then(|| {
             let title = title.replace('_', ", ");
-            let goal = Goal::judge(title, (KindName::U64, *last), ratio, Relation::Below, 3.0);
+            let goal = Goal::judge(title, (KindName::U64.name(), *last), ratio, Relation::Below, 3.0);
             Goal { kind: "u64, growing", ..goal }
         })
     };

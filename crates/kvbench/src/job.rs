@@ -6,6 +6,7 @@ use crate::measure::Clock;
 use crate::subjects::Pages;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What an arm is asked to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,6 +48,8 @@ pub(crate) enum Task {
     Sweep(Vec<u64>),
     /// llds's own workload.
     Llds,
+    /// A store on disk.
+    Store(Orders),
 }
 
 /// A step of a measurement. Insertion and memory are always measured.
@@ -68,6 +71,45 @@ pub(crate) enum Step {
     Threads,
     /// Removal of a tenth.
     Remove,
+}
+
+/// What an arm of `kvbench store` is told beside what all arms are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Orders {
+    /// A directory of its own, which is there and empty.
+    pub(crate) directory: PathBuf,
+    /// Memory for all of the store, in bytes.
+    pub(crate) budget_bytes: u64,
+    /// Writes of each step in which each is synced.
+    pub(crate) synced: u64,
+    /// Steps beside loading.
+    pub(crate) steps: Vec<StoreStep>,
+}
+
+/// A step of a store's measurement. Loading is always measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StoreStep {
+    /// Gets of keys that are there.
+    Get,
+    /// Gets of keys that are not there.
+    Miss,
+    /// The first pair at or after a key.
+    Seek,
+    /// Scans of 50.
+    Scan,
+    /// All pairs, both ways.
+    Full,
+    /// Half updates, half gets.
+    Update,
+    /// 95 % scans of 50, 5 % inserts.
+    Insert,
+    /// Batches of 100.
+    Batch,
+    /// Single writes, each synced.
+    Synced,
+    /// The store's own way to take the least space.
+    Compact,
 }
 
 /// What an arm tells.

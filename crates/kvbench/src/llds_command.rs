@@ -17,8 +17,9 @@ use std::io::{self, Write};
 const SUBJECTS: [&str; 2] = [FORREST, "rbtree"];
 /// Keys of the run that tells what a key costs.
 const CALIBRATION_KEYS: u64 = 4_000_000;
-/// Of the memory that is estimated to do, how much is used: a key costs more in some sizes than in others.
-const MAX_SHARE: f64 = 0.95;
+/// Of the memory that is estimated to do, how much is used: a key costs more in some sizes than in others (a seventh more
+/// at a billion than at four million), and so do longer decimals.
+const MAX_SHARE: f64 = 0.8;
 
 struct Bench<'a> {
     options: &'a Llds,

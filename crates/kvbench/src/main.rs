@@ -1,12 +1,13 @@
-//! The `kvbench` command: what ordered structures cost, measured so that the figures can be trusted.
+//! The `kvbench` command: what ordered structures and stores cost, measured so that the figures can be trusted.
 //!
 //! A run starts a fresh process for each arm (one subject, one kind and number of pairs), checks every answer,
 //! and prints medians, a verdict for each goal of the project, and records for `bench/record`. What each
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > memory, llds_command > goals > tables > record > runner > options > registry > arm > conform, llds >
-//! job > measure > subjects > data > machine > affinity, alloc`.
+//! `cli > memory, llds_command, store_command > store_report > goals > tables > record > runner > options >
+//! registry > arm > conform, llds, stores > job > measure > subjects > data > machine > affinity, alloc, lock_file,
+//! usage`.
 #![deny(unsafe_code)]
 
 mod affinity;
@@ -19,6 +20,7 @@ mod goals;
 mod job;
 mod llds;
 mod llds_command;
+mod lock_file;
 mod machine;
 mod measure;
 mod memory;
@@ -26,8 +28,12 @@ mod options;
 mod record;
 mod registry;
 mod runner;
+mod store_command;
+mod store_report;
+mod stores;
 mod subjects;
 mod tables;
+mod usage;
 
 use std::process::ExitCode;
 

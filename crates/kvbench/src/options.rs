@@ -1,14 +1,15 @@
-//! What the two benchmarks can be told on the command line.
+//! What the benchmarks can be told on the command line.
 
 use crate::data::KindName;
-use crate::job::Step;
+use crate::job::{Step, StoreStep};
 use crate::measure::Clock;
 use crate::registry::{ENTRIES, Entry};
+use crate::stores;
 use crate::subjects::Pages;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// What both benchmarks take.
+/// What the benchmarks of structures in memory take.
 #[derive(Args, Clone)]
 pub(crate) struct Common {
     /// Threads where several are used
@@ -98,6 +99,44 @@ pub(crate) struct Llds {
     pub(crate) common: Common,
 }
 
+/// Options of `kvbench store`.
+#[derive(Args, Clone)]
+pub(crate) struct Stores {
+    /// Numbers of pairs, measured one after the other
+    #[arg(short = 'n', long, value_delimiter = ',', default_value = "5M", value_parser = number)]
+    pub(crate) keys: Vec<u64>,
+    /// Stores, from `kvbench list` [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = store)]
+    pub(crate) subjects: Vec<String>,
+    /// Leave RocksDB out, which takes many minutes to compile
+    #[arg(long)]
+    pub(crate) no_rocksdb: bool,
+    /// Steps beside loading [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<StoreStep>,
+    /// Rounds: each measures every store once, in turning order; more than one shows the spread
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: u16,
+    /// Most operations of a step; scans and batches are fewer
+    #[arg(long, default_value = "1M", value_parser = number)]
+    pub(crate) probes: u64,
+    /// Synced writes of each of the steps with 1, 2 and 8 threads
+    #[arg(long, default_value = "2K", value_parser = number)]
+    pub(crate) synced: u64,
+    /// Memory for a store: its memtables and caches together
+    #[arg(long, default_value = "1G", value_parser = budget, value_name = "BYTES")]
+    pub(crate) budget: u64,
+    /// Where a temporary directory is made for the stores [default: beside this program]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Seed of everything random; the same seed gives the same keys and the same probes
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Append what was measured to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// Parses a number with a unit of the given size.
 fn scaled(text: &str, unit: u64) -> Result<u64, String> {
     let (digits, factor) = match text.char_indices().next_back() {
@@ -120,6 +159,21 @@ fn number(text: &str) -> Result<u64, String> {
 
 fn bytes(text: &str) -> Result<u64, String> {
     scaled(text, 1024)
+}
+
+/// Least memory for a store.
+const BUDGET_BYTES_MIN: u64 = 16 << 20;
+
+fn budget(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    if bytes >= BUDGET_BYTES_MIN { Ok(bytes) } else { Err("at least 16M are needed".to_owned()) }
+}
+
+fn store(text: &str) -> Result<String, String> {
+    let names = || stores::ENTRIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    stores::Entry::find(text)
+        .map(|entry| entry.name.to_owned())
+        .ok_or_else(|| format!("the stores are {}", names()))
 }
 
 fn subject(text: &str) -> Result<String, String> {

@@ -66,9 +66,12 @@ impl Run {
             machine: Machine::describe(),
             file: json.map(open).transpose()?,
         };
+        let stores =
+            crate::stores::ENTRIES.iter().map(|entry| (entry.package.to_owned(), json!(entry.version())));
         let versions: Map<String, Value> = ENTRIES
             .iter()
             .filter_map(|entry| Some((entry.package?.to_owned(), json!(entry.version()?))))
+            .chain(stores)
             .collect();
         let command: Vec<_> = std::env::args().skip(1).collect();
         run.append(

@@ -3,6 +3,7 @@
 use crate::arm;
 use crate::data::{Counters, KindName, Strings, U64, Walk};
 use crate::job::{Job, Outcome, Report, Task};
+use crate::lock_file;
 use crate::subjects::{
     EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, empty, hashbrown, masstree, scc,
     skiplist,
@@ -153,10 +154,7 @@ impl Entry {
 
     /// The version measured, as the lock file has it.
     pub(crate) fn version(&self) -> Option<&'static str> {
-        let lock = include_str!("../../../Cargo.lock");
-        let package = format!("name = \"{}\"", self.package?);
-        let mut lines = lock.lines().skip_while(|line| *line != package);
-        lines.nth(1)?.strip_prefix("version = \"")?.strip_suffix('"')
+        lock_file::version(self.package?)
     }
 }
 

@@ -4,7 +4,7 @@
 //! however it ends.
 
 use crate::data::{self, Walk};
-use crate::job::{Job, Message, Outcome};
+use crate::job::{Job, Message, Outcome, Task};
 use crate::options::MallocPages;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
@@ -51,7 +51,8 @@ impl Runner {
 
     /// Runs one arm to its end.
     pub(crate) fn arm(&mut self, job: &Job, walk: &Walk) -> Outcome {
-        let label = format!("{} {} {}", job.subject, job.kind.name(), keys(job.keys));
+        let kind = if matches!(job.task, Task::Store(_)) { "store" } else { job.kind.name() };
+        let label = format!("{} {kind} {}", job.subject, keys(job.keys));
         self.progress(&label, "starts");
         let outcome = self.talk(job, walk, &label).unwrap_or_else(|error| Outcome::Failed(error.to_string()));
         self.done += 1;

@@ -117,6 +117,43 @@ fn the_workload_of_llds_runs() {
 }
 
 #[test]
+fn a_store_is_measured_and_its_answers_are_right() {
+    let path = scratch("store.jsonl");
+    let directory = tempfile::tempdir().expect("a directory for the store");
+    let output = kvbench(&[
+        "store",
+        "-n",
+        "3000",
+        "--subjects",
+        "forrest",
+        "--synced",
+        "20",
+        "--rounds",
+        "2",
+        "--budget",
+        "16M",
+        "--directory",
+        directory.path().to_str().unwrap(),
+        "--json",
+        path.to_str().unwrap(),
+    ]);
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && error.is_empty(), "{out}{error}");
+    assert!(out.contains("3K pairs: us per operation") && out.contains("synced, 8 threads"), "{out}");
+    let records = records(&path);
+    let figures: Vec<_> = records.iter().filter(|record| record["record"] == "figures").collect();
+    assert_eq!(figures.len(), 1);
+    for step in ["load", "get", "miss", "seek", "scan", "forward", "update", "insert", "synced_1t", "compact"]
+    {
+        let figure = &figures[0]["figures"][format!("{step}_ns")];
+        assert!(figure["median"].as_f64().unwrap() > 0.0, "{step}: {figure}");
+        assert_eq!(figure["rounds"].as_array().unwrap().len(), 2, "{step}");
+    }
+    assert!(figures[0]["sums"]["scan"].is_string());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
+}
+
+#[test]
 fn bad_command_lines_are_explained() {
     for arguments in [
         &["memory", "-n", "ten"][..],
@@ -124,6 +161,8 @@ fn bad_command_lines_are_explained() {
         &["memory", "--subjects", "btree"],
         &["memory", "--threads", "1"],
         &["llds", "--max", "-n", "5"],
+        &["store", "--subjects", "leveldb"],
+        &["store", "--budget", "1M"],
         &["stores"],
         &[],
     ] {

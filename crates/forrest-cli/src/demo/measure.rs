@@ -8,6 +8,7 @@
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Bar;
+use crate::random::Random;
 use crate::term::{self, Style, Term};
 use forrest::{Db, View, WriteBatch};
 use hdrhistogram::Histogram;
@@ -45,25 +46,6 @@ pub(crate) struct Table {
     clock_ns: u64,
     keys: usize,
     seed: u64,
-}
-
-/// Numbers that follow from a seed (SplitMix64, by Steele, Lea and Flood, 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, (self.next() % (i as u64 + 1)) as usize);
-        }
-    }
 }
 
 /// Keys in one piece of memory, so that a million of them do not cost a million allocations.

@@ -1,6 +1,7 @@
 //! The tour: real files into the store, ordered questions, and what each operation costs.
 //!
-//! It walks a directory tree of this machine, which it only reads, and keeps four keyspaces: `files` and
+//! It walks a directory tree of this machine, which it only reads, and keeps, in a store on disk that goes away
+//! afterwards unless `--db` names another, four keyspaces: `files` and
 //! `by_time` as meta.rs has them, and `extension_files` and `extension_bytes`, counters by extension kept
 //! with `add`. Paths are keys as they are, so that a subtree is a range: everything below `/usr/lib` lies
 //! from `/usr/lib/` on and before `/usr/lib0`, for `0` follows `/`.
@@ -9,6 +10,7 @@ mod ask;
 mod change;
 mod measure;
 mod meta;
+mod reopen;
 mod walk;
 
 use crate::args::DemoArgs;
@@ -33,6 +35,9 @@ use walk::{Progress, Report};
 const COUNTED_BYTES_MAX: u64 = 1 << 50;
 /// Pause between two drawings of a walk's progress.
 const DRAW_PAUSE: Duration = Duration::from_millis(80);
+
+/// Its keyspaces, but for those that it drops again.
+const SPACES: [&str; 4] = ["files", "by_time", "extension_files", "extension_bytes"];
 
 /// The store that the tour fills and asks.
 struct Tour<'s> {
@@ -71,26 +76,16 @@ pub(crate) fn run(session: &mut Session, args: &DemoArgs) -> Result<Answer, Fail
 impl<'s> Tour<'s> {
     fn new(session: &'s mut Session, root: PathBuf) -> Result<Self, Failure> {
         let db = session.db.clone();
-        let open = |name| -> Result<Keyspace, Failure> {
-            let space = db.keyspace(name)?;
-            match space.first()? {
-                None => Ok(space),
-                Some(_) => {
-                    Err(Failure::usage(format!("the demo needs the keyspace {name}, and it is not empty")))
-                }
+        for name in SPACES {
+            if db.keyspace(name)?.first()?.is_some() {
+                return Err(Failure::usage(format!(
+                    "the demo needs the keyspace {name}, and it is not empty"
+                )));
             }
-        };
-        Ok(Tour {
-            files: open("files")?,
-            by_time: open("by_time")?,
-            extension_files: open("extension_files")?,
-            extension_bytes: open("extension_bytes")?,
-            term: session.term,
-            session,
-            db,
-            root,
-            sections: 0,
-        })
+        }
+        let [files, by_time, extension_files, extension_bytes] = keyspaces(&db)?;
+        let term = session.term;
+        Ok(Tour { files, by_time, extension_files, extension_bytes, term, session, db, root, sections: 0 })
     }
 
     fn ask_all(&mut self, args: &DemoArgs, report: &Report) -> Result<(), Failure> {
@@ -102,7 +97,11 @@ impl<'s> Tour<'s> {
         let stats = self.db.stats()?;
         let spaces = self.payloads()?;
         self.timings(args.seed)?;
-        self.memory(&stats, &spaces)
+        if self.session.home.directory().is_none() {
+            return self.memory(&stats, &spaces);
+        }
+        self.reopen(&spaces)?;
+        self.memory(&self.db.stats()?, &spaces)
     }
 
     /// Walks the tree into the store.
@@ -113,6 +112,7 @@ impl<'s> Tour<'s> {
         let about =
             self.term.paint(Style::Dim, "an ordered key-value store, shown on the files of this machine");
         self.say(format_args!("{title}  {about}"))?;
+        self.tell_where()?;
         let shown = self.term.fit(&root, self.term.columns.saturating_sub(40)).into_owned();
         self.heading(format_args!("Walk {shown} and store path → metadata"))?;
         let start = Instant::now();
@@ -227,7 +227,8 @@ impl<'s> Tour<'s> {
     }
 
     fn memory(&mut self, stats: &Stats, spaces: &[(String, [u64; 3])]) -> Result<(), Failure> {
-        self.heading(format_args!("Memory"))?;
+        let files = self.session.home.files()?;
+        self.heading(format_args!("{}", if files.is_some() { "Disk and memory" } else { "Memory" }))?;
         let head =
             format!("   {:<17}{:>12}{:>18}{:>20}", "keyspace", "keys", "bytes of a key", "bytes of a value");
         self.say(format_args!("{}", self.term.paint(Style::Dim, head)))?;
@@ -243,10 +244,23 @@ impl<'s> Tour<'s> {
             ))?;
             (0..3).for_each(|i| all[i] += payload[i]);
         }
-        let used = stats.used_bytes();
-        if used > 0 {
-            let per_key = |bytes: u64| bytes as f64 / stats.keys.max(1) as f64;
-            let (used_per_key, payload) = (per_key(used), per_key(all[1] + all[2]));
+        let per_key = |bytes: u64| bytes as f64 / all[0].max(1) as f64;
+        let (used, payload) = (stats.used_bytes(), per_key(all[1] + all[2]));
+        if let Some((bytes, count)) = files {
+            self.say(format_args!(
+                "   on disk: {} in {}, {:.1} bytes per key, for {payload:.1} of key and value",
+                term::size(bytes),
+                term::plural(count, "file", "files"),
+                per_key(bytes)
+            ))?;
+            self.say(format_args!(
+                "   in memory: {} newest changes, {} cached, {} indexes",
+                term::size(used),
+                term::size(stats.cache_bytes),
+                term::size(stats.index_bytes)
+            ))?;
+        } else if used > 0 {
+            let used_per_key = per_key(used);
             self.say(format_args!(
                 "   in use: {}, {used_per_key:.1} bytes per key, for {payload:.1} bytes of key and value",
                 term::size(used)
@@ -268,7 +282,7 @@ impl<'s> Tour<'s> {
         if !pages.is_empty() {
             self.say(format_args!("   reserved: {}", pages.join(", ")))?;
         }
-        if stats.explicit_huge_bytes + stats.transparent_huge_bytes == 0 {
+        if files.is_none() && stats.explicit_huge_bytes + stats.transparent_huge_bytes == 0 {
             self.dim("no huge pages were had: forrest doctor tells what to do about it")?;
         }
         self.say(format_args!(""))?;
@@ -285,11 +299,8 @@ impl<'s> Tour<'s> {
     }
 
     fn say(&mut self, line: Arguments<'_>) -> Result<(), Failure> {
-        if self.term.is_unicode() {
-            return self.session.line(line);
-        }
-        let line = line.to_string().replace(" µs", " us").replace(" → ", " -> ");
-        self.session.line(format_args!("{line}"))
+        let line = line.to_string();
+        self.session.line(format_args!("{}", self.term.plain(&line)))
     }
 
     /// What matters less.
@@ -308,6 +319,12 @@ impl<'s> Tour<'s> {
         let path = self.term.fit(&path, room);
         self.say(format_args!("{start}  {path}"))
     }
+}
+
+/// The keyspaces of the tour, opened.
+fn keyspaces(db: &Db) -> Result<[Keyspace; 4], Failure> {
+    let [a, b, c, d] = SPACES.map(|name| db.keyspace(name));
+    Ok([a?, b?, c?, d?])
 }
 
 /// The extension of a path's last part: what follows its last dot, unless that is its first character;

@@ -1,6 +1,6 @@
 //! The tour on trees of all kinds.
 
-use crate::harness::Place;
+use crate::harness::{Place, Ran};
 use crate::terminal::Terminal;
 use std::ffi::OsStr;
 use std::fs;
@@ -41,6 +41,29 @@ fn it_tells_what_is_there() {
     assert!(text.contains("no difference between the snapshot and the store"), "{text}");
     assert!(text.contains("bytes of a key"), "{text}");
     assert_eq!(ran.stderr, "");
+}
+
+#[test]
+fn its_store_is_on_disk_and_the_same_when_opened_again() {
+    let place = Place::new();
+    tree(&place);
+    fs::create_dir(place.path().join("tmp")).unwrap();
+    let mut command = place.command(&["demo", "tree"]);
+    let command = command.env("TMPDIR", place.path().join("tmp")).env("FORREST_URL", "mine");
+    let ran = Ran::from(command.output().unwrap());
+    assert!(ran.ok().contains("the same: ") && ran.text().contains("compacted in"), "{}", ran.text());
+    assert!(ran.text().contains("   on disk: "), "{}", ran.text());
+    assert_eq!(fs::read_dir(place.path().join("tmp")).unwrap().count(), 0, "the store is still there");
+    assert!(!place.path().join("mine").exists());
+
+    place.run(&["demo", "tree", "--db", "store"]).ok();
+    assert_eq!(place.run(&["--db", "store", "-k", "files", "count"]).ok(), "141\n");
+    let again = place.run(&["demo", "tree", "--db", "store"]);
+    assert_eq!(again.code, Some(2));
+    assert!(again.stderr.contains("not empty"), "{}", again.stderr);
+
+    let memory = place.run(&["demo", "tree", "--db", "memory:"]);
+    assert!(memory.ok().contains("in use: ") && !memory.text().contains("opened"), "{}", memory.text());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 19] = [
     "get",
     "set",
     "add",
@@ -15,8 +15,12 @@ const COMMANDS: [&str; 15] = [
     "load",
     "dump",
     "stat",
+    "verify",
+    "compact",
     "shell",
     "demo",
+    "stress",
+    "crash",
     "doctor",
 ];
 
@@ -60,6 +64,7 @@ fn all_examples_work() {
             let what = what.trim();
             // The tour has its own tests, and a prompt needs a terminal.
             let command = command.replace("forrest demo", "forrest demo --limit 100");
+            let command = command.replace("forrest stress", "forrest stress --keys 1024");
             if command.contains("--limit 10000") {
                 continue;
             }

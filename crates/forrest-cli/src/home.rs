@@ -1,0 +1,224 @@
+//! [`Home`]: which store a command works on, and whether it may make it.
+//!
+//! A store on disk is made by commands that put something in. A question to a store that is not there is an error, so
+//! that a slip of the keyboard leaves no directory behind; and so is a directory that holds something else.
+
+use crate::args::Sizes;
+use crate::failure::Failure;
+use forrest::{Builder, Db, Durability};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The environment variable that names the store where `--db` does not.
+const URL: &str = "FORREST_URL";
+/// The store where nothing names one.
+pub(crate) const MEMORY: &str = "memory:";
+/// Fewest digits of the number in the name of a store's file.
+const DIGITS_MIN: usize = 8;
+
+/// A store that can be opened, and opened again.
+pub(crate) struct Home {
+    pub(crate) url: String,
+    /// Make it if it is not there.
+    makes: bool,
+    pub(crate) builder: Builder,
+    /// Its directory goes with it.
+    temporary: Option<TempDir>,
+}
+
+impl Home {
+    /// The store at a URL.
+    pub(crate) fn at(url: impl Into<String>, makes: bool) -> Self {
+        Home { url: url.into(), makes, builder: Db::builder(), temporary: None }
+    }
+
+    /// The store that `--db` names, or else the environment, or else one in memory.
+    pub(crate) fn named(db: Option<&str>, makes: bool) -> Result<Self, Failure> {
+        match (db, std::env::var_os(URL)) {
+            (Some(db), _) => Ok(Home::at(db, makes)),
+            (None, None) => Ok(Home::at(MEMORY, makes)),
+            (None, Some(url)) => match url.into_string() {
+                Ok(url) => Ok(Home::at(url, makes)),
+                Err(_) => Err(Failure::usage(format!("{URL} is not UTF-8"))),
+            },
+        }
+    }
+
+    /// A store on disk that goes away with this.
+    pub(crate) fn temporary() -> Result<Self, Failure> {
+        let cannot = |e| Failure::io("cannot make a temporary directory", e);
+        let directory = tempfile::Builder::new().prefix("forrest-").tempdir().map_err(cannot)?;
+        let Some(url) = directory.path().to_str().map(str::to_owned) else {
+            return Err(Failure::usage("the path of temporary directories is not UTF-8; set TMPDIR"));
+        };
+        Ok(Home { temporary: Some(directory), ..Home::at(url, true) })
+    }
+
+    /// The same store with other sizes.
+    pub(crate) fn sized(mut self, sizes: &Sizes) -> Self {
+        self.builder = self.builder.memtable_bytes(sizes.memtable_bytes).table_bytes(sizes.table_bytes);
+        self
+    }
+
+    /// The same store, each change of which survives power loss if `syncs`.
+    pub(crate) fn durable(mut self, syncs: bool) -> Self {
+        if syncs {
+            self.builder = self.builder.durability(Durability::Sync);
+        }
+        self
+    }
+
+    /// True if the store goes away with this.
+    pub(crate) fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
+    /// True if only a store that is there can be opened, so that nothing new is to be made in it either.
+    pub(crate) fn only_exists(&self) -> bool {
+        !self.makes
+    }
+
+    /// The directory, if the store is on disk.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        directory(&self.url)
+    }
+
+    /// Opens the store.
+    pub(crate) fn open(&self) -> Result<Db, Failure> {
+        if let Some(path) = self.directory() {
+            check(path, self.makes)?;
+        }
+        self.builder.open(&self.url).map_err(|e| self.failed(e))
+    }
+
+    /// An error of the whole store, which says which one if there may be several.
+    pub(crate) fn failed(&self, error: forrest::Error) -> Failure {
+        match self.directory() {
+            Some(path) if !error.to_string().contains(&self.url) => Failure::Opening(path.to_owned(), error),
+            _ => Failure::Store(error),
+        }
+    }
+
+    /// Bytes and number of the files of the store, if it is on disk.
+    pub(crate) fn files(&self) -> Result<Option<(u64, u64)>, Failure> {
+        let Some(path) = self.directory() else { return Ok(None) };
+        let cannot = |e| Failure::io(format!("cannot look at {}", path.display()), e);
+        let (mut bytes, mut count) = (0, 0);
+        for entry in fs::read_dir(path).map_err(cannot)? {
+            let entry = entry.map_err(cannot)?;
+            if !is_of_a_store(&entry.file_name().to_string_lossy()) {
+                continue;
+            }
+            match entry.metadata() {
+                Ok(metadata) => {
+                    bytes += metadata.len();
+                    count += 1;
+                }
+                // The store has removed it meanwhile, as it may.
+                Err(e) if e.kind() == ErrorKind::NotFound => {}
+                Err(e) => return Err(cannot(e)),
+            }
+        }
+        Ok(Some((bytes, count)))
+    }
+}
+
+/// The directory that a URL means, if it means one: as the library has it, a scheme is two letters at least before a
+/// colon, and what has none is a path.
+fn directory(url: &str) -> Option<&Path> {
+    let is_scheme = |word: &str| {
+        let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
+        word.len() >= 2 && word.as_bytes()[0].is_ascii_alphabetic() && word.bytes().all(is_letter)
+    };
+    let has_scheme = url.split_once(':').is_some_and(|(word, _)| is_scheme(word));
+    (!url.is_empty() && !has_scheme).then(|| Path::new(url))
+}
+
+/// Fails unless there is a store, or one may be made.
+fn check(path: &Path, makes: bool) -> Result<(), Failure> {
+    let shown = path.display();
+    let no_store = || Failure::Home(format!("there is no store at {shown}"));
+    let entries = match fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == ErrorKind::NotFound => return if makes { Ok(()) } else { Err(no_store()) },
+        Err(e) if e.kind() == ErrorKind::NotADirectory => {
+            return Err(Failure::Home(format!("{shown} is no directory, and a store on disk is one")));
+        }
+        Err(e) => return Err(Failure::io(format!("cannot open the store {shown}"), e)),
+    };
+    let mut foreign = None;
+    for entry in entries {
+        let name = entry.map_err(|e| Failure::io(format!("cannot open the store {shown}"), e))?.file_name();
+        let name = name.to_string_lossy();
+        if is_of_a_store(&name) {
+            return Ok(());
+        }
+        // A store that was being made when its process died has its lock only; and file systems begin with a
+        // directory of their own.
+        if name != "LOCK" && name != "lost+found" {
+            foreign = Some(name.into_owned());
+        }
+    }
+    match foreign {
+        Some(name) => Err(Failure::Home(format!(
+            "{shown} is not a store: it holds other things, like {}",
+            name.escape_debug()
+        ))),
+        None if makes => Ok(()),
+        None => Err(no_store()),
+    }
+}
+
+/// True if a file of a store may be called so: a number, and what it is.
+fn is_of_a_store(name: &str) -> bool {
+    name.split_once('.').is_some_and(|(digits, kind)| {
+        digits.len() >= DIGITS_MIN
+            && digits.bytes().all(|b| b.is_ascii_digit())
+            && ["log", "manifest", "remix", "table"].contains(&kind)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_told_from_urls() {
+        for path in ["a", "/a:b/c", "./memory:", "a/b:c", "C:x", "2nd:"] {
+            assert_eq!(directory(path), Some(Path::new(path)));
+        }
+        for url in ["", "memory:", "llds:shop", "file:///a"] {
+            assert_eq!(directory(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_known_by_its_files() {
+        assert!(is_of_a_store("00000001.log") && is_of_a_store("123456789.table"));
+        for other in ["LOCK", "000003.log", "00000001.sst", "00000001", "0000000a.log", "00000001.log.gz"] {
+            assert!(!is_of_a_store(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn only_stores_and_empty_places_are_opened() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let says = |path: &Path, makes| check(path, makes).err().map_or(String::new(), |e| e.to_string());
+        assert!(says(&at("none"), false).contains("no store"));
+        assert_eq!(says(&at("none"), true), "");
+        fs::create_dir(at("dir")).unwrap();
+        fs::write(at("dir/LOCK"), "").unwrap();
+        assert!(says(&at("dir"), false).contains("no store"));
+        assert_eq!(says(&at("dir"), true), "");
+        fs::write(at("dir/letter"), "").unwrap();
+        for makes in [false, true] {
+            assert!(says(&at("dir"), makes).contains("like letter"));
+            assert!(says(&at("dir/letter"), makes).contains("no directory"));
+        }
+        fs::write(at("dir/00000001.log"), "").unwrap();
+        assert_eq!(says(&at("dir"), false), "");
+    }
+}

@@ -1,0 +1,172 @@
+//! `kill -9` at random moments, with an oracle that lives on.
+//!
+//! A child, `forrest crash DIR --endless`, prints a line after each change that was acknowledged. This process reads
+//! the lines, kills the child at a moment that follows from a seed, and reads what is left in the pipe: all of that was
+//! acknowledged as `Buffered` and must be there. Half of the times it opens the store by itself and looks for every
+//! pair; otherwise the next child is told by `--expect`, and recovers from the kill before it is killed in its turn, at
+//! times while it recovers. Each child verifies all that is in the store besides.
+//!
+//! `FORREST_KILLS` sets the number of kills (20), `FORREST_SEED` the seed. The moment is in time, so a seed repeats a
+//! run only nearly.
+
+use crate::harness::Place;
+use forrest::Db;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Longest wait for a child to begin to write.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Run, thread and number of a pair.
+type Pair = (u32, u32, u32);
+
+/// SplitMix64.
+fn random(state: &mut u64, below: u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (z ^ (z >> 31)) % below
+}
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("it is a number"))
+}
+
+/// Lines of a child's standard output, until its end.
+fn lines(child: &mut Child) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        while matches!(stdout.read_line(&mut line), Ok(1..)) {
+            // The last may have been cut by the kill.
+            if line.ends_with('\n') && sender.send(line.trim_end().to_owned()).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+    receiver
+}
+
+fn pair(line: &str) -> Option<Pair> {
+    let mut numbers = line.split('/').map(|part| part.parse().ok());
+    Some((numbers.next()??, numbers.next()??, numbers.next()??))
+}
+
+/// What was acknowledged.
+#[derive(Default)]
+struct Oracle {
+    /// Of each thread of each run, the last pair.
+    last: BTreeMap<(u32, u32), u32>,
+    pairs: u64,
+    verified: u64,
+}
+
+impl Oracle {
+    fn take(&mut self, line: &str) {
+        let Some((run, thread, pair)) = pair(line) else {
+            assert!(line.starts_with("verified:"), "{line}");
+            self.verified += 1;
+            return;
+        };
+        let next = self.last.get(&(run, thread)).map_or(0, |last| last + 1);
+        assert_eq!(pair, next, "run {run}, thread {thread}");
+        self.last.insert((run, thread), pair);
+        self.pairs += 1;
+    }
+
+    /// Arguments that tell the next child.
+    fn expect(&self) -> Vec<String> {
+        let one = |(&(run, thread), pair): (&(u32, u32), &u32)| {
+            ["--expect".to_owned(), format!("{run}/{thread}/{pair}")]
+        };
+        // Older runs were removed since.
+        self.last.iter().rev().take(12).flat_map(one).collect()
+    }
+
+    /// Looks for all pairs of the last run that wrote, as any user of the library would.
+    fn look(&self, place: &Place) {
+        let Some((&(run, _), _)) = self.last.last_key_value() else { return };
+        let path = place.path().join("dir");
+        let db = Db::open(path.to_str().unwrap()).expect("a store opens after a kill");
+        let space = db.keyspace("crash").unwrap();
+        let first =
+            space.get("first").unwrap().map_or(0, |text| String::from_utf8_lossy(&text).parse().unwrap());
+        if run < first {
+            return;
+        }
+        for (&(_, thread), &last) in self.last.range((run, 0)..) {
+            // The second of eight is deleted later.
+            for pair in (0..=last).filter(|pair| pair % 8 != 1) {
+                let name = format!("pair {run:06}/{thread:03}/{pair:010}");
+                assert!(space.contains(&name).unwrap(), "{name} was acknowledged, and is not there");
+            }
+        }
+        db.verify().expect("nothing is damaged");
+    }
+}
+
+/// Lets a child write until a moment, kills it, and takes what it had acknowledged.
+fn write_and_kill(place: &Place, oracle: &mut Oracle, state: &mut u64, tells: bool) {
+    let sizes = [["16384", "30000"], ["65536", "200000"], ["1000000", "4000000"]];
+    let [memtable, table] = sizes[random(state, 3) as usize];
+    let threads = (1 + random(state, 3)).to_string();
+    let arguments = ["crash", "dir", "--endless", "--threads", &threads];
+    let sized = ["--memtable-bytes", memtable, "--table-bytes", table];
+    let expect = if tells { oracle.expect() } else { Vec::new() };
+    let all: Vec<&str> =
+        arguments.into_iter().chain(sized).chain(expect.iter().map(String::as_str)).collect();
+    let mut child = place.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = lines(&mut child);
+    // One of five is killed about when it opens the store; the others when they have begun.
+    let moment = match random(state, 5) {
+        0 => Duration::from_micros(random(state, 60_000)),
+        _ => {
+            if let Ok(line) = lines.recv_timeout(PATIENCE) {
+                oracle.take(&line);
+            }
+            Duration::from_micros(random(state, 250_000))
+        }
+    };
+    let deadline = Instant::now() + moment;
+    let ended = loop {
+        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => oracle.take(&line),
+            Err(RecvTimeoutError::Timeout) => break false,
+            Err(RecvTimeoutError::Disconnected) => break true,
+        }
+    };
+    child.kill().expect("it can be killed");
+    let status = child.wait().unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert!(!ended && status.code().is_none(), "it ended by itself, with {status}: {stderr}");
+    assert_eq!(stderr, "");
+    lines.into_iter().for_each(|line| oracle.take(&line));
+}
+
+#[test]
+fn what_was_acknowledged_survives_kills() {
+    let (kills, seed) = (setting("FORREST_KILLS", 20), setting("FORREST_SEED", 1));
+    println!("FORREST_KILLS={kills} FORREST_SEED={seed}");
+    let place = Place::new();
+    let (mut oracle, mut state, mut tells) = (Oracle::default(), seed, false);
+    for kill in 0..kills {
+        write_and_kill(&place, &mut oracle, &mut state, tells);
+        tells = random(&mut state, 2) == 0;
+        println!("kill {kill}: {} pairs acknowledged so far, {} verified", oracle.pairs, oracle.verified);
+        if !tells {
+            oracle.look(&place);
+        }
+    }
+    let expect = oracle.expect();
+    let last: Vec<&str> = ["crash", "dir"].into_iter().chain(expect.iter().map(String::as_str)).collect();
+    place.run(&last).ok();
+    place.run(&["verify", "dir"]).ok();
+    assert!(oracle.pairs > 0, "nothing was ever acknowledged");
+}

@@ -1,0 +1,91 @@
+//! fjall: no compression, memtable and cache by the budget, otherwise as it comes.
+
+use super::{Answer, Reader, Settings, Store, Way};
+use fjall::config::CompressionPolicy;
+use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};
+
+/// Each change is in the journal, and the operating system has it, before a call returns.
+pub(crate) struct Fjall {
+    db: Database,
+    pairs: Keyspace,
+}
+
+fn show(pair: Guard, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+    let (key, value) = pair.into_inner()?;
+    see(&key, &value);
+    Ok(())
+}
+
+impl Store for Fjall {
+    type Reader<'s> = &'s Keyspace;
+
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        let db = Database::builder(settings.directory.join("store"))
+            .cache_size(settings.cache_bytes() as u64)
+            .journal_compression(CompressionType::None)
+            .open()?;
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(settings.memtable_bytes() as u64)
+                .data_block_compression_policy(CompressionPolicy::disabled())
+                .index_block_compression_policy(CompressionPolicy::disabled())
+        };
+        let pairs = db.keyspace("pairs", options)?;
+        Ok(Fjall { db, pairs })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Ok(self.pairs.insert(key, value)?)
+    }
+
+    fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        let mut batch = self.db.batch();
+        pairs.for_each(|(key, value)| batch.insert(&self.pairs, key, value));
+        Ok(batch.commit()?)
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        self.pairs.insert(key, value)?;
+        Ok(self.db.persist(PersistMode::SyncData)?)
+    }
+
+    fn reader(&self) -> Answer<&Keyspace> {
+        Ok(&self.pairs)
+    }
+
+    fn scan_all(&self, way: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        match way {
+            Way::Forward => self.pairs.iter().try_for_each(|pair| show(pair, &mut see)),
+            Way::Backward => self.pairs.iter().rev().try_for_each(|pair| show(pair, &mut see)),
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.db.outstanding_flushes() > 0 || self.db.active_compactions() > 0
+    }
+
+    fn compact(&mut self) -> Answer<bool> {
+        self.pairs.rotate_memtable_and_wait()?;
+        self.pairs.major_compact()?;
+        Ok(true)
+    }
+}
+
+impl Reader for &Keyspace {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
+        let value = Keyspace::get(self, key)?;
+        Ok(value.map(|value| see(&value)).is_some())
+    }
+
+    fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
+        if let Some(pair) = self.range(key..).next() {
+            let (key, value) = pair.into_inner()?;
+            see(&key, &value);
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, key: &[u8], pairs: usize, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        self.range(key..).take(pairs).try_for_each(|pair| show(pair, &mut see))
+    }
+}

@@ -1,0 +1,97 @@
+//! This project's engine on disk, through its public API.
+
+use super::{Answer, Fault, Reader, Settings, Store, Way};
+use forrest::{Cursor, Db, Durability, Entry, WriteBatch, WriteOptions};
+
+/// Changes are handed to the operating system before a call returns ([`Durability::Buffered`]).
+pub(crate) struct Forrest(Db);
+
+impl Store for Forrest {
+    type Reader<'s> = Handle<'s>;
+
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        let path = settings.directory.join("store");
+        let db = Db::builder()
+            .durability(Durability::Buffered)
+            .memtable_bytes(settings.memtable_bytes())
+            .cache_bytes(settings.cache_bytes())
+            .open(path.to_str().ok_or("the path is no text")?)?;
+        Ok(Forrest(db))
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Ok(self.0.set(key, value)?)
+    }
+
+    fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        let mut batch = WriteBatch::new();
+        for (key, value) in pairs {
+            batch.set(key, value);
+        }
+        self.0.write(&batch)?;
+        Ok(())
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        let mut batch = WriteBatch::new();
+        batch.set(key, value);
+        self.0.write_with(&batch, &WriteOptions { durability: Some(Durability::Sync) })?;
+        Ok(())
+    }
+
+    fn reader(&self) -> Answer<Handle<'_>> {
+        Ok(Handle { db: &self.0, cursor: None, value: Vec::new() })
+    }
+
+    fn scan_all(&self, way: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        let mut show = |entry: forrest::Result<Entry>| -> Answer<()> {
+            let entry = entry?;
+            see(entry.key(), entry.value_bytes()?);
+            Ok(())
+        };
+        match way {
+            Way::Forward => self.0.range(..).try_for_each(&mut show),
+            Way::Backward => self.0.range(..).rev().try_for_each(&mut show),
+        }
+    }
+
+    fn compact(&mut self) -> Answer<bool> {
+        self.0.compact().map_err(Fault::from)?;
+        Ok(true)
+    }
+}
+
+/// What a user would keep at hand: a buffer for values, and a cursor once something was sought.
+pub(crate) struct Handle<'s> {
+    db: &'s Db,
+    cursor: Option<Cursor>,
+    value: Vec<u8>,
+}
+
+impl Reader for Handle<'_> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
+        let found = self.db.get_into(key, &mut self.value)?;
+        if found {
+            see(&self.value);
+        }
+        Ok(found)
+    }
+
+    fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
+        let cursor = self.cursor.get_or_insert_with(|| self.db.cursor());
+        if cursor.seek(key)?
+            && let (Some(key), Some(value)) = (cursor.key(), cursor.value()?)
+        {
+            see(key, &value);
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, key: &[u8], pairs: usize, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        for entry in self.db.range(key..).take(pairs) {
+            let entry = entry?;
+            see(entry.key(), entry.value_bytes()?);
+        }
+        Ok(())
+    }
+}

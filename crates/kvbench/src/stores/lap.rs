@@ -1,0 +1,166 @@
+//! A stretch of operations of one kind, measured: time and CPU, the time of each operation, bytes written; and
+//! waiting until a store is at rest.
+//!
+//! Operations are made a block at a time while the clock stands still. So a store's threads have a little time for
+//! nothing between blocks; it is the same for all.
+
+use super::{Answer, Store};
+use crate::job::Figures;
+use crate::usage;
+use hdrhistogram::Histogram;
+use std::time::{Duration, Instant};
+
+/// Operations made at a time.
+const BLOCK: u64 = 4096;
+/// Longest time of an operation that is told apart, in nanoseconds.
+const LONGEST_NS: u64 = 600_000_000_000;
+/// How often a store is looked at that is to come to rest.
+const LOOK: Duration = Duration::from_millis(20);
+/// Rest is so long a time without work.
+const REST: Duration = Duration::from_millis(400);
+/// A store that works so long for nobody is given up.
+const REST_MOST: Duration = Duration::from_secs(1800);
+/// Share of a CPU below which threads only look whether there is work.
+const IDLE_SHARE: f64 = 0.02;
+
+/// What was measured.
+pub(crate) struct Lap {
+    /// Operations done.
+    pub(crate) ops: u64,
+    /// Time that passed while they were done.
+    pub(crate) wall: Duration,
+    /// CPU time of all threads, what is done in the background for them included.
+    pub(crate) cpu: Duration,
+    /// Bytes written, where the system tells.
+    pub(crate) written: Option<u64>,
+    /// Time of each operation in nanoseconds; empty if they were not told apart.
+    pub(crate) each: Histogram<u64>,
+}
+
+/// A lap that runs.
+pub(crate) struct Running {
+    cpu: Duration,
+    /// CPU time of making operations, which is not the store's.
+    making: Duration,
+    written: Option<u64>,
+    lap: Lap,
+}
+
+/// No times yet.
+pub(crate) fn histogram() -> Answer<Histogram<u64>> {
+    Ok(Histogram::new_with_max(LONGEST_NS, 3)?)
+}
+
+impl Running {
+    /// Starts.
+    pub(crate) fn start() -> Answer<Self> {
+        Ok(Running {
+            making: Duration::ZERO,
+            written: usage::written_bytes(),
+            lap: Lap { ops: 0, wall: Duration::ZERO, cpu: Duration::ZERO, written: None, each: histogram()? },
+            cpu: usage::process_cpu(),
+        })
+    }
+
+    /// Makes and does so many operations.
+    pub(crate) fn each<O>(
+        &mut self,
+        ops: u64,
+        mut make: impl FnMut(u64) -> O,
+        mut run: impl FnMut(&O) -> Answer<()>,
+    ) -> Answer<()> {
+        let mut block = Vec::with_capacity(BLOCK.min(ops) as usize);
+        let mut at = 0;
+        while at < ops {
+            let making = usage::thread_cpu();
+            block.clear();
+            block.extend((at..ops.min(at + BLOCK)).map(&mut make));
+            at += block.len() as u64;
+            self.making += usage::thread_cpu() - making;
+            let start = Instant::now();
+            let mut last = start;
+            for op in &block {
+                run(op)?;
+                let now = Instant::now();
+                self.lap.each.saturating_record((now - last).as_nanos() as u64);
+                last = now;
+            }
+            self.lap.wall += last - start;
+        }
+        self.lap.ops += ops;
+        Ok(())
+    }
+
+    /// Does something as a whole that is so many operations.
+    pub(crate) fn whole(&mut self, ops: u64, run: impl FnOnce() -> Answer<()>) -> Answer<()> {
+        let start = Instant::now();
+        run()?;
+        self.lap.wall += start.elapsed();
+        self.lap.ops += ops;
+        Ok(())
+    }
+
+    /// Adds the times of operations that other threads did.
+    pub(crate) fn add_each(&mut self, each: &Histogram<u64>) -> Answer<()> {
+        Ok(self.lap.each.add(each)?)
+    }
+
+    /// Ends where nothing was written.
+    pub(crate) fn stop(mut self) -> Lap {
+        self.lap.cpu = usage::process_cpu().saturating_sub(self.cpu + self.making);
+        self.lap.written =
+            usage::written_bytes().zip(self.written).map(|(now, before)| now.saturating_sub(before));
+        self.lap
+    }
+
+    /// Ends when the store is at rest. CPU and bytes include what that took; also tells how long it took.
+    pub(crate) fn settle(self, store: &impl Store) -> Answer<(Lap, Duration)> {
+        let took = settle(store)?;
+        Ok((self.stop(), took))
+    }
+}
+
+/// Waits until a store is at rest, and tells how long it was not.
+pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
+    let start = Instant::now();
+    store.hand_over()?;
+    let mut worked = start.elapsed();
+    let (mut looked, mut cpu, mut written) = (Instant::now(), usage::process_cpu(), usage::written_bytes());
+    while start.elapsed() - worked < REST {
+        if start.elapsed() > REST_MOST {
+            return Err("it does not come to rest".into());
+        }
+        std::thread::sleep(LOOK);
+        let (now_cpu, now_written) = (usage::process_cpu(), usage::written_bytes());
+        let share = (now_cpu - cpu).as_secs_f64() / looked.elapsed().as_secs_f64();
+        if share > IDLE_SHARE || now_written != written || usage::others_work() || store.is_busy() {
+            worked = start.elapsed();
+        }
+        // What looking costs is not counted.
+        (looked, cpu, written) = (Instant::now(), usage::process_cpu(), now_written);
+    }
+    Ok(worked)
+}
+
+impl Lap {
+    /// Notes the figures under a name. Times are for one of `parts` in which an operation is counted.
+    pub(crate) fn note(&self, name: &str, parts: u64, figures: &mut Figures) {
+        let ops = (self.ops * parts).max(1) as f64;
+        let ns = |time: Duration| time.as_nanos() as f64 / ops;
+        figures.set(&format!("{name}_ns"), ns(self.wall));
+        figures.set(&format!("{name}_cpu_ns"), ns(self.cpu));
+        figures.set(&format!("{name}_ops_per_s"), ops / self.wall.as_secs_f64().max(1e-9));
+        if !self.each.is_empty() {
+            for (quantile, told) in [(0.5, "p50"), (0.99, "p99"), (0.999, "p999")] {
+                figures.set(&format!("{name}_{told}_ns"), self.each.value_at_quantile(quantile) as f64);
+            }
+        }
+    }
+
+    /// Notes bytes written for a byte stored.
+    pub(crate) fn note_written(&self, name: &str, stored: u64, figures: &mut Figures) {
+        if let Some(written) = self.written {
+            figures.set(&format!("{name}_written_per_byte"), written as f64 / stored.max(1) as f64);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! LMDB, through heed: a transaction for each write, given to the operating system and not synced.
+
+use super::{Answer, Reader, Settings, Store, Way};
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
+use std::ops::Bound;
+
+/// Address space for the map. It is not memory: the system keeps of it what it has room for.
+const MAP_BYTES: usize = 64 << 30;
+
+/// An environment with one database, its unnamed one.
+pub(crate) struct Lmdb {
+    env: &'static Env<WithTls>,
+    pairs: Database<'static, Bytes, Bytes>,
+}
+
+impl Store for Lmdb {
+    type Reader<'s> = View<'s>;
+
+    #[expect(unsafe_code, reason = "LMDB maps its file")]
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        let mut options = EnvOpenOptions::new();
+        options.map_size(MAP_BYTES);
+        // SAFETY: without syncs a crash of the system may damage the file; nobody reads it after this process.
+        let options = unsafe { options.flags(EnvFlags::NO_SYNC) };
+        // SAFETY: the directory is this process's own, and nobody else changes the file.
+        let env = unsafe { options.open(settings.directory)? };
+        // The database borrows it, and both last as long as the arm's process.
+        let env: &'static Env<WithTls> = Box::leak(Box::new(env));
+        let opened = env.create_databases_and_commit(env.write_txn()?, |databases, transaction| {
+            databases.create_database(transaction, None).map(CommitOrAbort::<_, ()>::Commit)
+        })?;
+        Ok(Lmdb { env, pairs: opened.commit().ok_or("the database was not made")? })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        self.put_batch(std::iter::once((key, value)))
+    }
+
+    fn put_batch<'p>(&self, mut pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        let mut transaction = self.env.write_txn()?;
+        pairs.try_for_each(|(key, value)| self.pairs.put(&mut transaction, key, value))?;
+        Ok(transaction.commit()?)
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        self.put(key, value)?;
+        Ok(self.env.force_sync()?)
+    }
+
+    fn reader(&self) -> Answer<View<'_>> {
+        Ok(View { transaction: self.env.read_txn()?, pairs: &self.pairs })
+    }
+
+    fn scan_all(&self, way: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        let transaction = self.env.read_txn()?;
+        let mut show = |pair: heed::Result<(&[u8], &[u8])>| -> Answer<()> {
+            let (key, value) = pair?;
+            see(key, value);
+            Ok(())
+        };
+        match way {
+            Way::Forward => self.pairs.iter(&transaction)?.try_for_each(&mut show),
+            Way::Backward => self.pairs.rev_iter(&transaction)?.try_for_each(&mut show),
+        }
+    }
+
+    fn compact(&mut self) -> Answer<bool> {
+        // It only offers a smaller copy.
+        Ok(false)
+    }
+}
+
+/// One read transaction.
+pub(crate) struct View<'s> {
+    transaction: RoTxn<'s, WithTls>,
+    pairs: &'s Database<'static, Bytes, Bytes>,
+}
+
+impl Reader for View<'_> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
+        Ok(self.pairs.get(&self.transaction, key)?.map(see).is_some())
+    }
+
+    fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
+        if let Some((key, value)) = self.pairs.get_greater_than_or_equal_to(&self.transaction, key)? {
+            see(key, value);
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, key: &[u8], pairs: usize, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        let range = (Bound::Included(key), Bound::Unbounded);
+        for pair in self.pairs.range(&self.transaction, &range)?.take(pairs) {
+            let (key, value) = pair?;
+            see(key, value);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! Stores on disk, each behind one small trait, with a file for each.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | steps.rs | what an arm does with its store, and that the answers are right |
+//! | lap.rs | a stretch of operations, measured; waiting until a store is at rest |
+//! | pairs.rs | the pairs, and which of them are asked for |
+//! | forrest.rs, rocksdb.rs, fjall.rs, redb.rs, lmdb.rs | the stores |
+//!
+//! The peers are compiled with the features `stores` and `rocksdb` only.
+
+#[cfg(feature = "stores")]
+mod fjall;
+mod forrest;
+mod lap;
+#[cfg(feature = "stores")]
+mod lmdb;
+pub(crate) mod pairs;
+#[cfg(feature = "stores")]
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+mod steps;
+#[cfg(test)]
+mod steps_tests;
+
+use crate::job::{Job, Orders, Outcome, Report, Task};
+use crate::lock_file;
+use std::path::Path;
+
+/// What went wrong, in the store's own words.
+pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
+/// What a store answers.
+pub(crate) type Answer<T> = Result<T, Fault>;
+
+/// The name of this project's own.
+pub(crate) const FORREST: &str = "forrest";
+
+/// How a store is opened.
+pub(crate) struct Settings<'a> {
+    /// A directory of its own, which is there and empty.
+    pub(crate) directory: &'a Path,
+    /// Memory for all of it, in bytes.
+    pub(crate) budget_bytes: usize,
+}
+
+/// Of the budget, a memtable takes a sixteenth, where a store has any, and up to three of them are in memory at once.
+const MEMTABLE_SHARE: usize = 16;
+/// Memtables that may be in memory at once.
+const MEMTABLES: usize = 3;
+
+impl Settings<'_> {
+    /// Size of one memtable, in bytes.
+    pub(crate) fn memtable_bytes(&self) -> usize {
+        self.budget_bytes / MEMTABLE_SHARE
+    }
+
+    /// What is left for the cache of a store that has memtables, in bytes.
+    pub(crate) fn cache_bytes(&self) -> usize {
+        self.budget_bytes - MEMTABLES * self.memtable_bytes()
+    }
+}
+
+/// Which way a scan goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From small keys to large ones.
+    Forward,
+    /// From large keys to small ones.
+    Backward,
+}
+
+/// A store, used as its documentation advises. A write by any of these is seen by readers that are made after it, and
+/// the operating system has it, unless the adapter says otherwise.
+pub(crate) trait Store: Sync + Sized {
+    /// How a thread reads.
+    type Reader<'s>: Reader
+    where
+        Self: 's;
+
+    /// Opens a new store. Nothing is compressed.
+    fn open(settings: &Settings<'_>) -> Answer<Self>;
+    /// Maps a key to a value.
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()>;
+    /// The same for several, all or none.
+    fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()>;
+    /// As [`Store::put`], and returns when it survives power loss.
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()>;
+    /// A way of reading. It need not see writes that are made while it lives.
+    fn reader(&self) -> Answer<Self::Reader<'_>>;
+    /// Shows all pairs in order.
+    fn scan_all(&self, way: Way, see: impl FnMut(&[u8], &[u8])) -> Answer<()>;
+    /// Hands everything to the operating system that does not have it yet; for stores that do not write as they go.
+    fn hand_over(&self) -> Answer<()> {
+        Ok(())
+    }
+    /// Whether it knows of work in the background.
+    fn is_busy(&self) -> bool {
+        false
+    }
+    /// Takes the least space that it can by itself; false if it offers no such thing.
+    fn compact(&mut self) -> Answer<bool>;
+}
+
+/// How a thread reads from a store.
+pub(crate) trait Reader {
+    /// Shows the value of a key; false if there is none.
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool>;
+    /// Shows the first pair at or after a key.
+    fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()>;
+    /// Shows so many pairs from a key on.
+    fn scan(&mut self, key: &[u8], pairs: usize, see: impl FnMut(&[u8], &[u8])) -> Answer<()>;
+}
+
+/// A store as the command line knows it.
+pub(crate) struct Entry {
+    /// The name.
+    pub(crate) name: &'static str,
+    /// The package that it comes from, for its version.
+    pub(crate) package: &'static str,
+    /// One line: what it is.
+    pub(crate) about: &'static str,
+    /// Does an arm, or the feature without which it is not compiled.
+    pub(crate) run: Result<Run, &'static str>,
+}
+
+/// Does an arm.
+type Run = fn(&Job, &Orders, Report<'_>) -> Outcome;
+
+macro_rules! peer {
+    ($feature:literal, $store:path) => {{
+        #[cfg(feature = $feature)]
+        let run = Ok(steps::run::<$store> as Run);
+        #[cfg(not(feature = $feature))]
+        let run = Err($feature);
+        run
+    }};
+}
+
+/// Every store, in the order of the tables.
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry {
+        name: FORREST,
+        package: "forrest",
+        about: "this project's engine on disk",
+        run: Ok(steps::run::<forrest::Forrest>),
+    },
+    Entry {
+        name: "rocksdb",
+        package: "librocksdb-sys",
+        about: "RocksDB: log-structured, levels, Bloom filters of 10 bits",
+        run: peer!("rocksdb", rocksdb::Rocks),
+    },
+    Entry {
+        name: "fjall",
+        package: "fjall",
+        about: "log-structured, levels, Bloom filters as it comes",
+        run: peer!("stores", fjall::Fjall),
+    },
+    Entry {
+        name: "redb",
+        package: "redb",
+        about: "copy-on-write B-tree; a commit reaches the system with the next synced one",
+        run: peer!("stores", redb::Redb),
+    },
+    Entry {
+        name: "lmdb",
+        package: "heed",
+        about: "LMDB through heed: copy-on-write B+-tree in a map, no sync at commits",
+        run: peer!("stores", lmdb::Lmdb),
+    },
+];
+
+impl Entry {
+    /// The entry of a name.
+    pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+        ENTRIES.iter().find(|entry| entry.name == name)
+    }
+
+    /// The version measured, as the lock file has it.
+    pub(crate) fn version(&self) -> Option<&'static str> {
+        lock_file::version(self.package)
+    }
+}
+
+/// Does a job in this process.
+pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
+    let Task::Store(orders) = &job.task else { return Outcome::Left("not a job for stores".to_owned()) };
+    match Entry::find(&job.subject).map(|entry| entry.run) {
+        Some(Ok(run)) => run(job, orders, report),
+        Some(Err(feature)) => Outcome::Left(not_compiled(feature)),
+        None => Outcome::Left("there is no such store".to_owned()),
+    }
+}
+
+/// Why a store is not measured that this program was compiled without.
+pub(crate) fn not_compiled(feature: &str) -> String {
+    format!("compiled without the feature \"{feature}\"; `cargo xtask bench store` has it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_the_lock_file() {
+        assert!(ENTRIES.iter().all(|entry| entry.version().is_some()));
+    }
+
+    #[test]
+    fn the_budget_is_shared_out() {
+        let settings = Settings { directory: Path::new(""), budget_bytes: 1 << 30 };
+        assert_eq!((settings.memtable_bytes(), settings.cache_bytes()), (64 << 20, 832 << 20));
+    }
+}

@@ -1,0 +1,122 @@
+//! RocksDB: levels, no compression, memtables and block cache by the budget, Bloom filters of 10 bits, as many
+//! background jobs as there are CPUs; otherwise as it comes.
+
+use super::{Answer, MEMTABLES, Reader, Settings, Store, Way};
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,
+    WriteBatch, WriteOptions, properties,
+};
+
+/// Bits of Bloom filter for each key.
+const FILTER_BITS: f64 = 10.0;
+
+/// Each change is in the log, and the operating system has it, before a call returns.
+pub(crate) struct Rocks {
+    db: DB,
+    synced: WriteOptions,
+}
+
+impl Store for Rocks {
+    type Reader<'s> = Handle<'s>;
+
+    fn open(settings: &Settings<'_>) -> Answer<Self> {
+        let mut blocks = BlockBasedOptions::default();
+        blocks.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes()));
+        blocks.set_bloom_filter(FILTER_BITS, false);
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.set_compression_type(DBCompressionType::None);
+        options.set_block_based_table_factory(&blocks);
+        options.set_write_buffer_size(settings.memtable_bytes());
+        options.set_max_write_buffer_number(MEMTABLES as i32);
+        options.increase_parallelism(crate::affinity::cpus().len() as i32);
+        let mut synced = WriteOptions::default();
+        synced.set_sync(true);
+        Ok(Rocks { db: DB::open(&options, settings.directory.join("store"))?, synced })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Ok(self.db.put(key, value)?)
+    }
+
+    fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
+        let mut batch = WriteBatch::default();
+        pairs.for_each(|(key, value)| batch.put(key, value));
+        Ok(self.db.write(batch)?)
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
+        Ok(self.db.put_opt(key, value, &self.synced)?)
+    }
+
+    fn reader(&self) -> Answer<Handle<'_>> {
+        Ok(Handle { db: &self.db, iterator: None })
+    }
+
+    fn scan_all(&self, way: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        let mut iterator = self.db.raw_iterator();
+        match way {
+            Way::Forward => iterator.seek_to_first(),
+            Way::Backward => iterator.seek_to_last(),
+        }
+        while let Some((key, value)) = iterator.item() {
+            see(key, value);
+            match way {
+                Way::Forward => iterator.next(),
+                Way::Backward => iterator.prev(),
+            }
+        }
+        Ok(iterator.status()?)
+    }
+
+    fn hand_over(&self) -> Answer<()> {
+        // The operating system has all of it already; this waits for merges, and flushes nothing.
+        Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
+    }
+
+    fn is_busy(&self) -> bool {
+        [properties::NUM_RUNNING_COMPACTIONS, properties::NUM_RUNNING_FLUSHES, properties::COMPACTION_PENDING]
+            .into_iter()
+            .any(|property| self.db.property_int_value(property).is_ok_and(|value| value > Some(0)))
+    }
+
+    fn compact(&mut self) -> Answer<bool> {
+        self.db.flush()?;
+        self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        Ok(true)
+    }
+}
+
+/// The store, and an iterator once something was sought.
+pub(crate) struct Handle<'s> {
+    db: &'s DB,
+    iterator: Option<DBRawIterator<'s>>,
+}
+
+impl Reader for Handle<'_> {
+    fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
+        let value = self.db.get_pinned(key)?;
+        Ok(value.map(|value| see(&value)).is_some())
+    }
+
+    fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()> {
+        let iterator = self.iterator.get_or_insert_with(|| self.db.raw_iterator());
+        iterator.seek(key);
+        match iterator.item() {
+            Some((key, value)) => see(key, value),
+            None => iterator.status()?,
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, key: &[u8], pairs: usize, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
+        let iterator = self.iterator.get_or_insert_with(|| self.db.raw_iterator());
+        iterator.seek(key);
+        for _ in 0..pairs {
+            let Some((key, value)) = iterator.item() else { break };
+            see(key, value);
+            iterator.next();
+        }
+        Ok(iterator.status()?)
+    }
+}

@@ -1,0 +1,399 @@
+//! What an arm does with its store, step by step, and that every answer is right.
+//!
+//! Gets and seeks are checked against what was written. Scans must show ascending pairs from the right one on, and
+//! all of them together a sum that the other stores must have as well. Everything is read and counted after loading
+//! and at the end. A wrong answer ends the arm.
+
+use super::lap::{self, Lap, Running};
+use super::pairs::{Choice, Key, PAIR_BYTES, Pairs, Spread, Value, fold, just_below};
+use super::{Answer, Fault, Reader, Settings, Store, Way};
+use crate::data::fold_bytes;
+use crate::job::{Figures, Job, Orders, Outcome, Report, StoreStep as Step};
+use crate::usage;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// Operations for which a reader is kept in steps that do not write, as in `kvbench memory`.
+const SESSION_OPS: u64 = 1024;
+/// Pairs of a scan.
+const SCAN_PAIRS: usize = 50;
+/// One of so many operations inserts, the others scan.
+const INSERT_EVERY: u64 = 20;
+/// Pairs of a batch.
+const BATCH_PAIRS: usize = 100;
+/// Scans and batches cost as much as many gets; of probes, so large a part is made of them.
+const LONG_SHARE: u64 = 10;
+/// Threads that write synced changes.
+const SYNCED_THREADS: [u64; 3] = [1, 2, 8];
+
+/// An arm at work.
+struct Arm<'a, S> {
+    store: S,
+    job: &'a Job,
+    orders: &'a Orders,
+    pairs: Pairs,
+    figures: Figures,
+}
+
+/// Does an arm.
+pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> Outcome {
+    let mut work = || -> Answer<Figures> {
+        let settings = Settings { directory: &orders.directory, budget_bytes: orders.budget_bytes as usize };
+        let (store, pairs) = (S::open(&settings)?, Pairs::new(job.seed));
+        let mut arm = Arm { store, job, orders, pairs, figures: Figures::default() };
+        arm.run(report)?;
+        Ok(arm.figures)
+    };
+    work().map_or_else(|fault| Outcome::Failed(fault.to_string()), Outcome::Figures)
+}
+
+fn wrong<T>(what: impl Into<String>) -> Answer<T> {
+    Err(Fault::from(what.into()))
+}
+
+/// A sum that depends on the order of what was shown, in steps of scans.
+#[derive(Default)]
+struct Shown {
+    sum: u64,
+    pairs: u64,
+}
+
+impl Shown {
+    #[inline]
+    fn see(&mut self, key: &[u8], value: &[u8]) {
+        self.sum = self.sum.wrapping_mul(31).wrapping_add(fold(key, value));
+        self.pairs += 1;
+    }
+}
+
+impl<S: Store> Arm<'_, S> {
+    fn run(&mut self, report: Report<'_>) -> Answer<()> {
+        report("load".to_owned());
+        self.load(report)?;
+        report("read all".to_owned());
+        // It also brings into the caches what they take.
+        self.read_all("after loading")?;
+        for step in self.orders.steps.clone() {
+            report(format!("{step:?}").to_lowercase());
+            usage::clean(&self.orders.directory);
+            match step {
+                Step::Get => self.get()?,
+                Step::Miss => self.miss()?,
+                Step::Seek => self.seek()?,
+                Step::Scan => self.scan()?,
+                Step::Full => self.full()?,
+                Step::Update => {
+                    self.update(Spread::Uniform, "update")?;
+                    self.update(Spread::Zipfian, "update_zipfian")?;
+                }
+                Step::Insert => {
+                    self.insert(Spread::Uniform, "insert")?;
+                    self.insert(Spread::Zipfian, "insert_zipfian")?;
+                }
+                Step::Batch => self.batch()?,
+                Step::Synced => SYNCED_THREADS.into_iter().try_for_each(|threads| self.synced(threads))?,
+                Step::Compact => self.compact()?,
+            }
+        }
+        report("read all".to_owned());
+        self.read_all("at the end")?;
+        self.note_peak("peak_bytes");
+        Ok(())
+    }
+
+    fn note_peak(&mut self, name: &str) {
+        if let Some(bytes) = usage::peak_bytes() {
+            self.figures.set(name, bytes as f64);
+        }
+    }
+
+    fn note_disk(&mut self, name: &str) {
+        let stored = (self.pairs.len() * PAIR_BYTES) as f64;
+        let occupied = usage::disk_bytes(&self.orders.directory) as f64;
+        self.figures.set(&format!("{name}_disk_per_byte"), occupied / stored);
+    }
+
+    /// A choice of pairs for a step, different from the other steps'.
+    fn choice(&self, spread: Spread, step: u64) -> Choice {
+        Choice::new(spread, self.pairs.len(), self.job.seed.wrapping_add(step << 32))
+    }
+
+    fn probes(&self) -> u64 {
+        self.job.probes.min(self.pairs.len())
+    }
+
+    fn long_probes(&self) -> u64 {
+        (self.probes() / LONG_SHARE).max(1)
+    }
+
+    fn load(&mut self, report: Report<'_>) -> Answer<()> {
+        let (store, pairs, keys) = (&self.store, &mut self.pairs, self.job.keys);
+        let mut running = Running::start()?;
+        let make = |at: u64| {
+            if at.is_multiple_of(1 << 14) {
+                report(format!("load {}%", at * 100 / keys));
+            }
+            pairs.add()
+        };
+        running.each(keys, make, |(key, value): &(Key, Value)| store.put(key, value))?;
+        let (mut lap, settled) = running.settle(store)?;
+        lap.wall += settled;
+        lap.note("load", 1, &mut self.figures);
+        lap.note_written("load", keys * PAIR_BYTES, &mut self.figures);
+        self.figures.set("load_settle_s", settled.as_secs_f64());
+        self.note_disk("load");
+        self.note_peak("load_peak_bytes");
+        Ok(())
+    }
+
+    /// Reads all pairs both ways: as many as there should be, in order, with the right content.
+    fn read_all(&self, when: &str) -> Answer<()> {
+        for way in [Way::Forward, Way::Backward] {
+            let (mut count, mut sum, mut ordered) = (0u64, 0u64, true);
+            let mut last: Option<Key> = None;
+            self.store.scan_all(way, |key, value| {
+                count += 1;
+                sum = sum.wrapping_add(fold(key, value));
+                let before = match way {
+                    Way::Forward => last.as_ref().is_none_or(|last| last[..] < *key),
+                    Way::Backward => last.as_ref().is_none_or(|last| last[..] > *key),
+                };
+                ordered &= before;
+                last = key.try_into().ok();
+            })?;
+            if (count, sum) != (self.pairs.len(), self.pairs.sum) || !ordered {
+                let expected = self.pairs.len();
+                return wrong(format!(
+                    "{when}, {way:?}: {count} pairs for {expected}, in order: {ordered}, content right: {}",
+                    sum == self.pairs.sum
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Does reading operations, with a new reader at times. Each tells whether its answer was right.
+    fn read<O>(
+        &self,
+        ops: u64,
+        make: impl FnMut(u64) -> O,
+        mut ask: impl FnMut(&mut S::Reader<'_>, &O) -> Answer<bool>,
+    ) -> Answer<Lap> {
+        let mut running = Running::start()?;
+        let (mut reader, mut left, mut right) = (Some(self.store.reader()?), SESSION_OPS, true);
+        running.each(ops, make, |op| {
+            if left == 0 {
+                // Some allow a thread one reader at a time.
+                drop(reader.take());
+                left = SESSION_OPS;
+            }
+            left -= 1;
+            let reader = match &mut reader {
+                Some(reader) => reader,
+                none => none.insert(self.store.reader()?),
+            };
+            right &= ask(reader, op)?;
+            Ok(())
+        })?;
+        if right { Ok(running.stop()) } else { wrong("a read showed what is not there, or did not what is") }
+    }
+
+    fn get(&mut self) -> Answer<()> {
+        let choice = self.choice(Spread::Uniform, 1);
+        let make = |at| {
+            let number = choice.pick(at);
+            (self.pairs.key(number), fold_bytes(&self.pairs.value(number)))
+        };
+        let lap = self.read(self.probes(), make, |reader, (key, expected)| {
+            let mut found = 0;
+            Ok(reader.get(key, |value| found = fold_bytes(value))? && found == *expected)
+        })?;
+        lap.note("get", 1, &mut self.figures);
+        Ok(())
+    }
+
+    fn miss(&mut self) -> Answer<()> {
+        let make = |at| self.pairs.absent(at);
+        let lap = self.read(self.probes(), make, |reader, key| Ok(!reader.get(key, |_| ())?))?;
+        lap.note("miss", 1, &mut self.figures);
+        Ok(())
+    }
+
+    fn seek(&mut self) -> Answer<()> {
+        let choice = self.choice(Spread::Uniform, 2);
+        let make = |at| {
+            let number = choice.pick(at);
+            let key = self.pairs.key(number);
+            (just_below(&key), fold(&key, &self.pairs.value(number)))
+        };
+        let lap = self.read(self.probes(), make, |reader, (key, expected)| {
+            let mut found = None;
+            reader.seek(key, |key, value| found = Some(fold(key, value)))?;
+            Ok(found == Some(*expected))
+        })?;
+        lap.note("seek", 1, &mut self.figures);
+        Ok(())
+    }
+
+    fn scan(&mut self) -> Answer<()> {
+        let choice = self.choice(Spread::Uniform, 3);
+        let mut shown = Shown::default();
+        let make = |at| self.pairs.key(choice.pick(at));
+        let lap = self.read(self.long_probes(), make, |reader, key| scan_from(reader, key, &mut shown))?;
+        lap.note("scan", 1, &mut self.figures);
+        self.figures.sums.insert("scan".to_owned(), shown.sum);
+        Ok(())
+    }
+
+    fn full(&mut self) -> Answer<()> {
+        for (way, name) in [(Way::Forward, "forward"), (Way::Backward, "backward")] {
+            let mut running = Running::start()?;
+            let mut shown = Shown::default();
+            running
+                .whole(self.pairs.len(), || self.store.scan_all(way, |key, value| shown.see(key, value)))?;
+            if shown.pairs != self.pairs.len() {
+                return wrong(format!("{} pairs shown for {}", shown.pairs, self.pairs.len()));
+            }
+            running.stop().note(name, 1, &mut self.figures);
+            self.figures.sums.insert(name.to_owned(), shown.sum);
+        }
+        Ok(())
+    }
+
+    fn update(&mut self, spread: Spread, name: &str) -> Answer<()> {
+        let (choice, ops) = (self.choice(spread, 4), self.probes());
+        let (store, pairs) = (&self.store, &mut self.pairs);
+        let mut running = Running::start()?;
+        let make = |at: u64| {
+            let number = choice.pick(at);
+            if at.is_multiple_of(2) {
+                let (key, value) = pairs.rewrite(number);
+                (key, Ok(value))
+            } else {
+                (pairs.key(number), Err(fold_bytes(&pairs.value(number))))
+            }
+        };
+        let mut right = true;
+        running.each(ops, make, |(key, change): &(Key, Result<Value, u64>)| match change {
+            Ok(value) => store.put(key, value),
+            Err(expected) => {
+                let mut found = 0;
+                let there = store.reader()?.get(key, |value| found = fold_bytes(value))?;
+                right &= there && found == *expected;
+                Ok(())
+            }
+        })?;
+        let (lap, _) = running.settle(store)?;
+        lap.note(name, 1, &mut self.figures);
+        lap.note_written(name, ops.div_ceil(2) * PAIR_BYTES, &mut self.figures);
+        if right {
+            Ok(())
+        } else {
+            wrong(format!("{name}: a get showed another value than was written last"))
+        }
+    }
+
+    fn insert(&mut self, spread: Spread, name: &str) -> Answer<()> {
+        let (choice, ops) = (self.choice(spread, 5), self.long_probes());
+        let (store, pairs) = (&self.store, &mut self.pairs);
+        let mut running = Running::start()?;
+        let make = |at: u64| {
+            if at.is_multiple_of(INSERT_EVERY) {
+                let (key, value) = pairs.add();
+                (key, Some(value))
+            } else {
+                (pairs.key(choice.pick(at)), None)
+            }
+        };
+        let (mut right, mut shown) = (true, Shown::default());
+        running.each(ops, make, |(key, value): &(Key, Option<Value>)| match value {
+            Some(value) => store.put(key, value),
+            None => {
+                right &= scan_from(&mut store.reader()?, key, &mut shown)?;
+                Ok(())
+            }
+        })?;
+        let (lap, _) = running.settle(store)?;
+        lap.note(name, 1, &mut self.figures);
+        self.figures.sums.insert(name.to_owned(), shown.sum);
+        if right { Ok(()) } else { wrong(format!("{name}: a scan did not begin where it should")) }
+    }
+
+    fn batch(&mut self) -> Answer<()> {
+        let (store, pairs) = (&self.store, &mut self.pairs);
+        let batches = (self.job.probes.min(pairs.len()) / LONG_SHARE / BATCH_PAIRS as u64).max(1);
+        let mut running = Running::start()?;
+        let make = |_| (0..BATCH_PAIRS).map(|_| pairs.add()).collect::<Vec<_>>();
+        running.each(batches, make, |batch: &Vec<(Key, Value)>| {
+            store.put_batch(batch.iter().map(|(key, value)| (&key[..], &value[..])))
+        })?;
+        let (lap, _) = running.settle(store)?;
+        lap.note("batch", BATCH_PAIRS as u64, &mut self.figures);
+        lap.note_written("batch", lap.ops * BATCH_PAIRS as u64 * PAIR_BYTES, &mut self.figures);
+        Ok(())
+    }
+
+    fn synced(&mut self, threads: u64) -> Answer<()> {
+        let (store, pairs) = (&self.store, &mut self.pairs);
+        let own = self.orders.synced.div_ceil(threads);
+        let shares: Vec<Vec<_>> = (0..threads).map(|_| (0..own).map(|_| pairs.add()).collect()).collect();
+        let ready = Barrier::new(threads as usize + 1);
+        let mut running = Running::start()?;
+        let mut each = lap::histogram()?;
+        let write = |share: &[(Key, Value)]| -> Answer<_> {
+            let mut each = lap::histogram()?;
+            ready.wait();
+            for (key, value) in share {
+                let start = Instant::now();
+                store.put_synced(key, value)?;
+                each.saturating_record(nanos(start.elapsed()));
+            }
+            Ok(each)
+        };
+        running.whole(own * threads, || {
+            std::thread::scope(|scope| {
+                let writers: Vec<_> = shares.iter().map(|share| scope.spawn(|| write(share))).collect();
+                ready.wait();
+                for writer in writers {
+                    each.add(writer.join().map_err(|_| "a writer panicked")??)?;
+                }
+                Ok(())
+            })
+        })?;
+        running.add_each(&each)?;
+        running.stop().note(&format!("synced_{threads}t"), 1, &mut self.figures);
+        Ok(())
+    }
+
+    fn compact(&mut self) -> Answer<()> {
+        let mut running = Running::start()?;
+        let (store, mut offered) = (&mut self.store, false);
+        running.whole(self.pairs.len(), || {
+            offered = store.compact()?;
+            Ok(())
+        })?;
+        if offered {
+            let (mut lap, settled) = running.settle(&self.store)?;
+            lap.wall += settled;
+            lap.note("compact", 1, &mut self.figures);
+        }
+        self.note_disk("compact");
+        Ok(())
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Scans from a key that is there; false if it did not begin there, or showed too many.
+fn scan_from(reader: &mut impl Reader, key: &Key, shown: &mut Shown) -> Answer<bool> {
+    let (before, mut first) = (shown.pairs, None);
+    reader.scan(key, SCAN_PAIRS, |found, value| {
+        if first.is_none() {
+            first = Some(found == key);
+        }
+        shown.see(found, value);
+    })?;
+    Ok(first == Some(true) && shown.pairs - before <= SCAN_PAIRS as u64)
+}

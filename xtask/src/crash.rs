@@ -1,0 +1,35 @@
+//! `cargo xtask crash`: the gates of the store on disk, with optimization and in larger sizes than the tests have.
+//!
+//! The gates are unit tests of `forrest` (`remixdb/tests`): power cuts and kills at every I/O, crashes upon crashes, every
+//! I/O failing, every byte damaged, planted bugs. The number of workloads is all that is set here.
+
+use crate::workspace::{self, Workspace};
+use crate::{Failure, required};
+
+/// Workloads of each gate, unless the caller says otherwise: some minutes on two cores.
+const WORKLOADS: u64 = 60;
+
+/// The command.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let workloads = match arguments {
+        [] => WORKLOADS,
+        [number] => {
+            number.parse().map_err(|_| Failure::Usage(format!("{number:?} is no number of workloads")))?
+        }
+        _ => return Err(Failure::Usage("more than a number of workloads".to_owned())),
+    };
+    required::demand(workspace, required::GATES).map_err(Failure::Broken)?;
+    let mut command = workspace.cargo(&[
+        "test",
+        "--release",
+        "--locked",
+        "--package",
+        "forrest",
+        "--lib",
+        "remixdb::tests",
+        "--",
+        "--nocapture",
+    ]);
+    command.env("FORREST_GATE_SEEDS", workloads.to_string());
+    workspace::run(&mut command).map_err(Failure::Broken)
+}
