@@ -35,6 +35,7 @@ use crate::latch::Locked;
 use crate::node::{Common, Node, Share, Slot, UNIT};
 use crate::order::{LISTED_MAX, Order, OrderWord};
 use crate::simd::{self, Isa, TAGS_AT_ONCE};
+use forrest_machine::prefetch;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -326,14 +327,38 @@ impl<'g> Sorted<'g> {
         u64::from_be(unsafe { self.fixed(position).cast::<u64>().read_unaligned() }) & self.word_mask()
     }
 
-    /// The first position whose record is at or after the suffix.
-    pub(crate) fn lower_bound(&self, suffix: &[u8]) -> usize {
-        self.lower_bound_in(0..self.len(), suffix)
+    /// The first position from `from` on whose record is at or after the suffix, in steps that double.
+    pub(crate) fn lower_bound_from(&self, mut from: usize, suffix: &[u8]) -> usize {
+        let (mut step, mut to) = (1, from);
+        while to < self.len() && key::compare(self.at(to).suffix, suffix) == Less {
+            (from, to) = (to + 1, to + step);
+            step *= 2;
+        }
+        self.lower_bound_in(from..to.min(self.len()), suffix)
     }
 
-    /// As [`Sorted::lower_bound`], looking about a guessed position first: what is there has been fetched.
+    /// The first position before `to` whose record is at or after the suffix, or `to`; in steps that double, from there.
+    pub(crate) fn lower_bound_to(&self, mut to: usize, suffix: &[u8]) -> usize {
+        let (mut step, mut from) = (1, to);
+        while from > 0 {
+            let probe = from.saturating_sub(step);
+            if key::compare(self.at(probe).suffix, suffix) == Less {
+                return self.lower_bound_in(probe + 1..to, suffix);
+            }
+            (from, to) = (probe, probe);
+            step *= 2;
+        }
+        to
+    }
+
+    /// The first position whose record is at or after the suffix, looking about a guessed one first: what is there has
+    /// been fetched.
     pub(crate) fn lower_bound_near(&self, suffix: &[u8], guess: usize) -> usize {
         let near = guess.saturating_sub(GUESS_WINDOW)..(guess + GUESS_WINDOW).min(self.len());
+        if !self.free_form && self.stride > crate::arena::LINE_BYTES {
+            // Each look would wait for a line of its own.
+            near.clone().for_each(|at| prefetch::read(self.records.wrapping_add(at * self.stride)));
+        }
         let is_below = |position| key::compare(self.at(position).suffix, suffix) == Less;
         let is_near =
             (near.start == 0 || is_below(near.start - 1)) && (near.end == self.len() || !is_below(near.end));

@@ -57,12 +57,20 @@ impl<'g> Leaf<'g> {
     }
 }
 
-/// Where a suffix belongs among the built records, and whether one of them has it. Takes all by value, so that
-/// what a loop keeps in registers stays there.
+/// Where a suffix belongs among the built records from a position on, and whether one of them has it. It is looked for
+/// near by first: what is there will be shown anyway. Takes all by value, so that what a loop keeps in registers stays
+/// there.
 #[inline(never)]
-fn meets(sorted: Sorted<'_>, suffix: &[u8]) -> (usize, bool) {
-    let at = sorted.lower_bound(suffix);
+fn meets(sorted: Sorted<'_>, from: usize, suffix: &[u8]) -> (usize, bool) {
+    let at = sorted.lower_bound_from(from, suffix);
     (at, at < sorted.len() && sorted.at(at).suffix == suffix)
+}
+
+/// The same among those before a position.
+#[inline(never)]
+fn meets_back(sorted: Sorted<'_>, to: usize, suffix: &[u8]) -> (usize, bool) {
+    let at = sorted.lower_bound_to(to, suffix);
+    (at, at < to && sorted.at(at).suffix == suffix)
 }
 
 impl<'g> Walk<'g> {
@@ -93,8 +101,10 @@ impl<'g> Walk<'g> {
             leaf.appended_record(number).cell.blob().into_iter().for_each(&mut each);
         }
         let sorted = leaf.sorted();
+        let mut from = 0;
         for position in 0..order.listed() {
-            let (at, hides) = meets(sorted, leaf.appended_record(order.number(position)).suffix);
+            let (at, hides) = meets(sorted, from, leaf.appended_record(order.number(position)).suffix);
+            from = at;
             if hides {
                 sorted.at(at).cell.blob().into_iter().for_each(&mut each);
             }
@@ -185,14 +195,14 @@ impl<'g> Walk<'g> {
         let Range { start: mut position, end } = *built;
         let Range { start: mut listed, end: listed_end } = *listed;
         // The run of built records before the next appended one, and what follows the one it hides.
-        let run = |listed| match listed_end > listed {
+        let run = |listed, from| match listed_end > listed {
             true => {
-                let (at, hides) = meets(sorted, leaf.appended_record(order.number(listed)).suffix);
+                let (at, hides) = meets(sorted, from, leaf.appended_record(order.number(listed)).suffix);
                 (at.min(end), at + usize::from(hides))
             }
             false => (end, end),
         };
-        let (mut run_end, mut after) = run(listed);
+        let (mut run_end, mut after) = run(listed, position);
         loop {
             let (record, stands) = if position < run_end {
                 position += 1;
@@ -202,7 +212,7 @@ impl<'g> Walk<'g> {
                 let record = leaf.appended_record(number);
                 position = position.max(after);
                 listed += 1;
-                (run_end, after) = run(listed);
+                (run_end, after) = run(listed, position);
                 if matches!(record.cell, Cell::Tombstone) {
                     continue;
                 }
@@ -223,14 +233,15 @@ impl<'g> Walk<'g> {
         let Walk { leaf, sorted, order, ref built, ref listed } = *self;
         let Range { start, end: mut position } = *built;
         let Range { start: listed_start, end: mut listed } = *listed;
-        let run = |listed: usize| match listed_start < listed {
+        let run = |listed: usize, to| match listed_start < listed {
             true => {
-                let (at, hides) = meets(sorted, leaf.appended_record(order.number(listed - 1)).suffix);
+                let suffix = leaf.appended_record(order.number(listed - 1)).suffix;
+                let (at, hides) = meets_back(sorted, to, suffix);
                 ((at + usize::from(hides)).max(start), at)
             }
             false => (start, start),
         };
-        let (mut run_start, mut before) = run(listed);
+        let (mut run_start, mut before) = run(listed, position);
         loop {
             let record = if position > run_start {
                 position -= 1;
@@ -239,7 +250,7 @@ impl<'g> Walk<'g> {
                 listed -= 1;
                 let record = leaf.appended_record(order.number(listed));
                 position = position.min(before);
-                (run_start, before) = run(listed);
+                (run_start, before) = run(listed, position);
                 if matches!(record.cell, Cell::Tombstone) {
                     continue;
                 }

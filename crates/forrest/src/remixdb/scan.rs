@@ -66,21 +66,22 @@ impl Memory {
         self.settle(upto);
     }
 
-    fn start(mut cursor: Cursor, upto: Upto<'_>, from: Bound<&[u8]>, direction: Direction) -> Memory {
-        let valid = match (direction, from) {
-            (Direction::Forward, Bound::Unbounded) => cursor.first(),
-            (Direction::Forward, Bound::Included(key) | Bound::Excluded(key)) => cursor.seek(key),
-            (Direction::Backward, Bound::Unbounded) => cursor.last(),
-            (Direction::Backward, Bound::Included(key) | Bound::Excluded(key)) => cursor.seek_for_prev(key),
+    fn seek(&mut self, upto: Upto<'_>, from: Bound<&[u8]>, direction: Direction) {
+        self.direction = direction;
+        self.valid = match (direction, from) {
+            (Direction::Forward, Bound::Unbounded) => self.cursor.first(),
+            (Direction::Forward, Bound::Included(key) | Bound::Excluded(key)) => self.cursor.seek(key),
+            (Direction::Backward, Bound::Unbounded) => self.cursor.last(),
+            (Direction::Backward, Bound::Included(key) | Bound::Excluded(key)) => {
+                self.cursor.seek_for_prev(key)
+            }
         };
-        let mut memory = Memory { cursor, direction, valid };
         if let Bound::Excluded(key) = from
-            && memory.key() == Some(key)
+            && self.key() == Some(key)
         {
-            memory.step();
+            self.step();
         }
-        memory.settle(upto);
-        memory
+        self.settle(upto);
     }
 }
 
@@ -89,68 +90,77 @@ struct Tables<D: Disk> {
     direction: Direction,
     /// Which partition the cursor is in.
     at: usize,
-    /// At a pair; `None` at the end.
     cursor: Option<partition::Cursor<D>>,
+    /// Whether there is a pair at the cursor.
+    valid: bool,
 }
 
 impl<D: Disk> Tables<D> {
-    fn start(partitions: &[Arc<Partition<D>>], from: Bound<&[u8]>, direction: Direction) -> Result<Self> {
-        let mut tables = Tables { direction, at: 0, cursor: None };
-        if partitions.is_empty() {
-            return Ok(tables);
+    /// Enters a partition.
+    fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> &mut partition::Cursor<D> {
+        if self.at != at {
+            self.cursor = None;
+            self.at = at;
         }
-        let (Bound::Included(key) | Bound::Excluded(key)) = from else {
-            tables.at = if direction == Direction::Forward { 0 } else { partitions.len() - 1 };
-            let mut cursor = partitions[tables.at].cursor()?;
-            let valid = if direction == Direction::Forward { cursor.first()? } else { cursor.last()? };
-            tables.cursor = Some(cursor);
-            tables.settle(partitions, valid)?;
-            return Ok(tables);
-        };
-        let beyond = partitions.partition_point(|partition| *partition.low <= *key);
-        if beyond == 0 && direction == Direction::Backward {
-            return Ok(tables);
-        }
-        tables.at = beyond.saturating_sub(1);
-        let mut cursor = partitions[tables.at].cursor()?;
-        let mut valid =
-            if direction == Direction::Forward { cursor.seek(key)? } else { cursor.seek_for_prev(key)? };
-        if valid && matches!(from, Bound::Excluded(_)) && cursor.key() == key {
-            valid = if direction == Direction::Forward { cursor.next()? } else { cursor.prev()? };
-        }
-        tables.cursor = Some(cursor);
-        tables.settle(partitions, valid)?;
-        Ok(tables)
+        self.cursor.get_or_insert_with(|| partitions[at].cursor())
     }
 
-    fn key(&self) -> Option<&[u8]> {
-        self.cursor.as_ref().map(partition::Cursor::key)
+    fn seek(
+        &mut self,
+        partitions: &[Arc<Partition<D>>],
+        from: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<()> {
+        (self.direction, self.valid) = (direction, false);
+        if partitions.is_empty() {
+            return Ok(());
+        }
+        let forward = direction == Direction::Forward;
+        let (Bound::Included(key) | Bound::Excluded(key)) = from else {
+            let cursor = self.enter(partitions, if forward { 0 } else { partitions.len() - 1 });
+            self.valid = if forward { cursor.first()? } else { cursor.last()? };
+            return self.settle(partitions);
+        };
+        let beyond = partitions.partition_point(|partition| *partition.low <= *key);
+        if beyond == 0 && !forward {
+            return Ok(());
+        }
+        let cursor = self.enter(partitions, beyond.saturating_sub(1));
+        let mut valid = if forward { cursor.seek(key)? } else { cursor.seek_for_prev(key)? };
+        if valid && matches!(from, Bound::Excluded(_)) && cursor.key() == key {
+            valid = if forward { cursor.next()? } else { cursor.prev()? };
+        }
+        self.valid = valid;
+        self.settle(partitions)
+    }
+
+    /// The cursor, if it is at a pair.
+    #[inline]
+    fn cursor(&mut self) -> Option<&mut partition::Cursor<D>> {
+        if self.valid { self.cursor.as_mut() } else { None }
     }
 
     /// Goes on to the next partition that has a pair, if there is none at the cursor.
-    fn settle(&mut self, partitions: &[Arc<Partition<D>>], mut valid: bool) -> Result<()> {
-        while !valid {
+    fn settle(&mut self, partitions: &[Arc<Partition<D>>]) -> Result<()> {
+        while !self.valid {
             let next = match self.direction {
                 Direction::Forward => Some(self.at + 1).filter(|at| *at < partitions.len()),
                 Direction::Backward => self.at.checked_sub(1),
             };
-            let Some(next) = next else {
-                self.cursor = None;
-                return Ok(());
-            };
-            self.at = next;
-            let mut cursor = partitions[next].cursor()?;
-            valid = if self.direction == Direction::Forward { cursor.first()? } else { cursor.last()? };
-            self.cursor = Some(cursor);
+            let Some(next) = next else { return Ok(()) };
+            let forward = self.direction == Direction::Forward;
+            let cursor = self.enter(partitions, next);
+            self.valid = if forward { cursor.first()? } else { cursor.last()? };
         }
         Ok(())
     }
 
     #[inline]
     fn advance(&mut self, partitions: &[Arc<Partition<D>>]) -> Result<()> {
-        let Some(cursor) = &mut self.cursor else { return Ok(()) };
-        let valid = if self.direction == Direction::Forward { cursor.next()? } else { cursor.prev()? };
-        if valid { Ok(()) } else { self.settle(partitions, false) }
+        let forward = self.direction == Direction::Forward;
+        let Some(cursor) = self.cursor() else { return Ok(()) };
+        self.valid = if forward { cursor.next()? } else { cursor.prev()? };
+        if self.valid { Ok(()) } else { self.settle(partitions) }
     }
 }
 
@@ -172,9 +182,23 @@ fn is_beyond(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {
 pub(crate) struct Scan<D: Disk> {
     version: Arc<Version<D>>,
     space: u32,
-    direction: Direction,
+    /// From the newest memtable on. One that has nothing of the keyspace may be missing.
     memories: Vec<Memory>,
     tables: Tables<D>,
+    /// What is at the pair that was shown last, and is to go on before another one is shown.
+    shown: Last,
+}
+
+/// Who is at the pair that was shown last.
+#[derive(Clone, Copy)]
+enum Last {
+    Nobody,
+    Tables,
+    /// This memtable, the tables perhaps, and perhaps older memtables.
+    Memory {
+        first: usize,
+        tables: bool,
+    },
 }
 
 impl<D: Disk> Scan<D> {
@@ -186,10 +210,23 @@ impl<D: Disk> Scan<D> {
         from: Bound<&[u8]>,
         direction: Direction,
     ) -> Result<Scan<D>> {
-        let tables = Tables::start(version.partitions(space), from, direction)?;
-        let cursors = version.memtables().filter_map(|memtable| memtable.cursor(space));
-        let memories = cursors.map(|cursor| Memory::start(cursor, upto, from, direction)).collect();
-        Ok(Scan { version, space, direction, memories, tables })
+        let tables = Tables { direction, at: 0, cursor: None, valid: false };
+        let mut scan = Scan { version, space, memories: Vec::new(), tables, shown: Last::Nobody };
+        scan.seek(upto, from, direction)?;
+        Ok(scan)
+    }
+
+    /// Begins anew, at one end of another range.
+    pub(crate) fn seek(&mut self, upto: Upto<'_>, from: Bound<&[u8]>, direction: Direction) -> Result<()> {
+        let Scan { version, space, memories, tables, shown } = self;
+        if memories.len() <= version.frozen.len() {
+            let cursors = version.memtables().filter_map(|memtable| memtable.cursor(*space));
+            *memories = cursors.map(|cursor| Memory { cursor, direction, valid: false }).collect();
+        }
+        *shown = Last::Nobody;
+        tables.seek(version.partitions(*space), from, direction)?;
+        memories.iter_mut().for_each(|memory| memory.seek(upto, from, direction));
+        Ok(())
     }
 
     /// Whether it reads this version.
@@ -205,49 +242,60 @@ impl<D: Disk> Scan<D> {
         end: Bound<&[u8]>,
         mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        let Scan { version, space, direction, memories, tables } = self;
-        let (partitions, direction) = (version.partitions(*space), *direction);
+        let Scan { version, space, memories, tables, shown } = self;
+        let partitions = version.partitions(*space);
+        let direction = tables.direction;
         loop {
-            memories.retain(|memory| memory.key().is_some_and(|key| !is_beyond(key, end, direction)));
-            if memories.is_empty() {
-                return scan_tables(tables, partitions, end, direction, see);
+            match std::mem::replace(shown, Last::Nobody) {
+                Last::Nobody => {}
+                Last::Tables => tables.advance(partitions)?,
+                Last::Memory { first, tables: too } => {
+                    if too {
+                        tables.advance(partitions)?;
+                    }
+                    pass(memories, first, upto);
+                }
             }
-            let first = first_of(memories, direction);
-            let key = memories[first].key().expect("it is valid");
-            let order = tables.key().map_or(Ordering::Greater, |other| match direction {
-                Direction::Forward => other.cmp(key),
-                Direction::Backward => key.cmp(other),
-            });
-            if order == Ordering::Less {
-                let cursor = tables.cursor.as_mut().expect("it has a key");
-                let go_on = show(cursor, &mut see)?;
-                tables.advance(partitions)?;
-                if go_on.is_break() {
+            let next = first_of(memories, direction);
+            let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
+                return scan_tables(tables, partitions, end, shown, see);
+            };
+            // What the tables have before it.
+            let order = loop {
+                let Some(cursor) = tables.cursor() else { break Ordering::Greater };
+                let order = match direction {
+                    Direction::Forward => cursor.key().cmp(key),
+                    Direction::Backward => key.cmp(cursor.key()),
+                };
+                if order != Ordering::Less {
+                    break order;
+                }
+                if show(cursor, &mut see)?.is_break() {
+                    *shown = Last::Tables;
                     return Ok(());
                 }
-                continue;
-            }
-            let go_on = match memories[first].said(upto) {
-                Some(Some(value)) => see(key, Shown::Memory(value))?,
-                _ => ControlFlow::Continue(()),
-            };
-            if order == Ordering::Equal {
                 tables.advance(partitions)?;
-            }
-            // The newest has the word on this key; the others pass it too.
-            let (newer, older) = memories.split_at_mut(first + 1);
-            let newest = &mut newer[first];
-            for memory in older {
-                if memory.key() == newest.key() {
-                    memory.advance(upto);
-                }
-            }
-            newest.advance(upto);
-            if go_on.is_break() {
+            };
+            *shown = Last::Memory { first, tables: order.is_eq() };
+            if let Some(Some(value)) = memories[first].said(upto)
+                && see(key, Shown::Memory(value))?.is_break()
+            {
                 return Ok(());
             }
         }
     }
+}
+
+/// The newest that has a key has the word on it; the others pass it too.
+fn pass(memories: &mut [Memory], first: usize, upto: Upto<'_>) {
+    let (newer, older) = memories.split_at_mut(first + 1);
+    let newest = &mut newer[first];
+    for memory in older {
+        if memory.key() == newest.key() {
+            memory.advance(upto);
+        }
+    }
+    newest.advance(upto);
 }
 
 /// Shows the pairs of a range, in order from the end that `direction` starts at, until `see` has enough.
@@ -263,14 +311,18 @@ pub(crate) fn scan<D: Disk>(
     Scan::start(version.clone(), space, upto, from, direction)?.run(upto, end, see)
 }
 
-/// Which memtable has the next key; of several that have it the newest, which is the first.
-fn first_of(memories: &[Memory], direction: Direction) -> usize {
-    let mut first = 0;
-    for at in 1..memories.len() {
-        let (key, least) = (memories[at].key(), memories[first].key());
-        let before = if direction == Direction::Forward { key < least } else { key > least };
-        if before {
-            first = at;
+/// Which memtable has the next key, and the key; of several that have it the newest, which is the first.
+#[inline]
+fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])> {
+    let mut first: Option<(usize, &[u8])> = None;
+    for (at, memory) in memories.iter().enumerate() {
+        let Some(key) = memory.key() else { continue };
+        let is_before = first.is_none_or(|(_, least)| match direction {
+            Direction::Forward => key < least,
+            Direction::Backward => key > least,
+        });
+        if is_before {
+            first = Some((at, key));
         }
     }
     first
@@ -290,18 +342,19 @@ fn scan_tables<D: Disk>(
     tables: &mut Tables<D>,
     partitions: &[Arc<Partition<D>>],
     end: Bound<&[u8]>,
-    direction: Direction,
+    shown: &mut Last,
     mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
-    while let Some(cursor) = &mut tables.cursor {
+    let direction = tables.direction;
+    while let Some(cursor) = tables.cursor() {
         if is_beyond(cursor.key(), end, direction) {
             return Ok(());
         }
-        let go_on = show(cursor, &mut see)?;
-        tables.advance(partitions)?;
-        if go_on.is_break() {
+        if show(cursor, &mut see)?.is_break() {
+            *shown = Last::Tables;
             return Ok(());
         }
+        tables.advance(partitions)?;
     }
     Ok(())
 }

@@ -178,92 +178,127 @@ impl<D: Disk> View<D> {
     pub(crate) fn cursor(&self) -> Cursor<D> {
         Cursor {
             view: self.clone(),
-            chunk: Chunk::default(),
-            resume: None,
+            scan: None,
             direction: Direction::Forward,
-            at: 0,
-            pairs: 0,
+            valid: false,
+            steps: 0,
+            key: Vec::new(),
+            value: Held::Copied(Vec::new()),
         }
     }
 }
 
-/// Pairs that a cursor reads at first, and at most, at once.
-const PAIRS_FIRST: usize = 2;
-const PAIRS_MAX: usize = 512;
+/// A cursor goes on in the version that it found when it jumped; after so many steps, in what is then the newest. So one
+/// that goes through everything does not keep files for as long as that takes.
+const STEPS_MAX: u32 = 1024;
 
 /// Where a refill stopped.
 pub(crate) type Resume<D> = Option<Box<Scan<D>>>;
 
-/// A position in a view. It reads some way ahead.
+/// A position in a view. It owns the pair that it shows.
 pub(crate) struct Cursor<D: Disk> {
     view: View<D>,
-    /// Pairs in the direction in which they were read.
-    chunk: Chunk,
-    resume: Resume<D>,
+    /// `None` before the first jump and after an error.
+    scan: Option<Scan<D>>,
     direction: Direction,
-    /// Where in the chunk; at no pair if beyond its end.
-    at: usize,
-    /// Pairs that were asked for.
-    pairs: usize,
+    /// Whether it is at a pair.
+    valid: bool,
+    /// Steps since the last jump.
+    steps: u32,
+    key: Vec<u8>,
+    value: Held,
+}
+
+/// The value at a cursor.
+enum Held {
+    /// Up to [`COPIED_VALUE_BYTES`], in a buffer that is used again.
+    Copied(Vec<u8>),
+    Shared(Value),
+}
+
+impl Held {
+    fn hold(&mut self, bytes: &[u8]) {
+        match self {
+            Held::Copied(buffer) if bytes.len() <= COPIED_VALUE_BYTES => {
+                buffer.clear();
+                buffer.extend_from_slice(bytes);
+            }
+            _ if bytes.len() <= COPIED_VALUE_BYTES => *self = Held::Copied(bytes.to_vec()),
+            _ => *self = Held::Shared(Value::from(bytes)),
+        }
+    }
 }
 
 impl<D: Disk> Cursor<D> {
     pub(crate) fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
         use Bound::{Included, Unbounded};
-        let found = match goto {
-            Goto::First => self.jump(Unbounded, Unbounded, Direction::Forward),
-            Goto::Last => self.jump(Unbounded, Unbounded, Direction::Backward),
-            Goto::Seek(key) => self.jump(Included(key), Unbounded, Direction::Forward),
-            Goto::SeekForPrev(key) => self.jump(Unbounded, Included(key), Direction::Backward),
+        match goto {
+            Goto::First => self.jump(Unbounded, Direction::Forward),
+            Goto::Last => self.jump(Unbounded, Direction::Backward),
+            Goto::Seek(key) => self.jump(Included(key), Direction::Forward),
+            Goto::SeekForPrev(key) => self.jump(Included(key), Direction::Backward),
             Goto::Next => self.step(Direction::Forward),
             Goto::Prev => self.step(Direction::Backward),
-        }?;
-        self.view.check()?;
-        Ok(found)
+        }
     }
 
-    fn jump(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> Result<bool> {
-        self.pairs = PAIRS_FIRST;
-        self.resume = None;
-        self.fill(lower, upper, direction)
-    }
-
-    fn fill(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> Result<bool> {
-        self.chunk.clear(self.pairs);
-        (self.at, self.direction) = (0, direction);
-        self.view.fill(&mut self.chunk, &mut self.resume, (lower, upper), direction, self.pairs)?;
-        Ok(self.chunk.len() > 0)
+    fn jump(&mut self, from: Bound<&[u8]>, direction: Direction) -> Result<bool> {
+        (self.steps, self.direction) = (0, direction);
+        self.find(Some(from))
     }
 
     fn step(&mut self, direction: Direction) -> Result<bool> {
-        let Some(key) = self.key() else { return Ok(false) };
-        if direction == self.direction {
-            if self.at + 1 < self.chunk.len() {
-                self.at += 1;
-                return Ok(true);
+        if !self.valid {
+            self.view.check()?;
+            return Ok(false);
+        }
+        self.steps += 1;
+        if direction == self.direction && self.steps < STEPS_MAX && self.scan.is_some() {
+            return self.find(None);
+        }
+        let from = std::mem::take(&mut self.key);
+        let found = self.jump(Bound::Excluded(&from), direction);
+        if found.is_err() {
+            // Where it was, to try again.
+            (self.key, self.valid) = (from, true);
+        }
+        found
+    }
+
+    /// Goes to the first pair from there on, or to the next one of the scan.
+    fn find(&mut self, from: Option<Bound<&[u8]>>) -> Result<bool> {
+        let Cursor { view, scan, direction, valid, key, value, .. } = self;
+        // Only what succeeds is left as it is.
+        let mut current = scan.take();
+        let mut found = false;
+        view.read(|version, space, upto| {
+            if let Some(from) = from {
+                match &mut current {
+                    Some(scan) if scan.reads(version) => scan.seek(upto, from, *direction)?,
+                    _ => current = Some(Scan::start(version.clone(), space, upto, from, *direction)?),
+                }
             }
-        } else if self.at > 0 {
-            self.at -= 1;
-            return Ok(true);
-        }
-        let key = key.to_vec();
-        if direction == self.direction {
-            self.pairs = (self.pairs * 4).min(PAIRS_MAX);
-        } else {
-            self.pairs = PAIRS_FIRST;
-            self.resume = None;
-        }
-        match direction {
-            Direction::Forward => self.fill(Bound::Excluded(&key), Bound::Unbounded, direction),
-            Direction::Backward => self.fill(Bound::Unbounded, Bound::Excluded(&key), direction),
-        }
+            let Some(scan) = &mut current else { return Ok(()) };
+            scan.run(upto, Bound::Unbounded, |at, bytes| {
+                bytes.with(|bytes| value.hold(bytes))?;
+                key.clear();
+                key.extend_from_slice(at);
+                found = true;
+                Ok(ControlFlow::Break(()))
+            })
+        })?;
+        (*scan, *valid) = (current, found);
+        Ok(found)
     }
 
     pub(crate) fn key(&self) -> Option<&[u8]> {
-        (self.at < self.chunk.len()).then(|| self.chunk.key(self.at))
+        self.valid.then_some(&self.key)
     }
 
     pub(crate) fn value(&self) -> Option<Value> {
-        (self.at < self.chunk.len()).then(|| self.chunk.value(self.at))
+        self.valid.then(|| match &self.value {
+            Held::Copied(bytes) => Value::from(&bytes[..]),
+            Held::Shared(value) => value.clone(),
+        })
     }
 }

@@ -53,6 +53,14 @@ impl Collector {
         Ok(())
     }
 
+    /// How many bytes the last two anchors begin with in common; 0 if there are no two.
+    pub(super) fn shared(&self) -> usize {
+        let [.., before, last] = self.ends[..] else { return 0 };
+        let start = self.ends.iter().nth_back(2).map_or(0, |&end| end as usize);
+        let (before, last) = (before as usize, last as usize);
+        common(&self.bytes[start..before], &self.bytes[before..last])
+    }
+
     pub(super) fn finish(self) -> Anchors {
         let Collector { mut ends, bytes } = self;
         let (Some(&first), Some(&last)) = (ends.first(), ends.last()) else {
@@ -139,6 +147,14 @@ impl Anchors {
     pub(super) fn tail(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         &self.tails[start..self.ends[at] as usize]
+    }
+
+    /// How many bytes every key of a segment begins with in common because its anchor and the next one do.
+    pub(super) fn skip(&self, segment: usize) -> usize {
+        if segment == 0 || segment >= self.ends.len() {
+            return 0;
+        }
+        self.prefix.len() + common(self.tail(segment - 1), self.tail(segment))
     }
 
     /// The segment that a key belongs to.

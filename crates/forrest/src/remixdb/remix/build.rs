@@ -1,16 +1,16 @@
 //! [`build()`] and [`rebuild`]: how a [`Remix`] is made, from runs alone or from an older one and newer runs.
 //!
 //! A rebuild finds the place of each new key in the old view and copies what lies between. Keys are compared only
-//! to find those places. Where the segments of a stretch can be kept, they are copied whole, and no key is read;
-//! where they cannot, because new keys have moved the places of all that follows, two keys a segment are read for
-//! its new anchor. A long stretch is worth some unused places before it, so that its segments can be kept.
+//! to find those places, and there only where heads are equal. Where the segments of a stretch can be kept, they are
+//! copied whole, and no key is read; where they cannot, because new keys have moved the places of all that follows, two
+//! keys a segment are read for its new anchor. A head is copied if it skips what it did; else its key is read. A long
+//! stretch is worth some unused places before it, so that its segments can be kept.
 
 use super::anchors::{self, Collector};
 use super::merge::Merge;
-use super::{FILLER, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Selectors, TOMBSTONE, Tags};
-use super::{newest, oldest, tag, used, visible};
+use super::{OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
+use super::{head_behind, oldest, tag, used, visible};
 use crate::error::{Error, ErrorKind, Result};
-use std::cmp::Ordering;
 use std::ops::Range;
 
 /// So many segments that can be kept are worth leaving the rest of the segment before them unused.
@@ -23,10 +23,9 @@ pub(crate) fn build<R: Run>(runs: &mut [R], tags: bool) -> Result<Remix> {
     let mut output = Output::new(runs, tags)?;
     let mut merge = Merge::new(runs, 0)?;
     while merge.next(runs)? {
-        let tag = if tags { tag(&merge.key) } else { 0 };
-        output.versions(runs, &merge.versions, tag)?;
+        output.versions(runs, &merge.versions, &merge.key)?;
     }
-    Ok(output.finish())
+    output.finish(runs)
 }
 
 /// Makes a REMIX of the runs that `old` was built from and newer ones. `runs` are all of them, the oldest first.
@@ -42,23 +41,20 @@ pub(crate) fn rebuild<R: Run>(old: &Remix, runs: &mut [R], tags: bool) -> Result
     let unused = (old.segments() * SEGMENT) as u64 - old.entries;
     output.spare = (old.entries / UNUSED).saturating_sub(unused);
     let mut merge = Merge::new(runs, count)?;
-    let added: u64 = runs[count..].iter().map(|run| u64::from(run.len())).sum();
-    let step = (old.entries / added.max(1)).clamp(1, SEGMENT as u64) as usize;
     let mut at = Place { segment: 0, slot: 0 };
     while merge.next(runs)? {
-        let (place, found) = old.find_from(runs, at, step, &merge.key)?;
+        let (place, found) = old.find_from(runs, at, &merge.key)?;
         output.copy(old, runs, at, place)?;
         at = place;
         if found {
-            let selectors = &old.selectors[place.segment];
+            let selectors = &old.segments[place.segment].selectors;
             at.slot = oldest(selectors, place.slot) + 1;
             merge.versions.extend(selectors[place.slot..at.slot].iter().map(|selector| selector | OLDER));
         }
-        let tag = if tags { tag(&merge.key) } else { 0 };
-        output.versions(runs, &merge.versions, tag)?;
+        output.versions(runs, &merge.versions, &merge.key)?;
     }
     output.copy(old, runs, at, Place { segment: old.segments(), slot: 0 })?;
-    Ok(output.finish())
+    output.finish(runs)
 }
 
 /// A place of the old view, between two keys.
@@ -70,14 +66,8 @@ struct Place {
 
 impl Remix {
     /// The first place from `from` on of a key that is not below `key`, and whether it is equal. The key before
-    /// `from` is below it. Inside the segment where it belongs, places about `step` ahead are tried first.
-    fn find_from<R: Run>(
-        &self,
-        runs: &mut [R],
-        from: Place,
-        step: usize,
-        key: &[u8],
-    ) -> Result<(Place, bool)> {
+    /// `from` is below it.
+    fn find_from<R: Run>(&self, runs: &mut [R], from: Place, key: &[u8]) -> Result<(Place, bool)> {
         if from.segment >= self.segments() {
             return Ok((from, false));
         }
@@ -90,35 +80,11 @@ impl Remix {
             }
         }
         let start = if segment == from.segment { from.slot } else { 0 };
-        let (slot, found) = self.gallop(runs, segment, start, step, key)?;
+        let equal = self.segments[segment].equal(head_behind(key, self.skip(segment)));
+        let within = equal.start.max(start)..equal.end.max(start);
+        let (slot, found) =
+            self.search(segment, within, |entry| runs[entry.run].compare(entry.ordinal, key))?;
         Ok((Place { segment, slot }, found))
-    }
-
-    /// Like [`search`](Remix::search), from `low` on, quickly if the place is not much further than `step`.
-    fn gallop<R: Run>(
-        &self,
-        runs: &mut [R],
-        segment: usize,
-        mut low: usize,
-        mut step: usize,
-        key: &[u8],
-    ) -> Result<(usize, bool)> {
-        let selectors = &self.selectors[segment];
-        let mut high = used(selectors);
-        // A step that reaches over more than half of what is left is no better than halving it.
-        while 2 * step <= high - low {
-            let probe = low + step - 1;
-            match self.compare(runs, segment, probe, key)? {
-                Ordering::Less => low = oldest(selectors, probe) + 1,
-                Ordering::Equal => return Ok((newest(selectors, probe), true)),
-                Ordering::Greater => {
-                    high = newest(selectors, probe);
-                    break;
-                }
-            }
-            step *= 2;
-        }
-        self.search(runs, segment, low..high, key)
     }
 }
 
@@ -128,9 +94,12 @@ struct Output {
     /// The ordinal of each run's next entry.
     next: [u32; RUNS_MAX],
     anchors: Collector,
-    ordinals: Vec<u32>,
-    selectors: Vec<Selectors>,
-    tags: Option<Vec<Tags>>,
+    rows: Vec<u32>,
+    /// All are finished but the last, whose heads cannot be known before the next anchor is.
+    segments: Vec<Segment>,
+    /// What the heads of the last segment skip as yet, place by place.
+    skips: [u32; SEGMENT],
+    has_tags: bool,
     /// Places of the last segment that have an entry. There is no last segment yet if it is [`SEGMENT`].
     filled: usize,
     /// So many places may yet be left unused so that segments can be kept.
@@ -141,8 +110,34 @@ struct Output {
     above: Vec<u8>,
 }
 
+/// Places to be added, all of which have an entry. They begin and end between keys.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    selectors: &'a [u8],
+    tags: &'a [u8],
+    heads: &'a [u32],
+    /// What the heads skip.
+    skip: u32,
+}
+
+impl<'a> Places<'a> {
+    fn of(segment: &'a Segment, slots: Range<usize>, skip: usize) -> Places<'a> {
+        let Segment { selectors, tags, heads } = segment;
+        let selectors = &selectors[slots.clone()];
+        Places { selectors, tags: &tags[slots.clone()], heads: &heads[slots], skip: skip as u32 }
+    }
+
+    fn split_at(self, count: usize) -> (Places<'a>, Places<'a>) {
+        let (selectors, later_selectors) = self.selectors.split_at(count);
+        let (tags, later_tags) = self.tags.split_at(count);
+        let (heads, later_heads) = self.heads.split_at(count);
+        let later = Places { selectors: later_selectors, tags: later_tags, heads: later_heads, ..self };
+        (Places { selectors, tags, heads, ..self }, later)
+    }
+}
+
 impl Output {
-    fn new<R: Run>(runs: &[R], tags: bool) -> Result<Output> {
+    fn new<R: Run>(runs: &[R], has_tags: bool) -> Result<Output> {
         if runs.len() > RUNS_MAX {
             return Err(Error::limit("a partition", "runs", runs.len(), RUNS_MAX));
         }
@@ -152,9 +147,10 @@ impl Output {
         Ok(Output {
             next: [0; RUNS_MAX],
             anchors: Collector::default(),
-            ordinals: Vec::with_capacity(segments * runs.len()),
-            selectors: Vec::with_capacity(segments),
-            tags: tags.then(|| Vec::with_capacity(segments)),
+            rows: Vec::with_capacity(segments * (runs.len() + 1)),
+            segments: Vec::with_capacity(segments),
+            skips: [0; SEGMENT],
+            has_tags,
             filled: SEGMENT,
             spare: 0,
             live: 0,
@@ -165,58 +161,48 @@ impl Output {
     }
 
     /// Adds all versions of a key.
-    fn versions<R: Run>(&mut self, runs: &mut [R], versions: &[u8], tag: u8) -> Result<()> {
-        let tags = [tag; RUNS_MAX];
-        self.extend(runs, versions, Some(&tags[..versions.len()]))
+    fn versions<R: Run>(&mut self, runs: &mut [R], selectors: &[u8], key: &[u8]) -> Result<()> {
+        // Most often the segment will skip as much as the one before it.
+        let skip = self.rows.iter().nth_back(self.runs.len() + 1).copied().unwrap_or(0);
+        let tags = [if self.has_tags { tag(key) } else { 0 }; RUNS_MAX];
+        let heads = [head_behind(key, skip as usize); RUNS_MAX];
+        let count = selectors.len();
+        self.extend(runs, Places { selectors, tags: &tags[..count], heads: &heads[..count], skip })
     }
 
-    /// Adds selectors and their tags, which begin and end between keys.
-    fn extend<R: Run>(
-        &mut self,
-        runs: &mut [R],
-        mut selectors: &[u8],
-        mut tags: Option<&[u8]>,
-    ) -> Result<()> {
-        while let Some(&first) = selectors.first() {
-            let count = whole(selectors, SEGMENT - self.filled);
+    /// Adds places.
+    fn extend<R: Run>(&mut self, runs: &mut [R], mut places: Places<'_>) -> Result<()> {
+        while let Some(&first) = places.selectors.first() {
+            let count = whole(places.selectors, SEGMENT - self.filled);
             if count == 0 {
-                self.open(runs, first)?;
+                self.anchor(runs, first)?;
+                self.begin(runs, Segment::EMPTY)?;
+                self.filled = 0;
                 continue;
             }
-            let (now, later) = selectors.split_at(count);
-            let end = self.filled + count;
-            if let Some(last) = self.selectors.last_mut() {
-                last[self.filled..end].copy_from_slice(now);
+            let (now, later) = places.split_at(count);
+            let slots = self.filled..self.filled + count;
+            let last = self.segments.last_mut().expect("there is room in it");
+            last.selectors[slots.clone()].copy_from_slice(now.selectors);
+            last.heads[slots.clone()].copy_from_slice(now.heads);
+            self.skips[slots.clone()].fill(now.skip);
+            if self.has_tags {
+                last.tags[slots.clone()].copy_from_slice(now.tags);
             }
-            if let (Some(all), Some(tags)) = (&mut self.tags, &mut tags) {
-                let (now, later) = tags.split_at(count);
-                if let Some(last) = all.last_mut() {
-                    last[self.filled..end].copy_from_slice(now);
-                }
-                *tags = later;
-            }
-            for &selector in now {
+            for &selector in now.selectors {
                 self.next[usize::from(selector & RUN)] += 1;
                 self.live += u64::from(selector & (OLDER | TOMBSTONE) == 0);
             }
-            self.filled = end;
-            selectors = later;
+            self.filled = slots.end;
+            places = later;
         }
-        Ok(())
-    }
-
-    /// Begins a segment, empty, whose first entry `first` selects.
-    fn open<R: Run>(&mut self, runs: &mut [R], first: u8) -> Result<()> {
-        self.anchor(runs, first)?;
-        self.begin([FILLER; SEGMENT], [0; SEGMENT])?;
-        self.filled = 0;
         Ok(())
     }
 
     /// Adds the anchor of a segment whose first entry `first` selects.
     fn anchor<R: Run>(&mut self, runs: &mut [R], first: u8) -> Result<()> {
-        let Some(last) = self.selectors.last() else { return Ok(()) };
-        let (last, first) = (usize::from(last[self.filled - 1] & RUN), usize::from(first & RUN));
+        let Some(last) = self.segments.last() else { return Ok(()) };
+        let (last, first) = (usize::from(last.selectors[self.filled - 1] & RUN), usize::from(first & RUN));
         runs[last].key_into(self.next[last] - 1, &mut self.below)?;
         runs[first].key_into(self.next[first], &mut self.above)?;
         let shared = anchors::common(&self.below, &self.above);
@@ -228,15 +214,39 @@ impl Output {
         self.anchors.push(&self.above[..=shared], &[])
     }
 
-    /// Adds a segment, but for its anchor and the counts of its entries.
-    fn begin(&mut self, selectors: Selectors, tags: Tags) -> Result<()> {
-        if self.selectors.len() == u32::MAX as usize {
-            return Err(Error::limit("a REMIX", "segments", self.selectors.len() + 1, u32::MAX as usize));
+    /// Adds a segment, but for its anchor, which was just added, and the counts of its entries.
+    fn begin<R: Run>(&mut self, runs: &mut [R], segment: Segment) -> Result<()> {
+        if self.segments.len() == u32::MAX as usize {
+            return Err(Error::limit("a REMIX", "segments", self.segments.len() + 1, u32::MAX as usize));
         }
-        self.ordinals.extend_from_slice(&self.next[..self.runs.len()]);
-        self.selectors.push(selectors);
-        if let Some(all) = &mut self.tags {
-            all.push(tags);
+        self.complete(runs, self.anchors.shared())?;
+        self.rows.extend_from_slice(&self.next[..self.runs.len()]);
+        self.rows.push(0);
+        self.segments.push(segment);
+        Ok(())
+    }
+
+    /// Completes the heads of the last segment, which skip so many bytes.
+    fn complete<R: Run>(&mut self, runs: &mut [R], skip: usize) -> Result<()> {
+        let Some(last) = self.segments.last_mut() else { return Ok(()) };
+        let row = self.rows.len() - self.runs.len() - 1;
+        let (ordinals, skipped) = self.rows[row..].split_at_mut(self.runs.len());
+        skipped[0] = skip as u32;
+        if self.skips[..self.filled].iter().all(|&other| other == skip as u32) {
+            return Ok(());
+        }
+        let mut next = [0; RUNS_MAX];
+        next[..ordinals.len()].copy_from_slice(ordinals);
+        for slot in 0..self.filled {
+            let selector = last.selectors[slot];
+            let run = usize::from(selector & RUN);
+            if selector & OLDER != 0 {
+                last.heads[slot] = last.heads[slot - 1];
+            } else if self.skips[slot] != skip as u32 {
+                runs[run].key_into(next[run], &mut self.above)?;
+                last.heads[slot] = head_behind(&self.above, skip);
+            }
+            next[run] += 1;
         }
         Ok(())
     }
@@ -249,7 +259,7 @@ impl Output {
                 self.keep(old, runs, at.segment..to.segment)?;
                 at.segment = to.segment;
             } else {
-                self.places(old, runs, at.segment, at.slot..used(&old.selectors[at.segment]))?;
+                self.places(old, runs, at.segment, at.slot..used(&old.segments[at.segment].selectors))?;
                 at = Place { segment: at.segment + 1, slot: 0 };
             }
         }
@@ -277,21 +287,25 @@ impl Output {
         segment: usize,
         slots: Range<usize>,
     ) -> Result<()> {
-        let tags = old.tags.as_ref().map(|tags| &tags[segment][slots.clone()]);
-        self.extend(runs, &old.selectors[segment][slots], tags)
+        self.extend(runs, Places::of(&old.segments[segment], slots, old.skip(segment)))
     }
 
     /// Adds segments of an older REMIX as they are.
     fn keep<R: Run>(&mut self, old: &Remix, runs: &mut [R], segments: Range<usize>) -> Result<()> {
         for segment in segments.clone() {
-            let selectors = old.selectors[segment];
+            let mut kept = old.segments[segment].clone();
+            if !self.has_tags {
+                kept.tags = Segment::EMPTY.tags;
+            }
+            let selectors = kept.selectors;
             if segment == segments.start {
                 // Another key may stand before it than did.
                 self.anchor(runs, selectors[0])?;
             } else {
                 self.anchors.push(old.anchors.prefix(), old.anchors.tail(segment - 1))?;
             }
-            self.begin(selectors, old.tags.as_ref().map_or([0; SEGMENT], |tags| tags[segment]))?;
+            self.begin(runs, kept)?;
+            self.skips.fill(old.skip(segment) as u32);
             let behind = match segment + 1 {
                 next if next < old.segments() => old.ordinals_of(next),
                 _ => &old.runs,
@@ -305,23 +319,21 @@ impl Output {
         Ok(())
     }
 
-    fn finish(mut self) -> Remix {
+    fn finish<R: Run>(mut self, runs: &mut [R]) -> Result<Remix> {
         assert_eq!(self.next[..self.runs.len()], self.runs, "every entry has its place");
+        self.complete(runs, 0)?;
         // Unused places make more segments than were reserved, and then a vector has doubled.
-        self.ordinals.shrink_to_fit();
-        self.selectors.shrink_to_fit();
-        if let Some(tags) = &mut self.tags {
-            tags.shrink_to_fit();
-        }
-        Remix {
+        self.rows.shrink_to_fit();
+        self.segments.shrink_to_fit();
+        Ok(Remix {
             entries: self.runs.iter().map(|&entries| u64::from(entries)).sum(),
             runs: self.runs,
             anchors: self.anchors.finish(),
-            ordinals: self.ordinals,
-            selectors: self.selectors,
-            tags: self.tags,
+            rows: self.rows,
+            segments: self.segments,
+            has_tags: self.has_tags,
             live: self.live,
-        }
+        })
     }
 }
 

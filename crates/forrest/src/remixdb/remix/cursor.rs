@@ -1,10 +1,10 @@
 //! [`Cursor`]: a place in a [`Remix`], and the ways to move it.
 //!
-//! A seek compares about five keys, a step none: it looks at selectors only, and the entry that it comes to is told by
+//! A seek compares hardly more than one key, a step none: it looks at selectors only, and the entry that it comes to is told by
 //! a count. A cursor shows the newest version of each key, and tombstones only if it is asked to. It does not see that
 //! anything changes, because nothing does.
 
-use super::{Entry, OLDER, Remix, Run, SEGMENT, TOMBSTONE, used, visible};
+use super::{Entry, OLDER, Remix, Run, SEGMENT, Segment, TOMBSTONE, head_behind, visible};
 use crate::error::Result;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -111,7 +111,7 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
             return true;
         }
         let (mut segment, mut slot) = (at.segment(), at.slot() + 1);
-        while let Some(selectors) = self.remix.selectors.get(segment) {
+        while let Some(Segment { selectors, .. }) = self.remix.segments.get(segment) {
             let here = visible(selectors, slot, self.hidden) as u64;
             if count <= here {
                 let mut slots = (slot..SEGMENT).filter(|&slot| selectors[slot] & self.hidden == 0);
@@ -173,11 +173,13 @@ impl Remix {
     /// The place of the first key that is not below `key`, and whether it is equal. The place may be behind the last
     /// one of a segment.
     pub(super) fn lower_bound<R: Run>(&self, runs: &mut [R], key: &[u8]) -> Result<(Position, bool)> {
-        if self.selectors.is_empty() {
+        if self.segments.is_empty() {
             return Ok((Position::new(0, 0), false));
         }
-        let segment = self.anchors.find(key);
-        let (slot, found) = self.search(runs, segment, 0..used(&self.selectors[segment]), key)?;
+        let (segment, skip) = self.find(key);
+        let within = self.segments[segment].equal(head_behind(key, skip));
+        let (slot, found) =
+            self.search(segment, within, |entry| runs[entry.run].compare(entry.ordinal, key))?;
         Ok((Position::new(segment, slot), found))
     }
 
@@ -185,7 +187,7 @@ impl Remix {
     #[inline]
     fn forward(&self, mut segment: usize, mut slot: usize, hidden: u8) -> Option<Position> {
         loop {
-            let selectors = self.selectors.get(segment)?;
+            let Segment { selectors, .. } = self.segments.get(segment)?;
             while slot < SEGMENT {
                 if selectors[slot] & hidden == 0 {
                     return Some(Position::new(segment, slot));
@@ -202,7 +204,7 @@ impl Remix {
         loop {
             while slot > 0 {
                 slot -= 1;
-                if self.selectors[segment][slot] & hidden == 0 {
+                if self.segments[segment].selectors[slot] & hidden == 0 {
                     return Some(Position::new(segment, slot));
                 }
             }

@@ -19,6 +19,7 @@
 //! | so many | the tails |
 //! | 4 for each segment and run | entries of the run before the segment; all runs of a segment together |
 //! | 32 for each segment | selectors: bits 0 to 4 run (31: no entry), bit 5 older version of the key before, bit 6 tombstone, bit 7 always 0; a place without an entry is 3F |
+//! | 128 for each segment | heads, 4 for each place: the four bytes of the key, as a big-endian number, behind what the segment's anchor and the next one have in common (behind none in the first segment and the last); FFFFFFFF where there is no entry |
 //! | 32 for each segment, if there are tags | the top byte of xxh3 (64 bits) of each key; 0 where there is no entry |
 //!
 //! What is left of the last page is 0. A file is as long as this says, not a page more.
@@ -42,14 +43,16 @@
 //!  77  1F 00 00 00  00 00 00 00                         segment 1: 31 of run 0, none of run 1
 //!  85  00 (31 times)  3F                                segment 0: run 0; an unused place
 //! 117  41 20 01  3F (29 times)                          segment 1: run 1 deletes 20; older, of run 0; 21 of run 1
-//! 149  E1 C9 13 73 ... 05  00                           tags of 01, 02, 03, 04, ... 1F; an unused place
-//! 181  FC FC 5F  00 (29 times)                          tags of 20, twice, and 21
-//! 213  00 to the end of the page's payload
+//! 149  00 00 00 01  00 00 00 02 ... 00 00 00 1F  FF FF FF FF   heads, of which nothing is skipped
+//! 277  00 00 00 20  00 00 00 20  00 00 00 21  FF (116 times)
+//! 405  E1 C9 13 73 ... 05  00                           tags of 01, 02, 03, 04, ... 1F; an unused place
+//! 437  FC FC 5F  00 (29 times)                          tags of 20, twice, and 21
+//! 469  00 to the end of the page's payload
 //! ```
 
 use super::anchors::Anchors;
 use super::verify::Flaw;
-use super::{RUNS_MAX, Remix, SEGMENT};
+use super::{RUNS_MAX, Remix, SEGMENT, Segment};
 use crate::error::Result;
 use crate::remixdb::disk::{self, Disk, Name, Write, damaged};
 use crate::remixdb::page::{self, BYTES, PAYLOAD};
@@ -87,10 +90,19 @@ impl Remix {
         sink.put(self.anchors.prefix())?;
         sink.put_numbers(self.anchors.ends())?;
         sink.put(self.anchors.tails())?;
-        sink.put_numbers(&self.ordinals)?;
-        sink.put(self.selectors.as_flattened())?;
-        if let Some(tags) = &self.tags {
-            sink.put(tags.as_flattened())?;
+        for segment in 0..self.segments() {
+            sink.put_numbers(self.ordinals_of(segment))?;
+        }
+        for segment in &self.segments {
+            sink.put(&segment.selectors)?;
+        }
+        for segment in &self.segments {
+            sink.put_numbers(&segment.heads)?;
+        }
+        if self.has_tags {
+            for segment in &self.segments {
+                sink.put(&segment.tags)?;
+            }
         }
         sink.finish()
     }
@@ -107,17 +119,32 @@ impl Remix {
         let ends = source.take_numbers(header.segments.saturating_sub(1))?;
         source.expect_ends(&ends, header.tails)?;
         let tails = source.take(header.tails)?;
-        let ordinals = source.take_numbers(header.segments * tables.len())?;
+        let anchors = Anchors::new(prefix, ends, tails);
+        let mut rows = vec![0; header.segments * (tables.len() + 1)];
+        for (at, row) in rows.chunks_exact_mut(tables.len() + 1).enumerate() {
+            source.fill_numbers(&mut row[..tables.len()])?;
+            row[tables.len()] = anchors.skip(at) as u32;
+        }
         let selectors_at = source.place();
-        let selectors = source.take_segments(header.segments)?;
-        let tags = if header.tags { Some(source.take_segments(header.segments)?) } else { None };
+        let mut segments = vec![Segment::EMPTY; header.segments];
+        for segment in &mut segments {
+            source.fill(&mut segment.selectors)?;
+        }
+        for segment in &mut segments {
+            source.fill_numbers(&mut segment.heads)?;
+        }
+        if header.tags {
+            for segment in &mut segments {
+                source.fill(&mut segment.tags)?;
+            }
+        }
         source.expect_end()?;
         let remix = Remix {
             runs: tables.iter().map(|table| table.1).collect(),
-            anchors: Anchors::new(prefix, ends, tails),
-            ordinals,
-            selectors,
-            tags,
+            anchors,
+            rows,
+            segments,
+            has_tags: header.tags,
             entries: header.entries,
             live: header.live,
         };
@@ -163,7 +190,7 @@ impl Header {
         }
         let (segments, prefix, tails) = (short(12), short(32), short(36));
         // No product of these leaves 64 bits.
-        let for_each = 4 * u64::from(runs) + SEGMENT as u64 * if flags & TAGS == 0 { 1 } else { 2 };
+        let for_each = 4 * u64::from(runs) + SEGMENT as u64 * if flags & TAGS == 0 { 5 } else { 6 };
         let numbers = 4 * u64::from(segments.saturating_sub(1)) + for_each * u64::from(segments);
         let all = (HEADER + 12 * usize::from(runs)) as u64 + u64::from(prefix) + u64::from(tails) + numbers;
         let expected = all.div_ceil(PAYLOAD as u64) * BYTES as u64;
@@ -308,6 +335,11 @@ impl<D: Disk> Source<'_, D> {
 
     fn take_numbers(&mut self, count: usize) -> Result<Vec<u32>> {
         let mut numbers = vec![0; count];
+        self.fill_numbers(&mut numbers)?;
+        Ok(numbers)
+    }
+
+    fn fill_numbers(&mut self, numbers: &mut [u32]) -> Result<()> {
         let mut bytes = [0; 1024];
         for chunk in numbers.chunks_mut(bytes.len() / 4) {
             let bytes = &mut bytes[..chunk.len() * 4];
@@ -316,13 +348,7 @@ impl<D: Disk> Source<'_, D> {
                 *number = u32::from_le_bytes(*bytes);
             }
         }
-        Ok(numbers)
-    }
-
-    fn take_segments(&mut self, count: usize) -> Result<Vec<[u8; SEGMENT]>> {
-        let mut segments = vec![[0; SEGMENT]; count];
-        self.fill(segments.as_flattened_mut())?;
-        Ok(segments)
+        Ok(())
     }
 
     /// How many bytes of payload are behind us.

@@ -7,9 +7,15 @@
 //! a place is that of its run with the segment's ordinal plus the number of the run's selectors before it. With
 //! *tags*, a byte of a hash for each place, a point query compares hardly any key but the one that it wants.
 //!
+//! Beyond the paper, a place has a *head*: four bytes of its key, taken behind what the segment's anchor and the next
+//! one have in common, which every key between the two begins with too (the *skip*). A search compares heads, which lie
+//! together, and asks runs for whole keys only where heads are equal. So a seek touches one key, where the paper's
+//! halving touches five, in as many blocks.
+//!
 //! Guarantees: the versions of a key stand in one segment, newest first; a segment is never empty; what is left of a
 //! segment whose next key did not fit is filled with selectors that name no run and that every walk skips like older
-//! versions. A REMIX never changes; [`build()`] and [`rebuild`] make new ones, [`format`] stores them.
+//! versions. Heads ascend, and those of a key's versions are equal. A REMIX never changes; [`build()`] and [`rebuild`]
+//! make new ones, [`format`] stores them.
 //!
 //! It does not know values, sequence numbers or files of tables: a [`Run`] is asked for its n-th entry, and that is
 //! all. It keeps no run open; whoever asks brings them, in the order of their age.
@@ -28,6 +34,7 @@ pub(crate) use cursor::{Cursor, Show};
 
 use crate::error::Result;
 use anchors::Anchors;
+use forrest_machine::prefetch;
 use std::cmp::Ordering;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
@@ -50,6 +57,49 @@ const FILLER: u8 = RUNS_MAX as u8 | OLDER;
 
 type Selectors = [u8; SEGMENT];
 type Tags = [u8; SEGMENT];
+type Heads = [u32; SEGMENT];
+
+/// The head of a place without an entry. Keys may have it too.
+const NO_HEAD: u32 = u32::MAX;
+
+/// What is known of the places of a segment: three cache lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(align(64))]
+struct Segment {
+    selectors: Selectors,
+    /// All 0 if there are no tags.
+    tags: Tags,
+    heads: Heads,
+}
+
+impl Segment {
+    /// A segment without entries.
+    const EMPTY: Segment =
+        Segment { selectors: [FILLER; SEGMENT], tags: [0; SEGMENT], heads: [NO_HEAD; SEGMENT] };
+
+    /// The places whose heads are this one; they begin and end between keys.
+    #[inline]
+    fn equal(&self, head: u32) -> Range<usize> {
+        let count = |of: fn(u32, u32) -> bool| {
+            self.heads.iter().map(|&other| u32::from(of(other, head))).sum::<u32>()
+        };
+        let (less, equal) =
+            (count(|other, head| other < head) as usize, count(|other, head| other == head) as usize);
+        let end = less + equal;
+        // Places without an entry may look equal too.
+        if end == SEGMENT { less..used(&self.selectors) } else { less..end }
+    }
+}
+
+/// The head of a key behind what it skips.
+#[inline]
+fn head_behind(key: &[u8], skip: usize) -> u32 {
+    let rest = key.get(skip..).unwrap_or_default();
+    match rest.first_chunk() {
+        Some(head) => u32::from_be_bytes(*head),
+        None => (anchors::head(rest) >> 32) as u32,
+    }
+}
 
 /// A sorted sequence of entries with distinct keys, asked by ordinal. `&mut` because it keeps what it looked at last.
 pub(crate) trait Run {
@@ -78,10 +128,10 @@ pub(crate) struct Remix {
     /// The number of entries of each run, the oldest run first.
     runs: Vec<u32>,
     anchors: Anchors,
-    /// For each segment a number for each run.
-    ordinals: Vec<u32>,
-    selectors: Vec<Selectors>,
-    tags: Option<Vec<Tags>>,
+    /// For each segment a number for each run, and behind them what its heads skip.
+    rows: Vec<u32>,
+    segments: Vec<Segment>,
+    has_tags: bool,
     entries: u64,
     live: u64,
 }
@@ -106,40 +156,45 @@ impl Remix {
 
     /// Whether it has tags.
     pub(crate) fn has_tags(&self) -> bool {
-        self.tags.is_some()
+        self.has_tags
     }
 
     /// The number of segments.
     pub(crate) fn segments(&self) -> usize {
-        self.selectors.len()
+        self.segments.len()
     }
 
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
-        let tags = self.tags.as_ref().map_or(0, |tags| size_of_val(&tags[..]));
-        let arrays = size_of_val(&self.ordinals[..]) + size_of_val(&self.selectors[..]);
-        size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays + tags
+        let arrays = size_of_val(&self.rows[..]) + size_of_val(&self.segments[..]);
+        size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays
     }
 
-    /// The newest version of a key. It may be a tombstone.
-    pub(crate) fn get<R: Run>(&self, runs: &mut [R], key: &[u8]) -> Result<Option<Entry>> {
-        debug_assert!(self.belongs_to(runs), "other runs");
-        if self.selectors.is_empty() {
+    /// The newest version of a key. It may be a tombstone. `compare` tells how the key of an entry compares to this one.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        mut compare: impl FnMut(Entry) -> Result<Ordering>,
+    ) -> Result<Option<Entry>> {
+        if self.segments.is_empty() {
             return Ok(None);
         }
-        let segment = self.anchors.find(key);
-        let Some(tags) = &self.tags else {
-            let (slot, found) = self.search(runs, segment, 0..used(&self.selectors[segment]), key)?;
-            return Ok(found.then(|| self.entry(segment, slot)));
-        };
-        let selectors = &self.selectors[segment];
-        for slot in Matches::new(&tags[segment], tag(key)) {
-            if selectors[slot] & OLDER != 0 {
+        let (at, skip) = self.find(key);
+        let segment = &self.segments[at];
+        let head = head_behind(key, skip);
+        if !self.has_tags {
+            let (slot, found) = self.search(at, segment.equal(head), compare)?;
+            return Ok(found.then(|| self.entry(at, slot)));
+        }
+        for slot in Matches::new(&segment.tags, tag(key)) {
+            if segment.heads[slot] != head || segment.selectors[slot] & OLDER != 0 {
                 continue;
             }
-            match self.compare(runs, segment, slot, key)? {
+            let entry = self.entry(at, slot);
+            match compare(entry)? {
                 Ordering::Less => {}
-                Ordering::Equal => return Ok(Some(self.entry(segment, slot))),
+                Ordering::Equal => return Ok(Some(entry)),
                 // So is all that follows.
                 Ordering::Greater => break,
             }
@@ -147,20 +202,33 @@ impl Remix {
         Ok(None)
     }
 
-    /// The first place of a key that is not below `key`, and whether it is equal, among `within`, which begins and
-    /// ends between keys. Compares one key more than there are halvings.
-    fn search<R: Run>(
+    /// The segment that a key belongs to, which is on its way, and what its heads skip. REQUIRES: there is one.
+    #[inline]
+    fn find(&self, key: &[u8]) -> (usize, usize) {
+        let at = self.anchors.find(key);
+        let row = &self.rows[at * (self.runs.len() + 1)..][..=self.runs.len()];
+        let segment = &self.segments[at];
+        for line in [&segment.heads[0], &segment.heads[SEGMENT / 2]] {
+            prefetch::read(std::ptr::from_ref(line).cast());
+        }
+        prefetch::read(segment.tags.as_ptr());
+        (at, row[self.runs.len()] as usize)
+    }
+
+    /// The first place of a key that is not below the one that `compare` knows, and whether it is equal, among `within`,
+    /// which begins and ends between keys. Compares one key more than there are halvings.
+    #[inline]
+    fn search(
         &self,
-        runs: &mut [R],
         segment: usize,
         within: Range<usize>,
-        key: &[u8],
+        mut compare: impl FnMut(Entry) -> Result<Ordering>,
     ) -> Result<(usize, bool)> {
-        let selectors = &self.selectors[segment];
+        let selectors = &self.segments[segment].selectors;
         let Range { start: mut low, end: mut high } = within;
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.compare(runs, segment, middle, key)? {
+            match compare(self.entry(segment, middle))? {
                 Ordering::Less => low = oldest(selectors, middle) + 1,
                 Ordering::Equal => return Ok((newest(selectors, middle), true)),
                 Ordering::Greater => high = newest(selectors, middle),
@@ -169,16 +237,10 @@ impl Remix {
         Ok((low, false))
     }
 
-    #[inline]
-    fn compare<R: Run>(&self, runs: &mut [R], segment: usize, slot: usize, key: &[u8]) -> Result<Ordering> {
-        let Entry { run, ordinal, .. } = self.entry(segment, slot);
-        runs[run].compare(ordinal, key)
-    }
-
     /// The entry at a place. REQUIRES: it is no filler.
     #[inline]
     fn entry(&self, segment: usize, slot: usize) -> Entry {
-        let selectors = &self.selectors[segment];
+        let selectors = &self.segments[segment].selectors;
         let run = usize::from(selectors[slot] & RUN);
         let ordinal = self.ordinals_of(segment)[run] + before(selectors, slot);
         Entry { run, ordinal, tombstone: selectors[slot] & TOMBSTONE != 0 }
@@ -187,7 +249,12 @@ impl Remix {
     /// How many entries each run has before a segment.
     #[inline]
     fn ordinals_of(&self, segment: usize) -> &[u32] {
-        &self.ordinals[segment * self.runs.len()..][..self.runs.len()]
+        &self.rows[segment * (self.runs.len() + 1)..][..self.runs.len()]
+    }
+
+    /// What the heads of a segment skip.
+    fn skip(&self, segment: usize) -> usize {
+        self.rows[segment * (self.runs.len() + 1) + self.runs.len()] as usize
     }
 
     /// Whether runs look like those that this was built from.

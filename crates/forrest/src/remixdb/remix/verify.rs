@@ -1,7 +1,8 @@
 //! Whether a [`Remix`] is what it should be: by itself, when it is loaded, and against its runs.
 
 use super::anchors::common;
-use super::{OLDER, RESERVED, RUN, RUNS_MAX, Remix, Run, SEGMENT, TOMBSTONE, tag, used};
+use super::{NO_HEAD, OLDER, RESERVED, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
+use super::{head_behind, tag, used};
 use crate::error::{Error, ErrorKind, Result};
 use std::mem;
 
@@ -24,13 +25,23 @@ impl Remix {
             if self.ordinals_of(segment) != &next[..count] {
                 return flaw("its ordinals do not follow from the selectors before it");
             }
-            let selectors = &self.selectors[segment];
+            if self.skip(segment) != self.anchors.skip(segment) {
+                return flaw("its heads do not skip what its anchor and the next one have in common");
+            }
+            let Segment { selectors, heads, .. } = &self.segments[segment];
             let used = used(selectors);
             if used == 0 {
                 return flaw("it has no entry");
             }
             // The run of the version before; older versions are of older runs.
             let mut newer = 0;
+            let ascend = (1..used).all(|slot| match selectors[slot] & OLDER {
+                0 => heads[slot - 1] <= heads[slot],
+                _ => heads[slot - 1] == heads[slot],
+            });
+            if !ascend || heads[used..].iter().any(|&head| head != NO_HEAD) {
+                return flaw("its heads are not in the order of keys");
+            }
             for &selector in &selectors[..used] {
                 let run = selector & RUN;
                 if usize::from(run) >= count || selector & RESERVED != 0 {
@@ -72,7 +83,7 @@ impl Remix {
         }
         let (mut key, mut before) = (Vec::new(), Vec::new());
         for segment in 0..self.segments() {
-            for slot in 0..used(&self.selectors[segment]) {
+            for slot in 0..used(&self.segments[segment].selectors) {
                 let entry = self.entry(segment, slot);
                 runs[entry.run].key_into(entry.ordinal, &mut key)?;
                 let tombstone = runs[entry.run].is_tombstone(entry.ordinal)?;
@@ -92,13 +103,17 @@ impl Remix {
 
     /// What is wrong with a place that has `key`, where the place before it has `before`.
     fn flaw(&self, segment: usize, slot: usize, before: &[u8], key: &[u8]) -> Option<&'static str> {
-        if self.tags.as_ref().is_some_and(|tags| tags[segment][slot] != tag(key)) {
+        let Segment { selectors, tags, heads } = &self.segments[segment];
+        if self.has_tags && tags[slot] != tag(key) {
             return Some("the tag is not the key's");
+        }
+        if heads[slot] != head_behind(key, self.skip(segment)) {
+            return Some("the head is not the key's");
         }
         if (segment, slot) == (0, 0) {
             return None;
         }
-        if self.selectors[segment][slot] & OLDER != 0 {
+        if selectors[slot] & OLDER != 0 {
             return (key != before).then_some("an older version is of another key");
         }
         if key <= before {

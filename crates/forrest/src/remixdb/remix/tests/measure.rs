@@ -102,7 +102,7 @@ fn measure(count: usize) {
     });
     let get = |remix: &Remix, keys: &[[u8; 16]], hit: bool| {
         let mut runs = open(&runs);
-        let all = || keys.iter().all(|key| remix.get(&mut runs, key).unwrap().is_some() == hit);
+        let all = || keys.iter().all(|key| get(remix, &mut runs, key).unwrap().is_some() == hit);
         let (ns, right) = each(ASKED, all);
         assert!(right);
         ns

@@ -145,6 +145,11 @@ impl World {
     }
 }
 
+/// The newest version of a key.
+fn get<R: Run>(remix: &Remix, runs: &mut [R], key: &[u8]) -> Result<Option<Entry>> {
+    remix.get(key, |entry| runs[entry.run].compare(entry.ordinal, key))
+}
+
 /// A key of a shape, out of about `space`.
 fn key(random: &mut Random, shape: usize, space: usize) -> Vec<u8> {
     let number = random.below(space) as u64;

@@ -115,7 +115,7 @@ fn get_all(world: &World, remix: &Remix, what: &str) {
     let runs = &mut world.older(world.runs.len());
     for probe in world.probes() {
         let expected = world.newest.get(&probe).copied();
-        assert_eq!(remix.get(runs, &probe).unwrap(), expected, "{what}: get {probe:?}");
+        assert_eq!(get(remix, runs, &probe).unwrap(), expected, "{what}: get {probe:?}");
     }
 }
 
@@ -154,7 +154,7 @@ fn a_key_with_31_versions_has_a_segment_to_itself() {
     let world = World::new(vec![run; 31]);
     let remix = world.build(true);
     assert_eq!((remix.segments(), remix.entries(), remix.live()), (2, 62, 2));
-    assert_eq!(remix.selectors.iter().map(used).collect::<Vec<_>>(), [31, 31]);
+    assert_eq!(remix.segments.iter().map(|segment| used(&segment.selectors)).collect::<Vec<_>>(), [31, 31]);
     check(&world, &remix, "31 versions");
 }
 
@@ -169,7 +169,7 @@ fn reads_compare_few_keys() {
     let absent: Vec<Vec<u8>> = (0..20_000).map(|_| key(&mut random, 2, 1 << 60)).collect();
     let present: Vec<Vec<u8>> = world.newest.keys().cloned().collect();
     let mut average = |remix: &Remix, keys: &[Vec<u8>], found| {
-        let all = || keys.iter().for_each(|key| assert_eq!(remix.get(runs, key).unwrap().is_some(), found));
+        let all = || keys.iter().for_each(|key| assert_eq!(get(remix, runs, key).unwrap().is_some(), found));
         world.compared(all).0 as f64 / keys.len() as f64
     };
     let (hit, miss) = (average(&remix, &present, true), average(&remix, &absent, false));
