@@ -33,11 +33,18 @@ pub struct Cursor {
     /// Where in the run; at no entry if beyond its end.
     at: usize,
     run_len: usize,
+    /// The length of the first run of a jump.
+    run_first: usize,
 }
 
 impl Reader {
     /// A cursor, at no entry yet.
     pub fn cursor(&self) -> Cursor {
+        self.cursor_reading(RUN_FIRST)
+    }
+
+    /// The same for who will seldom go on from where it jumps to, or often: it reads so many pairs there, at least one.
+    pub fn cursor_reading(&self, pairs: usize) -> Cursor {
         Cursor {
             reader: self.clone(),
             bytes: Vec::new(),
@@ -45,6 +52,7 @@ impl Reader {
             direction: Direction::Forward,
             at: 0,
             run_len: RUN_FIRST,
+            run_first: pairs.clamp(1, RUN_MAX),
         }
     }
 }
@@ -54,8 +62,13 @@ impl Cursor {
         let Cursor { reader, bytes, pairs, run_len, .. } = self;
         bytes.clear();
         pairs.clear();
+        pairs.reserve(*run_len);
         reader.scan(lower, upper, direction, |key, value| {
             let start = bytes.len();
+            if start == 0 {
+                // The others may be as long as the first.
+                bytes.reserve(((key.len() + value.len()) * *run_len).min(RUN_BYTES_MAX));
+            }
             bytes.extend_from_slice(key);
             let key = start..bytes.len();
             let value = if value.is_shared() {
@@ -76,7 +89,7 @@ impl Cursor {
     }
 
     fn jump(&mut self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> bool {
-        self.run_len = RUN_FIRST;
+        self.run_len = self.run_first;
         self.read(lower, upper, direction)
     }
 
@@ -89,13 +102,13 @@ impl Cursor {
                 self.at += 1;
                 return true;
             }
-            self.run_len = (self.run_len * 4).min(RUN_MAX);
+            self.run_len = (self.run_len * 4).clamp(RUN_FIRST, RUN_MAX);
         } else {
             if self.at > 0 {
                 self.at -= 1;
                 return true;
             }
-            self.run_len = RUN_FIRST;
+            self.run_len = self.run_first;
         }
         let key = self.bytes[self.pairs[self.at].key.clone()].to_vec();
         match direction {

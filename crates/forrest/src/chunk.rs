@@ -7,8 +7,8 @@ use crate::Value;
 
 /// Longest value that is copied into the buffer, in bytes. It is what forrest-index keeps inside its nodes.
 pub(crate) const COPIED_VALUE_BYTES: usize = 239;
-/// A buffer has room for so many bytes a pair at first.
-const PAIR_BYTES: usize = 32;
+/// A buffer is made for as many pairs as are asked for if the others are as long as the first, but no larger than this.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
 
 /// Pairs in the order in which they were found.
 #[derive(Default)]
@@ -17,14 +17,16 @@ pub(crate) struct Chunk {
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     shared: Vec<Value>,
+    /// So many pairs are asked for.
+    pairs: usize,
 }
 
 /// Where a refill of an iteration ended.
 pub(crate) enum Filled {
     /// At the end of the range.
     End,
-    /// After this key; there may be more.
-    After(Vec<u8>),
+    /// After the last pair of the chunk, of which there is one; there may be more.
+    More,
 }
 
 /// Where a cursor is to go.
@@ -61,10 +63,10 @@ impl Chunk {
     /// Takes all pairs out, and makes room for others.
     pub(crate) fn clear(&mut self, pairs: usize) {
         self.bytes.clear();
-        self.bytes.reserve(pairs * PAIR_BYTES);
         self.slots.clear();
         self.slots.reserve(pairs);
         self.shared.clear();
+        self.pairs = pairs;
     }
 
     /// The number of pairs.
@@ -81,6 +83,10 @@ impl Chunk {
 
     #[inline]
     fn push(&mut self, key: &[u8], value: &[u8], value_len: u8) {
+        if self.slots.is_empty() {
+            let each = key.len() + value.len();
+            self.bytes.reserve(each.saturating_mul(self.pairs).min(BUFFER_BYTES_MAX).max(each));
+        }
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);

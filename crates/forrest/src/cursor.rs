@@ -100,14 +100,30 @@ impl Fetched {
     ) -> Result<Filled> {
         (self.from, self.to) = (0, 0);
         // Entries that are still held keep the old chunk; otherwise its memory is used again.
-        let mut chunk = self.chunk.take().and_then(Arc::into_inner).unwrap_or_default();
-        chunk.clear(self.pairs);
+        let mut chunk = self.chunk.take().unwrap_or_default();
+        if Arc::get_mut(&mut chunk).is_none() {
+            chunk = Arc::default();
+        }
+        let filling = Arc::get_mut(&mut chunk).expect("nobody else has it");
+        filling.clear(self.pairs);
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        let filled = view.fill(&mut chunk, &mut self.resume, (lower, upper), direction, self.pairs)?;
+        let filled = view.fill(filling, &mut self.resume, (lower, upper), direction, self.pairs)?;
         self.to = chunk.len();
         self.pairs = (self.pairs * self.growth).min(CHUNK_PAIRS_MAX);
-        self.chunk = Some(Arc::new(chunk));
+        self.chunk = Some(chunk);
         Ok(filled)
+    }
+
+    /// Makes the end of what was fetched the beginning of what was not.
+    fn move_bound(&self, bound: &mut Bound<Vec<u8>>) {
+        let Some(chunk) = self.chunk.as_ref().filter(|chunk| chunk.len() > 0) else { return };
+        let mut key = match std::mem::replace(bound, Bound::Unbounded) {
+            Bound::Included(key) | Bound::Excluded(key) => key,
+            Bound::Unbounded => Vec::new(),
+        };
+        key.clear();
+        key.extend_from_slice(chunk.key(chunk.len() - 1));
+        *bound = Bound::Excluded(key);
     }
 }
 
@@ -130,7 +146,7 @@ impl Range {
     fn next_refilled(&mut self) -> Option<Result<Entry>> {
         while !self.exhausted {
             match self.front.refill(&self.view, &self.lower, &self.upper, Direction::Forward) {
-                Ok(Filled::After(key)) => self.lower = Bound::Excluded(key),
+                Ok(Filled::More) => self.front.move_bound(&mut self.lower),
                 Ok(Filled::End) => self.exhausted = true,
                 Err(error) => return Some(Err(error)),
             }
@@ -146,7 +162,7 @@ impl Range {
     fn next_back_refilled(&mut self) -> Option<Result<Entry>> {
         while !self.exhausted {
             match self.back.refill(&self.view, &self.lower, &self.upper, Direction::Backward) {
-                Ok(Filled::After(key)) => self.upper = Bound::Excluded(key),
+                Ok(Filled::More) => self.back.move_bound(&mut self.upper),
                 Ok(Filled::End) => self.exhausted = true,
                 Err(error) => return Some(Err(error)),
             }

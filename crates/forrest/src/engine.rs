@@ -14,7 +14,7 @@ use crate::remixdb;
 use crate::remixdb::disk::real::Real;
 use crate::stats::{Capabilities, Stats};
 use forrest_index::Direction;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// An open store. Cloning makes another handle.
@@ -262,6 +262,20 @@ impl View {
         match self {
             View::Memory(view) => view.count(lower, upper),
             View::Disk(view) => view.count(lower, upper),
+        }
+    }
+
+    /// Shows the pairs of a range in order, from the end that `direction` starts at, until `see` breaks.
+    #[inline]
+    pub(crate) fn scan(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        match self {
+            View::Memory(view) => view.scan(bounds, direction, see),
+            View::Disk(view) => view.scan(bounds, direction, see),
         }
     }
 

@@ -350,6 +350,17 @@ impl View {
         Ok(count)
     }
 
+    #[inline]
+    pub(crate) fn scan(
+        &self,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.reader().scan(lower, upper, direction, |key, value| see(key, &value));
+        self.check()
+    }
+
     pub(crate) fn fill(
         &self,
         chunk: &mut Chunk,
@@ -370,9 +381,8 @@ impl View {
             full = chunk.len() >= pairs || chunk.bytes() >= CHUNK_BYTES || shared_bytes >= CHUNK_SHARED_BYTES;
             if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        let filled = if full { Filled::After(chunk.key(chunk.len() - 1).to_vec()) } else { Filled::End };
         self.check()?;
-        Ok(filled)
+        Ok(if full { Filled::More } else { Filled::End })
     }
 
     pub(crate) fn cursor(&self) -> Cursor {

@@ -6,8 +6,9 @@ use crate::engine;
 use crate::error::Result;
 use crate::op::check_key;
 use crate::{KeyRange, Value};
+use forrest_index::Direction;
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 /// One keyspace, to be read. A [`Keyspace`](crate::Keyspace) dereferences to the view of its newest state, a
 /// [`Snapshot`](crate::Snapshot) has views of its state; a function that takes `&View` works on both.
@@ -121,6 +122,59 @@ impl View {
     pub fn range(&self, bounds: impl KeyRange) -> Range {
         let (lower, upper) = clamp(bounds.bounds());
         Range::new(self.0.clone(), lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec))
+    }
+
+    /// Shows the pairs of a range to `see` in the order of their keys, until it breaks: the quickest way through a range,
+    /// because nothing is copied. What it sees of concurrent changes is what a [`Range`] sees.
+    ///
+    /// `see` may use the store, but should be quick: while it runs, memory that others give up is not used again.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// # let db = forrest::Db::open("memory:")?;
+    /// for (key, value) in [("ash", "1"), ("birch", "22"), ("oak", "333")] {
+    ///     db.set(key, value)?;
+    /// }
+    /// let mut bytes = 0;
+    /// db.scan("b".., |_, value| {
+    ///     bytes += value.len();
+    ///     if bytes < 5 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    /// })?;
+    /// assert_eq!(bytes, 5);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn scan(
+        &self,
+        bounds: impl KeyRange,
+        see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.0.scan(clamp(bounds.bounds()), Direction::Forward, see)
+    }
+
+    /// As [`scan`](View::scan), from the greatest key to the least.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # let db = forrest::Db::open("memory:")?;
+    /// db.set("ash", "1")?;
+    /// db.set("oak", "2")?;
+    /// let mut keys = Vec::new();
+    /// db.scan_back(.., |key, _| {
+    ///     keys.push(key.to_vec());
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(keys, [b"oak", b"ash"]);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    #[inline]
+    pub fn scan_back(
+        &self,
+        bounds: impl KeyRange,
+        see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.0.scan(clamp(bounds.bounds()), Direction::Backward, see)
     }
 
     /// The pairs whose keys begin with `prefix`.

@@ -241,7 +241,8 @@ impl Memtable {
 
     /// A cursor over the keys of a keyspace and their versions; `None` if there are no keys.
     pub(crate) fn cursor(&self, space: u32) -> Option<Cursor> {
-        self.tree(space, |tree| tree.cursor())
+        // Most keys that a reader comes by are in tables.
+        self.tree(space, |tree| tree.cursor_reading(1))
     }
 
     /// The keyspaces that have changes, in order.

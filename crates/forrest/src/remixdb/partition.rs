@@ -47,7 +47,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Run for table::Cursor<T> {
 
 /// Cursors over tables, for who asks them as runs.
 pub(crate) fn runs<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<Owned<D>> {
-    tables.iter().map(|table| table::Cursor::new(table.clone())).collect()
+    tables.iter().map(|table| table::Cursor::walking(table.clone())).collect()
 }
 
 impl<D: Disk> Partition<D> {
@@ -135,13 +135,25 @@ impl<D: Disk> Partition<D> {
         remix + self.tables.iter().map(|table| table.memory_bytes()).sum::<usize>()
     }
 
-    /// Shows the value of a key to `see`; `None` if it is not there.
-    pub(crate) fn get<R>(&self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    /// About where a key is, which is on its way from memory: for who has something else to do before he looks.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Whereabouts {
+        Whereabouts(self.remix.as_ref().map_or(0, |(remix, _)| remix.find(key)))
+    }
+
+    /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find) to
+    /// belong.
+    pub(crate) fn get<R>(
+        &self,
+        Whereabouts(at): Whereabouts,
+        key: &[u8],
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         if let Some((remix, _)) = &self.remix {
             // The run that was asked last is the one that has the answer, most often.
             let open = |run: usize| (run, table::Cursor::new(&*self.tables[run]));
             let mut asked = None;
-            let found = remix.get(key, |entry| {
+            let found = remix.get(at, key, |entry| {
                 let (_, cursor) = asked.insert(open(entry.run));
                 cursor.compare(entry.ordinal, key)
             })?;
@@ -163,143 +175,152 @@ impl<D: Disk> Partition<D> {
     /// A cursor over the keys that are there, at none yet.
     pub(crate) fn cursor(&self) -> Cursor<D> {
         let runs = runs(&self.tables);
-        let inner = match &self.remix {
-            Some((remix, _)) => Inner::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
-            None => Inner::One { run: runs.into_iter().next(), at: 0 },
+        let over = match &self.remix {
+            Some((remix, _)) => Over::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
+            None => Over::One(runs),
         };
-        Cursor { inner, key: Vec::new() }
+        Cursor { over, run: 0, ordinal: 0 }
     }
 }
 
+/// About where a key is in a partition.
+#[derive(Clone, Copy)]
+pub(crate) struct Whereabouts(usize);
+
 /// A place in a partition. It owns what it needs.
 pub(crate) struct Cursor<D: Disk> {
-    inner: Inner<D>,
-    /// The key where it is.
-    key: Vec<u8>,
+    over: Over<D>,
+    /// The entry where it is. The key is in the buffer of the run's own cursor.
+    run: usize,
+    ordinal: u32,
 }
 
-enum Inner<D: Disk> {
-    One { run: Option<Owned<D>>, at: u32 },
+enum Over<D: Disk> {
+    /// One table, or none.
+    One(Vec<Owned<D>>),
     Several(remix::Cursor<Arc<Remix>, Owned<D>>),
 }
 
 impl<D: Disk> Cursor<D> {
-    /// The key where it is. REQUIRES: the last move found one.
+    /// The table that it is in. REQUIRES: the last move found a key.
     #[inline]
-    pub(crate) fn key(&self) -> &[u8] {
-        &self.key
-    }
-
-    /// Shows the key, and lends the cursor for its value.
-    #[inline]
-    pub(crate) fn with_key<R>(&mut self, see: impl FnOnce(&[u8], &mut Cursor<D>) -> R) -> R {
-        let key = std::mem::take(&mut self.key);
-        let result = see(&key, self);
-        self.key = key;
-        result
-    }
-
-    /// Shows the value where it is.
-    #[inline]
-    pub(crate) fn value_with<R>(&mut self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
-        match &mut self.inner {
-            Inner::One { run, at } => run.as_mut().expect("it is at a pair").value_with(*at, see),
-            Inner::Several(cursor) => {
-                let (run, ordinal) = cursor.run().expect("it is at a pair");
-                run.value_with(ordinal, see)
-            }
+    fn table(&mut self) -> &mut Owned<D> {
+        match &mut self.over {
+            Over::One(runs) => &mut runs[0],
+            Over::Several(cursor) => cursor.of_run(self.run),
         }
     }
 
+    /// The key where it is. REQUIRES: the last move found one.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match &self.over {
+            Over::One(runs) => runs[0].kept_key(),
+            Over::Several(cursor) => cursor.runs()[self.run].kept_key(),
+        }
+    }
+
+    /// Shows the key, and the value to whoever asks for it. REQUIRES: the last move found them.
+    #[inline]
+    pub(crate) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
+        let ordinal = self.ordinal;
+        self.table().with_kept_key(|key, table| see(key, Pair { table, ordinal }))
+    }
+
     pub(crate) fn first(&mut self) -> Result<bool> {
-        match &mut self.inner {
-            Inner::One { .. } => self.from(0),
-            Inner::Several(cursor) => {
+        match &mut self.over {
+            Over::One(_) => self.from(0),
+            Over::Several(cursor) => {
                 cursor.first();
-                cursor.key_into(&mut self.key)
+                self.arrive()
             }
         }
     }
 
     pub(crate) fn last(&mut self) -> Result<bool> {
-        match &mut self.inner {
-            Inner::One { run, .. } => {
-                let end = run.as_ref().map_or(0, Run::len);
+        match &mut self.over {
+            Over::One(runs) => {
+                let end = runs.first().map_or(0, Run::len);
                 self.before(end)
             }
-            Inner::Several(cursor) => {
+            Over::Several(cursor) => {
                 cursor.last();
-                cursor.key_into(&mut self.key)
+                self.arrive()
             }
         }
     }
 
     /// Goes to the first key that is not below `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        match &mut self.inner {
-            Inner::One { run, .. } => {
-                let at = run.as_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
+        match &mut self.over {
+            Over::One(runs) => {
+                let at = runs.first_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
                 self.from(at)
             }
-            Inner::Several(cursor) => {
+            Over::Several(cursor) => {
                 cursor.seek(key)?;
-                cursor.key_into(&mut self.key)
+                self.arrive()
             }
         }
     }
 
     /// Goes to the last key that is not above `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
-        match &mut self.inner {
-            Inner::One { run, .. } => {
-                let Some(run) = run else { return Ok(false) };
+        match &mut self.over {
+            Over::One(runs) => {
+                let Some(run) = runs.first_mut() else { return Ok(false) };
                 let at = run.lower_bound(key)?;
                 let equal = at < Run::len(run) && Run::compare(run, at, key)?.is_eq();
                 self.before(at + u32::from(equal))
             }
-            Inner::Several(cursor) => {
+            Over::Several(cursor) => {
                 cursor.seek_for_prev(key)?;
-                cursor.key_into(&mut self.key)
+                self.arrive()
             }
         }
     }
 
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {
-        match &mut self.inner {
-            Inner::One { at, .. } => {
-                let at = *at + 1;
-                self.from(at)
-            }
-            Inner::Several(cursor) => {
+        match &mut self.over {
+            Over::One(_) => self.from(self.ordinal + 1),
+            Over::Several(cursor) => {
                 cursor.next();
-                cursor.key_into(&mut self.key)
+                self.arrive()
             }
         }
     }
 
     #[inline]
     pub(crate) fn prev(&mut self) -> Result<bool> {
-        match &mut self.inner {
-            Inner::One { at, .. } => {
-                let at = *at;
-                self.before(at)
-            }
-            Inner::Several(cursor) => {
+        match &mut self.over {
+            Over::One(_) => self.before(self.ordinal),
+            Over::Several(cursor) => {
                 cursor.prev();
-                cursor.key_into(&mut self.key)
+                self.arrive()
             }
         }
+    }
+
+    /// Reads the key where the REMIX has gone; false if it is at none.
+    #[inline]
+    fn arrive(&mut self) -> Result<bool> {
+        let Over::Several(cursor) = &mut self.over else { return Ok(false) };
+        let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() else { return Ok(false) };
+        (self.run, self.ordinal) = (run, ordinal);
+        cursor.of_run(run).key_at(ordinal)?;
+        Ok(true)
     }
 
     /// The first entry of the one table from `start` on that has a value.
     #[inline]
     fn from(&mut self, start: u32) -> Result<bool> {
-        let Inner::One { run: Some(run), at } = &mut self.inner else { return Ok(false) };
+        let Over::One(runs) = &mut self.over else { return Ok(false) };
+        let Some(run) = runs.first_mut() else { return Ok(false) };
         for ordinal in start..Run::len(run) {
             if run.kind(ordinal)? == table::Kind::Value {
-                *at = ordinal;
-                Run::key_into(run, ordinal, &mut self.key)?;
+                self.ordinal = ordinal;
+                run.key_at(ordinal)?;
                 return Ok(true);
             }
         }
@@ -309,14 +330,29 @@ impl<D: Disk> Cursor<D> {
     /// The last entry of the one table before `end` that has a value.
     #[inline]
     fn before(&mut self, end: u32) -> Result<bool> {
-        let Inner::One { run: Some(run), at } = &mut self.inner else { return Ok(false) };
+        let Over::One(runs) = &mut self.over else { return Ok(false) };
+        let Some(run) = runs.first_mut() else { return Ok(false) };
         for ordinal in (0..end).rev() {
             if run.kind(ordinal)? == table::Kind::Value {
-                *at = ordinal;
-                Run::key_into(run, ordinal, &mut self.key)?;
+                self.ordinal = ordinal;
+                run.key_at(ordinal)?;
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+}
+
+/// The value of a pair of a table, where it is.
+pub(crate) struct Pair<'c, D: Disk> {
+    table: &'c mut Owned<D>,
+    ordinal: u32,
+}
+
+impl<D: Disk> Pair<'_, D> {
+    /// Shows the bytes.
+    #[inline]
+    pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.table.value_with(self.ordinal, see)
     }
 }

@@ -30,10 +30,15 @@ pub(crate) fn get<D: Disk, R>(
     upto: Upto<'_>,
     mut see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
+    // The partition's part of the wait for memory passes while the memtables are asked.
+    let partition = version.partition(space, key).map(|partition| (partition, partition.find(key)));
     if let Some(said) = in_memtables(version, space, key, upto, &mut see) {
         return Ok(said);
     }
-    in_tables(version, space, key, see)
+    match partition {
+        Some((partition, whereabouts)) => partition.get(whereabouts, key, see),
+        None => Ok(None),
+    }
 }
 
 /// The same for the tables alone.
@@ -45,7 +50,7 @@ pub(crate) fn in_tables<D: Disk, R>(
     see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
     match version.partition(space, key) {
-        Some(partition) => partition.get(key, see),
+        Some(partition) => partition.get(partition.find(key), key, see),
         None => Ok(None),
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The value of a pair, where it is.
 pub(crate) enum Shown<'a, D: Disk> {
     Memory(&'a [u8]),
-    Table(&'a mut partition::Cursor<D>),
+    Table(partition::Pair<'a, D>),
 }
 
 impl<D: Disk> Shown<'_, D> {
@@ -25,7 +25,7 @@ impl<D: Disk> Shown<'_, D> {
     pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
         match self {
             Shown::Memory(bytes) => Ok(see(bytes)),
-            Shown::Table(cursor) => cursor.value_with(see),
+            Shown::Table(pair) => pair.with(see),
         }
     }
 }
@@ -224,9 +224,12 @@ impl<D: Disk> Scan<D> {
             *memories = cursors.map(|cursor| Memory { cursor, direction, valid: false }).collect();
         }
         *shown = Last::Nobody;
-        tables.seek(version.partitions(*space), from, direction)?;
+        if let Bound::Included(key) | Bound::Excluded(key) = from {
+            // What the partition looks at first comes while the memtables are asked.
+            let _ = version.partition(*space, key).map(|partition| partition.find(key));
+        }
         memories.iter_mut().for_each(|memory| memory.seek(upto, from, direction));
-        Ok(())
+        tables.seek(version.partitions(*space), from, direction)
     }
 
     /// Whether it reads this version.
@@ -333,7 +336,7 @@ fn show<D: Disk>(
     cursor: &mut partition::Cursor<D>,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
-    cursor.with_key(|key, cursor| see(key, Shown::Table(cursor)))
+    cursor.show(|key, pair| see(key, Shown::Table(pair)))
 }
 
 /// The rest of a range, when only the tables have any of it.

@@ -138,6 +138,21 @@ impl<D: Disk> View<D> {
         Ok(count)
     }
 
+    #[inline]
+    pub(crate) fn scan(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let scanned = self.read(|version, space, upto| {
+            scan::scan(version, space, upto, bounds, direction, |key, value| {
+                value.with(|bytes| see(key, bytes))
+            })
+        });
+        scanned.map(|_| ())
+    }
+
     /// Fills a chunk with pairs of a range. `resume` is where the last call for the same end of the same range stopped,
     /// if there was one: unless the store consists of other parts by now, the place need not be found again.
     pub(crate) fn fill(
@@ -172,7 +187,7 @@ impl<D: Disk> View<D> {
             *resume = full.then_some(scan);
             Ok(())
         })?;
-        Ok(if full { Filled::After(chunk.key(chunk.len() - 1).to_vec()) } else { Filled::End })
+        Ok(if full { Filled::More } else { Filled::End })
     }
 
     pub(crate) fn cursor(&self) -> Cursor<D> {
@@ -199,7 +214,7 @@ pub(crate) type Resume<D> = Option<Box<Scan<D>>>;
 pub(crate) struct Cursor<D: Disk> {
     view: View<D>,
     /// `None` before the first jump and after an error.
-    scan: Option<Scan<D>>,
+    scan: Option<Box<Scan<D>>>,
     direction: Direction,
     /// Whether it is at a pair.
     valid: bool,
@@ -275,7 +290,10 @@ impl<D: Disk> Cursor<D> {
             if let Some(from) = from {
                 match &mut current {
                     Some(scan) if scan.reads(version) => scan.seek(upto, from, *direction)?,
-                    _ => current = Some(Scan::start(version.clone(), space, upto, from, *direction)?),
+                    _ => {
+                        let scan = Scan::start(version.clone(), space, upto, from, *direction)?;
+                        current = Some(Box::new(scan));
+                    }
                 }
             }
             let Some(scan) = &mut current else { return Ok(()) };

@@ -3,7 +3,7 @@
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
 use forrest::{Cursor, Db, Entry, Error, Outcome, Range, Snapshot, Swap, View, WriteBatch, Written};
 use std::collections::HashMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 /// A store in use.
 pub(crate) struct World {
@@ -116,9 +116,21 @@ impl World {
             Command::Count(at, bounds) => {
                 self.read(at, |view| one(view.count(borrowed(bounds))?.to_string()))
             }
-            Command::Scan(at, ends, bounds) => {
-                self.read(at, |view| drain(view.range(borrowed(bounds)), ends))
-            }
+            Command::Scan(at, ends, bounds) => self.read(at, |view| {
+                let pairs = drain(view.range(borrowed(bounds)), ends)?;
+                let mut shown = Vec::new();
+                let see = |key: &[u8], value: &[u8]| {
+                    shown.push(show_pair(key, value));
+                    ControlFlow::Continue(())
+                };
+                match &ends[..] {
+                    "f" => view.scan(borrowed(bounds), see)?,
+                    "b" => view.scan_back(borrowed(bounds), see)?,
+                    _ => return Ok(pairs),
+                }
+                assert_eq!(shown, pairs, "a scan shows what an iteration does");
+                Ok(pairs)
+            }),
             Command::Prefix(at, ends, prefix) => self.read(at, |view| drain(view.prefix(prefix), ends)),
             Command::First(at) => {
                 self.read(at, |view| one(view.first()?.as_ref().map_or(Ok("-".into()), pair)?))

@@ -1,7 +1,8 @@
 //! This project's engine on disk, through its public API.
 
 use super::{Answer, Fault, Reader, Settings, Store, Way};
-use forrest::{Cursor, Db, Durability, Entry, WriteBatch, WriteOptions};
+use forrest::{Cursor, Db, Durability, WriteBatch, WriteOptions};
+use std::ops::ControlFlow;
 
 /// Changes are handed to the operating system before a call returns ([`Durability::Buffered`]).
 pub(crate) struct Forrest(Db);
@@ -44,15 +45,15 @@ impl Store for Forrest {
     }
 
     fn scan_all(&self, way: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
-        let mut show = |entry: forrest::Result<Entry>| -> Answer<()> {
-            let entry = entry?;
-            see(entry.key(), entry.value_bytes()?);
-            Ok(())
+        let show = |key: &[u8], value: &[u8]| {
+            see(key, value);
+            ControlFlow::Continue(())
         };
         match way {
-            Way::Forward => self.0.range(..).try_for_each(&mut show),
-            Way::Backward => self.0.range(..).rev().try_for_each(&mut show),
+            Way::Forward => self.0.scan(.., show)?,
+            Way::Backward => self.0.scan_back(.., show)?,
         }
+        Ok(())
     }
 
     fn compact(&mut self) -> Answer<bool> {
@@ -88,10 +89,12 @@ impl Reader for Handle<'_> {
     }
 
     fn scan(&mut self, key: &[u8], pairs: usize, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
-        for entry in self.db.range(key..).take(pairs) {
-            let entry = entry?;
-            see(entry.key(), entry.value_bytes()?);
-        }
+        let mut left = pairs;
+        self.db.scan(key.., |key, value| {
+            see(key, value);
+            left -= 1;
+            if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! a count. A cursor shows the newest version of each key, and tombstones only if it is asked to. It does not see that
 //! anything changes, because nothing does.
 
-use super::{Entry, OLDER, Remix, Run, SEGMENT, Segment, TOMBSTONE, head_behind, visible};
+use super::{Entry, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE, head_behind, visible};
 use crate::error::Result;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -56,6 +56,8 @@ pub(crate) struct Cursor<M, R> {
     remix: M,
     runs: Vec<R>,
     at: Option<Position>,
+    /// Where it is: how many entries of each run are before. Behind the runs, and for places without an entry, anything.
+    before: [u32; RUNS_MAX + 1],
     hidden: u8,
 }
 
@@ -63,7 +65,7 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
     /// A cursor at no entry. REQUIRES: `runs` are those that the REMIX was built from, the oldest first.
     pub(crate) fn new(remix: M, runs: Vec<R>, show: Show) -> Cursor<M, R> {
         assert!(remix.belongs_to(&runs), "a REMIX belongs to its runs");
-        Cursor { remix, runs, at: None, hidden: show.hidden() }
+        Cursor { remix, runs, at: None, before: [0; RUNS_MAX + 1], hidden: show.hidden() }
     }
 
     /// Goes to the first key; false if there is none.
@@ -93,14 +95,46 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
     #[inline]
     pub(crate) fn next(&mut self) -> bool {
         let Some(at) = self.at else { return false };
-        self.place(self.remix.forward(at.segment(), at.slot() + 1, self.hidden))
+        let (mut segment, mut slot) = (at.segment(), at.slot());
+        let Some(Segment { selectors, .. }) = self.remix.segments.get(segment) else { return false };
+        let mut selectors = selectors;
+        loop {
+            let count = &mut self.before[usize::from(selectors[slot] & RUN)];
+            *count = count.wrapping_add(1);
+            slot += 1;
+            if slot == SEGMENT {
+                (segment, slot) = (segment + 1, 0);
+                match self.remix.segments.get(segment) {
+                    Some(next) => selectors = &next.selectors,
+                    None => return self.place(None),
+                }
+            }
+            if selectors[slot] & self.hidden == 0 {
+                self.at = Some(Position::new(segment, slot));
+                return true;
+            }
+        }
     }
 
     /// Goes to the key before; false if there is none.
     #[inline]
     pub(crate) fn prev(&mut self) -> bool {
         let Some(at) = self.at else { return false };
-        self.place(self.remix.backward(at.segment(), at.slot(), self.hidden))
+        let (mut segment, mut slot) = (at.segment(), at.slot());
+        loop {
+            if slot == 0 {
+                let Some(before) = segment.checked_sub(1) else { return self.place(None) };
+                (segment, slot) = (before, SEGMENT);
+            }
+            slot -= 1;
+            let selector = self.remix.segments[segment].selectors[slot];
+            let count = &mut self.before[usize::from(selector & RUN)];
+            *count = count.wrapping_sub(1);
+            if selector & self.hidden == 0 {
+                self.at = Some(Position::new(segment, slot));
+                return true;
+            }
+        }
     }
 
     /// Goes forward as `count` times [`next`](Cursor::next) does, whole segments at once; false if it leaves the end.
@@ -127,7 +161,10 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
     /// The entry that it is at.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry> {
-        self.at.map(|at| self.remix.entry(at.segment(), at.slot()))
+        let at = self.at?;
+        let selector = self.remix.segments[at.segment()].selectors[at.slot()];
+        let run = usize::from(selector & RUN);
+        Some(Entry { run, ordinal: self.before[run], tombstone: selector & TOMBSTONE != 0 })
     }
 
     /// The run of the entry that it is at, and which entry of that run it is.
@@ -135,6 +172,18 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
     pub(crate) fn run(&mut self) -> Option<(&mut R, u32)> {
         let Entry { run, ordinal, .. } = self.entry()?;
         Some((&mut self.runs[run], ordinal))
+    }
+
+    /// One of the runs.
+    #[inline]
+    pub(crate) fn of_run(&mut self, run: usize) -> &mut R {
+        &mut self.runs[run]
+    }
+
+    /// The runs.
+    #[inline]
+    pub(crate) fn runs(&self) -> &[R] {
+        &self.runs
     }
 
     /// Replaces the content of `into` by the key that it is at; false if it is at none.
@@ -159,13 +208,20 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
     /// Goes to where it was. REQUIRES: the position is of a cursor over the same REMIX that shows no more than this.
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will park"))]
     pub(crate) fn restore(&mut self, at: Option<Position>) {
-        self.at = at;
+        self.place(at);
     }
 
     #[inline]
     fn place(&mut self, at: Option<Position>) -> bool {
         self.at = at;
-        at.is_some()
+        let Some(at) = at else { return false };
+        let ordinals = self.remix.ordinals_of(at.segment());
+        self.before[..ordinals.len()].copy_from_slice(ordinals);
+        for selector in &self.remix.segments[at.segment()].selectors[..at.slot()] {
+            let count = &mut self.before[usize::from(selector & RUN)];
+            *count = count.wrapping_add(1);
+        }
+        true
     }
 }
 
@@ -176,8 +232,8 @@ impl Remix {
         if self.segments.is_empty() {
             return Ok((Position::new(0, 0), false));
         }
-        let (segment, skip) = self.find(key);
-        let within = self.segments[segment].equal(head_behind(key, skip));
+        let segment = self.find(key);
+        let within = self.segments[segment].equal(head_behind(key, self.skip(segment)));
         let (slot, found) =
             self.search(segment, within, |entry| runs[entry.run].compare(entry.ordinal, key))?;
         Ok((Position::new(segment, slot), found))

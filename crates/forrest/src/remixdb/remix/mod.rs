@@ -170,19 +170,17 @@ impl Remix {
         size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays
     }
 
-    /// The newest version of a key. It may be a tombstone. `compare` tells how the key of an entry compares to this one.
+    /// The newest version of a key. It may be a tombstone. `at` is where it was [found](Remix::find) to belong; `compare`
+    /// tells how the key of an entry compares to this one.
     #[inline]
     pub(crate) fn get(
         &self,
+        at: usize,
         key: &[u8],
         mut compare: impl FnMut(Entry) -> Result<Ordering>,
     ) -> Result<Option<Entry>> {
-        if self.segments.is_empty() {
-            return Ok(None);
-        }
-        let (at, skip) = self.find(key);
-        let segment = &self.segments[at];
-        let head = head_behind(key, skip);
+        let Some(segment) = self.segments.get(at) else { return Ok(None) };
+        let head = head_behind(key, self.skip(at));
         if !self.has_tags {
             let (slot, found) = self.search(at, segment.equal(head), compare)?;
             return Ok(found.then(|| self.entry(at, slot)));
@@ -202,17 +200,20 @@ impl Remix {
         Ok(None)
     }
 
-    /// The segment that a key belongs to, which is on its way, and what its heads skip. REQUIRES: there is one.
+    /// The segment that a key belongs to, which is on its way from memory; 0 if there is none.
     #[inline]
-    fn find(&self, key: &[u8]) -> (usize, usize) {
+    pub(crate) fn find(&self, key: &[u8]) -> usize {
+        if self.segments.is_empty() {
+            return 0;
+        }
         let at = self.anchors.find(key);
         let row = &self.rows[at * (self.runs.len() + 1)..][..=self.runs.len()];
         let segment = &self.segments[at];
-        for line in [&segment.heads[0], &segment.heads[SEGMENT / 2]] {
+        for line in [&segment.heads[0], &segment.heads[SEGMENT / 2], &row[0]] {
             prefetch::read(std::ptr::from_ref(line).cast());
         }
         prefetch::read(segment.tags.as_ptr());
-        (at, row[self.runs.len()] as usize)
+        at
     }
 
     /// The first place of a key that is not below the one that `compare` knows, and whether it is equal, among `within`,

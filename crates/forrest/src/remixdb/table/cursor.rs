@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::remixdb::cache::PageRef;
 use crate::remixdb::disk::{self, Disk};
 use crate::remixdb::page;
+use forrest_machine::prefetch;
 use std::cmp::Ordering;
 use std::iter::repeat_n;
 use std::ops::{Deref, Range};
@@ -30,6 +31,34 @@ pub(crate) struct Cursor<T> {
     page_number: u64,
     assembled: Vec<u8>,
     value_page: Option<(u64, PageRef)>,
+    /// A value that straddles pages.
+    value: Vec<u8>,
+    /// The key that was asked for last by [`Cursor::key_at`].
+    key: Vec<u8>,
+    /// The block of which that has the prefix, or `NO_BLOCK`.
+    prefixed: u32,
+    /// Whether it walks: what comes next is fetched before it is asked for.
+    walks: bool,
+    /// The entry whose key was asked for last by [`Cursor::key_at`], and which way that was.
+    last: u32,
+    forward: bool,
+}
+
+/// A walk fetches what is so many bytes ahead. The processor does so by itself, but only some lines after a walk began;
+/// most scans are short.
+const AHEAD: usize = 256;
+const LINE: usize = 64;
+
+/// Fetches the lines of a page that a walk comes to: next, or all of the way there if it has just come to the page.
+#[inline]
+fn fetch_ahead(page: &[u8], at: usize, len: usize, forward: bool, is_new: bool) {
+    let near = if is_new { 0 } else { AHEAD };
+    for step in (near..AHEAD + len.min(AHEAD)).step_by(LINE) {
+        let line = if forward { Some(at + step) } else { at.checked_sub(step) };
+        if let Some(byte) = line.and_then(|line| page.get(line)) {
+            prefetch::read(byte);
+        }
+    }
 }
 
 impl<T: Clone> Clone for Cursor<T> {
@@ -49,24 +78,45 @@ impl<T> Cursor<T> {
             page_number: 0,
             assembled: Vec::new(),
             value_page: None,
+            value: Vec::new(),
+            key: Vec::new(),
+            prefixed: NO_BLOCK,
+            walks: false,
+            last: 0,
+            forward: true,
         }
     }
 
     /// The block that is kept.
     #[inline]
     fn kept(&self) -> Option<Block<'_>> {
-        let layout = self.layout.as_ref()?;
-        let bytes = match &self.page {
-            Some((page, at)) => &page[*at..*at + layout.bytes],
-            None => &self.assembled,
-        };
-        Some(Block { layout, bytes })
+        kept(&self.layout, &self.page, &self.assembled)
     }
+}
+
+/// The block that a cursor keeps, of its fields.
+#[inline]
+fn kept<'b>(
+    layout: &'b Option<Layout>,
+    page: &'b Option<(PageRef, usize)>,
+    assembled: &'b [u8],
+) -> Option<Block<'b>> {
+    let layout = layout.as_ref()?;
+    let bytes = match page {
+        Some((page, at)) => &page[*at..*at + layout.bytes],
+        None => assembled,
+    };
+    Some(Block { layout, bytes })
 }
 
 impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
     pub(crate) fn new(table: T) -> Cursor<T> {
         Cursor::over(table)
+    }
+
+    /// A cursor that will be asked for one entry after the other.
+    pub(crate) fn walking(table: T) -> Cursor<T> {
+        Cursor { walks: true, ..Cursor::over(table) }
     }
 
     pub(crate) fn table(&self) -> &Table<D> {
@@ -183,6 +233,47 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         }
     }
 
+    /// The entry's key, in a buffer of the cursor. Keys of one block are in one buffer, so only what they do not have in
+    /// common is copied.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn key_at(&mut self, ordinal: u32) -> Result<()> {
+        let at = self.block(ordinal)?.1;
+        self.forward = ordinal >= self.last;
+        self.last = ordinal;
+        let Cursor { layout, page, assembled, key, number, prefixed, .. } = self;
+        let fits = kept(layout, page, assembled).and_then(|block| {
+            let (prefix, suffix) = block.key(at)?;
+            if *prefixed == *number && key.len() >= prefix.len() {
+                key.truncate(prefix.len());
+            } else {
+                key.clear();
+                key.extend_from_slice(prefix);
+                *prefixed = *number;
+            }
+            key.extend_from_slice(suffix);
+            Some(())
+        });
+        fits.ok_or_else(|| self.misfit())
+    }
+
+    /// The key that was asked for last by [`Cursor::key_at`].
+    #[inline]
+    pub(crate) fn kept_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Lends that key, and the cursor beside it.
+    #[inline]
+    pub(crate) fn with_kept_key<R>(&mut self, see: impl FnOnce(&[u8], &mut Self) -> R) -> R {
+        let key = std::mem::take(&mut self.key);
+        let result = see(&key, self);
+        self.key = key;
+        result
+    }
+
     /// Whether the entry has a value.
     ///
     /// # Errors
@@ -220,11 +311,16 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
             return Ok(&[]);
         }
         let (number, at) = page::place(place.start);
-        if self.value_page.as_ref().is_none_or(|(kept, _)| *kept != number) {
+        let is_new = self.value_page.as_ref().is_none_or(|(kept, _)| *kept != number);
+        if is_new {
             self.value_page = Some((number, self.table.page(number)?));
         }
         let (_, page) = self.value_page.as_ref().expect("it was just read");
-        Ok(&page[at..at + (place.end - place.start) as usize])
+        let len = (place.end - place.start) as usize;
+        if self.walks {
+            fetch_ahead(page, at, len, self.forward, is_new);
+        }
+        Ok(&page[at..at + len])
     }
 
     /// Fills in the bytes at a place, page by page, and keeps the last page: the next value begins there.
@@ -289,9 +385,14 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         if in_one_page(&place) {
             return self.value_in_page(&place).map(see);
         }
-        let mut bytes = vec![0; (place.end - place.start) as usize];
+        let mut bytes = std::mem::take(&mut self.value);
+        bytes.resize((place.end - place.start) as usize, 0);
         self.value_over_pages(place, &mut bytes)?;
-        Ok(see(&bytes))
+        let result = see(&bytes);
+        if bytes.len() <= page::BYTES {
+            self.value = bytes;
+        }
+        Ok(result)
     }
 
     /// Where a key is or would be: the ordinal, and whether it is there.

@@ -147,7 +147,7 @@ impl World {
 
 /// The newest version of a key.
 fn get<R: Run>(remix: &Remix, runs: &mut [R], key: &[u8]) -> Result<Option<Entry>> {
-    remix.get(key, |entry| runs[entry.run].compare(entry.ordinal, key))
+    remix.get(remix.find(key), key, |entry| runs[entry.run].compare(entry.ordinal, key))
 }
 
 /// A key of a shape, out of about `space`.
