@@ -1,7 +1,7 @@
 //! Loom models of the lock-free protocols, and their weakened twins.
 //!
 //! A model that passes proves little unless it can fail. So each protocol has a place in its source that a `cfg`
-//! weakens (an ordering relaxed, a check left out), and the head of the file with the models names the pairs:
+//! weakens (an ordering relaxed, a check left out), and the head of the file with a package's models names the pairs:
 //!
 //! ```text
 //! //! weakened: NAME test_name
@@ -13,6 +13,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::required::Loom;
 use crate::steps::{Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, no_arguments, required, steps};
@@ -28,24 +29,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 
 /// The models as they are: all must pass.
 pub(crate) fn loom(workspace: &Workspace) -> Verdict {
-    required::demand(workspace, required::LOOM)?;
-    workspace::run(&mut cargo_test(workspace, &[]))?;
+    for Loom { package, file } in required::LOOM {
+        required::demand(workspace, file)?;
+        workspace::run(&mut cargo_test(workspace, package, &[]))?;
+    }
     Ok(Outcome::Passed)
 }
 
 /// The weakened twins: each must fail.
 pub(crate) fn weakened(workspace: &Workspace) -> Verdict {
-    required::demand(workspace, required::LOOM)?;
-    let source = std::fs::read_to_string(workspace.root.join(required::LOOM))
-        .map_err(|error| format!("{}: {error}", required::LOOM))?;
-    let twins = twins(&source)?;
-    if twins.is_empty() {
-        return Err(format!("{} names no weakened twin at its head", required::LOOM));
+    for Loom { package, file } in required::LOOM {
+        required::demand(workspace, file)?;
+        let source =
+            std::fs::read_to_string(workspace.root.join(file)).map_err(|error| format!("{file}: {error}"))?;
+        let twins = twins(&source)?;
+        if twins.is_empty() {
+            return Err(format!("{file} names no weakened twin at its head"));
+        }
+        for twin in &twins {
+            check(workspace, package, twin)?;
+        }
+        println!("{} weakened twins of {package} failed, as they must", twins.len());
     }
-    for twin in &twins {
-        check(workspace, twin)?;
-    }
-    println!("{} weakened twins failed, as they must", twins.len());
     Ok(Outcome::Passed)
 }
 
@@ -75,17 +80,17 @@ fn twins(source: &str) -> Result<Vec<Twin>, String> {
 /// The directory below the usual one for what is built here.
 const DIRECTORY: &str = "loom";
 
-fn cargo_test(workspace: &Workspace, arguments: &[&str]) -> Command {
-    let test = ["test", "--locked", "--release", "--package", "forrest-index", "--test", "loom"];
+fn cargo_test(workspace: &Workspace, package: &str, arguments: &[&str]) -> Command {
+    let test = ["test", "--locked", "--release", "--package", package, "--test", "loom"];
     let mut command = workspace.cargo_apart(DIRECTORY, &test);
     command.args(arguments).env("RUSTFLAGS", "--cfg loom").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
     command
 }
 
-fn check(workspace: &Workspace, twin: &Twin) -> Result<(), String> {
+fn check(workspace: &Workspace, package: &str, twin: &Twin) -> Result<(), String> {
     let wrapper = wrapper(workspace, twin)?;
-    workspace::run(cargo_test(workspace, &["--no-run"]).env(WRAPPER_VARIABLE, &wrapper))?;
-    let mut command = cargo_test(workspace, &["--", "--exact", &twin.test]);
+    workspace::run(cargo_test(workspace, package, &["--no-run"]).env(WRAPPER_VARIABLE, &wrapper))?;
+    let mut command = cargo_test(workspace, package, &["--", "--exact", &twin.test]);
     command.env(WRAPPER_VARIABLE, &wrapper);
     println!("$ {}   (must fail)", workspace::line(&command));
     let (output, status) = workspace::capture(&mut command)?;

@@ -5,8 +5,19 @@
 
 use crate::workspace::Workspace;
 
-/// Models of the lock-free protocols, with their weakened twins named at the head.
-pub(crate) const LOOM: &str = "crates/forrest-index/tests/loom.rs";
+/// Models of a package's lock-free protocols, with their weakened twins named at the head.
+pub(crate) struct Loom {
+    pub(crate) package: &'static str,
+    pub(crate) file: &'static str,
+}
+
+/// All of them.
+pub(crate) const LOOM: &[Loom] = &[
+    Loom { package: "forrest-machine", file: "crates/forrest-machine/tests/loom.rs" },
+    Loom { package: "forrest-index", file: "crates/forrest-index/tests/loom.rs" },
+];
+/// Threads against each other on the frames of a cache.
+pub(crate) const STRESS_MACHINE: &str = "crates/forrest-machine/tests/stress.rs";
 /// Threads against each other on the index.
 pub(crate) const STRESS_INDEX: &str = "crates/forrest-index/tests/stress.rs";
 /// Threads against each other on the library.
@@ -31,7 +42,8 @@ mod tests {
     #[test]
     fn what_is_required_is_there() {
         let workspace = Workspace::find().expect("this test runs in it");
-        for path in [LOOM, STRESS_INDEX, CONCURRENCY_FORREST, GATES, README].iter().chain(MODELS) {
+        let files = [STRESS_MACHINE, STRESS_INDEX, CONCURRENCY_FORREST, GATES, README];
+        for path in files.iter().chain(MODELS).chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }
         assert_eq!(demand(&workspace, "no/such/file"), Err("no/such/file is missing".to_owned()));

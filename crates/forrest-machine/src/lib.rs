@@ -15,16 +15,21 @@
 //! | [`counters`] | whether the processor's performance counters can be read |
 //! | [`uring`] | whether io_uring is there, and why not |
 //! | [`files`] | how many files may be open |
+//! | [`frames`] | pages of memory that are read in place without a lock, on huge pages |
 //! | [`llds`] | whether the llds device is there |
 //! | [`doctor`] | all of it as findings, each with what to do about it |
 //!
-//! `doctor` uses all the others; the others use none of each other.
+//! `doctor` uses all the others but `frames`, and `frames` uses `pages`; the others use none of each other.
+
+// The models take the modules that they are about into their own test, see tests/loom.rs.
+#![cfg(not(loom))]
 
 pub mod barrier;
 pub mod counters;
 pub mod cpu;
 pub mod doctor;
 pub mod files;
+pub mod frames;
 pub mod llds;
 pub mod memory;
 pub mod pages;

@@ -1,0 +1,309 @@
+//! weakened: claims who_finds_a_page_finds_that_page
+//! weakened: barges who_finds_a_page_finds_that_page
+//! weakened: unpins who_finds_a_page_finds_that_page
+//! weakened: pins who_finds_a_page_finds_that_page
+//! weakened: publishes who_finds_a_page_finds_that_page
+//! weakened: trusts who_finds_a_page_finds_that_page
+//! weakened: glances who_finds_a_page_finds_that_page
+//! weakened: gives_up a_claim_that_was_given_up_is_over
+//! weakened: forgets a_pin_by_mistake_is_not_lost
+//! weakened: unpins a_pool_ends_once_after_its_last_use
+//! weakened: counts a_pool_ends_once_after_its_last_use
+//! weakened: closes a_pool_ends_once_after_its_last_use
+//! weakened: looks_only a_pool_ends_once_after_its_last_use
+//! weakened: last two_readers_outlive_the_owner
+//!
+//! Models of how frames are pinned, claimed and found: every order in which the steps of two threads can be seen is
+//! tried, and of three every order with few preemptions. Each model is a property that the head of `pins.rs` or `slot.rs`
+//! argues for, or the protocol of those who keep pages in frames, made small. Frames are cells that report two accesses
+//! without an order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p forrest-machine --release --test loom`;
+//! `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name what makes which model fail, see
+//! `cargo xtask models`.
+//!
+//! The modules are compiled into this test as they are, with loom's atomics for the standard library's; the rest of the
+//! crate is not.
+#![cfg(loom)]
+
+#[path = "../src/frames/pins.rs"]
+mod pins;
+#[expect(unreachable_pub, dead_code, reason = "in the crate it is public, and has what no model needs")]
+#[path = "../src/frames/slot.rs"]
+mod slot;
+#[path = "../src/frames/sync.rs"]
+mod sync;
+
+use loom::cell::UnsafeCell;
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use pins::{Claim, Left, Word};
+use slot::Slot;
+
+/// Tries all orders, or all with at most so many preemptions.
+fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(preemptions);
+    builder.check(body);
+}
+
+/// Memory that a protocol guards.
+struct Guarded(UnsafeCell<u64>);
+
+// SAFETY: loom reports accesses that are not ordered, which is what the models are for.
+unsafe impl Sync for Guarded {}
+// SAFETY: a number belongs to no thread.
+unsafe impl Send for Guarded {}
+
+impl Guarded {
+    fn new(value: u64) -> Guarded {
+        Guarded(UnsafeCell::new(value))
+    }
+
+    fn read(&self) -> u64 {
+        // SAFETY: loom checks that nobody writes meanwhile.
+        self.0.with(|value| unsafe { *value })
+    }
+
+    fn write(&self, new: u64) {
+        // SAFETY: loom checks that nobody reads or writes meanwhile.
+        self.0.with_mut(|value| unsafe { *value = new });
+    }
+}
+
+/// A pin, given up on drop.
+struct Pin<'c>(&'c Word);
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        // A model that has failed goes no further.
+        if !std::thread::panicking() {
+            self.0.unpin();
+        }
+    }
+}
+
+const PAGES: usize = 2;
+
+/// A cache with one frame, and at first the first of its pages in it. A page's content is its number plus one.
+struct Cache {
+    word: Word,
+    frame: Guarded,
+    slots: [Slot; PAGES],
+    /// Whose page is in the frame. The lock under which slots are set and cleared.
+    seat: Mutex<Option<usize>>,
+}
+
+impl Cache {
+    fn new() -> Arc<Cache> {
+        let word = Word::default();
+        assert_eq!(word.claim(), Some(Claim::Absent));
+        word.is_present();
+        word.publish();
+        word.unpin();
+        let slots = [0; PAGES].map(|_| Slot::default());
+        slots[0].set(0);
+        Arc::new(Cache { word, frame: Guarded::new(1), slots, seat: Mutex::new(Some(0)) })
+    }
+
+    /// Whether a page is found; it is the right one then.
+    fn find(&self, page: usize) -> bool {
+        let found = self.slots[page].find(|_| self.word.pin().then(|| Pin(&self.word)));
+        found.is_some_and(|pin| {
+            self.use_up(page, pin);
+            true
+        })
+    }
+
+    /// Reads what is pinned, and gives up the pin.
+    fn use_up(&self, page: usize, _pin: Pin<'_>) {
+        assert_eq!(self.frame.read(), page as u64 + 1, "another page");
+    }
+
+    /// Takes the frame from the page that has it.
+    fn drive_out(&self) -> bool {
+        let mut seat = self.seat.lock().unwrap();
+        let claimed = self.word.claim();
+        if claimed.is_some() {
+            seat.take().into_iter().for_each(|old| self.slots[old].clear());
+        }
+        claimed.is_some()
+    }
+
+    /// Brings a page in, if the frame is to be had; it is not read yet.
+    fn bring(&self, page: usize) -> Option<Pin<'_>> {
+        if !self.drive_out() {
+            return None;
+        }
+        self.frame.write(page as u64 + 1);
+        let mut seat = self.seat.lock().unwrap();
+        self.word.publish();
+        self.slots[page].set(0);
+        *seat = Some(page);
+        Some(Pin(&self.word))
+    }
+
+    fn bring_and_use(&self, page: usize) {
+        self.bring(page).into_iter().for_each(|pin| self.use_up(page, pin));
+    }
+}
+
+/// One looks for both pages while another drives one out by the other, and perhaps that by the first again.
+fn found(brought: &'static [usize], first: usize) {
+    model(None, move || {
+        let cache = Cache::new();
+        let reader = {
+            let cache = cache.clone();
+            thread::spawn(move || {
+                cache.find(first);
+                cache.find(1 - first);
+            })
+        };
+        brought.iter().for_each(|page| cache.bring_and_use(*page));
+        reader.join().unwrap();
+        let at = cache.slots.iter().position(|slot| slot.frame().is_some()).expect("one is kept");
+        assert!(cache.find(at) && !cache.find(1 - at));
+        assert!(cache.word.claim().is_some(), "a pin was left");
+    });
+}
+
+#[test]
+fn who_finds_a_page_finds_that_page() {
+    found(&[1], 0);
+    found(&[1], 1);
+}
+
+#[test]
+fn a_page_leaves_and_comes_back() {
+    found(&[1, 0], 0);
+    found(&[1, 0], 1);
+}
+
+/// Two bring pages in, and one looks; each frame's memory has one user who writes.
+#[test]
+fn three_want_the_frame() {
+    model(Some(3), || {
+        let cache = Cache::new();
+        let threads = [0, 1].map(|page| {
+            let cache = cache.clone();
+            thread::spawn(move || {
+                if !cache.find(page) {
+                    cache.bring_and_use(page);
+                }
+            })
+        });
+        cache.bring_and_use(1);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(cache.word.claim().is_some(), "a pin was left");
+    });
+}
+
+/// What was read badly is written by the next.
+#[test]
+fn a_claim_that_was_given_up_is_over() {
+    model(None, || {
+        let cache = Cache::new();
+        let other = {
+            let cache = cache.clone();
+            thread::spawn(move || {
+                if cache.drive_out() {
+                    cache.frame.write(99);
+                    cache.word.give_up();
+                }
+            })
+        };
+        cache.bring_and_use(1);
+        other.join().unwrap();
+    });
+}
+
+/// Someone who knows an old slot adds to the word and subtracts again while the frame is claimed and published.
+#[test]
+fn a_pin_by_mistake_is_not_lost() {
+    model(None, || {
+        let cache = Cache::new();
+        let stale = {
+            let cache = cache.clone();
+            thread::spawn(move || {
+                cache.find(0);
+            })
+        };
+        if let Some(pin) = cache.bring(1) {
+            assert!(cache.word.claim().is_none(), "the pin was lost");
+            cache.use_up(1, pin);
+        }
+        stale.join().unwrap();
+        assert!(cache.word.claim().is_some(), "the count is wrong");
+    });
+}
+
+/// A pool of two frames, the first pinned so often and the second not.
+struct Pool {
+    words: [Word; 2],
+    left: Left,
+    /// Both frames' bytes: 1, and 0 once they were given back.
+    memory: Guarded,
+}
+
+impl Pool {
+    fn new(pins: usize) -> Arc<Pool> {
+        let words = [0; 2].map(|_| Word::default());
+        words[0].claim();
+        words[0].is_present();
+        words[0].publish();
+        (1..pins).for_each(|_| words[0].again());
+        Arc::new(Pool { words, left: Left::new(2), memory: Guarded::new(1) })
+    }
+
+    fn end(&self) {
+        assert_eq!(self.memory.read(), 1, "it ended twice");
+        self.memory.write(0);
+    }
+
+    /// Reads the first frame and gives up a pin.
+    fn use_up(&self) {
+        assert_eq!(self.memory.read(), 1, "it has ended");
+        if self.words[0].unpin() && self.left.count_out(1) {
+            self.end();
+        }
+    }
+
+    /// As the owner's drop.
+    fn drop_owner(&self) {
+        assert_eq!(self.memory.read(), 1, "it has ended");
+        let done = self.words.iter().filter(|word| word.close()).count();
+        if self.left.count_out(1 + done) {
+            self.end();
+        }
+    }
+}
+
+#[test]
+fn a_pool_ends_once_after_its_last_use() {
+    model(None, || {
+        let pool = Pool::new(1);
+        let reader = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                pool.words[0].again();
+                pool.use_up();
+                pool.use_up();
+            })
+        };
+        pool.drop_owner();
+        reader.join().unwrap();
+        assert_eq!(pool.memory.read(), 0, "it has not ended");
+    });
+}
+
+#[test]
+fn two_readers_outlive_the_owner() {
+    model(Some(3), || {
+        let pool = Pool::new(2);
+        let readers = [0, 1].map(|_| {
+            let pool = pool.clone();
+            thread::spawn(move || pool.use_up())
+        });
+        pool.drop_owner();
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(pool.memory.read(), 0, "it has not ended");
+    });
+}
