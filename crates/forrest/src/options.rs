@@ -102,7 +102,7 @@ impl Builder {
         self
     }
 
-    /// On which pages the nodes of a store in memory lie.
+    /// On which pages the nodes of a store in memory lie, and what a store on disk keeps of its tables.
     ///
     /// Default: [`Pages::Auto`], the largest that are to be had. Why: to leave reserved huge pages to others, or
     /// to see what they are worth. It is a wish; [`Db::stats`](crate::Db::stats) tells what was had.
@@ -178,7 +178,8 @@ impl Builder {
     /// Memory for what a store on disk has read from its tables.
     ///
     /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`] (256 MiB). Limit: at least 1, which keeps nothing. Why: what is not
-    /// in it is read from the device. The indexes of tables, some 3 bytes a key, are kept beside it.
+    /// in it is read from the device. The indexes of tables, some 3 bytes a key, are kept beside it. Memory is taken as it
+    /// is needed, in steps of 2 MiB or a thousandth; a cache below 2 MiB lies on plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
         self.cache_bytes = bytes;
         self

@@ -1,59 +1,62 @@
 //! [`Cache`]: pages that were read, kept for all files of a store within one number of bytes.
 //!
-//! - Every open file has a slot for each of its pages ([`Pages`]). A page that is kept is found by its number: no hash,
-//!   no lock that another page shares. A slot is a tiny lock, taken for the time of copying a pointer.
+//! - Pages lie in frames on huge pages ([`Frames`]). Every open file has a slot for each of its pages ([`Pages`]), which
+//!   names the frame. A page that is kept is found by the slot, and pinned where it lies: no hash, no lock, no copy.
 //! - A page is verified when it is read from the disk, and not again.
-//! - Reading happens outside of any lock. Two threads that miss the same page at once both read it; one copy is kept.
-//! - The bound holds exactly, for what the cache itself keeps; a page that a reader still holds lives on uncounted. A
-//!   bound below one page keeps none: then every page is read anew.
+//! - Reading happens outside of any lock, into the frame. Two threads that miss the same page at once both read it; one
+//!   copy is kept.
+//! - The bound holds exactly for frames. A page that a reader holds keeps its frame. Where no frame is to be had, for all
+//!   that were looked at are held, or for the bound is below one page, the page is read to the heap and not kept.
 //! - Which page goes is decided by a clock: one that was not asked for since the hand passed it last. A page comes in
 //!   as not asked for, so that a scan's pages, which are read once, go before those that are read again.
 //!
-//! What is not here: what pages contain, and reading ahead. Callers see [`PageRef`] only, so that frames may come to
-//! lie on huge pages, found by one load, without any of them changing.
+//! Why a page that is found is the right one, though no lock is taken, is argued in `forrest_machine::frames`: slots
+//! are set and cleared under the lock of the clock, and a frame is claimed before the slot that names it is cleared.
+//!
+//! What is not here: what pages contain, and reading ahead.
 
 use crate::error::Result;
+use crate::options::{Numa, Pages as PageSize};
 use crate::remixdb::page;
+use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Slot};
 use std::cell::Cell;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The hand of the clock passes at most so many pages for one that comes in. So a miss never waits for a walk over the
 /// whole cache; where more than that many in a row were asked for, one of them goes.
 const PASSED_MAX: usize = 64;
+/// And so many in all, where those that should go are held.
+const LOOKED_AT_MAX: usize = 2 * PASSED_MAX;
+/// A file that goes frees so many of its pages without letting others come between.
+const FORGOTTEN_MAX: usize = 512;
 /// Hits are counted in so many places, each thread in one.
 const STRIPES: usize = 64;
 
-/// A page in memory.
-#[repr(C)]
-struct Frame {
-    /// Whether the page was asked for since the hand passed it.
-    used: AtomicBool,
-    _aligns: [u64; 0],
-    bytes: [u8; page::BYTES],
-}
+const _: () = assert!(FRAME_BYTES == page::BYTES);
 
 /// A page that stays as it is for as long as this is held. It is the payload, without the checksum.
+///
+/// INVARIANT: two pointers and no enum. What is stored as two words and moved as one is waited for by all that follows,
+/// and then a page that is not in the processor's caches costs three times as much.
 #[derive(Clone)]
-pub(crate) struct PageRef(Arc<Frame>);
+pub(crate) struct PageRef(Pinned);
 
 impl Deref for PageRef {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.0.bytes[..page::PAYLOAD]
+        &self.0[..page::PAYLOAD]
     }
 }
 
-type Slot = Mutex<Option<PageRef>>;
-
-/// Nothing that could panic runs under these locks, and what they guard is whole at every step.
+/// Nothing that could panic runs under the lock, and what it guards is whole at every step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where a kept page is.
+/// Whose page is in a frame.
 struct Seat {
     slots: Arc<[Slot]>,
     page: u32,
@@ -65,31 +68,91 @@ impl Seat {
     }
 }
 
-/// All kept pages, each once. INVARIANT, while the lock around it is held: the slots that are not empty are those of
-/// the seats.
-#[derive(Default)]
+/// What the clock has for a page that comes in.
+enum Room<'f> {
+    /// A frame, and what was the seat of a page that went for it.
+    Claimed(Claimed<'f>, Option<Seat>),
+    /// A frame that was never used, and that nobody else will claim. Having memory for it takes time.
+    Fresh(u32),
+    /// Nothing.
+    None,
+}
+
+/// Which page is where. INVARIANT, while the lock around it is held: the slots that name a frame are those of the seats,
+/// and each names the frame of its seat.
 struct Clock {
-    seats: Vec<Seat>,
+    /// For each frame that was used so far.
+    seats: Vec<Option<Seat>>,
+    /// So many seats there may be.
+    seats_max: usize,
+    /// Seats that are taken.
+    kept: usize,
+    /// Frames without a page, of which none is being filled. (A frame may be without a page and not be here.)
+    free: Vec<u32>,
     hand: usize,
 }
 
 impl Clock {
-    /// Gives the seat of a page that goes to one that comes in, and returns the page that goes.
-    fn replace(&mut self, seat: Seat) -> Option<PageRef> {
-        let mut passed = 0;
-        loop {
+    fn new(seats_max: usize) -> Clock {
+        let mut seats = Vec::new();
+        // Addresses only, until they are used; without them it grows by and by.
+        let _ = seats.try_reserve_exact(seats_max);
+        Clock { seats, seats_max, kept: 0, free: Vec::new(), hand: 0 }
+    }
+
+    /// A frame for a page that comes in.
+    fn claim<'f>(&mut self, frames: &'f Frames) -> Room<'f> {
+        while let Some(frame) = self.free.pop() {
+            // Where it is held by readers of a file that has gone, the hand finds it later.
+            if let Some(claimed) = frames.claim(frame) {
+                return Room::Claimed(claimed, None);
+            }
+        }
+        if self.seats.len() < self.seats_max {
+            self.seats.push(None);
+            return Room::Fresh(self.seats.len() as u32 - 1);
+        }
+        for looked_at in 0..LOOKED_AT_MAX {
             let at = if self.hand < self.seats.len() { self.hand } else { 0 };
             self.hand = at + 1;
-            let mut slot = lock(self.seats[at].slot());
-            let used = slot.as_ref().is_some_and(|page| page.0.used.swap(false, Relaxed));
-            if !used || passed >= PASSED_MAX {
-                let gone = slot.take();
-                drop(slot);
-                self.seats[at] = seat;
-                return gone;
+            let used = self.seats[at].as_ref().is_some_and(|seat| seat.slot().pass());
+            if used && looked_at < PASSED_MAX {
+                continue;
             }
-            passed += 1;
+            if let Some(claimed) = frames.claim(at as u32) {
+                let gone = self.seats[at].take();
+                if let Some(seat) = &gone {
+                    seat.slot().clear();
+                    self.kept -= 1;
+                }
+                return Room::Claimed(claimed, gone);
+            }
         }
+        Room::None
+    }
+
+    /// Puts a page that was read in its place.
+    fn keep(&mut self, claimed: Claimed<'_>, seat: Seat) -> Pinned {
+        let frame = claimed.frame();
+        let pinned = claimed.publish();
+        seat.slot().set(frame);
+        self.seats[frame as usize] = Some(seat);
+        self.kept += 1;
+        pinned
+    }
+
+    /// Takes a page's frame from it, if it has one.
+    fn forget(&mut self, slot: &Slot) -> Option<Seat> {
+        let frame = slot.frame()?;
+        slot.clear();
+        self.kept -= 1;
+        self.free.push(frame);
+        self.seats[frame as usize].take()
+    }
+
+    /// Takes back a frame that nothing was kept in.
+    fn give_up(&mut self, claimed: Claimed<'_>) {
+        self.free.push(claimed.frame());
     }
 }
 
@@ -125,29 +188,37 @@ pub(crate) struct Stats {
 
 /// The pages that are kept.
 pub(crate) struct Cache {
-    /// So many pages may be kept.
-    pages_max: usize,
+    /// `None` where no page may be kept, or where the system has no addresses.
+    frames: Option<Frames>,
     clock: Mutex<Clock>,
     hits: Box<[Stripe]>,
     misses: AtomicU64,
 }
 
-/// Memory that a kept page takes: the frame with its two counts, and its seat.
-const PAGE_COST: usize = size_of::<Frame>() + 2 * size_of::<usize>() + size_of::<Seat>();
+/// Memory that a kept page takes: the frame with its word, and its seat with a place among the free ones.
+const PAGE_COST: usize = FRAME_BYTES + size_of::<u32>() + size_of::<Option<Seat>>() + size_of::<u32>();
+
+/// A pool of so many frames, or of fewer where the system does not have so many addresses.
+fn pool(count: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
+    let counts = std::iter::successors(Some(count.min(FRAMES_MAX - 1)), |count| Some(count / 2));
+    counts.take_while(|&count| count > 0).find_map(|count| Frames::new(count, pages, numa).ok())
+}
 
 impl Cache {
-    /// A cache that takes at most so many bytes for pages.
-    pub(crate) fn new(bytes: usize) -> Cache {
+    /// A cache that takes at most so many bytes for pages, on memory of the kind that is asked for, as far as it is to be
+    /// had.
+    pub(crate) fn new(bytes: usize, pages: PageSize, numa: Numa) -> Cache {
+        let frames = pool(bytes / PAGE_COST, pages, numa);
         Cache {
-            pages_max: bytes / PAGE_COST,
-            clock: Mutex::default(),
+            clock: Mutex::new(Clock::new(frames.as_ref().map_or(0, Frames::count))),
+            frames,
             hits: (0..STRIPES).map(|_| Stripe::default()).collect(),
             misses: AtomicU64::new(0),
         }
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let pages = lock(&self.clock).seats.len() as u64;
+        let pages = lock(&self.clock).kept as u64;
         Stats {
             hits: self.hits.iter().map(|stripe| stripe.0.load(Relaxed)).sum(),
             misses: self.misses.load(Relaxed),
@@ -163,30 +234,45 @@ impl Cache {
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Keeps a page that was read, unless another thread was quicker; the page that is kept.
-    fn keep(&self, slots: &Arc<[Slot]>, page: u32, read: PageRef) -> PageRef {
-        if self.pages_max == 0 {
-            return read;
+    /// A frame for a page that comes in; `None` if none is to be had.
+    fn claim<'f>(&self, frames: &'f Frames) -> Option<Claimed<'f>> {
+        // The lock is held for this statement only: neither while memory is taken nor while it is given back, as may be
+        // what was behind a seat.
+        let room = lock(&self.clock).claim(frames);
+        match room {
+            Room::Claimed(claimed, _gone) => Some(claimed),
+            Room::Fresh(frame) => frames.claim(frame).or_else(|| {
+                // There is no memory; from now on those that have some take turns.
+                let mut clock = lock(&self.clock);
+                clock.seats_max = clock.seats.len();
+                None
+            }),
+            Room::None => None,
         }
-        // Dropped when the lock is not held any more: giving memory back takes time.
-        let _gone;
-        let mut clock = lock(&self.clock);
-        {
-            let mut slot = lock(&slots[page as usize]);
-            if let Some(kept) = &*slot {
-                return kept.clone();
-            }
-            *slot = Some(read.clone());
-        }
-        let seat = Seat { slots: slots.clone(), page };
-        if clock.seats.len() < self.pages_max {
-            clock.seats.push(seat);
-        } else {
-            _gone = clock.replace(seat);
-        }
-        drop(clock);
-        read
     }
+
+    /// Keeps a page that was read, unless another thread was quicker; the page that is kept.
+    fn keep(&self, frames: &Frames, slots: &Arc<[Slot]>, page: u32, read: Claimed<'_>) -> Pinned {
+        let seat = Seat { slots: slots.clone(), page };
+        let mut clock = lock(&self.clock);
+        let Some(frame) = seat.slot().frame() else { return clock.keep(read, seat) };
+        match frames.pin(frame) {
+            Some(kept) => {
+                clock.give_up(read);
+                kept
+            }
+            // It has more pins than can be counted.
+            None => read.publish(),
+        }
+    }
+}
+
+/// A page that is not kept, in a pool of its own.
+fn alone(read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<PageRef> {
+    let frames = Frames::new(1, PageSize::Plain, Numa::Local).expect("there is memory for a page");
+    let mut claimed = frames.claim(0).expect("nobody else knows it");
+    read(&mut claimed)?;
+    Ok(PageRef(claimed.publish()))
 }
 
 /// The pages of one open file. Dropping it gives up those that are kept.
@@ -203,7 +289,8 @@ impl Pages {
         Pages { cache: cache.clone(), count, slots: OnceLock::new() }
     }
 
-    /// A page. `read` fills in its 4,096 bytes, and has to verify them; it runs if the page is not kept.
+    /// A page. `read` fills in its 4,096 bytes, and has to verify them; it runs if the page is not kept. What it finds
+    /// in them is what some other page left.
     ///
     /// # Errors
     /// What `read` returns.
@@ -213,30 +300,27 @@ impl Pages {
         page: u32,
         read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>,
     ) -> Result<PageRef> {
-        let slots = self.slots.get_or_init(|| (0..self.count).map(|_| Slot::default()).collect());
-        if let Some(kept) = &*lock(&slots[page as usize]) {
-            // Only the first to ask writes to the line.
-            if !kept.0.used.load(Relaxed) {
-                kept.0.used.store(true, Relaxed);
-            }
+        if let (Some(slots), Some(frames)) = (self.slots.get(), &self.cache.frames)
+            && let Some(kept) = slots[page as usize].find(|frame| frames.pin(frame))
+        {
             self.cache.count_hit();
-            return Ok(kept.clone());
+            return Ok(PageRef(kept));
         }
-        self.miss(slots, page, read)
+        self.miss(page, read)
     }
 
     #[cold]
-    fn miss(
-        &self,
-        slots: &Arc<[Slot]>,
-        page: u32,
-        read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>,
-    ) -> Result<PageRef> {
+    fn miss(&self, page: u32, read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<PageRef> {
         self.cache.misses.fetch_add(1, Relaxed);
-        let mut frame =
-            Arc::new(Frame { used: AtomicBool::new(false), _aligns: [], bytes: [0; page::BYTES] });
-        read(&mut Arc::get_mut(&mut frame).expect("nobody else has it yet").bytes)?;
-        Ok(self.cache.keep(slots, page, PageRef(frame)))
+        assert!(page < self.count, "page {page} of {}", self.count);
+        let room = self.cache.frames.as_ref().and_then(|frames| Some((frames, self.cache.claim(frames)?)));
+        let Some((frames, mut claimed)) = room else { return alone(read) };
+        if let Err(error) = read(&mut claimed) {
+            lock(&self.cache.clock).give_up(claimed);
+            return Err(error);
+        }
+        let slots = self.slots.get_or_init(|| (0..self.count).map(|_| Slot::default()).collect());
+        Ok(PageRef(self.cache.keep(frames, slots, page, claimed)))
     }
 
     /// Memory that the slots take, in bytes.
@@ -245,20 +329,19 @@ impl Pages {
     }
 }
 
-/// Walks over all seats once, which is far less than writing what a file that is given up contained.
+/// Looks at all of the file's slots once, and takes the lock for those of them that name a frame, some at a time.
 impl Drop for Pages {
     fn drop(&mut self) {
         let Some(slots) = self.slots.get() else { return };
-        let mut gone = Vec::new();
-        let mut clock = lock(&self.cache.clock);
-        clock.seats.retain(|seat| {
-            let stays = !Arc::ptr_eq(&seat.slots, slots);
-            if !stays {
-                gone.extend(lock(seat.slot()).take());
-            }
-            stays
-        });
-        drop(clock);
+        // Nobody sets a slot any more, and some are cleared meanwhile.
+        let named: Vec<&Slot> = slots.iter().filter(|slot| slot.frame().is_some()).collect();
+        for some in named.chunks(FORGOTTEN_MAX) {
+            // Dropped when the lock is not held any more.
+            let mut gone = Vec::with_capacity(some.len());
+            let mut clock = lock(&self.cache.clock);
+            gone.extend(some.iter().filter_map(|slot| clock.forget(slot)));
+            drop(clock);
+        }
     }
 }
 
@@ -266,6 +349,10 @@ impl Drop for Pages {
 mod tests {
     use super::*;
     use crate::error::Error;
+
+    fn cache(pages: usize) -> Arc<Cache> {
+        Arc::new(Cache::new(pages * PAGE_COST + 1, PageSize::default(), Numa::default()))
+    }
 
     fn fill(byte: u8) -> impl FnOnce(&mut [u8; page::BYTES]) -> Result<()> {
         move |bytes| {
@@ -280,7 +367,7 @@ mod tests {
 
     #[test]
     fn pages_are_kept_within_the_bound() {
-        let cache = Arc::new(Cache::new(3 * PAGE_COST + 1));
+        let cache = cache(3);
         let pages = Pages::new(&cache, 10);
         for round in 0..2 {
             for page in 0..10 {
@@ -300,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_page_that_is_asked_for_outlives_a_scan() {
-        let cache = Arc::new(Cache::new(8 * PAGE_COST));
+        let cache = cache(8);
         let pages = Pages::new(&cache, 1000);
         pages.get(0, fill(0)).unwrap();
         for page in 1..1000 {
@@ -311,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_tiny_bound_keeps_nothing() {
-        let cache = Arc::new(Cache::new(1));
+        let cache = cache(0);
         let pages = Pages::new(&cache, 1);
         for byte in 0..3 {
             assert_eq!(pages.get(0, fill(byte)).unwrap()[0], byte);
@@ -321,53 +408,118 @@ mod tests {
 
     #[test]
     fn what_failed_is_not_kept_and_what_is_held_stays() {
-        let cache = Arc::new(Cache::new(PAGE_COST));
+        let cache = cache(1);
         let pages = Pages::new(&cache, 2);
         assert!(pages.get(0, |_| Err(Error::invalid("no"))).is_err());
+        assert_eq!(cache.stats().pages, 0);
         let held = pages.get(0, fill(7)).unwrap();
-        pages.get(1, fill(8)).unwrap();
-        assert_eq!(pages.get(0, fill(9)).unwrap()[0], 9);
-        assert_eq!(held[5], 7);
+        assert_eq!(pages.get(1, fill(8)).unwrap()[5], 8);
+        assert_eq!(pages.get(1, fill(9)).unwrap()[5], 9, "the only frame is held");
+        let again = held.clone();
+        drop(held);
+        assert_eq!((pages.get(0, no_read).unwrap()[5], pages.get(1, fill(10)).unwrap()[5]), (7, 10));
+        assert_eq!(again[5], 7);
+        drop(again);
+        pages.get(1, fill(11)).unwrap();
+        assert_eq!((pages.get(1, no_read).unwrap()[5], pages.get(0, fill(12)).unwrap()[5]), (11, 12));
+        assert_eq!(cache.stats().pages, 1);
     }
 
     #[test]
-    fn a_closed_file_leaves_nothing() {
-        let cache = Arc::new(Cache::new(100 * PAGE_COST));
-        let (one, two) = (Pages::new(&cache, 50), Pages::new(&cache, 50));
-        for page in 0..50 {
-            one.get(page, fill(1)).unwrap();
-            two.get(page, fill(2)).unwrap();
+    fn a_read_that_panics_leaves_the_frame() {
+        let cache = cache(1);
+        let pages = Pages::new(&cache, 1);
+        let read = || pages.get(0, |_| panic!("it cannot be read")).map(|_| ());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).is_err());
+        pages.get(0, fill(1)).unwrap();
+        pages.get(0, no_read).unwrap();
+    }
+
+    #[test]
+    fn two_who_miss_at_once_keep_one_copy() {
+        let cache = cache(3);
+        let pages = Pages::new(&cache, 1);
+        let outer = pages.get(0, |bytes| {
+            assert_eq!(pages.get(0, fill(1)).unwrap()[0], 1);
+            fill(2)(bytes)
+        });
+        assert_eq!((outer.unwrap()[0], cache.stats().pages), (1, 1));
+        // The other frame is there for another page.
+        let other = Pages::new(&cache, 2);
+        (0..2).for_each(|page| assert_eq!(other.get(page, fill(3)).unwrap()[0], 3));
+        assert_eq!((pages.get(0, no_read).unwrap()[0], cache.stats().pages), (1, 3));
+    }
+
+    #[test]
+    fn what_is_held_outlives_its_file_and_the_cache() {
+        let cache = cache(2);
+        let pages = Pages::new(&cache, 2);
+        let held = [0, 1].map(|page| pages.get(page, fill(page as u8)).unwrap());
+        drop(pages);
+        assert_eq!(cache.stats().pages, 0);
+        let other = Pages::new(&cache, 1);
+        assert_eq!(other.get(0, fill(9)).unwrap()[0], 9);
+        let [first, second] = held;
+        drop(first);
+        assert_eq!(other.get(0, fill(8)).unwrap()[0], 8);
+        assert_eq!((other.get(0, no_read).unwrap()[0], cache.stats().pages), (8, 1));
+        drop((other, cache));
+        assert!(second.iter().all(|&byte| byte == 1));
+    }
+
+    mod limits {
+        use super::*;
+
+        #[test]
+        fn no_bound_is_too_large_to_open() {
+            for bytes in [1 << 40, usize::MAX] {
+                let cache = Arc::new(Cache::new(bytes, PageSize::Plain, Numa::Local));
+                let pages = Pages::new(&cache, 1);
+                pages.get(0, fill(1)).unwrap();
+                println!("{:?}", cache.frames);
+            }
         }
-        drop(one);
-        assert_eq!(cache.stats().pages, 50);
-        (0..50).for_each(|page| assert_eq!(two.get(page, no_read).unwrap()[0], 2));
-        drop(two);
-        assert_eq!(cache.stats().bytes, 0);
-        drop(Pages::new(&cache, u32::MAX));
     }
 
     #[test]
     fn threads_see_whole_pages_and_the_bound_holds() {
-        let cache = Arc::new(Cache::new(20 * PAGE_COST));
+        let cache = cache(20);
         let pages = Pages::new(&cache, 64);
+        let check = |page: u32, got: &PageRef| assert!(got.iter().all(|&byte| byte == page as u8));
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
                 let (cache, pages) = (&cache, &pages);
                 scope.spawn(move || {
                     let mut random = thread;
-                    for _ in 0..5_000 {
+                    // Some are held for a while, and files come and go.
+                    let mut held = [const { None::<(u32, PageRef)> }; 3];
+                    let mut file = Pages::new(cache, 64);
+                    for turn in 0..5_000 {
                         random = random
                             .wrapping_mul(6_364_136_223_846_793_005)
                             .wrapping_add(1_442_695_040_888_963_407);
                         let page = (random >> 33) as u32 % 64;
-                        let got = pages.get(page, fill(page as u8)).unwrap();
-                        assert!(got.iter().all(|&byte| byte == page as u8));
+                        let from = if turn % 4 == 0 { &file } else { pages };
+                        let got = from.get(page, fill(page as u8)).unwrap();
+                        check(page, &got);
+                        if let Some((page, got)) = held[turn % 3].replace((page, got)) {
+                            check(page, &got);
+                        }
                         assert!(cache.stats().pages <= 20);
+                        if turn % 100 == 0 {
+                            file = Pages::new(cache, 64);
+                        }
                     }
                 });
             }
         });
         let stats = cache.stats();
-        assert_eq!((stats.hits + stats.misses, stats.pages), (20_000, 20));
+        assert_eq!(stats.hits + stats.misses, 20_000);
+        drop(pages);
+        assert_eq!(cache.stats().pages, 0);
+        // No frame was lost: all can be filled again.
+        let pages = Pages::new(&cache, 20);
+        (0..20).for_each(|page| drop(pages.get(page, fill(1)).unwrap()));
+        (0..20).for_each(|page| drop(pages.get(page, no_read).unwrap()));
     }
 }

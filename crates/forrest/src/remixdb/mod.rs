@@ -203,7 +203,7 @@ impl<D: Disk> Drop for Opened<D> {
 impl<D: Disk> Core<D> {
     fn open(disk: D, builder: &Builder) -> Result<Core<D>> {
         let disk = Arc::new(disk);
-        let cache = Arc::new(Cache::new(builder.cache_bytes));
+        let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
         let recovered = recover::recover(&disk, builder, &cache)?;
         let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
         let order =

@@ -118,7 +118,11 @@ fn file_of(map: &Map) -> Vec<u8> {
 }
 
 fn open(disk: &Arc<Memory>, cache_bytes: usize) -> Result<Table<Memory>> {
-    Table::open(disk.clone(), NAME, &Arc::new(Cache::new(cache_bytes)))
+    Table::open(
+        disk.clone(),
+        NAME,
+        &Arc::new(Cache::new(cache_bytes, Default::default(), Default::default())),
+    )
 }
 
 /// All that a table says about every entry, and about keys around every key, is what the map says.
@@ -306,7 +310,7 @@ fn a_walk_fetches_each_page_once() {
     let map: Map = (0..2_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
     let disk = Arc::new(Memory::default());
     build(&disk, &map);
-    let cache = Arc::new(Cache::new(1 << 24));
+    let cache = Arc::new(Cache::new(1 << 24, Default::default(), Default::default()));
     let table = Arc::new(Table::open(disk, NAME, &cache).unwrap());
     assert_eq!(cache.stats().misses, 0);
     let mut cursor = Cursor::new(table.clone());

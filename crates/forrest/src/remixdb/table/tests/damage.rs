@@ -110,7 +110,7 @@ fn pages_in_the_wrong_place_are_reported() {
 #[test]
 fn a_table_under_another_name_is_reported() {
     let disk = Memory::of(Name::table(8), file_of(&some_map()));
-    let cache = Arc::new(Cache::new(1 << 20));
+    let cache = Arc::new(Cache::new(1 << 20, Default::default(), Default::default()));
     assert_eq!(Table::open(disk.clone(), Name::table(8), &cache).unwrap_err().kind(), ErrorKind::Corrupt);
     assert_eq!(Table::open(disk, NAME, &cache).unwrap_err().kind(), ErrorKind::Io, "there is none");
 }
