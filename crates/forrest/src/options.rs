@@ -177,9 +177,10 @@ impl Builder {
 
     /// Memory for what a store on disk has read from its tables.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`] (256 MiB). Limit: at least 1, which keeps nothing. Why: what is not
-    /// in it is read from the device. The indexes of tables, some 3 bytes a key, are kept beside it. Memory is taken as it
-    /// is needed, in steps of 2 MiB or a thousandth; a cache below 2 MiB lies on plain pages.
+    /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`] (256 MiB). Limit: at least 1, which keeps nothing; above 1 GiB no
+    /// more is used than the machine has, or the control group. Why: what is not in it is read from the device. The
+    /// indexes of tables, some 3 bytes a key, are kept beside it. Memory is taken as it is needed, in steps of 2 MiB or a
+    /// thousandth; a cache below 2 MiB lies on plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
         self.cache_bytes = bytes;
         self

@@ -198,9 +198,15 @@ pub(crate) struct Cache {
 /// Memory that a kept page takes: the frame with its word, and its seat with a place among the free ones.
 const PAGE_COST: usize = FRAME_BYTES + size_of::<u32>() + size_of::<Option<Seat>>() + size_of::<u32>();
 
-/// A pool of so many frames, or of fewer where the system does not have so many addresses.
-fn pool(count: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
-    let counts = std::iter::successors(Some(count.min(FRAMES_MAX - 1)), |count| Some(count / 2));
+/// Whoever asks for more than this is given no more than the machine has: addresses and tables have a price as well.
+const UNCHECKED_BYTES: usize = 1 << 30;
+
+/// A pool within so many bytes, or a smaller one where the system does not have so many addresses.
+fn pool(bytes: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
+    let memory = || forrest_machine::memory::now().map_or(usize::MAX, |memory| memory.total_bytes as usize);
+    let bytes = if bytes > UNCHECKED_BYTES { bytes.min(memory()) } else { bytes };
+    let count = (bytes / PAGE_COST).min(FRAMES_MAX - 1);
+    let counts = std::iter::successors(Some(count), |count| Some(count / 2));
     counts.take_while(|&count| count > 0).find_map(|count| Frames::new(count, pages, numa).ok())
 }
 
@@ -208,7 +214,7 @@ impl Cache {
     /// A cache that takes at most so many bytes for pages, on memory of the kind that is asked for, as far as it is to be
     /// had.
     pub(crate) fn new(bytes: usize, pages: PageSize, numa: Numa) -> Cache {
-        let frames = pool(bytes / PAGE_COST, pages, numa);
+        let frames = pool(bytes, pages, numa);
         Cache {
             clock: Mutex::new(Clock::new(frames.as_ref().map_or(0, Frames::count))),
             frames,
@@ -467,6 +473,22 @@ mod tests {
         assert!(second.iter().all(|&byte| byte == 1));
     }
 
+    #[test]
+    fn a_closed_file_leaves_nothing() {
+        let cache = cache(100);
+        let (one, two) = (Pages::new(&cache, 50), Pages::new(&cache, 50));
+        for page in 0..50 {
+            one.get(page, fill(1)).unwrap();
+            two.get(page, fill(2)).unwrap();
+        }
+        drop(one);
+        assert_eq!(cache.stats().pages, 50);
+        (0..50).for_each(|page| assert_eq!(two.get(page, no_read).unwrap()[0], 2));
+        drop(two);
+        assert_eq!(cache.stats().bytes, 0);
+        drop(Pages::new(&cache, u32::MAX));
+    }
+
     mod limits {
         use super::*;
 
@@ -476,7 +498,8 @@ mod tests {
                 let cache = Arc::new(Cache::new(bytes, PageSize::Plain, Numa::Local));
                 let pages = Pages::new(&cache, 1);
                 pages.get(0, fill(1)).unwrap();
-                println!("{:?}", cache.frames);
+                let count = cache.frames.as_ref().map_or(0, Frames::count);
+                assert!(count.saturating_mul(PAGE_COST) <= bytes, "{count} frames");
             }
         }
     }
