@@ -95,7 +95,7 @@ impl Replay<'_> {
             } else if head.before.offset > self.end.offset {
                 // The end of the log before is missing. If it had been synced, that is damage; if not, nothing that
                 // came after it was.
-                self.tail_is_torn(disk, &chain[at..])?;
+                self.tail_is_torn(disk, head.synced, &chain[at..])?;
                 if !Bug::BehindTornLogRead.is_planted() {
                     return Ok(());
                 }
@@ -130,10 +130,12 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// An error if one of the logs says that what was before it had been synced.
-    fn tail_is_torn<D: Disk>(&self, disk: &D, rest: &[(u64, D::File, wal::Head)]) -> Result<()> {
-        for (number, file, _) in rest {
-            if wal::replay(disk, file, *number, |_, _| Ok(()))?.vouches {
+    /// An error if one of the logs says that what was before it had been synced, or the first of them that `synced` bytes
+    /// were.
+    fn tail_is_torn<D: Disk>(&self, disk: &D, synced: u64, rest: &[(u64, D::File, wal::Head)]) -> Result<()> {
+        for (at, (number, file, _)) in rest.iter().enumerate() {
+            let is_said = at == 0 && synced > self.end.offset;
+            if is_said || wal::replay(disk, file, *number, |_, _| Ok(()))?.vouches {
                 let what = format!(
                     "the end of the log is missing, and {} says that it was synced",
                     Name::log(*number)
@@ -214,8 +216,9 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Builder, cache: &Arc<Cac
     disk::sync_directory(&**disk)?;
     let log_number = take_number();
     let Replay { mut memtable, frozen, catalog, sequence, end, .. } = replay;
-    let log =
-        Log::create(disk, log_number, wal::Head { before: end, first: sequence + 1, is_first: is_new })?;
+    // What was read was synced.
+    let head = wal::Head { before: end, synced: end.offset, first: sequence + 1, is_first: is_new };
+    let log = Log::create(disk, log_number, head)?;
     let mut state = state;
     // If nothing was logged, the logs that there are need not be kept.
     if memtable.spaces().is_empty() && frozen.is_empty() && catalog_is(&state, &catalog) {

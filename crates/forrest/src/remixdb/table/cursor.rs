@@ -164,9 +164,15 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         let place = self.block_place(number)?;
         let misfit = |what: &str| Err(self.table.damaged(place, what));
         let (page_number, at) = page::place(place);
-        let page = match self.page.take() {
-            Some((page, _)) if self.page_number == page_number => page,
-            _ => self.table.page(page_number)?,
+        // Looked at before it is taken: a cursor that was just made would wait for what is taken whole.
+        let is_kept = self.page.is_some() && self.page_number == page_number;
+        let kept = if is_kept { self.page.take() } else { None };
+        let page = match kept {
+            Some((page, _)) => page,
+            None => {
+                self.page = None;
+                self.table.page(page_number)?
+            }
         };
         let Some(head) = page[at..].first_chunk() else {
             return misfit("a key block whose head straddles pages");

@@ -101,8 +101,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn create<D: Disk>(disk: &D, number: u64, head: Head) -> Result<Open<D>> {
     let name = Name::log(number);
     let file = disk::create(disk, name)?;
-    let Head { before, first, is_first } = head;
-    let header = frame::header(name, [before.number, before.offset, first, u64::from(is_first)]);
+    let Head { before, synced, first, is_first } = head;
+    let header =
+        frame::header(name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
     let sync = !Bug::LogHeaderNotSynced.is_planted();
     let mut write = Write { bytes: header.to_vec(), sync, ..Write::default() };
     // DURABILITY: no record is written behind a header that may be lost, and none to a file whose name may be.
@@ -279,8 +280,9 @@ impl<D: Disk> Log<D> {
             self.write_queue(writing)?;
             let old = &writing.open;
             let before = End { number: old.name.number, offset: old.written.load(Ordering::Relaxed) };
-            let first = lock(&self.queue).last + 1;
-            let open = Arc::new(create(&*self.disk, number, Head { before, first, is_first: false })?);
+            let (first, synced) = (lock(&self.queue).last + 1, old.synced());
+            let head = Head { before, synced, first, is_first: false };
+            let open = Arc::new(create(&*self.disk, number, head)?);
             let mut queue = lock(&self.queue);
             (queue.offset, queue.stated, queue.file) = (frame::HEADER as u64, 0, open.clone());
             lock(&self.files).push(open.clone());
@@ -306,6 +308,8 @@ impl<D: Disk> Log<D> {
 pub(crate) struct Head {
     /// The log before it, and where that ended.
     pub(crate) before: End,
+    /// Bytes of that log that were known to be synced.
+    pub(crate) synced: u64,
     /// The sequence number of its first change.
     pub(crate) first: u64,
     /// Whether it was made for a store that did not exist.
@@ -318,13 +322,14 @@ pub(crate) struct Head {
 /// `Corrupt`, `Io`.
 pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Option<Head>> {
     let name = Name::log(number);
-    let Some([before, offset, first, is_first]) = frame::fields_of(disk, file, name)? else {
+    let Some([before, offset, first, last]) = frame::fields_of(disk, file, name)? else {
         return frame::unused(disk, file, name).map(|()| None);
     };
-    if first == 0 || is_first > 1 {
+    let (synced, is_first) = (last >> 1, last & 1 == 1);
+    if first == 0 || synced > offset {
         return Err(disk::damaged(name, 40, "a header that is whole and makes no sense"));
     }
-    Ok(Some(Head { before: End { number: before, offset }, first, is_first: is_first == 1 }))
+    Ok(Some(Head { before: End { number: before, offset }, synced, first, is_first }))
 }
 
 /// A log that was read.
