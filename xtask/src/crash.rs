@@ -1,13 +1,18 @@
 //! `cargo xtask crash`: the gates of the store on disk, with optimization and in larger sizes than the tests have.
 //!
-//! The gates are unit tests of `forrest` (`remixdb/tests`): power cuts and kills at every I/O, crashes upon crashes, every
-//! I/O failing, every byte damaged, planted bugs. The number of workloads is all that is set here.
+//! The gates are unit tests of `forrest` (`remixdb/tests`): power cuts and kills at every I/O, of random work and of every
+//! short sequence of operations, crashes upon crashes, every I/O failing, every byte damaged, planted bugs. Then a real
+//! process is killed again and again while it writes. How much of each is all that is set here.
 
 use crate::workspace::{self, Workspace};
 use crate::{Failure, required};
 
 /// Workloads of each gate, unless the caller says otherwise: some minutes on two cores.
 const WORKLOADS: u64 = 60;
+/// Operations of the longest sequences of which all are tried.
+const LENGTH: u64 = 4;
+/// How often a real process is killed.
+const KILLS: u64 = 1000;
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -31,5 +36,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         "--nocapture",
     ]);
     command.env("FORREST_GATE_SEEDS", workloads.to_string());
+    command.env("FORREST_GATE_LENGTH", LENGTH.to_string());
+    workspace::run(&mut command).map_err(Failure::Broken)?;
+    let mut command = workspace.cargo(&[
+        "test",
+        "--release",
+        "--locked",
+        "--package",
+        "forrest-cli",
+        "--test",
+        "cli",
+        "kill::",
+        "--",
+        "--nocapture",
+    ]);
+    command.env("FORREST_KILLS", KILLS.to_string());
     workspace::run(&mut command).map_err(Failure::Broken)
 }

@@ -20,8 +20,12 @@ const EMULATORS: &[&str] = &["qemu-aarch64-static", "qemu-aarch64"];
 const PACKAGES: &[&str] = &["forrest-machine", "forrest-index", "forrest"];
 
 /// How many seeds the models are driven by, unless the caller says otherwise: fewer than on the machine itself.
-const SEEDS: &[(&str, &str)] =
-    &[("FORREST_INDEX_SEEDS", "24"), ("FORREST_MODEL_SEEDS", "24"), ("FORREST_GATE_SEEDS", "1")];
+const SEEDS: &[(&str, &str)] = &[
+    ("FORREST_INDEX_SEEDS", "24"),
+    ("FORREST_MODEL_SEEDS", "12"),
+    ("FORREST_GATE_SEEDS", "1"),
+    ("FORREST_GATE_LENGTH", "1"),
+];
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {

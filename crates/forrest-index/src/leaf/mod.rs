@@ -355,9 +355,14 @@ impl<'g> Sorted<'g> {
     /// been fetched.
     pub(crate) fn lower_bound_near(&self, suffix: &[u8], guess: usize) -> usize {
         let near = guess.saturating_sub(GUESS_WINDOW)..(guess + GUESS_WINDOW).min(self.len());
-        if !self.free_form && self.stride > crate::arena::LINE_BYTES {
-            // Each look would wait for a line of its own.
+        if !self.free_form && self.stride > crate::arena::LINE_BYTES && guess < self.len() {
+            // Each look would wait for a line of its own; so the likely ones come together, and none is looked at that is
+            // further away than need be.
             near.clone().for_each(|at| prefetch::read(self.records.wrapping_add(at * self.stride)));
+            return match key::compare(self.at(guess).suffix, suffix) {
+                Less => self.lower_bound_from(guess + 1, suffix),
+                _ => self.lower_bound_to(guess, suffix),
+            };
         }
         let is_below = |position| key::compare(self.at(position).suffix, suffix) == Less;
         let is_near =
@@ -646,6 +651,11 @@ impl<'g> Leaf<'g> {
     /// The first position in an order whose appended record is at or after the suffix, and whether it is equal.
     pub(crate) fn lower_bound_appended(self, order: Order, suffix: &[u8]) -> (usize, bool) {
         let (mut from, mut to) = (0, order.listed());
+        let stride = usize::from(self.head().stride);
+        if !self.is_free_form() && stride > crate::arena::LINE_BYTES {
+            let first = self.0.address().wrapping_add(usize::from(self.head().appended) * UNIT);
+            (0..order.appended()).for_each(|at| prefetch::read(first.wrapping_add(at * stride)));
+        }
         while from < to {
             let middle = (from + to) / 2;
             match key::compare(self.appended_record(order.number(middle)).suffix, suffix) {

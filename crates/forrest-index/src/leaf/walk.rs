@@ -81,11 +81,11 @@ impl<'g> Walk<'g> {
             Greater => (self.leaf.built(), self.order.listed()),
             Equal => {
                 let suffix = &key[self.leaf.prefix().len()..];
+                let (listed, equal) = self.leaf.lower_bound_appended(self.order, suffix);
                 let mut built = self.sorted.lower_bound_near(suffix, share.of(self.leaf.built()));
                 if after && built < self.leaf.built() && self.sorted.at(built).suffix == suffix {
                     built += 1;
                 }
-                let (listed, equal) = self.leaf.lower_bound_appended(self.order, suffix);
                 (built, listed + usize::from(after && equal))
             }
         }

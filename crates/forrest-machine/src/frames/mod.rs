@@ -26,17 +26,20 @@ mod sync;
 pub use slot::{FRAMES_MAX, Slot};
 
 use crate::pages::{Committed, GRANULE_BYTES, Numa, Pages, Region};
+use crate::prefetch;
 use pins::{Claim, Left, Word};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{NonNull, slice_from_raw_parts_mut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Size and alignment of a frame, in bytes.
 pub const FRAME_BYTES: usize = 4096;
+/// What a processor fetches at once.
+const LINE_BYTES: usize = 64;
 /// Memory comes in at most so many steps, since each may be a mapping, of which a process has a limited number.
 const STEPS_MAX: usize = 1024;
 
@@ -181,6 +184,13 @@ impl Frames {
             word.is_present();
         }
         Some(Claimed { frames: self, frame })
+    }
+
+    /// Asks for the cache lines of some bytes of a frame, whatever they are just now: a hint.
+    #[inline]
+    pub fn fetch(&self, frame: u32, bytes: Range<usize>) {
+        let first = self.bytes(frame).as_ptr().cast::<u8>().wrapping_add(bytes.start);
+        (0..bytes.len()).step_by(LINE_BYTES).for_each(|line| prefetch::read(first.wrapping_add(line)));
     }
 
     /// Keeps a frame as it is, to read it; `None` while it is claimed, and before it was claimed for the first time.

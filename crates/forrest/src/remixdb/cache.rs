@@ -20,7 +20,7 @@ use crate::options::{Numa, Pages as PageSize};
 use crate::remixdb::page;
 use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Slot};
 use std::cell::Cell;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -313,6 +313,16 @@ impl Pages {
             return Ok(PageRef(kept));
         }
         self.miss(page, read)
+    }
+
+    /// Asks for some bytes of a page, if it is kept: a hint for who will soon [get](Pages::get) it.
+    #[inline]
+    pub(crate) fn fetch(&self, page: u32, bytes: Range<usize>) {
+        if let (Some(slots), Some(frames)) = (self.slots.get(), &self.cache.frames)
+            && let Some(frame) = slots.get(page as usize).and_then(Slot::frame)
+        {
+            frames.fetch(frame, bytes);
+        }
     }
 
     #[cold]

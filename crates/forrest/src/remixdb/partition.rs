@@ -155,6 +155,7 @@ impl<D: Disk> Partition<D> {
             let mut asked = None;
             let found = remix.get(at, key, |entry| {
                 let (_, cursor) = asked.insert(open(entry.run));
+                cursor.fetch(entry.ordinal);
                 cursor.compare(entry.ordinal, key)
             })?;
             let Some(entry) = found.filter(|entry| !entry.tombstone) else { return Ok(None) };
@@ -259,6 +260,9 @@ impl<D: Disk> Cursor<D> {
             }
             Over::Several(cursor) => {
                 cursor.seek(key)?;
+                if let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() {
+                    cursor.of_run(run).fetch(ordinal);
+                }
                 self.arrive()
             }
         }

@@ -203,6 +203,14 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         Ok(())
     }
 
+    /// Asks for what a look at an entry will touch, so that its waits overlap.
+    #[inline]
+    pub(crate) fn fetch(&self, ordinal: u32) {
+        if ordinal < self.table.footer.entries {
+            self.table.fetch(ordinal);
+        }
+    }
+
     /// How the entry's key is ordered to this one.
     ///
     /// # Errors

@@ -47,6 +47,9 @@ use std::sync::{Arc, OnceLock};
 /// What spans more pages than that is read past the cache, in large pieces: it would drive out many pages and come back
 /// rarely.
 const CACHED_PAGES_MAX: usize = 64;
+/// Bytes that are fetched about where a key may be, and at most of a value.
+const KEY_FETCHED: u64 = 65;
+const VALUE_FETCHED: u64 = 256;
 /// Pages that are read at once, past the cache.
 const PIECE_PAGES: u64 = 256;
 
@@ -163,6 +166,31 @@ impl<D: Disk> Table<D> {
         self.read_past(self.footer.index.offset, &mut stored)?;
         let index = Index::decode(&self.footer, stored);
         index.ok_or_else(|| self.damaged(self.footer.index.offset, "an index that is not one"))
+    }
+
+    /// Asks for what a search for an entry's key and value will touch, as far as can be told without looking: the block,
+    /// about where in it the key is, and the value if all are of one size. A hint; nothing is read from the disk for it.
+    #[inline]
+    fn fetch(&self, ordinal: u32) {
+        let Some(index) = self.index.get() else { return };
+        let (number, at) = (ordinal / format::BLOCK_KEYS, ordinal % format::BLOCK_KEYS);
+        let place = self.footer.keys.offset + index.offset(number);
+        let end =
+            if number + 1 < self.footer.blocks { index.offset(number + 1) } else { self.footer.keys.bytes };
+        let length = self.footer.keys.offset + end - place;
+        self.fetch_bytes(place, 1);
+        self.fetch_bytes(place + length * u64::from(at) / u64::from(format::BLOCK_KEYS), KEY_FETCHED);
+        let each = self.footer.values / u64::from(self.footer.entries.max(1));
+        if each * u64::from(self.footer.entries) == self.footer.values {
+            self.fetch_bytes(u64::from(ordinal) * each, each.clamp(1, VALUE_FETCHED));
+        }
+    }
+
+    /// Asks for so many bytes at a logical offset, as far as they are in its page.
+    #[inline]
+    fn fetch_bytes(&self, offset: u64, bytes: u64) {
+        let (page, at) = page::place(offset);
+        self.pages.fetch(page as u32, at..(at + bytes as usize).min(page::PAYLOAD));
     }
 
     /// What the page is sealed as.

@@ -1,6 +1,6 @@
 //! Power cuts and kills: at every I/O, in every way, and again while the store recovers.
 
-use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
+use super::world::{Content, Step, World, beginning, follow, lengths, options, seeds, steps};
 use crate::options::{Builder, Durability};
 use crate::remixdb::disk::simulated::Simulated;
 use std::ops::Range;
@@ -29,13 +29,13 @@ impl Expected {
 }
 
 /// Runs work until the power is cut at an I/O, or to its end if that comes first; what may be found then.
-fn run(disk: &Simulated, options: &Builder, seed: u64, count: usize) -> Expected {
+fn run(disk: &Simulated, options: &Builder, steps: &[Step]) -> Expected {
     let mut states = beginning();
     let mut least = 0;
     if let Ok(world) = World::open(disk, options) {
-        for step in steps(seed, count) {
-            follow(&mut states, &step);
-            let result = world.run(&step);
+        for step in steps {
+            follow(&mut states, step);
+            let result = world.run(step);
             if result.is_err() {
                 break;
             }
@@ -48,26 +48,27 @@ fn run(disk: &Simulated, options: &Builder, seed: u64, count: usize) -> Expected
     Expected { states, least }
 }
 
-/// Crashes at every I/O of a workload, in every way. How many states were looked at.
-fn crash_everywhere(seed: u64, count: usize, durability: Durability, random: usize) -> u64 {
+/// Crashes at every I/O of some work, in every way; beside those that are always looked at, in so many random ones. How
+/// many states were looked at.
+fn crash_everywhere(what: &str, steps: &[Step], durability: Durability, random: usize) -> u64 {
     let options = options(durability);
     let whole = Simulated::new();
-    run(&whole, &options, seed, count);
+    run(&whole, &options, steps);
     let ios = whole.ios();
     let mut states = 0;
     for io in 0..=ios {
         let disk = Simulated::new();
         disk.cut_power_at(io);
-        let expected = run(&disk, &options, seed, count);
-        for (number, after) in disk.crash_states(random, seed ^ io).enumerate() {
+        let expected = run(&disk, &options, steps);
+        for (number, after) in disk.crash_states(random, io).enumerate() {
             expected.check(
                 &after,
                 &options,
-                &format!("seed {seed}, {durability:?}, cut at I/O {io}, state {number}"),
+                &format!("{what}, {durability:?}, cut at I/O {io}, state {number}"),
             );
             states += 1;
         }
-        expected.check(&disk.kill(), &options, &format!("seed {seed}, {durability:?}, killed at I/O {io}"));
+        expected.check(&disk.kill(), &options, &format!("{what}, {durability:?}, killed at I/O {io}"));
     }
     states
 }
@@ -75,7 +76,44 @@ fn crash_everywhere(seed: u64, count: usize, durability: Durability, random: usi
 /// Power cuts at every I/O; how many states were looked at.
 pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
     let durabilities = [Durability::Memory, Durability::Buffered, Durability::Sync];
-    seeds.map(|seed| crash_everywhere(seed, 25, durabilities[(seed % 3) as usize], 2)).sum()
+    let crash = |seed| {
+        let durability = durabilities[(seed % 3) as usize];
+        crash_everywhere(&format!("seed {seed}"), &steps(seed, 25), durability, 2)
+    };
+    seeds.map(crash).sum()
+}
+
+/// What sequences are made of: each thing that a store can be told to do, on keys that meet.
+fn alphabet() -> Vec<Step> {
+    vec![
+        Step::Set("default", 1, 20),
+        // So long that a second one fills the memtable.
+        Step::Set("default", 2, 400),
+        Step::Set("other", 1, 400),
+        Step::Delete("default", 1),
+        Step::Batch(vec![("default", 1, Some(30)), ("other", 1, None), ("other", 2, Some(5))]),
+        Step::DeleteRange("default", 1, 3),
+        Step::Drop("other"),
+        Step::Sync,
+        Step::Flush,
+        Step::Compact,
+    ]
+}
+
+/// Power cuts at every I/O of every sequence of so many steps; how many states were looked at.
+fn after_every_sequence(length: usize) -> u64 {
+    let alphabet = alphabet();
+    let mut states = 0;
+    for number in 0..alphabet.len().pow(length as u32) {
+        let mut rest = number;
+        let mut steps = Vec::new();
+        for _ in 0..length {
+            steps.push(alphabet[rest % alphabet.len()].clone());
+            rest /= alphabet.len();
+        }
+        states += crash_everywhere(&format!("{steps:?}"), &steps, Durability::Buffered, 0);
+    }
+    states
 }
 
 /// A kill at the end of work that was acknowledged as buffered.
@@ -83,7 +121,7 @@ pub(super) fn after_a_kill(seeds: Range<u64>) {
     for seed in seeds {
         let options = options(Durability::Buffered);
         let disk = Simulated::new();
-        let mut expected = run(&disk, &options, seed, 60);
+        let mut expected = run(&disk, &options, &steps(seed, 60));
         expected.least = expected.states.len() - 1;
         expected.check(&disk.kill(), &options, &format!("seed {seed}"));
     }
@@ -95,10 +133,11 @@ pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
     for seed in seeds {
         let options = options(Durability::Buffered);
         let whole = Simulated::new();
-        run(&whole, &options, seed, 40);
+        let work = steps(seed, 40);
+        run(&whole, &options, &work);
         let disk = Simulated::new();
         disk.cut_power_at(whole.ios() * (2 + seed % 3) / 4);
-        let first = run(&disk, &options, seed, 40);
+        let first = run(&disk, &options, &work);
         // A process that finds what a killed one left reads much that is not durable.
         let mut starts = vec![disk.kill()];
         starts.extend(disk.crash_states(1, seed).step_by(7));
@@ -145,6 +184,13 @@ fn run_on(disk: &Simulated, options: &Builder, seed: u64) -> Option<Expected> {
 #[test]
 fn nothing_durable_is_lost_wherever_the_power_is_cut() {
     let states = after_power_cuts(seeds(9));
+    println!("{states} states");
+    assert!(states > 100, "only {states} states were looked at");
+}
+
+#[test]
+fn no_short_sequence_loses_anything_wherever_the_power_is_cut() {
+    let states: u64 = (0..=lengths(3)).map(after_every_sequence).sum();
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
 }

@@ -60,6 +60,12 @@ pub(super) fn seeds(default: u64) -> Range<u64> {
     }
 }
 
+/// How long the longest sequences are of those that are all tried: `default`, or FORREST_GATE_LENGTH.
+pub(super) fn lengths(default: usize) -> usize {
+    let said = std::env::var("FORREST_GATE_LENGTH").ok();
+    said.map_or(default, |text| text.parse().expect("a number of steps"))
+}
+
 pub(super) fn options(durability: Durability) -> Builder {
     // Small enough that all of it happens: memtables are frozen, tables merged and cut.
     Builder::default()
