@@ -180,7 +180,7 @@ impl<D: Disk> Partition<D> {
             Some((remix, _)) => Over::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
             None => Over::One(runs),
         };
-        Cursor { over, run: 0, ordinal: 0 }
+        Cursor { over, run: 0, ordinal: 0, is_placed: false }
     }
 }
 
@@ -194,6 +194,8 @@ pub(crate) struct Cursor<D: Disk> {
     /// The entry where it is. The key is in the buffer of the run's own cursor.
     run: usize,
     ordinal: u32,
+    /// Whether it has not moved on since it was placed.
+    is_placed: bool,
 }
 
 enum Over<D: Disk> {
@@ -263,6 +265,7 @@ impl<D: Disk> Cursor<D> {
                 if let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() {
                     cursor.of_run(run).fetch(ordinal);
                 }
+                self.is_placed = true;
                 self.arrive()
             }
         }
@@ -289,6 +292,10 @@ impl<D: Disk> Cursor<D> {
         match &mut self.over {
             Over::One(_) => self.from(self.ordinal + 1),
             Over::Several(cursor) => {
+                if std::mem::take(&mut self.is_placed) {
+                    // It walks: where it will come to in the other tables is asked for at once.
+                    cursor.each_run(|run, next| run.fetch(next));
+                }
                 cursor.next();
                 self.arrive()
             }
@@ -300,6 +307,9 @@ impl<D: Disk> Cursor<D> {
         match &mut self.over {
             Over::One(_) => self.before(self.ordinal),
             Over::Several(cursor) => {
+                if std::mem::take(&mut self.is_placed) {
+                    cursor.each_run(|run, next| run.fetch(next.saturating_sub(1)));
+                }
                 cursor.prev();
                 self.arrive()
             }

@@ -180,6 +180,11 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
         &mut self.runs[run]
     }
 
+    /// Shows each run, and which entry of it is the first that is not before the place where the cursor is.
+    pub(crate) fn each_run(&mut self, mut see: impl FnMut(&mut R, u32)) {
+        self.runs.iter_mut().zip(self.before).for_each(|(run, next)| see(run, next));
+    }
+
     /// The runs.
     #[inline]
     pub(crate) fn runs(&self) -> &[R] {
