@@ -4,6 +4,7 @@
 mod crash;
 mod damage;
 mod faults;
+mod forged;
 mod planted;
 mod sync;
 mod world;
