@@ -264,6 +264,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
                 key.truncate(prefix.len());
             } else {
                 key.clear();
+                key.reserve(prefix.len() + suffix.len());
                 key.extend_from_slice(prefix);
                 *prefixed = *number;
             }
