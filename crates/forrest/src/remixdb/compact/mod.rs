@@ -51,15 +51,23 @@ impl<D: Disk> Core<D> {
 
     /// Makes all that is in memtables into tables. All changes made before are durable then.
     pub(crate) fn flush_all(&self) -> Result<()> {
+        self.flush_if(|_, version| !version.memtable.spaces().is_empty())?;
+        // What was frozen before a keyspace was dropped has just made tables for it.
+        self.flush_if(|catalog, version| version.partitions.keys().any(|&space| !catalog.has(space)))?;
+        // Keyspaces that were made or dropped are no reason for a table, and may be in the log only.
+        self.sync()
+    }
+
+    /// Freezes the memtable if there is need to, and makes all frozen ones into tables.
+    fn flush_if(&self, is_due: impl FnOnce(&Catalog, &Version<D>) -> bool) -> Result<()> {
         let mut order = self.order();
         self.log().check()?;
-        if !self.version().memtable.spaces().is_empty() {
+        if is_due(&order.catalog, &self.version()) {
             self.freeze(&mut order)?;
         }
         drop(order);
         while self.step()? {}
-        // Keyspaces that were made or dropped are no reason for a table, and may be in the log only.
-        self.sync()
+        Ok(())
     }
 
     /// Makes all that is in memory into tables, and merges the tables of each partition.
