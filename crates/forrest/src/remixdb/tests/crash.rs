@@ -205,3 +205,14 @@ fn a_crash_upon_a_crash_loses_nothing() {
     let states = crashes_upon_crashes(seeds(4), 2);
     println!("{states} states");
 }
+
+/// What was frozen before a keyspace was dropped becomes tables after; they go with the flush of all.
+#[test]
+fn a_keyspace_that_is_dropped_before_its_flush_leaves_no_tables() {
+    let world = World::open(&Simulated::new(), &options(Durability::Buffered)).expect("it opens");
+    for step in [Step::Set("other", 1, 700), Step::Drop("other"), Step::Flush] {
+        world.run(&step).expect("it works");
+    }
+    let stats = world.store.stats();
+    assert_eq!((stats.keys, stats.tables, stats.keyspaces), (0, 0, 1));
+}
