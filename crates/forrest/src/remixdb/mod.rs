@@ -26,6 +26,7 @@ mod codec;
 mod compact;
 pub(crate) mod disk;
 mod frame;
+mod key;
 mod manifest;
 mod memtable;
 mod page;

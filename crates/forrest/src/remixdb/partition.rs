@@ -262,11 +262,7 @@ impl<D: Disk> Cursor<D> {
             }
             Over::Several(cursor) => {
                 cursor.seek(key)?;
-                if let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() {
-                    cursor.of_run(run).fetch(ordinal);
-                }
-                self.is_placed = true;
-                self.arrive()
+                self.land()
             }
         }
     }
@@ -282,7 +278,7 @@ impl<D: Disk> Cursor<D> {
             }
             Over::Several(cursor) => {
                 cursor.seek_for_prev(key)?;
-                self.arrive()
+                self.land()
             }
         }
     }
@@ -314,6 +310,17 @@ impl<D: Disk> Cursor<D> {
                 self.arrive()
             }
         }
+    }
+
+    /// Arrives where the REMIX has jumped to: what is there is asked for all at once.
+    #[inline]
+    fn land(&mut self) -> Result<bool> {
+        let Over::Several(cursor) = &mut self.over else { return Ok(false) };
+        if let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() {
+            cursor.of_run(run).fetch(ordinal);
+        }
+        self.is_placed = true;
+        self.arrive()
     }
 
     /// Reads the key where the REMIX has gone; false if it is at none.

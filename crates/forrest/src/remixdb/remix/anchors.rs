@@ -10,6 +10,7 @@
 //! anchors whenever they are loaded; it is not stored.
 
 use crate::error::{Error, Result};
+use crate::remixdb::key::{common_prefix, head_of};
 
 /// Heads of a node.
 const FANOUT: usize = 16;
@@ -58,7 +59,7 @@ impl Collector {
         let [.., before, last] = self.ends[..] else { return 0 };
         let start = self.ends.iter().nth_back(2).map_or(0, |&end| end as usize);
         let (before, last) = (before as usize, last as usize);
-        common(&self.bytes[start..before], &self.bytes[before..last])
+        common_prefix(&self.bytes[start..before], &self.bytes[before..last])
     }
 
     pub(super) fn finish(self) -> Anchors {
@@ -69,7 +70,7 @@ impl Collector {
         let before_last = ends.len().checked_sub(2).map_or(0, |at| ends[at]);
         let first = &bytes[..first as usize];
         // What the least and the greatest share, all between them share.
-        let shared = common(first, &bytes[before_last as usize..last as usize]);
+        let shared = common_prefix(first, &bytes[before_last as usize..last as usize]);
         let prefix = first[..shared].to_vec();
         let mut tails = Vec::with_capacity(bytes.len() - shared * ends.len());
         let mut start = 0;
@@ -98,7 +99,7 @@ impl Anchors {
 
     /// Makes the tree of heads.
     fn index(&mut self) {
-        let mut heads: Vec<u64> = (0..self.ends.len()).map(|at| head(self.tail(at))).collect();
+        let mut heads: Vec<u64> = (0..self.ends.len()).map(|at| head_of(self.tail(at))).collect();
         let mut levels = Vec::new();
         while !heads.is_empty() {
             let level: Vec<Node> = heads.chunks(FANOUT).map(Node::new).collect();
@@ -154,7 +155,7 @@ impl Anchors {
         if segment == 0 || segment >= self.ends.len() {
             return 0;
         }
-        self.prefix.len() + common(self.tail(segment - 1), self.tail(segment))
+        self.prefix.len() + common_prefix(self.tail(segment - 1), self.tail(segment))
     }
 
     /// The segment that a key belongs to.
@@ -167,7 +168,7 @@ impl Anchors {
             // A beginning of the prefix sorts before it, and so does everything that is less.
             return if key < &self.prefix[..] { 0 } else { self.ends.len() };
         };
-        let head = head(tail);
+        let head = head_of(tail);
         let first = self.first_not_below(head);
         if first == self.ends.len() || self.head(first) != head {
             return first;
@@ -233,21 +234,6 @@ impl Node {
         }
         at + usize::from(self.0[at] < head)
     }
-}
-
-/// The first eight bytes as a number that sorts as they do. Short ones are padded with zeros, so what is equal here
-/// may differ, and what differs here is in order.
-#[inline]
-pub(super) fn head(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk() {
-        Some(chunk) => u64::from_be_bytes(*chunk),
-        None => bytes.iter().enumerate().fold(0, |head, (at, &byte)| head | u64::from(byte) << (56 - 8 * at)),
-    }
-}
-
-/// How many bytes two keys begin with in common.
-pub(super) fn common(left: &[u8], right: &[u8]) -> usize {
-    left.iter().zip(right).take_while(|(left, right)| left == right).count()
 }
 
 #[cfg(test)]

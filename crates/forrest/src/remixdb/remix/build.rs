@@ -6,11 +6,12 @@
 //! keys a segment are read for its new anchor. A head is copied if it skips what it did; else its key is read. A long
 //! stretch is worth some unused places before it, so that its segments can be kept.
 
-use super::anchors::{self, Collector};
+use super::anchors::Collector;
 use super::merge::Merge;
 use super::{OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, oldest, tag, used, visible};
 use crate::error::{Error, ErrorKind, Result};
+use crate::remixdb::key::common_prefix;
 use std::ops::Range;
 
 /// So many segments that can be kept are worth leaving the rest of the segment before them unused.
@@ -205,7 +206,7 @@ impl Output {
         let (last, first) = (usize::from(last.selectors[self.filled - 1] & RUN), usize::from(first & RUN));
         runs[last].key_into(self.next[last] - 1, &mut self.below)?;
         runs[first].key_into(self.next[first], &mut self.above)?;
-        let shared = anchors::common(&self.below, &self.above);
+        let shared = common_prefix(&self.below, &self.above);
         // Sorted runs cannot get here. Runs that are not would make a view that hides keys.
         if self.below.get(shared) >= self.above.get(shared) {
             let what = format!("run {first}: key {} is not above one before it", self.next[first]);

@@ -1,7 +1,7 @@
 //! [`Cursor`]: a place in a [`Remix`], and the ways to move it.
 //!
-//! A seek compares hardly more than one key, a step none: it looks at selectors only, and the entry that it comes to is told by
-//! a count. A cursor shows the newest version of each key, and tombstones only if it is asked to. It does not see that
+//! A seek compares hardly more than one key, a step none: it looks at selectors only, and counts along which entry of
+//! each run is next. A cursor shows the newest version of each key, and tombstones only if it is asked to. It does not see that
 //! anything changes, because nothing does.
 
 use super::{Entry, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE, head_behind, visible};

@@ -3,9 +3,9 @@
 //! A tournament tree of losers, so that each entry costs about one comparison for each doubling of the runs. Keys are
 //! read into buffers that are used again. Runs whose keys do not ascend are reported, not merged.
 
-use super::anchors::head;
 use super::{OLDER, RUNS_MAX, Run, TOMBSTONE};
 use crate::error::{Error, ErrorKind, Result};
+use crate::remixdb::key::head_of;
 use crate::remixdb::planted::Bug;
 use std::cmp::Ordering;
 use std::mem;
@@ -38,7 +38,7 @@ impl Merge {
             let mut source = Source { done: run.len() == 0, head: 0, key: Vec::new(), ordinal: 0 };
             if !source.done {
                 run.key_into(0, &mut source.key)?;
-                source.head = head(&source.key);
+                source.head = head_of(&source.key);
             }
             sources.push(source);
         }
@@ -126,7 +126,7 @@ impl Merge {
             source.head = 0;
         } else {
             run.key_into(source.ordinal, &mut source.key)?;
-            source.head = head(&source.key);
+            source.head = head_of(&source.key);
             if source.key <= self.key {
                 let place =
                     format!("run {}: key {} is not above the one before it", self.first + at, source.ordinal);

@@ -33,6 +33,7 @@ pub(crate) use build::{build, rebuild};
 pub(crate) use cursor::{Cursor, Show};
 
 use crate::error::Result;
+use crate::remixdb::key::head_of;
 use anchors::Anchors;
 use forrest_machine::prefetch;
 use std::cmp::Ordering;
@@ -94,11 +95,7 @@ impl Segment {
 /// The head of a key behind what it skips.
 #[inline]
 fn head_behind(key: &[u8], skip: usize) -> u32 {
-    let rest = key.get(skip..).unwrap_or_default();
-    match rest.first_chunk() {
-        Some(head) => u32::from_be_bytes(*head),
-        None => (anchors::head(rest) >> 32) as u32,
-    }
+    (head_of(key.get(skip..).unwrap_or_default()) >> 32) as u32
 }
 
 /// A sorted sequence of entries with distinct keys, asked by ordinal. `&mut` because it keeps what it looked at last.

@@ -1,9 +1,9 @@
 //! Whether a [`Remix`] is what it should be: by itself, when it is loaded, and against its runs.
 
-use super::anchors::common;
 use super::{NO_HEAD, OLDER, RESERVED, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, tag, used};
 use crate::error::{Error, ErrorKind, Result};
+use crate::remixdb::key::common_prefix;
 use std::mem;
 
 /// What is wrong, and in which segment. Behind the last one stands what is wrong with the whole.
@@ -122,7 +122,7 @@ impl Remix {
         if slot > 0 {
             return None;
         }
-        let anchor = &key[..=common(before, key)];
+        let anchor = &key[..=common_prefix(before, key)];
         let tail = self.anchors.tail(segment - 1);
         (anchor.strip_prefix(self.anchors.prefix()) != Some(tail)).then_some("the anchor is not the key's")
     }

@@ -26,6 +26,7 @@
 //! bytes: what does not fit is `None`, which is damage. It copies nothing.
 
 use super::format::{BLOCK_KEYS, u32_at, u64_at};
+use crate::remixdb::key::{common_prefix, head_of};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -42,24 +43,6 @@ pub(crate) enum Kind {
     Value = 0,
     /// Its key is deleted.
     Tombstone = 1,
-}
-
-/// So many bytes at their beginning are equal.
-pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
-    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
-}
-
-/// The first eight bytes as a number that is ordered as they are; where there are fewer, zeros behind them.
-pub(super) fn head_of(bytes: &[u8]) -> u64 {
-    match bytes.first_chunk::<8>() {
-        Some(&head) => u64::from_be_bytes(head),
-        None => {
-            let mut head = [0; 8];
-            head[..bytes.len()].copy_from_slice(bytes);
-            u64::from_be_bytes(head)
-        }
-    }
 }
 
 /// The head of what lies between two places; not what was meant if it is beyond the bytes.

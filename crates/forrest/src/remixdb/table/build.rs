@@ -9,6 +9,7 @@ use super::format::{ALIGN, BLOCK_KEYS, FOOTER, Footer, GAP_MAX, Span};
 use super::{block, index};
 use crate::error::{Error, ErrorKind, Result};
 use crate::remixdb::disk::{self, Disk, Name, Write};
+use crate::remixdb::key::common_prefix;
 use crate::remixdb::page;
 use crate::remixdb::planted::Bug;
 use crate::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -211,7 +212,7 @@ impl<'d, D: Disk> Builder<'d, D> {
         let first = self.pending.first_key();
         let separator = match self.lengths.len() {
             0 => &[],
-            _ => &first[..block::common_prefix(&self.before, first) + 1],
+            _ => &first[..common_prefix(&self.before, first) + 1],
         };
         if !self.index.separator(separator) {
             return Err(too_large(self.out.name, "bytes of separators"));

@@ -4,8 +4,8 @@
 //! only where heads are equal. Heads are searched as nodes of 16: those of a node do not wait for one another, as the
 //! steps of a search that halves would. The stored form is described at the head of [`format`](super::format).
 
-use super::block::{common_prefix, head_of};
 use super::format::{ALIGN, Footer, u32_at};
+use crate::remixdb::key::{common_prefix, head_of};
 
 /// An index that is being made.
 #[derive(Default)]

@@ -6,6 +6,7 @@ use super::index::Index;
 use super::{PIECE_PAGES, Table};
 use crate::error::Result;
 use crate::remixdb::disk::{self, Disk};
+use crate::remixdb::key::common_prefix;
 use crate::remixdb::page;
 
 /// Logical bytes that are read ahead, past the cache.
@@ -131,7 +132,7 @@ impl<D: Disk> Table<D> {
                 return Err("keys that are not in order");
             }
             if at == 0 {
-                let shared = block::common_prefix(&sums.last, &sums.key);
+                let shared = common_prefix(&sums.last, &sums.key);
                 let separator = if number == 0 { &[] } else { &sums.key[..shared + 1] };
                 if index.separator(number as usize) != separator {
                     return Err("a key block with another separator than is its due");

@@ -1,0 +1,21 @@
+//! What is told of keys by their bytes, for all that searches among them.
+
+/// So many bytes at their beginning are equal.
+pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
+    words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
+}
+
+/// The first eight bytes as a number that is ordered as they are; where there are fewer, zeros behind them. So what is
+/// equal here may differ, and what differs here is in order.
+#[inline]
+pub(crate) fn head_of(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(&head) => u64::from_be_bytes(head),
+        None => {
+            let mut head = [0; 8];
+            head[..bytes.len()].copy_from_slice(bytes);
+            u64::from_be_bytes(head)
+        }
+    }
+}
