@@ -2,10 +2,13 @@
 //!
 //! One table is read through its own index; several through a [`Remix`], which walks them without comparing keys. A
 //! partition never changes.
+//!
+//! The file of a REMIX may be of the first tables only: each table more changes all of a REMIX, and to write it every time
+//! would cost more than the tables do. What is missing is made from the keys of the tables when the partition is opened.
 
 use crate::error::Result;
 use crate::remixdb::cache::Cache;
-use crate::remixdb::disk::{self, Disk, Name};
+use crate::remixdb::disk::{Disk, Name};
 use crate::remixdb::manifest::Files;
 use crate::remixdb::remix::{self, Remix, Run, Show};
 use crate::remixdb::table::{self, Table};
@@ -22,8 +25,17 @@ pub(crate) struct Partition<D: Disk> {
     pub(crate) low: Vec<u8>,
     /// From the oldest on.
     tables: Vec<Arc<Table<D>>>,
-    /// The order over several tables, and the number of its file; `None` for one table.
-    remix: Option<(Arc<Remix>, u64)>,
+    /// The order over several tables; `None` for one table.
+    remix: Option<Arc<Remix>>,
+    stored: Option<Stored>,
+}
+
+/// The file of a REMIX.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stored {
+    pub(crate) number: u64,
+    /// It is of so many tables, the oldest ones.
+    pub(crate) tables: usize,
 }
 
 impl<D: Disk, T: Deref<Target = Table<D>>> Run for table::Cursor<T> {
@@ -50,15 +62,38 @@ pub(crate) fn runs<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<Owned<D>> {
     tables.iter().map(|table| table::Cursor::walking(table.clone())).collect()
 }
 
+/// Number and entries of each table.
+pub(crate) fn named<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<(u64, u32)> {
+    tables.iter().map(|table| (table.name().number, table.entries())).collect()
+}
+
+/// The order over several tables, with tags or without; `None` for one table. `known` is that of the first of them.
+pub(crate) fn order<D: Disk>(
+    known: Option<Arc<Remix>>,
+    tables: &[Arc<Table<D>>],
+    tags: bool,
+) -> Result<Option<Arc<Remix>>> {
+    if tables.len() < 2 {
+        return Ok(None);
+    }
+    let remix = match known {
+        Some(known) if known.runs().len() == tables.len() => known,
+        Some(known) => Arc::new(remix::rebuild(&known, &mut runs(tables), tags)?),
+        None => Arc::new(remix::build(&mut runs(tables), tags)?),
+    };
+    Ok(Some(remix))
+}
+
 impl<D: Disk> Partition<D> {
-    /// A partition of tables, and the REMIX over them if there are several.
+    /// A partition of tables, the REMIX over them if there are several, and the file that has it or the beginning of it.
     pub(crate) fn new(
         low: Vec<u8>,
         tables: Vec<Arc<Table<D>>>,
-        remix: Option<(Arc<Remix>, u64)>,
+        remix: Option<Arc<Remix>>,
+        stored: Option<Stored>,
     ) -> Partition<D> {
         assert_eq!(remix.is_some(), tables.len() > 1, "several tables have a REMIX");
-        Partition { low, tables, remix }
+        Partition { low, tables, remix, stored }
     }
 
     /// Opens the files of a partition.
@@ -70,35 +105,31 @@ impl<D: Disk> Partition<D> {
         low: Vec<u8>,
         files: &Files,
         cache: &Arc<Cache>,
+        tags: bool,
     ) -> Result<Partition<D>> {
         let mut tables = Vec::new();
         for &number in &files.tables {
             tables.push(Arc::new(Table::open(disk.clone(), Name::table(number), cache)?));
         }
-        let remix = if tables.len() > 1 {
-            let name = Name::remix(files.remix);
-            let expected: Vec<_> =
-                tables.iter().map(|table| (table.name().number, table.entries())).collect();
-            Some((Arc::new(Remix::read(&**disk, name, &expected)?), files.remix))
-        } else {
-            None
+        let known = match files.remix {
+            0 => None,
+            number => Some(Arc::new(Remix::read(&**disk, Name::remix(number), &named(&tables))?)),
         };
-        Ok(Partition::new(low, tables, remix))
+        let stored =
+            known.as_ref().map(|known| Stored { number: files.remix, tables: known.runs().len() });
+        let tags = known.as_ref().map_or(tags, |known| known.has_tags());
+        let remix = order(known, &tables, tags)?;
+        Ok(Partition::new(low, tables, remix, stored))
     }
 
-    /// Reads the file of the REMIX anew, and checks it against the one that is in use.
-    pub(crate) fn verify_file(&self, disk: &D) -> Result<()> {
-        let Some((remix, number)) = &self.remix else { return Ok(()) };
-        let name = Name::remix(*number);
-        if Remix::read(disk, name, &self.named())? != **remix {
-            return Err(disk::damaged(name, 0, "the REMIX is not the one that was written"));
+    /// Checks the REMIX that is in use, and the one in the file, which is read anew, against the tables.
+    pub(crate) fn verify_remix(&self, disk: &D) -> Result<()> {
+        if let Some(remix) = &self.remix {
+            remix.verify(&mut runs(&self.tables))?;
         }
-        Ok(())
-    }
-
-    /// Number and entries of each table.
-    fn named(&self) -> Vec<(u64, u32)> {
-        self.tables.iter().map(|table| (table.name().number, table.entries())).collect()
+        let Some(Stored { number, tables }) = self.stored else { return Ok(()) };
+        let (name, tables) = (Name::remix(number), &self.tables[..tables]);
+        Remix::read(disk, name, &named(tables))?.verify(&mut runs(tables))
     }
 
     /// From the oldest on.
@@ -107,19 +138,23 @@ impl<D: Disk> Partition<D> {
     }
 
     pub(crate) fn remix(&self) -> Option<&Arc<Remix>> {
-        self.remix.as_ref().map(|(remix, _)| remix)
+        self.remix.as_ref()
+    }
+
+    pub(crate) fn stored(&self) -> Option<Stored> {
+        self.stored
     }
 
     /// The files, as the manifest names them.
     pub(crate) fn files(&self) -> Files {
-        let remix = self.remix.as_ref().map_or(0, |(_, number)| *number);
+        let remix = self.stored.map_or(0, |stored| stored.number);
         Files { remix, tables: self.tables.iter().map(|table| table.name().number).collect() }
     }
 
     /// Keys that are there.
     pub(crate) fn keys(&self) -> u64 {
         match &self.remix {
-            Some((remix, _)) => remix.live(),
+            Some(remix) => remix.live(),
             None => self.tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum(),
         }
     }
@@ -138,7 +173,7 @@ impl<D: Disk> Partition<D> {
     /// About where a key is, which is on its way from memory: for who has something else to do before he looks.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Whereabouts {
-        Whereabouts(self.remix.as_ref().map_or(0, |(remix, _)| remix.find(key)))
+        Whereabouts(self.remix.as_ref().map_or(0, |remix| remix.find(key)))
     }
 
     /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find) to
@@ -149,7 +184,7 @@ impl<D: Disk> Partition<D> {
         key: &[u8],
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        if let Some((remix, _)) = &self.remix {
+        if let Some(remix) = &self.remix {
             // The run that was asked last is the one that has the answer, most often.
             let open = |run: usize| (run, table::Cursor::new(&*self.tables[run]));
             let mut asked = None;
@@ -177,7 +212,7 @@ impl<D: Disk> Partition<D> {
     pub(crate) fn cursor(&self) -> Cursor<D> {
         let runs = runs(&self.tables);
         let over = match &self.remix {
-            Some((remix, _)) => Over::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
+            Some(remix) => Over::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
             None => Over::One(runs),
         };
         Cursor { over, run: 0, ordinal: 0, is_placed: false }

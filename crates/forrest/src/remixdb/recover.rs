@@ -210,7 +210,7 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Builder, cache: &Arc<Cac
     if !is_new {
         replay.logs(&**disk, &chain(&**disk, &logs, state.floor)?)?;
     }
-    let partitions = open_partitions(disk, &state, cache, &names)?;
+    let partitions = open_partitions(disk, &state, builder, cache, &names)?;
 
     // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
     disk::sync_directory(&**disk)?;
@@ -300,6 +300,7 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
 fn open_partitions<D: Disk>(
     disk: &Arc<D>,
     state: &State,
+    builder: &Builder,
     cache: &Arc<Cache>,
     names: &[Name],
 ) -> Result<BTreeMap<u32, Vec<Arc<Partition<D>>>>> {
@@ -315,7 +316,7 @@ fn open_partitions<D: Disk>(
     for (&space, partitions) in &state.partitions {
         let mut opened = Vec::new();
         for (low, files) in partitions {
-            opened.push(Arc::new(Partition::open(disk, low.clone(), files, cache)?));
+            opened.push(Arc::new(Partition::open(disk, low.clone(), files, cache, builder.tags)?));
         }
         all.insert(space, opened);
     }

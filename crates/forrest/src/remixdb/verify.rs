@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::remixdb::Core;
 use crate::remixdb::disk::{self, Disk, Kind};
-use crate::remixdb::{lock, manifest, partition, wal};
+use crate::remixdb::{lock, manifest, wal};
 
 impl<D: Disk> Core<D> {
     /// Reads every byte of every file that belongs to the store, past the cache, and checks all of it.
@@ -29,10 +29,7 @@ impl<D: Disk> Core<D> {
         let version = self.version.load_full();
         for partition in version.partitions.values().flatten() {
             partition.tables().iter().try_for_each(|table| table.verify())?;
-            if let Some(remix) = partition.remix() {
-                remix.verify(&mut partition::runs(partition.tables()))?;
-            }
-            partition.verify_file(disk)?;
+            partition.verify_remix(disk)?;
         }
         Ok(())
     }

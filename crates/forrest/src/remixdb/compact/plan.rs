@@ -2,7 +2,7 @@
 
 /// Most tables of a partition. More of them cost reads, fewer cost writes: a pair is written again when tables are
 /// merged.
-pub(crate) const TABLES_MAX: usize = 10;
+pub(crate) const TABLES_MAX: usize = 16;
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

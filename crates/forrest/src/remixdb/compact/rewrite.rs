@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::remixdb::Core;
 use crate::remixdb::disk::{Disk, Name};
 use crate::remixdb::memtable::{self, Memtable, Said};
-use crate::remixdb::partition::{self, Owned, Partition};
+use crate::remixdb::partition::{self, Owned, Partition, Stored};
 use crate::remixdb::planted::Bug;
 use crate::remixdb::remix::{self, Remix, Show};
 use crate::remixdb::table::{self, Entry, Table};
@@ -14,6 +14,9 @@ use crate::remixdb::version::Version;
 use forrest_index::Cursor;
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// A REMIX is written when a partition has so many times the entries that its file, or its first table, has.
+const GROWTH: u64 = 2;
 
 /// Deals the pairs of a memtable out to the partitions of a keyspace.
 pub(super) fn space<D: Disk>(
@@ -125,9 +128,30 @@ impl<D: Disk> Rewrite<'_, D> {
             return Ok(None);
         }
         // What was known of the order of the old tables is still so, if they are all there.
-        let old = self.old.and_then(|old| old.remix()).filter(|_| merged.is_empty());
-        let remix = self.remix(&tables, old)?;
-        Ok(Some(vec![Arc::new(Partition::new(self.low(), tables, remix))]))
+        let known = self.old.and_then(|old| old.remix()).filter(|_| merged.is_empty());
+        let remix = partition::order(known.cloned(), &tables, self.store.builder().tags)?;
+        let stored = self.old.and_then(|old| old.stored()).filter(|stored| stored.tables <= from);
+        let stored = self.stored(remix.as_deref(), stored, &tables)?;
+        Ok(Some(vec![Arc::new(Partition::new(self.low(), tables, remix, stored))]))
+    }
+
+    /// The file of a REMIX: the one that there is, of the first tables, unless there are twice as many entries by now.
+    fn stored(
+        &self,
+        remix: Option<&Remix>,
+        stored: Option<Stored>,
+        tables: &[Arc<Table<D>>],
+    ) -> Result<Option<Stored>> {
+        let Some(remix) = remix else { return Ok(None) };
+        // One table is its own index.
+        let known = stored.map_or(1, |stored| stored.tables);
+        let entries: u64 = tables[..known].iter().map(|table| u64::from(table.entries())).sum();
+        if remix.entries() < GROWTH * entries {
+            return Ok(stored);
+        }
+        let number = self.store.next_number();
+        remix.write(self.store.disk(), Name::remix(number), &partition::named(tables))?;
+        Ok(Some(Stored { number, tables: tables.len() }))
     }
 
     /// Everything becomes partitions of one table.
@@ -137,11 +161,11 @@ impl<D: Disk> Rewrite<'_, D> {
         let mut new = Vec::new();
         for (low, table) in output.finish()? {
             let low = if new.is_empty() && !Bug::LowForgotten.is_planted() { self.low() } else { low };
-            new.push(Arc::new(Partition::new(low, vec![table], None)));
+            new.push(Arc::new(Partition::new(low, vec![table], None, None)));
         }
         if new.is_empty() {
             // Nobody else has the keys that would come here.
-            new.push(Arc::new(Partition::new(self.low(), Vec::new(), None)));
+            new.push(Arc::new(Partition::new(self.low(), Vec::new(), None, None)));
         }
         Ok(new)
     }
@@ -185,22 +209,6 @@ impl<D: Disk> Rewrite<'_, D> {
         }
     }
 
-    /// The order over tables, in a file of its own; `None` if one table is all.
-    fn remix(&self, tables: &[Arc<Table<D>>], old: Option<&Arc<Remix>>) -> Result<Option<(Arc<Remix>, u64)>> {
-        if tables.len() < 2 {
-            return Ok(None);
-        }
-        let mut runs = partition::runs(tables);
-        let tags = self.store.builder().tags;
-        let remix = match old {
-            Some(old) => remix::rebuild(old, &mut runs, tags)?,
-            None => remix::build(&mut runs, tags)?,
-        };
-        let number = self.store.next_number();
-        let named: Vec<_> = tables.iter().map(|table| (table.name().number, table.entries())).collect();
-        remix.write(self.store.disk(), Name::remix(number), &named)?;
-        Ok(Some((Arc::new(remix), number)))
-    }
 }
 
 /// The pairs of tables in order.

@@ -107,13 +107,13 @@ impl Remix {
         sink.finish()
     }
 
-    /// Reads it from a file and checks that it is of these tables: the number and the entries of each run's.
+    /// Reads it from a file and checks that it is of the first of these tables: the number and the entries of each run's.
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
         let file = disk::open(disk, name)?;
         let len = disk::len(disk, &file, name)?;
         let mut source = Source { disk, file, name, len, bytes: Vec::new(), at: 0, offset: 0 };
         let header = Header::read(&mut source)?;
-        source.expect_tables(&header, tables)?;
+        let tables = source.expect_tables(&header, tables)?;
         // From here on all lengths are those of a file that is as long as they say.
         let prefix = source.take(header.prefix)?;
         let ends = source.take_numbers(header.segments.saturating_sub(1))?;
@@ -363,12 +363,12 @@ impl<D: Disk> Source<'_, D> {
         damaged(self.name, offset_of(place), what)
     }
 
-    /// Reads which tables it is of, and checks that they are these.
-    fn expect_tables(&mut self, header: &Header, tables: &[(u64, u32)]) -> Result<()> {
-        if header.runs != tables.len() {
-            let what = format!("it is of {} tables and not of these {}", header.runs, tables.len());
+    /// Reads which tables it is of, and checks that they are the first of these; which those are.
+    fn expect_tables<'t>(&mut self, header: &Header, tables: &'t [(u64, u32)]) -> Result<&'t [(u64, u32)]> {
+        let Some(tables) = tables.get(..header.runs) else {
+            let what = format!("it is of {} tables, and there are {}", header.runs, tables.len());
             return Err(self.wrong(11, what));
-        }
+        };
         for &(number, entries) in tables {
             let place = self.place();
             let mut bytes = [0; 12];
@@ -378,7 +378,7 @@ impl<D: Disk> Source<'_, D> {
                 return Err(self.wrong(place, what));
             }
         }
-        Ok(())
+        Ok(tables)
     }
 
     /// Checks where the tails of anchors end.

@@ -135,13 +135,11 @@ pub(crate) struct Remix {
 
 impl Remix {
     /// The number of entries of each run, the oldest run first.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn runs(&self) -> &[u32] {
         &self.runs
     }
 
     /// The number of entries of all runs, older versions and tombstones included.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn entries(&self) -> u64 {
         self.entries
     }
