@@ -8,7 +8,7 @@
 //! whole or not at all; so a batch never spans records.
 //!
 //! ```text
-//! change   kind, 1 byte; keyspace, a number; then, by kind,
+//! change   kind, and eight times the keyspace, in one number; then, by kind,
 //!   1 put       length of the key, length of the value, key, value
 //!   2 delete    length of the key, key
 //!   3 create    length of the name, name: from here on the keyspace exists
@@ -21,7 +21,7 @@
 //! For example, `set ab xyz` and `delete q` in keyspace 0 and the creation of keyspace 1 called `n`:
 //!
 //! ```text
-//! 01 00 02 03 61 62 78 79 7A   02 00 01 71   03 01 01 6E
+//! 01 02 03 61 62 78 79 7A   02 01 71   0B 01 6E
 //! ```
 
 use crate::remixdb::codec::{Parts, put_bytes, put_number};
@@ -35,10 +35,12 @@ pub(crate) enum Change<'b> {
     Drop { space: u32 },
 }
 
-const PUT: u8 = 1;
-const DELETE: u8 = 2;
-const CREATE: u8 = 3;
-const DROP: u8 = 4;
+const PUT: u64 = 1;
+const DELETE: u64 = 2;
+const CREATE: u64 = 3;
+const DROP: u64 = 4;
+/// The bits of a number that are the kind.
+const KIND: u32 = 3;
 
 impl<'b> Change<'b> {
     /// Appends the change.
@@ -50,8 +52,7 @@ impl<'b> Change<'b> {
             Change::Create { space, .. } => (CREATE, space),
             Change::Drop { space } => (DROP, space),
         };
-        out.push(kind);
-        put_number(out, u64::from(space));
+        put_number(out, u64::from(space) << KIND | kind);
         match *self {
             Change::Put { key, value, .. } => {
                 put_number(out, key.len() as u64);
@@ -67,9 +68,9 @@ impl<'b> Change<'b> {
 
     /// Takes the next change; `None` if there is none that this version knows.
     pub(crate) fn take(parts: &mut Parts<'b>) -> Option<Change<'b>> {
-        let kind = parts.byte()?;
-        let space = parts.number()?.try_into().ok()?;
-        Some(match kind {
+        let head = parts.number()?;
+        let space = (head >> KIND).try_into().ok()?;
+        Some(match head & ((1 << KIND) - 1) {
             PUT => {
                 let (key, value) = (parts.number()?, parts.number()?);
                 Change::Put { space, key: parts.take(key)?, value: parts.take(value)? }
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_example_is_what_it_says() {
-        let bytes = [1, 0, 2, 3, 0x61, 0x62, 0x78, 0x79, 0x7A, 2, 0, 1, 0x71, 3, 1, 1, 0x6E];
+        let bytes = [1, 2, 3, 0x61, 0x62, 0x78, 0x79, 0x7A, 2, 1, 0x71, 0x0B, 1, 0x6E];
         let changes = [
             Change::Put { space: 0, key: b"ab", value: b"xyz" },
             Change::Delete { space: 0, key: b"q" },
@@ -106,6 +107,6 @@ mod tests {
             let mut parts = Parts(&bytes[..end]);
             while Change::take(&mut parts).is_some() {}
         }
-        assert_eq!(Change::take(&mut Parts(&[5, 0, 0])), None, "a kind of a later version");
+        assert_eq!(Change::take(&mut Parts(&[5, 0])), None, "a kind of a later version");
     }
 }
