@@ -34,7 +34,8 @@ pub(crate) enum Filled {
 pub(crate) enum Goto<'k> {
     First,
     Last,
-    Next,
+    /// So many pairs forward.
+    Skip(u64),
     Prev,
     /// The first key at or after this one.
     Seek(&'k [u8]),

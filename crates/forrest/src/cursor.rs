@@ -312,7 +312,35 @@ impl Cursor {
     /// Moves to the next key; false, and at no pair, if there is none. At no pair it stays there.
     #[expect(clippy::should_implement_trait, reason = "a cursor moves both ways, an iterator does not")]
     pub fn next(&mut self) -> Result<bool> {
-        self.0.goto(Goto::Next)
+        self.0.goto(Goto::Skip(1))
+    }
+
+    /// Moves `count` pairs forward, as so many calls of [`next`](Cursor::next) do, but reads no values on the way; false, and
+    /// at no pair, if there are fewer.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// # for number in 0..100_u8 {
+    /// #     db.set([number], "")?;
+    /// # }
+    /// let mut cursor = db.cursor();
+    /// cursor.first()?;
+    /// assert!(cursor.skip(40)?);
+    /// assert_eq!(cursor.key(), Some(&[40][..]));
+    /// assert!(!cursor.skip(60)?);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn skip(&mut self, count: u64) -> Result<bool> {
+        self.0.goto(Goto::Skip(count))
+    }
+
+    /// Gives back what the cursor keeps beside its pair: on disk, the state that it found, with memory and files that may
+    /// have been replaced since. It stays where it is; the next move looks for its place anew.
+    ///
+    /// A cursor that is not parked holds up nobody, neither writers nor work in the background. This is for cursors that are
+    /// kept for long between moves.
+    pub fn park(&mut self) {
+        self.0.park();
     }
 
     /// Moves to the previous key; false, and at no pair, if there is none. At no pair it stays there.

@@ -313,6 +313,15 @@ impl View {
 }
 
 impl Cursor {
+    /// Gives back what it keeps beside its pair.
+    pub(crate) fn park(&mut self) {
+        match self {
+            // What it has fetched is its own.
+            Cursor::Memory(_) => {}
+            Cursor::Disk(cursor) => cursor.park(),
+        }
+    }
+
     /// Moves; true if there is a pair.
     pub(crate) fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
         match self {

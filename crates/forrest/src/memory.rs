@@ -401,7 +401,7 @@ impl Cursor {
         let found = match goto {
             Goto::First => self.cursor.first(),
             Goto::Last => self.cursor.last(),
-            Goto::Next => self.cursor.next(),
+            Goto::Skip(count) => self.cursor.key().is_some() && (0..count).all(|_| self.cursor.next()),
             Goto::Prev => self.cursor.prev(),
             Goto::Seek(key) => self.cursor.seek(key),
             Goto::SeekForPrev(key) => self.cursor.seek_for_prev(key),

@@ -205,7 +205,7 @@ impl<D: Disk> View<D> {
 
 /// A cursor goes on in the version that it found when it jumped; after so many steps, in what is then the newest. So one
 /// that goes through everything does not keep files for as long as that takes.
-const STEPS_MAX: u32 = 1024;
+const STEPS_MAX: u64 = 1024;
 
 /// Where a refill stopped.
 pub(crate) type Resume<D> = Option<Box<Scan<D>>>;
@@ -219,7 +219,7 @@ pub(crate) struct Cursor<D: Disk> {
     /// Whether it is at a pair.
     valid: bool,
     /// Steps since the last jump.
-    steps: u32,
+    steps: u64,
     key: Vec<u8>,
     value: Held,
 }
@@ -252,27 +252,33 @@ impl<D: Disk> Cursor<D> {
             Goto::Last => self.jump(Unbounded, Direction::Backward),
             Goto::Seek(key) => self.jump(Included(key), Direction::Forward),
             Goto::SeekForPrev(key) => self.jump(Included(key), Direction::Backward),
-            Goto::Next => self.step(Direction::Forward),
-            Goto::Prev => self.step(Direction::Backward),
+            Goto::Skip(count) => self.step(Direction::Forward, count),
+            Goto::Prev => self.step(Direction::Backward, 1),
         }
     }
 
     fn jump(&mut self, from: Bound<&[u8]>, direction: Direction) -> Result<bool> {
         (self.steps, self.direction) = (0, direction);
-        self.find(Some(from))
+        self.find(Some(from), 0)
     }
 
-    fn step(&mut self, direction: Direction) -> Result<bool> {
-        if !self.valid {
+    /// Gives back the version that it goes on in. Its next step is a jump.
+    pub(crate) fn park(&mut self) {
+        self.scan = None;
+    }
+
+    fn step(&mut self, direction: Direction, count: u64) -> Result<bool> {
+        if !self.valid || count == 0 {
             self.view.check()?;
-            return Ok(false);
+            return Ok(self.valid);
         }
-        self.steps += 1;
+        self.steps = self.steps.saturating_add(count);
         if direction == self.direction && self.steps < STEPS_MAX && self.scan.is_some() {
-            return self.find(None);
+            return self.find(None, count - 1);
         }
         let from = std::mem::take(&mut self.key);
-        let found = self.jump(Bound::Excluded(&from), direction);
+        (self.steps, self.direction) = (0, direction);
+        let found = self.find(Some(Bound::Excluded(&from)), count - 1);
         if found.is_err() {
             // Where it was, to try again.
             (self.key, self.valid) = (from, true);
@@ -280,8 +286,8 @@ impl<D: Disk> Cursor<D> {
         found
     }
 
-    /// Goes to the first pair from there on, or to the next one of the scan.
-    fn find(&mut self, from: Option<Bound<&[u8]>>) -> Result<bool> {
+    /// Goes to the first pair from there on, or to the next one of the scan, leaving out so many.
+    fn find(&mut self, from: Option<Bound<&[u8]>>, mut skipped: u64) -> Result<bool> {
         let Cursor { view, scan, direction, valid, key, value, .. } = self;
         // Only what succeeds is left as it is.
         let mut current = scan.take();
@@ -298,6 +304,10 @@ impl<D: Disk> Cursor<D> {
             }
             let Some(scan) = &mut current else { return Ok(()) };
             scan.run(upto, Bound::Unbounded, |at, bytes| {
+                if skipped > 0 {
+                    skipped -= 1;
+                    return Ok(ControlFlow::Continue(()));
+                }
                 bytes.with(|bytes| value.hold(bytes))?;
                 key.clear();
                 key.extend_from_slice(at);

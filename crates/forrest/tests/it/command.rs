@@ -10,7 +10,8 @@
 //! scan ENDS BOUNDS   prefix ENDS KEY              first   last
 //! snapshot NAME   release NAME                    keyspace NAME   drop-keyspace NAME   keyspaces
 //! iterate NAME BOUNDS   step NAME ENDS            cursor NAME
-//! move NAME first|last|next|prev|seek KEY|seek-for-prev KEY
+//! move NAME first|last|next|prev|skip COUNT|seek KEY|seek-for-prev KEY
+//! park NAME
 //! close NAME                                      keys (of all keyspaces, by `stats`)
 //! ```
 //!
@@ -37,7 +38,8 @@ pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 pub(crate) enum Move {
     First,
     Last,
-    Next,
+    /// So many pairs forward, at least one.
+    Skip(usize),
     Prev,
     Seek(Vec<u8>),
     SeekForPrev(Vec<u8>),
@@ -67,6 +69,7 @@ pub(crate) enum Command {
     Step(String, String),
     Cursor(String, Target),
     Move(String, Move),
+    Park(String),
     Close(String),
     Keys,
 }
@@ -100,6 +103,11 @@ fn bytes_of(word: Word) -> Vec<u8> {
 
 fn name_of(word: Word) -> Result<String, ParseError> {
     String::from_utf8(word.bytes.clone()).map_err(|_| word.unexpected("a name in UTF-8"))
+}
+
+fn count_of(word: Word) -> Result<usize, ParseError> {
+    let count = std::str::from_utf8(&word.bytes).ok().and_then(|text| text.parse().ok());
+    count.filter(|&count| count > 0).ok_or_else(|| word.unexpected("a number above 0"))
 }
 
 fn bounds_of(words: &mut Words<'_>) -> Result<Bounds, ParseError> {
@@ -178,6 +186,7 @@ impl Command {
             b"iterate" => Command::Iterate(name_of(words.next("a name")?)?, at, bounds_of(&mut words)?),
             b"step" => Command::Step(name_of(words.next("a name")?)?, name_of(words.next("ends")?)?),
             b"cursor" => Command::Cursor(name_of(words.next("a name")?)?, at),
+            b"park" => Command::Park(name_of(words.next("a name")?)?),
             b"close" => Command::Close(name_of(words.next("a name")?)?),
             b"keys" => Command::Keys,
             b"move" => {
@@ -186,11 +195,12 @@ impl Command {
                 let to = match &word.bytes[..] {
                     b"first" => Move::First,
                     b"last" => Move::Last,
-                    b"next" => Move::Next,
+                    b"next" => Move::Skip(1),
+                    b"skip" => Move::Skip(count_of(words.next("a count")?)?),
                     b"prev" => Move::Prev,
                     b"seek" => Move::Seek(bytes_of(words.next("a key")?)),
                     b"seek-for-prev" => Move::SeekForPrev(bytes_of(words.next("a key")?)),
-                    _ => return Err(word.unexpected("first, last, next, prev, seek or seek-for-prev")),
+                    _ => return Err(word.unexpected("first, last, next, prev, skip, seek or seek-for-prev")),
                 };
                 Command::Move(name, to)
             }
@@ -268,12 +278,14 @@ impl fmt::Display for Command {
                 match to {
                     Move::First => f.write_str("first"),
                     Move::Last => f.write_str("last"),
-                    Move::Next => f.write_str("next"),
+                    Move::Skip(1) => f.write_str("next"),
+                    Move::Skip(count) => write!(f, "skip {count}"),
                     Move::Prev => f.write_str("prev"),
                     Move::Seek(key) => write!(f, "seek {}", show(key)),
                     Move::SeekForPrev(key) => write!(f, "seek-for-prev {}", show(key)),
                 }
             }
+            Command::Park(name) => write!(f, "park {name}"),
             Command::Close(name) => write!(f, "close {name}"),
             Command::Keys => f.write_str("keys"),
         }

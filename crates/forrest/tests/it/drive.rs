@@ -199,14 +199,16 @@ impl Generator {
                 let to = match self.random.below(12) {
                     0 => Move::First,
                     1 => Move::Last,
-                    2..6 => Move::Next,
+                    2..5 => Move::Skip(1),
+                    5 => Move::Skip(1 + self.random.below(4)),
                     6..10 => Move::Prev,
                     10 => Move::Seek(self.key()),
                     _ => Move::SeekForPrev(self.key()),
                 };
                 Command::Move(self.name(), to)
             }
-            980..990 => Command::Close(self.name()),
+            980..985 => Command::Park(self.name()),
+            985..990 => Command::Close(self.name()),
             _ => Command::Keys,
         }
     }

@@ -9,7 +9,7 @@ use crate::world::{nothing_so_called, ok_if};
 use forrest::line::Line;
 use forrest::{DEFAULT_KEYSPACE, MAX_KEY_BYTES, Op};
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 use std::rc::Rc;
 
 type Value = Rc<[u8]>;
@@ -395,7 +395,10 @@ impl Model {
                     self.cursors.get_mut(name).expect("it was just there").key = None;
                     return one(INVALID.into());
                 }
-                if cursor.version.is_none() && cursor.key.is_some() && matches!(to, Move::Next | Move::Prev) {
+                if cursor.version.is_none()
+                    && cursor.key.is_some()
+                    && matches!(to, Move::Skip(_) | Move::Prev)
+                {
                     return None;
                 }
                 let from = |key: &Vec<u8>| (Bound::Included(key.clone()), Bound::Unbounded);
@@ -405,17 +408,25 @@ impl Model {
                     (Move::Last, _) => ((Bound::Unbounded, Bound::Unbounded), false),
                     (Move::Seek(key), _) => (from(key), true),
                     (Move::SeekForPrev(key), _) => (through(key), false),
-                    (Move::Next | Move::Prev, None) => return one("-".into()),
-                    (Move::Next, Some(key)) => ((Bound::Excluded(key.clone()), Bound::Unbounded), true),
+                    (Move::Skip(_) | Move::Prev, None) => return one("-".into()),
+                    (Move::Skip(_), Some(key)) => ((Bound::Excluded(key.clone()), Bound::Unbounded), true),
                     (Move::Prev, Some(key)) => ((Bound::Unbounded, Bound::Excluded(key.clone())), false),
                 };
-                let pair = self.end_pair(cursor.space, cursor.version, &bounds, forward);
+                let mut pairs = self.pairs(cursor.space, cursor.version, &bounds);
+                let pair = match to {
+                    Move::Skip(count) => pairs.nth(count - 1),
+                    _ if forward => pairs.next(),
+                    _ => pairs.next_back(),
+                };
+                let pair = pair.map(|(key, value)| (key.clone(), value));
+                drop(pairs);
                 let shown = pair.as_ref().map_or("-".into(), |(key, value)| show_pair(key, value));
                 let since = self.version;
                 let cursor = self.cursors.get_mut(name).expect("it was just there");
                 (cursor.key, cursor.since) = (pair.map(|(key, _)| key), since);
                 one(shown)
             }
+            Command::Park(name) => Some(ok_if(self.cursors.contains_key(name))),
             Command::Close(name) => {
                 let (iteration, cursor) = (self.iterations.remove(name), self.cursors.remove(name));
                 Some(ok_if(iteration.is_some() || cursor.is_some()))
@@ -452,7 +463,8 @@ impl Model {
     pub(crate) fn check(&mut self, command: &Command, shown: &[String]) -> Result<(), String> {
         match command {
             Command::Step(name, ends) => self.check_steps(name, ends, shown),
-            Command::Move(name, to) => self.check_move(name, matches!(to, Move::Next), &shown[0]),
+            Command::Move(name, Move::Skip(count)) => self.check_move(name, true, count - 1, &shown[0]),
+            Command::Move(name, _) => self.check_move(name, false, 0, &shown[0]),
             _ => unreachable!("of all else the answer is known"),
         }
     }
@@ -469,7 +481,7 @@ impl Model {
             if line == INVALID && space.dropped {
                 continue;
             }
-            match space.check_next(&iteration.bounds, end == 'f', began, self.version, line)? {
+            match space.check_next(&iteration.bounds, end == 'f', 0, began..=self.version, line)? {
                 Some(_) if iteration.ended => return Err(format!("{line} after the end")),
                 Some(key) => iteration.narrow(end, key),
                 None => iteration.ended = true,
@@ -478,28 +490,35 @@ impl Model {
         Ok(())
     }
 
-    /// A step of a cursor.
-    fn check_move(&mut self, name: &str, is_forward: bool, shown: &str) -> Result<(), String> {
+    /// A step of a cursor that leaves out so many pairs.
+    fn check_move(
+        &mut self,
+        name: &str,
+        is_forward: bool,
+        skipped: usize,
+        shown: &str,
+    ) -> Result<(), String> {
         let cursor = self.cursors.get_mut(name).expect("only known cursors are judged");
         let space = &self.spaces[cursor.space.expect("the newest state has every keyspace")];
         let here = Bound::Excluded(cursor.key.clone().expect("only steps from a pair are judged"));
         let bounds = if is_forward { (here, Bound::Unbounded) } else { (Bound::Unbounded, here) };
-        cursor.key = space.check_next(&bounds, is_forward, cursor.since, self.version, shown)?;
+        cursor.key = space.check_next(&bounds, is_forward, skipped, cursor.since..=self.version, shown)?;
         Ok(())
     }
 }
 
 impl Space {
-    /// Judges which pair of a range was shown as the next one from an end by an iteration that has gone on
-    /// since a version, and returns its key.
+    /// Judges which pair of a range was shown as the next one from an end, or after so many that were skipped, by an
+    /// iteration that has gone on over some versions, and returns its key.
     fn check_next(
         &self,
         bounds: &Bounds,
         is_forward: bool,
-        since: u64,
-        now: u64,
+        skipped: usize,
+        versions: RangeInclusive<u64>,
         shown: &str,
     ) -> Result<Option<Vec<u8>>, String> {
+        let (since, now) = versions.into_inner();
         let mut rest: Vec<_> = self.range(bounds).collect();
         if !is_forward {
             rest.reverse();
@@ -512,7 +531,8 @@ impl Space {
             return Err(format!("{shown} was not there since the iteration began, or not in what is left"));
         }
         let passed = &rest[..found.unwrap_or(rest.len())];
-        if let Some((key, _)) = passed.iter().find(|(_, history)| throughout(history, since, now)) {
+        let mut there = passed.iter().filter(|(_, history)| throughout(history, since, now));
+        if let Some((key, _)) = there.nth(skipped) {
             return Err(format!("{} was there throughout and was left out", show_optional(Some(key))));
         }
         Ok(found.map(|at| rest[at].0.clone()))

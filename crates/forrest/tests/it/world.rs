@@ -182,7 +182,8 @@ impl World {
                 let found = match to {
                     Move::First => cursor.first(),
                     Move::Last => cursor.last(),
-                    Move::Next => cursor.next(),
+                    Move::Skip(1) => cursor.next(),
+                    Move::Skip(count) => cursor.skip(*count as u64),
                     Move::Prev => cursor.prev(),
                     Move::Seek(key) => cursor.seek(key),
                     Move::SeekForPrev(key) => cursor.seek_for_prev(key),
@@ -190,6 +191,15 @@ impl World {
                 let shown = cursor.key().zip(cursor.value()?).map(|(key, value)| show_pair(key, &value));
                 assert_eq!(found, shown.is_some(), "a cursor's answer and its pair disagree");
                 one(shown.unwrap_or_else(|| "-".into()))
+            }
+            Command::Park(name) => {
+                let cursor = self.cursors.get_mut(name);
+                let parked = cursor.map(|cursor| {
+                    let key = cursor.key().map(<[u8]>::to_vec);
+                    cursor.park();
+                    assert_eq!(cursor.key(), key.as_deref(), "parking moved a cursor");
+                });
+                Ok(ok_if(parked.is_some()))
             }
             Command::Close(name) => {
                 let (iteration, cursor) = (self.iterations.remove(name), self.cursors.remove(name));
