@@ -117,15 +117,26 @@ pub fn parallelism() -> usize {
 ///
 /// `InvalidInput` for a processor that does not exist or is not allowed; `Unsupported` where threads cannot be
 /// pinned.
-#[cfg(any(target_os = "linux", target_os = "freebsd"))]
 pub fn pin(cpu: usize) -> io::Result<()> {
+    confine(&[cpu])
+}
+
+/// Lets the current thread, and those that it starts from now on, run on these processors only.
+///
+/// # Errors
+///
+/// `InvalidInput` if one does not exist or none of them is allowed; `Unsupported` where threads cannot be pinned.
+#[cfg(any(target_os = "linux", target_os = "freebsd"))]
+pub fn confine(cpus: &[usize]) -> io::Result<()> {
     use rustix::thread::{CpuSet, sched_setaffinity};
-    if cpu >= CpuSet::MAX_CPU {
-        let why = format!("processor {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU);
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    }
     let mut set = CpuSet::new();
-    set.set(cpu);
+    for &cpu in cpus {
+        if cpu >= CpuSet::MAX_CPU {
+            let why = format!("processor {cpu} is beyond the {} that can be named", CpuSet::MAX_CPU);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        set.set(cpu);
+    }
     sched_setaffinity(None, &set)?;
     Ok(())
 }
@@ -136,8 +147,8 @@ pub fn pin(cpu: usize) -> io::Result<()> {
 ///
 /// `Unsupported`.
 #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
-pub fn pin(cpu: usize) -> io::Result<()> {
-    let why = format!("threads cannot be pinned (to processor {cpu}) on this system");
+pub fn confine(cpus: &[usize]) -> io::Result<()> {
+    let why = format!("threads cannot be pinned (to processors {cpus:?}) on this system");
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 

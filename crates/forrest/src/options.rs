@@ -60,6 +60,8 @@ pub struct Builder {
     pub(crate) cache_bytes: usize,
     pub(crate) table_bytes: u64,
     pub(crate) tags: bool,
+    pub(crate) workers: Option<usize>,
+    pub(crate) worker_cpus: Vec<usize>,
 }
 
 /// Default of [`Builder::batch_ops_max`].
@@ -86,6 +88,8 @@ impl Default for Builder {
             cache_bytes: DEFAULT_CACHE_BYTES,
             table_bytes: DEFAULT_TABLE_BYTES,
             tags: true,
+            workers: None,
+            worker_cpus: Vec::new(),
         }
     }
 }
@@ -204,6 +208,26 @@ impl Builder {
         self
     }
 
+    /// Most threads that write and merge the tables of a store on disk at once.
+    ///
+    /// Unit: threads. Default: as many as the process may use processors, 4 at most. Limit: 1 to 256. Why: fewer leave
+    /// processors to others, more keep up with more writers on a fast device. At rest there is one.
+    pub fn workers(mut self, threads: usize) -> Builder {
+        self.workers = Some(threads);
+        self
+    }
+
+    /// Processors that these threads may run on.
+    ///
+    /// Unit: numbers of processors. Default: none, which is all that the process may use. Limit: those; others are an
+    /// `InvalidArgument` error at [`open`](Builder::open), and where threads cannot be pinned any are `Unsupported`. Why: to
+    /// keep work in the background off the processors of those who wait for answers.
+    /// [`Db::compact`](crate::Db::compact) works on the thread that calls it, too.
+    pub fn worker_cpus(mut self, cpus: &[usize]) -> Builder {
+        self.worker_cpus = cpus.to_vec();
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let knobs = [
             ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
@@ -211,6 +235,7 @@ impl Builder {
             ("batch_bytes_max", self.batch_bytes_max, 1 << 40),
             ("memtable_bytes", self.memtable_bytes, usize::MAX),
             ("cache_bytes", self.cache_bytes, usize::MAX),
+            ("workers", self.workers.unwrap_or(1), 256),
             ("table_bytes", usize::try_from(self.table_bytes).unwrap_or(usize::MAX), usize::MAX),
         ];
         for (name, value, limit) in knobs {

@@ -5,6 +5,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | mod.rs | [`Store`], [`Core`]: opening and closing, and what the parts share |
+//! | workers.rs | the threads that work in the background |
 //! | view.rs | one state of a keyspace, to be read; snapshots, cursors |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
@@ -41,6 +42,7 @@ mod verify;
 mod version;
 mod view;
 mod wal;
+mod workers;
 mod write;
 
 #[cfg(test)]
@@ -64,13 +66,16 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use table::Table;
 use version::Version;
 use wal::Log;
+use workers::Workers;
 
 /// Changes that nobody waits for reach the operating system after so long at the latest.
 const QUEUED_MOST: Duration = Duration::from_millis(100);
+/// When nothing was written for so long, a memtable becomes a table if it is worth one.
+const QUIET: Duration = Duration::from_millis(250);
 
 /// An open store. Cloning makes another handle. With the last one it is closed.
 pub(crate) struct Store<D: Disk>(Arc<Opened<D>>);
@@ -110,6 +115,7 @@ pub(crate) struct Core<D: Disk> {
     /// Whoever holds it does the work in the background.
     manifest: Mutex<Manifest<D>>,
     work: Work,
+    workers: Workers,
 }
 
 /// What changes of the store take turns for.
@@ -153,7 +159,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl<D: Disk> Store<D> {
     /// Opens the store in a directory, or makes one. Its work in the background is done by a thread.
     pub(crate) fn open(disk: D, builder: &Builder) -> Result<Store<D>> {
-        let core = Arc::new(Core::open(disk, builder)?);
+        let core = Arc::new(Core::open(disk, builder, Workers::new(builder)?)?);
         lock(&core.work.state).attended = true;
         let own = core.clone();
         let worker =
@@ -169,7 +175,10 @@ impl<D: Disk> Store<D> {
     /// The same without a thread: the work is done by [`Core::step`].
     #[cfg(test)]
     fn open_unattended(disk: D, builder: &Builder) -> Result<Store<D>> {
-        Ok(Store(Arc::new(Opened { core: Arc::new(Core::open(disk, builder)?), worker: None })))
+        Ok(Store(Arc::new(Opened {
+            core: Arc::new(Core::open(disk, builder, Workers::alone())?),
+            worker: None,
+        })))
     }
 
     /// One state of all keyspaces.
@@ -202,7 +211,7 @@ impl<D: Disk> Drop for Opened<D> {
 }
 
 impl<D: Disk> Core<D> {
-    fn open(disk: D, builder: &Builder) -> Result<Core<D>> {
+    fn open(disk: D, builder: &Builder, workers: Workers) -> Result<Core<D>> {
         let disk = Arc::new(disk);
         let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
         let recovered = recover::recover(&disk, builder, &cache)?;
@@ -220,6 +229,7 @@ impl<D: Disk> Core<D> {
             log,
             manifest: Mutex::new(manifest),
             work: Work::default(),
+            workers,
         };
         core.keyspace(DEFAULT_KEYSPACE)?;
         Ok(core)
@@ -227,6 +237,8 @@ impl<D: Disk> Core<D> {
 
     /// Works in the background until the store is closed.
     fn attend(&self) {
+        self.workers.settle();
+        let (mut last, mut since) = (self.log.last(), Instant::now());
         let mut state = lock(&self.work.state);
         while !state.closing {
             if std::mem::take(&mut state.wanted) {
@@ -241,9 +253,22 @@ impl<D: Disk> Core<D> {
             if !state.wanted {
                 drop(state);
                 let _ = self.write_queue();
+                if last != self.log.last() {
+                    (last, since) = (self.log.last(), Instant::now());
+                }
+                if since.elapsed() >= QUIET {
+                    let _ = self.flush_early();
+                }
+                while !self.is_called() && matches!(self.tidy(), Ok(true)) {}
                 state = lock(&self.work.state);
             }
         }
+    }
+
+    /// Whether there is something to do that others wait for.
+    fn is_called(&self) -> bool {
+        let state = lock(&self.work.state);
+        state.wanted || state.closing
     }
 
     /// Gives the operating system what is queued.
@@ -285,6 +310,10 @@ impl<D: Disk> Core<D> {
 
     fn order(&self) -> MutexGuard<'_, Order> {
         lock(&self.order)
+    }
+
+    fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     fn next_number(&self) -> u64 {

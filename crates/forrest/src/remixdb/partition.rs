@@ -15,6 +15,10 @@ use crate::remixdb::table::{self, Table};
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// So many steps of a cursor that lives on are told.
+const TOLD: u64 = 4096;
 
 /// A cursor over a table that owns what it needs.
 pub(crate) type Owned<D> = table::Cursor<Arc<Table<D>>>;
@@ -28,6 +32,8 @@ pub(crate) struct Partition<D: Disk> {
     /// The order over several tables; `None` for one table.
     remix: Option<Arc<Remix>>,
     stored: Option<Stored>,
+    /// Steps that cursors took from one of several tables to another or within one, and tables that they were placed in.
+    walked: Arc<AtomicU64>,
 }
 
 /// The file of a REMIX.
@@ -93,7 +99,7 @@ impl<D: Disk> Partition<D> {
         stored: Option<Stored>,
     ) -> Partition<D> {
         assert_eq!(remix.is_some(), tables.len() > 1, "several tables have a REMIX");
-        Partition { low, tables, remix, stored }
+        Partition { low, tables, remix, stored, walked: Arc::default() }
     }
 
     /// Opens the files of a partition.
@@ -115,8 +121,7 @@ impl<D: Disk> Partition<D> {
             0 => None,
             number => Some(Arc::new(Remix::read(&**disk, Name::remix(number), &named(&tables))?)),
         };
-        let stored =
-            known.as_ref().map(|known| Stored { number: files.remix, tables: known.runs().len() });
+        let stored = known.as_ref().map(|known| Stored { number: files.remix, tables: known.runs().len() });
         let tags = known.as_ref().map_or(tags, |known| known.has_tags());
         let remix = order(known, &tables, tags)?;
         Ok(Partition::new(low, tables, remix, stored))
@@ -143,6 +148,12 @@ impl<D: Disk> Partition<D> {
 
     pub(crate) fn stored(&self) -> Option<Stored> {
         self.stored
+    }
+
+    /// Steps that cursors took in several tables, and for each time that one was placed as many as there are tables.
+    pub(crate) fn walked(&self) -> u64 {
+        // ORDERING: a statistic.
+        self.walked.load(Relaxed)
     }
 
     /// The files, as the manifest names them.
@@ -215,7 +226,8 @@ impl<D: Disk> Partition<D> {
             Some(remix) => Over::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
             None => Over::One(runs),
         };
-        Cursor { over, run: 0, ordinal: 0, is_placed: false }
+        let walks = Walks { all: self.walked.clone(), own: 0 };
+        Cursor { over, run: 0, ordinal: 0, is_placed: false, walks }
     }
 }
 
@@ -231,6 +243,28 @@ pub(crate) struct Cursor<D: Disk> {
     ordinal: u32,
     /// Whether it has not moved on since it was placed.
     is_placed: bool,
+    walks: Walks,
+}
+
+/// What a cursor adds to the steps of its partition when it is dropped, or placed anew.
+struct Walks {
+    all: Arc<AtomicU64>,
+    own: u64,
+}
+
+impl Walks {
+    fn tell(&mut self) {
+        if self.own > 0 {
+            // ORDERING: a statistic.
+            self.all.fetch_add(std::mem::take(&mut self.own), Relaxed);
+        }
+    }
+}
+
+impl Drop for Walks {
+    fn drop(&mut self) {
+        self.tell();
+    }
 }
 
 enum Over<D: Disk> {
@@ -355,6 +389,10 @@ impl<D: Disk> Cursor<D> {
             cursor.of_run(run).fetch(ordinal);
         }
         self.is_placed = true;
+        if self.walks.own >= TOLD {
+            self.walks.tell();
+        }
+        self.walks.own += cursor.runs().len() as u64;
         self.arrive()
     }
 
@@ -363,6 +401,7 @@ impl<D: Disk> Cursor<D> {
     fn arrive(&mut self) -> Result<bool> {
         let Over::Several(cursor) = &mut self.over else { return Ok(false) };
         let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() else { return Ok(false) };
+        self.walks.own += 1;
         (self.run, self.ordinal) = (run, ordinal);
         cursor.of_run(run).key_at(ordinal)?;
         Ok(true)

@@ -5,7 +5,11 @@
 //!
 //! - *minor*: a table more, and the REMIX made from the old one without touching a value;
 //! - *partial*: the new pairs and the newest tables become one table;
-//! - *major*: all of it becomes new partitions of one table each.
+//! - *major*: all of it becomes new partitions of one table each;
+//! - *append*: new pairs behind all that there are become partitions of their own.
+//!
+//! Where little is read, many tables stay, because that is cheapest to write; tables that are walked over again and
+//! again are merged ([`Core::tidy`]), because one is quicker to read.
 //!
 //! The order on disk: tables and REMIXes are written and synced, their names are made durable, the manifest gets one
 //! edit for all of it and is synced, the readers' version is replaced, and only then is anything removed. So at every
@@ -15,6 +19,8 @@
 
 mod plan;
 mod rewrite;
+#[cfg(test)]
+mod tests;
 
 use crate::error::Result;
 use crate::remixdb::catalog::Catalog;
@@ -27,6 +33,9 @@ use crate::remixdb::version::Version;
 use crate::remixdb::{Core, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// A memtable is worth a table when it holds one part of so many of what it may.
+const WORTH: usize = 8;
 
 /// Partitions that a step makes in place of others.
 struct Replaced<D: Disk> {
@@ -58,6 +67,13 @@ impl<D: Disk> Core<D> {
         self.sync()
     }
 
+    /// Makes what is in memory into tables although there is room for more, if it is worth a table: nothing has been written
+    /// for a while. Reads have one place less to look at then, and opening the store has less to replay.
+    pub(crate) fn flush_early(&self) -> Result<()> {
+        let least = self.builder.memtable_bytes / WORTH;
+        self.flush_if(|_, version| version.memtable.bytes() > least)
+    }
+
     /// Freezes the memtable if there is need to, and makes all frozen ones into tables.
     fn flush_if(&self, is_due: impl FnOnce(&Catalog, &Version<D>) -> bool) -> Result<()> {
         let mut order = self.order();
@@ -70,15 +86,42 @@ impl<D: Disk> Core<D> {
         Ok(())
     }
 
+    /// What is done at leisure, when no memtable waits: merges the tables of one partition that were walked over so much
+    /// that it is worth it; true if there was one.
+    pub(crate) fn tidy(&self) -> Result<bool> {
+        let version = self.version();
+        let is_worn = |partition: &&Arc<Partition<D>>| {
+            if partition.walked() == 0 {
+                return false;
+            }
+            let entries = partition.tables().iter().map(|table| u64::from(table.entries()));
+            plan::is_worn(&entries.collect::<Vec<_>>(), partition.walked())
+        };
+        let worn = version.partitions.iter().find_map(|(&space, partitions)| {
+            partitions.iter().find(is_worn).map(|partition| (space, partition.low.clone()))
+        });
+        drop(version);
+        let Some((space, low)) = worn else { return Ok(false) };
+        self.log().check()?;
+        self.merge(|other, partition| other == space && partition.low == low)?;
+        Ok(true)
+    }
+
     /// Makes all that is in memory into tables, and merges the tables of each partition.
     pub(crate) fn compact(&self) -> Result<()> {
         self.flush_all()?;
+        self.merge(|_, _| true)
+    }
+
+    /// Merges the tables of the partitions of keyspaces that `which` chooses, where there are several.
+    fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let version = self.version.load_full();
         let mut replaced = Vec::new();
         for (&space, partitions) in &version.partitions {
-            rewrite::merged(self, space, partitions, &mut replaced)
-                .map_err(|error| self.log().stop(error))?;
+            let chosen = partitions.iter().filter(|partition| which(space, partition));
+            let merged = rewrite::merged(self, space, chosen).map_err(|error| self.log().stop(error))?;
+            replaced.extend(merged);
         }
         if replaced.is_empty() {
             return Ok(());
@@ -92,7 +135,7 @@ impl<D: Disk> Core<D> {
         let version = self.version();
         let mut replaced = Vec::new();
         for space in memtable.spaces().into_iter().filter(|&space| catalog.has(space)) {
-            rewrite::space(self, &version, memtable, space, &mut replaced)?;
+            replaced.extend(rewrite::space(self, &version, memtable, space)?);
         }
         let floor = log_behind(&version, memtable);
         self.replace(manifest, Some((memtable, &catalog)), &replaced, floor)

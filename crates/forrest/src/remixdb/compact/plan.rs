@@ -4,6 +4,9 @@
 /// merged.
 pub(crate) const TABLES_MAX: usize = 16;
 
+/// Tables that were walked over so often are merged.
+const WALKS: f64 = 1.5;
+
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plan {
@@ -31,6 +34,19 @@ pub(crate) fn plan(tables: &[u64], new: u64) -> Plan {
     if tail * 4 <= all { Plan::Partial { from: half } } else { Plan::Major }
 }
 
+/// Whether tables with so many entries each were read so much that merging them is worth what it costs.
+///
+/// It is taken that what was read will be read as often again. To merge an entry takes as long as to walk over three, and
+/// of a walk over many tables a merge saves half; so whoever merges what was walked over [`WALKS`] times spends a few times
+/// what he had to at most, however it goes on. Only the steps from one table to another are saved: of tables that are
+/// drawn from at random, a share of one less the sum of the squares of theirs.
+pub(crate) fn is_worn(entries: &[u64], walked: u64) -> bool {
+    let all: u64 = entries.iter().sum();
+    let share = |entries: u64| entries as f64 / all as f64;
+    let saved: f64 = 1.0 - entries.iter().map(|&entries| share(entries).powi(2)).sum::<f64>();
+    entries.len() > 1 && walked as f64 * saved >= WALKS * all as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +59,15 @@ mod tests {
         let mut tables = [1; TABLES_MAX];
         tables[0] = 1000;
         assert_eq!(plan(&tables, 5), Plan::Partial { from: TABLES_MAX / 2 });
+    }
+
+    #[test]
+    fn tables_are_worn_when_walking_them_has_cost_what_merging_would() {
+        assert!(!is_worn(&[], 0) && !is_worn(&[0, 0], 0));
+        assert!(!is_worn(&[100], 1 << 40), "there is nothing to merge");
+        assert!(!is_worn(&[100; 10], 1600), "a tenth of the steps stays in one table");
+        assert!(is_worn(&[100; 10], 1700));
+        assert!(!is_worn(&[1000, 10], 50_000), "hardly any step leaves the large one");
+        assert!(is_worn(&[1000, 10], 200_000));
     }
 }

@@ -15,8 +15,10 @@ use forrest_index::Cursor;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+/// New pairs stand by themselves from one part of so many of a table's bytes on.
+const ALONE: u64 = 8;
 /// A REMIX is written when a partition has so many times the entries that its file, or its first table, has.
-const GROWTH: u64 = 2;
+const GROWTH: u64 = 4;
 
 /// Deals the pairs of a memtable out to the partitions of a keyspace.
 pub(super) fn space<D: Disk>(
@@ -24,37 +26,30 @@ pub(super) fn space<D: Disk>(
     version: &Version<D>,
     memtable: &Memtable,
     space: u32,
-    replaced: &mut Vec<Replaced<D>>,
-) -> Result<()> {
-    let Some(mut cursor) = memtable.cursor(space) else { return Ok(()) };
+) -> Result<Vec<Replaced<D>>> {
     let partitions = version.partitions(space);
-    let mut valid = cursor.first();
-    for at in 0..partitions.len().max(1) {
-        let end = partitions.get(at + 1).map(|next| &next.low[..]);
-        let mut part = Part { cursor: &mut cursor, valid, end };
-        if part.key().is_none() {
-            continue;
-        }
-        let old = partitions.get(at);
-        let new = Rewrite { store, old }.run(&mut part)?;
-        valid = part.valid;
-        replaced.extend(new.map(|new| Replaced { space, old: old.cloned(), new }));
-    }
-    Ok(())
+    let numbers: Vec<usize> = (0..partitions.len().max(1)).collect();
+    let replaced = store.workers().each(&numbers, |&at| {
+        let (old, end) = (partitions.get(at), partitions.get(at + 1).map(|next| &next.low[..]));
+        let Some(mut cursor) = memtable.cursor(space) else { return Ok(Vec::new()) };
+        let rewrite = Rewrite { store, low: old.map_or_else(Vec::new, |old| old.low.clone()), old };
+        let valid = cursor.seek(&rewrite.low);
+        rewrite.take(space, Part { cursor: &mut cursor, valid, end })
+    })?;
+    Ok(replaced.into_iter().flatten().collect())
 }
 
 /// Merges the tables of the partitions that have several.
-pub(super) fn merged<D: Disk>(
+pub(super) fn merged<'p, D: Disk>(
     store: &Core<D>,
     space: u32,
-    partitions: &[Arc<Partition<D>>],
-    replaced: &mut Vec<Replaced<D>>,
-) -> Result<()> {
-    for old in partitions.iter().filter(|partition| partition.tables().len() > 1) {
-        let new = Rewrite { store, old: Some(old) }.major(None)?;
-        replaced.push(Replaced { space, old: Some(old.clone()), new });
-    }
-    Ok(())
+    partitions: impl Iterator<Item = &'p Arc<Partition<D>>>,
+) -> Result<Vec<Replaced<D>>> {
+    let several: Vec<_> = partitions.filter(|partition| partition.tables().len() > 1).collect();
+    store.workers().each(&several, |&old| {
+        let new = Rewrite { store, low: old.low.clone(), old: Some(old) }.major(None)?;
+        Ok(Replaced { space, old: Some(old.clone()), new })
+    })
 }
 
 /// The pairs of a memtable that belong to one partition.
@@ -94,16 +89,42 @@ impl Part<'_> {
 /// One partition that gets new pairs; `None` if there is none in the keyspace yet.
 struct Rewrite<'s, D: Disk> {
     store: &'s Core<D>,
+    low: Vec<u8>,
     old: Option<&'s Arc<Partition<D>>>,
 }
 
 impl<D: Disk> Rewrite<'_, D> {
-    fn low(&self) -> Vec<u8> {
-        self.old.map_or_else(Vec::new, |old| old.low.clone())
-    }
-
     fn tables(&self) -> &[Arc<Table<D>>] {
         self.old.map_or(&[], |old| old.tables())
+    }
+
+    /// What takes the partition's place when it gets new pairs.
+    fn take(&self, space: u32, mut part: Part<'_>) -> Result<Vec<Replaced<D>>> {
+        let (mut replaced, end) = (Vec::new(), part.end);
+        let behind = self.behind(&mut part);
+        let mut within = Part { end: behind.as_deref().or(end), valid: part.valid, cursor: part.cursor };
+        if within.key().is_some() {
+            let new = self.run(&mut within)?;
+            replaced.extend(new.map(|new| Replaced { space, old: self.old.cloned(), new }));
+        }
+        if let Some(low) = &behind {
+            let mut rest = Part { end, ..within };
+            let new = Rewrite { store: self.store, low: low.clone(), old: None }.major(Some(&mut rest))?;
+            replaced.push(Replaced { space, old: None, new });
+        }
+        Ok(replaced)
+    }
+
+    /// Where new pairs begin that lie behind all that the partition has, if they are enough to stand by themselves: nobody
+    /// has to look for their keys among the old ones then.
+    fn behind(&self, part: &mut Part<'_>) -> Option<Vec<u8>> {
+        let greatest = self.tables().iter().map(|table| table.greatest()).max()?;
+        let start = part.key()?.to_vec();
+        part.valid = part.cursor.seek(&[greatest, &[0]].concat());
+        let low = part.key().map(|first| separator(greatest, first));
+        let bytes = part.bytes();
+        part.valid = part.cursor.seek(&start);
+        low.filter(|_| bytes >= self.store.builder().table_bytes / ALONE)
     }
 
     /// What takes the partition's place; `None` if it stays.
@@ -132,10 +153,10 @@ impl<D: Disk> Rewrite<'_, D> {
         let remix = partition::order(known.cloned(), &tables, self.store.builder().tags)?;
         let stored = self.old.and_then(|old| old.stored()).filter(|stored| stored.tables <= from);
         let stored = self.stored(remix.as_deref(), stored, &tables)?;
-        Ok(Some(vec![Arc::new(Partition::new(self.low(), tables, remix, stored))]))
+        Ok(Some(vec![Arc::new(Partition::new(self.low.clone(), tables, remix, stored))]))
     }
 
-    /// The file of a REMIX: the one that there is, of the first tables, unless there are twice as many entries by now.
+    /// The file of a REMIX: the one that there is, of the first tables, unless it is outgrown.
     fn stored(
         &self,
         remix: Option<&Remix>,
@@ -160,12 +181,12 @@ impl<D: Disk> Rewrite<'_, D> {
         self.merge(part, self.tables(), Show::Live, &mut output)?;
         let mut new = Vec::new();
         for (low, table) in output.finish()? {
-            let low = if new.is_empty() && !Bug::LowForgotten.is_planted() { self.low() } else { low };
+            let low = if new.is_empty() && !Bug::LowForgotten.is_planted() { self.low.clone() } else { low };
             new.push(Arc::new(Partition::new(low, vec![table], None, None)));
         }
         if new.is_empty() {
             // Nobody else has the keys that would come here.
-            new.push(Arc::new(Partition::new(self.low(), Vec::new(), None, None)));
+            new.push(Arc::new(Partition::new(self.low.clone(), Vec::new(), None, None)));
         }
         Ok(new)
     }
@@ -208,7 +229,6 @@ impl<D: Disk> Rewrite<'_, D> {
             part.advance();
         }
     }
-
 }
 
 /// The pairs of tables in order.

@@ -129,7 +129,6 @@ impl<D: Disk> Table<D> {
     }
 
     /// The last key; empty if there is none.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn greatest(&self) -> &[u8] {
         &self.greatest
     }

@@ -1,0 +1,161 @@
+//! What becomes of partitions: which tables there are, and that they hold what was written.
+
+use crate::Op;
+use crate::options::{Builder, Durability, Pages};
+use crate::remixdb::disk::Kind;
+use crate::remixdb::disk::simulated::Simulated;
+use crate::remixdb::{Space, Store};
+use forrest_index::Direction;
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::Arc;
+
+struct World {
+    disk: Simulated,
+    store: Store<Simulated>,
+    space: Arc<Space>,
+    pairs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+fn options() -> Builder {
+    Builder::default()
+        .pages(Pages::Plain)
+        .durability(Durability::Buffered)
+        .memtable_bytes(1 << 20)
+        .cache_bytes(1 << 20)
+        .table_bytes(64 << 10)
+}
+
+impl World {
+    fn new() -> World {
+        let disk = Simulated::new();
+        let store = Store::open_unattended(disk.clone(), &options()).unwrap();
+        let space = store.keyspace("default").unwrap();
+        World { disk, store, space, pairs: BTreeMap::new() }
+    }
+
+    /// Sets keys of a range, from its first one on in such steps, and flushes.
+    fn flush(&mut self, numbers: Range<u32>, step: usize, value: u8) {
+        for number in numbers.step_by(step) {
+            let (key, value) = (number.to_be_bytes(), vec![value; 100]);
+            self.store.apply(&self.space, Op::Set { key: &key[..], value: &value[..] }).unwrap();
+            self.pairs.insert(key.to_vec(), value);
+        }
+        self.store.flush_all().unwrap();
+        self.check();
+    }
+
+    /// The number of tables of each partition.
+    fn tables(&self) -> Vec<usize> {
+        let version = self.store.version();
+        version.partitions(self.space.id).iter().map(|partition| partition.tables().len()).collect()
+    }
+
+    fn files(&self, kind: Kind) -> usize {
+        self.disk.files().iter().filter(|(name, _)| name.kind == kind).count()
+    }
+
+    fn reopen(self) -> World {
+        let World { disk, store, space, pairs } = self;
+        drop((store, space));
+        let store = Store::open_unattended(disk.clone(), &options()).unwrap();
+        let space = store.keyspace("default").unwrap();
+        let world = World { disk, store, space, pairs };
+        world.check();
+        world
+    }
+
+    /// Everything is there, in order, and every byte of it is right.
+    fn check(&self) {
+        assert_eq!(self.walk(), self.pairs);
+        self.store.verify().unwrap();
+    }
+
+    fn walk(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let mut pairs = BTreeMap::new();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let see = |key: &[u8], value: &[u8]| {
+            assert!(pairs.last_key_value().is_none_or(|(last, _): (&Vec<u8>, _)| last[..] < *key));
+            pairs.insert(key.to_vec(), value.to_vec());
+            ControlFlow::Continue(())
+        };
+        self.store.view(&self.space).scan(all, Direction::Forward, see).unwrap();
+        pairs
+    }
+}
+
+#[test]
+fn what_lies_behind_all_stands_by_itself() {
+    let mut world = World::new();
+    world.flush(0..300, 1, 1);
+    assert_eq!(world.tables(), [1]);
+    world.flush(300..600, 1, 2);
+    assert_eq!(world.tables(), [1, 1], "in a partition of its own");
+    world.flush(601..640, 1, 3);
+    assert_eq!(world.tables(), [1, 2], "too few to stand alone");
+    world.flush(590..1000, 1, 4);
+    assert_eq!(world.tables(), [1, 3, 1], "what overlaps stays with what it overlaps");
+    world.flush(0..2000, 7, 5);
+    assert_eq!(world.tables(), [2, 4, 2, 1]);
+    assert_eq!(world.reopen().tables(), [2, 4, 2, 1]);
+}
+
+#[test]
+fn tables_that_are_walked_over_are_merged() {
+    let mut world = World::new();
+    for start in 0..3 {
+        world.flush(start..1500, 3, 1);
+    }
+    assert!(!world.store.tidy().unwrap(), "to check them once was no reason");
+    assert_eq!(world.tables(), [3]);
+    while !world.store.tidy().unwrap() {
+        assert_eq!(world.tables(), [3]);
+        world.walk();
+    }
+    assert!(world.tables().iter().all(|&tables| tables == 1), "{:?}", world.tables());
+    world.check();
+    assert!(!world.store.tidy().unwrap());
+    world.reopen();
+}
+
+#[test]
+fn a_memtable_is_flushed_early_only_if_it_is_worth_it() {
+    let mut world = World::new();
+    let count = |world: &World| world.tables().iter().sum::<usize>();
+    world.store.apply(&world.space, Op::Set { key: &b"a"[..], value: &[1; 100] }).unwrap();
+    world.pairs.insert(b"a".to_vec(), vec![1; 100]);
+    world.store.flush_early().unwrap();
+    assert_eq!(count(&world), 0);
+    let large = vec![2; 200 << 10];
+    world.store.apply(&world.space, Op::Set { key: &b"b"[..], value: &large }).unwrap();
+    world.pairs.insert(b"b".to_vec(), large);
+    world.store.flush_early().unwrap();
+    assert_eq!(count(&world), 1);
+    world.store.flush_early().unwrap();
+    assert_eq!(count(&world), 1);
+    world.reopen();
+}
+
+#[test]
+fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
+    let mut world = World::new();
+    let mut files = Vec::new();
+    for start in 0..9 {
+        world.flush(start..900, 9, start as u8);
+        files.push(world.files(Kind::Remix));
+        world = world.reopen();
+    }
+    assert_eq!(world.tables(), [9]);
+    assert_eq!(
+        files,
+        [0, 0, 0, 1, 1, 1, 1, 1, 1],
+        "written when it has four times the entries of the first table"
+    );
+    let version = world.store.version();
+    let stored = version.partitions(world.space.id)[0].stored().unwrap();
+    assert_eq!(stored.tables, 4);
+    drop(version);
+    world.store.compact().unwrap();
+    assert_eq!(world.files(Kind::Remix), 0);
+    world.reopen();
+}
