@@ -5,10 +5,10 @@
 //! | module | what it has |
 //! |---|---|
 //! | mod.rs | [`Store`], [`Core`]: opening and closing, and what the parts share |
-//! | workers.rs | the threads that work in the background |
 //! | view.rs | one state of a keyspace, to be read; snapshots, cursors |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
+//! | workers.rs | the threads that do it |
 //! | recover.rs | what was there when the store was opened |
 //! | write.rs | the write path, on one screen |
 //! | scan.rs, read.rs | the read paths |
@@ -63,7 +63,7 @@ use manifest::Manifest;
 use recover::Recovered;
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -76,6 +76,8 @@ use workers::Workers;
 const QUEUED_MOST: Duration = Duration::from_millis(100);
 /// When nothing was written for so long, a memtable becomes a table if it is worth one.
 const QUIET: Duration = Duration::from_millis(250);
+/// After so long it is tried again to make tables for which there was no room.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// An open store. Cloning makes another handle. With the last one it is closed.
 pub(crate) struct Store<D: Disk>(Arc<Opened<D>>);
@@ -116,6 +118,8 @@ pub(crate) struct Core<D: Disk> {
     manifest: Mutex<Manifest<D>>,
     work: Work,
     workers: Workers,
+    /// Whether there was no room for the tables that the oldest memtable is to become.
+    full: AtomicBool,
 }
 
 /// What changes of the store take turns for.
@@ -230,6 +234,7 @@ impl<D: Disk> Core<D> {
             manifest: Mutex::new(manifest),
             work: Work::default(),
             workers,
+            full: AtomicBool::new(false),
         };
         core.keyspace(DEFAULT_KEYSPACE)?;
         Ok(core)
@@ -238,13 +243,14 @@ impl<D: Disk> Core<D> {
     /// Works in the background until the store is closed.
     fn attend(&self) {
         self.workers.settle();
-        let (mut last, mut since) = (self.log.last(), Instant::now());
+        let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
         let mut state = lock(&self.work.state);
         while !state.closing {
             if std::mem::take(&mut state.wanted) {
                 drop(state);
                 // A failure has stopped the store, and is told to whoever writes next.
                 while let Ok(true) = self.step() {}
+                tried = Instant::now();
                 state = lock(&self.work.state);
                 continue;
             }
@@ -258,6 +264,11 @@ impl<D: Disk> Core<D> {
                 }
                 if since.elapsed() >= QUIET {
                     let _ = self.flush_early();
+                }
+                // ORDERING: nothing is read that goes with it.
+                if self.full.load(Ordering::Relaxed) && tried.elapsed() >= RETRY {
+                    while let Ok(true) = self.step() {}
+                    tried = Instant::now();
                 }
                 while !self.is_called() && matches!(self.tidy(), Ok(true)) {}
                 state = lock(&self.work.state);

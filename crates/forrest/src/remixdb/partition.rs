@@ -156,6 +156,12 @@ impl<D: Disk> Partition<D> {
         self.walked.load(Relaxed)
     }
 
+    /// Begins to count anew.
+    pub(crate) fn forget_walks(&self) {
+        // ORDERING: a statistic.
+        self.walked.store(0, Relaxed);
+    }
+
     /// The files, as the manifest names them.
     pub(crate) fn files(&self) -> Files {
         let remix = self.stored.map_or(0, |stored| stored.number);

@@ -14,7 +14,7 @@
 //! [`wal`](crate::remixdb::wal).
 
 use crate::Value;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Effect, Op, Outcome, Swap, Written};
 use crate::options::Durability;
 use crate::remixdb::catalog::Space;
@@ -165,6 +165,7 @@ impl<D: Disk> Core<D> {
     /// Waits for the turn to change the store.
     fn admit(&self) -> Result<MutexGuard<'_, Order>> {
         self.log().check()?;
+        self.check_room()?;
         let backlog = self.version().frozen.len();
         if backlog >= BACKLOG {
             self.wait_for_work(WAIT * (backlog + 1 - BACKLOG) as u32);
@@ -172,6 +173,17 @@ impl<D: Disk> Core<D> {
         let order = self.order();
         self.log().check()?;
         Ok(order)
+    }
+
+    /// An error if there is no room for what was taken before.
+    fn check_room(&self) -> Result<()> {
+        // ORDERING: nothing is read that goes with it, and a change more or less does not matter.
+        if !self.full.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let what = "there is no room for the tables that earlier changes are to become (they are in the log, and can be read); \
+                    the store goes on by itself when there is";
+        Err(Error::new(ErrorKind::OutOfSpace, what))
     }
 
     /// Logs decided changes and applies them; the sequence number of the last.

@@ -15,14 +15,16 @@
 //! edit for all of it and is synced, the readers' version is replaced, and only then is anything removed. So at every
 //! moment the manifest names files that are whole, and logs that hold all that is not in them.
 //!
-//! If a step fails, the store stops: what it takes would pile up in memory. Nothing is lost, the logs have it.
+//! If there is no room for a table, what was made of it is removed, and the store refuses changes until a later try
+//! succeeds; reads go on. If a step fails for any other reason, the store stops: what it takes would pile up in memory.
+//! Nothing is lost either way, the logs have it.
 
 mod plan;
 mod rewrite;
 #[cfg(test)]
 mod tests;
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::remixdb::catalog::Catalog;
 use crate::remixdb::disk::{self, Disk, Kind, Name};
 use crate::remixdb::manifest::{Edit, Manifest};
@@ -33,6 +35,7 @@ use crate::remixdb::version::Version;
 use crate::remixdb::{Core, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A memtable is worth a table when it holds one part of so many of what it may.
 const WORTH: usize = 8;
@@ -54,8 +57,30 @@ impl<D: Disk> Core<D> {
         let mut manifest = lock(&self.manifest);
         let Some(memtable) = self.version().frozen.last().cloned() else { return Ok(false) };
         self.log().check()?;
-        self.flush(&mut manifest, &memtable).map_err(|error| self.log().stop(error))?;
-        Ok(true)
+        let flushed = self.flush(&mut manifest, &memtable);
+        let is_full = matches!(&flushed, Err(error) if self.is_harmless(error));
+        self.full.store(is_full, Relaxed);
+        flushed.map(|()| true)
+    }
+
+    /// Whether an error leaves the store as it was.
+    fn is_harmless(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::OutOfSpace && self.log().check().is_ok()
+    }
+
+    /// What is done about an error before the manifest was touched.
+    fn give_up(&self, manifest: &Manifest<D>, error: Error) -> Error {
+        if !self.is_harmless(&error) {
+            return self.log().stop(error);
+        }
+        // Whoever has the manifest is the only one that makes such files. What is not removed now is when the store is
+        // opened.
+        let named: BTreeSet<Name> = manifest.state().files().collect();
+        let is_made = |name: &Name| matches!(name.kind, Kind::Table | Kind::Remix) && !named.contains(name);
+        for name in disk::list(&*self.disk).unwrap_or_default().into_iter().filter(is_made) {
+            let _ = disk::unlink(&*self.disk, name);
+        }
+        error
     }
 
     /// Makes all that is in memtables into tables. All changes made before are durable then.
@@ -103,7 +128,14 @@ impl<D: Disk> Core<D> {
         drop(version);
         let Some((space, low)) = worn else { return Ok(false) };
         self.log().check()?;
-        self.merge(|other, partition| other == space && partition.low == low)?;
+        self.merge(|other, partition| {
+            let is_worn = other == space && partition.low == low;
+            if is_worn {
+                // If it fails, it is not tried again before there is as much reason.
+                partition.forget_walks();
+            }
+            is_worn
+        })?;
         Ok(true)
     }
 
@@ -120,7 +152,8 @@ impl<D: Disk> Core<D> {
         let mut replaced = Vec::new();
         for (&space, partitions) in &version.partitions {
             let chosen = partitions.iter().filter(|partition| which(space, partition));
-            let merged = rewrite::merged(self, space, chosen).map_err(|error| self.log().stop(error))?;
+            let merged =
+                rewrite::merged(self, space, chosen).map_err(|error| self.give_up(&manifest, error))?;
             replaced.extend(merged);
         }
         if replaced.is_empty() {
@@ -135,10 +168,12 @@ impl<D: Disk> Core<D> {
         let version = self.version();
         let mut replaced = Vec::new();
         for space in memtable.spaces().into_iter().filter(|&space| catalog.has(space)) {
-            replaced.extend(rewrite::space(self, &version, memtable, space)?);
+            let new = rewrite::space(self, &version, memtable, space);
+            replaced.extend(new.map_err(|error| self.give_up(manifest, error))?);
         }
         let floor = log_behind(&version, memtable);
         self.replace(manifest, Some((memtable, &catalog)), &replaced, floor)
+            .map_err(|error| self.log().stop(error))
     }
 
     /// Makes new partitions count in place of others, and of a memtable with the catalogue that goes with it.

@@ -1,6 +1,6 @@
 //! A disk that fails: every I/O in turn, in every way; and what the store does about it.
 
-use super::world::{Content, World, beginning, follow, options, seeds, steps};
+use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
 use crate::ErrorKind;
 use crate::options::{Builder, Durability};
 use crate::remixdb::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
@@ -89,4 +89,47 @@ fn a_failed_sync_stops_the_store() {
     assert_eq!(error.kind(), ErrorKind::Stopped);
     assert!(error.to_string().contains("until it is opened again"), "{error}");
     assert!(world.content().is_ok());
+}
+
+/// A memtable for which there is no room stays in memory, and changes are refused until there is; nothing has to be opened
+/// again, and nothing is left of the tables that were begun.
+#[test]
+fn a_full_disk_is_an_ordinary_error() {
+    let options = options(Durability::Buffered);
+    let set = |number| Step::Set("default", number, 300);
+    let mut refusals = 0;
+    // From any I/O of the step on.
+    for at in 0.. {
+        let disk = Simulated::new();
+        let world = World::open(&disk, &options).expect("it opens");
+        let mut states = beginning();
+        for number in 0..9 {
+            follow(&mut states, &set(number));
+            world.run(&set(number)).expect("it works");
+        }
+        let files = || disk.files().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let before = files();
+        disk.fail(Fault { at: disk.ios() + at, times: Times::ForEver, kind: Failure::Enospc });
+        let stepped = world.store.step();
+        disk.heal();
+        let refused = world.run(&set(9)).err();
+        assert_eq!(Some(&world.content().expect("reads go on")), states.last(), "{at}");
+        match (stepped, refused) {
+            // The manifest was touched.
+            (Err(_), Some(refused)) if refused.kind() == ErrorKind::Stopped => break,
+            (Err(error), Some(refused)) => {
+                assert_eq!((error.kind(), refused.kind()), (ErrorKind::OutOfSpace, ErrorKind::OutOfSpace));
+                assert!(refused.to_string().contains("goes on by itself"), "{refused}");
+                assert_eq!(files(), before);
+            }
+            other => panic!("I/O {at}: {other:?}"),
+        }
+        refusals += 1;
+        while world.store.step().expect("there is room") {}
+        follow(&mut states, &set(9));
+        world.run(&set(9)).expect("it goes on");
+        assert_eq!(Some(&world.content().expect("it is read")), states.last());
+        survives(&disk, &options, &states, "after it");
+    }
+    assert!(refusals > 1, "tables are made of several writes");
 }
