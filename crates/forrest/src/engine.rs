@@ -133,7 +133,7 @@ impl Store {
     pub(crate) fn stats(&self) -> Result<Stats> {
         match self {
             Store::Memory(store) => Ok(store.stats()),
-            Store::Disk(store) => Ok(store.stats()),
+            Store::Disk(store) => store.stats(),
         }
     }
 

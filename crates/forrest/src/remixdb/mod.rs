@@ -244,6 +244,8 @@ impl<D: Disk> Core<D> {
     fn attend(&self) {
         self.workers.settle();
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
+        // Whoever looks into a partition first waits until it is known what its tables are together, unless it is already.
+        let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
         let mut state = lock(&self.work.state);
         while !state.closing {
             if std::mem::take(&mut state.wanted) {
@@ -269,6 +271,12 @@ impl<D: Disk> Core<D> {
                 if self.full.load(Ordering::Relaxed) && tried.elapsed() >= RETRY {
                     while let Ok(true) = self.step() {}
                     tried = Instant::now();
+                }
+                while !self.is_called()
+                    && let Some(partition) = cold.pop()
+                {
+                    // Damage is told to whoever looks.
+                    let _ = partition.warm();
                 }
                 while !self.is_called() && matches!(self.tidy(), Ok(true)) {}
                 state = lock(&self.work.state);
@@ -388,7 +396,10 @@ impl<D: Disk> Core<D> {
     }
 
     /// What the store holds and costs.
-    pub(crate) fn stats(&self) -> Stats {
+    ///
+    /// # Errors
+    /// `Corrupt` or `Io` where nobody has looked into a partition yet, and it cannot be.
+    pub(crate) fn stats(&self) -> Result<Stats> {
         let mut stats = Stats::default();
         {
             let order = self.order();
@@ -406,13 +417,13 @@ impl<D: Disk> Core<D> {
             stats.transparent_huge_bytes += index.transparent_huge_bytes;
         }
         for partition in version.partitions.values().flatten() {
-            stats.keys += partition.keys();
+            stats.keys += partition.keys()?;
             stats.table_bytes += partition.file_bytes();
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;
         }
         stats.cache_bytes = self.cache.stats().bytes;
-        stats
+        Ok(stats)
     }
 }
 

@@ -4,18 +4,20 @@
 //! partition never changes.
 //!
 //! The file of a REMIX may be of the first tables only: each table more changes all of a REMIX, and to write it every time
-//! would cost more than the tables do. What is missing is made from the keys of the tables when the partition is opened.
+//! would cost more than the tables do. What is missing is made from the keys of the tables. That, and reading the file, is
+//! done when somebody first looks into the partition, so that opening a store takes no longer the larger it is.
 
 use crate::error::Result;
 use crate::remixdb::cache::Cache;
 use crate::remixdb::disk::{Disk, Name};
+use crate::remixdb::lock;
 use crate::remixdb::manifest::Files;
 use crate::remixdb::remix::{self, Remix, Run, Show};
 use crate::remixdb::table::{self, Table};
 use std::cmp::Ordering;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// So many steps of a cursor that lives on are told.
 const TOLD: u64 = 4096;
@@ -29,11 +31,28 @@ pub(crate) struct Partition<D: Disk> {
     pub(crate) low: Vec<u8>,
     /// From the oldest on.
     tables: Vec<Arc<Table<D>>>,
+    /// Set once somebody has looked.
+    known: OnceLock<Known>,
+    /// From where it is to be had, until then.
+    source: Option<Mutex<Source<D>>>,
+    /// Steps that cursors took from one of several tables to another or within one, and tables that they were placed in.
+    walked: Arc<AtomicU64>,
+}
+
+/// What is known of the tables together.
+struct Known {
     /// The order over several tables; `None` for one table.
     remix: Option<Arc<Remix>>,
     stored: Option<Stored>,
-    /// Steps that cursors took from one of several tables to another or within one, and tables that they were placed in.
-    walked: Arc<AtomicU64>,
+}
+
+/// From where the order over the tables of a partition that was opened is to be had.
+struct Source<D: Disk> {
+    disk: Arc<D>,
+    /// Number of the file; 0 if there is none.
+    number: u64,
+    /// Whether it is to have tags if there is no file.
+    tags: bool,
 }
 
 /// The file of a REMIX.
@@ -99,13 +118,14 @@ impl<D: Disk> Partition<D> {
         stored: Option<Stored>,
     ) -> Partition<D> {
         assert_eq!(remix.is_some(), tables.len() > 1, "several tables have a REMIX");
-        Partition { low, tables, remix, stored, walked: Arc::default() }
+        let known = OnceLock::from(Known { remix, stored });
+        Partition { low, tables, known, source: None, walked: Arc::default() }
     }
 
-    /// Opens the files of a partition.
+    /// Opens the tables of a partition.
     ///
     /// # Errors
-    /// `Corrupt` if a file is not what the manifest says; `Io`.
+    /// `Corrupt` if one is not what the manifest says; `Io`.
     pub(crate) fn open(
         disk: &Arc<D>,
         low: Vec<u8>,
@@ -117,22 +137,51 @@ impl<D: Disk> Partition<D> {
         for &number in &files.tables {
             tables.push(Arc::new(Table::open(disk.clone(), Name::table(number), cache)?));
         }
-        let known = match files.remix {
+        let source = Some(Mutex::new(Source { disk: disk.clone(), number: files.remix, tags }));
+        Ok(Partition { low, tables, known: OnceLock::new(), source, walked: Arc::default() })
+    }
+
+    /// What is known of the tables together. Who asks first finds it out, while others wait.
+    ///
+    /// # Errors
+    /// `Corrupt` if the REMIX is not what the manifest says, or a table is damaged; `Io`.
+    #[inline]
+    fn known(&self) -> Result<&Known> {
+        match self.known.get() {
+            Some(known) => Ok(known),
+            None => self.find_out(),
+        }
+    }
+
+    #[cold]
+    fn find_out(&self) -> Result<&Known> {
+        let source =
+            lock(self.source.as_ref().expect("nothing is known of a partition that was opened only"));
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let Source { disk, number, tags } = &*source;
+        let first = match number {
             0 => None,
-            number => Some(Arc::new(Remix::read(&**disk, Name::remix(number), &named(&tables))?)),
+            &number => Some(Arc::new(Remix::read(&**disk, Name::remix(number), &named(&self.tables))?)),
         };
-        let stored = known.as_ref().map(|known| Stored { number: files.remix, tables: known.runs().len() });
-        let tags = known.as_ref().map_or(tags, |known| known.has_tags());
-        let remix = order(known, &tables, tags)?;
-        Ok(Partition::new(low, tables, remix, stored))
+        let stored = first.as_ref().map(|first| Stored { number: *number, tables: first.runs().len() });
+        let tags = first.as_ref().map_or(*tags, |first| first.has_tags());
+        let remix = order(first, &self.tables, tags)?;
+        Ok(self.known.get_or_init(|| Known { remix, stored }))
+    }
+
+    /// Finds out what everybody will want to know who looks into it.
+    pub(crate) fn warm(&self) -> Result<()> {
+        self.known().map(drop)
     }
 
     /// Checks the REMIX that is in use, and the one in the file, which is read anew, against the tables.
     pub(crate) fn verify_remix(&self, disk: &D) -> Result<()> {
-        if let Some(remix) = &self.remix {
+        if let Some(remix) = self.remix()? {
             remix.verify(&mut runs(&self.tables))?;
         }
-        let Some(Stored { number, tables }) = self.stored else { return Ok(()) };
+        let Some(Stored { number, tables }) = self.stored()? else { return Ok(()) };
         let (name, tables) = (Name::remix(number), &self.tables[..tables]);
         Remix::read(disk, name, &named(tables))?.verify(&mut runs(tables))
     }
@@ -142,12 +191,13 @@ impl<D: Disk> Partition<D> {
         &self.tables
     }
 
-    pub(crate) fn remix(&self) -> Option<&Arc<Remix>> {
-        self.remix.as_ref()
+    #[inline]
+    pub(crate) fn remix(&self) -> Result<Option<&Arc<Remix>>> {
+        Ok(self.known()?.remix.as_ref())
     }
 
-    pub(crate) fn stored(&self) -> Option<Stored> {
-        self.stored
+    pub(crate) fn stored(&self) -> Result<Option<Stored>> {
+        Ok(self.known()?.stored)
     }
 
     /// Steps that cursors took in several tables, and for each time that one was placed as many as there are tables.
@@ -164,16 +214,19 @@ impl<D: Disk> Partition<D> {
 
     /// The files, as the manifest names them.
     pub(crate) fn files(&self) -> Files {
-        let remix = self.stored.map_or(0, |stored| stored.number);
+        let remix = match (self.known.get(), &self.source) {
+            (Some(known), _) => known.stored.map_or(0, |stored| stored.number),
+            (None, source) => source.as_ref().map_or(0, |source| lock(source).number),
+        };
         Files { remix, tables: self.tables.iter().map(|table| table.name().number).collect() }
     }
 
     /// Keys that are there.
-    pub(crate) fn keys(&self) -> u64 {
-        match &self.remix {
+    pub(crate) fn keys(&self) -> Result<u64> {
+        Ok(match self.remix()? {
             Some(remix) => remix.live(),
             None => self.tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum(),
-        }
+        })
     }
 
     /// Bytes of all files but the REMIX.
@@ -183,14 +236,15 @@ impl<D: Disk> Partition<D> {
 
     /// Bytes of memory that say where keys are.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let remix = self.remix().map_or(0, |remix| remix.bytes());
-        remix + self.tables.iter().map(|table| table.memory_bytes()).sum::<usize>()
+        let known = self.known.get().and_then(|known| known.remix.as_ref());
+        known.map_or(0, |remix| remix.bytes())
+            + self.tables.iter().map(|table| table.memory_bytes()).sum::<usize>()
     }
 
     /// About where a key is, which is on its way from memory: for who has something else to do before he looks.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8]) -> Whereabouts {
-        Whereabouts(self.remix.as_ref().map_or(0, |remix| remix.find(key)))
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Whereabouts> {
+        Ok(Whereabouts(self.remix()?.map_or(0, |remix| remix.find(key))))
     }
 
     /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find) to
@@ -201,7 +255,7 @@ impl<D: Disk> Partition<D> {
         key: &[u8],
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        if let Some(remix) = &self.remix {
+        if let Some(remix) = self.remix()? {
             // The run that was asked last is the one that has the answer, most often.
             let open = |run: usize| (run, table::Cursor::new(&*self.tables[run]));
             let mut asked = None;
@@ -226,14 +280,14 @@ impl<D: Disk> Partition<D> {
     }
 
     /// A cursor over the keys that are there, at none yet.
-    pub(crate) fn cursor(&self) -> Cursor<D> {
+    pub(crate) fn cursor(&self) -> Result<Cursor<D>> {
         let runs = runs(&self.tables);
-        let over = match &self.remix {
+        let over = match self.remix()? {
             Some(remix) => Over::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
             None => Over::One(runs),
         };
         let walks = Walks { all: self.walked.clone(), own: 0 };
-        Cursor { over, run: 0, ordinal: 0, is_placed: false, walks }
+        Ok(Cursor { over, run: 0, ordinal: 0, is_placed: false, walks })
     }
 }
 

@@ -31,7 +31,10 @@ pub(crate) fn get<D: Disk, R>(
     mut see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
     // The partition's part of the wait for memory passes while the memtables are asked.
-    let partition = version.partition(space, key).map(|partition| (partition, partition.find(key)));
+    let partition = match version.partition(space, key) {
+        Some(partition) => Some((partition, partition.find(key)?)),
+        None => None,
+    };
     if let Some(said) = in_memtables(version, space, key, upto, &mut see) {
         return Ok(said);
     }
@@ -50,7 +53,7 @@ pub(crate) fn in_tables<D: Disk, R>(
     see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
     match version.partition(space, key) {
-        Some(partition) => partition.get(partition.find(key), key, see),
+        Some(partition) => partition.get(partition.find(key)?, key, see),
         None => Ok(None),
     }
 }

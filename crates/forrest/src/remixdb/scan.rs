@@ -97,12 +97,15 @@ struct Tables<D: Disk> {
 
 impl<D: Disk> Tables<D> {
     /// Enters a partition.
-    fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> &mut partition::Cursor<D> {
+    fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> Result<&mut partition::Cursor<D>> {
         if self.at != at {
             self.cursor = None;
             self.at = at;
         }
-        self.cursor.get_or_insert_with(|| partitions[at].cursor())
+        Ok(match &mut self.cursor {
+            Some(cursor) => cursor,
+            none => none.insert(partitions[at].cursor()?),
+        })
     }
 
     fn seek(
@@ -117,7 +120,7 @@ impl<D: Disk> Tables<D> {
         }
         let forward = direction == Direction::Forward;
         let (Bound::Included(key) | Bound::Excluded(key)) = from else {
-            let cursor = self.enter(partitions, if forward { 0 } else { partitions.len() - 1 });
+            let cursor = self.enter(partitions, if forward { 0 } else { partitions.len() - 1 })?;
             self.valid = if forward { cursor.first()? } else { cursor.last()? };
             return self.settle(partitions);
         };
@@ -125,7 +128,7 @@ impl<D: Disk> Tables<D> {
         if beyond == 0 && !forward {
             return Ok(());
         }
-        let cursor = self.enter(partitions, beyond.saturating_sub(1));
+        let cursor = self.enter(partitions, beyond.saturating_sub(1))?;
         let mut valid = if forward { cursor.seek(key)? } else { cursor.seek_for_prev(key)? };
         if valid && matches!(from, Bound::Excluded(_)) && cursor.key() == key {
             valid = if forward { cursor.next()? } else { cursor.prev()? };
@@ -149,7 +152,7 @@ impl<D: Disk> Tables<D> {
             };
             let Some(next) = next else { return Ok(()) };
             let forward = self.direction == Direction::Forward;
-            let cursor = self.enter(partitions, next);
+            let cursor = self.enter(partitions, next)?;
             self.valid = if forward { cursor.first()? } else { cursor.last()? };
         }
         Ok(())
@@ -226,7 +229,9 @@ impl<D: Disk> Scan<D> {
         *shown = Last::Nobody;
         if let Bound::Included(key) | Bound::Excluded(key) = from {
             // What the partition looks at first comes while the memtables are asked.
-            let _ = version.partition(*space, key).map(|partition| partition.find(key));
+            if let Some(partition) = version.partition(*space, key) {
+                partition.find(key)?;
+            }
         }
         memories.iter_mut().for_each(|memory| memory.seek(upto, from, direction));
         tables.seek(version.partitions(*space), from, direction)

@@ -18,6 +18,8 @@ const DEFAULT_MOST: usize = 4;
 /// How many threads work at once, and where.
 pub(crate) struct Workers {
     count: usize,
+    /// How many more may be started now: work may be done in pieces within work.
+    idle: AtomicUsize,
     cpus: Vec<usize>,
 }
 
@@ -38,13 +40,22 @@ impl Workers {
             let most = if cpus.is_empty() { cpu::parallelism() } else { cpus.len() };
             most.min(DEFAULT_MOST)
         });
-        Ok(Workers { count, cpus })
+        Ok(Workers::of(count, cpus))
     }
 
     /// Only the thread that has the work, for who wants to know what it does when.
     #[cfg(test)]
     pub(crate) fn alone() -> Workers {
-        Workers { count: 1, cpus: Vec::new() }
+        Workers::of(1, Vec::new())
+    }
+
+    fn of(count: usize, cpus: Vec<usize>) -> Workers {
+        Workers { count, idle: AtomicUsize::new(count - 1), cpus }
+    }
+
+    /// Most threads at once.
+    pub(crate) fn count(&self) -> usize {
+        self.count
     }
 
     /// Puts the current thread where workers are to be. That it could be there was found out before; if it no longer can, it
@@ -53,6 +64,14 @@ impl Workers {
         if !self.cpus.is_empty() {
             let _ = cpu::confine(&self.cpus);
         }
+    }
+
+    /// Takes up to so many of those that may be started.
+    fn take(&self, wanted: usize) -> usize {
+        // ORDERING: a counter.
+        let left = |idle: usize| Some(idle - idle.min(wanted));
+        let idle = self.idle.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        idle.map_or(0, |idle| idle.min(wanted))
     }
 
     /// Does all of these, several at once; what came of them, in their order.
@@ -78,8 +97,9 @@ impl Workers {
                 lock(&done).push((at, result));
             }
         };
+        let helpers = self.take(items.len().saturating_sub(1));
         thread::scope(|scope| {
-            for _ in 1..self.count.min(items.len()) {
+            for _ in 0..helpers {
                 let help = || {
                     self.settle();
                     run();
@@ -89,6 +109,7 @@ impl Workers {
             }
             run();
         });
+        self.idle.fetch_add(helpers, Ordering::Relaxed);
         let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         done.sort_unstable_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, result)| result).collect()
@@ -102,7 +123,7 @@ mod tests {
     use std::sync::Barrier;
 
     fn workers(count: usize) -> Workers {
-        Workers { count, cpus: Vec::new() }
+        Workers::of(count, Vec::new())
     }
 
     #[test]
@@ -120,6 +141,23 @@ mod tests {
     fn several_work_at_once() {
         let met = Barrier::new(3);
         workers(3).each(&[(); 3], |()| Ok(met.wait().is_leader())).unwrap();
+    }
+
+    #[test]
+    fn work_within_work_starts_no_more_threads() {
+        let workers = workers(3);
+        let most = AtomicUsize::new(0);
+        let working = AtomicUsize::new(0);
+        let inner = |_: &usize| {
+            most.fetch_max(working.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            thread::yield_now();
+            working.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let numbers: Vec<usize> = (0..50).collect();
+        workers.each(&numbers, |_| workers.each(&numbers, inner)).unwrap();
+        assert!(most.into_inner() <= 3);
+        assert_eq!(workers.idle.into_inner(), 2, "they were given back");
     }
 
     #[test]

@@ -31,10 +31,8 @@ pub(super) fn space<D: Disk>(
     let numbers: Vec<usize> = (0..partitions.len().max(1)).collect();
     let replaced = store.workers().each(&numbers, |&at| {
         let (old, end) = (partitions.get(at), partitions.get(at + 1).map(|next| &next.low[..]));
-        let Some(mut cursor) = memtable.cursor(space) else { return Ok(Vec::new()) };
-        let rewrite = Rewrite { store, low: old.map_or_else(Vec::new, |old| old.low.clone()), old };
-        let valid = cursor.seek(&rewrite.low);
-        rewrite.take(space, Part { cursor: &mut cursor, valid, end })
+        let low = old.map_or(&[][..], |old| &old.low);
+        Rewrite { store, space, low, old }.take(New { memtable: Some(memtable), space, low, end })
     })?;
     Ok(replaced.into_iter().flatten().collect())
 }
@@ -47,49 +45,74 @@ pub(super) fn merged<'p, D: Disk>(
 ) -> Result<Vec<Replaced<D>>> {
     let several: Vec<_> = partitions.filter(|partition| partition.tables().len() > 1).collect();
     store.workers().each(&several, |&old| {
-        let new = Rewrite { store, low: old.low.clone(), old: Some(old) }.major(None)?;
+        let low = &old.low[..];
+        let nothing = New { memtable: None, space, low, end: None };
+        let new = Rewrite { store, space, low, old: Some(old) }.major(nothing)?;
         Ok(Replaced { space, old: Some(old.clone()), new })
     })
 }
 
-/// The pairs of a memtable that belong to one partition.
-struct Part<'c> {
-    cursor: &'c mut Cursor,
-    valid: bool,
-    end: Option<&'c [u8]>,
+/// The new pairs of a range.
+#[derive(Clone, Copy)]
+struct New<'n> {
+    /// `None` if there are none.
+    memtable: Option<&'n Memtable>,
+    space: u32,
+    low: &'n [u8],
+    end: Option<&'n [u8]>,
 }
 
-impl Part<'_> {
+impl<'n> New<'n> {
+    fn pairs(self) -> Pairs<'n> {
+        let mut cursor = self.memtable.and_then(|memtable| memtable.cursor(self.space));
+        let valid = cursor.as_mut().is_some_and(|cursor| cursor.seek(self.low));
+        Pairs { cursor, valid, end: self.end }
+    }
+
+    fn is_empty(self) -> bool {
+        self.pairs().key().is_none()
+    }
+
+    /// Bytes of all keys and values.
+    fn bytes(self) -> u64 {
+        let (mut pairs, mut bytes) = (self.pairs(), 0);
+        while let Some(key) = pairs.key() {
+            bytes += (key.len() + pairs.said().map_or(0, <[u8]>::len)) as u64;
+            pairs.advance();
+        }
+        bytes
+    }
+}
+
+/// New pairs in order.
+struct Pairs<'n> {
+    cursor: Option<Cursor>,
+    valid: bool,
+    end: Option<&'n [u8]>,
+}
+
+impl Pairs<'_> {
     fn key(&self) -> Option<&[u8]> {
-        let key = if self.valid { self.cursor.key() } else { None };
+        let key = if self.valid { self.cursor.as_ref()?.key() } else { None };
         key.filter(|key| self.end.is_none_or(|end| *key < end))
     }
 
+    /// REQUIRES: there is a key.
     fn said(&self) -> Said<'_> {
-        memtable::newest(self.cursor.value_bytes().expect("it is at a pair"))
+        let versions = self.cursor.as_ref().and_then(|cursor| cursor.value_bytes());
+        memtable::newest(versions.expect("it is at a pair"))
     }
 
     fn advance(&mut self) {
-        self.valid = self.cursor.next();
-    }
-
-    /// Bytes of the pairs, from here on; comes back to here.
-    fn bytes(&mut self) -> u64 {
-        let Some(start) = self.key().map(<[u8]>::to_vec) else { return 0 };
-        let mut bytes = 0;
-        while let Some(key) = self.key() {
-            bytes += (key.len() + self.said().map_or(0, <[u8]>::len)) as u64;
-            self.advance();
-        }
-        self.valid = self.cursor.seek(&start);
-        bytes
+        self.valid = self.cursor.as_mut().is_some_and(|cursor| cursor.next());
     }
 }
 
 /// One partition that gets new pairs; `None` if there is none in the keyspace yet.
 struct Rewrite<'s, D: Disk> {
     store: &'s Core<D>,
-    low: Vec<u8>,
+    space: u32,
+    low: &'s [u8],
     old: Option<&'s Arc<Partition<D>>>,
 }
 
@@ -99,61 +122,67 @@ impl<D: Disk> Rewrite<'_, D> {
     }
 
     /// What takes the partition's place when it gets new pairs.
-    fn take(&self, space: u32, mut part: Part<'_>) -> Result<Vec<Replaced<D>>> {
-        let (mut replaced, end) = (Vec::new(), part.end);
-        let behind = self.behind(&mut part);
-        let mut within = Part { end: behind.as_deref().or(end), valid: part.valid, cursor: part.cursor };
-        if within.key().is_some() {
-            let new = self.run(&mut within)?;
-            replaced.extend(new.map(|new| Replaced { space, old: self.old.cloned(), new }));
+    fn take(&self, new: New<'_>) -> Result<Vec<Replaced<D>>> {
+        let mut replaced = Vec::new();
+        let behind = self.behind(new);
+        let within = New { end: behind.as_deref().or(new.end), ..new };
+        if !within.is_empty() {
+            let new = self.run(within)?;
+            replaced.extend(new.map(|new| Replaced { space: self.space, old: self.old.cloned(), new }));
         }
         if let Some(low) = &behind {
-            let mut rest = Part { end, ..within };
-            let new = Rewrite { store: self.store, low: low.clone(), old: None }.major(Some(&mut rest))?;
-            replaced.push(Replaced { space, old: None, new });
+            let new = Rewrite { low, old: None, ..*self }.major(New { low, ..new })?;
+            replaced.push(Replaced { space: self.space, old: None, new });
         }
         Ok(replaced)
     }
 
     /// Where new pairs begin that lie behind all that the partition has, if they are enough to stand by themselves: nobody
     /// has to look for their keys among the old ones then.
-    fn behind(&self, part: &mut Part<'_>) -> Option<Vec<u8>> {
+    fn behind(&self, new: New<'_>) -> Option<Vec<u8>> {
         let greatest = self.tables().iter().map(|table| table.greatest()).max()?;
-        let start = part.key()?.to_vec();
-        part.valid = part.cursor.seek(&[greatest, &[0]].concat());
-        let low = part.key().map(|first| separator(greatest, first));
-        let bytes = part.bytes();
-        part.valid = part.cursor.seek(&start);
-        low.filter(|_| bytes >= self.store.builder().table_bytes / ALONE)
+        let low = [greatest, &[0]].concat();
+        let behind = New { low: &low, ..new };
+        let low = separator(greatest, behind.pairs().key()?);
+        (behind.bytes() >= self.store.builder().table_bytes / ALONE).then_some(low)
     }
 
     /// What takes the partition's place; `None` if it stays.
-    fn run(&self, part: &mut Part<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+    fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let sizes: Vec<u64> = self.tables().iter().map(|table| table.file_bytes()).collect();
-        match plan(&sizes, part.bytes()) {
-            Plan::Minor if sizes.is_empty() => self.major(Some(part)).map(Some),
-            Plan::Minor => self.minor(part, sizes.len()),
-            Plan::Partial { from } => self.minor(part, from),
-            Plan::Major => self.major(Some(part)).map(Some),
+        match plan(&sizes, new.bytes()) {
+            Plan::Minor if sizes.is_empty() => self.major(new).map(Some),
+            Plan::Minor => self.minor(new, sizes.len()),
+            Plan::Partial { from } => self.minor(new, from),
+            Plan::Major => self.major(new).map(Some),
         }
     }
 
     /// The new pairs and the tables from `from` on become the newest table.
-    fn minor(&self, part: &mut Part<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+    fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (kept, merged) = self.tables().split_at(from);
-        let mut output = Output::new(self.store, u64::MAX);
-        self.merge(Some(part), merged, Show::Tombstones, &mut output)?;
+        let order = if merged.is_empty() {
+            None
+        } else {
+            Some(Arc::new(remix::build(&mut partition::runs(merged), false)?))
+        };
+        let old = Old::new(merged, order, Show::Tombstones, new)?;
+        let output = merge(new, old, Output::new(self.store, u64::MAX))?;
         let mut tables = kept.to_vec();
-        tables.extend(output.finish()?.into_iter().map(|(_, table)| table));
+        tables.extend(output.into_iter().map(|(_, table)| table));
         if tables.len() == self.tables().len() && merged.is_empty() {
             return Ok(None);
         }
         // What was known of the order of the old tables is still so, if they are all there.
-        let known = self.old.and_then(|old| old.remix()).filter(|_| merged.is_empty());
-        let remix = partition::order(known.cloned(), &tables, self.store.builder().tags)?;
-        let stored = self.old.and_then(|old| old.stored()).filter(|stored| stored.tables <= from);
+        let (known, stored) = match self.old {
+            Some(old) => (old.remix()?, old.stored()?),
+            None => (None, None),
+        };
+        let known = known.filter(|_| merged.is_empty()).cloned();
+        let remix = partition::order(known, &tables, self.store.builder().tags)?;
+        let stored = stored.filter(|stored| stored.tables <= from);
         let stored = self.stored(remix.as_deref(), stored, &tables)?;
-        Ok(Some(vec![Arc::new(Partition::new(self.low.clone(), tables, remix, stored))]))
+        Ok(Some(vec![Arc::new(Partition::new(self.low.to_vec(), tables, remix, stored))]))
     }
 
     /// The file of a REMIX: the one that there is, of the first tables, unless it is outgrown.
@@ -175,82 +204,105 @@ impl<D: Disk> Rewrite<'_, D> {
         Ok(Some(Stored { number, tables: tables.len() }))
     }
 
-    /// Everything becomes partitions of one table.
-    fn major(&self, part: Option<&mut Part<'_>>) -> Result<Vec<Arc<Partition<D>>>> {
-        let mut output = Output::new(self.store, self.store.builder().table_bytes);
-        self.merge(part, self.tables(), Show::Live, &mut output)?;
+    /// Everything becomes partitions of one table. Pieces of it are written at once, each beginning with a partition of its
+    /// own.
+    fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
+        let most = self.store.builder().table_bytes;
+        let order = match self.old {
+            Some(old) if !old.tables().is_empty() => Some(match old.remix()? {
+                Some(remix) => remix.clone(),
+                None => Arc::new(remix::build(&mut partition::runs(old.tables()), false)?),
+            }),
+            _ => None,
+        };
+        let bytes: u64 = self.tables().iter().map(|table| table.file_bytes()).sum();
+        let pieces = (bytes / most).min(self.store.workers().count() as u64);
+        let cuts = order.as_ref().map_or_else(Vec::new, |order| order.cuts(pieces as usize));
+        let lows: Vec<&[u8]> = [self.low].into_iter().chain(cuts.iter().map(|cut| &cut[..])).collect();
+        let numbers: Vec<usize> = (0..lows.len()).collect();
+        let made = self.store.workers().each(&numbers, |&at| {
+            let piece = New { low: lows[at], end: lows.get(at + 1).copied().or(new.end), ..new };
+            let old = Old::new(self.tables(), order.clone(), Show::Live, piece)?;
+            merge(piece, old, Output::new(self.store, most))
+        })?;
         let mut new = Vec::new();
-        for (low, table) in output.finish()? {
-            let low = if new.is_empty() && !Bug::LowForgotten.is_planted() { self.low.clone() } else { low };
-            new.push(Arc::new(Partition::new(low, vec![table], None, None)));
+        for (piece, made) in made.into_iter().enumerate() {
+            for (at, (low, table)) in made.into_iter().enumerate() {
+                // A piece's first table begins where the piece does.
+                let low = if at > 0 || Bug::LowForgotten.is_planted() { low } else { lows[piece].to_vec() };
+                new.push(Arc::new(Partition::new(low, vec![table], None, None)));
+            }
         }
         if new.is_empty() {
             // Nobody else has the keys that would come here.
-            new.push(Arc::new(Partition::new(self.low.clone(), Vec::new(), None, None)));
+            new.push(Arc::new(Partition::new(self.low.to_vec(), Vec::new(), None, None)));
         }
         Ok(new)
     }
+}
 
-    /// Writes the new pairs and those of tables in order; of a key that both have, the new one.
-    fn merge(
-        &self,
-        mut part: Option<&mut Part<'_>>,
-        tables: &[Arc<Table<D>>],
-        show: Show,
-        output: &mut Output<'_, D>,
-    ) -> Result<()> {
-        let mut old = Old::new(tables, show)?;
-        loop {
-            let new_key = part.as_ref().and_then(|part| part.key());
-            let order = match (new_key, old.key()) {
-                (None, None) => return Ok(()),
-                (Some(_), None) => Ordering::Less,
-                (None, Some(_)) => Ordering::Greater,
-                (Some(new), Some(old)) => new.cmp(old),
-            };
-            if order == Ordering::Greater {
-                old.put(output)?;
-                old.advance()?;
-                continue;
-            }
-            let part = part.as_mut().expect("it has a key");
-            let key = part.key().expect("it has a key");
-            match part.said() {
-                Some(value) => output.add(key, Entry::Value(value))?,
-                // With nothing older behind it, a tombstone says nothing.
-                None if show == Show::Tombstones && !Bug::TombstoneDropped.is_planted() => {
-                    output.add(key, Entry::Tombstone)?
-                }
-                None => {}
-            }
-            if order == Ordering::Equal {
-                old.advance()?;
-            }
-            part.advance();
+/// Writes the new pairs and those of tables in order; of a key that both have, the new one.
+fn merge<D: Disk>(new: New<'_>, mut old: Old<'_, D>, mut output: Output<'_, D>) -> Result<Vec<Made<D>>> {
+    let mut new = new.pairs();
+    loop {
+        let order = match (new.key(), old.key()) {
+            (None, None) => return output.finish(),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(new), Some(old)) => new.cmp(old),
+        };
+        if order == Ordering::Greater {
+            old.put(&mut output)?;
+            old.advance()?;
+            continue;
         }
+        let key = new.key().expect("it has a key");
+        match new.said() {
+            Some(value) => output.add(key, Entry::Value(value))?,
+            // With nothing older behind it, a tombstone says nothing.
+            None if old.show == Show::Tombstones && !Bug::TombstoneDropped.is_planted() => {
+                output.add(key, Entry::Tombstone)?
+            }
+            None => {}
+        }
+        if order == Ordering::Equal {
+            old.advance()?;
+        }
+        new.advance();
     }
 }
 
-/// The pairs of tables in order.
-struct Old<D: Disk> {
-    cursor: Option<remix::Cursor<Box<Remix>, Owned<D>>>,
+/// The pairs of tables in order, in the range that new ones are for.
+struct Old<'n, D: Disk> {
+    cursor: Option<remix::Cursor<Arc<Remix>, Owned<D>>>,
+    show: Show,
+    end: Option<&'n [u8]>,
     key: Vec<u8>,
     valid: bool,
     value: Vec<u8>,
 }
 
-impl<D: Disk> Old<D> {
-    fn new(tables: &[Arc<Table<D>>], show: Show) -> Result<Old<D>> {
-        let mut old = Old { cursor: None, key: Vec::new(), valid: false, value: Vec::new() };
-        if !tables.is_empty() {
-            let mut runs = partition::runs(tables);
-            let remix = remix::build(&mut runs, false)?;
-            let mut cursor = remix::Cursor::new(Box::new(remix), runs, show);
-            cursor.first();
+impl<'n, D: Disk> Old<'n, D> {
+    /// Pairs of tables, whose order is given if there are any.
+    fn new(
+        tables: &[Arc<Table<D>>],
+        order: Option<Arc<Remix>>,
+        show: Show,
+        range: New<'n>,
+    ) -> Result<Old<'n, D>> {
+        let cursor = order.map(|order| remix::Cursor::new(order, partition::runs(tables), show));
+        let mut old = Old { cursor, show, end: range.end, key: Vec::new(), valid: false, value: Vec::new() };
+        if let Some(cursor) = &mut old.cursor {
+            cursor.seek(range.low)?;
             old.valid = cursor.key_into(&mut old.key)?;
-            old.cursor = Some(cursor);
+            old.stop();
         }
         Ok(old)
+    }
+
+    /// Ends where the range does.
+    fn stop(&mut self) {
+        self.valid &= self.end.is_none_or(|end| &self.key[..] < end);
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -273,6 +325,7 @@ impl<D: Disk> Old<D> {
         let cursor = self.cursor.as_mut().expect("it has a key");
         cursor.next();
         self.valid = cursor.key_into(&mut self.key)?;
+        self.stop();
         Ok(())
     }
 }

@@ -152,10 +152,41 @@ fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
         "written when it has four times the entries of the first table"
     );
     let version = world.store.version();
-    let stored = version.partitions(world.space.id)[0].stored().unwrap();
+    let stored = version.partitions(world.space.id)[0].stored().unwrap().unwrap();
     assert_eq!(stored.tables, 4);
     drop(version);
     world.store.compact().unwrap();
     assert_eq!(world.files(Kind::Remix), 0);
+    world.reopen();
+}
+
+/// With several workers a partition is cut into pieces, and all of it is still there once.
+#[test]
+fn a_large_partition_is_merged_in_pieces() {
+    let disk = Simulated::new();
+    let options = options().table_bytes(16 << 10).workers(3);
+    let store = Store::open(disk.clone(), &options).unwrap();
+    let space = store.keyspace("default").unwrap();
+    let mut world = World { disk, store, space, pairs: BTreeMap::new() };
+    for start in 0..4 {
+        world.flush(start..1500, 4, start as u8);
+    }
+    for number in (0..1500).step_by(5) {
+        let key = u32::to_be_bytes(number);
+        world.store.apply(&world.space, Op::Delete { key: &key[..] }).unwrap();
+        world.pairs.remove(&key[..]);
+    }
+    world.store.compact().unwrap();
+    world.check();
+    let tables = world.tables();
+    assert!(tables.len() > 6 && tables.iter().all(|&tables| tables == 1), "{tables:?}");
+    let version = world.store.version();
+    let partitions = version.partitions(world.space.id);
+    assert!(partitions.is_sorted_by(|a, b| a.low < b.low) && partitions[0].low.is_empty());
+    for (partition, next) in partitions.iter().zip(&partitions[1..]) {
+        let table = &partition.tables()[0];
+        assert!(*table.least() >= *partition.low && *table.greatest() < *next.low);
+    }
+    drop(version);
     world.reopen();
 }

@@ -159,6 +159,14 @@ impl Remix {
         self.segments.len()
     }
 
+    /// Keys that cut it into so many pieces, or fewer, that have about as many entries each.
+    pub(crate) fn cuts(&self, pieces: usize) -> Vec<Vec<u8>> {
+        let pieces = pieces.clamp(1, self.segments().max(1));
+        // The first anchor is that of the second segment.
+        let anchors = (1..pieces).map(|piece| piece * self.segments() / pieces - 1);
+        anchors.map(|anchor| [self.anchors.prefix(), self.anchors.tail(anchor)].concat()).collect()
+    }
+
     /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         let arrays = size_of_val(&self.rows[..]) + size_of_val(&self.segments[..]);
