@@ -62,6 +62,10 @@ mod remixdb;
 mod stats;
 mod view;
 
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub use remixdb::bench;
+
 pub use batch::{On, WriteBatch};
 pub use bounds::KeyRange;
 pub use cursor::{Cursor, Entry, Range};

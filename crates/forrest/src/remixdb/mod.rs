@@ -19,8 +19,12 @@
 //! | frame.rs, page.rs, codec.rs | how bytes are framed and checked |
 //! | disk/ | the seam to the operating system |
 //!
+//! Beside the line stands bench/: parts of the engine by themselves, with the feature `bench` only.
+//!
 //! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
 
+#[cfg(feature = "bench")]
+pub mod bench;
 mod cache;
 mod catalog;
 mod codec;
