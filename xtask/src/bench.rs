@@ -9,7 +9,7 @@ use crate::workspace::{self, Workspace};
 use crate::{Failure, setup};
 
 /// What there is to measure, as the benchmark calls it.
-const SUBJECTS: &[&str] = &["memory", "store", "llds"];
+const SUBJECTS: &[&str] = &["memory", "store", "remix", "llds"];
 /// Stores that the benchmark has without any feature.
 const OWN: &str = "forrest";
 /// The store that has a feature for itself, named like it.

@@ -37,7 +37,9 @@ pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<
             Arm { job, source, subject, figures: Figures::default(), total: Timed::default(), report }
                 .sweep(sizes)
         }
-        Task::Llds | Task::Store(_) => return Outcome::Failed("it has its own entry".to_owned()),
+        Task::Llds | Task::Store(_) | Task::Remix(_) => {
+            return Outcome::Failed("it has its own entry".to_owned());
+        }
     };
     done.map_or_else(|end| end, Outcome::Figures)
 }

@@ -4,9 +4,9 @@
 //! subject was wrong or broke or a record could not be written, 2 for a command line that makes no sense.
 
 use crate::job::{Job, Message, Outcome, Task};
-use crate::options::{Llds, Memory, Stores};
+use crate::options::{Llds, Memory, Remixes, Stores};
 use crate::registry::{self, ENTRIES};
-use crate::{data, llds_command, memory, runner, store_command, stores};
+use crate::{data, llds_command, memory, remix, remix_command, runner, store_command, stores};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -30,6 +30,9 @@ enum Command {
     /// Stores on disk, side by side, and how far the project's goals are met
     #[command(after_help = STORE_EXAMPLES)]
     Store(Stores),
+    /// The REMIX by itself beside a merging iterator over the same tables, and the ancestor's figures
+    #[command(after_help = REMIX_EXAMPLES)]
+    Remix(Remixes),
     /// The workload of llds's own benchmark: this project's index against a red-black tree
     #[command(after_help = LLDS_EXAMPLES)]
     Llds(Llds),
@@ -59,6 +62,11 @@ const STORE_EXAMPLES: &str = "Examples:
 The peers are compiled in by `cargo xtask bench store` only. Writes that are not synced go to the
 operating system. 1G of memory is 2^30 bytes.";
 
+const REMIX_EXAMPLES: &str = "Examples:
+  kvbench remix                                    as the ancestor measured it
+  kvbench remix -n 10M --rounds 9 --json bench/record/x.jsonl
+  kvbench remix --runs 8 --localities weak --only scan";
+
 const LLDS_EXAMPLES: &str = "Examples:
   kvbench llds -n 10M
   kvbench llds --max         first see how many keys fit into memory, then run with as many
@@ -72,6 +80,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Arm { job } => arm(&job),
         Command::Memory(options) => memory::run(options),
         Command::Store(options) => store_command::run(&options),
+        Command::Remix(options) => remix_command::run(&options),
         Command::Llds(options) => llds_command::run(&options),
         Command::List => list(),
     };
@@ -118,6 +127,7 @@ fn arm(job: &str) -> std::io::Result<bool> {
     };
     let work = || match job.task {
         Task::Store(_) => stores::dispatch(&job, &mut report),
+        Task::Remix(_) => remix::dispatch(&job, &mut report),
         _ => registry::dispatch(&job, walk, &mut report),
     };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {

@@ -50,6 +50,8 @@ pub(crate) enum Task {
     Llds,
     /// A store on disk.
     Store(Orders),
+    /// Runs, read in several ways.
+    Remix(RemixOrders),
 }
 
 /// A step of a measurement. Insertion and memory are always measured.
@@ -112,6 +114,47 @@ pub(crate) enum StoreStep {
     Compact,
 }
 
+/// What an arm of `kvbench remix` is told beside what all arms are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RemixOrders {
+    /// A directory of its own, which is there and empty.
+    pub(crate) directory: PathBuf,
+    /// Number of runs.
+    pub(crate) runs: usize,
+    /// Which keys are in one run.
+    pub(crate) locality: Locality,
+    /// Rounds: in each, everything is measured once.
+    pub(crate) rounds: u16,
+    /// What is measured.
+    pub(crate) steps: Vec<RemixStep>,
+}
+
+/// Which keys are in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Locality {
+    /// Each key is in a run chosen at random.
+    Weak,
+    /// So is each stretch of 64 keys that follow one another.
+    Strong,
+}
+
+/// A step of a REMIX's measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RemixStep {
+    /// The first key at or after a given one.
+    Seek,
+    /// A seek and 50 steps, each of which shows a pair.
+    Scan,
+    /// Gets of keys that are there.
+    Hit,
+    /// Gets of keys that are not there.
+    Miss,
+    /// Making the REMIX.
+    Build,
+}
+
 /// What an arm tells.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
@@ -137,6 +180,9 @@ pub(crate) enum Outcome {
 pub(crate) struct Figures {
     /// By name; the unit is the end of the name.
     pub(crate) values: BTreeMap<String, f64>,
+    /// Those of which the arm itself made several rounds, round by round.
+    #[serde(default)]
+    pub(crate) rounds: BTreeMap<String, Vec<f64>>,
     /// Sums of what the loops read that all subjects must share.
     pub(crate) sums: BTreeMap<String, u64>,
     /// What is to be known about them: where the memory came from, what was left out.

@@ -5,8 +5,8 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > memory, llds_command, store_command > store_report > goals > tables > record > runner > options >
-//! registry > arm > conform, llds, stores > job > measure > subjects > data > machine > affinity, alloc, lock_file,
+//! `cli > memory, llds_command, remix_command, store_command > remix_report, store_report > goals > tables > record > runner > options >
+//! registry > arm > conform, llds, remix > stores > job > measure > subjects > data > machine > affinity, alloc, lock_file,
 //! usage`.
 #![deny(unsafe_code)]
 
@@ -27,6 +27,9 @@ mod memory;
 mod options;
 mod record;
 mod registry;
+mod remix;
+mod remix_command;
+mod remix_report;
 mod runner;
 mod store_command;
 mod store_report;

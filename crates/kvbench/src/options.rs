@@ -1,7 +1,7 @@
 //! What the benchmarks can be told on the command line.
 
 use crate::data::KindName;
-use crate::job::{Step, StoreStep};
+use crate::job::{Locality, RemixStep, Step, StoreStep};
 use crate::measure::Clock;
 use crate::registry::{ENTRIES, Entry};
 use crate::stores;
@@ -129,6 +129,41 @@ pub(crate) struct Stores {
     /// Where a temporary directory is made for the stores [default: beside this program]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) directory: Option<PathBuf>,
+    /// Seed of everything random; the same seed gives the same keys and the same probes
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Append what was measured to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Options of `kvbench remix`.
+#[derive(Args, Clone)]
+pub(crate) struct Remixes {
+    /// Numbers of pairs in all runs together, measured one after the other
+    #[arg(short = 'n', long, value_delimiter = ',', default_value = "2M", value_parser = number)]
+    pub(crate) keys: Vec<u64>,
+    /// Numbers of runs that the pairs are in
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16", value_parser = clap::value_parser!(u16).range(1..=31))]
+    pub(crate) runs: Vec<u16>,
+    /// Which keys are in one run
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "weak,strong")]
+    pub(crate) localities: Vec<Locality>,
+    /// What is measured [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) only: Vec<RemixStep>,
+    /// Rounds: each measures everything once, in an order of its own; the figures are medians
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: u16,
+    /// Most operations of a step in a round; scans are a tenth
+    #[arg(long, default_value = "200K", value_parser = number)]
+    pub(crate) probes: u64,
+    /// Where a temporary directory is made for the runs [default: beside this program]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Do not pin the measuring thread to a CPU
+    #[arg(long)]
+    pub(crate) no_pin: bool,
     /// Seed of everything random; the same seed gives the same keys and the same probes
     #[arg(long, default_value_t = 42)]
     pub(crate) seed: u64,

@@ -7,8 +7,10 @@ use crate::data::{self, Walk};
 use crate::job::{Job, Message, Outcome, Task};
 use crate::options::MallocPages;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use tempfile::TempDir;
 
 /// Starts arms.
 pub(crate) struct Runner {
@@ -51,7 +53,11 @@ impl Runner {
 
     /// Runs one arm to its end.
     pub(crate) fn arm(&mut self, job: &Job, walk: &Walk) -> Outcome {
-        let kind = if matches!(job.task, Task::Store(_)) { "store" } else { job.kind.name() };
+        let kind = match &job.task {
+            Task::Store(_) => "store".to_owned(),
+            Task::Remix(orders) => format!("of {} runs", orders.runs),
+            _ => job.kind.name().to_owned(),
+        };
         let label = format!("{} {kind} {}", job.subject, keys(job.keys));
         self.progress(&label, "starts");
         let outcome = self.talk(job, walk, &label).unwrap_or_else(|error| Outcome::Failed(error.to_string()));
@@ -85,6 +91,17 @@ impl Runner {
         sent?;
         Ok(outcome.unwrap_or_else(|| Outcome::Failed(format!("its process broke off: {status}"))))
     }
+}
+
+/// A new directory for arms in the one that was named, or beside this program, or where the system has its temporary ones.
+pub(crate) fn directory(named: Option<&Path>) -> io::Result<TempDir> {
+    let new = |within: &Path| tempfile::Builder::new().prefix("kvbench-store-").tempdir_in(within);
+    if let Some(within) = named {
+        return new(within)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", within.display())));
+    }
+    let beside = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
+    beside.and_then(|within| new(&within).ok()).map_or_else(|| new(&std::env::temp_dir()), Ok)
 }
 
 /// Tells the run's process something, from an arm. If nobody listens any more, the arm ends.

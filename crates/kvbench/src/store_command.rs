@@ -16,7 +16,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 /// What was measured of a store, round by round.
@@ -34,7 +34,7 @@ struct Bench<'a> {
 /// Measures, prints, records; true if nothing went wrong.
 pub(crate) fn run(options: &Stores) -> io::Result<bool> {
     let steps = if options.only.is_empty() { Step::value_variants().to_vec() } else { options.only.clone() };
-    let directory = directory(options.directory.as_deref())?;
+    let directory = runner::directory(options.directory.as_deref())?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "synced": options.synced,
         "budget_bytes": options.budget, "steps": steps, "key_bytes": pairs::KEY_BYTES,
@@ -43,17 +43,6 @@ pub(crate) fn run(options: &Stores) -> io::Result<bool> {
     let record = Run::begin(options.json.as_deref(), kept)?;
     let runner = Runner::new(MallocPages::System, 0)?;
     Bench { options, steps, directory, runner, record, failures: 0 }.run()
-}
-
-/// A new directory in the one that was named, or beside this program, or where the system has its temporary ones.
-fn directory(named: Option<&Path>) -> io::Result<TempDir> {
-    let new = |within: &Path| tempfile::Builder::new().prefix("kvbench-store-").tempdir_in(within);
-    if let Some(within) = named {
-        return new(within)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", within.display())));
-    }
-    let beside = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
-    beside.and_then(|within| new(&within).ok()).map_or_else(|| new(&std::env::temp_dir()), Ok)
 }
 
 impl Bench<'_> {

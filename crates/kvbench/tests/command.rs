@@ -154,6 +154,46 @@ fn a_store_is_measured_and_its_answers_are_right() {
 }
 
 #[test]
+fn a_remix_is_measured_checked_and_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.jsonl");
+    let output = kvbench(&[
+        "remix",
+        "-n",
+        "3000",
+        "--runs",
+        "1,3",
+        "--rounds",
+        "2",
+        "--probes",
+        "500",
+        "--no-pin",
+        "--directory",
+        directory.path().to_str().unwrap(),
+        "--json",
+        path.to_str().unwrap(),
+    ]);
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && error.is_empty(), "{out}{error}");
+    assert!(out.contains("3K pairs, strong locality") && out.contains("ancestor"), "{out}");
+    let records = records(&path);
+    let figures: Vec<_> = records.iter().filter(|record| record["record"] == "figures").collect();
+    assert_eq!(figures.len(), 4);
+    for figure in figures {
+        let several = figure["runs"] == 3;
+        for name in ["seek", "seek_merging", "scan", "scan_merging", "hit", "miss"] {
+            let rounds = figure["figures"][format!("{name}_ns")]["rounds"].as_array();
+            assert_eq!(rounds.map(Vec::len), Some(2), "{name}");
+        }
+        for name in ["hit_plain", "miss_plain", "build", "rebuild"] {
+            assert_eq!(figure["figures"][format!("{name}_ns")].is_object(), several, "{name}");
+        }
+        assert!(figure["figures"]["order_bytes_per_key"]["median"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "the runs are removed");
+}
+
+#[test]
 fn bad_command_lines_are_explained() {
     for arguments in [
         &["memory", "-n", "ten"][..],
@@ -163,6 +203,7 @@ fn bad_command_lines_are_explained() {
         &["llds", "--max", "-n", "5"],
         &["store", "--subjects", "leveldb"],
         &["store", "--budget", "1M"],
+        &["remix", "--runs", "32"],
         &["stores"],
         &[],
     ] {
