@@ -68,6 +68,11 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Run for table::Cursor<T> {
         self.table().entries()
     }
 
+    #[inline]
+    fn fetch(&self, ordinal: u32) {
+        table::Cursor::fetch(self, ordinal);
+    }
+
     fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
         table::Cursor::compare(self, ordinal, key)
     }

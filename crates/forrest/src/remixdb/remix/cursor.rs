@@ -239,8 +239,11 @@ impl Remix {
         }
         let segment = self.find(key);
         let within = self.segments[segment].equal(head_behind(key, self.skip(segment)));
-        let (slot, found) =
-            self.search(segment, within, |entry| runs[entry.run].compare(entry.ordinal, key))?;
+        let (slot, found) = self.search(segment, within, |entry| {
+            let run = &mut runs[entry.run];
+            run.fetch(entry.ordinal);
+            run.compare(entry.ordinal, key)
+        })?;
         Ok((Position::new(segment, slot), found))
     }
 

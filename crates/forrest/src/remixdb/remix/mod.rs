@@ -102,6 +102,8 @@ fn head_behind(key: &[u8], skip: usize) -> u32 {
 pub(crate) trait Run {
     /// The number of entries.
     fn len(&self) -> u32;
+    /// Asks for what a look at an entry will touch: a hint.
+    fn fetch(&self, _ordinal: u32) {}
     /// How the key of an entry compares to `key`.
     fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering>;
     /// Replaces the content of `into` by the key of an entry.
