@@ -418,6 +418,10 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         }
         let number = self.table.index()?.find(key);
         let first = number * BLOCK_KEYS;
+        if self.number != number {
+            // A search looks at all of it, and nothing of it comes while its page is being pinned.
+            self.table.fetch_block(number);
+        }
         let (block, _) = self.block(first)?;
         // Behind a block's last key comes the next block's first, which the separator told to be behind `key`.
         let (at, equal) = block.search(key).ok_or_else(|| self.misfit())?;

@@ -185,6 +185,16 @@ impl<D: Disk> Table<D> {
         }
     }
 
+    /// Asks for a whole key block: for a search in it, which looks at all heads of its keys.
+    #[inline]
+    fn fetch_block(&self, number: u32) {
+        let Some(index) = self.index.get() else { return };
+        let place = self.footer.keys.offset + index.offset(number);
+        let end =
+            if number + 1 < self.footer.blocks { index.offset(number + 1) } else { self.footer.keys.bytes };
+        self.fetch_bytes(place, self.footer.keys.offset + end - place);
+    }
+
     /// Asks for so many bytes at a logical offset, as far as they are in its page.
     #[inline]
     fn fetch_bytes(&self, offset: u64, bytes: u64) {
