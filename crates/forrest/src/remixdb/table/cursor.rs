@@ -257,7 +257,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         let at = self.block(ordinal)?.1;
         self.forward = ordinal >= self.last;
         self.last = ordinal;
-        let Cursor { layout, page, assembled, key, number, prefixed, .. } = self;
+        let Cursor { layout, page, assembled, key, number, prefixed, walks, forward, .. } = self;
         let fits = kept(layout, page, assembled).and_then(|block| {
             let (prefix, suffix) = block.key(at)?;
             if *prefixed == *number && key.len() >= prefix.len() {
@@ -269,6 +269,11 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
                 *prefixed = *number;
             }
             key.extend_from_slice(suffix);
+            if *walks {
+                // Keys lie close together: of those that come, one is in the next line.
+                let ahead = if *forward { LINE as isize } else { -(LINE as isize) };
+                prefetch::read(suffix.as_ptr().wrapping_offset(ahead));
+            }
             Some(())
         });
         fits.ok_or_else(|| self.misfit())
