@@ -97,6 +97,12 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, rows: &[Row]) -> io::Result
         };
         line(out, "    least-most", rows, spread)?;
     }
+    head(out, "thousand operations a second", rows)?;
+    for (title, name) in STEPS {
+        line(out, title, rows, |row| {
+            row.median(&format!("{name}_ops_per_s")).map(|rate| number(rate / 1000.0))
+        })?;
+    }
     head(out, "CPU us per operation, all threads", rows)?;
     for (title, name) in STEPS {
         line(out, title, rows, |row| row.median(&format!("{name}_cpu_ns")).map(us))?;
@@ -114,7 +120,13 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, rows: &[Row]) -> io::Result
     for (title, name) in [
         ("written, load", "load_written_per_byte"),
         ("written, updates", "update_written_per_byte"),
+        ("  zipfian", "update_zipfian_written_per_byte"),
+        ("written, inserts", "insert_written_per_byte"),
+        ("  zipfian scans", "insert_zipfian_written_per_byte"),
         ("written, batches", "batch_written_per_byte"),
+        ("written, synced", "synced_1t_written_per_byte"),
+        ("  2 threads", "synced_2t_written_per_byte"),
+        ("  8 threads", "synced_8t_written_per_byte"),
         ("on disk, loaded", "load_disk_per_byte"),
         ("on disk, compacted", "compact_disk_per_byte"),
     ] {
@@ -198,7 +210,8 @@ mod tests {
     #[test]
     fn tables_fit_and_show_what_is_missing() {
         let names = ["forrest", "rocksdb", "fjall", "redb", "lmdb"];
-        let mut rows: Vec<_> = names.iter().map(|name| row(name, &[("get_ns", 1234.0)])).collect();
+        let figures = [("get_ns", 1234.0), ("get_ops_per_s", 810_373.0), ("insert_written_per_byte", 2.5)];
+        let mut rows: Vec<_> = names.iter().map(|name| row(name, &figures)).collect();
         rows[1].figures.clear();
         let mut text = Vec::new();
         print(&mut text, 1000, &rows).unwrap();
@@ -211,5 +224,9 @@ mod tests {
             ["get,", "hit", "1.23", "-", "1.23", "1.23", "1.23"]
         );
         assert!(!text.contains("get, miss"), "{text}");
+        let shown =
+            |title: &str| text.lines().any(|line| line.split_whitespace().eq(title.split_whitespace()));
+        assert!(shown("get, hit 810 - 810 810 810"), "{text}");
+        assert!(shown("written, inserts 2.50 - 2.50 2.50 2.50"), "{text}");
     }
 }

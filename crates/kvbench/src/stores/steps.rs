@@ -315,6 +315,7 @@ impl<S: Store> Arm<'_, S> {
         })?;
         let (lap, _) = running.settle(store)?;
         lap.note(name, 1, &mut self.figures);
+        lap.note_written(name, ops.div_ceil(INSERT_EVERY) * PAIR_BYTES, &mut self.figures);
         self.figures.sums.insert(name.to_owned(), shown.sum);
         if right { Ok(()) } else { wrong(format!("{name}: a scan did not begin where it should")) }
     }
@@ -361,7 +362,9 @@ impl<S: Store> Arm<'_, S> {
             })
         })?;
         running.add_each(&each)?;
-        running.stop().note(&format!("synced_{threads}t"), 1, &mut self.figures);
+        let (lap, name) = (running.stop(), format!("synced_{threads}t"));
+        lap.note(&name, 1, &mut self.figures);
+        lap.note_written(&name, lap.ops * PAIR_BYTES, &mut self.figures);
         Ok(())
     }
 
