@@ -1,5 +1,5 @@
-//! `kvbench remix`: the REMIX by itself beside a merging iterator over the same tables, as the ancestor's authors
-//! measured theirs, and how far the project's goals are met.
+//! `kvbench remix`: the REMIX by itself beside a merging iterator over the same tables, as the
+//! ancestor's is measured, and how far the project's goals are met.
 //!
 //! Each number of runs with one locality is an arm: a process and a directory of its own, in which all ways of reading
 //! take turns over the same tables.

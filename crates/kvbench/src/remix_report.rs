@@ -44,8 +44,8 @@ const COLUMNS: [(&str, &str); 11] = [
 const NAME_WIDTH: usize = 12;
 const WIDTH: usize = 7;
 
-/// What the ancestor measured with weak locality and tags: runs; bytes for a key; and microseconds, as its paper and the
-/// measurement of this project have them (docs/benchmarks.md), in the order of [`COLUMNS`].
+/// What the ancestor gives with weak locality and tags, on another machine: runs; and in the order of [`COLUMNS`] bytes for
+/// a key, and microseconds.
 const ANCESTOR: [(u16, [Option<f64>; COLUMNS.len()]); 4] = {
     const fn row(of: [f64; 8]) -> [Option<f64>; COLUMNS.len()] {
         let [bytes, seek_merging, seek, scan_merging, scan, hit, miss, build] = of;
@@ -140,7 +140,7 @@ pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
         out,
         "\nmerge: a merging iterator over the same tables. One run is read by its own index, which is what\n\
          B/key is of then, and there is nothing to build. none: without tags; all: from the runs alone;\n\
-         last: from the REMIX of all runs but the newest; ancestor: what RemixDB's authors measured, on\n\
+         last: from the REMIX of all runs but the newest; ancestor: what RemixDB gives for the same, on\n\
          another machine; -: not offered, or left out. docs/benchmarks.md tells the rest."
     )
 }
