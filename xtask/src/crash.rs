@@ -1,8 +1,9 @@
 //! `cargo xtask crash`: the gates of the store on disk, with optimization and in larger sizes than the tests have.
 //!
 //! The gates are unit tests of `forrest` (`remixdb/tests`): power cuts and kills at every I/O, of random work and of every
-//! short sequence of operations, crashes upon crashes, every I/O failing, every byte damaged, planted bugs. Then a real
-//! process is killed again and again while it writes. How much of each is all that is set here.
+//! short sequence of operations, crashes upon crashes, every I/O failing, every byte damaged, planted bugs. Then the same
+//! commands are given to stores with option sets from ordinary to absurd (`tests/it/options.rs`), and a real process is
+//! killed again and again while it writes. How much of each is all that is set here.
 
 use crate::workspace::{self, Workspace};
 use crate::{Failure, required};
@@ -11,6 +12,8 @@ use crate::{Failure, required};
 const WORKLOADS: u64 = 60;
 /// Operations of the longest sequences of which all are tried.
 const LENGTH: u64 = 4;
+/// Lists of commands that stores answer under each option set.
+const TRACES: u64 = 500;
 /// How often a real process is killed.
 const KILLS: u64 = 1000;
 
@@ -23,7 +26,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         }
         _ => return Err(Failure::Usage("more than a number of workloads".to_owned())),
     };
-    required::demand(workspace, required::GATES).map_err(Failure::Broken)?;
+    for file in [required::GATES, required::OPTIONS] {
+        required::demand(workspace, file).map_err(Failure::Broken)?;
+    }
     let mut command = workspace.cargo(&[
         "test",
         "--release",
@@ -37,6 +42,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     ]);
     command.env("FORREST_GATE_SEEDS", workloads.to_string());
     command.env("FORREST_GATE_LENGTH", LENGTH.to_string());
+    workspace::run(&mut command).map_err(Failure::Broken)?;
+    let mut command = workspace.cargo(&[
+        "test",
+        "--release",
+        "--locked",
+        "--package",
+        "forrest",
+        "--test",
+        "it",
+        "options_change_no_answer",
+        "--",
+        "--nocapture",
+    ]);
+    command.env("FORREST_OPTIONS_SEEDS", TRACES.to_string());
     workspace::run(&mut command).map_err(Failure::Broken)?;
     let mut command = workspace.cargo(&[
         "test",

@@ -27,6 +27,8 @@ pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
 /// The gates of the store on disk.
 pub(crate) const GATES: &str = "crates/forrest/src/remixdb/tests/crash.rs";
+/// The same commands under many option sets.
+pub(crate) const OPTIONS: &str = "crates/forrest/tests/it/options.rs";
 /// The front page.
 pub(crate) const README: &str = "README.md";
 
@@ -42,7 +44,7 @@ mod tests {
     #[test]
     fn what_is_required_is_there() {
         let workspace = Workspace::find().expect("this test runs in it");
-        let files = [STRESS_MACHINE, STRESS_INDEX, CONCURRENCY_FORREST, GATES, README];
+        let files = [STRESS_MACHINE, STRESS_INDEX, CONCURRENCY_FORREST, GATES, OPTIONS, README];
         for path in files.iter().chain(MODELS).chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

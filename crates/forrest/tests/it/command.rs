@@ -13,11 +13,13 @@
 //! move NAME first|last|next|prev|skip COUNT|seek KEY|seek-for-prev KEY
 //! park NAME
 //! close NAME                                      keys (of all keyspaces, by `stats`)
+//! sync   compact   verify                         reopen SET
 //! ```
 //!
 //! ENDS says from which ends pairs are taken, over and over for `scan`, once for `step`: `f`, `b`, `ffb`.
 //! BOUNDS are any of `from KEY`, `after KEY` and `before KEY`, `through KEY`. A word `<LEN:SEED>` is a
-//! long pattern of bytes.
+//! long pattern of bytes. SET is the number of an option set (see `options`). `compact`, `verify` and `reopen` do what the
+//! home can: with `memory:` nothing, but that `reopen` lets go of what has a name, as it does everywhere.
 
 use crate::random::pattern;
 use forrest::line::{Line, ParseError, Word, Words, or_dash, quote};
@@ -72,6 +74,10 @@ pub(crate) enum Command {
     Park(String),
     Close(String),
     Keys,
+    Sync,
+    Compact,
+    Verify,
+    Reopen(usize),
 }
 
 /// Bytes as scripts show them.
@@ -189,6 +195,14 @@ impl Command {
             b"park" => Command::Park(name_of(words.next("a name")?)?),
             b"close" => Command::Close(name_of(words.next("a name")?)?),
             b"keys" => Command::Keys,
+            b"sync" => Command::Sync,
+            b"compact" => Command::Compact,
+            b"verify" => Command::Verify,
+            b"reopen" => {
+                let word = words.next("a number")?;
+                let number = str::from_utf8(&word.bytes).ok().and_then(|text| text.parse().ok());
+                Command::Reopen(number.ok_or_else(|| word.unexpected("the number of an option set"))?)
+            }
             b"move" => {
                 let name = name_of(words.next("a name")?)?;
                 let word = words.next("a move")?;
@@ -288,6 +302,10 @@ impl fmt::Display for Command {
             Command::Park(name) => write!(f, "park {name}"),
             Command::Close(name) => write!(f, "close {name}"),
             Command::Keys => f.write_str("keys"),
+            Command::Sync => f.write_str("sync"),
+            Command::Compact => f.write_str("compact"),
+            Command::Verify => f.write_str("verify"),
+            Command::Reopen(set) => write!(f, "reopen {set}"),
         }
     }
 }

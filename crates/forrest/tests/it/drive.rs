@@ -11,7 +11,7 @@ use crate::world::World;
 use forrest::line::Line;
 use forrest::{DEFAULT_KEYSPACE, Db, MAX_KEY_BYTES, Op, Pages};
 use std::cell::Cell;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What was wrong, at which command.
@@ -20,9 +20,12 @@ struct Failure {
     what: String,
 }
 
+/// Makes a fresh store.
+type Fresh<'f> = &'f dyn Fn() -> World;
+
 /// Runs commands against a fresh store and a fresh model. What each answered goes to `answers`.
-fn run(open: &dyn Fn() -> Db, commands: &[Command], answers: &mut Vec<Vec<String>>) -> Result<(), Failure> {
-    let mut world = World::new(open());
+fn run(fresh: Fresh<'_>, commands: &[Command], answers: &mut Vec<Vec<String>>) -> Result<(), Failure> {
+    let mut world = fresh();
     let mut model = Model::new();
     for (at, command) in commands.iter().enumerate() {
         let shown = catch_unwind(AssertUnwindSafe(|| world.execute(command)))
@@ -50,8 +53,8 @@ fn run(open: &dyn Fn() -> Db, commands: &[Command], answers: &mut Vec<Vec<String
 }
 
 /// Leaves commands out as long as what remains still fails.
-fn shrink(open: &dyn Fn() -> Db, mut commands: Vec<Command>) -> Vec<Command> {
-    let fails = |commands: &[Command]| run(open, commands, &mut Vec::new()).err();
+fn shrink(fresh: Fresh<'_>, mut commands: Vec<Command>) -> Vec<Command> {
+    let fails = |commands: &[Command]| run(fresh, commands, &mut Vec::new()).err();
     let mut piece = commands.len() / 2;
     while piece > 0 {
         let mut at = 0;
@@ -75,6 +78,8 @@ fn shrink(open: &dyn Fn() -> Db, mut commands: Vec<Command>) -> Vec<Command> {
 struct Generator {
     random: Random,
     keys: Vec<Vec<u8>>,
+    /// How many option sets a store can be opened again with, if it can.
+    sets: Option<usize>,
 }
 
 const SPACES: [Option<&str>; 5] = [None, None, Some("people"), Some("two words"), Some("\u{fc}")];
@@ -160,6 +165,15 @@ impl Generator {
     }
 
     fn command(&mut self) -> Command {
+        if let Some(sets) = self.sets {
+            match self.random.below(400) {
+                0..4 => return Command::Sync,
+                4..6 => return Command::Compact,
+                6..8 => return Command::Verify,
+                8..13 => return Command::Reopen(self.random.below(sets)),
+                _ => {}
+            }
+        }
         match self.random.below(1000) {
             0..400 => Command::Write(self.line()),
             400..420 => Command::Append { keyspace: self.keyspace(), key: self.key(), suffix: b"+".to_vec() },
@@ -229,11 +243,20 @@ impl Generator {
 const COMMANDS_MAX: usize = 1000;
 
 /// The commands of a seed, or of a fuzzer's input.
-fn commands(mut random: Random) -> Vec<Command> {
+fn commands(random: Random) -> Vec<Command> {
+    commands_between(random, None, 1000)
+}
+
+/// The same for a store that can be opened again, with any of so many option sets; at most `most` of them.
+pub(crate) fn commands_and_reopenings(random: Random, sets: usize, most: usize) -> Vec<Command> {
+    commands_between(random, Some(sets), most)
+}
+
+fn commands_between(mut random: Random, sets: Option<usize>, most: usize) -> Vec<Command> {
     let keys = random::keys(&mut random);
-    let count = 200 + random.below(800);
+    let count = most / 5 + random.below(most - most / 5);
     let is_fuzzed = random.is_finite();
-    let mut generator = Generator { random, keys };
+    let mut generator = Generator { random, keys, sets };
     let mut commands = Vec::new();
     if generator.keys.len() > 1000 {
         // Enough to need several nodes.
@@ -252,23 +275,26 @@ fn commands(mut random: Random) -> Vec<Command> {
 }
 
 /// How many seeds, or which one, as the environment says.
-fn seeds(default: u64) -> std::ops::Range<u64> {
-    let number =
-        |name| std::env::var(name).ok().map(|text| text.parse().expect("a number of seeds or a seed"));
-    match number("FORREST_MODEL_SEED") {
+fn seeds(default: u64) -> Range<u64> {
+    match number_from_environment("FORREST_MODEL_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("FORREST_MODEL_SEEDS").unwrap_or(default),
+        None => 0..number_from_environment("FORREST_MODEL_SEEDS").unwrap_or(default),
     }
 }
 
-/// Compares the answers of a store that `open` makes with the model's. If they differ, prints a script that shows
+/// A number that a variable of the environment has, if it is set.
+pub(crate) fn number_from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number of seeds, or a seed"))
+}
+
+/// Compares the answers of a store that `fresh` makes with the model's. If they differ, prints a script that shows
 /// it and panics; `origin` says where the commands are from.
-fn compare(open: &dyn Fn() -> Db, commands: &[Command], origin: &str) {
-    let Err(failure) = run(open, commands, &mut Vec::new()) else { return };
+pub(crate) fn compare(fresh: Fresh<'_>, commands: &[Command], origin: &str) {
+    let Err(failure) = run(fresh, commands, &mut Vec::new()) else { return };
     println!("{origin} fails at command {} of {}: {}; shrinking", failure.at, commands.len(), failure.what);
-    let commands = shrink(open, commands[..=failure.at].to_vec());
+    let commands = shrink(fresh, commands[..=failure.at].to_vec());
     let mut answers = Vec::new();
-    let Err(failure) = run(open, &commands, &mut answers) else {
+    let Err(failure) = run(fresh, &commands, &mut answers) else {
         panic!("{origin}, not each time: {}", failure.what);
     };
     answers.resize(commands.len(), Vec::new());
@@ -279,16 +305,17 @@ fn compare(open: &dyn Fn() -> Db, commands: &[Command], origin: &str) {
 
 /// What the fuzz target `commands` does with an input.
 pub(crate) fn compare_fuzzed(input: &[u8]) {
-    let open = || Db::builder().pages(Pages::Plain).open("memory:").expect("memory");
-    compare(&open, &commands(Random::from_bytes(input)), "a fuzzed input");
+    let fresh = || World::new(Db::builder().pages(Pages::Plain).open("memory:").expect("memory"));
+    compare(&fresh, &commands(Random::from_bytes(input)), "a fuzzed input");
 }
 
 #[test]
 fn memory_answers_as_the_model() {
     const PAGES: [Pages; 3] = [Pages::Plain, Pages::Transparent, Pages::Auto];
     for seed in seeds(200) {
-        let open = || Db::builder().pages(PAGES[(seed % 3) as usize]).open("memory:").expect("memory");
-        compare(&open, &commands(Random::new(seed)), &format!("FORREST_MODEL_SEED={seed}"));
+        let pages = PAGES[(seed % 3) as usize];
+        let fresh = || World::new(Db::builder().pages(pages).open("memory:").expect("memory"));
+        compare(&fresh, &commands(Random::new(seed)), &format!("FORREST_MODEL_SEED={seed}"));
     }
 }
 
@@ -299,23 +326,24 @@ fn disk_answers_as_the_model() {
     let directory = tempfile::tempdir().expect("a directory");
     let opened = Cell::new(0);
     for seed in seeds(30) {
-        let open = || {
+        let fresh = || {
             let path = directory.path().join(opened.replace(opened.get() + 1).to_string());
             let builder = Db::builder().pages(Pages::Plain).memtable_bytes(4 << 10).table_bytes(16 << 10);
             let builder = builder.batch_bytes_max(16 << 20);
             let builder = builder.cache_bytes([1, 1 << 20][(seed % 2) as usize]).tags(seed % 3 > 0);
-            builder.open(path.to_str().expect("it is text")).expect("a store on disk")
+            World::new(builder.open(path.to_str().expect("it is text")).expect("a store on disk"))
         };
         let mut commands = commands(Random::new(seed));
         // How many keys there are is an estimate on disk.
         commands.retain(|command| !matches!(command, Command::Keys));
-        compare(&open, &commands, &format!("FORREST_MODEL_SEED={seed}"));
+        compare(&fresh, &commands, &format!("FORREST_MODEL_SEED={seed}"));
     }
 }
 
 #[test]
 fn what_is_generated_survives_printing() {
-    for command in commands(Random::new(1)).into_iter().chain(commands(Random::new(2))) {
+    let random = [commands(Random::new(1)), commands_and_reopenings(Random::new(2), 24, 1000)];
+    for command in random.into_iter().flatten() {
         let body = command.body();
         let body: Vec<_> = body.iter().map(String::as_str).collect();
         assert_eq!(Command::parse(&command.to_string(), &body).as_ref(), Ok(&command), "{command}");

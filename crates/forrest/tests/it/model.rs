@@ -437,6 +437,13 @@ impl Model {
                     self.names.values().map(|&space| self.pairs(Some(space), None, &all).count()).sum();
                 one(keys.to_string())
             }
+            Command::Sync | Command::Compact | Command::Verify => one("ok".into()),
+            Command::Reopen(_) => {
+                self.snapshots.clear();
+                self.iterations.clear();
+                self.cursors.clear();
+                one("ok".into())
+            }
         }
     }
 

@@ -1,13 +1,20 @@
 //! What a script acts on: a store, and the snapshots, iterations and cursors that it has by name.
 
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
-use forrest::{Cursor, Db, Entry, Error, Outcome, Range, Snapshot, Swap, View, WriteBatch, Written};
+use forrest::{
+    Cursor, Db, Entry, Error, ErrorKind, Outcome, Range, Snapshot, Swap, View, WriteBatch, Written,
+};
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
+
+/// Opens a store again with an option set.
+pub(crate) type Reopen = Box<dyn Fn(usize) -> Result<Db, Error>>;
 
 /// A store in use.
 pub(crate) struct World {
     db: Db,
+    /// `None` if nothing outlives the store.
+    reopen: Option<Reopen>,
     snapshots: HashMap<String, Snapshot>,
     iterations: HashMap<String, Range>,
     cursors: HashMap<String, Cursor>,
@@ -44,7 +51,19 @@ fn drain(mut range: Range, ends: &str) -> Result<Vec<String>, Error> {
 
 impl World {
     pub(crate) fn new(db: Db) -> World {
-        World { db, snapshots: HashMap::new(), iterations: HashMap::new(), cursors: HashMap::new() }
+        World {
+            db,
+            reopen: None,
+            snapshots: HashMap::new(),
+            iterations: HashMap::new(),
+            cursors: HashMap::new(),
+        }
+    }
+
+    /// A store that can be closed and opened again.
+    pub(crate) fn reopenable(set: usize, reopen: Reopen) -> Result<World, Error> {
+        let world = World::new(reopen(set)?);
+        Ok(World { reopen: Some(reopen), ..world })
     }
 
     /// Executes a command and tells, line by line, what came of it.
@@ -206,7 +225,29 @@ impl World {
                 Ok(ok_if(iteration.is_some() || cursor.is_some()))
             }
             Command::Keys => one(self.db.stats()?.keys.to_string()),
+            Command::Sync => done(self.db.sync()),
+            Command::Compact => done(self.db.compact()),
+            Command::Verify => done(self.db.verify()),
+            Command::Reopen(set) => {
+                self.snapshots.clear();
+                self.iterations.clear();
+                self.cursors.clear();
+                if let Some(reopen) = &self.reopen {
+                    // A store is open once at a time; until it is again, there is another in its place.
+                    self.db = Db::open("memory:")?;
+                    self.db = reopen(*set)?;
+                }
+                one("ok".into())
+            }
         }
+    }
+}
+
+/// What a command answers that does what the home can.
+fn done(result: Result<(), Error>) -> Result<Vec<String>, Error> {
+    match result {
+        Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
+        _ => Ok(vec!["ok".to_string()]),
     }
 }
 

@@ -1,0 +1,96 @@
+//! Option sets that change nothing: the same commands under option sets from ordinary to absurd, each store opened again
+//! with any of the others in between. The answers are the model's, and so are the same under all.
+//!
+//! `FORREST_OPTIONS_SEED=N` replays the commands of one seed under all sets, `FORREST_OPTIONS_SEEDS=N` takes that many
+//! seeds. A failure says seed and set, and is shrunk and printed as a script; `reopen N` in it names a set below.
+
+use crate::command::Command;
+use crate::drive::{self, number_from_environment};
+use crate::random::Random;
+use crate::world::World;
+use forrest::{Builder, Db, Durability, Numa, Pages};
+use std::cell::Cell;
+
+/// How many option sets there are.
+const SETS: usize = 24;
+/// Commands of a seed at most.
+const COMMANDS_MAX: usize = 250;
+/// The batches that the commands make have so many operations and bytes at most: limits are knobs, but what exceeds them
+/// is answered otherwise.
+const BATCH_OPS: usize = 16 << 10;
+const BATCH_BYTES: usize = 32 << 20;
+
+/// An option set, by number.
+fn set(number: usize) -> Builder {
+    use Durability as D;
+    let sizes = |memtable, cache, table| {
+        let builder = Db::builder().pages(Pages::Plain).batch_bytes_max(BATCH_BYTES);
+        builder.memtable_bytes(memtable).cache_bytes(cache).table_bytes(table)
+    };
+    match number {
+        // As users have it, and as the other tests have it.
+        0 => Db::builder(),
+        1 => Db::builder().tags(false).durability(D::Sync),
+        2 => Db::builder().durability(D::Memory).pages(Pages::Transparent),
+        3 => Db::builder().numa(Numa::Interleave).capacity_bytes(1),
+        4 => sizes(4 << 10, 1 << 20, 16 << 10),
+        5 => sizes(4 << 10, 1, 16 << 10).tags(false),
+        // One size out of all proportion.
+        6 => sizes(1, 1 << 20, 16 << 10),
+        7 => sizes(1, 1 << 20, 16 << 10).tags(false).durability(D::Memory),
+        8 => sizes(4 << 10, 1, 1 << 20),
+        9 => sizes(4 << 10, usize::MAX, 16 << 10),
+        10 => sizes(4 << 10, 1 << 20, 1),
+        11 => sizes(4 << 10, 1 << 20, 1).tags(false).durability(D::Memory),
+        12 => sizes(4 << 10, 1 << 20, u64::MAX),
+        // All of them.
+        13 => sizes(1, 1, 1),
+        14 => sizes(1, 1, 1).tags(false).durability(D::Sync),
+        15 => sizes(1, 1, u64::MAX).durability(D::Memory),
+        16 => sizes(2 << 10, 1, 4 << 10),
+        17 => sizes(2 << 10, 1, 4 << 10).tags(false).durability(D::Memory),
+        18 => sizes(2 << 10, 4096, 4096).pages(Pages::Auto),
+        19 => sizes(64 << 10, 4 << 20, 4 << 10).pages(Pages::Transparent),
+        20 => sizes(64 << 10, 12 << 10, 1).durability(D::Buffered),
+        21 => sizes(64 << 20, 1, 1 << 10),
+        // Batches: just enough, and more than anybody needs.
+        22 => sizes(2 << 10, 1 << 20, 64 << 10).batch_ops_max(BATCH_OPS),
+        23 => sizes(2 << 10, 1 << 20, 64 << 10).batch_ops_max(u32::MAX as usize).batch_bytes_max(1 << 30),
+        _ => unreachable!("there are {SETS} option sets"),
+    }
+}
+
+/// Which seeds, as the environment says, and of each which sets: all of them, but in a short run only some.
+fn runs() -> Vec<(u64, usize)> {
+    let all = |seed| (0..SETS).map(move |set| (seed, set));
+    match (number_from_environment("FORREST_OPTIONS_SEED"), number_from_environment("FORREST_OPTIONS_SEEDS"))
+    {
+        (Some(seed), _) => all(seed).collect(),
+        (_, Some(seeds)) => (0..seeds).flat_map(all).collect(),
+        // Each set once, and each seed under several.
+        _ => (0..SETS).map(|set| (set as u64 % 8, set)).collect(),
+    }
+}
+
+/// A directory in memory if there is any: it is answers that count here, and under some sets every change is synced
+/// several times.
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
+}
+
+#[test]
+fn options_change_no_answer() {
+    for (seed, first) in runs() {
+        let (directory, made) = (directory(), Cell::new(0));
+        let mut commands = drive::commands_and_reopenings(Random::new(seed), SETS, COMMANDS_MAX);
+        // How many keys there are is an estimate on disk.
+        commands.retain(|command| !matches!(command, Command::Keys));
+        let fresh = || {
+            let path = directory.path().join(made.replace(made.get() + 1).to_string());
+            let path = path.to_str().expect("it is text").to_string();
+            World::reopenable(first, Box::new(move |number| set(number).open(&path)))
+                .expect("a store on disk")
+        };
+        drive::compare(&fresh, &commands, &format!("FORREST_OPTIONS_SEED={seed}, set {first}"));
+    }
+}
