@@ -15,6 +15,7 @@ pub(crate) struct Loom {
 pub(crate) const LOOM: &[Loom] = &[
     Loom { package: "forrest-machine", file: "crates/forrest-machine/tests/loom.rs" },
     Loom { package: "forrest-index", file: "crates/forrest-index/tests/loom.rs" },
+    Loom { package: "forrest", file: "crates/forrest/tests/loom.rs" },
 ];
 /// Threads against each other on the frames of a cache.
 pub(crate) const STRESS_MACHINE: &str = "crates/forrest-machine/tests/stress.rs";

@@ -45,6 +45,8 @@
 //! | bounds.rs | [`KeyRange`] |
 //! | stats.rs, options.rs, error.rs | [`Stats`], [`Capabilities`]; [`Builder`], [`WriteOptions`]; [`Error`] |
 #![forbid(unsafe_code)]
+// The models take the modules that they are about into their own test, see tests/loom.rs.
+#![cfg(not(loom))]
 
 mod batch;
 mod bounds;

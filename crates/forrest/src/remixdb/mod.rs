@@ -17,6 +17,7 @@
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
 //! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
 //! | frame.rs, page.rs, codec.rs | how bytes are framed and checked |
+//! | sync.rs | locks and atomics, which the models replace |
 //! | disk/ | the seam to the operating system |
 //!
 //! Beside the line stands bench/: parts of the engine by themselves, with the feature `bench` only.
@@ -41,6 +42,7 @@ mod read;
 mod recover;
 mod remix;
 mod scan;
+mod sync;
 mod table;
 mod verify;
 mod version;
