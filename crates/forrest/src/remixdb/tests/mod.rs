@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod faults;
 mod forged;
+pub(super) mod golden;
 mod planted;
 mod sync;
 mod world;
