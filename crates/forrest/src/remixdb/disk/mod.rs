@@ -45,6 +45,9 @@ impl Kind {
     }
 }
 
+/// No file of a store has a greater number: there are always numbers above those in the directory.
+const NUMBER_MAX: u64 = 1 << 60;
+
 /// The name of a file: what it is and its number, which no other file of the store has or had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Name {
@@ -74,7 +77,7 @@ impl Name {
         let (digits, extension) = entry.split_once('.')?;
         let kind = Kind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
         let name = Name { kind, number: digits.parse().ok()? };
-        (name.to_string() == entry).then_some(name)
+        (name.to_string() == entry && name.number <= NUMBER_MAX).then_some(name)
     }
 }
 

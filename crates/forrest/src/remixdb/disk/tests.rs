@@ -36,9 +36,13 @@ fn durable(disk: &Simulated) -> Vec<u8> {
 #[test]
 fn names_come_back_and_others_are_nobodys() {
     for kind in Kind::ALL {
-        for number in [0, 7, 99_999_999, 100_000_000, u64::MAX] {
+        for number in [0, 7, 99_999_999, 100_000_000, NUMBER_MAX] {
             let name = Name { kind, number };
             assert_eq!(Name::parse(&name.to_string()), Some(name));
+        }
+        // There would be no number above it to go on with.
+        for number in [NUMBER_MAX + 1, u64::MAX] {
+            assert_eq!(Name::parse(&Name { kind, number }.to_string()), None);
         }
     }
     for entry in

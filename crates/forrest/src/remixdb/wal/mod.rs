@@ -31,6 +31,10 @@ use std::sync::Arc;
 /// Queued bytes that are written though nobody waits for them.
 const QUEUE_BYTES: usize = 256 << 10;
 
+/// The first change of a log has no greater sequence number. Memtables keep 56 bits of it, and no log has so many changes
+/// that the rest would not do.
+const FIRST_MAX: u64 = 1 << 55;
+
 /// The logs of an open store: one that is written to, and those before it that are not synced yet.
 pub(crate) struct Log<D: Disk>(Group<Logs<D>>);
 
@@ -161,7 +165,7 @@ pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Opt
         return frame::unused(disk, file, name).map(|()| None);
     };
     let (synced, is_first) = (last >> 1, last & 1 == 1);
-    if first == 0 || synced > offset {
+    if first == 0 || first > FIRST_MAX || synced > offset {
         return Err(disk::damaged(name, 40, "a header that is whole and makes no sense"));
     }
     Ok(Some(Head { before: End { number: before, offset }, synced, first, is_first }))
@@ -202,4 +206,24 @@ pub(crate) fn replay<D: Disk>(
         Ok(())
     })?;
     Ok(Replayed { end: replayed.end, next, vouches: replayed.synced > frame::HEADER as u64 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remixdb::disk::simulated::Simulated;
+
+    /// Sequence numbers that come to an end were counted beyond it.
+    #[test]
+    fn a_header_whose_numbers_would_run_out_is_refused() {
+        let name = Name::log(7);
+        for (first, is_taken) in
+            [(0, false), (1, true), (FIRST_MAX, true), (FIRST_MAX + 1, false), (u64::MAX, false)]
+        {
+            let bytes = frame::header(name, [0, 0, first, 1]).to_vec();
+            let disk = Simulated::from_files([(name, bytes)]);
+            let file = disk::open(&disk, name).expect("it is there");
+            assert_eq!(head(&disk, &file, 7).is_ok(), is_taken, "{first}");
+        }
+    }
 }
