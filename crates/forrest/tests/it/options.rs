@@ -32,7 +32,7 @@ fn set(number: usize) -> Builder {
         0 => Db::builder(),
         1 => Db::builder().tags(false).durability(D::Sync),
         2 => Db::builder().durability(D::Memory).pages(Pages::Transparent),
-        3 => Db::builder().numa(Numa::Interleave).capacity_bytes(1),
+        3 => Db::builder().numa(Numa::Interleave).capacity_bytes(1).workers(1),
         4 => sizes(4 << 10, 1 << 20, 16 << 10),
         5 => sizes(4 << 10, 1, 16 << 10).tags(false),
         // One size out of all proportion.
@@ -44,14 +44,14 @@ fn set(number: usize) -> Builder {
         11 => sizes(4 << 10, 1 << 20, 1).tags(false).durability(D::Memory),
         12 => sizes(4 << 10, 1 << 20, u64::MAX),
         // All of them.
-        13 => sizes(1, 1, 1),
+        13 => sizes(1, 1, 1).workers(5),
         14 => sizes(1, 1, 1).tags(false).durability(D::Sync),
         15 => sizes(1, 1, u64::MAX).durability(D::Memory),
-        16 => sizes(2 << 10, 1, 4 << 10),
+        16 => sizes(2 << 10, 1, 4 << 10).workers(1),
         17 => sizes(2 << 10, 1, 4 << 10).tags(false).durability(D::Memory),
         18 => sizes(2 << 10, 4096, 4096).pages(Pages::Auto),
-        19 => sizes(64 << 10, 4 << 20, 4 << 10).pages(Pages::Transparent),
-        20 => sizes(64 << 10, 12 << 10, 1).durability(D::Buffered),
+        19 => sizes(64 << 10, 4 << 20, 4 << 10).pages(Pages::Transparent).workers(3).worker_cpus(&[]),
+        20 => sizes(64 << 10, 12 << 10, 1).durability(D::Buffered).workers(256),
         21 => sizes(64 << 20, 1, 1 << 10),
         // Batches: just enough, and more than anybody needs.
         22 => sizes(2 << 10, 1 << 20, 64 << 10).batch_ops_max(BATCH_OPS),
