@@ -24,6 +24,11 @@ const TARGETS: &[Target] = &[
         does: "the input as a line of operations: refused or parsed, printed, parsed again",
     },
     Target { name: "commands", does: "the input as commands, answered by the store and by a model" },
+    Target { name: "log", does: "the input as a write-ahead log: its header and its changes" },
+    Target { name: "manifest", does: "the input as a manifest" },
+    Target { name: "table", does: "the input as a table: read from both ends, searched, verified" },
+    Target { name: "remix", does: "the input as the REMIX of three tables: walked, searched, verified" },
+    Target { name: "store", does: "the input as the files of a store, which is opened and used" },
 ];
 
 /// How long a target runs if nothing else is said.
@@ -50,8 +55,8 @@ pub(crate) fn help() -> String {
 SECONDS is for each target, {SECONDS} if not given. A run begins with the inputs in fuzz/seeds/TARGET, which are
 part of the repository, and those of former runs in fuzz/corpus/TARGET, which are not, and keeps there what
 reaches new code. It ends with an error at the first input that makes the target fail. That input is then in
-fuzz/artifacts/TARGET; copy it to fuzz/seeds/TARGET, where 'cargo test -p forrest fuzzed' replays it, now and
-for ever.
+fuzz/artifacts/TARGET; copy it to fuzz/seeds/TARGET, where 'cargo test -p forrest kept_inputs' replays it,
+now and for ever.
 
 What is random comes from a seed, which is printed. A C++ compiler is needed; apt-get fetches it where it may.
 "
@@ -157,8 +162,9 @@ mod tests {
             let (targets, seconds) = parse(&arguments)?;
             Ok::<_, String>((targets.iter().map(|target| target.name).collect::<Vec<_>>(), seconds))
         };
-        assert_eq!(parsed(&[]), Ok((vec!["line", "commands"], SECONDS)));
-        assert_eq!(parsed(&["5"]), Ok((vec!["line", "commands"], 5)));
+        let all: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+        assert_eq!(parsed(&[]), Ok((all.clone(), SECONDS)));
+        assert_eq!(parsed(&["5"]), Ok((all, 5)));
         assert_eq!(parsed(&["line"]), Ok((vec!["line"], SECONDS)));
         assert_eq!(parsed(&["commands", "7"]), Ok((vec!["commands"], 7)));
         for wrong in [

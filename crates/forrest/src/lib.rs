@@ -80,6 +80,9 @@ pub use options::{
     Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
     DEFAULT_TABLE_BYTES, Durability, Numa, Pages, WriteOptions,
 };
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub use remixdb::fuzzing;
 pub use stats::{Capabilities, Capability, Stats};
 pub use view::View;
 

@@ -20,7 +20,8 @@
 //! | sync.rs | locks and atomics, which the models replace |
 //! | disk/ | the seam to the operating system |
 //!
-//! Beside the line stands bench/: parts of the engine by themselves, with the feature `bench` only.
+//! Beside the line stand planted.rs, the mistakes that the tests plant; fuzzing.rs, what fuzzers do with the decoders; and
+//! bench/, parts of the engine by themselves. The last two are there with the features of their names only.
 //!
 //! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
 
@@ -32,6 +33,8 @@ mod codec;
 mod compact;
 pub(crate) mod disk;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod key;
 mod manifest;
 mod memtable;
@@ -183,7 +186,7 @@ impl<D: Disk> Store<D> {
     }
 
     /// The same without a thread: the work is done by [`Core::step`].
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     fn open_unattended(disk: D, builder: &Builder) -> Result<Store<D>> {
         Ok(Store(Arc::new(Opened {
             core: Arc::new(Core::open(disk, builder, Workers::alone())?),

@@ -44,7 +44,7 @@ impl Workers {
     }
 
     /// Only the thread that has the work, for who wants to know what it does when.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn alone() -> Workers {
         Workers::of(1, Vec::new())
     }

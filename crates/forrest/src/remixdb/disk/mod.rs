@@ -1,6 +1,6 @@
 //! [`Disk`]: the seam to the operating system, a directory of files that are named by kind and number.
 //!
-//! It is a trait chosen at compile time, with two implementations: [`real`], and for the tests `simulated`, which
+//! It is a trait chosen at compile time, with two implementations: [`real`], and for tests and fuzzers `simulated`, which
 //! crashes in every way that a disk can. What lies below the seam is as bare as a system call: writes and reads
 //! may be short or interrupted, and every call may fail. What makes sense of that is here, above it
 //! ([`write_all`], [`read_exact`], [`sync`]), so that the simulation reaches it.
@@ -9,7 +9,8 @@
 //! let the two overtake one another.
 
 pub(crate) mod real;
-#[cfg(test)]
+#[cfg(any(test, fuzzing))]
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the fuzz targets cut no power"))]
 pub(crate) mod simulated;
 #[cfg(test)]
 mod tests;

@@ -2,19 +2,14 @@
 //! say what it never held, but gets an answer or an error from it, no panic and no walk without end.
 
 use super::world::{Random, World, options, seeds, steps};
-use crate::chunk::{Chunk, Filled, Goto};
-use crate::options::{Builder, Durability};
+use crate::options::Durability;
 use crate::remixdb::disk::simulated::Simulated;
 use crate::remixdb::disk::{Kind, Name};
+use crate::remixdb::fuzzing::exercise;
 use crate::remixdb::{frame, page};
-use crate::{Op, Result};
-use forrest_index::Direction;
-use std::ops::Bound;
 
 /// Forgeries of each store.
 const FORGERIES: u64 = 400;
-/// Refills after which an iteration is taken to have no end: no store here has so many pairs.
-const REFILLS_MAX: usize = 10_000;
 
 /// The files of a store with logs, tables and a REMIX.
 fn files(seed: u64) -> Vec<(Name, Vec<u8>)> {
@@ -63,41 +58,6 @@ fn seal(name: Name, genuine: &[u8], forged: &mut [u8]) {
             }
         }
     }
-}
-
-/// Uses a store in all ways, as far as it answers.
-fn exercise(disk: &Simulated, options: &Builder) -> Result<()> {
-    let world = World::open(disk, options)?;
-    let store = &world.store;
-    for name in store.keyspaces() {
-        let space = store.keyspace(&name)?;
-        let view = store.view(&space);
-        for direction in [Direction::Forward, Direction::Backward] {
-            let (mut resume, mut chunk, mut beyond) = (None, Chunk::default(), Bound::Unbounded);
-            for refill in 0.. {
-                assert!(refill < REFILLS_MAX, "an iteration without end");
-                chunk.clear(16);
-                let from = beyond.as_ref().map(Vec::as_slice);
-                let bounds = if direction == Direction::Forward {
-                    (from, Bound::Unbounded)
-                } else {
-                    (Bound::Unbounded, from)
-                };
-                let Ok(Filled::More) = view.fill(&mut chunk, &mut resume, bounds, direction, 16) else {
-                    break;
-                };
-                let last = chunk.key(chunk.len() - 1).to_vec();
-                let _ = view.get(&last);
-                let mut cursor = view.cursor();
-                let _ = cursor.goto(Goto::SeekForPrev(&last)).and_then(|_| cursor.goto(Goto::Prev));
-                beyond = Bound::Excluded(last);
-            }
-        }
-        let _ = store.apply(&space, Op::Set { key: b"k\x03", value: b"new" });
-    }
-    let _ = store.verify();
-    store.flush_all()?;
-    store.compact()
 }
 
 #[test]
