@@ -7,9 +7,12 @@
 //! weakened: states_early what_is_stated_is_so
 //! weakened: goes_on after_a_failure_nothing_is_acknowledged
 //! weakened: asks_no_more after_a_failure_nothing_is_acknowledged
+//! weakened: waits_blindly a_call_is_heard
+//! weakened: waits_blindly the_end_is_heard
+//! weakened: wakes_first a_call_is_heard
 //!
 //! Models of what threads that use a store on disk agree upon: every order with few preemptions is tried, of two threads that
-//! only write every order there is. Each model is a property that the head of `group.rs` argues for.
+//! only write every order there is. Each model is a property that the head of `group.rs` or `work.rs` argues for.
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p forrest --release --test loom`; `LOOM_MAX_PREEMPTIONS` sets the bound for
 //! all models. The lines above name what makes which model fail, see `cargo xtask models`.
 //!
@@ -26,6 +29,9 @@ mod group;
 mod planted;
 #[path = "../src/remixdb/sync.rs"]
 mod sync;
+#[expect(dead_code, reason = "loom knows no time, so no model waits for work to be done")]
+#[path = "../src/remixdb/work.rs"]
+mod work;
 
 /// The modules by the names that they have in the crate.
 mod remixdb {
@@ -37,6 +43,8 @@ use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc;
+use std::time::Duration;
+use work::{Call, Work};
 
 /// Tries all orders, or all with at most so many preemptions.
 fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
@@ -289,4 +297,40 @@ fn after_a_failure_nothing_is_acknowledged() {
     for good in 0..3 {
         together(Some(3), Some(good), [tries, tries]);
     }
+}
+
+/// Two call, each after it has made something to do. Who works sees all of it, though it goes back to waiting as soon as
+/// it can. In the model no time passes: whoever is not woken waits for ever, which loom reports.
+#[test]
+fn a_call_is_heard() {
+    model(Some(3), || {
+        let (work, made) = (Arc::new(Work::default()), Arc::new(AtomicUsize::new(0)));
+        let callers = [1, 2].map(|piece| {
+            let (work, made) = (work.clone(), made.clone());
+            thread::spawn(move || {
+                made.fetch_or(piece, Ordering::Relaxed);
+                work.call();
+            })
+        });
+        while made.load(Ordering::Relaxed) != 3 {
+            // One who was heard before it woke anybody may wake for nothing.
+            assert_ne!(work.next(Duration::MAX), Call::Close);
+        }
+        callers.into_iter().for_each(|caller| caller.join().unwrap());
+    });
+}
+
+/// Who works hears that the store is closed, whatever else was called.
+#[test]
+fn the_end_is_heard() {
+    model(None, || {
+        let work = Arc::new(Work::default());
+        let worker = {
+            let work = work.clone();
+            thread::spawn(move || while work.next(Duration::MAX) != Call::Close {})
+        };
+        work.call();
+        work.close();
+        worker.join().unwrap();
+    });
 }

@@ -8,7 +8,7 @@
 //! | view.rs | one state of a keyspace, to be read; snapshots, cursors |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
-//! | workers.rs | the threads that do it |
+//! | workers.rs, work.rs | the threads that do it, and how they are called |
 //! | recover.rs | what was there when the store was opened |
 //! | write.rs | the write path, on one screen |
 //! | scan.rs, read.rs | the read paths |
@@ -51,6 +51,7 @@ mod verify;
 mod version;
 mod view;
 mod wal;
+mod work;
 mod workers;
 mod write;
 
@@ -73,12 +74,13 @@ use recover::Recovered;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use table::Table;
 use version::Version;
 use wal::Log;
+use work::{Call, Work};
 use workers::Workers;
 
 /// Changes that nobody waits for reach the operating system after so long at the latest.
@@ -149,22 +151,6 @@ impl Order {
     }
 }
 
-/// How whoever works in the background is told that there is work, and tells that it is done.
-#[derive(Default)]
-struct Work {
-    state: Mutex<WorkState>,
-    called: Condvar,
-    done: Condvar,
-}
-
-#[derive(Default)]
-struct WorkState {
-    wanted: bool,
-    closing: bool,
-    /// Whether a thread does the work.
-    attended: bool,
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -173,7 +159,7 @@ impl<D: Disk> Store<D> {
     /// Opens the store in a directory, or makes one. Its work in the background is done by a thread.
     pub(crate) fn open(disk: D, builder: &Builder) -> Result<Store<D>> {
         let core = Arc::new(Core::open(disk, builder, Workers::new(builder)?)?);
-        lock(&core.work.state).attended = true;
+        core.work.attend();
         let own = core.clone();
         let worker =
             thread::Builder::new().name("remixdb".into()).spawn(move || own.attend()).map_err(|error| {
@@ -213,8 +199,7 @@ impl<D: Disk> Store<D> {
 impl<D: Disk> Drop for Opened<D> {
     fn drop(&mut self) {
         if let Some(worker) = self.worker.take() {
-            lock(&self.core.work.state).closing = true;
-            self.core.work.called.notify_one();
+            self.core.work.close();
             // That it panicked was told on the way.
             let _ = worker.join();
         }
@@ -255,48 +240,37 @@ impl<D: Disk> Core<D> {
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
         // Whoever looks into a partition first waits until it is known what its tables are together, unless it is already.
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
-        let mut state = lock(&self.work.state);
-        while !state.closing {
-            if std::mem::take(&mut state.wanted) {
-                drop(state);
-                // A failure has stopped the store, and is told to whoever writes next.
-                while let Ok(true) = self.step() {}
-                tried = Instant::now();
-                state = lock(&self.work.state);
-                continue;
-            }
-            let waited = self.work.called.wait_timeout(state, QUEUED_MOST);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if !state.wanted {
-                drop(state);
-                let _ = self.write_queue();
-                if last != self.log.last() {
-                    (last, since) = (self.log.last(), Instant::now());
-                }
-                if since.elapsed() >= QUIET {
-                    let _ = self.flush_early();
-                }
-                // ORDERING: nothing is read that goes with it.
-                if self.full.load(Ordering::Relaxed) && tried.elapsed() >= RETRY {
+        loop {
+            match self.work.next(QUEUED_MOST) {
+                Call::Close => return,
+                Call::Work => {
+                    // A failure has stopped the store, and is told to whoever writes next.
                     while let Ok(true) = self.step() {}
                     tried = Instant::now();
                 }
-                while !self.is_called()
-                    && let Some(partition) = cold.pop()
-                {
-                    // Damage is told to whoever looks.
-                    let _ = partition.warm();
+                Call::Nothing => {
+                    let _ = self.write_queue();
+                    if last != self.log.last() {
+                        (last, since) = (self.log.last(), Instant::now());
+                    }
+                    if since.elapsed() >= QUIET {
+                        let _ = self.flush_early();
+                    }
+                    // ORDERING: nothing is read that goes with it.
+                    if self.full.load(Ordering::Relaxed) && tried.elapsed() >= RETRY {
+                        while let Ok(true) = self.step() {}
+                        tried = Instant::now();
+                    }
+                    while !self.work.is_called()
+                        && let Some(partition) = cold.pop()
+                    {
+                        // Damage is told to whoever looks.
+                        let _ = partition.warm();
+                    }
+                    while !self.work.is_called() && matches!(self.tidy(), Ok(true)) {}
                 }
-                while !self.is_called() && matches!(self.tidy(), Ok(true)) {}
-                state = lock(&self.work.state);
             }
         }
-    }
-
-    /// Whether there is something to do that others wait for.
-    fn is_called(&self) -> bool {
-        let state = lock(&self.work.state);
-        state.wanted || state.closing
     }
 
     /// Gives the operating system what is queued.
@@ -350,22 +324,17 @@ impl<D: Disk> Core<D> {
 
     /// Says that there is work to be done in the background.
     fn call_for_work(&self) {
-        lock(&self.work.state).wanted = true;
-        self.work.called.notify_one();
+        self.work.call();
     }
 
     /// Says that some was done.
     fn done(&self) {
-        drop(lock(&self.work.state));
-        self.work.done.notify_all();
+        self.work.done();
     }
 
     /// Waits until some work is done in the background, but not longer than `most`; not at all if nobody does any.
     fn wait_for_work(&self, most: Duration) {
-        let state = lock(&self.work.state);
-        if state.attended && !state.closing {
-            drop(self.work.done.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner));
-        }
+        self.work.wait(most);
     }
 
     /// Takes the state of this moment, and keeps what it needs until it is given back.
