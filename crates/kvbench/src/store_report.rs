@@ -119,6 +119,7 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, rows: &[Row]) -> io::Result
     head(out, "bytes for a byte stored, and memory at its peak", rows)?;
     for (title, name) in [
         ("written, load", "load_written_per_byte"),
+        ("  read twice", "warm_up_written_per_byte"),
         ("written, updates", "update_written_per_byte"),
         ("  zipfian", "update_zipfian_written_per_byte"),
         ("written, inserts", "insert_written_per_byte"),
@@ -128,6 +129,7 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, rows: &[Row]) -> io::Result
         ("  2 threads", "synced_2t_written_per_byte"),
         ("  8 threads", "synced_8t_written_per_byte"),
         ("on disk, loaded", "load_disk_per_byte"),
+        ("  read twice", "warm_up_disk_per_byte"),
         ("on disk, compacted", "compact_disk_per_byte"),
     ] {
         line(out, title, rows, |row| row.median(name).map(number))?;

@@ -32,6 +32,29 @@ pub use report::{Coverage, Explicit, TRANSPARENT_PATH, Transparent, TransparentM
 use std::fmt;
 use std::str::FromStr;
 
+/// A vector with room for `capacity` values, which the system is asked to lay on transparent huge pages.
+///
+/// The memory is the allocator's, as any vector's. Only whole huge pages in it are asked for, so a small one is as
+/// [`Vec::with_capacity`] makes it; where the system has none to give, or is not Linux, so is a large one.
+///
+/// ```
+/// let mut squares: Vec<u64> = forrest_machine::pages::vec(1 << 20);
+/// squares.extend((0..1 << 20).map(|number: u64| number * number));
+/// assert_eq!(squares[3], 9);
+/// ```
+pub fn vec<T>(capacity: usize) -> Vec<T> {
+    let mut vec = Vec::with_capacity(capacity);
+    let room = vec.spare_capacity_mut().as_mut_ptr_range();
+    let start = room.start.map_addr(|address| address.next_multiple_of(HUGE_2M_BYTES));
+    let end = room.end.addr() / HUGE_2M_BYTES * HUGE_2M_BYTES;
+    if start.addr() < end {
+        // SAFETY: it lies in what the vector owns; the advice changes the size of pages, not what they hold, and means
+        // nothing to the allocator when it takes the memory back.
+        let _ = unsafe { sys::advise_huge(start.cast(), end - start.addr(), true) };
+    }
+    vec
+}
+
 /// Size of the smaller explicit huge page, in bytes.
 pub const HUGE_2M_BYTES: usize = 2 << 20;
 /// Size of the larger explicit huge page, in bytes.

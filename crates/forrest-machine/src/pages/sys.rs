@@ -95,7 +95,7 @@ pub(super) unsafe fn unmap(address: *mut u8, bytes: usize) -> io::Result<()> {
 ///
 /// # Safety
 ///
-/// The range lies in a [`Mapping`] of the caller.
+/// The range is the caller's.
 #[cfg(target_os = "linux")]
 pub(super) unsafe fn advise_huge(address: *mut u8, bytes: usize, wanted: bool) -> io::Result<()> {
     use rustix::mm::{Advice, madvise};

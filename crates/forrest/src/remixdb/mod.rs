@@ -21,7 +21,7 @@
 //! | disk/ | the seam to the operating system |
 //!
 //! Beside the line stand planted.rs, the mistakes that the tests plant; fuzzing.rs, what fuzzers do with the decoders; and
-//! bench/, parts of the engine by themselves. The last two are there with the features of their names only.
+//! bench/, parts of the engine by themselves, with the feature `bench` only.
 //!
 //! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
 

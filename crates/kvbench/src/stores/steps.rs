@@ -71,8 +71,7 @@ impl<S: Store> Arm<'_, S> {
         report("load".to_owned());
         self.load(report)?;
         report("read all".to_owned());
-        // It also brings into the caches what they take.
-        self.read_all("after loading")?;
+        self.warm_up()?;
         for step in self.orders.steps.clone() {
             report(format!("{step:?}").to_lowercase());
             usage::clean(&self.orders.directory);
@@ -143,6 +142,17 @@ impl<S: Store> Arm<'_, S> {
         self.figures.set("load_settle_s", settled.as_secs_f64());
         self.note_disk("load");
         self.note_peak("load_peak_bytes");
+        Ok(())
+    }
+
+    /// Reads everything, which brings into the caches what they take, and waits until the store has done what that was a
+    /// reason for: a store may arrange what is read a lot. What it wrote for that is told by itself.
+    fn warm_up(&mut self) -> Answer<()> {
+        let running = Running::start()?;
+        self.read_all("after loading")?;
+        let (lap, _) = running.settle(&self.store)?;
+        lap.note_written("warm_up", self.pairs.len() * PAIR_BYTES, &mut self.figures);
+        self.note_disk("warm_up");
         Ok(())
     }
 

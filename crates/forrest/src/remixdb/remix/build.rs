@@ -12,6 +12,7 @@ use super::{OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, oldest, tag, used, visible};
 use crate::error::{Error, ErrorKind, Result};
 use crate::remixdb::key::common_prefix;
+use forrest_machine::pages;
 use std::ops::Range;
 
 /// So many segments that can be kept are worth leaving the rest of the segment before them unused.
@@ -144,12 +145,13 @@ impl Output {
         }
         let runs: Vec<u32> = runs.iter().map(Run::len).collect();
         let entries: u64 = runs.iter().map(|&entries| u64::from(entries)).sum();
-        let segments = entries.div_ceil(SEGMENT as u64) as usize;
+        // Some places stay unused.
+        let segments = (entries + entries / UNUSED).div_ceil(SEGMENT as u64) as usize;
         Ok(Output {
             next: [0; RUNS_MAX],
             anchors: Collector::default(),
-            rows: Vec::with_capacity(segments * (runs.len() + 1)),
-            segments: Vec::with_capacity(segments),
+            rows: pages::vec(segments * (runs.len() + 1)),
+            segments: pages::vec(segments),
             skips: [0; SEGMENT],
             has_tags,
             filled: SEGMENT,
