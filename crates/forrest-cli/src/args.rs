@@ -351,7 +351,8 @@ pub(crate) struct CrashArgs {
     pub(crate) sizes: Sizes,
 }
 
-/// Sizes of a store on disk that are small here, so that tables are written and merged all the time.
+/// Sizes of a store on disk that are small here, so that tables are written and merged all the time; and how many of them
+/// may be open.
 #[derive(Debug, Args)]
 pub(crate) struct Sizes {
     /// Changes that become tables
@@ -360,6 +361,9 @@ pub(crate) struct Sizes {
     /// Size of a table
     #[arg(long, value_name = "N", default_value_t = 4 << 20)]
     pub(crate) table_bytes: u64,
+    /// Files open to be read [default: the library's]
+    #[arg(long, value_name = "N")]
+    pub(crate) open_files: Option<usize>,
 }
 
 /// A command behind the `--` of `load`.

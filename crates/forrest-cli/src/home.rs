@@ -56,9 +56,12 @@ impl Home {
         Ok(Home { temporary: Some(directory), ..Home::at(url, true) })
     }
 
-    /// The same store with other sizes.
+    /// The same store with other sizes and numbers.
     pub(crate) fn sized(mut self, sizes: &Sizes) -> Self {
         self.builder = self.builder.memtable_bytes(sizes.memtable_bytes).table_bytes(sizes.table_bytes);
+        if let Some(files) = sizes.open_files {
+            self.builder = self.builder.open_files(files);
+        }
         self
     }
 

@@ -6,7 +6,7 @@ use crate::session::{Answer, Session};
 use crate::term::{self, Style};
 
 /// Rows that mean something only for a store on disk.
-const DISK_ROWS: [&str; 4] = ["tables on disk", "in tables", "cached", "indexes of tables"];
+const DISK_ROWS: [&str; 5] = ["tables on disk", "in tables", "cached", "indexes of tables", "open files"];
 
 /// Prints everything that the library tells of the store.
 pub(crate) fn run(session: &mut Session) -> Result<Answer, Failure> {
@@ -75,6 +75,7 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
         json["table_bytes"] = stats.table_bytes.into();
         json["cache_bytes"] = stats.cache_bytes.into();
         json["index_bytes"] = stats.index_bytes.into();
+        json["open_files"] = stats.open_files.into();
         json["files"] = count.into();
         json["file_bytes"] = bytes.into();
     }

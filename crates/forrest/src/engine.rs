@@ -60,7 +60,7 @@ impl Store {
         match home {
             Home::Memory => memory::Store::open(builder).map(Store::Memory),
             Home::Path(path) => {
-                let disk = Real::open(path, true)?;
+                let disk = Real::open(path, true, builder)?;
                 remixdb::Store::open(disk, builder).map(Store::Disk)
             }
             Home::Kernel(_) => Err(home.unsupported()),

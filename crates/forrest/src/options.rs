@@ -62,6 +62,7 @@ pub struct Builder {
     pub(crate) tags: bool,
     pub(crate) workers: Option<usize>,
     pub(crate) worker_cpus: Vec<usize>,
+    pub(crate) open_files: Option<usize>,
 }
 
 /// Default of [`Builder::batch_ops_max`].
@@ -74,6 +75,8 @@ pub const DEFAULT_MEMTABLE_BYTES: usize = 64 << 20;
 pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 /// Default of [`Builder::table_bytes`].
 pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
+/// Default of [`Builder::open_files`].
+pub const DEFAULT_OPEN_FILES: usize = 4096;
 
 impl Default for Builder {
     fn default() -> Builder {
@@ -90,6 +93,7 @@ impl Default for Builder {
             tags: true,
             workers: None,
             worker_cpus: Vec::new(),
+            open_files: None,
         }
     }
 }
@@ -228,6 +232,27 @@ impl Builder {
         self
     }
 
+    /// Most files that a store on disk has open to be read.
+    ///
+    /// Unit: files. Default: [`DEFAULT_OPEN_FILES`] (4,096), or half of what the system lets the process have open
+    /// (`ulimit -n`), if that is less. Limit: at least 1. Why: a process may have only so many files open, for all that it
+    /// does. A store may have more tables than that; what is not open is opened again when it is read, which takes
+    /// microseconds. The log, the manifest and what is just being written are open beyond it, five files about. Where the
+    /// process has no more to give, the store closes some of its own before that is an error.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::builder().open_files(100).open(path)?;
+    /// assert!(db.stats()?.open_files < 100);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_files(mut self, files: usize) -> Builder {
+        self.open_files = Some(files);
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let knobs = [
             ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
@@ -236,6 +261,7 @@ impl Builder {
             ("memtable_bytes", self.memtable_bytes, usize::MAX),
             ("cache_bytes", self.cache_bytes, usize::MAX),
             ("workers", self.workers.unwrap_or(1), 256),
+            ("open_files", self.open_files.unwrap_or(usize::MAX), usize::MAX),
             ("table_bytes", usize::try_from(self.table_bytes).unwrap_or(usize::MAX), usize::MAX),
         ];
         for (name, value, limit) in knobs {

@@ -40,6 +40,8 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// Bytes of memory that say where in tables keys are.
     pub index_bytes: u64,
+    /// Files of the store that are open.
+    pub open_files: u64,
 }
 
 impl Stats {
@@ -59,7 +61,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, as the table shows them.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 13] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 14] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -74,6 +76,7 @@ impl Stats {
             ("in tables", self.table_bytes, "bytes"),
             ("cached", self.cache_bytes, "bytes"),
             ("indexes of tables", self.index_bytes, "bytes"),
+            ("open files", self.open_files, ""),
         ]
     }
 }

@@ -47,6 +47,31 @@ fn verify_counts_what_is_there() {
 }
 
 #[test]
+fn few_descriptors_are_enough_for_many_tables() {
+    let place = Place::new();
+    let sizes = "--keys 4000 --memtable-bytes 65536 --table-bytes 4096";
+    // The store may have more open than the process may.
+    let line = format!("ulimit -n 32 && forrest stress store --seconds 2 {sizes} --open-files 100000");
+    assert!(place.shell(&line).ok().contains("stale = 0, wrong = 0, torn = 0, unordered = 0"));
+    let tables = files(&place, "table").len();
+    assert!(tables > 32, "{tables} tables");
+    assert!(place.shell("ulimit -n 32 && forrest verify store").ok().contains("keyspaces"));
+    let stat = place.run(&["stat", "--db", "store", "-f", "jsonl"]);
+    let json: serde_json::Value = serde_json::from_str(stat.ok()).unwrap();
+    assert_eq!(json["open_files"].as_u64().map(|open| open >= tables as u64), Some(true), "{json}");
+    // Where there is nothing of its own to be closed, that is an error like any other.
+    let mut refused = 0;
+    for few in 4..12 {
+        let ran = place.shell(&format!("ulimit -n {few} && forrest verify store"));
+        if ran.code != Some(0) && !ran.stderr.contains("error while loading shared libraries") {
+            assert_one_line(&ran, 4, &["Too many open files"]);
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
+}
+
+#[test]
 fn stat_tells_of_the_disk() {
     let place = Place::new();
     filled(&place);

@@ -401,6 +401,7 @@ impl<D: Disk> Core<D> {
             stats.index_bytes += partition.memory_bytes() as u64;
         }
         stats.cache_bytes = self.cache.stats().bytes;
+        stats.open_files = self.disk.open_files();
         Ok(stats)
     }
 }

@@ -13,6 +13,7 @@ mod fuzzed;
 mod limits;
 mod line;
 mod model;
+mod open_files;
 mod options;
 mod random;
 mod script;

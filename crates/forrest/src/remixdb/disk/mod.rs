@@ -8,6 +8,7 @@
 //! A sync is never a call beside the writes that it is to cover, but part of the same [`Write`]: no caller can
 //! let the two overtake one another.
 
+mod files;
 pub(crate) mod real;
 #[cfg(any(test, fuzzing))]
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the fuzz targets cut no power"))]
@@ -116,7 +117,8 @@ pub(crate) trait Disk: Send + Sync + 'static {
     /// Opens a file that exists, to be read and synced.
     fn open(&self, name: Name) -> io::Result<Self::File>;
 
-    /// Removes the name of a file. That is durable after [`sync_directory`](Disk::sync_directory).
+    /// Removes the name of a file, which whoever holds it can read on. That is durable after
+    /// [`sync_directory`](Disk::sync_directory), unless somebody holds the file that long.
     fn unlink(&self, name: Name) -> io::Result<()>;
 
     /// Returns when every name made or removed before is durable.
@@ -131,6 +133,11 @@ pub(crate) trait Disk: Send + Sync + 'static {
     /// Writes the bytes that are not `done` yet and returns how many it wrote, which may be fewer; if it wrote them
     /// all and a sync is asked for, returns when the device reported it.
     fn submit(&self, file: &Self::File, write: &mut Write) -> io::Result<usize>;
+
+    /// How many files have a descriptor of the system.
+    fn open_files(&self) -> u64 {
+        0
+    }
 }
 
 /// What an operation on a file failed with, told to the user.

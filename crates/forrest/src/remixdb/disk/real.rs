@@ -9,48 +9,49 @@
 //! A sync is the strongest that the system has: `fdatasync`, and on Apple's systems `F_FULLFSYNC`, because `fsync`
 //! there leaves data in the cache of the device.
 //!
+//! Only so many of the files have a descriptor at once, and they are opened again as they are read (files.rs).
+//!
 //! What it does not do: repeat calls that are short or interrupted (that is done above the seam), or guard
 //! against programs that write in the directory without asking for the lock.
 
+use super::files::{Files, Handle, open_regular};
 use super::{Disk, Name, Write};
 use crate::error::{Error, ErrorKind, Result};
+use crate::options::{Builder, DEFAULT_OPEN_FILES};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{CWD, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file that is locked while the store is open.
 const LOCK: &str = "LOCK";
-/// How every descriptor is opened.
-const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
-/// How what exists is opened besides: a named pipe or a terminal in the place of a file must neither block nor
-/// be taken over before it is refused.
-const EXISTING: OFlags = ALWAYS.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// How directories are opened. The path of the store may be a link: that is its owner's choice.
 const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
-/// Files are read and written by their owner alone.
-const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// The directory of a store, open and locked.
 #[derive(Debug)]
 pub(crate) struct Real {
     path: PathBuf,
-    directory: OwnedFd,
+    files: Arc<Files>,
     lock: File,
 }
 
 impl Real {
     /// Opens the directory of a store and locks it until the handle is dropped. With `create` it is made if it is
-    /// missing; what it lies in must exist.
-    pub(crate) fn open(path: &Path, create: bool) -> Result<Real> {
+    /// missing; what it lies in must exist. `builder` says how many files may be open at once.
+    pub(crate) fn open(path: &Path, create: bool, builder: &Builder) -> Result<Real> {
         let (directory, made) = open_directory(path, create)?;
         let lock = open_lock(path, directory.as_fd(), create, made)?;
         match retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => Ok(Real { path: path.to_owned(), directory, lock }),
+            Ok(()) => {
+                let limit = builder.open_files.unwrap_or_else(default_open_files);
+                Ok(Real { path: path.to_owned(), files: Arc::new(Files::new(directory, limit)), lock })
+            }
             Err(Errno::WOULDBLOCK) => Err(Error::new(
                 ErrorKind::Busy,
                 format!("{}: another process or another handle has this store open", path.display()),
@@ -75,51 +76,67 @@ impl Drop for Real {
 }
 
 impl Disk for Real {
-    type File = File;
+    type File = Handle;
 
     fn list(&self) -> io::Result<Vec<String>> {
-        entries(self.directory.as_fd())
+        let mut entries = self.files.sparing(|| entries(self.files.directory()))?;
+        entries.retain(|entry| Name::parse(entry).is_none_or(|name| !self.files.is_removed(name)));
+        Ok(entries)
     }
 
-    fn create(&self, name: Name) -> io::Result<File> {
-        let flags = ALWAYS | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        Ok(rustix::fs::openat(&self.directory, name.to_string(), flags, FILE_MODE)?.into())
+    fn create(&self, name: Name) -> io::Result<Handle> {
+        self.files.create(name)
     }
 
-    fn open(&self, name: Name) -> io::Result<File> {
-        open_regular(self.directory.as_fd(), &name.to_string(), OFlags::RDONLY)
+    fn open(&self, name: Name) -> io::Result<Handle> {
+        self.files.open(name)
     }
 
     fn unlink(&self, name: Name) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.directory, name.to_string(), AtFlags::empty())?)
+        self.files.unlink(name)
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        Ok(sync_names(self.directory.as_fd())?)
+        Ok(sync_names(self.files.directory())?)
     }
 
-    fn len(&self, file: &File) -> io::Result<u64> {
-        Ok(file.metadata()?.len())
+    fn len(&self, file: &Handle) -> io::Result<u64> {
+        file.with(|file| Ok(file.metadata()?.len()))
     }
 
-    fn read_at(&self, file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        file.read_at(buffer, offset)
+    fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.with(|file| file.read_at(buffer, offset))
     }
 
-    fn submit(&self, file: &File, write: &mut Write) -> io::Result<usize> {
-        let left = &write.bytes[write.done..];
-        if !left.is_empty() {
-            let count = file.write_at(left, write.offset + write.done as u64)?;
-            if count < left.len() {
-                return Ok(count);
-            }
+    fn submit(&self, file: &Handle, write: &mut Write) -> io::Result<usize> {
+        file.with(|file| submit(file, write))
+    }
+
+    fn open_files(&self) -> u64 {
+        self.files.open_count() as u64
+    }
+}
+
+fn submit(file: &File, write: &Write) -> io::Result<usize> {
+    let left = &write.bytes[write.done..];
+    if !left.is_empty() {
+        let count = file.write_at(left, write.offset + write.done as u64)?;
+        if count < left.len() {
+            return Ok(count);
         }
-        if write.sync {
-            // DURABILITY: on the same thread, after the write has returned, so it covers it.
-            sync_data(file.as_fd())?;
-        }
-        Ok(left.len())
     }
+    if write.sync {
+        // DURABILITY: on the same thread, after the write has returned, so it covers it.
+        sync_data(file.as_fd())?;
+    }
+    Ok(left.len())
+}
+
+/// How many files that are only read have a descriptor at once, if nobody says. The other half of what the process may
+/// have is for what else it does.
+fn default_open_files() -> usize {
+    let allowed = forrest_machine::files::limit().soft.unwrap_or(u64::MAX);
+    usize::try_from(allowed / 2).unwrap_or(usize::MAX).clamp(1, DEFAULT_OPEN_FILES)
 }
 
 /// The directory of a store, and whether it was made.
@@ -173,15 +190,6 @@ fn sync_parent(directory: BorrowedFd<'_>, made: bool) -> rustix::io::Result<()> 
         Err(Errno::ACCESS | Errno::PERM) if !made => Ok(()),
         Err(errno) => Err(errno),
     }
-}
-
-/// Opens a file, or with `CREATE` makes it if it is missing, and refuses what is none.
-fn open_regular(directory: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<File> {
-    let file: File = rustix::fs::openat(directory, name, EXISTING | flags, FILE_MODE)?.into();
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    Ok(file)
 }
 
 /// All that is in a directory. A name that is not UTF-8 is none of a store's, whatever it is shown as.
@@ -242,7 +250,7 @@ impl fmt::Display for Shown<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remixdb::disk;
+    use crate::remixdb::disk::{self, files::FILE_MODE};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use tempfile::TempDir;
 
@@ -252,11 +260,15 @@ mod tests {
         (directory, path)
     }
 
+    fn open(path: &Path, create: bool) -> Result<Real> {
+        Real::open(path, create, &Builder::default())
+    }
+
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
-    fn write(disk: &Real, name: Name, offset: u64, bytes: &[u8], sync: bool) -> File {
+    fn write(disk: &Real, name: Name, offset: u64, bytes: &[u8], sync: bool) -> Handle {
         let file = disk::create(disk, name).unwrap();
         let mut write = Write { offset, bytes: bytes.to_vec(), done: 0, sync };
         disk::write_all(disk, &file, name, &mut write).unwrap();
@@ -271,7 +283,7 @@ mod tests {
     #[test]
     fn what_is_written_comes_back_after_reopening() {
         let (_keep, path) = store();
-        let disk = Real::open(&path, true).unwrap();
+        let disk = open(&path, true).unwrap();
         assert_eq!(disk.path(), path);
         let file = write(&disk, Name::log(1), 0, b"quercus", true);
         disk::sync_directory(&disk).unwrap();
@@ -286,7 +298,7 @@ mod tests {
         assert_eq!((mode(&path), mode(&path.join("00000001.log"))), (0o700, 0o600));
         drop((file, disk));
 
-        let disk = Real::open(&path, false).unwrap();
+        let disk = open(&path, false).unwrap();
         let file = disk::open(&disk, Name::log(1)).unwrap();
         assert_eq!(disk::len(&disk, &file, Name::log(1)).unwrap(), 14);
         let mut all = [0; 20];
@@ -307,7 +319,7 @@ mod tests {
     #[test]
     fn a_file_is_made_once() {
         let (_keep, path) = store();
-        let disk = Real::open(&path, true).unwrap();
+        let disk = open(&path, true).unwrap();
         write(&disk, Name::table(3), 0, b"first", true);
         assert_eq!(disk.create(Name::table(3)).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(path.join("00000003.table")).unwrap(), b"first");
@@ -316,7 +328,7 @@ mod tests {
     #[test]
     fn links_and_what_is_no_file_are_refused() {
         let (keep, path) = store();
-        let disk = Real::open(&path, true).unwrap();
+        let disk = open(&path, true).unwrap();
         let outside = keep.path().join("outside");
         std::fs::write(&outside, "secret").unwrap();
         symlink(&outside, path.join("00000001.log")).unwrap();
@@ -335,9 +347,9 @@ mod tests {
     #[test]
     fn a_pipe_is_refused_and_blocks_nobody() {
         let (_keep, path) = store();
-        let disk = Real::open(&path, true).unwrap();
+        let disk = open(&path, true).unwrap();
         let pipe = rustix::fs::FileType::Fifo;
-        rustix::fs::mknodat(&disk.directory, "00000001.log", pipe, FILE_MODE, 0).unwrap();
+        rustix::fs::mknodat(disk.files.directory(), "00000001.log", pipe, FILE_MODE, 0).unwrap();
         let error = disk.open(Name::log(1)).expect_err("opened");
         assert_eq!(error.to_string(), "not a regular file");
     }
@@ -345,18 +357,18 @@ mod tests {
     #[test]
     fn a_store_is_opened_once_at_a_time() {
         let (_keep, path) = store();
-        let disk = Real::open(&path, true).unwrap();
+        let disk = open(&path, true).unwrap();
         for create in [false, true] {
-            let error = error(Real::open(&path, create));
+            let error = error(open(&path, create));
             assert_eq!(error.kind(), ErrorKind::Busy);
             let message = error.to_string();
             assert!(message.contains(path.to_str().unwrap()), "{message}");
             assert!(message.contains("another process or another handle"), "{message}");
         }
         drop(disk);
-        drop(Real::open(&path, false).unwrap());
+        drop(open(&path, false).unwrap());
         assert!(path.join(LOCK).exists());
-        Real::open(&path, true).unwrap();
+        open(&path, true).unwrap();
     }
 
     #[test]
@@ -364,19 +376,19 @@ mod tests {
         let (keep, path) = store();
         std::fs::create_dir(&path).unwrap();
         symlink(keep.path().join("outside"), path.join(LOCK)).unwrap();
-        let message = error(Real::open(&path, true)).to_string();
+        let message = error(open(&path, true)).to_string();
         assert!(message.contains("LOCK") && message.contains(path.to_str().unwrap()), "{message}");
         assert!(!keep.path().join("outside").exists());
         std::fs::remove_file(path.join(LOCK)).unwrap();
         std::fs::create_dir(path.join(LOCK)).unwrap();
-        assert_eq!(error(Real::open(&path, true)).kind(), ErrorKind::Io);
+        assert_eq!(error(open(&path, true)).kind(), ErrorKind::Io);
     }
 
     #[test]
     fn what_is_no_store_is_told_and_left_alone() {
         let (keep, path) = store();
         let told = |path: &Path, create| {
-            let error = error(Real::open(path, create));
+            let error = error(open(path, create));
             assert_eq!(error.kind(), ErrorKind::Io);
             let message = error.to_string();
             assert!(message.contains(path.to_str().unwrap()), "{message}");
@@ -388,7 +400,7 @@ mod tests {
         assert!(told(&path, false).contains("there is no store at"));
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
         std::fs::write(path.join("00000001.manifest"), "copied here").unwrap();
-        drop(Real::open(&path, false).expect("a copy without its lock file is a store"));
+        drop(open(&path, false).expect("a copy without its lock file is a store"));
 
         let file = keep.path().join("file");
         std::fs::write(&file, "here").unwrap();
@@ -409,7 +421,7 @@ mod tests {
             println!("skipped: this user may read everything");
             return;
         }
-        let error = error(Real::open(&path, true));
+        let error = error(open(&path, true));
         allow(0o700);
         assert_eq!(error.kind(), ErrorKind::Io);
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
@@ -421,7 +433,7 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         let link = keep.path().join("link");
         symlink(&path, &link).unwrap();
-        let disk = Real::open(&link, true).unwrap();
+        let disk = open(&link, true).unwrap();
         let moved = keep.path().join("moved");
         std::fs::rename(&path, &moved).unwrap();
         write(&disk, Name::log(4), 3, b"x", true);
@@ -432,7 +444,7 @@ mod tests {
     #[test]
     fn the_list_has_everything() {
         let (_keep, path) = store();
-        let disk = Real::open(&path, true).unwrap();
+        let disk = open(&path, true).unwrap();
         let mut expected = vec![LOCK.to_owned(), ".hidden".into(), "notes.txt".into(), "directory".into()];
         std::fs::write(path.join(".hidden"), "").unwrap();
         std::fs::write(path.join("notes.txt"), "").unwrap();

@@ -1,7 +1,9 @@
 //! Tests of what makes sense of bare calls: short, interrupted and failing ones.
 
+use super::real::Real;
 use super::simulated::{Failure, Fate, Fault, Simulated, Times};
 use super::*;
+use crate::options::Builder;
 
 const LOG: Name = Name { kind: Kind::Log, number: 7 };
 const ERRORS: [(Failure, ErrorKind); 3] = [
@@ -232,5 +234,76 @@ impl Disk for Full {
 
     fn submit(&self, _: &Self::File, _: &mut Write) -> io::Result<usize> {
         Ok(0)
+    }
+}
+
+/// A disk, and what is held open on it. No file gets a number that another one had.
+struct Side<D: Disk> {
+    disk: D,
+    next: u64,
+    held: Vec<(Name, D::File)>,
+}
+
+impl<D: Disk> Side<D> {
+    /// Does something that four numbers choose; what came of it, in words that are the same on every disk.
+    fn step(&mut self, [what, which, at, length]: [usize; 4]) -> String {
+        let Side { disk, next, held } = self;
+        let name = Name::table(next.saturating_sub(which as u64 % 12));
+        let (offset, length) = (at as u64 % 9_000, length % 5_000);
+        let chosen = if held.is_empty() { None } else { Some(which % held.len()) };
+        let said = |result: Result<String>| result.unwrap_or_else(|error| format!("{:?}", error.kind()));
+        match (what % 16, chosen) {
+            (0, _) => {
+                *next += 1;
+                let name = Name::table(*next);
+                said(create(disk, name).map(|file| held.push((name, file))).map(|()| "made".into()))
+            }
+            (1 | 2, _) => said(open(disk, name).map(|file| held.push((name, file))).map(|()| "open".into())),
+            (3, _) => said(unlink(disk, name).map(|()| "removed".into())),
+            (4, _) => format!("{:?}", list(disk)),
+            (5, Some(chosen)) => format!("{}", held.swap_remove(chosen).0),
+            (6, Some(chosen)) => {
+                let (name, file) = &held[chosen];
+                said(sync(disk, file, *name).and_then(|()| sync_directory(disk)).map(|()| "synced".into()))
+            }
+            (7..=9, Some(chosen)) => {
+                let (name, file) = &held[chosen];
+                let bytes = vec![what as u8; length];
+                let mut write = Write { offset, bytes, done: 0, sync: what % 32 < 9 };
+                // A file that was opened is not to be written; what that fails with is the disk's business.
+                let done = write_all(disk, file, *name, &mut write);
+                done.map_or("not written".into(), |()| "written".into())
+            }
+            (_, Some(chosen)) => {
+                let (name, file) = &held[chosen];
+                let mut buffer = vec![0; length];
+                let done = read_up_to(disk, file, *name, &mut buffer, offset);
+                format!("{done:?} of {:?}: {buffer:?}", len(disk, file, *name))
+            }
+            (_, None) => "nothing".into(),
+        }
+    }
+}
+
+/// What is made sense of above the seam is the same on every disk, however few files may be open.
+#[test]
+fn the_real_disk_does_what_the_simulated_one_does() {
+    for (seed, limit) in (1..=8_u64).zip([1, 1, 2, 4096].into_iter().cycle()) {
+        let directory = tempfile::tempdir().unwrap();
+        let builder = Builder::default().open_files(limit);
+        let path = directory.path().join("store");
+        let disk = Real::open(&path, true, &builder).unwrap();
+        let mut real = Side { disk, next: 0, held: Vec::new() };
+        let mut simulated = Side { disk: Simulated::new(), next: 0, held: Vec::new() };
+        let mut random = seed;
+        for step in 0..600 {
+            let choice = [(); 4].map(|()| {
+                random =
+                    random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (random >> 40) as usize
+            });
+            let (is, expected) = (real.step(choice), simulated.step(choice));
+            assert!(is == expected, "seed {seed}, step {step}: {is:.200} and not {expected:.200}");
+        }
     }
 }

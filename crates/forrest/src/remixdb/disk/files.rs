@@ -1,0 +1,638 @@
+//! [`Files`]: the open files of a store, of which only so many have a descriptor.
+//!
+//! - A file that is only read has a descriptor while it is among those that were read lately. A read that finds none opens
+//!   the file again by its name. It is the same file: the number in a name is never given twice.
+//! - At no instant have more than `limit` of these a descriptor. Who needs one, while there is a read under way through
+//!   each, waits for one of these reads to return; they wait for nobody.
+//! - Which one is closed is decided by a clock: one that was not read since the hand passed it last.
+//! - A file that is made here keeps its descriptor for as long as it is held, and does not count.
+//! - A name that is removed while somebody reads the file goes when nobody does any more: who holds a file can read it, as
+//!   on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a crash
+//!   leaves of such names is what it leaves of others that were not yet removed.
+//! - A read of an open file takes no lock and writes to no memory of others, but to its mark of use if that was cleared.
+//! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once.
+//!
+//! The descriptor of a file is replaced in one step ([`ArcSwapOption`]), and whoever reads through it keeps it open. So no
+//! read meets a descriptor that was closed, or one that another file has got meanwhile.
+//!
+//! Whoever removes a name sees to it that nobody is just opening it.
+
+use super::Name;
+use arc_swap::ArcSwapOption;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// How every descriptor is opened.
+const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
+/// How what exists is opened besides: a named pipe or a terminal in the place of a file must neither block nor
+/// be taken over before it is refused.
+const EXISTING: OFlags = ALWAYS.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// Files are read and written by their owner alone.
+pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// So many are closed at most where the system has no descriptor left: others want one as well, and soon again.
+const SPARED: usize = 16;
+/// No place among those that may be closed.
+const NOWHERE: usize = usize::MAX;
+
+/// The directory of a store, and what is open in it.
+pub(super) struct Files {
+    directory: OwnedFd,
+    limit: usize,
+    state: Mutex<State>,
+    /// A descriptor that counts was closed, or may be.
+    freed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The files that have a descriptor which may be closed, and where among them the hand of the clock is.
+    ring: Vec<Arc<Held>>,
+    hand: usize,
+    /// Descriptors that count: of the files in `ring`, of those just being opened, and of those that were closed and that
+    /// a read is still under way through.
+    counted: usize,
+    /// All descriptors of files.
+    open: usize,
+    /// The files that are held and only read.
+    held: BTreeMap<Name, Holders>,
+}
+
+/// Who reads a file.
+#[derive(Debug, Default)]
+struct Holders {
+    /// So many, each with a descriptor of its own.
+    count: usize,
+    /// Whether its name is to go with the last of them.
+    removed: bool,
+}
+
+/// A file that is only read.
+#[derive(Debug)]
+struct Held {
+    name: Name,
+    descriptor: ArcSwapOption<Descriptor>,
+    /// Whether it was read since the hand passed it.
+    used: AtomicBool,
+    /// Where in the ring it is. Guarded by the lock of the state.
+    place: AtomicUsize,
+    /// Held by who gives it a descriptor.
+    opening: Mutex<()>,
+}
+
+/// Dropping it closes the file, and then makes room for another: in the order of the fields.
+#[derive(Debug)]
+struct Descriptor {
+    file: File,
+    _seat: Seat,
+}
+
+/// The room that an open file takes.
+#[derive(Debug)]
+struct Seat {
+    files: Arc<Files>,
+    counts: bool,
+}
+
+/// A file of the store that somebody holds.
+#[derive(Debug)]
+pub(crate) enum Handle {
+    /// It was made here.
+    Made(Made),
+    /// It was there, and is only read.
+    Read(Read),
+}
+
+/// A file that was made here.
+#[derive(Debug)]
+pub(crate) struct Made(Descriptor);
+
+/// A file that is only read, and has a descriptor now and then.
+#[derive(Debug)]
+pub(crate) struct Read {
+    files: Arc<Files>,
+    held: Arc<Held>,
+}
+
+/// Nothing that could panic runs under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    /// Takes a file out of the ring; false if it was not there.
+    fn take_out(&mut self, held: &Held) -> bool {
+        let place = held.place.swap(NOWHERE, Relaxed);
+        if place == NOWHERE {
+            return false;
+        }
+        self.ring.swap_remove(place);
+        if let Some(moved) = self.ring.get(place) {
+            moved.place.store(place, Relaxed);
+        }
+        true
+    }
+
+    fn put_in(&mut self, held: &Arc<Held>) {
+        held.place.store(self.ring.len(), Relaxed);
+        self.ring.push(held.clone());
+    }
+
+    /// Takes its descriptor from the file whose turn it is; `None` if there is no such file. It is closed when it is
+    /// dropped, which is not to be done under the lock, and no read is under way through it any more.
+    fn take_one(&mut self) -> Option<Arc<Descriptor>> {
+        // Past each at most once: on the second round whoever was passed goes, even if it was read again.
+        for _ in 0..self.ring.len() {
+            self.hand = if self.hand + 1 < self.ring.len() { self.hand + 1 } else { 0 };
+            if !self.ring[self.hand].used.swap(false, Relaxed) {
+                break;
+            }
+        }
+        let held = self.ring.get(self.hand)?.clone();
+        self.take_out(&held);
+        held.descriptor.swap(None)
+    }
+}
+
+impl Files {
+    /// Of the files in `directory` that are only read, so many have a descriptor at once.
+    pub(super) fn new(directory: OwnedFd, limit: usize) -> Files {
+        Files { directory, limit, state: Mutex::default(), freed: Condvar::new() }
+    }
+
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// How many files have a descriptor.
+    pub(super) fn open_count(&self) -> usize {
+        lock(&self.state).open
+    }
+
+    /// Makes a file that must not exist.
+    pub(super) fn create(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
+        let flags = ALWAYS | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let open = || Ok(rustix::fs::openat(self.directory(), name.to_string(), flags, FILE_MODE)?.into());
+        let file = self.sparing(open)?;
+        Ok(Handle::Made(Made(Descriptor { file, _seat: self.seat_beyond() })))
+    }
+
+    /// Opens a file that exists, to be read.
+    pub(super) fn open(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
+        {
+            let mut state = lock(&self.state);
+            let holders = state.held.entry(name).or_default();
+            if holders.removed {
+                return Err(Errno::NOENT.into());
+            }
+            holders.count += 1;
+        }
+        let held = Held {
+            name,
+            descriptor: ArcSwapOption::empty(),
+            used: AtomicBool::new(false),
+            place: AtomicUsize::new(NOWHERE),
+            opening: Mutex::new(()),
+        };
+        let read = Read { files: self.clone(), held: Arc::new(held) };
+        self.open_again(&read.held)?;
+        Ok(Handle::Read(read))
+    }
+
+    /// Removes a name, at once or when nobody reads the file any more.
+    pub(super) fn unlink(&self, name: Name) -> io::Result<()> {
+        match lock(&self.state).held.get_mut(&name) {
+            Some(holders) if holders.removed => return Err(Errno::NOENT.into()),
+            Some(holders) => {
+                holders.removed = true;
+                return Ok(());
+            }
+            None => {}
+        }
+        self.remove(name)
+    }
+
+    fn remove(&self, name: Name) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(self.directory(), name.to_string(), AtFlags::empty())?)
+    }
+
+    /// Whether a name is there for no other reason than that somebody reads the file.
+    pub(super) fn is_removed(&self, name: Name) -> bool {
+        lock(&self.state).held.get(&name).is_some_and(|holders| holders.removed)
+    }
+
+    /// Does what needs a descriptor, and once more if the system had none left and some of ours could be closed.
+    pub(super) fn sparing<R>(&self, call: impl Fn() -> io::Result<R>) -> io::Result<R> {
+        match call() {
+            Err(error) if is_lack_of_descriptors(&error) && self.spare() => call(),
+            result => result,
+        }
+    }
+
+    /// Closes some; false if there were none to be closed.
+    fn spare(&self) -> bool {
+        let mut state = lock(&self.state);
+        let some: Vec<_> = (0..SPARED).map_while(|_| state.take_one()).collect();
+        drop(state);
+        !some.is_empty()
+    }
+
+    /// Room for a descriptor that counts, for which others are closed.
+    fn seat(self: &Arc<Self>) -> Seat {
+        let mut state = lock(&self.state);
+        while state.counted >= self.limit {
+            match state.take_one() {
+                Some(descriptor) => {
+                    drop(state);
+                    drop(descriptor);
+                    state = lock(&self.state);
+                }
+                // INVARIANT: each that counts is then being opened or read through, by a thread that waits for no other;
+                // both tell when that is over.
+                None => state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+        state.counted += 1;
+        state.open += 1;
+        Seat { files: self.clone(), counts: true }
+    }
+
+    /// Room for one that does not count.
+    fn seat_beyond(self: &Arc<Self>) -> Seat {
+        lock(&self.state).open += 1;
+        Seat { files: self.clone(), counts: false }
+    }
+
+    fn open_file(&self, name: Name) -> io::Result<File> {
+        self.sparing(|| open_regular(self.directory(), &name.to_string(), OFlags::RDONLY))
+    }
+
+    /// The descriptor of a file that has none, unless another thread was quicker.
+    #[cold]
+    fn open_again(self: &Arc<Self>, held: &Arc<Held>) -> io::Result<Arc<Descriptor>> {
+        let _opening = lock(&held.opening);
+        if let Some(descriptor) = held.descriptor.load_full() {
+            return Ok(descriptor);
+        }
+        let seat = self.seat();
+        let descriptor = Arc::new(Descriptor { file: self.open_file(held.name)?, _seat: seat });
+        held.descriptor.store(Some(descriptor.clone()));
+        lock(&self.state).put_in(held);
+        self.freed.notify_all();
+        Ok(descriptor)
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Files({} at once)", self.limit)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = lock(&self.files.state);
+        state.open -= 1;
+        if self.counts {
+            state.counted -= 1;
+            self.files.freed.notify_all();
+        }
+    }
+}
+
+impl Drop for Read {
+    fn drop(&mut self) {
+        let Read { files, held } = self;
+        let mut state = lock(&files.state);
+        state.take_out(held);
+        let holders = state.held.get_mut(&held.name).expect("it is held here");
+        holders.count -= 1;
+        let (is_last, removed) = (holders.count == 0, holders.removed);
+        if is_last && !removed {
+            state.held.remove(&held.name);
+        }
+        drop(state);
+        held.descriptor.store(None);
+        if is_last && removed {
+            // Where that fails, the name is one of those that are removed when the store is opened.
+            let _ = files.remove(held.name);
+            lock(&files.state).held.remove(&held.name);
+        }
+    }
+}
+
+impl Handle {
+    /// Does something with the descriptor of the file, which stays open until that returns.
+    #[inline]
+    pub(super) fn with<R>(&self, call: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        match self {
+            Handle::Made(Made(descriptor)) => call(&descriptor.file),
+            Handle::Read(Read { files, held }) => {
+                let descriptor = held.descriptor.load();
+                if let Some(descriptor) = &*descriptor {
+                    // ORDERING: a hint. It is looked at first, so that readers of one file do not write to one line.
+                    if !held.used.load(Relaxed) {
+                        held.used.store(true, Relaxed);
+                    }
+                    return call(&descriptor.file);
+                }
+                drop(descriptor);
+                call(&files.open_again(held)?.file)
+            }
+        }
+    }
+}
+
+/// Whether a call failed because the process, or the system, has as many descriptors as it may have.
+fn is_lack_of_descriptors(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|lack| errno == Some(lack.raw_os_error()))
+}
+
+/// Opens a file, or with `CREATE` makes it if it is missing, and refuses what is none.
+pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<File> {
+    let file: File = rustix::fs::openat(directory, name, EXISTING | flags, FILE_MODE)?.into();
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::AtomicU64;
+    use std::thread;
+    use tempfile::TempDir;
+
+    /// A directory with tables 0 to `count`, each of which has its number in it.
+    fn directory(count: u64) -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        for number in 0..count {
+            std::fs::write(path.join(Name::table(number).to_string()), number.to_le_bytes()).unwrap();
+        }
+        (directory, path)
+    }
+
+    fn files(path: &Path, limit: usize) -> Arc<Files> {
+        Arc::new(Files::new(File::open(path).unwrap().into(), limit))
+    }
+
+    fn number_in(file: &File) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn number(handle: &Handle) -> u64 {
+        handle.with(number_in).unwrap()
+    }
+
+    fn read_all(handles: &[Handle]) {
+        for handle in handles {
+            number(handle);
+        }
+    }
+
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state >> 33
+    }
+
+    /// Descriptors that the process has of files in a directory, where the system tells.
+    fn descriptors(path: &Path) -> Option<usize> {
+        let all = std::fs::read_dir("/proc/self/fd").ok()?;
+        let all = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        Some(all.filter(|link| link != path && link.starts_with(path)).count())
+    }
+
+    #[test]
+    fn any_number_of_files_is_read_through_few_descriptors() {
+        for limit in [1, 2, 4, 50] {
+            let (_keep, path) = directory(200);
+            let files = files(&path, limit);
+            let handles: Vec<_> = (0..200).map(|number| files.open(Name::table(number)).unwrap()).collect();
+            let mut state = limit as u64;
+            for _ in 0..2_000 {
+                let wanted = random(&mut state) % 200;
+                assert_eq!(number(&handles[wanted as usize]), wanted);
+                assert!(files.open_count() <= limit);
+                assert!(descriptors(&path).is_none_or(|count| count <= limit));
+            }
+            assert_eq!(files.open_count(), limit);
+            drop(handles);
+            assert_eq!(files.open_count(), 0);
+            assert!(descriptors(&path).is_none_or(|count| count == 0));
+            assert!(lock(&files.state).held.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_read_again_stays_open() {
+        let (_keep, path) = directory(100);
+        let files = files(&path, 3);
+        let often = files.open(Name::table(0)).unwrap();
+        let opened = |handle: &Handle| match handle {
+            Handle::Read(read) => read.held.descriptor.load().as_ref().map(Arc::as_ptr),
+            Handle::Made(_) => unreachable!("it was there"),
+        };
+        let first = opened(&often);
+        let mut others = Vec::new();
+        for name in (1..100).map(Name::table) {
+            number(&often);
+            others.push(files.open(name).unwrap());
+        }
+        for other in &others {
+            number(&often);
+            number(other);
+        }
+        assert_eq!(opened(&often), first);
+        read_all(&others);
+        assert_ne!(opened(&often), first);
+    }
+
+    #[test]
+    fn a_file_whose_name_goes_stays_readable() {
+        let (_keep, path) = directory(40);
+        let files = files(&path, 1);
+        let is_there = |name: Name| path.join(name.to_string()).exists();
+        let mut handles: Vec<_> =
+            (0..40).map(|number| files.open(Name::table(number / 2)).unwrap()).collect();
+        for name in (0..20).map(Name::table) {
+            assert!(!files.is_removed(name));
+            files.unlink(name).unwrap();
+            assert!(files.is_removed(name));
+            assert_eq!(files.unlink(name).unwrap_err().kind(), io::ErrorKind::NotFound);
+            assert_eq!(files.open(name).unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+        for turn in [0..40, 0..40] {
+            for (at, handle) in turn.zip(&handles) {
+                assert_eq!((number(handle), files.open_count()), (at / 2, 1));
+            }
+        }
+        // Two hold each; with the second the name goes.
+        while let Some(handle) = handles.pop() {
+            let name = Name::table(handles.len() as u64 / 2);
+            drop(handle);
+            assert_eq!(
+                (is_there(name), files.is_removed(name)),
+                (handles.len() % 2 == 1, handles.len() % 2 == 1)
+            );
+        }
+        files.unlink(Name::table(20)).unwrap();
+        assert!(!is_there(Name::table(20)), "nobody reads it");
+        assert_eq!(files.unlink(Name::table(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(lock(&files.state).held.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_opened_again_is_an_error() {
+        let (_keep, path) = directory(3);
+        let files = files(&path, 1);
+        let handles: Vec<_> = (0..3).map(|number| files.open(Name::table(number)).unwrap()).collect();
+        std::fs::remove_file(path.join(Name::table(0).to_string())).unwrap();
+        assert_eq!(handles[0].with(number_in).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::create_dir(path.join(Name::table(0).to_string())).unwrap();
+        assert_eq!(handles[0].with(number_in).unwrap_err().to_string(), "not a regular file");
+        assert_eq!(files.open(Name::table(9)).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(files.open_count(), 0);
+        assert_eq!((number(&handles[1]), number(&handles[2])), (1, 2));
+        drop(handles);
+        assert!(lock(&files.state).held.is_empty());
+    }
+
+    #[test]
+    fn files_that_are_made_do_not_count_and_stay_open() {
+        let (_keep, path) = directory(1);
+        let files = files(&path, 1);
+        let made: Vec<_> = (1..10).map(|number| files.create(Name::table(number)).unwrap()).collect();
+        let read = files.open(Name::table(0)).unwrap();
+        for (handle, name) in made.iter().zip(1_u64..) {
+            handle.with(|file| file.write_all_at(&name.to_le_bytes(), 0)).unwrap();
+            assert_eq!((number(&read), number(handle)), (0, name));
+            files.unlink(Name::table(name)).unwrap();
+        }
+        assert_eq!(files.open_count(), 10);
+        assert_eq!(made.iter().map(number).sum::<u64>(), 45);
+        drop(made);
+        assert_eq!(files.open_count(), 1);
+    }
+
+    #[test]
+    fn a_descriptor_is_closed_when_it_is_not_read_through_any_more() {
+        let (_keep, path) = directory(9);
+        let files = files(&path, 2);
+        let handles: Vec<_> = (0..9).map(|number| files.open(Name::table(number)).unwrap()).collect();
+        let read = handles[0].with(|file| {
+            // All others come by, and one of them takes the turn of this one.
+            (1..9).for_each(|other| assert_eq!(number(&handles[other as usize]), other));
+            assert_eq!(files.open_count(), 2);
+            number_in(file)
+        });
+        assert_eq!(read.unwrap(), 0);
+        assert_eq!(files.open_count(), 1);
+    }
+
+    #[test]
+    fn who_finds_all_read_through_waits() {
+        let (_keep, path) = directory(4);
+        let files = files(&path, 1);
+        let handles: Vec<_> = (0..4).map(|number| files.open(Name::table(number)).unwrap()).collect();
+        for _ in 0..100 {
+            thread::scope(|scope| {
+                let others = handles[0].with(|file| {
+                    let others: Vec<_> =
+                        handles[1..].iter().map(|other| scope.spawn(|| number(other))).collect();
+                    // Until one of them has taken away what is read through here.
+                    while !lock(&files.state).ring.is_empty() {
+                        thread::yield_now();
+                    }
+                    assert_eq!((number_in(file)?, files.open_count()), (0, 1));
+                    Ok(others)
+                });
+                let read: u64 = others.unwrap().into_iter().map(|other| other.join().unwrap()).sum();
+                assert_eq!(read, 6);
+            });
+            assert_eq!(files.open_count(), 1);
+        }
+    }
+
+    #[test]
+    fn threads_read_what_they_ask_for() {
+        const FILES: u64 = 24;
+        for limit in [1, 2, 5] {
+            let (_keep, path) = directory(FILES);
+            let files = files(&path, limit);
+            let handles: Vec<_> = (0..FILES).map(|number| files.open(Name::table(number)).unwrap()).collect();
+            let next = AtomicU64::new(FILES);
+            thread::scope(|scope| {
+                for thread in 0..4 {
+                    let (files, path, handles, next) = (&files, &path, &handles, &next);
+                    scope.spawn(move || {
+                        let mut state = thread + 10 * limit as u64;
+                        for turn in 0..2_000 {
+                            let wanted = random(&mut state) % FILES;
+                            assert_eq!(number(&handles[wanted as usize]), wanted);
+                            let counted = lock(&files.state).counted;
+                            assert!(counted <= limit, "{counted} of {limit}");
+                            if turn % 8 == thread {
+                                // One that comes and goes, and whose name goes before it.
+                                let own = next.fetch_add(1, Relaxed);
+                                let name = Name::table(own);
+                                std::fs::write(path.join(name.to_string()), own.to_le_bytes()).unwrap();
+                                let own_handle = files.open(name).unwrap();
+                                assert_eq!(number(&handles[(own % FILES) as usize]), own % FILES);
+                                files.unlink(name).unwrap();
+                                assert_eq!(number(&own_handle), own);
+                                drop(own_handle);
+                                assert!(!path.join(name.to_string()).exists());
+                            }
+                        }
+                    });
+                }
+            });
+            drop(handles);
+            let state = lock(&files.state);
+            assert_eq!((state.counted, state.open, state.ring.len(), state.held.len()), (0, 0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn where_there_are_no_descriptors_some_are_closed_and_it_is_tried_once_more() {
+        let (_keep, path) = directory(40);
+        let files = files(&path, 30);
+        let handles: Vec<_> = (0..40).map(|number| files.open(Name::table(number)).unwrap()).collect();
+        for errno in [Errno::MFILE, Errno::NFILE] {
+            read_all(&handles);
+            let calls = AtomicU64::new(0);
+            let call = || match calls.fetch_add(1, Relaxed) {
+                0 => Err(errno.into()),
+                _ => Ok(files.open_count()),
+            };
+            assert_eq!(files.sparing(call).unwrap(), 30 - SPARED);
+            let calls = AtomicU64::new(0);
+            let lacking = || {
+                calls.fetch_add(1, Relaxed);
+                Err::<(), _>(errno.into())
+            };
+            assert_eq!(files.sparing(lacking).unwrap_err().raw_os_error(), Some(errno.raw_os_error()));
+            assert_eq!((calls.load(Relaxed), files.open_count()), (2, 0));
+            // There is nothing left to be closed.
+            assert!(files.sparing(lacking).is_err());
+            assert_eq!(calls.load(Relaxed), 3);
+        }
+        let other = || Err::<(), _>(Errno::IO.into());
+        read_all(&handles);
+        assert!(files.sparing(other).is_err());
+        assert_eq!(files.open_count(), 30, "another error is not one of descriptors");
+    }
+}
