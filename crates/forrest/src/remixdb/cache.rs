@@ -315,14 +315,16 @@ impl Pages {
         self.miss(page, read)
     }
 
-    /// Asks for some bytes of a page, if it is kept: a hint for who will soon [get](Pages::get) it.
+    /// Asks for some bytes of a page, if it is kept: a hint for who will soon [get](Pages::get) it. False if it is not.
     #[inline]
-    pub(crate) fn fetch(&self, page: u32, bytes: Range<usize>) {
+    pub(crate) fn fetch(&self, page: u32, bytes: Range<usize>) -> bool {
         if let (Some(slots), Some(frames)) = (self.slots.get(), &self.cache.frames)
             && let Some(frame) = slots.get(page as usize).and_then(Slot::frame)
         {
             frames.fetch(frame, bytes);
+            return true;
         }
+        false
     }
 
     #[cold]

@@ -328,6 +328,18 @@ impl Drop for Read {
 }
 
 impl Handle {
+    /// Does something with the descriptor of the file if it has one just now.
+    pub(super) fn if_open(&self, call: impl FnOnce(&File)) {
+        match self {
+            Handle::Made(Made(descriptor)) => call(&descriptor.file),
+            Handle::Read(Read { held, .. }) => {
+                if let Some(descriptor) = &*held.descriptor.load() {
+                    call(&descriptor.file);
+                }
+            }
+        }
+    }
+
     /// Does something with the descriptor of the file, which stays open until that returns.
     #[inline]
     pub(super) fn with<R>(&self, call: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
@@ -492,6 +504,23 @@ mod tests {
         assert!(!is_there(Name::table(20)), "nobody reads it");
         assert_eq!(files.unlink(Name::table(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert!(lock(&files.state).held.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_opened_for_a_hint() {
+        let (_keep, path) = directory(2);
+        let files = files(&path, 1);
+        let handles = [0, 1].map(|number| files.open(Name::table(number)).unwrap());
+        let seen = |handle: &Handle| {
+            let seen = AtomicU64::new(9);
+            handle.if_open(|file| seen.store(number_in(file).unwrap(), Relaxed));
+            seen.into_inner()
+        };
+        assert_eq!((seen(&handles[0]), seen(&handles[1])), (9, 1));
+        assert_eq!((number(&handles[0]), seen(&handles[0]), seen(&handles[1])), (0, 0, 9));
+        let made = files.create(Name::table(2)).unwrap();
+        made.with(|file| file.write_all_at(&7_u64.to_le_bytes(), 0)).unwrap();
+        assert_eq!(seen(&made), 7);
     }
 
     #[test]

@@ -134,6 +134,9 @@ pub(crate) trait Disk: Send + Sync + 'static {
     /// all and a sync is asked for, returns when the device reported it.
     fn submit(&self, file: &Self::File, write: &mut Write) -> io::Result<usize>;
 
+    /// Says that bytes from `offset` on will be read soon, so that the device can begin. A hint, which waits for nothing.
+    fn will_read(&self, _file: &Self::File, _offset: u64, _bytes: u64) {}
+
     /// How many files have a descriptor of the system.
     fn open_files(&self) -> u64 {
         0

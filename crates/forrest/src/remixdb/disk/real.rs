@@ -19,11 +19,15 @@ use super::{Disk, Name, Write};
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Builder, DEFAULT_OPEN_FILES};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+use rustix::fs::Advice;
 use rustix::fs::{CWD, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use std::fmt;
 use std::fs::File;
 use std::io;
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,6 +114,10 @@ impl Disk for Real {
 
     fn submit(&self, file: &Handle, write: &mut Write) -> io::Result<usize> {
         file.with(|file| submit(file, write))
+    }
+
+    fn will_read(&self, file: &Handle, offset: u64, bytes: u64) {
+        file.if_open(|file| will_read(file, offset, bytes));
     }
 
     fn open_files(&self) -> u64 {
@@ -204,6 +212,15 @@ fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
     }
     Ok(entries)
 }
+
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn will_read(file: &File, offset: u64, bytes: u64) {
+    // It begins to read and returns. That it cannot is told by the read that follows.
+    let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(bytes), Advice::WillNeed);
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn will_read(_: &File, _: u64, _: u64) {}
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn sync_data(file: BorrowedFd<'_>) -> rustix::io::Result<()> {

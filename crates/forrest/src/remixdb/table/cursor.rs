@@ -207,7 +207,8 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
     #[inline]
     pub(crate) fn fetch(&self, ordinal: u32) {
         if ordinal < self.table.footer.entries {
-            self.table.fetch(ordinal);
+            // A cursor that walks is one of several that are asked before the first of them is read.
+            self.table.fetch(ordinal, self.walks);
         }
     }
 

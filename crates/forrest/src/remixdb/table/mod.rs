@@ -168,20 +168,26 @@ impl<D: Disk> Table<D> {
     }
 
     /// Asks for what a search for an entry's key and value will touch, as far as can be told without looking: the block,
-    /// about where in it the key is, and the value if all are of one size. A hint; nothing is read from the disk for it.
+    /// about where in it the key is, and the value if all are of one size. A hint. What is not in the cache the device is
+    /// told of, so that it reads the value's page while the key's is waited for; and the key's too, if others come `first`.
     #[inline]
-    fn fetch(&self, ordinal: u32) {
+    fn fetch(&self, ordinal: u32, first: bool) {
         let Some(index) = self.index.get() else { return };
         let (number, at) = (ordinal / format::BLOCK_KEYS, ordinal % format::BLOCK_KEYS);
         let place = self.footer.keys.offset + index.offset(number);
         let end =
             if number + 1 < self.footer.blocks { index.offset(number + 1) } else { self.footer.keys.bytes };
         let length = self.footer.keys.offset + end - place;
-        self.fetch_bytes(place, 1);
+        if !self.fetch_bytes(place, 1) && first {
+            self.will_read(place);
+        }
         self.fetch_bytes(place + length * u64::from(at) / u64::from(format::BLOCK_KEYS), KEY_FETCHED);
         let each = self.footer.values / u64::from(self.footer.entries.max(1));
         if each * u64::from(self.footer.entries) == self.footer.values {
-            self.fetch_bytes(u64::from(ordinal) * each, each.clamp(1, VALUE_FETCHED));
+            let value = u64::from(ordinal) * each;
+            if !self.fetch_bytes(value, each.clamp(1, VALUE_FETCHED)) {
+                self.will_read(value);
+            }
         }
     }
 
@@ -195,11 +201,18 @@ impl<D: Disk> Table<D> {
         self.fetch_bytes(place, self.footer.keys.offset + end - place);
     }
 
-    /// Asks for so many bytes at a logical offset, as far as they are in its page.
+    /// Tells the device that the page of a logical offset is read soon.
+    #[cold]
+    fn will_read(&self, offset: u64) {
+        let (page, _) = page::place(offset);
+        self.disk.will_read(&self.file, page * page::BYTES as u64, page::BYTES as u64);
+    }
+
+    /// Asks for so many bytes at a logical offset, as far as they are in its page; false if that is not in the cache.
     #[inline]
-    fn fetch_bytes(&self, offset: u64, bytes: u64) {
+    fn fetch_bytes(&self, offset: u64, bytes: u64) -> bool {
         let (page, at) = page::place(offset);
-        self.pages.fetch(page as u32, at..(at + bytes as usize).min(page::PAYLOAD));
+        self.pages.fetch(page as u32, at..(at + bytes as usize).min(page::PAYLOAD))
     }
 
     /// What the page is sealed as.

@@ -13,6 +13,9 @@ use std::sync::Mutex;
 #[derive(Default)]
 struct Memory {
     files: Mutex<HashMap<Name, Bytes>>,
+    /// Where it was said that bytes will be read, and where they were.
+    said: Mutex<Vec<u64>>,
+    read: Mutex<Vec<u64>>,
 }
 
 type Bytes = Arc<Mutex<Vec<u8>>>;
@@ -25,7 +28,7 @@ impl Memory {
     /// A directory that has one file.
     fn of(name: Name, bytes: Vec<u8>) -> Arc<Memory> {
         let files = HashMap::from([(name, Bytes::new(Mutex::new(bytes)))]);
-        Arc::new(Memory { files: Mutex::new(files) })
+        Arc::new(Memory { files: Mutex::new(files), ..Memory::default() })
     }
 }
 
@@ -61,11 +64,17 @@ impl Disk for Memory {
     }
 
     fn read_at(&self, file: &Bytes, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read.lock().unwrap().push(offset);
         let file = file.lock().unwrap();
         let from = file.get(offset as usize..).unwrap_or_default();
         let count = from.len().min(buffer.len()).min(100_000);
         buffer[..count].copy_from_slice(&from[..count]);
         Ok(count)
+    }
+
+    fn will_read(&self, _: &Bytes, offset: u64, bytes: u64) {
+        assert_eq!(bytes, page::BYTES as u64);
+        self.said.lock().unwrap().push(offset);
     }
 
     fn submit(&self, file: &Bytes, write: &mut disk::Write) -> io::Result<usize> {
@@ -324,6 +333,37 @@ fn a_walk_fetches_each_page_once() {
     assert!(table.memory_bytes() > 0);
     drop((cursor, table));
     assert_eq!(cache.stats().pages, 0);
+}
+
+/// The device is told of pages that are read right after, and of none that is in the cache.
+#[test]
+fn what_will_be_read_is_said_before() {
+    let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
+    let disk = Arc::new(Memory::default());
+    build(&disk, &map);
+    for (walks, most) in [(false, 1), (true, 2)] {
+        let table = Arc::new(open(&disk, 1 << 24).unwrap());
+        table.index().unwrap();
+        let mut random = Random(6);
+        let mut most_said = 0;
+        for _ in 0..500 {
+            let ordinal = random.below(20_000) as u32;
+            for is_again in [false, true] {
+                disk.said.lock().unwrap().clear();
+                disk.read.lock().unwrap().clear();
+                let mut cursor =
+                    if walks { Cursor::walking(table.clone()) } else { Cursor::new(table.clone()) };
+                cursor.fetch(ordinal);
+                cursor.value_into(ordinal, &mut Vec::new()).unwrap();
+                let (said, read) = (disk.said.lock().unwrap(), disk.read.lock().unwrap());
+                assert!(said.iter().all(|offset| read.contains(offset)), "{said:?} {read:?}");
+                assert!(said.len() <= most && !(is_again && said.len() + read.len() > 0));
+                most_said = most_said.max(said.len());
+            }
+        }
+        assert_eq!(most_said, most);
+        table.fetch(0, true);
+    }
 }
 
 #[test]
