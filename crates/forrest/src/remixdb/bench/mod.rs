@@ -21,7 +21,7 @@ use super::partition;
 use super::remix::{self, Remix};
 use super::table::{Builder, Entry, Table};
 use crate::error::Result;
-use crate::options::{Numa, Pages};
+use crate::options::{self, Numa, Pages};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Runs {
     /// # Errors
     /// `Io`; `Busy` if another handle has the directory.
     pub fn create(directory: &Path, cache_bytes: usize) -> Result<Runs> {
-        let disk = Arc::new(Real::open(directory, true)?);
+        let disk = Arc::new(Real::open(directory, true, &options::Builder::default())?);
         let cache = Arc::new(Cache::new(cache_bytes, Pages::default(), Numa::default()));
         Ok(Runs { disk, cache, tables: Vec::new() })
     }
