@@ -2,7 +2,7 @@
 
 use super::Replaced;
 use super::plan::{Plan, plan};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::remixdb::Core;
 use crate::remixdb::disk::{Disk, Name};
 use crate::remixdb::memtable::{self, Memtable, Said};
@@ -350,6 +350,17 @@ impl<'s, D: Disk> Output<'s, D> {
     }
 
     fn add(&mut self, key: &[u8], entry: Entry<'_>) -> Result<()> {
+        let is_next = match &self.builder {
+            Some((_, builder)) => builder.takes(key),
+            None => self.done.is_empty() || key > &self.before[..],
+        };
+        if !is_next {
+            // Memtables are in order, so it is what was read that is not.
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                "tables that are merged have keys that are not in order",
+            ));
+        }
         let (_, builder) = match &mut self.builder {
             Some(builder) => builder,
             none => {

@@ -168,12 +168,18 @@ impl<'d, D: Disk> Builder<'d, D> {
         })
     }
 
+    /// Whether a key is behind all that were added before.
+    #[inline]
+    pub(crate) fn takes(&self, key: &[u8]) -> bool {
+        self.entries == 0 || key > &self.greatest[..]
+    }
+
     /// Adds an entry. Its key must be behind all that were added before.
     ///
     /// # Errors
     /// `Limit`, `Io`, `OutOfSpace`; then nothing can be done with the builder but to drop it.
     pub(crate) fn add(&mut self, key: &[u8], entry: Entry<'_>) -> Result<()> {
-        assert!(self.entries == 0 || key > &self.greatest[..], "keys come in ascending order, each once");
+        assert!(self.takes(key), "keys come in ascending order, each once");
         let value = match entry {
             Entry::Value(value) => value,
             Entry::Tombstone => &[],
