@@ -238,7 +238,7 @@ impl Builder {
     /// (`ulimit -n`), if that is less. Limit: at least 1. Why: a process may have only so many files open, for all that it
     /// does. A store may have more tables than that; what is not open is opened again when it is read, which takes
     /// microseconds. The log, the manifest and what is just being written are open beyond it, five files about. Where the
-    /// process has no more to give, the store closes some of its own before that is an error.
+    /// process has no more to give, the store closes some of its own before that is an error, and does with fewer.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

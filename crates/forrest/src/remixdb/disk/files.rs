@@ -10,7 +10,8 @@
 //!   on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a crash
 //!   leaves of such names is what it leaves of others that were not yet removed.
 //! - A read of an open file takes no lock and writes to no memory of others, but to its mark of use if that was cleared.
-//! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once.
+//! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once. The limit is lowered
+//!   by as many: other threads that read would take them before they are used for what they were closed for.
 //!
 //! The descriptor of a file is replaced in one step ([`ArcSwapOption`]), and whoever reads through it keeps it open. So no
 //! read meets a descriptor that was closed, or one that another file has got meanwhile.
@@ -44,10 +45,11 @@ const NOWHERE: usize = usize::MAX;
 /// The directory of a store, and what is open in it.
 pub(super) struct Files {
     directory: OwnedFd,
-    limit: usize,
     state: Mutex<State>,
     /// A descriptor that counts was closed, or may be.
     freed: Condvar,
+    /// Held by who closes some because the system has no descriptor left.
+    sparing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +57,8 @@ struct State {
     /// The files that have a descriptor which may be closed, and where among them the hand of the clock is.
     ring: Vec<Arc<Held>>,
     hand: usize,
+    /// So many descriptors may count.
+    limit: usize,
     /// Descriptors that count: of the files in `ring`, of those just being opened, and of those that were closed and that
     /// a read is still under way through.
     counted: usize,
@@ -163,7 +167,8 @@ impl State {
 impl Files {
     /// Of the files in `directory` that are only read, so many have a descriptor at once.
     pub(super) fn new(directory: OwnedFd, limit: usize) -> Files {
-        Files { directory, limit, state: Mutex::default(), freed: Condvar::new() }
+        let state = Mutex::new(State { limit, ..State::default() });
+        Files { directory, state, freed: Condvar::new(), sparing: Mutex::new(()) }
     }
 
     pub(super) fn directory(&self) -> BorrowedFd<'_> {
@@ -229,16 +234,22 @@ impl Files {
 
     /// Does what needs a descriptor, and once more if the system had none left and some of ours could be closed.
     pub(super) fn sparing<R>(&self, call: impl Fn() -> io::Result<R>) -> io::Result<R> {
-        match call() {
-            Err(error) if is_lack_of_descriptors(&error) && self.spare() => call(),
-            result => result,
+        let lacks = |result: &io::Result<R>| result.as_ref().is_err_and(is_lack_of_descriptors);
+        let result = call();
+        if !lacks(&result) {
+            return result;
         }
+        // One after the other: who finds nothing to be closed may come just behind one who is closing all.
+        let _sparing = lock(&self.sparing);
+        let result = call();
+        if lacks(&result) && self.spare() { call() } else { result }
     }
 
-    /// Closes some; false if there were none to be closed.
+    /// Closes some, and does with fewer from now on; false if there were none to be closed.
     fn spare(&self) -> bool {
         let mut state = lock(&self.state);
         let some: Vec<_> = (0..SPARED).map_while(|_| state.take_one()).collect();
+        state.limit = state.limit.min(state.counted.saturating_sub(some.len())).max(1);
         drop(state);
         !some.is_empty()
     }
@@ -246,7 +257,7 @@ impl Files {
     /// Room for a descriptor that counts, for which others are closed.
     fn seat(self: &Arc<Self>) -> Seat {
         let mut state = lock(&self.state);
-        while state.counted >= self.limit {
+        while state.counted >= state.limit {
             match state.take_one() {
                 Some(descriptor) => {
                     drop(state);
@@ -291,7 +302,7 @@ impl Files {
 
 impl fmt::Debug for Files {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Files({} at once)", self.limit)
+        f.write_str("Files")
     }
 }
 
@@ -638,30 +649,31 @@ mod tests {
     #[test]
     fn where_there_are_no_descriptors_some_are_closed_and_it_is_tried_once_more() {
         let (_keep, path) = directory(40);
-        let files = files(&path, 30);
-        let handles: Vec<_> = (0..40).map(|number| files.open(Name::table(number)).unwrap()).collect();
         for errno in [Errno::MFILE, Errno::NFILE] {
-            read_all(&handles);
+            let files = files(&path, 30);
+            let handles: Vec<_> = (0..40).map(|number| files.open(Name::table(number)).unwrap()).collect();
+            assert!(files.sparing(|| Err::<(), _>(Errno::IO.into())).is_err());
+            assert_eq!(files.open_count(), 30, "another error is not one of descriptors");
             let calls = AtomicU64::new(0);
             let call = || match calls.fetch_add(1, Relaxed) {
-                0 => Err(errno.into()),
+                0 | 1 => Err(errno.into()),
                 _ => Ok(files.open_count()),
             };
             assert_eq!(files.sparing(call).unwrap(), 30 - SPARED);
+            read_all(&handles);
+            assert_eq!(files.open_count(), 30 - SPARED, "it does with fewer");
             let calls = AtomicU64::new(0);
             let lacking = || {
                 calls.fetch_add(1, Relaxed);
                 Err::<(), _>(errno.into())
             };
             assert_eq!(files.sparing(lacking).unwrap_err().raw_os_error(), Some(errno.raw_os_error()));
-            assert_eq!((calls.load(Relaxed), files.open_count()), (2, 0));
+            assert_eq!((calls.load(Relaxed), files.open_count()), (3, 0));
             // There is nothing left to be closed.
             assert!(files.sparing(lacking).is_err());
-            assert_eq!(calls.load(Relaxed), 3);
+            assert_eq!(calls.load(Relaxed), 5);
+            read_all(&handles);
+            assert_eq!(files.open_count(), 1);
         }
-        let other = || Err::<(), _>(Errno::IO.into());
-        read_all(&handles);
-        assert!(files.sparing(other).is_err());
-        assert_eq!(files.open_count(), 30, "another error is not one of descriptors");
     }
 }
