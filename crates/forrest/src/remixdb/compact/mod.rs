@@ -198,6 +198,8 @@ impl<D: Disk> Core<D> {
         let before: BTreeSet<Name> = manifest.state().files().collect();
         manifest.commit(edits(manifest, catalog, replaced, floor), || self.next_number())?;
         self.install(flushed, replaced);
+        // DURABILITY: the manifest that no longer needs them is synced.
+        self.log().close_before(floor);
         self.done();
         self.remove(before, manifest, floor);
         Ok(())

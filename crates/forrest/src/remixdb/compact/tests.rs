@@ -190,3 +190,21 @@ fn a_large_partition_is_merged_in_pieces() {
     drop(version);
     world.reopen();
 }
+
+/// A store that never syncs keeps no log open, nor its space, once its changes are in tables.
+#[test]
+fn logs_are_closed_when_their_changes_are_in_tables() {
+    let mut world = World::new();
+    for number in 0..5 {
+        world.store.apply(&world.space, Op::Set { key: &[number], value: &[1; 10] }).unwrap();
+        world.pairs.insert(vec![number], vec![1; 10]);
+        let mut order = world.store.order();
+        world.store.freeze(&mut order).unwrap();
+        drop(order);
+        assert_eq!(world.store.log().files(), 2, "the frozen memtable's, and the one that is written to");
+        while world.store.step().unwrap() {}
+        assert_eq!((world.store.log().files(), world.files(Kind::Log)), (1, 1));
+    }
+    world.check();
+    world.reopen();
+}

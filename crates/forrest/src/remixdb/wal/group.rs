@@ -263,6 +263,22 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
+    /// Gives up the files that are not `needed`: what is in them is durable elsewhere. The one that is written to stays.
+    pub(crate) fn forget(&self, needed: impl Fn(&V::File) -> bool) {
+        // Whoever syncs goes through the files as they were when it began.
+        let _syncing = lock(&self.syncing);
+        let mut files = lock(&self.files);
+        let newest = files.pop();
+        files.retain(|open| needed(&open.file));
+        files.extend(newest);
+    }
+
+    /// How many files are kept to be synced.
+    #[cfg(test)]
+    pub(crate) fn files(&self) -> usize {
+        lock(&self.files).len()
+    }
+
     /// Syncs what is written of a file. The caller has the turn.
     fn sync_file(&self, open: &Open<V::File>) -> Result<(), V::Error> {
         let length = open.written.load(Ordering::Relaxed);

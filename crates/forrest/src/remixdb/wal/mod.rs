@@ -131,6 +131,11 @@ impl<D: Disk> Log<D> {
         }
     }
 
+    /// Closes the logs before this one, whose changes are durable in tables.
+    pub(crate) fn close_before(&self, floor: u64) {
+        self.0.forget(|log| log.name.number >= floor);
+    }
+
     /// Goes on in a new file; the caller keeps all who queue out. What was queued goes to the old one.
     pub(crate) fn rotate(&self, number: u64) -> Result<()> {
         self.0.rotate(|old, Ended { written, synced, last }| {
