@@ -6,6 +6,10 @@
 //!   each, waits for one of these reads to return; they wait for nobody.
 //! - Which one is closed is decided by a clock: one that was not read since the hand passed it last.
 //! - A file that is made here keeps its descriptor for as long as it is held, and does not count.
+//! - A log is made longer than what is written of it, a piece at a time, so that most syncs need not make the file system
+//!   write down a new length: with that, a synced change waited half as long again. What lies behind its end takes no
+//!   space, reads as zeros, and is cut off when it is closed; a crash leaves it, which looks like a torn end to who reads
+//!   the log.
 //! - A name that is removed while somebody reads the file goes when nobody does any more: who holds a file can read it, as
 //!   on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a crash
 //!   leaves of such names is what it leaves of others that were not yet removed.
@@ -18,7 +22,7 @@
 //!
 //! Whoever removes a name sees to it that nobody is just opening it.
 
-use super::Name;
+use super::{Kind, Name};
 use arc_swap::ArcSwapOption;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -27,7 +31,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How every descriptor is opened.
@@ -39,6 +43,9 @@ const EXISTING: OFlags = ALWAYS.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
 /// So many are closed at most where the system has no descriptor left: others want one as well, and soon again.
 const SPARED: usize = 16;
+/// So much longer a log is made than it is: as long again, within these.
+const AHEAD_LEAST: u64 = 64 << 10;
+const AHEAD_MOST: u64 = 1 << 20;
 /// No place among those that may be closed.
 const NOWHERE: usize = usize::MAX;
 
@@ -115,7 +122,18 @@ pub(crate) enum Handle {
 
 /// A file that was made here.
 #[derive(Debug)]
-pub(crate) struct Made(Descriptor);
+pub(crate) struct Made {
+    descriptor: Descriptor,
+    /// Of a log.
+    ahead: Option<Ahead>,
+}
+
+/// How far a log is written, or was tried to be, and how long it was made.
+#[derive(Debug, Default)]
+struct Ahead {
+    end: AtomicU64,
+    length: AtomicU64,
+}
 
 /// A file that is only read, and has a descriptor now and then.
 #[derive(Debug)]
@@ -185,7 +203,9 @@ impl Files {
         let flags = ALWAYS | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let open = || Ok(rustix::fs::openat(self.directory(), name.to_string(), flags, FILE_MODE)?.into());
         let file = self.sparing(open)?;
-        Ok(Handle::Made(Made(Descriptor { file, _seat: self.seat_beyond() })))
+        let descriptor = Descriptor { file, _seat: self.seat_beyond() };
+        let ahead = (name.kind == Kind::Log).then(Ahead::default);
+        Ok(Handle::Made(Made { descriptor, ahead }))
     }
 
     /// Opens a file that exists, to be read.
@@ -338,11 +358,45 @@ impl Drop for Read {
     }
 }
 
+impl Made {
+    /// Makes a log long enough for what is written up to `end`, and some more.
+    fn reach(&self, end: u64) {
+        let Some(Ahead { end: reached, length }) = &self.ahead else { return };
+        // ORDERING: whoever writes to a log has it for himself, and so has who drops it.
+        reached.fetch_max(end, Relaxed);
+        if end <= length.load(Relaxed) {
+            return;
+        }
+        let longer = (end + end.clamp(AHEAD_LEAST, AHEAD_MOST)).next_multiple_of(AHEAD_LEAST);
+        // Where that fails, the write makes the file as long as it needs.
+        if self.descriptor.file.set_len(longer).is_ok() {
+            length.store(longer, Relaxed);
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(Ahead { end, length }) = &mut self.ahead
+            && *end.get_mut() < *length.get_mut()
+        {
+            let _ = self.descriptor.file.set_len(*end.get_mut());
+        }
+    }
+}
+
 impl Handle {
+    /// Prepares for a write that ends there.
+    pub(super) fn reach(&self, end: u64) {
+        if let Handle::Made(made) = self {
+            made.reach(end);
+        }
+    }
+
     /// Does something with the descriptor of the file if it has one just now.
     pub(super) fn if_open(&self, call: impl FnOnce(&File)) {
         match self {
-            Handle::Made(Made(descriptor)) => call(&descriptor.file),
+            Handle::Made(made) => call(&made.descriptor.file),
             Handle::Read(Read { held, .. }) => {
                 if let Some(descriptor) = &*held.descriptor.load() {
                     call(&descriptor.file);
@@ -355,7 +409,7 @@ impl Handle {
     #[inline]
     pub(super) fn with<R>(&self, call: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
         match self {
-            Handle::Made(Made(descriptor)) => call(&descriptor.file),
+            Handle::Made(made) => call(&made.descriptor.file),
             Handle::Read(Read { files, held }) => {
                 let descriptor = held.descriptor.load();
                 if let Some(descriptor) = &*descriptor {
@@ -392,7 +446,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::FileExt;
     use std::path::{Path, PathBuf};
-    use std::sync::atomic::AtomicU64;
     use std::thread;
     use tempfile::TempDir;
 
@@ -436,6 +489,30 @@ mod tests {
         let all = std::fs::read_dir("/proc/self/fd").ok()?;
         let all = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
         Some(all.filter(|link| link != path && link.starts_with(path)).count())
+    }
+
+    #[test]
+    fn a_log_is_longer_than_it_is_while_it_is_written() {
+        let (_keep, path) = directory(0);
+        let files = files(&path, 1);
+        let len = |name: Name| std::fs::metadata(path.join(name.to_string())).unwrap().len();
+        let write = |handle: &Handle, bytes: &[u8], at: u64| {
+            handle.reach(at + bytes.len() as u64);
+            handle.with(|file| file.write_all_at(bytes, at)).unwrap();
+        };
+        for (name, longer) in [(Name::log(1), true), (Name::table(2), false)] {
+            let handle = files.create(name).unwrap();
+            let mut end = 0;
+            for size in [64, 137, 137, 500_000, 3_000_000] {
+                write(&handle, &vec![7; size], end);
+                end += size as u64;
+                assert_eq!(len(name) > end, longer, "{name}");
+                assert!(len(name) <= end + AHEAD_MOST + AHEAD_LEAST);
+            }
+            drop(handle);
+            assert_eq!(len(name), end, "{name}");
+            assert!(std::fs::read(path.join(name.to_string())).unwrap().iter().all(|&byte| byte == 7));
+        }
     }
 
     #[test]

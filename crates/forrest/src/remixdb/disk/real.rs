@@ -113,6 +113,7 @@ impl Disk for Real {
     }
 
     fn submit(&self, file: &Handle, write: &mut Write) -> io::Result<usize> {
+        file.reach(write.offset + write.bytes.len() as u64);
         file.with(|file| submit(file, write))
     }
 

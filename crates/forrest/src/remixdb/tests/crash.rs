@@ -2,6 +2,7 @@
 
 use super::world::{Content, Step, World, beginning, follow, lengths, options, seeds, steps};
 use crate::options::{Builder, Durability};
+use crate::remixdb::disk::Kind;
 use crate::remixdb::disk::simulated::Simulated;
 use std::ops::Range;
 
@@ -215,4 +216,30 @@ fn a_keyspace_that_is_dropped_before_its_flush_leaves_no_tables() {
     }
     let stats = world.store.stats().expect("it is counted");
     assert_eq!((stats.keys, stats.tables, stats.keyspaces), (0, 0, 1));
+}
+
+/// A log that was made longer than it is has zeros behind its end when the process ends without closing it.
+#[test]
+fn zeros_behind_the_end_of_a_log_are_no_damage() {
+    let options = options(Durability::Sync);
+    let mut disk = Simulated::new();
+    let mut states = beginning();
+    for round in 0..5 {
+        let world = World::open(&disk, &options).expect("it opens");
+        for step in [Step::Set("default", round, 40), Step::Sync, Step::Delete("other", round)] {
+            follow(&mut states, &step);
+            world.run(&step).expect("it works");
+        }
+        let killed = disk.kill();
+        drop(world);
+        for (name, mut bytes) in killed.files() {
+            if name.kind == Kind::Log {
+                bytes.extend(vec![0; 100_000 >> round]);
+                killed.replace(name, bytes);
+            }
+        }
+        disk = killed;
+        let world = World::open(&disk, &options).expect("it opens");
+        assert_eq!(Some(&world.content().expect("it is read")), states.last());
+    }
 }
