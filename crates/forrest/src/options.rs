@@ -113,7 +113,8 @@ impl Builder {
     /// On which pages the nodes of a store in memory lie, and what a store on disk keeps of its tables.
     ///
     /// Default: [`Pages::Auto`], the largest that are to be had. Why: to leave reserved huge pages to others, or
-    /// to see what they are worth. It is a wish; [`Db::stats`](crate::Db::stats) tells what was had.
+    /// to see what they are worth. It is a wish; [`Db::stats`](crate::Db::stats) tells what was had. For the order over
+    /// several tables of a store on disk, which is the allocator's memory, transparent ones are asked for in any case.
     pub fn pages(mut self, pages: Pages) -> Builder {
         self.pages = pages;
         self
