@@ -29,46 +29,15 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     for file in [required::GATES, required::OPTIONS] {
         required::demand(workspace, file).map_err(Failure::Broken)?;
     }
-    let mut command = workspace.cargo(&[
-        "test",
-        "--release",
-        "--locked",
-        "--package",
-        "forrest",
-        "--lib",
-        "remixdb::tests",
-        "--",
-        "--nocapture",
-    ]);
-    command.env("FORREST_GATE_SEEDS", workloads.to_string());
-    command.env("FORREST_GATE_LENGTH", LENGTH.to_string());
-    workspace::run(&mut command).map_err(Failure::Broken)?;
-    let mut command = workspace.cargo(&[
-        "test",
-        "--release",
-        "--locked",
-        "--package",
-        "forrest",
-        "--test",
-        "it",
-        "options_change_no_answer",
-        "--",
-        "--nocapture",
-    ]);
-    command.env("FORREST_OPTIONS_SEEDS", TRACES.to_string());
-    workspace::run(&mut command).map_err(Failure::Broken)?;
-    let mut command = workspace.cargo(&[
-        "test",
-        "--release",
-        "--locked",
-        "--package",
-        "forrest-cli",
-        "--test",
-        "cli",
-        "kill::",
-        "--",
-        "--nocapture",
-    ]);
-    command.env("FORREST_KILLS", KILLS.to_string());
-    workspace::run(&mut command).map_err(Failure::Broken)
+    let run = |tests: &[&str], sizes: &[(&str, u64)]| {
+        let mut command = workspace.cargo(&["test", "--release", "--locked"]);
+        command.args(tests).args(["--", "--nocapture"]);
+        command.envs(sizes.iter().map(|(name, size)| (name, size.to_string())));
+        workspace::run(&mut command).map_err(Failure::Broken)
+    };
+    let gates = [("FORREST_GATE_SEEDS", workloads), ("FORREST_GATE_LENGTH", LENGTH)];
+    run(&["--package", "forrest", "--lib", "remixdb::tests"], &gates)?;
+    let traces = [("FORREST_OPTIONS_SEEDS", TRACES)];
+    run(&["--package", "forrest", "--test", "it", "options_change_no_answer"], &traces)?;
+    run(&["--package", "forrest-cli", "--test", "cli", "kill::"], &[("FORREST_KILLS", KILLS)])
 }

@@ -2,10 +2,11 @@
 //! is printed as missed and changes no exit code.
 
 use crate::data::KindName;
-use crate::record::Figure;
+use crate::record::{Figure, Run};
 use crate::runner;
 use crate::tables::{Group, Row, number};
 use serde::Serialize;
+use serde_json::json;
 use std::io::{self, Write};
 
 /// Keys from which on batches are compared with the hash map.
@@ -162,8 +163,23 @@ pub(crate) fn of_sweep(row: &Row, sizes: &[u64]) -> Vec<Goal> {
     ["get_ns", "get_dependent_ns"].into_iter().filter_map(growth).collect()
 }
 
+/// Ends a run: prints the goals and their verdicts, and keeps them; true if nothing failed.
+pub(crate) fn conclude(
+    out: &mut impl Write,
+    record: &mut Run,
+    goals: &[Goal],
+    failures: usize,
+) -> io::Result<bool> {
+    print(out, goals)?;
+    record.append("goals", &json!({ "goals": goals }))?;
+    if failures > 0 {
+        writeln!(out, "\n{failures} failed: see above.")?;
+    }
+    Ok(failures == 0)
+}
+
 /// The goals and their verdicts.
-pub(crate) fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
+fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
     let mut heading = ("", 0);
     for goal in goals {
         if heading != (goal.kind, goal.keys) {

@@ -100,33 +100,19 @@ impl Bench {
             goals.extend(self.sweep(&mut out)?);
         }
         tables::print_legend(&mut out)?;
-        goals::print(&mut out, &goals)?;
-        self.record.append("goals", &json!({ "goals": goals }))?;
-        if self.failures > 0 {
-            writeln!(out, "\n{} failed: see above.", self.failures)?;
-        }
-        Ok(self.failures == 0)
+        goals::conclude(&mut out, &mut self.record, &goals, self.failures)
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
         let (record, options) = (&self.record, &self.options);
-        let revision = record.revision.as_deref().unwrap_or("unknown");
-        writeln!(out, "kvbench memory, {}, revision {revision}, seed {}", record.date, options.common.seed)?;
-        writeln!(out, "{}", record.machine.lines())?;
-        if self.walk.len() > 0 {
+        let what = (self.walk.len() > 0).then(|| {
             let (paths, mean) = (self.walk.len(), self.walk.mean_bytes());
             let (tree, left_out) = (options.tree.display(), self.walk.left_out);
-            writeln!(
-                out,
+            format!(
                 "strings: {paths} paths of {tree}, {mean:.1} bytes in the mean, {left_out} left out; copies get a suffix"
-            )?;
-        }
-        if let Some(load) = record.machine.load_1_min.filter(|load| *load > 0.5) {
-            writeln!(
-                out,
-                "the machine was busy before the run (load {load}): figures may be worse than they should be"
-            )?;
-        }
+            )
+        });
+        record.print_head(out, "memory", options.common.seed, what.as_deref())?;
         let cpus = record.machine.cpus;
         if cpus < usize::from(options.common.threads) && self.steps.contains(&Step::Threads) {
             writeln!(out, "several threads: left out, {cpus} CPUs for {} threads", options.common.threads)?;

@@ -84,6 +84,30 @@ impl Run {
         Ok(run)
     }
 
+    /// Prints what a run of `command` begins with: where it is from, the machine, `what` it is of if that is said, and whether
+    /// the machine had other work.
+    pub(crate) fn print_head(
+        &self,
+        out: &mut impl Write,
+        command: &str,
+        seed: u64,
+        what: Option<&str>,
+    ) -> io::Result<()> {
+        let revision = self.revision.as_deref().unwrap_or("unknown");
+        writeln!(out, "kvbench {command}, {}, revision {revision}, seed {seed}", self.date)?;
+        writeln!(out, "{}", self.machine.lines())?;
+        if let Some(what) = what {
+            writeln!(out, "{what}")?;
+        }
+        if let Some(load) = self.machine.load_1_min.filter(|load| *load > 0.5) {
+            writeln!(
+                out,
+                "the machine was busy before the run (load {load}): figures may be worse than they should be"
+            )?;
+        }
+        Ok(())
+    }
+
     /// Appends one line of this type.
     pub(crate) fn append(&mut self, record: &str, content: &Value) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };

@@ -62,31 +62,15 @@ impl Bench<'_> {
             judged.extend(remix_report::goals(keys, &rows));
         }
         remix_report::print_legend(&mut out)?;
-        goals::print(&mut out, &judged)?;
-        self.record.append("goals", &json!({ "goals": judged }))?;
-        if self.failures > 0 {
-            writeln!(out, "\n{} failed: see above.", self.failures)?;
-        }
-        Ok(self.failures == 0)
+        goals::conclude(&mut out, &mut self.record, &judged, self.failures)
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
-        let (record, options) = (&self.record, self.options);
-        let revision = record.revision.as_deref().unwrap_or("unknown");
-        writeln!(out, "kvbench remix, {}, revision {revision}, seed {}", record.date, options.seed)?;
-        writeln!(out, "{}", record.machine.lines())?;
-        writeln!(
-            out,
+        let what = format!(
             "pairs of 16 + 100 random bytes, all in memory, one thread; medians of {} rounds",
-            options.rounds
-        )?;
-        if let Some(load) = record.machine.load_1_min.filter(|load| *load > 0.5) {
-            writeln!(
-                out,
-                "the machine was busy before the run (load {load}): figures may be worse than they should be"
-            )?;
-        }
-        Ok(())
+            self.options.rounds
+        );
+        self.record.print_head(out, "remix", self.options.seed, Some(&what))
     }
 
     /// Measures one number of runs; `None` if that came to nothing.

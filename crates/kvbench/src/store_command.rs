@@ -64,32 +64,16 @@ impl Bench<'_> {
             out.flush()?;
         }
         store_report::print_legend(&mut out)?;
-        goals::print(&mut out, &judged)?;
-        self.record.append("goals", &json!({ "goals": judged }))?;
-        if self.failures > 0 {
-            writeln!(out, "\n{} failed: see above.", self.failures)?;
-        }
-        Ok(self.failures == 0)
+        goals::conclude(&mut out, &mut self.record, &judged, self.failures)
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
-        let (record, options) = (&self.record, self.options);
-        let revision = record.revision.as_deref().unwrap_or("unknown");
-        writeln!(out, "kvbench store, {}, revision {revision}, seed {}", record.date, options.seed)?;
-        writeln!(out, "{}", record.machine.lines())?;
-        writeln!(
-            out,
+        let what = format!(
             "pairs of 16 + 100 random bytes, nothing compressed, {} for each store, in {}",
-            machine::gib(options.budget),
+            machine::gib(self.options.budget),
             self.directory.path().parent().unwrap_or(self.directory.path()).display()
-        )?;
-        if let Some(load) = record.machine.load_1_min.filter(|load| *load > 0.5) {
-            writeln!(
-                out,
-                "the machine was busy before the run (load {load}): figures may be worse than they should be"
-            )?;
-        }
-        Ok(())
+        );
+        self.record.print_head(out, "store", self.options.seed, Some(&what))
     }
 
     /// The stores that were asked for and that this program has.
