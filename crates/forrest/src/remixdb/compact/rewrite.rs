@@ -228,8 +228,14 @@ impl<D: Disk> Rewrite<'_, D> {
         let mut new = Vec::new();
         for (piece, made) in made.into_iter().enumerate() {
             for (at, (low, table)) in made.into_iter().enumerate() {
-                // A piece's first table begins where the piece does.
-                let low = if at > 0 || Bug::LowForgotten.is_planted() { low } else { lows[piece].to_vec() };
+                // The first table of all begins where the partition did, even if the first pieces have nothing left: what is
+                // written there later has no other place. Any other piece's first table begins where the piece does.
+                let low = match (new.is_empty(), at) {
+                    _ if Bug::LowForgotten.is_planted() => low,
+                    (true, _) => self.low.to_vec(),
+                    (false, 0) => lows[piece].to_vec(),
+                    (false, _) => low,
+                };
                 new.push(Arc::new(Partition::new(low, vec![table], None, None)));
             }
         }

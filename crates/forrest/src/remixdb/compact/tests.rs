@@ -208,3 +208,28 @@ fn logs_are_closed_when_their_changes_are_in_tables() {
     world.check();
     world.reopen();
 }
+
+/// Where a piece has nothing left, its range belongs to the partition before, and at the beginning to the first one that
+/// there is: what is written there later has its place.
+#[test]
+fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
+    let disk = Simulated::new();
+    let options = options().table_bytes(16 << 10).workers(3);
+    let store = Store::open(disk.clone(), &options).unwrap();
+    let space = store.keyspace("default").unwrap();
+    let mut world = World { disk, store, space, pairs: BTreeMap::new() };
+    for start in 0..4 {
+        world.flush(start..1500, 4, start as u8);
+    }
+    for number in 0..300_u32 {
+        world.store.apply(&world.space, Op::Delete { key: &number.to_be_bytes()[..] }).unwrap();
+        world.pairs.remove(&number.to_be_bytes()[..]);
+    }
+    // The tombstones go with what they delete.
+    world.store.flush_all().unwrap();
+    world.store.compact().unwrap();
+    world.check();
+    world.flush(0..900, 3, 9);
+    assert!(world.store.version().partitions(world.space.id)[0].low.is_empty());
+    world.reopen();
+}
