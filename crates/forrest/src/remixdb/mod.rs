@@ -253,11 +253,12 @@ impl<D: Disk> Core<D> {
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }
-                    if since.elapsed() >= QUIET {
-                        let _ = self.flush_early();
-                    }
                     // ORDERING: nothing is read that goes with it.
-                    if self.full.load(Ordering::Relaxed) && tried.elapsed() >= RETRY {
+                    if !self.full.load(Ordering::Relaxed) {
+                        if since.elapsed() >= QUIET {
+                            let _ = self.flush_early();
+                        }
+                    } else if tried.elapsed() >= RETRY {
                         while let Ok(true) = self.step() {}
                         tried = Instant::now();
                     }
