@@ -18,10 +18,10 @@
 use crate::error::Result;
 use crate::options::{Numa, Pages as PageSize};
 use crate::remixdb::page;
+use crate::remixdb::stripe::Stripes;
 use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Slot};
-use std::cell::Cell;
 use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The hand of the clock passes at most so many pages for one that comes in. So a miss never waits for a walk over the
@@ -31,8 +31,6 @@ const PASSED_MAX: usize = 64;
 const LOOKED_AT_MAX: usize = 2 * PASSED_MAX;
 /// A file that goes frees so many of its pages without letting others come between.
 const FORGOTTEN_MAX: usize = 512;
-/// Hits are counted in so many places, each thread in one.
-const STRIPES: usize = 64;
 
 const _: () = assert!(FRAME_BYTES == page::BYTES);
 
@@ -156,23 +154,6 @@ impl Clock {
     }
 }
 
-/// A counter on a line of its own, so that counting threads do not meet.
-#[derive(Default)]
-#[repr(align(128))]
-struct Stripe(AtomicU64);
-
-/// The stripe of the calling thread.
-fn stripe() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
-    MINE.with(|mine| {
-        if mine.get() == usize::MAX {
-            mine.set(THREADS.fetch_add(1, Relaxed) % STRIPES);
-        }
-        mine.get()
-    })
-}
-
 /// What a cache has done and has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stats {
@@ -191,7 +172,7 @@ pub(crate) struct Cache {
     /// `None` where no page may be kept, or where the system has no addresses.
     frames: Option<Frames>,
     clock: Mutex<Clock>,
-    hits: Box<[Stripe]>,
+    hits: Stripes<AtomicU64>,
     misses: AtomicU64,
 }
 
@@ -218,7 +199,7 @@ impl Cache {
         Cache {
             clock: Mutex::new(Clock::new(frames.as_ref().map_or(0, Frames::count))),
             frames,
-            hits: (0..STRIPES).map(|_| Stripe::default()).collect(),
+            hits: Stripes::new(AtomicU64::default),
             misses: AtomicU64::new(0),
         }
     }
@@ -226,7 +207,7 @@ impl Cache {
     pub(crate) fn stats(&self) -> Stats {
         let pages = lock(&self.clock).kept as u64;
         Stats {
-            hits: self.hits.iter().map(|stripe| stripe.0.load(Relaxed)).sum(),
+            hits: self.hits.iter().map(|hits| hits.load(Relaxed)).sum(),
             misses: self.misses.load(Relaxed),
             pages,
             bytes: pages * PAGE_COST as u64,
@@ -236,7 +217,7 @@ impl Cache {
     /// A load and a store, which no other thread comes between while there is a stripe for each; it is only a count.
     #[inline]
     fn count_hit(&self) {
-        let count = &self.hits[stripe()].0;
+        let count = self.hits.mine();
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
 

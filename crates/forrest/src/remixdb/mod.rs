@@ -17,6 +17,7 @@
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
 //! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
 //! | frame.rs, page.rs, codec.rs | how bytes are framed and checked |
+//! | current.rs, stripe.rs | a value that is read and replaced; what each thread has its own of |
 //! | sync.rs | locks and atomics, which the models replace |
 //! | disk/ | the seam to the operating system |
 //!
@@ -31,6 +32,7 @@ mod cache;
 mod catalog;
 mod codec;
 mod compact;
+mod current;
 pub(crate) mod disk;
 mod frame;
 #[cfg(any(test, fuzzing))]
@@ -45,6 +47,7 @@ mod read;
 mod recover;
 mod remix;
 mod scan;
+mod stripe;
 mod sync;
 mod table;
 mod verify;
@@ -65,9 +68,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Builder, Durability};
 use crate::stats::{Capabilities, Capability, Stats};
 use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACES};
-use arc_swap::{ArcSwap, Guard};
 use cache::Cache;
 use catalog::Catalog;
+use current::{Current, Reading};
 use disk::{Disk, Name};
 use manifest::Manifest;
 use recover::Recovered;
@@ -120,7 +123,7 @@ pub(crate) struct Core<D: Disk> {
     cache: Arc<Cache>,
     /// Above the number of every file that there ever was.
     numbers: AtomicU64,
-    version: ArcSwap<Version<D>>,
+    version: Current<Version<D>>,
     /// Changes up to this sequence number can be seen.
     visible: AtomicU64,
     order: Mutex<Order>,
@@ -221,7 +224,7 @@ impl<D: Disk> Core<D> {
             builder: builder.clone(),
             cache,
             numbers: AtomicU64::new(next_number),
-            version: ArcSwap::from_pointee(version),
+            version: Current::new(version),
             visible: AtomicU64::new(sequence),
             order: Mutex::new(order),
             log,
@@ -302,13 +305,14 @@ impl<D: Disk> Core<D> {
 
     /// What the store consists of now, for a moment.
     #[inline]
-    fn version(&self) -> Guard<Arc<Version<D>>> {
-        self.version.load()
+    fn version(&self) -> Reading<Version<D>> {
+        self.version.read()
     }
 
-    /// Replaces what the store consists of. The caller holds the order.
+    /// Replaces what the store consists of. The caller holds the order, so that until this returns nothing is changed that
+    /// only the new version has.
     fn set_version(&self, version: Version<D>) {
-        self.version.store(Arc::new(version));
+        self.version.replace(version);
     }
 
     fn order(&self) -> MutexGuard<'_, Order> {
@@ -343,7 +347,7 @@ impl<D: Disk> Core<D> {
         let mut order = self.order();
         let sequence = order.sequence;
         *order.readers.entry(sequence).or_default() += 1;
-        (sequence, self.version.load_full(), order.catalog.clone())
+        (sequence, Arc::clone(&self.version()), order.catalog.clone())
     }
 
     /// Gives back a state that was taken.

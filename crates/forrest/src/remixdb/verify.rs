@@ -26,7 +26,7 @@ impl<D: Disk> Core<D> {
                 _ => {}
             }
         }
-        let version = self.version.load_full();
+        let version = self.version();
         for partition in version.partitions.values().flatten() {
             partition.tables().iter().try_for_each(|table| table.verify())?;
             partition.verify_remix(disk)?;

@@ -13,17 +13,17 @@
 //! - A name that is removed while somebody reads the file goes when nobody does any more: who holds a file can read it, as
 //!   on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a crash
 //!   leaves of such names is what it leaves of others that were not yet removed.
-//! - A read of an open file takes no lock and writes to no memory of others, but to its mark of use if that was cleared.
+//! - A read of an open file waits for no other read: it takes a reference to the descriptor, under a lock that readers share
+//!   and that is held for a few instructions. (The system does the same once more for every call.)
 //! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once. The limit is lowered
 //!   by as many: other threads that read would take them before they are used for what they were closed for.
 //!
-//! The descriptor of a file is replaced in one step ([`ArcSwapOption`]), and whoever reads through it keeps it open. So no
-//! read meets a descriptor that was closed, or one that another file has got meanwhile.
+//! Whoever reads through a descriptor keeps it open. So no read meets one that was closed, or one that another file has got
+//! meanwhile.
 //!
 //! Whoever removes a name sees to it that nobody is just opening it.
 
 use super::{Kind, Name};
-use arc_swap::ArcSwapOption;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -32,7 +32,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// How every descriptor is opened.
 const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
@@ -88,7 +88,8 @@ struct Holders {
 #[derive(Debug)]
 struct Held {
     name: Name,
-    descriptor: ArcSwapOption<Descriptor>,
+    /// Locked to take a reference or to replace it, and for nothing else.
+    descriptor: RwLock<Option<Arc<Descriptor>>>,
     /// Whether it was read since the hand passed it.
     used: AtomicBool,
     /// Where in the ring it is. Guarded by the lock of the state.
@@ -147,6 +148,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Held {
+    #[inline]
+    fn descriptor(&self) -> Option<Arc<Descriptor>> {
+        self.descriptor.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives it a descriptor or takes it away; the one that it had.
+    fn replace(&self, descriptor: Option<Arc<Descriptor>>) -> Option<Arc<Descriptor>> {
+        std::mem::replace(&mut *self.descriptor.write().unwrap_or_else(PoisonError::into_inner), descriptor)
+    }
+}
+
 impl State {
     /// Takes a file out of the ring; false if it was not there.
     fn take_out(&mut self, held: &Held) -> bool {
@@ -178,7 +191,7 @@ impl State {
         }
         let held = self.ring.get(self.hand)?.clone();
         self.take_out(&held);
-        held.descriptor.swap(None)
+        held.replace(None)
     }
 }
 
@@ -220,7 +233,7 @@ impl Files {
         }
         let held = Held {
             name,
-            descriptor: ArcSwapOption::empty(),
+            descriptor: RwLock::new(None),
             used: AtomicBool::new(false),
             place: AtomicUsize::new(NOWHERE),
             opening: Mutex::new(()),
@@ -308,12 +321,12 @@ impl Files {
     #[cold]
     fn open_again(self: &Arc<Self>, held: &Arc<Held>) -> io::Result<Arc<Descriptor>> {
         let _opening = lock(&held.opening);
-        if let Some(descriptor) = held.descriptor.load_full() {
+        if let Some(descriptor) = held.descriptor() {
             return Ok(descriptor);
         }
         let seat = self.seat();
         let descriptor = Arc::new(Descriptor { file: self.open_file(held.name)?, _seat: seat });
-        held.descriptor.store(Some(descriptor.clone()));
+        held.replace(Some(descriptor.clone()));
         lock(&self.state).put_in(held);
         self.freed.notify_all();
         Ok(descriptor)
@@ -349,7 +362,7 @@ impl Drop for Read {
             state.held.remove(&held.name);
         }
         drop(state);
-        held.descriptor.store(None);
+        held.replace(None);
         if is_last && removed {
             // Where that fails, the name is one of those that are removed when the store is opened.
             let _ = files.remove(held.name);
@@ -398,7 +411,7 @@ impl Handle {
         match self {
             Handle::Made(made) => call(&made.descriptor.file),
             Handle::Read(Read { held, .. }) => {
-                if let Some(descriptor) = &*held.descriptor.load() {
+                if let Some(descriptor) = held.descriptor() {
                     call(&descriptor.file);
                 }
             }
@@ -411,15 +424,13 @@ impl Handle {
         match self {
             Handle::Made(made) => call(&made.descriptor.file),
             Handle::Read(Read { files, held }) => {
-                let descriptor = held.descriptor.load();
-                if let Some(descriptor) = &*descriptor {
+                if let Some(descriptor) = held.descriptor() {
                     // ORDERING: a hint. It is looked at first, so that readers of one file do not write to one line.
                     if !held.used.load(Relaxed) {
                         held.used.store(true, Relaxed);
                     }
                     return call(&descriptor.file);
                 }
-                drop(descriptor);
                 call(&files.open_again(held)?.file)
             }
         }
@@ -542,7 +553,7 @@ mod tests {
         let files = files(&path, 3);
         let often = files.open(Name::table(0)).unwrap();
         let opened = |handle: &Handle| match handle {
-            Handle::Read(read) => read.held.descriptor.load().as_ref().map(Arc::as_ptr),
+            Handle::Read(read) => read.held.descriptor().as_ref().map(Arc::as_ptr),
             Handle::Made(_) => unreachable!("it was there"),
         };
         let first = opened(&often);
