@@ -174,11 +174,11 @@ impl<D: Disk> Store<D> {
         Ok(Store(Arc::new(Opened { core, worker: Some(worker) })))
     }
 
-    /// The same without a thread: the work is done by [`Core::step`].
+    /// The same without a thread: the work is done by [`Core::step`], in as many pieces as otherwise, one after the other.
     #[cfg(any(test, fuzzing))]
     fn open_unattended(disk: D, builder: &Builder) -> Result<Store<D>> {
         Ok(Store(Arc::new(Opened {
-            core: Arc::new(Core::open(disk, builder, Workers::alone())?),
+            core: Arc::new(Core::open(disk, builder, Workers::alone(builder))?),
             worker: None,
         })))
     }

@@ -67,13 +67,15 @@ pub(crate) enum Bug {
     OlderMemtableWins,
     /// The bounds of partitions are those of the first table.
     LowForgotten,
+    /// What is written in pieces begins where the first piece does that has anything left.
+    FirstPieceForgotten,
     /// A drop of a keyspace leaves its files.
     DroppedFilesStay,
 }
 
 impl Bug {
     #[cfg(test)]
-    pub(crate) const ALL: [Bug; 31] = [
+    pub(crate) const ALL: [Bug; 32] = [
         Bug::LogNameNotSynced,
         Bug::LogHeaderNotSynced,
         Bug::OlderLogNotSynced,
@@ -104,6 +106,7 @@ impl Bug {
         Bug::OlderTableWins,
         Bug::OlderMemtableWins,
         Bug::LowForgotten,
+        Bug::FirstPieceForgotten,
         Bug::DroppedFilesStay,
     ];
 

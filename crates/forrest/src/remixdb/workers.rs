@@ -43,17 +43,18 @@ impl Workers {
         Ok(Workers::of(count, cpus))
     }
 
-    /// Only the thread that has the work, for who wants to know what it does when.
+    /// Only the thread that has the work, for who wants to know what it does when. It works in as many pieces as the options
+    /// say.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn alone() -> Workers {
-        Workers::of(1, Vec::new())
+    pub(crate) fn alone(builder: &Builder) -> Workers {
+        Workers { count: builder.workers.unwrap_or(1), idle: AtomicUsize::new(0), cpus: Vec::new() }
     }
 
     fn of(count: usize, cpus: Vec<usize>) -> Workers {
         Workers { count, idle: AtomicUsize::new(count - 1), cpus }
     }
 
-    /// Most threads at once.
+    /// Most threads at once, and so how many pieces are worth making of something.
     pub(crate) fn count(&self) -> usize {
         self.count
     }

@@ -232,9 +232,9 @@ impl<D: Disk> Rewrite<'_, D> {
                 // written there later has no other place. Any other piece's first table begins where the piece does.
                 let low = match (new.is_empty(), at) {
                     _ if Bug::LowForgotten.is_planted() => low,
-                    (true, _) => self.low.to_vec(),
-                    (false, 0) => lows[piece].to_vec(),
-                    (false, _) => low,
+                    (true, _) if !Bug::FirstPieceForgotten.is_planted() => self.low.to_vec(),
+                    (_, 0) => lows[piece].to_vec(),
+                    _ => low,
                 };
                 new.push(Arc::new(Partition::new(low, vec![table], None, None)));
             }

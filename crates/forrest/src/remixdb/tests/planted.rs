@@ -11,6 +11,7 @@ fn gate(bug: Bug) -> fn() {
     match bug {
         B::WrittenTooEarly | B::CatalogForgotten | B::RemovedBeforeManifest => || crash::after_a_kill(0..8),
         B::TombstoneDropped | B::OlderTableWins | B::OlderMemtableWins => || crash::after_a_kill(0..8),
+        B::FirstPieceForgotten => || crash::after_a_kill(0..60),
         B::NewManifestNotSynced | B::NumbersReused | B::RecoveredNotSynced | B::GivenUpLogsRead => || {
             crash::crashes_upon_crashes(0..20, 1);
         },

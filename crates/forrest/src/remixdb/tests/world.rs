@@ -67,7 +67,7 @@ pub(super) fn lengths(default: usize) -> usize {
 }
 
 pub(super) fn options(durability: Durability) -> Builder {
-    // Small enough that all of it happens: memtables are frozen, tables merged and cut.
+    // Small enough that all of it happens: memtables are frozen, tables merged and cut, and merged in pieces.
     Builder::default()
         .pages(Pages::Plain)
         .durability(durability)
@@ -75,6 +75,7 @@ pub(super) fn options(durability: Durability) -> Builder {
         .batch_bytes_max(1 << 20)
         .cache_bytes(1)
         .table_bytes(1 << 10)
+        .workers(3)
 }
 
 fn key(number: u8) -> Vec<u8> {
@@ -85,6 +86,7 @@ fn value(number: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| number ^ at as u8).collect()
 }
 
+/// The work of a seed, on few keys that meet.
 pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
     let mut random = Random(seed);
     let space = |random: &mut Random| if random.below(4) == 0 { "other" } else { "default" };
@@ -111,6 +113,28 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
             _ => Step::Compact,
         })
         .collect()
+}
+
+/// The same on so many keys that a partition becomes several, and is merged in pieces.
+pub(super) fn wide_steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut random = Random(seed);
+    (0..count).map(|_| wide_step(&mut random)).collect()
+}
+
+fn wide_step(random: &mut Random) -> Step {
+    match random.below(16) {
+        0..3 => {
+            let from = random.below(30) as u8;
+            Step::Batch((from..from + 90).map(|number| ("default", number, Some(6))).collect())
+        }
+        3..6 => Step::DeleteRange("default", random.below(12) as u8, 30 + random.below(60) as u8),
+        6..9 => Step::Set("default", random.below(120) as u8, random.below(40) as usize),
+        9 => Step::Delete("default", random.below(120) as u8),
+        10 => Step::Sync,
+        11 => Step::Work,
+        12..14 => Step::Flush,
+        _ => Step::Compact,
+    }
 }
 
 /// A store in use.
