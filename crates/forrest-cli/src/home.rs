@@ -90,10 +90,12 @@ impl Home {
 
     /// Opens the store.
     pub(crate) fn open(&self) -> Result<Db, Failure> {
+        let mut builder = self.builder.clone();
         if let Some(path) = self.directory() {
             check(path, self.makes)?;
+            builder = builder.create(self.makes);
         }
-        self.builder.open(&self.url).map_err(|e| self.failed(e))
+        builder.open(&self.url).map_err(|e| self.failed(e))
     }
 
     /// An error of the whole store, which says which one if there may be several.

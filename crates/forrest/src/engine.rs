@@ -58,9 +58,12 @@ pub(crate) enum Cursor {
 impl Store {
     pub(crate) fn open(home: &Home, builder: &Builder) -> Result<Store> {
         match home {
+            Home::Memory if !builder.create => Err(Error::invalid(
+                "\"memory:\" is made anew each time, and create(false) says that none is to be",
+            )),
             Home::Memory => memory::Store::open(builder).map(Store::Memory),
             Home::Path(path) => {
-                let disk = Real::open(path, true, builder)?;
+                let disk = Real::open(path, builder)?;
                 remixdb::Store::open(disk, builder).map(Store::Disk)
             }
             Home::Kernel(_) => Err(home.unsupported()),

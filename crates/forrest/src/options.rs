@@ -63,6 +63,7 @@ pub struct Builder {
     pub(crate) workers: Option<usize>,
     pub(crate) worker_cpus: Vec<usize>,
     pub(crate) open_files: Option<usize>,
+    pub(crate) create: bool,
 }
 
 /// Default of [`Builder::batch_ops_max`].
@@ -94,6 +95,7 @@ impl Default for Builder {
             workers: None,
             worker_cpus: Vec::new(),
             open_files: None,
+            create: true,
         }
     }
 }
@@ -251,6 +253,28 @@ impl Builder {
     /// ```
     pub fn open_files(mut self, files: usize) -> Builder {
         self.open_files = Some(files);
+        self
+    }
+
+    /// Whether a store that is not there is made.
+    ///
+    /// Default: true. Without, opening a path where there is no store is an `Io` error, and nothing is left behind; and
+    /// `memory:`, which is made anew each time, is an `InvalidArgument` error. Why: who expects to find something should not
+    /// find it empty for a slip in the path.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::Db;
+    ///
+    /// assert!(Db::builder().create(false).open(path).is_err());
+    /// Db::open(path)?.set("pine", "1")?;
+    /// assert!(Db::builder().create(false).open(path)?.contains("pine")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create(mut self, create: bool) -> Builder {
+        self.create = create;
         self
     }
 

@@ -182,6 +182,10 @@ fn knobs_have_limits() {
         message(&Db::builder().capacity_bytes(0)),
         "invalid argument: capacity_bytes is 0; it must be from 1 to 18446744073709551615"
     );
+    assert_eq!(
+        message(&Db::builder().create(false)),
+        "invalid argument: \"memory:\" is made anew each time, and create(false) says that none is to be"
+    );
     assert!(Db::builder().batch_ops_max(u32::MAX as usize).batch_bytes_max(1 << 40).open("memory:").is_ok());
 }
 

@@ -40,7 +40,7 @@ impl Runs {
     /// # Errors
     /// `Io`; `Busy` if another handle has the directory.
     pub fn create(directory: &Path, cache_bytes: usize) -> Result<Runs> {
-        let disk = Arc::new(Real::open(directory, true, &options::Builder::default())?);
+        let disk = Arc::new(Real::open(directory, &options::Builder::default())?);
         let cache = Arc::new(Cache::new(cache_bytes, Pages::default(), Numa::default()));
         Ok(Runs { disk, cache, tables: Vec::new() })
     }

@@ -46,11 +46,11 @@ pub(crate) struct Real {
 }
 
 impl Real {
-    /// Opens the directory of a store and locks it until the handle is dropped. With `create` it is made if it is
-    /// missing; what it lies in must exist. `builder` says how many files may be open at once.
-    pub(crate) fn open(path: &Path, create: bool, builder: &Builder) -> Result<Real> {
-        let (directory, made) = open_directory(path, create)?;
-        let lock = open_lock(path, directory.as_fd(), create, made)?;
+    /// Opens the directory of a store and locks it until the handle is dropped. `builder` says whether it is made if it is
+    /// missing (what it lies in must exist), and how many files may be open at once.
+    pub(crate) fn open(path: &Path, builder: &Builder) -> Result<Real> {
+        let (directory, made) = open_directory(path, builder.create)?;
+        let lock = open_lock(path, directory.as_fd(), builder.create, made)?;
         match retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {
                 let limit = builder.open_files.unwrap_or_else(default_open_files);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn open(path: &Path, create: bool) -> Result<Real> {
-        Real::open(path, create, &Builder::default())
+        Real::open(path, &Builder::default().create(create))
     }
 
     fn mode(path: &Path) -> u32 {

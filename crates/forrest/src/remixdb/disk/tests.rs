@@ -292,7 +292,7 @@ fn the_real_disk_does_what_the_simulated_one_does() {
         let directory = tempfile::tempdir().unwrap();
         let builder = Builder::default().open_files(limit);
         let path = directory.path().join("store");
-        let disk = Real::open(&path, true, &builder).unwrap();
+        let disk = Real::open(&path, &builder).unwrap();
         let mut real = Side { disk, next: 0, held: Vec::new() };
         let mut simulated = Side { disk: Simulated::new(), next: 0, held: Vec::new() };
         let mut random = seed;
