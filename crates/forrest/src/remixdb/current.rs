@@ -35,8 +35,7 @@ impl<T> Deref for Reading<T> {
 }
 
 impl<T> Current<T> {
-    pub(crate) fn new(value: T) -> Current<T> {
-        let value = Arc::new(value);
+    pub(crate) fn new(value: &Arc<T>) -> Current<T> {
         Current(Stripes::new(|| Mutex::new(Arc::new(Share(value.clone())))))
     }
 
@@ -46,8 +45,7 @@ impl<T> Current<T> {
     }
 
     /// Replaces the value. Two that do so at once would leave some with the one and some with the other.
-    pub(crate) fn replace(&self, value: T) {
-        let value = Arc::new(value);
+    pub(crate) fn replace(&self, value: &Arc<T>) {
         for place in self.0.iter() {
             let new = Arc::new(Share(value.clone()));
             let old = std::mem::replace(&mut *lock(place), new);
@@ -79,16 +77,16 @@ mod tests {
     #[test]
     fn a_value_goes_with_the_last_who_reads_it() {
         let left = AtomicU64::new(3);
-        let told = |value| Told { of: 0, value, left: &left };
-        let current = Current::new(told(1));
+        let told = |value| Arc::new(Told { of: 0, value, left: &left });
+        let current = Current::new(&told(1));
         let (first, again) = (current.read(), Arc::clone(&current.read()));
-        current.replace(told(2));
+        current.replace(&told(2));
         assert_eq!((first.value, again.value, current.read().value), (1, 1, 2));
         drop(first);
         assert_eq!(left.load(Relaxed), 3);
         drop(again);
         assert_eq!(left.load(Relaxed), 2);
-        current.replace(told(3));
+        current.replace(&told(3));
         assert_eq!(left.load(Relaxed), 1);
         drop(current);
         assert_eq!(left.load(Relaxed), 0);
@@ -99,8 +97,8 @@ mod tests {
     #[test]
     fn each_place_gives_its_own_and_never_goes_back() {
         let left = AtomicU64::new(2);
-        let told = |of, value| Told { of, value, left: &left };
-        let places = [0, 1].map(|of| Current::new(told(of, 0)));
+        let told = |of, value| Arc::new(Told { of, value, left: &left });
+        let places = [0, 1].map(|of| Current::new(&told(of, 0)));
         let (replaced, over) = ([0, 1].map(|_| AtomicU64::new(0)), AtomicBool::new(false));
         thread::scope(|scope| {
             for _ in 0..3 {
@@ -118,7 +116,7 @@ mod tests {
             for value in 1..2_000 {
                 for (of, place) in places.iter().enumerate() {
                     left.fetch_add(1, Relaxed);
-                    place.replace(told(of, value));
+                    place.replace(&told(of, value));
                     replaced[of].store(value, SeqCst);
                 }
             }

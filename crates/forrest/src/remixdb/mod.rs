@@ -126,7 +126,7 @@ pub(crate) struct Core<D: Disk> {
     version: Current<Version<D>>,
     /// Changes up to this sequence number can be seen.
     visible: AtomicU64,
-    order: Mutex<Order>,
+    order: Mutex<Order<D>>,
     log: Log<D>,
     /// Whoever holds it does the work in the background.
     manifest: Mutex<Manifest<D>>,
@@ -137,7 +137,9 @@ pub(crate) struct Core<D: Disk> {
 }
 
 /// What changes of the store take turns for.
-pub(crate) struct Order {
+pub(crate) struct Order<D: Disk> {
+    /// What the store consists of now, for who has the order.
+    version: Arc<Version<D>>,
     catalog: Arc<Catalog>,
     /// The sequence number of the last change.
     sequence: u64,
@@ -147,7 +149,7 @@ pub(crate) struct Order {
     scratch: Vec<u8>,
 }
 
-impl Order {
+impl<D: Disk> Order<D> {
     /// The oldest sequence number that a snapshot reads at.
     fn oldest_reader(&self) -> Option<u64> {
         self.readers.first_key_value().map(|(&sequence, _)| sequence)
@@ -217,14 +219,16 @@ impl<D: Disk> Core<D> {
         let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
         let recovered = recover::recover(&disk, builder, &cache)?;
         let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
-        let order =
-            Order { catalog: Arc::new(catalog), sequence, readers: BTreeMap::new(), scratch: Vec::new() };
+        let version = Arc::new(version);
+        let current = Current::new(&version);
+        let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
+        let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
         let core = Core {
             disk,
             builder: builder.clone(),
             cache,
             numbers: AtomicU64::new(next_number),
-            version: Current::new(version),
+            version: current,
             visible: AtomicU64::new(sequence),
             order: Mutex::new(order),
             log,
@@ -309,13 +313,15 @@ impl<D: Disk> Core<D> {
         self.version.read()
     }
 
-    /// Replaces what the store consists of. The caller holds the order, so that until this returns nothing is changed that
-    /// only the new version has.
-    fn set_version(&self, version: Version<D>) {
-        self.version.replace(version);
+    /// Replaces what the store consists of. Whoever has the order sees to it that until this returns nothing is changed that
+    /// only the new version has. The old one is better dropped without the order: files may go with it.
+    fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
+        let version = Arc::new(version);
+        self.version.replace(&version);
+        std::mem::replace(&mut order.version, version)
     }
 
-    fn order(&self) -> MutexGuard<'_, Order> {
+    fn order(&self) -> MutexGuard<'_, Order<D>> {
         lock(&self.order)
     }
 
@@ -347,7 +353,7 @@ impl<D: Disk> Core<D> {
         let mut order = self.order();
         let sequence = order.sequence;
         *order.readers.entry(sequence).or_default() += 1;
-        (sequence, Arc::clone(&self.version()), order.catalog.clone())
+        (sequence, order.version.clone(), order.catalog.clone())
     }
 
     /// Gives back a state that was taken.

@@ -90,18 +90,23 @@ impl<D: Disk> Core<D> {
         check_value(&op)?;
         let key = op.key();
         // Read before the lock is taken: what tables say stays true until they are others.
-        let before = self.version();
-        let looked = if reads(&op) { Some(read::value_in_tables(&before, space.id, key)?) } else { None };
+        let looked = if reads(&op) {
+            let version = self.version();
+            let in_tables = read::value_in_tables(&version, space.id, key)?;
+            Some((version, in_tables))
+        } else {
+            None
+        };
         let mut order = self.admit()?;
         space.check()?;
         let old = match looked {
             None => None,
-            Some(in_tables) => {
-                let now = self.version();
-                match read::in_memtables(&now, space.id, key, self.newest(), |bytes| Value::from(bytes)) {
+            Some((before, in_tables)) => {
+                let now = &order.version;
+                match read::in_memtables(now, space.id, key, self.newest(), |bytes| Value::from(bytes)) {
                     Some(said) => said,
-                    None if same_partition(&before, &now, space.id, key) => in_tables,
-                    None => read::value_in_tables(&now, space.id, key)?,
+                    None if same_partition(&before, now, space.id, key) => in_tables,
+                    None => read::value_in_tables(now, space.id, key)?,
                 }
             }
         };
@@ -128,8 +133,7 @@ impl<D: Disk> Core<D> {
             check_value(op).map_err(at(i))?;
         }
         let mut order = self.admit()?;
-        let version = self.version();
-        let mut batch = Batch { store: self, version: &version, decided: Vec::new(), overlay: None };
+        let mut batch = Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None };
         if ops.iter().any(|(_, op)| reads(op) && !matches!(op, Op::Delete { .. })) {
             batch.overlay = Some(BTreeMap::new());
         }
@@ -151,9 +155,8 @@ impl<D: Disk> Core<D> {
     fn delete_range(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
         let mut order = self.admit()?;
         space.check()?;
-        let version = self.version();
-        let mut batch =
-            Batch { store: self, version: &version, decided: Vec::new(), overlay: Some(BTreeMap::new()) };
+        let version = &order.version;
+        let mut batch = Batch { store: self, version, decided: Vec::new(), overlay: Some(BTreeMap::new()) };
         let outcome = batch.decide(space.id, op)?;
         let decided = batch.decided;
         let last = self.record(&mut order, &decided)?;
@@ -163,14 +166,16 @@ impl<D: Disk> Core<D> {
     }
 
     /// Waits for the turn to change the store.
-    fn admit(&self) -> Result<MutexGuard<'_, Order>> {
+    fn admit(&self) -> Result<MutexGuard<'_, Order<D>>> {
         self.log().check()?;
         self.check_room()?;
-        let backlog = self.version().frozen.len();
+        let mut order = self.order();
+        let backlog = order.version.frozen.len();
         if backlog >= BACKLOG {
+            drop(order);
             self.wait_for_work(WAIT * (backlog + 1 - BACKLOG) as u32);
+            order = self.order();
         }
-        let order = self.order();
         self.log().check()?;
         Ok(order)
     }
@@ -187,7 +192,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Logs decided changes and applies them; the sequence number of the last.
-    fn record(&self, order: &mut Order, decided: &[Decided<'_>]) -> Result<u64> {
+    fn record(&self, order: &mut Order<D>, decided: &[Decided<'_>]) -> Result<u64> {
         let first = order.sequence + 1;
         let last = order.sequence + decided.len() as u64;
         if decided.is_empty() {
@@ -210,12 +215,12 @@ impl<D: Disk> Core<D> {
             self.make_visible(last);
         }
         let keep = order.oldest_reader().unwrap_or(u64::MAX).min(self.visible());
-        let version = self.version();
+        let Order { version, scratch, .. } = &mut *order;
         let memtable = &version.memtable;
         for (sequence, decided) in (first..).zip(decided) {
             let Decided { space, key, new } = decided;
             memtable
-                .set(*space, key, sequence, new.as_deref(), keep, &mut order.scratch)
+                .set(*space, key, sequence, new.as_deref(), keep, scratch)
                 .map_err(|error| self.log().stop(error))?;
         }
         self.make_visible(last);
@@ -226,14 +231,15 @@ impl<D: Disk> Core<D> {
     }
 
     /// Goes on with an empty memtable and a new log.
-    pub(crate) fn freeze(&self, order: &mut Order) -> Result<()> {
+    pub(crate) fn freeze(&self, order: &mut Order<D>) -> Result<()> {
         let number = self.next_number();
         let memtable = Memtable::new(self.builder(), number)?;
         self.log().rotate(number)?;
-        let version = self.version();
         // Nobody else sets it, and the memtable gets no more changes.
-        let _ = version.memtable.catalog.set(order.catalog.clone());
-        self.set_version(version.frozen(memtable));
+        let _ = order.version.memtable.catalog.set(order.catalog.clone());
+        let version = order.version.frozen(memtable);
+        // No file goes with the old one: the new one has all that it has.
+        let _ = self.set_version(order, version);
         self.call_for_work();
         Ok(())
     }
@@ -275,7 +281,7 @@ impl<D: Disk> Core<D> {
 
     fn change_catalog(
         &self,
-        order: &mut Order,
+        order: &mut Order<D>,
         change: Change<'_>,
         catalog: crate::remixdb::catalog::Catalog,
     ) -> u64 {

@@ -103,7 +103,7 @@ impl<D: Disk> Core<D> {
     fn flush_if(&self, is_due: impl FnOnce(&Catalog, &Version<D>) -> bool) -> Result<()> {
         let mut order = self.order();
         self.log().check()?;
-        if is_due(&order.catalog, &self.version()) {
+        if is_due(&order.catalog, &order.version) {
             self.freeze(&mut order)?;
         }
         drop(order);
@@ -207,8 +207,8 @@ impl<D: Disk> Core<D> {
 
     /// Replaces the version that readers take.
     fn install(&self, flushed: Option<(&Arc<Memtable>, &Catalog)>, replaced: &[Replaced<D>]) {
-        let _order = self.order();
-        let version = self.version();
+        let mut order = self.order();
+        let version = &order.version;
         let mut partitions = version.partitions.clone();
         if let Some((_, catalog)) = flushed {
             partitions.retain(|&space, _| catalog.has(space));
@@ -224,7 +224,10 @@ impl<D: Disk> Core<D> {
         let is_flushed =
             |frozen: &Arc<Memtable>| flushed.is_some_and(|(memtable, _)| Arc::ptr_eq(frozen, memtable));
         let frozen = version.frozen.iter().filter(|frozen| !is_flushed(frozen)).cloned().collect();
-        self.set_version(Version { memtable: version.memtable.clone(), frozen, partitions });
+        let version = Version { memtable: version.memtable.clone(), frozen, partitions };
+        let old = self.set_version(&mut order, version);
+        drop(order);
+        drop(old);
     }
 
     /// Removes the files that the manifest named `before` and no longer does, and the logs below the floor. One that
