@@ -252,6 +252,20 @@ impl<D: Disk> Partition<D> {
         Ok(Whereabouts(self.remix()?.map_or(0, |remix| remix.find(key))))
     }
 
+    /// Asks for what [`get`](Self::get) will touch first for a key: for who has other keys to look for meanwhile.
+    pub(crate) fn fetch(&self, Whereabouts(at): Whereabouts, key: &[u8]) -> Result<()> {
+        match self.remix()? {
+            Some(remix) => {
+                // As if the first that is compared were the one.
+                if let Some(entry) = remix.get(at, key, |_| Ok(Ordering::Equal))? {
+                    table::Cursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
+                }
+                Ok(())
+            }
+            None => self.tables.first().map_or(Ok(()), |table| table.fetch_key(key)),
+        }
+    }
+
     /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find) to
     /// belong.
     pub(crate) fn get<R>(

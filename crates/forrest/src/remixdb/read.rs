@@ -44,7 +44,50 @@ pub(crate) fn get<D: Disk, R>(
     }
 }
 
-/// The same for the tables alone.
+/// So many keys are looked for at once.
+const TOGETHER: usize = 32;
+
+/// The values of several keys, in their order. What each of them waits for, of memory and of the device, is asked for
+/// before the first of them is looked at.
+pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
+    version: &Version<D>,
+    space: u32,
+    keys: &[K],
+    upto: Upto<'_>,
+) -> Result<Vec<Option<Value>>> {
+    let mut values = Vec::with_capacity(keys.len());
+    for keys in keys.chunks(TOGETHER) {
+        let mut places = [None; TOGETHER];
+        for (place, key) in places.iter_mut().zip(keys) {
+            if let Some(partition) = version.partition(space, key.as_ref()) {
+                *place = Some((partition, partition.find(key.as_ref())?));
+            }
+        }
+        // What was found is on its way; while it comes the memtables are asked.
+        let memories = keys
+            .iter()
+            .map(|key| in_memtables(version, space, key.as_ref(), upto, |bytes| Value::from(bytes)));
+        let memories: Vec<_> = memories.collect();
+        let left = || places.iter().zip(keys).zip(&memories).filter(|(_, said)| said.is_none());
+        for ((place, key), _) in left() {
+            if let Some((partition, whereabouts)) = place {
+                partition.fetch(*whereabouts, key.as_ref())?;
+            }
+        }
+        for ((place, key), said) in places.iter().zip(keys).zip(memories) {
+            values.push(match (said, place) {
+                (Some(said), _) => said,
+                (None, Some((partition, whereabouts))) => {
+                    partition.get(*whereabouts, key.as_ref(), |bytes| Value::from(bytes))?
+                }
+                (None, None) => None,
+            });
+        }
+    }
+    Ok(values)
+}
+
+/// Shows the value that the tables have for a key.
 #[inline]
 pub(crate) fn in_tables<D: Disk, R>(
     version: &Version<D>,

@@ -124,7 +124,8 @@ impl<D: Disk> View<D> {
     }
 
     pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        keys.iter().map(|key| self.get(key.as_ref())).collect()
+        let values = self.read(|version, space, upto| read::several(version, space, keys, upto))?;
+        Ok(values.unwrap_or_else(|| keys.iter().map(|_| None).collect()))
     }
 
     pub(crate) fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {

@@ -191,14 +191,27 @@ impl<D: Disk> Table<D> {
         }
     }
 
-    /// Asks for a whole key block: for a search in it, which looks at all heads of its keys.
+    /// Asks for what a search for a key will touch: the block, of memory or of the device.
+    pub(crate) fn fetch_key(&self, key: &[u8]) -> Result<()> {
+        if self.footer.entries == 0 {
+            return Ok(());
+        }
+        let index = self.index()?;
+        let number = index.find(key);
+        if !self.fetch_block(number) {
+            self.will_read(self.footer.keys.offset + index.offset(number));
+        }
+        Ok(())
+    }
+
+    /// Asks for a whole key block: for a search in it, which looks at all heads of its keys. False if it is not in the cache.
     #[inline]
-    fn fetch_block(&self, number: u32) {
-        let Some(index) = self.index.get() else { return };
+    fn fetch_block(&self, number: u32) -> bool {
+        let Some(index) = self.index.get() else { return false };
         let place = self.footer.keys.offset + index.offset(number);
         let end =
             if number + 1 < self.footer.blocks { index.offset(number + 1) } else { self.footer.keys.bytes };
-        self.fetch_bytes(place, self.footer.keys.offset + end - place);
+        self.fetch_bytes(place, self.footer.keys.offset + end - place)
     }
 
     /// Tells the device that the page of a logical offset is read soon.
