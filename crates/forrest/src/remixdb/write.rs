@@ -90,12 +90,11 @@ impl<D: Disk> Core<D> {
         check_value(&op)?;
         let key = op.key();
         // Read before the lock is taken: what tables say stays true until they are others.
-        let looked = if reads(&op) {
-            let version = self.version();
-            let in_tables = read::value_in_tables(&version, space.id, key)?;
-            Some((version, in_tables))
-        } else {
-            None
+        // What is looked at then is given up last, without the lock: files may go with it.
+        let before = reads(&op).then(|| self.version());
+        let looked = match &before {
+            Some(before) => Some((before, read::value_in_tables(before, space.id, key)?)),
+            None => None,
         };
         let mut order = self.admit()?;
         space.check()?;
@@ -105,7 +104,7 @@ impl<D: Disk> Core<D> {
                 let now = &order.version;
                 match read::in_memtables(now, space.id, key, self.newest(), |bytes| Value::from(bytes)) {
                     Some(said) => said,
-                    None if same_partition(&before, now, space.id, key) => in_tables,
+                    None if same_partition(before, now, space.id, key) => in_tables,
                     None => read::value_in_tables(now, space.id, key)?,
                 }
             }
