@@ -76,7 +76,7 @@ use manifest::Manifest;
 use recover::Recovered;
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -124,6 +124,8 @@ pub(crate) struct Core<D: Disk> {
     /// Above the number of every file that there ever was.
     numbers: AtomicU64,
     version: Current<Version<D>>,
+    /// So many of its memtables wait to become tables.
+    backlog: AtomicUsize,
     /// Changes up to this sequence number can be seen.
     visible: AtomicU64,
     order: Mutex<Order<D>>,
@@ -219,7 +221,7 @@ impl<D: Disk> Core<D> {
         let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
         let recovered = recover::recover(&disk, builder, &cache)?;
         let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
-        let version = Arc::new(version);
+        let (backlog, version) = (version.frozen.len(), Arc::new(version));
         let current = Current::new(&version);
         let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
         let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
@@ -229,6 +231,7 @@ impl<D: Disk> Core<D> {
             cache,
             numbers: AtomicU64::new(next_number),
             version: current,
+            backlog: AtomicUsize::new(backlog),
             visible: AtomicU64::new(sequence),
             order: Mutex::new(order),
             log,
@@ -318,7 +321,14 @@ impl<D: Disk> Core<D> {
     fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
         let version = Arc::new(version);
         self.version.replace(&version);
+        self.backlog.store(version.frozen.len(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
+    }
+
+    /// How many memtables wait to become tables, about.
+    fn backlog(&self) -> usize {
+        // ORDERING: who reads it decides only how long to wait.
+        self.backlog.load(Ordering::Relaxed)
     }
 
     fn order(&self) -> MutexGuard<'_, Order<D>> {

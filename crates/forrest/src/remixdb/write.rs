@@ -89,8 +89,8 @@ impl<D: Disk> Core<D> {
         }
         check_value(&op)?;
         let key = op.key();
-        // Read before the lock is taken: what tables say stays true until they are others.
-        // What is looked at then is given up last, without the lock: files may go with it.
+        // Read before the lock is taken: what tables say stays true until they are others. And given up after it, for files may
+        // go with them.
         let before = reads(&op).then(|| self.version());
         let looked = match &before {
             Some(before) => Some((before, read::value_in_tables(before, space.id, key)?)),
@@ -168,13 +168,11 @@ impl<D: Disk> Core<D> {
     fn admit(&self) -> Result<MutexGuard<'_, Order<D>>> {
         self.log().check()?;
         self.check_room()?;
-        let mut order = self.order();
-        let backlog = order.version.frozen.len();
+        let backlog = self.backlog();
         if backlog >= BACKLOG {
-            drop(order);
             self.wait_for_work(WAIT * (backlog + 1 - BACKLOG) as u32);
-            order = self.order();
         }
+        let order = self.order();
         self.log().check()?;
         Ok(order)
     }
