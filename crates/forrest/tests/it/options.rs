@@ -23,16 +23,17 @@ const BATCH_BYTES: usize = 32 << 20;
 /// An option set, by number.
 fn set(number: usize) -> Builder {
     use Durability as D;
+    // Memtables reserve addresses for the largest batch, and under emulation there are few.
+    let common = || Db::builder().batch_bytes_max(BATCH_BYTES);
     let sizes = |memtable, cache, table| {
-        let builder = Db::builder().pages(Pages::Plain).batch_bytes_max(BATCH_BYTES);
-        builder.memtable_bytes(memtable).cache_bytes(cache).table_bytes(table)
+        common().pages(Pages::Plain).memtable_bytes(memtable).cache_bytes(cache).table_bytes(table)
     };
     match number {
         // As users have it, and as the other tests have it.
         0 => Db::builder(),
-        1 => Db::builder().tags(false).durability(D::Sync),
-        2 => Db::builder().durability(D::Memory).pages(Pages::Transparent),
-        3 => Db::builder().numa(Numa::Interleave).capacity_bytes(1).workers(1),
+        1 => common().tags(false).durability(D::Sync),
+        2 => common().durability(D::Memory).pages(Pages::Transparent),
+        3 => common().numa(Numa::Interleave).capacity_bytes(1).workers(1),
         4 => sizes(4 << 10, 1 << 20, 16 << 10),
         5 => sizes(4 << 10, 1, 16 << 10).tags(false),
         // One size out of all proportion.
@@ -55,7 +56,7 @@ fn set(number: usize) -> Builder {
         21 => sizes(64 << 20, 1, 1 << 10),
         // Batches: just enough, and more than anybody needs.
         22 => sizes(2 << 10, 1 << 20, 64 << 10).batch_ops_max(BATCH_OPS),
-        23 => sizes(2 << 10, 1 << 20, 64 << 10).batch_ops_max(u32::MAX as usize).batch_bytes_max(1 << 30),
+        23 => sizes(2 << 10, 1 << 20, 64 << 10).batch_ops_max(u32::MAX as usize).batch_bytes_max(200 << 20),
         _ => unreachable!("there are {SETS} option sets"),
     }
 }
