@@ -148,7 +148,7 @@ impl<D: Disk> Core<D> {
     /// Merges the tables of the partitions of keyspaces that `which` chooses, where there are several.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        let version = Arc::clone(&self.version());
+        let version = self.version();
         let mut replaced = Vec::new();
         for (&space, partitions) in &version.partitions {
             let chosen = partitions.iter().filter(|partition| which(space, partition));

@@ -45,6 +45,26 @@ impl World {
         self.check();
     }
 
+    /// Several tables with 1,500 keys, which several workers merge in pieces.
+    fn for_pieces() -> World {
+        let disk = Simulated::new();
+        let options = options().table_bytes(16 << 10).workers(3);
+        let store = Store::open(disk.clone(), &options).unwrap();
+        let space = store.keyspace("default").unwrap();
+        let mut world = World { disk, store, space, pairs: BTreeMap::new() };
+        for start in 0..4 {
+            world.flush(start..1500, 4, start as u8);
+        }
+        world
+    }
+
+    fn delete(&mut self, numbers: impl Iterator<Item = u32>) {
+        for key in numbers.map(u32::to_be_bytes) {
+            self.store.apply(&self.space, Op::Delete { key: &key[..] }).unwrap();
+            self.pairs.remove(&key[..]);
+        }
+    }
+
     /// The number of tables of each partition.
     fn tables(&self) -> Vec<usize> {
         let version = self.store.version();
@@ -163,19 +183,8 @@ fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
 /// With several workers a partition is cut into pieces, and all of it is still there once.
 #[test]
 fn a_large_partition_is_merged_in_pieces() {
-    let disk = Simulated::new();
-    let options = options().table_bytes(16 << 10).workers(3);
-    let store = Store::open(disk.clone(), &options).unwrap();
-    let space = store.keyspace("default").unwrap();
-    let mut world = World { disk, store, space, pairs: BTreeMap::new() };
-    for start in 0..4 {
-        world.flush(start..1500, 4, start as u8);
-    }
-    for number in (0..1500).step_by(5) {
-        let key = u32::to_be_bytes(number);
-        world.store.apply(&world.space, Op::Delete { key: &key[..] }).unwrap();
-        world.pairs.remove(&key[..]);
-    }
+    let mut world = World::for_pieces();
+    world.delete((0..1500).step_by(5));
     world.store.compact().unwrap();
     world.check();
     let tables = world.tables();
@@ -213,18 +222,8 @@ fn logs_are_closed_when_their_changes_are_in_tables() {
 /// there is: what is written there later has its place.
 #[test]
 fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
-    let disk = Simulated::new();
-    let options = options().table_bytes(16 << 10).workers(3);
-    let store = Store::open(disk.clone(), &options).unwrap();
-    let space = store.keyspace("default").unwrap();
-    let mut world = World { disk, store, space, pairs: BTreeMap::new() };
-    for start in 0..4 {
-        world.flush(start..1500, 4, start as u8);
-    }
-    for number in 0..300_u32 {
-        world.store.apply(&world.space, Op::Delete { key: &number.to_be_bytes()[..] }).unwrap();
-        world.pairs.remove(&number.to_be_bytes()[..]);
-    }
+    let mut world = World::for_pieces();
+    world.delete(0..300);
     // The tombstones go with what they delete.
     world.store.flush_all().unwrap();
     world.store.compact().unwrap();
