@@ -44,7 +44,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// A key, value, name or batch is larger than can be stored. Make it smaller.
     Limit,
-    /// The capacity given, the memory or the disk is used up. Delete something or give more.
+    /// The capacity given, the memory, the disk or the file descriptors are used up. Delete something or give
+    /// more.
     OutOfSpace,
     /// Somebody else holds what is needed. Try again later.
     Busy,

@@ -343,6 +343,11 @@ impl<D: Disk> Core<D> {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// No file has this number yet, nor a higher one.
+    fn first_free_number(&self) -> u64 {
+        self.numbers.load(Ordering::Relaxed)
+    }
+
     /// Says that there is work to be done in the background.
     fn call_for_work(&self) {
         self.work.call();

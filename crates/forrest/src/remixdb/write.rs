@@ -183,8 +183,8 @@ impl<D: Disk> Core<D> {
         if !self.full.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let what = "there is no room for the tables that earlier changes are to become (they are in the log, and can be read); \
-                    the store goes on by itself when there is";
+        let what = "there is no room, or no file descriptor, for the tables that earlier changes are to become (they are in the log, \
+                    and can be read); the store goes on by itself when there is";
         Err(Error::new(ErrorKind::OutOfSpace, what))
     }
 

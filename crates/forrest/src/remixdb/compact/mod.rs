@@ -68,17 +68,18 @@ impl<D: Disk> Core<D> {
         error.kind() == ErrorKind::OutOfSpace && self.log().check().is_ok()
     }
 
-    /// What is done about an error before the manifest was touched.
-    fn give_up(&self, manifest: &Manifest<D>, error: Error) -> Error {
+    /// What is done about an error before the manifest was touched: the tables that were made are removed, whose numbers
+    /// are not below `first`.
+    fn give_up(&self, first: u64, error: Error) -> Error {
         if !self.is_harmless(&error) {
             return self.log().stop(error);
         }
-        // Whoever has the manifest is the only one that makes such files. What is not removed now is when the store is
-        // opened.
-        let named: BTreeSet<Name> = manifest.state().files().collect();
-        let is_made = |name: &Name| matches!(name.kind, Kind::Table | Kind::Remix) && !named.contains(name);
-        for name in disk::list(&*self.disk).unwrap_or_default().into_iter().filter(is_made) {
-            let _ = disk::unlink(&*self.disk, name);
+        // Whoever has the manifest is the only one that makes such files. To list them would take a descriptor. What is not
+        // removed now is when the store is opened.
+        for number in first..self.first_free_number() {
+            for name in [Name::table(number), Name::remix(number)] {
+                let _ = disk::unlink(&*self.disk, name);
+            }
         }
         error
     }
@@ -149,11 +150,11 @@ impl<D: Disk> Core<D> {
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let version = self.version();
+        let first = self.first_free_number();
         let mut replaced = Vec::new();
         for (&space, partitions) in &version.partitions {
             let chosen = partitions.iter().filter(|partition| which(space, partition));
-            let merged =
-                rewrite::merged(self, space, chosen).map_err(|error| self.give_up(&manifest, error))?;
+            let merged = rewrite::merged(self, space, chosen).map_err(|error| self.give_up(first, error))?;
             replaced.extend(merged);
         }
         if replaced.is_empty() {
@@ -166,10 +167,11 @@ impl<D: Disk> Core<D> {
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
         let catalog = memtable.catalog.get().expect("it is frozen").clone();
         let version = self.version();
+        let first = self.first_free_number();
         let mut replaced = Vec::new();
         for space in memtable.spaces().into_iter().filter(|&space| catalog.has(space)) {
             let new = rewrite::space(self, &version, memtable, space);
-            replaced.extend(new.map_err(|error| self.give_up(manifest, error))?);
+            replaced.extend(new.map_err(|error| self.give_up(first, error))?);
         }
         let floor = log_behind(&version, memtable);
         self.replace(manifest, Some((memtable, &catalog)), &replaced, floor)

@@ -438,7 +438,7 @@ impl Handle {
 }
 
 /// Whether a call failed because the process, or the system, has as many descriptors as it may have.
-fn is_lack_of_descriptors(error: &io::Error) -> bool {
+pub(super) fn is_lack_of_descriptors(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [Errno::MFILE, Errno::NFILE].iter().any(|lack| errno == Some(lack.raw_os_error()))
 }

@@ -150,6 +150,7 @@ pub(crate) fn failed(doing: &str, name: impl fmt::Display, error: &io::Error) ->
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             ErrorKind::OutOfSpace
         }
+        _ if files::is_lack_of_descriptors(error) => ErrorKind::OutOfSpace,
         _ => ErrorKind::Io,
     };
     Error::new(kind, format!("{doing} {name}: {error}"))
