@@ -9,6 +9,7 @@
 mod bench;
 mod crash;
 mod docs;
+mod engine;
 mod fuzz;
 mod models;
 mod portable;
@@ -65,6 +66,12 @@ const COMMANDS: &[Command] = &[
         arguments: "[--long]",
         does: "stress tests under AddressSanitizer and ThreadSanitizer",
         run: races::run,
+    },
+    Command {
+        name: "engine",
+        arguments: "",
+        does: "the kernel home's engine in user space, against a model, under sanitizers",
+        run: engine::run,
     },
     Command {
         name: "crash",

@@ -2,13 +2,18 @@
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, docs, models, portable, races, setup, tidy};
+use crate::{Failure, docs, engine, models, portable, races, setup, tidy};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
     Step { name: "tidy", does: "house rules that no lint knows", run: tidy::step },
     Step { name: "clippy", does: "lints, with warnings denied", run: clippy },
     Step { name: "tests", does: "unit, integration and documentation tests", run: tests },
+    Step {
+        name: "engine",
+        does: "the kernel home's engine in user space, under sanitizers",
+        run: engine::step,
+    },
     Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
     Step {

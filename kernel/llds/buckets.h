@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * buckets.h - where a key's entry is, by a hash.
+ *
+ * Buckets of one cache line, with a byte of hash and a handle for each of up
+ * to 11 entries, and a block of the same shape where there are more. There
+ * are so many that a bucket has six entries on average. One more is made, or
+ * one less, as keys come and go (linear hashing; Litwin 1980), so nothing
+ * ever stops for a table to be made anew: which bucket a hash belongs to says
+ * the number of buckets alone, and the next one to be cut in two is known.
+ *
+ * The hash is salted, by the store: see llds_hash().
+ *
+ * Changes are guarded by the store's lock. Readers without it:
+ *
+ *   1. read where() of the hash, and the bucket's sequence; odd: again;
+ *   2. look at the bucket and at what it leads to;
+ *   3. read the sequence once more; it has moved: again;
+ *   4. if nothing was found: read count once more; it has moved: again.
+ *
+ * What is found is right by 3, as an entry is freed only after it was taken
+ * out of its bucket. What is not found is not there by 3 and 4: entries go to
+ * a new bucket while the sequence of the one that they come from is odd, and
+ * the number of buckets is told before it is even again.
+ */
+#ifndef LLDS_BUCKETS_H
+#define LLDS_BUCKETS_H
+
+#include "entry.h"
+
+#define LLDS_BUCKET_SLOTS 11
+#define LLDS_BUCKET_SHIFT 6
+/* Buckets of a piece. */
+#define LLDS_BUCKETS_SHIFT (LLDS_PIECE_SHIFT - LLDS_BUCKET_SHIFT)
+
+/**
+ * struct llds_bucket - a bucket, or what continues one
+ * @sequence: odd while it, or what continues it, is being changed
+ * @next: the block that continues it, or 0
+ * @tags: a byte of the hash for each entry, never 0; 0 where there is none
+ * @handles: where the entries are
+ */
+struct llds_bucket {
+	u32 sequence;
+	u32 next;
+	u8 tags[12];
+	u32 handles[LLDS_BUCKET_SLOTS];
+};
+
+/**
+ * struct llds_buckets - the buckets of a store
+ * @memory: where entries are, and what continues buckets
+ * @pieces: where buckets are
+ * @room: pieces for which there is room
+ * @end: how many pieces there are
+ * @count: how many buckets there are
+ * @salt: of the hash
+ * @keys: how many entries there are
+ */
+struct llds_buckets {
+	struct llds_memory *memory;
+	struct llds_bucket **pieces;
+	u32 room;
+	u32 end;
+	u32 count;
+	u64 salt;
+	u64 keys;
+};
+
+/* False if there is no memory. */
+bool llds_buckets_init(struct llds_buckets *buckets,
+		       struct llds_memory *memory, u64 salt);
+
+/* Gives the buckets back, not what continues them. */
+void llds_buckets_drop(struct llds_buckets *buckets);
+
+/* The handle of a key's entry; 0 if there is none. */
+u32 llds_buckets_find(const struct llds_buckets *buckets, u64 hash,
+		      const u8 *key, u32 key_bytes);
+
+/* Makes sure that an entry can be put in; false if there is no memory. */
+bool llds_buckets_prepare(struct llds_buckets *buckets, u64 hash);
+
+/* Puts an entry in. REQUIRES: it was prepared, and the key is not there. */
+void llds_buckets_add(struct llds_buckets *buckets, u64 hash, u32 handle);
+
+/* Puts an entry in the place of another with the same key. */
+void llds_buckets_replace(struct llds_buckets *buckets, u64 hash, u32 old,
+			  u32 handle);
+
+/* Takes an entry out. */
+void llds_buckets_remove(struct llds_buckets *buckets, u64 hash, u32 handle);
+
+/* Between these two, readers without the lock do not trust what they read. */
+void llds_buckets_begin(struct llds_buckets *buckets, u64 hash);
+void llds_buckets_end(struct llds_buckets *buckets, u64 hash);
+
+/*
+ * The hash of a key: the halves of 64 by 64 bit products folded, for each 8
+ * bytes, the last ones filled up with zeros; the length is mixed in first.
+ */
+static inline u64 llds_fold(u64 a, u64 b)
+{
+	const unsigned __int128 product = (unsigned __int128)a * b;
+
+	return (u64)product ^ (u64)(product >> 64);
+}
+
+static inline u64 llds_hash(u64 salt, const u8 *key, u32 bytes)
+{
+	u64 hash = salt ^ bytes, last = 0;
+
+	for (; bytes >= 8; key += 8, bytes -= 8)
+		hash = llds_fold(hash ^ llds_unaligned_u64(key),
+				 0x9e3779b97f4a7c15ULL);
+	if (bytes) {
+		memcpy(&last, key, bytes);
+		hash = llds_fold(hash ^ last, 0x9e3779b97f4a7c15ULL);
+	}
+	return llds_fold(hash, 0xd6e8feb86659fd93ULL);
+}
+
+/* Which of so many buckets a hash belongs to. */
+static inline u32 llds_bucket_of(u64 hash, u32 count)
+{
+	const u32 mask = (1U << fls64(count - 1)) - 1;
+	const u32 at = (u32)hash & mask;
+
+	return at < count ? at : at & (mask >> 1);
+}
+
+static inline struct llds_bucket *
+llds_bucket(const struct llds_buckets *buckets, u32 at)
+{
+	return &buckets->pieces[at >> LLDS_BUCKETS_SHIFT]
+			       [at & ((1U << LLDS_BUCKETS_SHIFT) - 1)];
+}
+
+/* Asks for the line of a bucket. */
+static inline void llds_buckets_fetch(const struct llds_buckets *buckets,
+				      u64 hash)
+{
+	prefetch(llds_bucket(buckets, llds_bucket_of(hash, buckets->count)));
+}
+
+#endif /* LLDS_BUCKETS_H */

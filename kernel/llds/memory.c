@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+/*
+ * memory.c - the blocks of a store, named by handles.
+ */
+#include "memory.h"
+
+#define NONE (~0U)
+#define SLABS_OF_PIECE (LLDS_PIECE_BYTES / LLDS_SLAB_BYTES)
+/* A small store grows by pieces, a larger one by as many as are contiguous. */
+#define FEW_PIECES 16
+#define MANY_PIECES 16
+/* So many slabs are kept although they serve no size: eight pieces. */
+#define IDLES_MAX (8 * SLABS_OF_PIECE)
+
+/* What a slab serves, if no size: one that is free, or one that is not there. */
+#define IDLE 0xff
+#define MISSING 0xfe
+
+/**
+ * struct llds_slab - what is known of a slab
+ * @next: the next one of its list
+ * @prev: the one before
+ * @free: where the block is that was given back last, in units of the slab
+ * @used: how many blocks are used
+ * @fresh: where the first block is that was never used; none behind it was
+ * @class: the size that it serves, IDLE, or MISSING
+ *
+ * A slab that serves a size is in that size's list while it has a free block.
+ */
+struct llds_slab {
+	u32 next;
+	u32 prev;
+	u16 free;
+	u16 used;
+	u16 fresh;
+	u8 class;
+};
+
+#define NO_BLOCK 0xffff
+#define SLAB_UNITS_SHIFT (LLDS_SLAB_SHIFT - LLDS_UNIT_SHIFT)
+#define SLAB_UNITS (1U << SLAB_UNITS_SHIFT)
+
+/* The size of a class, in units. */
+static u32 units_of(u32 class)
+{
+	if (class < 8)
+		return class + 1;
+	return (5 + (class & 3)) << ((class >> 2) - 1);
+}
+
+/* The smallest class of blocks of so many units. */
+static u32 class_of(u32 units)
+{
+	u32 shift;
+
+	if (units <= 8)
+		return units - 1;
+	/* 9 to 16 units are 5 to 8 times 2, 17 to 32 are 5 to 8 times 4. */
+	shift = fls64(units - 1) - 3;
+	return ((shift + 1) << 2) + ((units - 1) >> shift) - 4;
+}
+
+static u32 units_for(u32 bytes)
+{
+	return (bytes + LLDS_UNIT_BYTES - 1) >> LLDS_UNIT_SHIFT;
+}
+
+u32 llds_block_bytes(u32 bytes)
+{
+	return units_of(class_of(units_for(bytes))) << LLDS_UNIT_SHIFT;
+}
+
+bool llds_budget_take(struct llds_budget *budget, u64 bytes)
+{
+	if (bytes > budget->bytes_max - budget->bytes) {
+		budget->is_refused = true;
+		return false;
+	}
+	budget->bytes += bytes;
+	return true;
+}
+
+void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget)
+{
+	u32 class;
+
+	BUILD_BUG_ON(SLAB_UNITS >= NO_BLOCK);
+	memset(memory, 0, sizeof(*memory));
+	memory->idle = NONE;
+	for (class = 0; class < LLDS_CLASSES; class++)
+		memory->partial[class] = NONE;
+	memory->budget = budget;
+}
+
+void llds_memory_drop(struct llds_memory *memory)
+{
+	u32 piece;
+
+	for (piece = 0; piece < memory->end; piece++) {
+		if (!memory->pieces[piece])
+			continue;
+		llds_os_piece_free(memory->pieces[piece]);
+		memory->budget->bytes -= LLDS_PIECE_BYTES;
+		llds_os_relax();
+	}
+	memory->budget->bytes -= memory->room * (sizeof(*memory->pieces) +
+				 SLABS_OF_PIECE * sizeof(*memory->slabs));
+	llds_os_table_free(memory->pieces);
+	llds_os_table_free(memory->slabs);
+	llds_memory_init(memory, memory->budget);
+}
+
+static void enter(struct llds_memory *memory, u32 *list, u32 slab)
+{
+	struct llds_slab *at = &memory->slabs[slab];
+
+	at->next = *list;
+	at->prev = NONE;
+	if (*list != NONE)
+		memory->slabs[*list].prev = slab;
+	*list = slab;
+}
+
+static void leave(struct llds_memory *memory, u32 *list, u32 slab)
+{
+	struct llds_slab *at = &memory->slabs[slab];
+
+	if (at->prev != NONE)
+		memory->slabs[at->prev].next = at->next;
+	else
+		*list = at->next;
+	if (at->next != NONE)
+		memory->slabs[at->next].prev = at->prev;
+}
+
+/* Makes room for more pieces in the tables. */
+static bool grow_tables(struct llds_memory *memory, u32 room)
+{
+	const u64 each = sizeof(*memory->pieces) +
+			 SLABS_OF_PIECE * sizeof(*memory->slabs);
+	void **pieces;
+	struct llds_slab *slabs;
+
+	if (!llds_budget_take(memory->budget, (room - memory->room) * each))
+		return false;
+	pieces = llds_os_table(room * sizeof(*pieces));
+	slabs = llds_os_table(room * SLABS_OF_PIECE * sizeof(*slabs));
+	if (!pieces || !slabs) {
+		llds_os_table_free(pieces);
+		llds_os_table_free(slabs);
+		memory->budget->bytes -= (room - memory->room) * each;
+		return false;
+	}
+	if (memory->end) {
+		memcpy(pieces, memory->pieces, memory->end * sizeof(*pieces));
+		memcpy(slabs, memory->slabs,
+		       memory->end * SLABS_OF_PIECE * sizeof(*slabs));
+	}
+	llds_os_table_free(memory->pieces);
+	llds_os_table_free(memory->slabs);
+	memory->pieces = pieces;
+	memory->slabs = slabs;
+	memory->room = room;
+	return true;
+}
+
+/* The number of a piece that is missing. REQUIRES: there is room for one. */
+static u32 missing(struct llds_memory *memory)
+{
+	while (memory->hole < memory->end && memory->pieces[memory->hole])
+		memory->hole++;
+	return memory->hole;
+}
+
+/* Takes pieces from the system: many at a time, or else one. */
+static bool grow(struct llds_memory *memory)
+{
+	u32 many = memory->end < FEW_PIECES ? 1 : MANY_PIECES;
+	char *pieces = NULL;
+	u32 room, i, slab;
+
+	if (memory->end + many > LLDS_PIECES_MAX)
+		many = 1;
+	if (missing(memory) + 1UL > LLDS_PIECES_MAX)
+		return false;
+	if (memory->end + many > memory->room) {
+		room = memory->room ? 2 * memory->room : FEW_PIECES;
+		if (!grow_tables(memory, room))
+			return false;
+	}
+	while (!pieces) {
+		const u64 bytes = many * LLDS_PIECE_BYTES;
+
+		if (llds_budget_take(memory->budget, bytes)) {
+			pieces = llds_os_pieces(many);
+			if (!pieces)
+				memory->budget->bytes -= bytes;
+		}
+		if (!pieces && many == 1)
+			return false;
+		if (!pieces)
+			many = 1;
+	}
+	for (i = 0; i < many; i++) {
+		const u32 piece = missing(memory);
+
+		memory->pieces[piece] = pieces + i * LLDS_PIECE_BYTES;
+		if (piece == memory->end)
+			memory->end++;
+		/* From the last one on: they are taken in order. */
+		for (slab = SLABS_OF_PIECE; slab-- > 0;) {
+			const u32 number = piece * SLABS_OF_PIECE + slab;
+
+			memory->slabs[number].class = IDLE;
+			enter(memory, &memory->idle, number);
+			memory->idles++;
+		}
+	}
+	return true;
+}
+
+/* Gives a piece back none of whose slabs is used. */
+static void give_back(struct llds_memory *memory, u32 piece)
+{
+	u32 slab;
+
+	for (slab = piece * SLABS_OF_PIECE;
+	     slab < (piece + 1) * SLABS_OF_PIECE; slab++) {
+		if (memory->slabs[slab].class != IDLE)
+			return;
+	}
+	for (slab = piece * SLABS_OF_PIECE;
+	     slab < (piece + 1) * SLABS_OF_PIECE; slab++) {
+		leave(memory, &memory->idle, slab);
+		memory->slabs[slab].class = MISSING;
+		memory->idles--;
+	}
+	llds_os_piece_free(memory->pieces[piece]);
+	memory->pieces[piece] = NULL;
+	memory->budget->bytes -= LLDS_PIECE_BYTES;
+	memory->hole = min(memory->hole, piece);
+}
+
+/* A slab that begins to serve a size; NONE if there is no memory. */
+static u32 begin_slab(struct llds_memory *memory, u32 class)
+{
+	struct llds_slab *at;
+	u32 slab;
+
+	if (memory->idle == NONE && !grow(memory))
+		return NONE;
+	slab = memory->idle;
+	at = &memory->slabs[slab];
+	leave(memory, &memory->idle, slab);
+	memory->idles--;
+	at->class = class;
+	at->free = NO_BLOCK;
+	at->used = 0;
+	/* The handle 0 is no block. */
+	at->fresh = slab == 0 ? units_of(class) : 0;
+	enter(memory, &memory->partial[class], slab);
+	return slab;
+}
+
+/* Whether a slab that serves a size has no free block. */
+static bool is_full(const struct llds_slab *slab, u32 units)
+{
+	return slab->free == NO_BLOCK && slab->fresh + units > SLAB_UNITS;
+}
+
+/* Where it says where the next free block is, in one that is free. */
+static u32 *link_of(struct llds_memory *memory, u32 handle)
+{
+	return (u32 *)llds_block(memory, handle) + 1;
+}
+
+u32 llds_block_alloc(struct llds_memory *memory, u32 bytes)
+{
+	const u32 class = class_of(units_for(bytes));
+	const u32 units = units_of(class);
+	u32 slab = memory->partial[class];
+	struct llds_slab *at;
+	u32 handle;
+
+	if (llds_os_refuses())
+		return 0;
+	while (unlikely(slab == NONE)) {
+		slab = begin_slab(memory, class);
+		if (slab == NONE)
+			return 0;
+		/* The first slab has one block less: perhaps its only one. */
+		if (unlikely(is_full(&memory->slabs[slab], units))) {
+			leave(memory, &memory->partial[class], slab);
+			memory->slabs[slab].used = 1;
+			slab = NONE;
+		}
+	}
+	at = &memory->slabs[slab];
+	handle = slab << SLAB_UNITS_SHIFT;
+	if (at->free != NO_BLOCK) {
+		handle += at->free;
+		at->free = READ_ONCE(*link_of(memory, handle));
+	} else {
+		handle += at->fresh;
+		at->fresh += units;
+	}
+	at->used++;
+	if (is_full(at, units))
+		leave(memory, &memory->partial[class], slab);
+	memory->used += units << LLDS_UNIT_SHIFT;
+	return handle;
+}
+
+void llds_block_free(struct llds_memory *memory, u32 handle)
+{
+	const u32 slab = handle >> SLAB_UNITS_SHIFT;
+	struct llds_slab *at = &memory->slabs[slab];
+	const u32 class = at->class;
+	const u32 units = units_of(class);
+
+	memory->used -= units << LLDS_UNIT_SHIFT;
+	if (is_full(at, units))
+		enter(memory, &memory->partial[class], slab);
+	WRITE_ONCE(*link_of(memory, handle), at->free);
+	at->free = handle & (SLAB_UNITS - 1);
+	if (--at->used > 0)
+		return;
+	leave(memory, &memory->partial[class], slab);
+	at->class = IDLE;
+	enter(memory, &memory->idle, slab);
+	if (++memory->idles > IDLES_MAX)
+		give_back(memory, slab / SLABS_OF_PIECE);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * memory.h - the blocks of a store, named by handles.
+ *
+ * Blocks lie in pieces of 256 KiB, a number of which make the store's
+ * address space. A handle counts 16 bytes of it and has 32 bits, so a store
+ * has at most 64 GiB of blocks; it means the same in the kernel, where the
+ * pieces lie anywhere, and in a mapping, where they lie one behind another.
+ * 0 is no block.
+ *
+ * A piece is cut into slabs of 64 KiB, a slab into blocks of one size. A slab
+ * without a block that is used serves another size, and pieces without a slab
+ * that is used go back to the system, but for a few.
+ *
+ * Guarded by the store's lock. What a block has said to readers without the
+ * lock is theirs to check: a block that is freed changes at offset 4 only, and
+ * keeps the 4 bytes before that.
+ */
+#ifndef LLDS_MEMORY_H
+#define LLDS_MEMORY_H
+
+#include "os.h"
+
+#define LLDS_UNIT_SHIFT 4
+#define LLDS_UNIT_BYTES (1UL << LLDS_UNIT_SHIFT)
+#define LLDS_SLAB_SHIFT 16
+#define LLDS_SLAB_BYTES (1UL << LLDS_SLAB_SHIFT)
+/* The largest block is a slab. */
+#define LLDS_BLOCK_BYTES_MAX LLDS_SLAB_BYTES
+/* 16 to 128 bytes by 16, then four sizes for each doubling. */
+#define LLDS_CLASSES 44
+#define LLDS_PIECES_MAX (1UL << (32 + LLDS_UNIT_SHIFT - LLDS_PIECE_SHIFT))
+#define LLDS_UNITS_SHIFT (LLDS_PIECE_SHIFT - LLDS_UNIT_SHIFT)
+
+struct llds_slab;
+
+/**
+ * struct llds_budget - how much a store may take
+ * @bytes: what it has taken: pieces, tables, values by themselves
+ * @bytes_max: what it may take
+ * @is_refused: whether something was refused since somebody set it to false
+ */
+struct llds_budget {
+	u64 bytes;
+	u64 bytes_max;
+	bool is_refused;
+};
+
+/**
+ * struct llds_memory - the blocks of a store
+ * @pieces: where they are, by number; NULL where there is none
+ * @slabs: what is known of each slab, by number
+ * @room: pieces for which there is room in the two tables
+ * @end: number behind the last piece that there ever was
+ * @hole: no piece below this number is missing
+ * @idle: the first slab that serves no size
+ * @idles: how many do
+ * @partial: by size, the first slab with a block that is free
+ * @used: bytes of blocks that are used
+ * @budget: what the store may take
+ */
+struct llds_memory {
+	void **pieces;
+	struct llds_slab *slabs;
+	u32 room;
+	u32 end;
+	u32 hole;
+	u32 idle;
+	u32 idles;
+	u32 partial[LLDS_CLASSES];
+	u64 used;
+	struct llds_budget *budget;
+};
+
+void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget);
+
+/* Gives everything back, and the processor up now and then. */
+void llds_memory_drop(struct llds_memory *memory);
+
+/* Takes so many bytes of what the store may have; false if it may not. */
+bool llds_budget_take(struct llds_budget *budget, u64 bytes);
+
+/*
+ * A block of at least so many bytes, with any content; 0 if there is no
+ * memory. REQUIRES: 0 < bytes <= LLDS_BLOCK_BYTES_MAX.
+ */
+u32 llds_block_alloc(struct llds_memory *memory, u32 bytes);
+
+/* Gives a block back. */
+void llds_block_free(struct llds_memory *memory, u32 handle);
+
+/* How many bytes a block has that is made for so many. */
+u32 llds_block_bytes(u32 bytes);
+
+/* Where a block is. */
+static inline void *llds_block(const struct llds_memory *memory, u32 handle)
+{
+	char *piece = memory->pieces[handle >> LLDS_UNITS_SHIFT];
+
+	return piece + ((size_t)(handle & ((1U << LLDS_UNITS_SHIFT) - 1))
+			<< LLDS_UNIT_SHIFT);
+}
+
+#endif /* LLDS_MEMORY_H */

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * os.h - all that the engine needs of its surroundings.
+ *
+ * The engine is the same source in the kernel and in user space. It is built
+ * over one of two headers that bring
+ *
+ * - the kernel's names for what the compiler gives: u8 to u64, bool,
+ *   READ_ONCE(), WRITE_ONCE(), smp_wmb(), prefetch(), likely(), min(),
+ *   memcpy(), memmove(), memcmp(), BUILD_BUG_ON(), fls64(), __ffs64();
+ * - llds_os_table(bytes), llds_os_table_free(table): zeroed memory for the
+ *   engine alone, of any size;
+ * - llds_os_pieces(n), llds_os_piece_free(piece): n zeroed pieces of
+ *   LLDS_PIECE_BYTES one behind another, which a user may be shown. They are
+ *   given back one by one;
+ * - llds_os_refuses(): whether a test wants that there is no block;
+ * - llds_os_relax(): a place to give up the processor;
+ * - llds_os_copy(to, from, bytes), llds_os_move(to, from, bytes): memcpy() and
+ *   memmove() of what a reader without a lock may look at meanwhile.
+ *
+ * What allocates returns NULL when there is no memory, and may sleep.
+ */
+#ifndef LLDS_OS_H
+#define LLDS_OS_H
+
+/* Memory that a user may be shown comes in pieces of so many bytes. */
+#define LLDS_PIECE_SHIFT 18
+#define LLDS_PIECE_BYTES (1UL << LLDS_PIECE_SHIFT)
+
+#ifdef __KERNEL__
+#include "os_kernel.h"
+#else
+#include "user/os_user.h"
+#endif
+
+#endif /* LLDS_OS_H */

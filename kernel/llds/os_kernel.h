@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * os_kernel.h - what the engine needs of its surroundings, in the kernel.
+ */
+#ifndef LLDS_OS_KERNEL_H
+#define LLDS_OS_KERNEL_H
+
+#include <linux/bitops.h>
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/prefetch.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/barrier.h>
+#include <asm/unaligned.h>
+
+static inline u64 llds_unaligned_u64(const void *p)
+{
+	return get_unaligned((const u64 *)p);
+}
+
+static inline void *llds_os_table(size_t bytes)
+{
+	return kvzalloc(bytes, GFP_KERNEL_ACCOUNT);
+}
+
+static inline void llds_os_table_free(void *table)
+{
+	kvfree(table);
+}
+
+/* Pieces are runs of pages that are split, so that each goes back by itself. */
+static inline void *llds_os_pieces(unsigned int n)
+{
+	unsigned int order = get_order(n * LLDS_PIECE_BYTES);
+	struct page *page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+					__GFP_NOWARN | __GFP_RETRY_MAYFAIL,
+					order);
+
+	if (!page)
+		return NULL;
+	split_page(page, order);
+	return page_address(page);
+}
+
+static inline void llds_os_piece_free(void *piece)
+{
+	unsigned long at;
+
+	for (at = 0; at < LLDS_PIECE_BYTES; at += PAGE_SIZE)
+		free_page((unsigned long)piece + at);
+}
+
+/* Blocks are of memory that is there: only tests refuse one. */
+static inline bool llds_os_refuses(void)
+{
+	return false;
+}
+
+static inline void llds_os_relax(void)
+{
+	cond_resched();
+}
+
+#define llds_os_copy(to, from, bytes) memcpy(to, from, bytes)
+#define llds_os_move(to, from, bytes) memmove(to, from, bytes)
+
+#endif /* LLDS_OS_KERNEL_H */

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+/*
+ * store.c - an ordered store: pairs, found by their keys and in their order.
+ */
+#include "store.h"
+
+int llds_store_init(struct llds_store *store, enum llds_index index,
+		    u64 bytes_max, u64 salt)
+{
+	BUILD_BUG_ON(LLDS_KEY_BYTES_LIMIT >> LLDS_ENTRY_KEY_BITS);
+	BUILD_BUG_ON(LLDS_VALUE_BYTES_INLINE >> LLDS_ENTRY_VALUE_BITS);
+	BUILD_BUG_ON(sizeof(struct llds_entry) + LLDS_KEY_BYTES_LIMIT +
+		     LLDS_VALUE_BYTES_INLINE > LLDS_BLOCK_BYTES_MAX);
+	memset(store, 0, sizeof(*store));
+	store->index = index;
+	store->budget.bytes_max = bytes_max;
+	llds_memory_init(&store->memory, &store->budget);
+	llds_order_init(&store->order, &store->memory);
+	llds_tree_init(&store->tree, &store->memory);
+	store->buckets.salt = salt;
+	if (index == LLDS_INDEX_DEFAULT &&
+	    !llds_buckets_init(&store->buckets, &store->memory, salt))
+		return -ENOMEM;
+	return 0;
+}
+
+void llds_store_drop(struct llds_store *store)
+{
+	u32 number;
+
+	for (number = 0; number < store->aparts.room; number++) {
+		void *value = store->aparts.values[number];
+
+		if ((uintptr_t)value & 1)
+			continue;
+		llds_os_table_free(value);
+		llds_os_relax();
+	}
+	llds_os_table_free(store->aparts.values);
+	if (store->index == LLDS_INDEX_DEFAULT)
+		llds_buckets_drop(&store->buckets);
+	llds_tree_drop(&store->tree);
+	llds_memory_drop(&store->memory);
+	memset(store, 0, sizeof(*store));
+}
+
+/* What a number that is free says: which one is free next. */
+static void *free_then(u32 number)
+{
+	return (void *)((uintptr_t)number << 1 | 1);
+}
+
+/* Keeps a value by itself; false if there is no memory. */
+static bool keep_apart(struct llds_store *store, const void *value, u32 bytes,
+		       u32 *number)
+{
+	struct llds_aparts *aparts = &store->aparts;
+	const u32 room = aparts->room ? 2 * aparts->room : 64;
+	void **values, *copy;
+	u32 i;
+
+	if (aparts->free == aparts->room) {
+		const u64 more = (room - aparts->room) * sizeof(*values);
+
+		if (!llds_budget_take(&store->budget, more))
+			return false;
+		values = llds_os_table(room * sizeof(*values));
+		if (!values) {
+			store->budget.bytes -= more;
+			return false;
+		}
+		if (aparts->room)
+			memcpy(values, aparts->values,
+			       aparts->room * sizeof(*values));
+		for (i = aparts->room; i < room; i++)
+			values[i] = free_then(i + 1);
+		llds_os_table_free(aparts->values);
+		aparts->values = values;
+		aparts->room = room;
+	}
+	if (!llds_budget_take(&store->budget, bytes))
+		return false;
+	copy = llds_os_table(bytes);
+	if (!copy) {
+		store->budget.bytes -= bytes;
+		return false;
+	}
+	memcpy(copy, value, bytes);
+	*number = aparts->free;
+	aparts->free = (uintptr_t)aparts->values[*number] >> 1;
+	aparts->values[*number] = copy;
+	return true;
+}
+
+static void drop_apart(struct llds_store *store, struct llds_apart apart)
+{
+	struct llds_aparts *aparts = &store->aparts;
+
+	llds_os_table_free(aparts->values[apart.number]);
+	store->budget.bytes -= apart.bytes;
+	aparts->values[apart.number] = free_then(aparts->free);
+	aparts->free = apart.number;
+}
+
+static const u8 *body_of(const struct llds_entry *entry)
+{
+	return entry->bytes + llds_key_bytes(entry->sizes);
+}
+
+static struct llds_apart apart_of(const struct llds_entry *entry)
+{
+	struct llds_apart apart;
+
+	memcpy(&apart, body_of(entry), sizeof(apart));
+	return apart;
+}
+
+struct llds_value llds_value_of(const struct llds_store *store,
+				const struct llds_entry *entry)
+{
+	struct llds_apart apart;
+
+	if (likely(!(entry->sizes & LLDS_ENTRY_APART)))
+		return (struct llds_value){ body_of(entry),
+					    llds_body_bytes(entry->sizes) };
+	apart = apart_of(entry);
+	return (struct llds_value){ store->aparts.values[apart.number],
+				    apart.bytes };
+}
+
+static u32 find(const struct llds_store *store, const struct llds_key *key,
+		struct llds_tree_node **node)
+{
+	if (likely(store->index == LLDS_INDEX_DEFAULT))
+		return llds_buckets_find(&store->buckets, key->hash, key->at,
+					 key->bytes);
+	*node = llds_tree_find(&store->tree, key->at, key->bytes);
+	return *node ? (*node)->handle : 0;
+}
+
+const struct llds_entry *llds_find(const struct llds_store *store,
+				   const struct llds_key *key)
+{
+	struct llds_tree_node *node;
+	const u32 handle = find(store, key, &node);
+
+	return handle ? llds_block(&store->memory, handle) : NULL;
+}
+
+/* Frees an entry that nothing names, with its value. */
+static void free_entry(struct llds_store *store, u32 handle)
+{
+	const struct llds_entry *entry = llds_block(&store->memory, handle);
+
+	if (entry->sizes & LLDS_ENTRY_APART)
+		drop_apart(store, apart_of(entry));
+	llds_block_free(&store->memory, handle);
+}
+
+/* Makes an entry that nothing names yet; 0 if there is no memory. */
+static u32 new_entry(struct llds_store *store, const struct llds_key *key,
+		     const void *value, u32 bytes)
+{
+	const bool is_apart = bytes > LLDS_VALUE_BYTES_INLINE;
+	const u32 body_bytes = is_apart ? sizeof(struct llds_apart) : bytes;
+	struct llds_apart apart = { .bytes = bytes };
+	struct llds_entry *entry;
+	u32 handle;
+
+	handle = llds_block_alloc(&store->memory,
+				  llds_entry_bytes(key->bytes, body_bytes));
+	if (!handle)
+		return 0;
+	if (is_apart) {
+		if (!keep_apart(store, value, bytes, &apart.number)) {
+			llds_block_free(&store->memory, handle);
+			return 0;
+		}
+		value = &apart;
+	}
+	entry = llds_block(&store->memory, handle);
+	/* Readers of what was here before find out. */
+	WRITE_ONCE(entry->version, (entry->version + 2) & ~1U);
+	WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, body_bytes) |
+				 (is_apart ? LLDS_ENTRY_APART : 0));
+	llds_os_copy(entry->bytes, key->at, key->bytes);
+	llds_os_copy(entry->bytes + key->bytes, value, body_bytes);
+	return handle;
+}
+
+/* Puts a new value in the place of the old one; false if it does not fit. */
+static bool change_in_place(struct llds_store *store,
+			    const struct llds_key *key,
+			    struct llds_entry *entry, const void *value,
+			    u32 bytes)
+{
+	const u32 old = llds_body_bytes(entry->sizes);
+
+	if (entry->sizes & LLDS_ENTRY_APART || bytes > LLDS_VALUE_BYTES_INLINE)
+		return false;
+	/* Of about the same size: then the block is the one that it would get. */
+	if (bytes != old &&
+	    llds_block_bytes(llds_entry_bytes(key->bytes, bytes)) !=
+	    llds_block_bytes(llds_entry_bytes(key->bytes, old)))
+		return false;
+	if (store->index == LLDS_INDEX_DEFAULT)
+		llds_buckets_begin(&store->buckets, key->hash);
+	WRITE_ONCE(entry->version, entry->version + 1);
+	smp_wmb();
+	if (bytes != old)
+		WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, bytes));
+	llds_os_copy(entry->bytes + key->bytes, value, bytes);
+	smp_store_release(&entry->version, entry->version + 1);
+	if (store->index == LLDS_INDEX_DEFAULT)
+		llds_buckets_end(&store->buckets, key->hash);
+	store->pair_bytes += (u64)bytes - old;
+	return true;
+}
+
+/* Puts an entry in whose key is not there; false if there is no memory. */
+static bool add(struct llds_store *store, const struct llds_key *key,
+		u32 handle)
+{
+	if (store->index != LLDS_INDEX_DEFAULT)
+		return llds_tree_add(&store->tree, handle);
+	if (!llds_buckets_prepare(&store->buckets, key->hash) ||
+	    !llds_order_add(&store->order, handle))
+		return false;
+	llds_buckets_add(&store->buckets, key->hash, handle);
+	return true;
+}
+
+int llds_set(struct llds_store *store, const struct llds_key *key,
+	     const void *value, u32 bytes)
+{
+	struct llds_tree_node *node;
+	const u32 old = find(store, key, &node);
+	struct llds_entry *entry;
+	u32 handle, old_bytes = 0;
+
+	store->budget.is_refused = false;
+	if (old) {
+		entry = llds_block(&store->memory, old);
+		if (change_in_place(store, key, entry, value, bytes))
+			return 0;
+		old_bytes = llds_value_of(store, entry).bytes;
+	}
+	handle = new_entry(store, key, value, bytes);
+	if (!handle)
+		goto no_memory;
+	if (!old) {
+		if (!add(store, key, handle)) {
+			free_entry(store, handle);
+			goto no_memory;
+		}
+		store->pair_bytes += key->bytes + bytes;
+		return 0;
+	}
+	if (store->index == LLDS_INDEX_DEFAULT) {
+		llds_order_replace(&store->order, old, handle);
+		llds_buckets_replace(&store->buckets, key->hash, old, handle);
+	} else {
+		node->handle = handle;
+	}
+	free_entry(store, old);
+	store->pair_bytes += (u64)bytes - old_bytes;
+	return 0;
+
+no_memory:
+	return store->budget.is_refused ? -ENOSPC : -ENOMEM;
+}
+
+bool llds_delete(struct llds_store *store, const struct llds_key *key)
+{
+	struct llds_tree_node *node;
+	const u32 handle = find(store, key, &node);
+
+	if (!handle)
+		return false;
+	store->pair_bytes -= key->bytes +
+		llds_value_of(store, llds_block(&store->memory, handle)).bytes;
+	if (store->index == LLDS_INDEX_DEFAULT) {
+		llds_order_remove(&store->order, handle);
+		llds_buckets_remove(&store->buckets, key->hash, handle);
+	} else {
+		llds_tree_remove(&store->tree, node);
+	}
+	free_entry(store, handle);
+	return true;
+}
+
+/* The pair at a cursor, or NULL. */
+static const struct llds_entry *at(const struct llds_store *store,
+				   const union llds_cursor *cursor)
+{
+	u32 handle;
+
+	if (store->index == LLDS_INDEX_DEFAULT)
+		handle = llds_order_at(&store->order, cursor->place);
+	else
+		handle = cursor->node ? cursor->node->handle : 0;
+	return handle ? llds_block(&store->memory, handle) : NULL;
+}
+
+const struct llds_entry *llds_seek(const struct llds_store *store,
+				   union llds_cursor *cursor,
+				   const void *key, u32 key_bytes)
+{
+	if (store->index == LLDS_INDEX_DEFAULT)
+		cursor->place = llds_order_seek(&store->order, key, key_bytes);
+	else
+		cursor->node = llds_tree_seek(&store->tree, key, key_bytes);
+	return at(store, cursor);
+}
+
+const struct llds_entry *llds_seek_before(const struct llds_store *store,
+					  union llds_cursor *cursor,
+					  const void *key, u32 key_bytes)
+{
+	if (store->index == LLDS_INDEX_DEFAULT)
+		cursor->place = llds_order_seek_before(&store->order, key,
+						       key_bytes);
+	else
+		cursor->node = llds_tree_seek_before(&store->tree, key,
+						     key_bytes);
+	return at(store, cursor);
+}
+
+const struct llds_entry *llds_next(const struct llds_store *store,
+				   union llds_cursor *cursor)
+{
+	if (store->index == LLDS_INDEX_DEFAULT)
+		llds_order_next(&store->order, &cursor->place);
+	else
+		cursor->node = llds_tree_next(cursor->node);
+	return at(store, cursor);
+}
+
+const struct llds_entry *llds_prev(const struct llds_store *store,
+				   union llds_cursor *cursor)
+{
+	if (store->index == LLDS_INDEX_DEFAULT)
+		llds_order_prev(&store->order, &cursor->place);
+	else
+		cursor->node = llds_tree_prev(cursor->node);
+	return at(store, cursor);
+}

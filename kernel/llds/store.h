@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * store.h - an ordered store: pairs, found by their keys and in their order.
+ *
+ * Everything here is guarded by a lock that the caller has: shared to read,
+ * alone to change. Nothing here touches memory of a user. What fails for want
+ * of memory, or of room in the budget, leaves the store as it was.
+ */
+#ifndef LLDS_STORE_H
+#define LLDS_STORE_H
+
+#include "buckets.h"
+#include "order.h"
+#include "tree.h"
+
+#define LLDS_KEY_BYTES_LIMIT 4096
+#define LLDS_VALUE_BYTES_LIMIT (1UL << 30)
+
+/* Which structure keeps the order. */
+enum llds_index {
+	/* Buckets for points, a B+-tree for order. */
+	LLDS_INDEX_DEFAULT,
+	/* The kernel's red-black tree for both: to compare with. */
+	LLDS_INDEX_TREE,
+};
+
+/**
+ * struct llds_aparts - values that lie by themselves
+ * @values: where they are, by number; a number that is free is odd and says,
+ *	times two, which is free next
+ * @room: how many there is room for
+ * @free: the first number that is free
+ */
+struct llds_aparts {
+	void **values;
+	u32 room;
+	u32 free;
+};
+
+/**
+ * struct llds_store - a store
+ * @index: which structure it has
+ * @budget: what it has taken, and may take
+ * @memory: its blocks
+ * @buckets: the index for points
+ * @order: the index for order
+ * @tree: the index for both, to compare with
+ * @aparts: values too long for a block
+ * @pair_bytes: bytes of keys and values
+ */
+struct llds_store {
+	enum llds_index index;
+	struct llds_budget budget;
+	struct llds_memory memory;
+	struct llds_buckets buckets;
+	struct llds_order order;
+	struct llds_tree tree;
+	struct llds_aparts aparts;
+	u64 pair_bytes;
+};
+
+/* A value, where it lies, until the lock is given back. */
+struct llds_value {
+	const void *at;
+	u32 bytes;
+};
+
+/* A key, with its hash once it is known. */
+struct llds_key {
+	const u8 *at;
+	u32 bytes;
+	u64 hash;
+};
+
+/* 0, or -ENOMEM. */
+int llds_store_init(struct llds_store *store, enum llds_index index,
+		    u64 bytes_max, u64 salt);
+
+/* Gives everything back, and the processor up now and then. */
+void llds_store_drop(struct llds_store *store);
+
+/* How many pairs there are. */
+static inline u64 llds_store_keys(const struct llds_store *store)
+{
+	return store->buckets.keys + store->tree.keys;
+}
+
+static inline struct llds_key llds_key(const struct llds_store *store,
+				       const void *at, u32 bytes)
+{
+	return (struct llds_key){
+		at, bytes, llds_hash(store->buckets.salt, at, bytes)
+	};
+}
+
+/* Asks for what a search for a key will touch first. */
+static inline void llds_fetch(const struct llds_store *store,
+			      const struct llds_key *key)
+{
+	if (store->index == LLDS_INDEX_DEFAULT)
+		llds_buckets_fetch(&store->buckets, key->hash);
+}
+
+/* Finds a pair; NULL if there is none. */
+const struct llds_entry *llds_find(const struct llds_store *store,
+				   const struct llds_key *key);
+
+/* The value of a pair. */
+struct llds_value llds_value_of(const struct llds_store *store,
+				const struct llds_entry *entry);
+
+/*
+ * Makes a key mean a value, which does not lie in the store; 0, -ENOMEM, or
+ * -ENOSPC if the budget does not allow it.
+ */
+int llds_set(struct llds_store *store, const struct llds_key *key,
+	     const void *value, u32 bytes);
+
+/* Removes a pair; false if there is none. */
+bool llds_delete(struct llds_store *store, const struct llds_key *key);
+
+/* A place in the order of keys; void after any change. */
+union llds_cursor {
+	struct llds_place place;
+	struct llds_tree_node *node;
+};
+
+/* The pair at the first key that is not below this one; NULL if none is. */
+const struct llds_entry *llds_seek(const struct llds_store *store,
+				   union llds_cursor *cursor,
+				   const void *key, u32 key_bytes);
+
+/* The pair at the last key below this one, or of all if there is no key. */
+const struct llds_entry *llds_seek_before(const struct llds_store *store,
+					  union llds_cursor *cursor,
+					  const void *key, u32 key_bytes);
+
+/* The next pair, or the one before. REQUIRES: the last move found one. */
+const struct llds_entry *llds_next(const struct llds_store *store,
+				   union llds_cursor *cursor);
+const struct llds_entry *llds_prev(const struct llds_store *store,
+				   union llds_cursor *cursor);
+
+#endif /* LLDS_STORE_H */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * os_user.h - what the engine needs of its surroundings, in user space: the
+ * few names of the kernel that it uses, and memory from mmap().
+ *
+ * A test may set llds_os_failing to n: the n-th allocation from then on fails.
+ */
+#ifndef LLDS_OS_USER_H
+#define LLDS_OS_USER_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int64_t s64;
+
+#define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define WRITE_ONCE(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELAXED)
+#define smp_wmb() __atomic_thread_fence(__ATOMIC_RELEASE)
+#define smp_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
+#define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define smp_store_release(p, value) \
+	__atomic_store_n(p, (value), __ATOMIC_RELEASE)
+#define prefetch(p) __builtin_prefetch(p)
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+
+static inline int fls64(u64 x)
+{
+	return x ? 64 - __builtin_clzll(x) : 0;
+}
+
+static inline unsigned long __ffs64(u64 x)
+{
+	return __builtin_ctzll(x);
+}
+
+static inline u32 get_unaligned_be32(const void *p)
+{
+	u32 x;
+
+	memcpy(&x, p, sizeof(x));
+	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? x :
+							__builtin_bswap32(x);
+}
+
+static inline u64 llds_unaligned_u64(const void *p)
+{
+	u64 x;
+
+	memcpy(&x, p, sizeof(x));
+	return x;
+}
+
+extern long llds_os_failing;
+
+void *llds_os_table(size_t bytes);
+void llds_os_table_free(void *table);
+void *llds_os_pieces(unsigned int n);
+void llds_os_piece_free(void *piece);
+
+/* Whether a block is to be refused. */
+static inline bool llds_os_refuses(void)
+{
+	return unlikely(llds_os_failing > 0) && --llds_os_failing == 0;
+}
+
+static inline void llds_os_relax(void)
+{
+}
+
+#ifdef __SANITIZE_THREAD__
+/* A reader without a lock finds out afterwards that what it read is void. */
+static inline void llds_os_copy(void *to, const void *from, size_t bytes)
+{
+	size_t i;
+
+	for (i = 0; i < bytes; i++)
+		__atomic_store_n((u8 *)to + i,
+				 __atomic_load_n((const u8 *)from + i,
+						 __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+}
+
+static inline void llds_os_move(void *to, const void *from, size_t bytes)
+{
+	u8 copy[512];
+
+	llds_os_copy(copy, from, bytes);
+	llds_os_copy(to, copy, bytes);
+}
+#else
+#define llds_os_copy(to, from, bytes) memcpy(to, from, bytes)
+#define llds_os_move(to, from, bytes) memmove(to, from, bytes)
+#endif
+
+#endif /* LLDS_OS_USER_H */

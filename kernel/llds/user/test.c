@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * test.c - tests of the engine in user space.
+ *
+ * Random changes of a store are made to a sorted array as well, and both must
+ * have the same pairs in the same order at all times; so must the inner
+ * structure be what the headers say. Then each allocation of such a run fails
+ * in its turn, and the store must be as it was before the change that failed.
+ *
+ * usage: test [SEED [STEPS]]
+ *
+ * Prints a line for each test, and the seed. The exit code is 0 if all passed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../store.h"
+
+#define CHECK(condition)                                                      \
+	do {                                                                  \
+		if (!(condition)) {                                           \
+			printf("not ok: %s:%d: %s (seed %llu)\n", __FILE__,   \
+			       __LINE__, #condition,                          \
+			       (unsigned long long)seed);                     \
+			exit(1);                                              \
+		}                                                             \
+	} while (0)
+
+static u64 seed = 1;
+static u64 state;
+
+static u64 random64(void)
+{
+	u64 x = (state += 0x9e3779b97f4a7c15ULL);
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+	return x ^ (x >> 31);
+}
+
+static u32 below(u32 n)
+{
+	return random64() % n;
+}
+
+/* The oracle: pairs in the order of their keys. */
+struct pair {
+	u8 *key, *value;
+	u32 key_bytes, value_bytes;
+};
+
+struct model {
+	struct pair *pairs;
+	u32 n, room;
+};
+
+/* The first pair whose key is not below this one. */
+static u32 model_seek(const struct model *model, const u8 *key, u32 bytes)
+{
+	u32 low = 0, high = model->n;
+
+	while (low < high) {
+		const u32 middle = (low + high) / 2;
+		const struct pair *pair = &model->pairs[middle];
+
+		if (llds_key_order(pair->key, pair->key_bytes, key, bytes) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct pair *model_find(const struct model *model, const u8 *key,
+			       u32 bytes)
+{
+	const u32 at = model_seek(model, key, bytes);
+	struct pair *pair = &model->pairs[at];
+
+	if (at == model->n || pair->key_bytes != bytes ||
+	    memcmp(pair->key, key, bytes))
+		return NULL;
+	return pair;
+}
+
+static u8 *copy(const void *bytes, u32 n)
+{
+	u8 *to = malloc(n ? n : 1);
+
+	memcpy(to, bytes, n);
+	return to;
+}
+
+static void model_set(struct model *model, const u8 *key, u32 key_bytes,
+		      const u8 *value, u32 value_bytes)
+{
+	struct pair *pair = model_find(model, key, key_bytes);
+	u32 at;
+
+	if (pair) {
+		free(pair->value);
+		pair->value = copy(value, value_bytes);
+		pair->value_bytes = value_bytes;
+		return;
+	}
+	if (model->n == model->room) {
+		model->room = model->room ? 2 * model->room : 64;
+		model->pairs = realloc(model->pairs,
+				       model->room * sizeof(*pair));
+	}
+	at = model_seek(model, key, key_bytes);
+	pair = &model->pairs[at];
+	memmove(pair + 1, pair, (model->n++ - at) * sizeof(*pair));
+	*pair = (struct pair){ copy(key, key_bytes), copy(value, value_bytes),
+			       key_bytes, value_bytes };
+}
+
+static bool model_delete(struct model *model, const u8 *key, u32 bytes)
+{
+	struct pair *pair = model_find(model, key, bytes);
+
+	if (!pair)
+		return false;
+	free(pair->key);
+	free(pair->value);
+	memmove(pair, pair + 1,
+		(&model->pairs[--model->n] - pair) * sizeof(*pair));
+	return true;
+}
+
+static void model_drop(struct model *model)
+{
+	while (model->n) {
+		free(model->pairs[--model->n].key);
+		free(model->pairs[model->n].value);
+	}
+	free(model->pairs);
+	memset(model, 0, sizeof(*model));
+}
+
+static bool is_pair(const struct llds_store *store,
+		    const struct llds_entry *entry, const struct pair *pair)
+{
+	struct llds_value value;
+
+	if (!llds_entry_is(entry, pair->key, pair->key_bytes))
+		return false;
+	value = llds_value_of(store, entry);
+	return value.bytes == pair->value_bytes &&
+	       !memcmp(value.at, pair->value, value.bytes);
+}
+
+/* A key or a separator. */
+static const u8 *separator_at(const struct llds_store *store, u32 handle,
+			      u32 *bytes)
+{
+	const struct llds_separator *separator =
+		llds_block(&store->memory, handle);
+
+	*bytes = separator->bytes;
+	return separator->text;
+}
+
+/*
+ * Checks a node and all below it: what it names is in order, between the
+ * separators at its ends, and has the heads that belong to it; how many
+ * entries there are below it, and its level.
+ */
+static u64 check_node(const struct llds_store *store, u32 handle, u32 low,
+		      u32 high, u32 *level)
+{
+	const struct llds_node *node = llds_block(&store->memory, handle);
+	const struct llds_leaf *leaf = (const void *)node;
+	const struct llds_inner *inner = (const void *)node;
+	const u8 *low_key = NULL, *high_key = NULL, *key, *last = NULL;
+	u32 low_bytes = 0, high_bytes = 0, bytes, last_bytes = 0, i, j, head;
+	u32 skip = 0, child_level;
+	u64 entries = 0;
+
+	if (low)
+		low_key = separator_at(store, low, &low_bytes);
+	if (high)
+		high_key = separator_at(store, high, &high_bytes);
+	while (low && high && skip < min(low_bytes, high_bytes) &&
+	       low_key[skip] == high_key[skip])
+		skip++;
+	CHECK(node->skip == skip);
+	*level = node->level;
+	CHECK(node->level ? node->count > 0 : !(node->sequence & 1));
+	CHECK(node->count <= (node->level ? LLDS_INNER_SLOTS :
+					    LLDS_LEAF_SLOTS));
+	for (i = 0; i < node->count; i++) {
+		if (node->level) {
+			entries += check_node(store, inner->children[i],
+				i ? inner->separators[i] : low,
+				i + 1 < node->count ?
+				inner->separators[i + 1] : high,
+				&child_level);
+			CHECK(child_level + 1 == node->level);
+			if (i == 0)
+				continue;
+			key = separator_at(store, inner->separators[i],
+					   &bytes);
+		} else {
+			const struct llds_entry *entry =
+				llds_block(&store->memory, leaf->handles[i]);
+
+			CHECK(!(entry->version & 1));
+			key = entry->bytes;
+			bytes = llds_key_bytes(entry->sizes);
+			entries++;
+		}
+		for (head = 0, j = skip; j < skip + 4; j++)
+			head = head << 8 | (j < bytes ? key[j] : 0);
+		CHECK((node->level ? inner->heads[i] : leaf->heads[i]) == head);
+		CHECK(!low || llds_key_order(low_key, low_bytes, key,
+					     bytes) <= 0);
+		CHECK(!high || llds_key_order(key, bytes, high_key,
+					      high_bytes) < 0);
+		CHECK(!last || llds_key_order(last, last_bytes, key,
+					      bytes) < 0);
+		last = key;
+		last_bytes = bytes;
+	}
+	return entries;
+}
+
+/* Checks that each bucket has what belongs to it. */
+static u64 check_buckets(const struct llds_store *store)
+{
+	const struct llds_buckets *buckets = &store->buckets;
+	u64 entries = 0;
+	u32 at, slot;
+
+	for (at = 0; at < buckets->count; at++) {
+		const struct llds_bucket *bucket = llds_bucket(buckets, at);
+
+		CHECK(!(bucket->sequence & 1));
+		for (;;) {
+			for (slot = 0; slot < LLDS_BUCKET_SLOTS; slot++) {
+				const struct llds_entry *entry;
+				struct llds_key key;
+
+				if (!bucket->tags[slot])
+					continue;
+				entry = llds_block(&store->memory,
+						   bucket->handles[slot]);
+				key = llds_key(store, entry->bytes,
+					       llds_key_bytes(entry->sizes));
+				CHECK(llds_bucket_of(key.hash,
+						     buckets->count) == at);
+				CHECK(llds_find(store, &key) == entry);
+				entries++;
+			}
+			if (!bucket->next)
+				break;
+			bucket = llds_block(&store->memory, bucket->next);
+		}
+	}
+	return entries;
+}
+
+/* Checks everything against the model. */
+static void check(const struct llds_store *store, const struct model *model)
+{
+	const struct llds_entry *entry;
+	union llds_cursor cursor;
+	u64 pair_bytes = 0;
+	u32 i, level;
+
+	CHECK(llds_store_keys(store) == model->n);
+	entry = llds_seek(store, &cursor, "", 0);
+	for (i = 0; i < model->n; i++) {
+		CHECK(entry && is_pair(store, entry, &model->pairs[i]));
+		pair_bytes += model->pairs[i].key_bytes +
+			      model->pairs[i].value_bytes;
+		entry = llds_next(store, &cursor);
+	}
+	CHECK(!entry);
+	CHECK(store->pair_bytes == pair_bytes);
+	entry = llds_seek_before(store, &cursor, NULL, 0);
+	for (i = model->n; i-- > 0;) {
+		CHECK(entry && is_pair(store, entry, &model->pairs[i]));
+		entry = llds_prev(store, &cursor);
+	}
+	CHECK(!entry);
+	if (store->index != LLDS_INDEX_DEFAULT)
+		return;
+	CHECK(check_buckets(store) == model->n);
+	if (store->order.root)
+		CHECK(check_node(store, store->order.root, 0, 0, &level) ==
+		      model->n);
+	else
+		CHECK(!model->n);
+	CHECK(!(store->order.sequence & 1));
+}
+
+/* Kinds of keys. */
+enum kind { NUMBERS, SHORT, ALIKE, LONG, IN_ORDER, KINDS };
+static const char *const kinds[] = { "numbers", "short", "alike", "long",
+				     "in order" };
+
+static u32 a_key(enum kind kind, u8 *key)
+{
+	static u32 counter;
+	u64 number;
+	u32 bytes, i;
+
+	switch (kind) {
+	case NUMBERS:
+		number = below(5000) * 0x9e3779b97f4a7c15ULL;
+		memcpy(key, &number, 8);
+		return 8;
+	case SHORT:
+		bytes = below(7);
+		for (i = 0; i < bytes; i++)
+			key[i] = below(3) * 127;
+		return bytes;
+	case ALIKE:
+		return sprintf((char *)key, "a:common/beginning:%05u",
+			       below(3000));
+	case LONG:
+		bytes = below(4) ? 4000 + below(97) : below(4097);
+		memset(key, 'x', bytes);
+		for (i = 0; i < 3 && bytes; i++)
+			key[below(bytes)] = 'a' + below(3);
+		return bytes;
+	default:
+		return sprintf((char *)key, "%010u",
+			       below(4) ? counter++ : below(counter + 1));
+	}
+}
+
+static u32 a_value(u8 *value)
+{
+	const u32 most[] = { 1, 9, 9, 40, 200, 3000, 20000, 70000 };
+	const u32 bytes = below(most[below(below(16) ? 5 : 8)]);
+
+	memset(value, random64(), bytes);
+	return bytes;
+}
+
+static u8 a_buffer[8192], another[80000];
+
+/* Makes a change; false if there was no memory for it. */
+static bool change(struct llds_store *store, struct model *model,
+		   enum kind kind, u32 deletes)
+{
+	const u32 key_bytes = a_key(kind, a_buffer);
+	const u32 value_bytes = a_value(another);
+	const struct llds_key key = llds_key(store, a_buffer, key_bytes);
+	int error;
+
+	if (below(100) < deletes) {
+		CHECK(llds_delete(store, &key) ==
+		      model_delete(model, a_buffer, key_bytes));
+		return true;
+	}
+	error = llds_set(store, &key, another, value_bytes);
+	if (error) {
+		CHECK(error == -ENOMEM || error == -ENOSPC);
+		return false;
+	}
+	model_set(model, a_buffer, key_bytes, another, value_bytes);
+	return true;
+}
+
+/* Looks a key up, and for what is beside it. */
+static void look(const struct llds_store *store, const struct model *model,
+		 enum kind kind)
+{
+	const u32 bytes = a_key(kind, a_buffer);
+	const struct llds_key key = llds_key(store, a_buffer, bytes);
+	const u32 at = model_seek(model, a_buffer, bytes);
+	const struct pair *pair = model_find(model, a_buffer, bytes);
+	const struct llds_entry *entry = llds_find(store, &key);
+	union llds_cursor cursor;
+
+	CHECK(!entry == !pair);
+	CHECK(!pair || is_pair(store, entry, pair));
+	entry = llds_seek(store, &cursor, a_buffer, bytes);
+	CHECK(!entry == (at == model->n));
+	CHECK(!entry || is_pair(store, entry, &model->pairs[at]));
+	entry = llds_seek_before(store, &cursor, a_buffer, bytes);
+	CHECK(!entry == (at == 0));
+	CHECK(!entry || is_pair(store, entry, &model->pairs[at - 1]));
+}
+
+/* Keys come, and go again to the last one. */
+static void against_the_model(enum llds_index index, enum kind kind, u32 steps)
+{
+	struct llds_store store;
+	struct model model = { 0 };
+	u64 most;
+	u32 i;
+
+	CHECK(!llds_store_init(&store, index, 1ULL << 40, random64()));
+	for (i = 0; i < steps; i++) {
+		const u32 deletes = 4 * i < 3 * steps ? 20 : 70;
+
+		CHECK(change(&store, &model, kind, deletes));
+		look(&store, &model, kind);
+		if (i % (1 + steps / 20) == 0)
+			check(&store, &model);
+	}
+	most = store.budget.bytes;
+	while (model.n) {
+		const u32 at = below(model.n);
+		struct llds_key key = llds_key(&store, model.pairs[at].key,
+					       model.pairs[at].key_bytes);
+
+		CHECK(llds_delete(&store, &key));
+		model_delete(&model, key.at, key.bytes);
+		if (model.n % 200 == 0)
+			check(&store, &model);
+	}
+	check(&store, &model);
+	CHECK(store.memory.used == 0);
+	CHECK(store.pair_bytes == 0);
+	CHECK(store.budget.bytes <= most);
+	model_drop(&model);
+	llds_store_drop(&store);
+	printf("ok: %s, %s: %u changes as the model\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       kinds[kind], steps);
+}
+
+/* Each allocation of a run fails once. */
+static void without_memory(enum llds_index index, enum kind kind, u32 steps)
+{
+	const u64 start = state;
+	struct llds_store store;
+	struct model model = { 0 };
+	u32 n, i, failures = 0;
+
+	for (n = 1;; n++) {
+		bool failed = false;
+
+		state = start;
+		llds_os_failing = n;
+		if (llds_store_init(&store, index, 1ULL << 40, 7)) {
+			failures++;
+			CHECK(store.budget.bytes == 0);
+			continue;
+		}
+		for (i = 0; i < steps; i++) {
+			if (!change(&store, &model, kind, 10)) {
+				failed = true;
+				check(&store, &model);
+			}
+		}
+		/* The rest is done without what is only for speed. */
+		failed |= llds_os_failing == 0;
+		llds_os_failing = 0;
+		check(&store, &model);
+		model_drop(&model);
+		llds_store_drop(&store);
+		failures += failed;
+		if (!failed)
+			break;
+	}
+	CHECK(failures > 3);
+	printf("ok: %s, %s: each of %u allocations failed once\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       kinds[kind], failures);
+}
+
+/* A budget is kept, and what was refused is possible when there is room. */
+static void within_a_budget(enum llds_index index)
+{
+	const u64 most = 3 << 20;
+	struct llds_store store;
+	struct model model = { 0 };
+	u32 refused = 0, i;
+
+	CHECK(!llds_store_init(&store, index, most, 7));
+	for (i = 0; i < 200000; i++) {
+		if (!change(&store, &model, IN_ORDER, 0))
+			refused++;
+		CHECK(store.budget.bytes <= most);
+		if (refused == 1000)
+			break;
+	}
+	CHECK(refused == 1000);
+	check(&store, &model);
+	for (i = 0; model.n > 10; i++) {
+		struct llds_key key = llds_key(&store, model.pairs[0].key,
+					       model.pairs[0].key_bytes);
+
+		CHECK(llds_delete(&store, &key));
+		model_delete(&model, key.at, key.bytes);
+	}
+	for (i = 0; i < 100; i++)
+		CHECK(change(&store, &model, NUMBERS, 0));
+	check(&store, &model);
+	model_drop(&model);
+	llds_store_drop(&store);
+	printf("ok: %s: a budget is kept\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree");
+}
+
+/* Memory goes back when pairs do. */
+static void gives_memory_back(u32 keys)
+{
+	struct llds_store store;
+	u64 full, i;
+
+	CHECK(!llds_store_init(&store, LLDS_INDEX_DEFAULT, 1ULL << 40, 7));
+	for (i = 0; i < keys; i++) {
+		const u64 number = __builtin_bswap64(i * 0x9e3779b97f4a7c15ULL);
+		const struct llds_key key = llds_key(&store, &number, 8);
+
+		CHECK(!llds_set(&store, &key, &i, 8));
+	}
+	full = store.budget.bytes;
+	printf("    %.1f bytes a pair of 8 + 8\n", (double)full / keys);
+	for (i = 0; i < keys; i++) {
+		const u64 number = __builtin_bswap64(i * 0x9e3779b97f4a7c15ULL);
+		const struct llds_key key = llds_key(&store, &number, 8);
+
+		CHECK(llds_delete(&store, &key));
+	}
+	CHECK(store.memory.used == 0);
+	CHECK(store.budget.bytes < (8 << 20));
+	llds_store_drop(&store);
+	printf("ok: of %.1f MiB all but a few went back\n", full / 1048576.0);
+}
+
+int main(int argc, char **argv)
+{
+	u32 steps = 20000;
+	enum kind kind;
+	int index;
+
+	if (argc > 1)
+		seed = strtoull(argv[1], NULL, 0);
+	if (argc > 2)
+		steps = strtoul(argv[2], NULL, 0);
+	state = seed;
+	printf("seed %llu, %u steps\n", (unsigned long long)seed, steps);
+	for (index = LLDS_INDEX_DEFAULT; index <= LLDS_INDEX_TREE; index++) {
+		for (kind = 0; kind < KINDS; kind++)
+			against_the_model(index, kind, steps);
+		for (kind = 0; kind < KINDS; kind++)
+			without_memory(index, kind, min(steps / 10, 200U));
+		within_a_budget(index);
+	}
+	gives_memory_back(10 * steps);
+	return 0;
+}

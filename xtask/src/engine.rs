@@ -1,0 +1,68 @@
+//! `cargo xtask engine`: the engine of the kernel home, built in user space, against a model; under AddressSanitizer and
+//! UndefinedBehaviorSanitizer, and once more with optimization and other seeds.
+
+use std::path::PathBuf;
+
+use crate::steps::{self, Outcome, Step, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, setup};
+
+/// Where the sources are, seen from the root.
+const SOURCES: &str = "kernel/llds";
+/// The engine: what the module and user space have in common.
+const ENGINE: &[&str] = &["memory.c", "buckets.c", "order.c", "tree.c", "store.c"];
+/// What user space brings, and the tests.
+const USER: &[&str] = &["user/os_user.c", "user/rbtree.c", "user/test.c"];
+/// For both builds.
+const FLAGS: &[&str] = &["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror"];
+
+/// A way to build and to run the tests.
+struct Build {
+    name: &'static str,
+    flags: &'static [&'static str],
+    /// Seed and steps.
+    arguments: [&'static str; 2],
+}
+
+const BUILDS: &[Build] = &[
+    Build {
+        name: "engine-sanitized",
+        flags: &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
+        arguments: ["1", "3000"],
+    },
+    Build { name: "engine-optimized", flags: &["-O2"], arguments: ["2", "10000"] },
+];
+
+/// The command.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    if !arguments.is_empty() {
+        return Err(Failure::Usage(format!("unexpected arguments {arguments:?}")));
+    }
+    steps::run(
+        workspace,
+        &[&Step { name: "engine", does: "the kernel home's engine in user space", run: step }],
+    )
+}
+
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    if !cfg!(target_os = "linux") {
+        return Ok(Outcome::Skipped("the engine's user-space build is for Linux".to_owned()));
+    }
+    if !setup::on_path("gcc")
+        && let Err(why) = setup::packages(workspace, &["gcc", "libc6-dev"])
+    {
+        return Ok(Outcome::Skipped(why));
+    }
+    std::fs::create_dir_all(&workspace.target)
+        .map_err(|error| format!("{}: {error}", workspace.target.display()))?;
+    for Build { name, flags, arguments } in BUILDS {
+        let program = workspace.target.join(name);
+        let sources = ENGINE.iter().chain(USER).map(|file| PathBuf::from(SOURCES).join(file));
+        let mut compile = workspace.command("gcc");
+        compile.args(FLAGS).args(*flags).args(sources).arg("-o").arg(&program);
+        workspace::run(&mut compile)?;
+        workspace::run(workspace.command(&program).args(arguments))?;
+    }
+    Ok(Outcome::Passed)
+}
