@@ -300,10 +300,9 @@ impl<D: Disk> Partition<D> {
 
     /// A cursor over the keys that are there, at none yet.
     pub(crate) fn cursor(&self) -> Result<Cursor<D>> {
-        let runs = runs(&self.tables);
         let over = match self.remix()? {
-            Some(remix) => Over::Several(remix::Cursor::new(remix.clone(), runs, Show::Live)),
-            None => Over::One(runs),
+            Some(remix) => Over::Several(remix::Cursor::new(remix.clone(), runs(&self.tables), Show::Live)),
+            None => Over::One(self.tables.first().cloned().map(table::Cursor::walking)),
         };
         let walks = Walks { all: self.walked.clone(), own: 0 };
         Ok(Cursor { over, run: 0, ordinal: 0, is_placed: false, walks })
@@ -348,7 +347,7 @@ impl Drop for Walks {
 
 enum Over<D: Disk> {
     /// One table, or none.
-    One(Vec<Owned<D>>),
+    One(Option<Owned<D>>),
     Several(remix::Cursor<Arc<Remix>, Owned<D>>),
 }
 
@@ -357,7 +356,7 @@ impl<D: Disk> Cursor<D> {
     #[inline]
     fn table(&mut self) -> &mut Owned<D> {
         match &mut self.over {
-            Over::One(runs) => &mut runs[0],
+            Over::One(run) => run.as_mut().expect("it found a key"),
             Over::Several(cursor) => cursor.of_run(self.run),
         }
     }
@@ -366,7 +365,7 @@ impl<D: Disk> Cursor<D> {
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match &self.over {
-            Over::One(runs) => runs[0].kept_key(),
+            Over::One(run) => run.as_ref().expect("it found a key").kept_key(),
             Over::Several(cursor) => cursor.runs()[self.run].kept_key(),
         }
     }
@@ -390,8 +389,8 @@ impl<D: Disk> Cursor<D> {
 
     pub(crate) fn last(&mut self) -> Result<bool> {
         match &mut self.over {
-            Over::One(runs) => {
-                let end = runs.first().map_or(0, Run::len);
+            Over::One(run) => {
+                let end = run.as_ref().map_or(0, Run::len);
                 self.before(end)
             }
             Over::Several(cursor) => {
@@ -404,8 +403,8 @@ impl<D: Disk> Cursor<D> {
     /// Goes to the first key that is not below `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         match &mut self.over {
-            Over::One(runs) => {
-                let at = runs.first_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
+            Over::One(run) => {
+                let at = run.as_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
                 self.from(at)
             }
             Over::Several(cursor) => {
@@ -418,8 +417,8 @@ impl<D: Disk> Cursor<D> {
     /// Goes to the last key that is not above `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
         match &mut self.over {
-            Over::One(runs) => {
-                let Some(run) = runs.first_mut() else { return Ok(false) };
+            Over::One(run) => {
+                let Some(run) = run else { return Ok(false) };
                 let at = run.lower_bound(key)?;
                 let equal = at < Run::len(run) && Run::compare(run, at, key)?.is_eq();
                 self.before(at + u32::from(equal))
@@ -489,8 +488,7 @@ impl<D: Disk> Cursor<D> {
     /// The first entry of the one table from `start` on that has a value.
     #[inline]
     fn from(&mut self, start: u32) -> Result<bool> {
-        let Over::One(runs) = &mut self.over else { return Ok(false) };
-        let Some(run) = runs.first_mut() else { return Ok(false) };
+        let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in start..Run::len(run) {
             if run.kind(ordinal)? == table::Kind::Value {
                 self.ordinal = ordinal;
@@ -504,8 +502,7 @@ impl<D: Disk> Cursor<D> {
     /// The last entry of the one table before `end` that has a value.
     #[inline]
     fn before(&mut self, end: u32) -> Result<bool> {
-        let Over::One(runs) = &mut self.over else { return Ok(false) };
-        let Some(run) = runs.first_mut() else { return Ok(false) };
+        let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in (0..end).rev() {
             if run.kind(ordinal)? == table::Kind::Value {
                 self.ordinal = ordinal;
