@@ -14,25 +14,37 @@
 #define HIGHS 0x8080808080808080ULL
 
 /*
- * Which bytes of a word are this one, as the high bits of bytes. Above one that
- * is, another that differs in its lowest bit alone may look so as well.
+ * Sets of slots are words with bit 8 i set for slot i below 8, and bit 8 i + 4
+ * for slot 8 + i: what is left of comparing the tags as two words.
  */
-static inline u64 alike(u64 word, u8 byte)
+static inline u32 slot_of(u64 slots)
 {
-	const u64 differences = word ^ ONES * byte;
+	const u32 bit = __ffs64(slots);
 
-	return (differences - ONES) & ~differences & HIGHS;
+	return (bit >> 3) + ((bit & 4) << 1);
 }
 
-/* The first slots and the last ones, in two words. */
-static inline u64 alike_first(const struct llds_bucket *bucket, u8 tag)
+/*
+ * The slots with a tag, which is given eight times. Above the first one in
+ * each word, one that differs in its lowest bit alone may look so as well.
+ */
+static inline u64 slots_with(const struct llds_bucket *bucket, u64 tags)
 {
-	return alike(*(const u64 *)&bucket->tags[0], tag);
+	const u64 first = *(const u64 *)&bucket->tags[0] ^ tags;
+	const u32 last = *(const u32 *)&bucket->tags[8] ^ (u32)tags;
+
+	return ((first - ONES) & ~first & HIGHS) >> 7 |
+	       (u64)((last - (u32)ONES) & ~last & 0x808080) >> 3;
 }
 
-static inline u64 alike_last(const struct llds_bucket *bucket, u8 tag)
+/* The slots that have an entry. */
+static inline u64 slots_used(const struct llds_bucket *bucket)
 {
-	return alike(*(const u32 *)&bucket->tags[8], tag) & 0x808080;
+	const u64 first = *(const u64 *)&bucket->tags[0];
+	const u32 last = *(const u32 *)&bucket->tags[8];
+
+	return ((((first & ~HIGHS) + ~HIGHS) | first) >> 7 & ONES) |
+	       (u64)((((last & 0x7f7f7f) + 0x7f7f7f) | last) & 0x808080) >> 3;
 }
 
 static inline u8 tag_of(u64 hash)
@@ -42,72 +54,44 @@ static inline u8 tag_of(u64 hash)
 	return tag + !tag;
 }
 
-static inline struct llds_bucket *home(const struct llds_buckets *buckets,
-				       u64 hash)
-{
-	return llds_bucket(buckets, llds_bucket_of(hash, buckets->count));
-}
-
 static inline struct llds_bucket *next(const struct llds_buckets *buckets,
 				       const struct llds_bucket *bucket)
 {
 	return bucket->next ? llds_block(buckets->memory, bucket->next) : NULL;
 }
 
-static void begin(struct llds_bucket *bucket)
-{
-	WRITE_ONCE(bucket->sequence, bucket->sequence + 1);
-	smp_wmb();
-}
-
-static void end(struct llds_bucket *bucket)
-{
-	smp_store_release(&bucket->sequence, bucket->sequence + 1);
-}
-
-void llds_buckets_begin(struct llds_buckets *buckets, u64 hash)
-{
-	begin(home(buckets, hash));
-}
-
-void llds_buckets_end(struct llds_buckets *buckets, u64 hash)
-{
-	end(home(buckets, hash));
-}
-
-/* Takes another piece for buckets. */
+/* Takes more pieces for buckets. */
 static bool grow(struct llds_buckets *buckets)
 {
 	struct llds_budget *budget = buckets->memory->budget;
-	struct llds_bucket **pieces;
-	void *piece;
-	u32 room;
+	const u32 room = buckets->room ? 2 * buckets->room :
+					 2 * LLDS_PIECES_AT_ONCE;
+	const size_t each = sizeof(*buckets->pieces);
+	struct llds_bucket **table;
+	char *pieces;
+	u32 i, many;
 
-	if (buckets->end == buckets->room) {
-		const size_t each = sizeof(*pieces);
-
-		room = buckets->room ? 2 * buckets->room : 16;
+	/* There is room for as many as may come at once. */
+	if (buckets->end + LLDS_PIECES_AT_ONCE > buckets->room) {
 		if (!llds_budget_take(budget, (room - buckets->room) * each))
 			return false;
-		pieces = llds_os_table(room * each);
-		if (!pieces) {
+		table = llds_os_table(room * each);
+		if (!table) {
 			budget->bytes -= (room - buckets->room) * each;
 			return false;
 		}
 		if (buckets->end)
-			memcpy(pieces, buckets->pieces, buckets->end * each);
+			memcpy(table, buckets->pieces, buckets->end * each);
 		llds_os_table_free(buckets->pieces);
-		buckets->pieces = pieces;
+		buckets->pieces = table;
 		buckets->room = room;
 	}
-	if (!llds_budget_take(budget, LLDS_PIECE_BYTES))
+	pieces = llds_pieces(budget, buckets->end, &many);
+	if (!pieces)
 		return false;
-	piece = llds_os_pieces(1);
-	if (!piece) {
-		budget->bytes -= LLDS_PIECE_BYTES;
-		return false;
-	}
-	buckets->pieces[buckets->end++] = piece;
+	for (i = 0; i < many; i++)
+		buckets->pieces[buckets->end++] =
+			(void *)(pieces + i * LLDS_PIECE_BYTES);
 	return true;
 }
 
@@ -140,27 +124,21 @@ void llds_buckets_drop(struct llds_buckets *buckets)
 	buckets->room = 0;
 }
 
-u32 llds_buckets_find(const struct llds_buckets *buckets, u64 hash,
-		      const u8 *key, u32 key_bytes)
+static __always_inline u32 find(const struct llds_buckets *buckets,
+				const struct llds_bucket *bucket, u8 tag,
+				const u8 *key, u32 key_bytes)
 {
-	const struct llds_bucket *bucket = home(buckets, hash);
-	const u8 tag = tag_of(hash);
+	const u64 tags = ONES * tag;
 	u32 handle;
 	u64 slots;
 
 	do {
-		for (slots = alike_first(bucket, tag); slots;
+		for (slots = slots_with(bucket, tags); slots;
 		     slots &= slots - 1) {
-			handle = bucket->handles[__ffs64(slots) >> 3];
-			if (llds_entry_is(llds_block(buckets->memory, handle),
-					  key, key_bytes))
-				return handle;
-		}
-		for (slots = alike_last(bucket, tag); slots;
-		     slots &= slots - 1) {
-			handle = bucket->handles[8 + (__ffs64(slots) >> 3)];
-			if (llds_entry_is(llds_block(buckets->memory, handle),
-					  key, key_bytes))
+			handle = bucket->handles[slot_of(slots)];
+			if (likely(llds_entry_is(llds_block(buckets->memory,
+							    handle),
+						 key, key_bytes)))
 				return handle;
 		}
 		bucket = next(buckets, bucket);
@@ -168,28 +146,29 @@ u32 llds_buckets_find(const struct llds_buckets *buckets, u64 hash,
 	return 0;
 }
 
-/* A free slot, or LLDS_BUCKET_SLOTS. */
-static u32 free_slot(const struct llds_bucket *bucket)
+u32 llds_buckets_find(const struct llds_buckets *buckets,
+		      const struct llds_bucket *home, u64 hash,
+		      const u8 *key, u32 key_bytes)
 {
-	u64 slots = alike_first(bucket, 0);
-
-	if (slots)
-		return __ffs64(slots) >> 3;
-	slots = alike_last(bucket, 0);
-	return slots ? 8 + (__ffs64(slots) >> 3) : LLDS_BUCKET_SLOTS;
+	/* Most keys are a word, and then nothing is called. */
+	if (likely(key_bytes == 8))
+		return find(buckets, home, tag_of(hash), key, 8);
+	return find(buckets, home, tag_of(hash), key, key_bytes);
 }
 
-/* How many slots of a bucket, and of what continues it, are free. */
-static u32 free_slots(const struct llds_buckets *buckets,
-		      const struct llds_bucket *bucket)
+/* How many entries a bucket and what continues it have, and free slots. */
+static void count(const struct llds_buckets *buckets,
+		  const struct llds_bucket *bucket, u32 *entries, u32 *free)
 {
-	u32 slot, slots = 0;
+	u32 used;
 
+	*entries = 0;
+	*free = 0;
 	for (; bucket; bucket = next(buckets, bucket)) {
-		for (slot = 0; slot < LLDS_BUCKET_SLOTS; slot++)
-			slots += !bucket->tags[slot];
+		used = hweight64(slots_used(bucket));
+		*entries += used;
+		*free += LLDS_BUCKET_SLOTS - used;
 	}
-	return slots;
 }
 
 /* Gives back what continues a bucket and is empty. */
@@ -198,11 +177,8 @@ static void trim(struct llds_buckets *buckets, struct llds_bucket *bucket)
 	while (bucket->next) {
 		const u32 handle = bucket->next;
 		struct llds_bucket *more = next(buckets, bucket);
-		u32 slot, used = 0;
 
-		for (slot = 0; slot < LLDS_BUCKET_SLOTS; slot++)
-			used += more->tags[slot] != 0;
-		if (used) {
+		if (slots_used(more)) {
 			bucket = more;
 			continue;
 		}
@@ -213,14 +189,15 @@ static void trim(struct llds_buckets *buckets, struct llds_bucket *bucket)
 
 /*
  * Makes sure that so many slots are free; false if there is no memory.
- * REQUIRES: begin() of the bucket.
+ * REQUIRES: llds_bucket_begin() of the bucket.
  */
 static bool reserve(struct llds_buckets *buckets, struct llds_bucket *first,
 		    u32 slots)
 {
-	u32 there = free_slots(buckets, first), handle, i;
 	struct llds_bucket *more, *last = first;
+	u32 entries, there, handle, i;
 
+	count(buckets, first, &entries, &there);
 	while (last->next)
 		last = next(buckets, last);
 	for (; there < slots; there += LLDS_BUCKET_SLOTS) {
@@ -239,16 +216,16 @@ static bool reserve(struct llds_buckets *buckets, struct llds_bucket *first,
 	return true;
 }
 
-bool llds_buckets_prepare(struct llds_buckets *buckets, u64 hash)
+bool llds_buckets_prepare(struct llds_buckets *buckets,
+			  struct llds_bucket *home)
 {
-	struct llds_bucket *bucket = home(buckets, hash);
 	bool is_there;
 
-	if (likely(free_slot(bucket) < LLDS_BUCKET_SLOTS))
+	if (likely(slots_with(home, 0)))
 		return true;
-	begin(bucket);
-	is_there = reserve(buckets, bucket, 1);
-	end(bucket);
+	llds_bucket_begin(home);
+	is_there = reserve(buckets, home, 1);
+	llds_bucket_end(home);
 	return is_there;
 }
 
@@ -256,10 +233,12 @@ bool llds_buckets_prepare(struct llds_buckets *buckets, u64 hash)
 static void put(struct llds_buckets *buckets, struct llds_bucket *bucket,
 		u8 tag, u32 handle)
 {
+	u64 free;
 	u32 slot;
 
-	while ((slot = free_slot(bucket)) == LLDS_BUCKET_SLOTS)
+	while (unlikely(!(free = slots_with(bucket, 0))))
 		bucket = next(buckets, bucket);
+	slot = slot_of(free);
 	WRITE_ONCE(bucket->handles[slot], handle);
 	WRITE_ONCE(bucket->tags[slot], tag);
 }
@@ -274,17 +253,17 @@ static u64 hash_of(const struct llds_buckets *buckets, u32 handle)
 
 /*
  * Moves entries to another bucket: those with a bit in their hash, or all if
- * there is none. REQUIRES: begin() of both, and slots for as many as are there.
+ * there is none. REQUIRES: llds_bucket_begin() of both, and slots for as many as are there.
  */
 static void move(struct llds_buckets *buckets, struct llds_bucket *from,
 		 struct llds_bucket *to, u32 bit)
 {
 	u32 slot, handle;
+	u64 slots;
 
 	for (; from; from = next(buckets, from)) {
-		for (slot = 0; slot < LLDS_BUCKET_SLOTS; slot++) {
-			if (!from->tags[slot])
-				continue;
+		for (slots = slots_used(from); slots; slots &= slots - 1) {
+			slot = slot_of(slots);
 			handle = from->handles[slot];
 			if (bit && !(hash_of(buckets, handle) & bit))
 				continue;
@@ -294,17 +273,6 @@ static void move(struct llds_buckets *buckets, struct llds_bucket *from,
 	}
 }
 
-/* How many entries a bucket and what continues it have. */
-static u32 entries(const struct llds_buckets *buckets,
-		   const struct llds_bucket *bucket)
-{
-	u32 slots = 0, empty = free_slots(buckets, bucket);
-
-	for (; bucket; bucket = next(buckets, bucket))
-		slots += LLDS_BUCKET_SLOTS;
-	return slots - empty;
-}
-
 /*
  * Asks for what will be needed when the buckets behind this one are cut in
  * two: lines of buckets early, what their handles name later.
@@ -312,17 +280,15 @@ static u32 entries(const struct llds_buckets *buckets,
 static void fetch_for_split(struct llds_buckets *buckets, u32 at)
 {
 	const struct llds_bucket *bucket;
-	u32 slot;
+	u64 slots;
 
 	if (at + 4 >= buckets->count)
 		return;
 	prefetch(llds_bucket(buckets, at + 4));
 	bucket = llds_bucket(buckets, at + 2);
-	for (slot = 0; slot < LLDS_BUCKET_SLOTS; slot++) {
-		if (bucket->tags[slot])
-			prefetch(llds_block(buckets->memory,
-					    bucket->handles[slot]));
-	}
+	for (slots = slots_used(bucket); slots; slots &= slots - 1)
+		prefetch(llds_block(buckets->memory,
+				    bucket->handles[slot_of(slots)]));
 }
 
 /* The bit that tells the entries of the last of so many buckets from others. */
@@ -334,107 +300,106 @@ static u32 half_of(u32 count)
 /* Makes one bucket more, if there is memory. */
 static void split(struct llds_buckets *buckets)
 {
-	const u32 count = buckets->count + 1;
-	const u32 half = half_of(count);
+	const u32 last = buckets->count;
+	const u32 half = half_of(last + 1);
 	struct llds_bucket *from, *to;
-	bool is_room;
+	u32 entries, free;
 
-	if (count > BUCKETS_MAX)
+	if (last == BUCKETS_MAX)
 		return;
-	if ((count - 1) >> LLDS_BUCKETS_SHIFT == buckets->end && !grow(buckets))
+	if (last >> LLDS_BUCKETS_SHIFT == buckets->end && !grow(buckets))
 		return;
-	from = llds_bucket(buckets, count - 1 - half);
-	to = llds_bucket(buckets, count - 1);
-	fetch_for_split(buckets, count - 1 - half);
-	begin(from);
-	begin(to);
-	is_room = reserve(buckets, to, entries(buckets, from));
-	if (is_room) {
+	from = llds_bucket(buckets, last - half);
+	to = llds_bucket(buckets, last);
+	fetch_for_split(buckets, last - half);
+	llds_bucket_begin(from);
+	llds_bucket_begin(to);
+	count(buckets, from, &entries, &free);
+	if (entries <= LLDS_BUCKET_SLOTS || reserve(buckets, to, entries)) {
 		move(buckets, from, to, half);
-		WRITE_ONCE(buckets->count, count);
+		WRITE_ONCE(buckets->count, last + 1);
 		trim(buckets, to);
 		trim(buckets, from);
 	}
-	end(to);
-	end(from);
+	llds_bucket_end(to);
+	llds_bucket_end(from);
 }
 
 /* Makes one bucket less, if there is memory. */
 static void merge(struct llds_buckets *buckets)
 {
-	const u32 count = buckets->count;
+	const u32 last = buckets->count - 1;
 	struct llds_bucket *from, *to;
-	bool is_room;
+	u32 entries, free;
 
-	from = llds_bucket(buckets, count - 1);
-	to = llds_bucket(buckets, count - 1 - half_of(count));
-	begin(to);
-	begin(from);
-	is_room = reserve(buckets, to, entries(buckets, from));
-	if (is_room) {
+	from = llds_bucket(buckets, last);
+	to = llds_bucket(buckets, last - half_of(last + 1));
+	llds_bucket_begin(to);
+	llds_bucket_begin(from);
+	count(buckets, from, &entries, &free);
+	if (reserve(buckets, to, entries)) {
 		move(buckets, from, to, 0);
-		WRITE_ONCE(buckets->count, count - 1);
+		WRITE_ONCE(buckets->count, last);
 		trim(buckets, from);
 	}
-	end(from);
-	end(to);
-	/* One that is not used is kept, so that nothing comes and goes. */
-	if (((buckets->count - 1) >> LLDS_BUCKETS_SHIFT) + 2 < buckets->end) {
+	llds_bucket_end(from);
+	llds_bucket_end(to);
+	/* As many are kept as come at once, so that none comes and goes. */
+	if (((buckets->count - 1) >> LLDS_BUCKETS_SHIFT) +
+	    LLDS_PIECES_AT_ONCE + 1 < buckets->end) {
 		llds_os_piece_free(buckets->pieces[--buckets->end]);
 		buckets->memory->budget->bytes -= LLDS_PIECE_BYTES;
 	}
 }
 
-void llds_buckets_add(struct llds_buckets *buckets, u64 hash, u32 handle)
+void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
+		      u64 hash, u32 handle)
 {
-	struct llds_bucket *bucket = home(buckets, hash);
-
-	begin(bucket);
-	put(buckets, bucket, tag_of(hash), handle);
-	end(bucket);
+	llds_bucket_begin(home);
+	put(buckets, home, tag_of(hash), handle);
+	llds_bucket_end(home);
 	if (++buckets->keys > (u64)buckets->count * MANY)
 		split(buckets);
 }
 
 /* The bucket, or what continues it, that names an entry, and where. */
-static struct llds_bucket *named(struct llds_buckets *buckets, u64 hash,
-				 u32 handle, u32 *slot)
+static struct llds_bucket *named(struct llds_buckets *buckets,
+				 struct llds_bucket *bucket, u32 handle,
+				 u32 *slot)
 {
-	struct llds_bucket *bucket = home(buckets, hash);
+	u64 slots;
 
-	for (; bucket; bucket = next(buckets, bucket)) {
-		for (*slot = 0; *slot < LLDS_BUCKET_SLOTS; ++*slot) {
-			if (bucket->handles[*slot] == handle &&
-			    bucket->tags[*slot])
+	for (;; bucket = next(buckets, bucket)) {
+		for (slots = slots_used(bucket); slots; slots &= slots - 1) {
+			*slot = slot_of(slots);
+			if (bucket->handles[*slot] == handle)
 				return bucket;
 		}
 	}
-	return NULL;
 }
 
-void llds_buckets_replace(struct llds_buckets *buckets, u64 hash, u32 old,
-			  u32 handle)
+void llds_buckets_replace(struct llds_buckets *buckets,
+			  struct llds_bucket *home, u32 old, u32 handle)
 {
-	struct llds_bucket *first = home(buckets, hash);
 	u32 slot;
-	struct llds_bucket *bucket = named(buckets, hash, old, &slot);
+	struct llds_bucket *bucket = named(buckets, home, old, &slot);
 
-	begin(first);
+	llds_bucket_begin(home);
 	WRITE_ONCE(bucket->handles[slot], handle);
-	end(first);
+	llds_bucket_end(home);
 }
 
-void llds_buckets_remove(struct llds_buckets *buckets, u64 hash, u32 handle)
+void llds_buckets_remove(struct llds_buckets *buckets,
+			 struct llds_bucket *home, u32 handle)
 {
-	struct llds_bucket *first = home(buckets, hash);
 	u32 slot;
-	struct llds_bucket *bucket = named(buckets, hash, handle, &slot);
+	struct llds_bucket *bucket = named(buckets, home, handle, &slot);
 
-	begin(first);
+	llds_bucket_begin(home);
 	WRITE_ONCE(bucket->tags[slot], 0);
-	if (bucket != first)
-		trim(buckets, first);
-	end(first);
+	if (bucket != home)
+		trim(buckets, home);
+	llds_bucket_end(home);
 	if (--buckets->keys < (u64)buckets->count * FEW &&
 	    buckets->count > FIRST)
 		merge(buckets);

@@ -74,26 +74,38 @@ bool llds_buckets_init(struct llds_buckets *buckets,
 /* Gives the buckets back, not what continues them. */
 void llds_buckets_drop(struct llds_buckets *buckets);
 
-/* The handle of a key's entry; 0 if there is none. */
-u32 llds_buckets_find(const struct llds_buckets *buckets, u64 hash,
+/* The handle of a key's entry; 0 if there is none. Its hash has this home. */
+u32 llds_buckets_find(const struct llds_buckets *buckets,
+		      const struct llds_bucket *home, u64 hash,
 		      const u8 *key, u32 key_bytes);
 
 /* Makes sure that an entry can be put in; false if there is no memory. */
-bool llds_buckets_prepare(struct llds_buckets *buckets, u64 hash);
+bool llds_buckets_prepare(struct llds_buckets *buckets,
+			  struct llds_bucket *home);
 
 /* Puts an entry in. REQUIRES: it was prepared, and the key is not there. */
-void llds_buckets_add(struct llds_buckets *buckets, u64 hash, u32 handle);
+void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
+		      u64 hash, u32 handle);
 
 /* Puts an entry in the place of another with the same key. */
-void llds_buckets_replace(struct llds_buckets *buckets, u64 hash, u32 old,
-			  u32 handle);
+void llds_buckets_replace(struct llds_buckets *buckets,
+			  struct llds_bucket *home, u32 old, u32 handle);
 
 /* Takes an entry out. */
-void llds_buckets_remove(struct llds_buckets *buckets, u64 hash, u32 handle);
+void llds_buckets_remove(struct llds_buckets *buckets,
+			 struct llds_bucket *home, u32 handle);
 
 /* Between these two, readers without the lock do not trust what they read. */
-void llds_buckets_begin(struct llds_buckets *buckets, u64 hash);
-void llds_buckets_end(struct llds_buckets *buckets, u64 hash);
+static inline void llds_bucket_begin(struct llds_bucket *home)
+{
+	WRITE_ONCE(home->sequence, home->sequence + 1);
+	smp_wmb();
+}
+
+static inline void llds_bucket_end(struct llds_bucket *home)
+{
+	smp_store_release(&home->sequence, home->sequence + 1);
+}
 
 /*
  * The hash of a key: the halves of 64 by 64 bit products folded, for each 8
@@ -123,7 +135,8 @@ static inline u64 llds_hash(u64 salt, const u8 *key, u32 bytes)
 /* Which of so many buckets a hash belongs to. */
 static inline u32 llds_bucket_of(u64 hash, u32 count)
 {
-	const u32 mask = (1U << fls64(count - 1)) - 1;
+	/* There is more than one. */
+	const u32 mask = ~0U >> (32 - fls64(count - 1));
 	const u32 at = (u32)hash & mask;
 
 	return at < count ? at : at & (mask >> 1);
@@ -136,11 +149,11 @@ llds_bucket(const struct llds_buckets *buckets, u32 at)
 			       [at & ((1U << LLDS_BUCKETS_SHIFT) - 1)];
 }
 
-/* Asks for the line of a bucket. */
-static inline void llds_buckets_fetch(const struct llds_buckets *buckets,
-				      u64 hash)
+/* The bucket of a hash. */
+static inline struct llds_bucket *
+llds_buckets_home(const struct llds_buckets *buckets, u64 hash)
 {
-	prefetch(llds_bucket(buckets, llds_bucket_of(hash, buckets->count)));
+	return llds_bucket(buckets, llds_bucket_of(hash, buckets->count));
 }
 
 #endif /* LLDS_BUCKETS_H */

@@ -6,9 +6,8 @@
 
 #define NONE (~0U)
 #define SLABS_OF_PIECE (LLDS_PIECE_BYTES / LLDS_SLAB_BYTES)
-/* A small store grows by pieces, a larger one by as many as are contiguous. */
+/* What has fewer pieces gets one more at a time. */
 #define FEW_PIECES 16
-#define MANY_PIECES 16
 /* So many slabs are kept although they serve no size: eight pieces. */
 #define IDLES_MAX (8 * SLABS_OF_PIECE)
 
@@ -164,7 +163,7 @@ static bool grow_tables(struct llds_memory *memory, u32 room)
 	return true;
 }
 
-/* The number of a piece that is missing. REQUIRES: there is room for one. */
+/* The number of a piece that is missing, or of the next one. */
 static u32 missing(struct llds_memory *memory)
 {
 	while (memory->hole < memory->end && memory->pieces[memory->hole])
@@ -172,35 +171,42 @@ static u32 missing(struct llds_memory *memory)
 	return memory->hole;
 }
 
-/* Takes pieces from the system: many at a time, or else one. */
-static bool grow(struct llds_memory *memory)
+void *llds_pieces(struct llds_budget *budget, u32 have, u32 *got)
 {
-	u32 many = memory->end < FEW_PIECES ? 1 : MANY_PIECES;
-	char *pieces = NULL;
-	u32 room, i, slab;
+	u32 many = have < FEW_PIECES ? 1 : LLDS_PIECES_AT_ONCE;
+	void *pieces;
 
-	if (memory->end + many > LLDS_PIECES_MAX)
-		many = 1;
-	if (missing(memory) + 1UL > LLDS_PIECES_MAX)
-		return false;
-	if (memory->end + many > memory->room) {
-		room = memory->room ? 2 * memory->room : FEW_PIECES;
-		if (!grow_tables(memory, room))
-			return false;
-	}
-	while (!pieces) {
+	for (;; many = 1) {
 		const u64 bytes = many * LLDS_PIECE_BYTES;
 
-		if (llds_budget_take(memory->budget, bytes)) {
+		if (llds_budget_take(budget, bytes)) {
+			*got = many;
 			pieces = llds_os_pieces(many);
-			if (!pieces)
-				memory->budget->bytes -= bytes;
+			if (pieces)
+				return pieces;
+			budget->bytes -= bytes;
 		}
-		if (!pieces && many == 1)
-			return false;
-		if (!pieces)
-			many = 1;
+		if (many == 1)
+			return NULL;
 	}
+}
+
+/* Takes pieces from the system. */
+static bool grow(struct llds_memory *memory)
+{
+	char *pieces;
+	u32 i, slab, many;
+
+	/* There is room in the tables for as many as may come at once. */
+	if (memory->end + LLDS_PIECES_AT_ONCE > LLDS_PIECES_MAX)
+		return false;
+	if (memory->end + LLDS_PIECES_AT_ONCE > memory->room &&
+	    !grow_tables(memory, memory->room ? 2 * memory->room :
+						2 * LLDS_PIECES_AT_ONCE))
+		return false;
+	pieces = llds_pieces(memory->budget, memory->end, &many);
+	if (!pieces)
+		return false;
 	for (i = 0; i < many; i++) {
 		const u32 piece = missing(memory);
 

@@ -21,6 +21,9 @@
 
 #include "os.h"
 
+/* What the processor fetches at once. */
+#define LLDS_LINE_BYTES 64
+
 #define LLDS_UNIT_SHIFT 4
 #define LLDS_UNIT_BYTES (1UL << LLDS_UNIT_SHIFT)
 #define LLDS_SLAB_SHIFT 16
@@ -31,6 +34,9 @@
 #define LLDS_CLASSES 44
 #define LLDS_PIECES_MAX (1UL << (32 + LLDS_UNIT_SHIFT - LLDS_PIECE_SHIFT))
 #define LLDS_UNITS_SHIFT (LLDS_PIECE_SHIFT - LLDS_UNIT_SHIFT)
+
+/* So many pieces come at once, where a structure is large. */
+#define LLDS_PIECES_AT_ONCE 16
 
 struct llds_slab;
 
@@ -88,6 +94,12 @@ u32 llds_block_alloc(struct llds_memory *memory, u32 bytes);
 
 /* Gives a block back. */
 void llds_block_free(struct llds_memory *memory, u32 handle);
+
+/*
+ * Pieces for a structure that has so many: many at a time if it is large, or
+ * one; 'got' says how many. NULL if there is no memory.
+ */
+void *llds_pieces(struct llds_budget *budget, u32 have, u32 *got);
 
 /* How many bytes a block has that is made for so many. */
 u32 llds_block_bytes(u32 bytes);

@@ -7,8 +7,8 @@
 /* A leaf with fewer is merged with one beside it, if both have no more. */
 #define LEAF_FEW 8
 #define LEAF_BOTH 22
-#define INNER_FEW 10
-#define INNER_BOTH 32
+#define INNER_FEW 20
+#define INNER_BOTH 64
 
 /* A key, or a separator. */
 struct text {
@@ -26,9 +26,10 @@ struct path {
 void llds_order_init(struct llds_order *order, struct llds_memory *memory)
 {
 	BUILD_BUG_ON(sizeof(struct llds_leaf) != 256);
-	BUILD_BUG_ON(sizeof(struct llds_inner) > 512);
+	BUILD_BUG_ON(sizeof(struct llds_inner) != 1024);
 	order->memory = memory;
 	order->root = 0;
+	order->height = 0;
 	order->sequence = 0;
 }
 
@@ -77,18 +78,41 @@ static inline u32 head(struct text key, u32 skip)
 	return head;
 }
 
-/* How many of so many heads, which are in order, are below this one. */
-static inline u32 below(const u32 *heads, u32 n, u32 head)
+/* The head of slots that are not used. */
+#define UNUSED (~0U)
+
+/* Goes on so many slots if the last of them is below a head; no branch. */
+#define STEP(base, slots, head) \
+	((base) += (slots) & -(u32)((base)[(slots) - 1] < (head)))
+
+/* How many heads of a leaf are below this one: halves of 30 slots. */
+static inline u32 below_in_leaf(const u32 *heads, u32 head)
 {
 	const u32 *base = heads;
 
-	while (n > 1) {
-		const u32 half = n / 2;
+	BUILD_BUG_ON(LLDS_LEAF_SLOTS != 30);
+	STEP(base, 15, head);
+	STEP(base, 7, head);
+	STEP(base, 4, head);
+	STEP(base, 2, head);
+	STEP(base, 1, head);
+	return (u32)(base - heads) + (*base < head);
+}
 
-		base += base[half - 1] < head ? half : 0;
-		n -= half;
-	}
-	return (u32)(base - heads) + (n && *base < head);
+/* The same of an inner node, whose first slot has none: halves of 83. */
+static inline u32 below_in_inner(const u32 *heads, u32 head)
+{
+	const u32 *base = heads + 1;
+
+	BUILD_BUG_ON(LLDS_INNER_SLOTS != 84);
+	STEP(base, 41, head);
+	STEP(base, 21, head);
+	STEP(base, 10, head);
+	STEP(base, 5, head);
+	STEP(base, 3, head);
+	STEP(base, 1, head);
+	STEP(base, 1, head);
+	return (u32)(base - heads) + (*base < head);
 }
 
 /* The child of an inner node to which a key belongs. */
@@ -97,9 +121,11 @@ static u32 child_for(const struct llds_order *order,
 {
 	const u32 count = inner->node.count;
 	const u32 wanted = head(key, inner->node.skip);
-	u32 low = 1 + below(&inner->heads[1], count - 1, wanted), high;
+	u32 low, high;
 
-	if (likely(low == count || inner->heads[low] != wanted))
+	low = below_in_inner(inner->heads, wanted);
+
+	if (likely(low >= count || inner->heads[low] != wanted))
 		return low - 1;
 	/* Of those with the same head, the separators tell. */
 	for (high = low + 1; high < count && inner->heads[high] == wanted;)
@@ -121,9 +147,11 @@ static u32 slot_for(const struct llds_order *order,
 {
 	const u32 count = leaf->node.count;
 	const u32 wanted = head(key, leaf->node.skip);
-	u32 low = below(leaf->heads, count, wanted), high;
+	u32 low, high;
 
-	if (low == count || leaf->heads[low] != wanted)
+	low = below_in_leaf(leaf->heads, wanted);
+
+	if (likely(low >= count || leaf->heads[low] != wanted))
 		return low;
 	for (high = low + 1; high < count && leaf->heads[high] == wanted;)
 		high++;
@@ -142,19 +170,23 @@ static u32 slot_for(const struct llds_order *order,
 static u32 descend(const struct llds_order *order, struct text key,
 		   struct path *path)
 {
-	u32 handle = order->root;
-	const struct llds_node *node = llds_block(order->memory, handle);
+	const u32 height = order->height;
+	const struct llds_inner *inner;
+	u32 handle = order->root, level, slot, at;
+	const char *leaf;
 
-	path->depth = 0;
-	while (node->level) {
-		const struct llds_inner *inner = (const void *)node;
-		const u32 slot = child_for(order, inner, key);
-
-		path->nodes[path->depth] = handle;
-		path->slots[path->depth++] = slot;
+	for (level = 0; level < height; level++) {
+		inner = inner_at(order, handle);
+		slot = child_for(order, inner, key);
+		path->nodes[level] = handle;
+		path->slots[level] = slot;
 		handle = inner->children[slot];
-		node = llds_block(order->memory, handle);
 	}
+	path->depth = height;
+	/* All of a leaf is wanted: heads to search, handles to move. */
+	leaf = (const char *)leaf_at(order, handle);
+	for (at = 0; at < sizeof(struct llds_leaf); at += LLDS_LINE_BYTES)
+		prefetch(leaf + at);
 	return handle;
 }
 
@@ -255,6 +287,20 @@ static inline void close_slot(u32 *array, u32 slot, u32 count)
 		     (count - slot - 1) * sizeof(*array));
 }
 
+/* The same of heads: the slot that is not used any more says so. */
+static inline void close_head(u32 *heads, u32 slot, u32 count)
+{
+	close_slot(heads, slot, count);
+	WRITE_ONCE(heads[count - 1], UNUSED);
+}
+
+/* Says of heads that they are not used. */
+static void unuse(u32 *heads, u32 from, u32 to)
+{
+	while (from < to)
+		WRITE_ONCE(heads[from++], UNUSED);
+}
+
 static void put_entry(struct llds_leaf *leaf, u32 slot, u32 head, u32 handle)
 {
 	const u32 count = leaf->node.count;
@@ -338,6 +384,7 @@ static struct llds_inner *new_inner(struct llds_order *order,
 	WRITE_ONCE(inner->node.level, level);
 	WRITE_ONCE(inner->node.count, 0);
 	WRITE_ONCE(inner->node.skip, 0);
+	unuse(inner->heads, 0, LLDS_INNER_SLOTS);
 	return inner;
 }
 
@@ -356,6 +403,7 @@ static void cut_inner(struct llds_inner *left, struct llds_inner *right,
 	WRITE_ONCE(right->node.skip, left->node.skip);
 	WRITE_ONCE(right->node.count, count);
 	WRITE_ONCE(left->node.count, from);
+	unuse(left->heads, from, from + count);
 }
 
 /*
@@ -413,6 +461,7 @@ static void put_up(struct llds_order *order, struct path *path,
 	put_child(right, 0, 0, 0, order->root);
 	put_child(right, 1, head(text, 0), separator, child);
 	WRITE_ONCE(order->root, right_handle);
+	WRITE_ONCE(order->height, order->height + 1);
 }
 
 /* Makes a leaf of a block. */
@@ -426,6 +475,7 @@ static struct llds_leaf *new_leaf(struct llds_order *order, u32 handle)
 	WRITE_ONCE(leaf->node.skip, 0);
 	WRITE_ONCE(leaf->next, 0);
 	WRITE_ONCE(leaf->prev, 0);
+	unuse(leaf->heads, 0, LLDS_LEAF_SLOTS);
 	return leaf;
 }
 
@@ -462,6 +512,7 @@ static bool add_to_full(struct llds_order *order, struct path *path,
 	llds_os_copy(right->handles, &left->handles[middle],
 		     right->node.count * sizeof(u32));
 	WRITE_ONCE(left->node.count, middle);
+	unuse(left->heads, middle, LLDS_LEAF_SLOTS);
 	WRITE_ONCE(right->next, left->next);
 	WRITE_ONCE(right->prev, left_handle);
 	if (left->next)
@@ -530,7 +581,7 @@ static u32 close_child(struct llds_inner *inner, u32 slot)
 	const u32 count = inner->node.count;
 	const u32 separator = inner->separators[slot + 1];
 
-	close_slot(inner->heads, slot + 1, count);
+	close_head(inner->heads, slot + 1, count);
 	close_slot(inner->separators, slot + 1, count);
 	close_slot(inner->children, slot + 1, count);
 	WRITE_ONCE(inner->node.count, count - 1);
@@ -656,6 +707,7 @@ static void shrink(struct llds_order *order, struct path *path)
 		const u32 root = order->root;
 
 		WRITE_ONCE(order->root, inner->children[0]);
+		WRITE_ONCE(order->height, order->height - 1);
 		llds_block_free(order->memory, root);
 	}
 }
@@ -669,7 +721,7 @@ void llds_order_remove(struct llds_order *order, u32 handle)
 	const u32 count = leaf->node.count;
 
 	begin(&leaf->node.sequence);
-	close_slot(leaf->heads, slot, count);
+	close_head(leaf->heads, slot, count);
 	close_slot(leaf->handles, slot, count);
 	WRITE_ONCE(leaf->node.count, count - 1);
 	end(&leaf->node.sequence);
@@ -721,6 +773,7 @@ struct llds_place llds_order_seek_before(const struct llds_order *order,
 	struct llds_place at = { 0, 0 };
 	const struct llds_leaf *leaf;
 	struct path path;
+	u32 level;
 
 	if (!order->root)
 		return at;
@@ -734,7 +787,7 @@ struct llds_place llds_order_seek_before(const struct llds_order *order,
 		return at;
 	}
 	at.leaf = order->root;
-	while (leaf_at(order, at.leaf)->node.level) {
+	for (level = 0; level < order->height; level++) {
 		const struct llds_inner *inner = inner_at(order, at.leaf);
 
 		at.leaf = inner->children[inner->node.count - 1];

@@ -3,8 +3,8 @@
  * order.h - the entries of a store in the order of their keys: a B+-tree of
  * handles.
  *
- * Leaves of 256 bytes name up to 30 entries, inner nodes of 512 bytes up to
- * 41 children, each with the 4 bytes of its key, or of the separator before
+ * Leaves of 256 bytes name up to 30 entries, inner nodes of 1024 bytes up to
+ * 84 children, each with the 4 bytes of its key, or of the separator before
  * it, that follow what all keys below the node have in common. So a search
  * hardly ever looks at a key outside the node. What they have in common is
  * known without looking at them: it is what the separators at both ends of
@@ -22,7 +22,7 @@
 #include "entry.h"
 
 #define LLDS_LEAF_SLOTS 30
-#define LLDS_INNER_SLOTS 41
+#define LLDS_INNER_SLOTS 84
 /* Levels of a tree of 2^32 entries, if nodes were all but empty. */
 #define LLDS_LEVELS_MAX 16
 
@@ -46,7 +46,7 @@ struct llds_node {
  * @next: the leaf behind it, or 0
  * @prev: the leaf before it, or 0
  * @heads: of each key the 4 bytes behind 'skip', the first byte highest,
- *	filled up with zeros
+ *	filled up with zeros; in slots that are not used, the highest there is
  * @handles: the entries
  */
 struct llds_leaf {
@@ -88,11 +88,13 @@ struct llds_separator {
  * struct llds_order - the tree
  * @memory: where its nodes are, and the entries
  * @root: the root, or 0 if there is no entry
+ * @height: levels above the leaves
  * @sequence: odd while nodes are made, merged or freed
  */
 struct llds_order {
 	struct llds_memory *memory;
 	u32 root;
+	u32 height;
 	u32 sequence;
 };
 

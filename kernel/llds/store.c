@@ -128,23 +128,41 @@ struct llds_value llds_value_of(const struct llds_store *store,
 				    apart.bytes };
 }
 
-static u32 find(const struct llds_store *store, const struct llds_key *key,
-		struct llds_tree_node **node)
+/**
+ * struct found - where the indexes have a key
+ * @handle: the entry, or 0
+ * @home: its bucket
+ * @node: its node, if the tree is the index
+ */
+struct found {
+	u32 handle;
+	struct llds_bucket *home;
+	struct llds_tree_node *node;
+};
+
+static inline struct found find(const struct llds_store *store,
+				const struct llds_key *key)
 {
-	if (likely(store->index == LLDS_INDEX_DEFAULT))
-		return llds_buckets_find(&store->buckets, key->hash, key->at,
-					 key->bytes);
-	*node = llds_tree_find(&store->tree, key->at, key->bytes);
-	return *node ? (*node)->handle : 0;
+	struct found found = { 0 };
+
+	if (likely(store->index == LLDS_INDEX_DEFAULT)) {
+		found.home = llds_buckets_home(&store->buckets, key->hash);
+		found.handle = llds_buckets_find(&store->buckets, found.home,
+						 key->hash, key->at,
+						 key->bytes);
+	} else {
+		found.node = llds_tree_find(&store->tree, key->at, key->bytes);
+		found.handle = found.node ? found.node->handle : 0;
+	}
+	return found;
 }
 
 const struct llds_entry *llds_find(const struct llds_store *store,
 				   const struct llds_key *key)
 {
-	struct llds_tree_node *node;
-	const u32 handle = find(store, key, &node);
+	const struct found found = find(store, key);
 
-	return handle ? llds_block(&store->memory, handle) : NULL;
+	return found.handle ? llds_block(&store->memory, found.handle) : NULL;
 }
 
 /* Frees an entry that nothing names, with its value. */
@@ -190,7 +208,7 @@ static u32 new_entry(struct llds_store *store, const struct llds_key *key,
 
 /* Puts a new value in the place of the old one; false if it does not fit. */
 static bool change_in_place(struct llds_store *store,
-			    const struct llds_key *key,
+			    const struct llds_key *key, struct found found,
 			    struct llds_entry *entry, const void *value,
 			    u32 bytes)
 {
@@ -203,66 +221,66 @@ static bool change_in_place(struct llds_store *store,
 	    llds_block_bytes(llds_entry_bytes(key->bytes, bytes)) !=
 	    llds_block_bytes(llds_entry_bytes(key->bytes, old)))
 		return false;
-	if (store->index == LLDS_INDEX_DEFAULT)
-		llds_buckets_begin(&store->buckets, key->hash);
+	if (found.home)
+		llds_bucket_begin(found.home);
 	WRITE_ONCE(entry->version, entry->version + 1);
 	smp_wmb();
 	if (bytes != old)
 		WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, bytes));
 	llds_os_copy(entry->bytes + key->bytes, value, bytes);
 	smp_store_release(&entry->version, entry->version + 1);
-	if (store->index == LLDS_INDEX_DEFAULT)
-		llds_buckets_end(&store->buckets, key->hash);
+	if (found.home)
+		llds_bucket_end(found.home);
 	store->pair_bytes += (u64)bytes - old;
 	return true;
 }
 
 /* Puts an entry in whose key is not there; false if there is no memory. */
 static bool add(struct llds_store *store, const struct llds_key *key,
-		u32 handle)
+		struct found found, u32 handle)
 {
-	if (store->index != LLDS_INDEX_DEFAULT)
+	if (!found.home)
 		return llds_tree_add(&store->tree, handle);
-	if (!llds_buckets_prepare(&store->buckets, key->hash) ||
+	if (!llds_buckets_prepare(&store->buckets, found.home) ||
 	    !llds_order_add(&store->order, handle))
 		return false;
-	llds_buckets_add(&store->buckets, key->hash, handle);
+	llds_buckets_add(&store->buckets, found.home, key->hash, handle);
 	return true;
 }
 
 int llds_set(struct llds_store *store, const struct llds_key *key,
 	     const void *value, u32 bytes)
 {
-	struct llds_tree_node *node;
-	const u32 old = find(store, key, &node);
+	const struct found found = find(store, key);
 	struct llds_entry *entry;
 	u32 handle, old_bytes = 0;
 
-	store->budget.is_refused = false;
-	if (old) {
-		entry = llds_block(&store->memory, old);
-		if (change_in_place(store, key, entry, value, bytes))
+	if (found.handle) {
+		entry = llds_block(&store->memory, found.handle);
+		if (change_in_place(store, key, found, entry, value, bytes))
 			return 0;
 		old_bytes = llds_value_of(store, entry).bytes;
 	}
+	store->budget.is_refused = false;
 	handle = new_entry(store, key, value, bytes);
 	if (!handle)
 		goto no_memory;
-	if (!old) {
-		if (!add(store, key, handle)) {
+	if (!found.handle) {
+		if (!add(store, key, found, handle)) {
 			free_entry(store, handle);
 			goto no_memory;
 		}
 		store->pair_bytes += key->bytes + bytes;
 		return 0;
 	}
-	if (store->index == LLDS_INDEX_DEFAULT) {
-		llds_order_replace(&store->order, old, handle);
-		llds_buckets_replace(&store->buckets, key->hash, old, handle);
+	if (found.home) {
+		llds_order_replace(&store->order, found.handle, handle);
+		llds_buckets_replace(&store->buckets, found.home, found.handle,
+				     handle);
 	} else {
-		node->handle = handle;
+		found.node->handle = handle;
 	}
-	free_entry(store, old);
+	free_entry(store, found.handle);
 	store->pair_bytes += (u64)bytes - old_bytes;
 	return 0;
 
@@ -272,20 +290,20 @@ no_memory:
 
 bool llds_delete(struct llds_store *store, const struct llds_key *key)
 {
-	struct llds_tree_node *node;
-	const u32 handle = find(store, key, &node);
+	const struct found found = find(store, key);
+	const struct llds_entry *entry;
 
-	if (!handle)
+	if (!found.handle)
 		return false;
-	store->pair_bytes -= key->bytes +
-		llds_value_of(store, llds_block(&store->memory, handle)).bytes;
-	if (store->index == LLDS_INDEX_DEFAULT) {
-		llds_order_remove(&store->order, handle);
-		llds_buckets_remove(&store->buckets, key->hash, handle);
+	entry = llds_block(&store->memory, found.handle);
+	store->pair_bytes -= key->bytes + llds_value_of(store, entry).bytes;
+	if (found.home) {
+		llds_order_remove(&store->order, found.handle);
+		llds_buckets_remove(&store->buckets, found.home, found.handle);
 	} else {
-		llds_tree_remove(&store->tree, node);
+		llds_tree_remove(&store->tree, found.node);
 	}
-	free_entry(store, handle);
+	free_entry(store, found.handle);
 	return true;
 }
 

@@ -98,7 +98,7 @@ static inline void llds_fetch(const struct llds_store *store,
 			      const struct llds_key *key)
 {
 	if (store->index == LLDS_INDEX_DEFAULT)
-		llds_buckets_fetch(&store->buckets, key->hash);
+		prefetch(llds_buckets_home(&store->buckets, key->hash));
 }
 
 /* Finds a pair; NULL if there is none. */

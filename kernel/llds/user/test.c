@@ -222,6 +222,8 @@ static u64 check_node(const struct llds_store *store, u32 handle, u32 low,
 		last = key;
 		last_bytes = bytes;
 	}
+	for (; i < (node->level ? LLDS_INNER_SLOTS : LLDS_LEAF_SLOTS); i++)
+		CHECK((node->level ? inner->heads[i] : leaf->heads[i]) == ~0U);
 	return entries;
 }
 
