@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The device /dev/llds: opening it, and what may be asked of it.
+ *
+ * What is asked is written in uapi/llds.h. This file takes the question from
+ * user space, once, and brings back the answer; it believes no pointer, no
+ * size and no number. Whoever may open the device may ask for the version.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/sizes.h>
+#include <linux/uaccess.h>
+
+#include "compat.h"
+#include "uapi/llds.h"
+
+#define VALUE_BYTES_MAX_DEFAULT SZ_16M
+/* An entry has 32 bits for its lengths; sums of two of these never overflow. */
+#define VALUE_BYTES_MAX_LIMIT SZ_1G
+
+static unsigned int value_bytes_max = VALUE_BYTES_MAX_DEFAULT;
+
+static int value_bytes_max_set(const char *text, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(text, kp, 1, VALUE_BYTES_MAX_LIMIT);
+}
+
+static const struct kernel_param_ops value_bytes_max_ops = {
+	.set = value_bytes_max_set,
+	.get = param_get_uint,
+};
+
+/* Fixed when the module is loaded: stores that are there rely on it. */
+module_param_cb(value_bytes_max, &value_bytes_max_ops, &value_bytes_max, 0444);
+MODULE_PARM_DESC(value_bytes_max,
+		 "The longest value in bytes, 1 to 1 GiB (default 16 MiB)");
+
+static long llds_version(void __user *to)
+{
+	struct llds_version version = {
+		.abi = LLDS_ABI,
+		.key_bytes_max = LLDS_KEY_BYTES_MAX,
+		.value_bytes_max = value_bytes_max,
+	};
+
+	/* Nothing is padded, so no byte of the stack goes along. */
+	BUILD_BUG_ON(sizeof(version) != 32);
+	return copy_to_user(to, &version, sizeof(version)) ? -EFAULT : 0;
+}
+
+static long llds_ioctl(struct file *file, unsigned int command,
+		       unsigned long argument)
+{
+	/* The size and the direction are part of the command's number. */
+	switch (command) {
+	case LLDS_IOC_VERSION:
+		return llds_version((void __user *)argument);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static int llds_open(struct inode *inode, struct file *file)
+{
+	return nonseekable_open(inode, file);
+}
+
+static const struct file_operations llds_fops = {
+	.owner = THIS_MODULE,
+	.open = llds_open,
+	.unlocked_ioctl = llds_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+};
+
+/* Root alone, until a rule of udev says otherwise. */
+static struct miscdevice llds_device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "llds",
+	.fops = &llds_fops,
+	.mode = 0600,
+};
+
+static int __init llds_init(void)
+{
+	int error = misc_register(&llds_device);
+
+	if (error)
+		pr_err("no device could be made: error %d\n", error);
+	return error;
+}
+
+static void __exit llds_exit(void)
+{
+	misc_deregister(&llds_device);
+}
+
+module_init(llds_init);
+module_exit(llds_exit);
+
+MODULE_AUTHOR("The authors of Forrest");
+MODULE_DESCRIPTION("Ordered key-value stores in kernel memory");
+MODULE_LICENSE("GPL");
