@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Runs the checks of the test machine and counts them.
+ *
+ * The console shows "1..N", then for each check one of "ok NAME", "not ok
+ * NAME: why" and "skip NAME: why", remarks after "#", and at the end "llds: N
+ * passed, N failed, N skipped". `cargo xtask vm` demands that all of this
+ * agrees.
+ *
+ * Every hole of this module's ancestor, and the check that it stays closed:
+ *
+ *   insmod succeeds although the device     load_without_a_device_fails
+ *     could not be made
+ *   user pointers are followed without      all of pointers.c (of the version)
+ *     copying
+ *   a value is freed by one process while   with the data operations
+ *     another copies it out
+ *   a length is fetched twice               with the data operations
+ *   allocations are not checked (lengths    with the data operations
+ *     of 1 GiB or -1; a node)
+ *   more is copied than the caller's        version_fills_its_record_only;
+ *     buffer holds                            get: with the data operations
+ *   any user wipes the store through a      with the data operations
+ *     descriptor that may only read
+ *   set of a key that is there changes      with the data operations
+ *     nothing and says nothing
+ *   unknown commands are taken for set      unknown_commands_are_refused
+ *   leaks on each error path and when the   opens_leak_nothing,
+ *     module is unloaded                      loads_leak_nothing
+ *   a whole tree is deleted under one       with the data operations
+ *     spinlock
+ *   a hash is taken for the key             with the data operations
+ *   no limit of a cgroup sees the memory    with the data operations
+ *   a licence that the kernel does not know licence_is_known
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define SKIPPED '~'
+
+static char reason[512];
+
+const char *why(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(reason, sizeof(reason), format, list);
+	va_end(list);
+	return reason;
+}
+
+const char *skip(const char *format, ...)
+{
+	va_list list;
+
+	reason[0] = SKIPPED;
+	va_start(list, format);
+	vsnprintf(reason + 1, sizeof(reason) - 1, format, list);
+	va_end(list);
+	return reason;
+}
+
+void note(const char *format, ...)
+{
+	va_list list;
+
+	printf("# ");
+	va_start(list, format);
+	vprintf(format, list);
+	va_end(list);
+	putchar('\n');
+	fflush(stdout);
+}
+
+unsigned long number(const char *name, unsigned long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 0) : otherwise;
+}
+
+const char *content(const char *path)
+{
+	static char text[1 << 20];
+	size_t length = 0;
+	ssize_t got;
+	int fd = open(path, O_RDONLY);
+
+	if (fd >= 0) {
+		while ((got = read(fd, text + length,
+				   sizeof(text) - 1 - length)) > 0)
+			length += got;
+		close(fd);
+	}
+	text[length] = 0;
+	return text;
+}
+
+int reap(int pid)
+{
+	int status = 0;
+
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+int device(void)
+{
+	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0) {
+		/* Told by the status of the process: see judge(). */
+		note("cannot open %s: %s", DEVICE, strerror(errno));
+		_exit(1);
+	}
+	return fd;
+}
+
+int command(int fd, unsigned int number, uint64_t argument)
+{
+	return syscall(SYS_ioctl, fd, number, argument) ? errno : 0;
+}
+
+/*
+ * The door of 32-bit programs is open to all: number 54 by interrupt 0x80.
+ * Registers beyond the eight old ones are not kept by all kernels.
+ */
+int command_compat(int fd, unsigned int number, uint32_t argument)
+{
+	long result = 54;
+
+	asm volatile("int $0x80"
+		     : "+a"(result)
+		     : "b"(fd), "c"(number), "d"(argument)
+		     : "memory", "r8", "r9", "r10", "r11");
+	return -(int)result;
+}
+
+void *low_page(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+
+	if (page == MAP_FAILED) {
+		note("no page below 4 GiB: %s", strerror(errno));
+		_exit(1);
+	}
+	return page;
+}
+
+bool version_is_right(const struct llds_version *version)
+{
+	return version->abi == LLDS_ABI &&
+	       version->key_bytes_max == LLDS_KEY_BYTES_MAX &&
+	       version->value_bytes_max == 16 << 20 && !version->reserved[0] &&
+	       !version->reserved[1];
+}
+
+const char *ask_version(int fd)
+{
+	struct llds_version version;
+	int error;
+
+	memset(&version, 0xff, sizeof(version));
+	error = command(fd, LLDS_IOC_VERSION, (uintptr_t)&version);
+	DEMAND(!error, "the version: %s", strerror(error));
+	DEMAND(version_is_right(&version), "another version");
+	return NULL;
+}
+
+int load(const char *module, const char *parameters)
+{
+	int error, fd = open(module, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	error = syscall(SYS_finit_module, fd, parameters, 0) ? errno : 0;
+	close(fd);
+	return error;
+}
+
+int unload(const char *name)
+{
+	return syscall(SYS_delete_module, name, O_NONBLOCK) ? errno : 0;
+}
+
+uint64_t next_random(uint64_t *state)
+{
+	uint64_t mixed = *state += 0x9e3779b97f4a7c15;
+
+	/* splitmix64 */
+	mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+	mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+	return mixed ^ mixed >> 31;
+}
+
+/* Runs a check in a process of its own; its reason comes back in SHARED. */
+static void judge(const struct check *check, char *shared)
+{
+	int pid, status;
+
+	shared[0] = 0;
+	pid = fork();
+	if (!pid) {
+		const char *found;
+
+		alarm(LIMIT_SECONDS);
+		found = check->run();
+		if (found)
+			snprintf(shared, sizeof(reason), "%s", found);
+		_exit(0);
+	}
+	status = reap(pid);
+	if (status && WIFSIGNALED(status))
+		snprintf(shared, sizeof(reason), "ended by signal %d",
+			 WTERMSIG(status));
+	else if (status)
+		snprintf(shared, sizeof(reason), "ended with status %#x",
+			 status);
+}
+
+int main(void)
+{
+	static const struct check *const lists[] = {
+		loading_checks, device_checks, pointer_checks, sharing_checks,
+		hostile_checks, leak_checks, kernel_checks,
+	};
+	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0;
+	const struct check *check;
+	char *shared = mmap(NULL, sizeof(reason), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (shared == MAP_FAILED)
+		return 1;
+	for (list = 0; list < sizeof(lists) / sizeof(*lists); list++)
+		for (check = lists[list]; check->name; check++)
+			all++;
+	printf("1..%u\n", all);
+	for (list = 0; list < sizeof(lists) / sizeof(*lists); list++) {
+		for (check = lists[list]; check->name; check++) {
+			struct timespec from, to;
+			long milliseconds;
+
+			fflush(stdout);
+			clock_gettime(CLOCK_MONOTONIC, &from);
+			judge(check, shared);
+			clock_gettime(CLOCK_MONOTONIC, &to);
+			if (!shared[0]) {
+				passed++;
+				printf("ok %s\n", check->name);
+			} else if (shared[0] == SKIPPED) {
+				skipped++;
+				printf("skip %s: %s\n", check->name, shared + 1);
+			} else {
+				failed++;
+				printf("not ok %s: %s\n", check->name, shared);
+			}
+			milliseconds = (to.tv_sec - from.tv_sec) * 1000 +
+				       (to.tv_nsec - from.tv_nsec) / 1000000;
+			if (milliseconds >= 500)
+				note("took %ld ms", milliseconds);
+		}
+	}
+	printf("llds: %u passed, %u failed, %u skipped\n", passed, failed,
+	       skipped);
+	return failed != 0;
+}

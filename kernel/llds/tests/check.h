@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * What the checks of the test machine share: how a check is written and
+ * counted, and the device as they see it.
+ */
+#ifndef _LLDS_CHECK_H
+#define _LLDS_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../uapi/llds.h"
+
+/*
+ * A check returns NULL if what its name says holds, or why not: see why().
+ * It runs in a process of its own and has LIMIT_SECONDS, so that one that
+ * crashes or hangs is one that failed.
+ */
+struct check {
+	const char *name;
+	const char *(*run)(void);
+};
+
+#define LIMIT_SECONDS 120
+
+/* Lists of checks, in the order in which they run, each ended by {}. */
+extern const struct check loading_checks[];
+extern const struct check device_checks[];
+extern const struct check pointer_checks[];
+extern const struct check sharing_checks[];
+extern const struct check hostile_checks[];
+extern const struct check leak_checks[];
+extern const struct check kernel_checks[];
+
+/* Text for the reason of a check that failed. */
+const char *why(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+/* The reason of a check that this machine cannot run: counted as skipped. */
+const char *skip(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+/* A remark on the console, which is not counted. */
+void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Ends the check unless CONDITION. The rest is the reason. */
+#define DEMAND(condition, ...)                                                 \
+	do {                                                                   \
+		if (!(condition))                                              \
+			return why(__VA_ARGS__);                               \
+	} while (0)
+
+/* A number from the kernel's command line, or DEFAULT. */
+unsigned long number(const char *name, unsigned long otherwise);
+/* A file, as a text; empty if there is none. Valid until the next call. */
+const char *content(const char *path);
+
+/* Waits for a process of one's own; 0 if it ended well. */
+int reap(int pid);
+
+#define DEVICE "/dev/llds"
+
+/* Opens the device; ends the process if that fails. */
+int device(void);
+/* ioctl: 0, or the errno. Through the door of 64 and of 32 bits. */
+int command(int fd, unsigned int number, uint64_t argument);
+int command_compat(int fd, unsigned int number, uint32_t argument);
+/* One page below 4 GiB, which either door can name. */
+void *low_page(void);
+/* Whether it is what the module says of itself. */
+bool version_is_right(const struct llds_version *version);
+/* Asks for the version; NULL, or what was wrong. */
+const char *ask_version(int fd);
+
+/* Puts the module in; 0, or the errno. PARAMETERS may be empty. */
+int load(const char *module, const char *parameters);
+/* Takes a module out, without waiting; 0, or the errno. */
+int unload(const char *name);
+#define MODULE "/llds.ko"
+
+/* Random numbers, the same for the same seed. */
+uint64_t next_random(uint64_t *state);
+
+#endif /* _LLDS_CHECK_H */

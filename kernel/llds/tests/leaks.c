@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * What the kernel's statistics of memory say before and after doing the same
+ * thing very often: a loss of one object each time, of any slab cache, or of
+ * a page in a few times, shows. Less than that drowns in what the kernel does
+ * meanwhile.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define CACHES 512
+
+struct memory {
+	unsigned int caches;
+	struct {
+		char name[48];
+		long objects;
+	} cache[CACHES];
+	long free_kilobytes, vmalloc_kilobytes;
+};
+
+static long field(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? strtol(at + strlen(name), NULL, 10) : -1;
+}
+
+/*
+ * Caches count what processors keep at hand as in use. Shrunk, they give it
+ * back, and the counts are exact. Others' names for a cache are links.
+ */
+static void shrink_caches(void)
+{
+	DIR *caches = opendir("/sys/kernel/slab");
+	struct dirent *cache;
+	char path[300];
+	int fd;
+
+	while (caches && (cache = readdir(caches))) {
+		if (cache->d_type != DT_DIR || cache->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink",
+			 cache->d_name);
+		fd = open(path, O_WRONLY);
+		if (fd < 0 || write(fd, "1", 1) != 1)
+			_exit(1);
+		close(fd);
+	}
+	closedir(caches);
+}
+
+/* After all that was freed after a grace period has been freed. */
+static void measure(struct memory *memory)
+{
+	const char *text, *line;
+	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
+
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	if (fd < 0 || write(fd, "3", 1) != 1)
+		_exit(1);
+	close(fd);
+	shrink_caches();
+	memory->caches = 0;
+	text = content("/proc/slabinfo");
+	for (line = strchr(text, '\n'); line; line = strchr(line + 1, '\n'))
+		if (memory->caches < CACHES &&
+		    sscanf(line + 1, "%47s %ld",
+			   memory->cache[memory->caches].name,
+			   &memory->cache[memory->caches].objects) == 2)
+			memory->caches++;
+	text = content("/proc/meminfo");
+	memory->free_kilobytes = field(text, "\nMemFree:");
+	memory->vmalloc_kilobytes = field(text, "\nVmallocUsed:");
+}
+
+/* NULL if less is missing than TIMES objects or pages. */
+static const char *compare(const struct memory *before,
+			   const struct memory *after, long times)
+{
+	unsigned int i, j;
+	long lost;
+
+	for (i = 0; i < after->caches; i++)
+		for (j = 0; j < before->caches; j++) {
+			if (strcmp(after->cache[i].name, before->cache[j].name))
+				continue;
+			lost = after->cache[i].objects -
+			       before->cache[j].objects;
+			DEMAND(lost < times, "%ld more objects of %s", lost,
+			       after->cache[i].name);
+		}
+	lost = before->free_kilobytes - after->free_kilobytes;
+	DEMAND(lost < 4 * times, "%ld KiB less are free", lost);
+	lost = after->vmalloc_kilobytes - before->vmalloc_kilobytes;
+	DEMAND(lost < 4 * times, "%ld KiB more of vmalloc", lost);
+	return NULL;
+}
+
+/*
+ * Some memory comes back late: the verdict is that of the best of looks for
+ * SECONDS_LATE seconds.
+ */
+#define SECONDS_LATE 5
+
+static const char *leaks(const char *(*once)(void), unsigned long warm,
+			 unsigned long times)
+{
+	static struct memory before, after;
+	const char *wrong = NULL;
+	unsigned long i;
+	time_t begin;
+
+	/* First what is allocated once and kept. */
+	for (i = 0; !wrong && i < warm; i++)
+		wrong = once();
+	measure(&before);
+	DEMAND(before.caches > 50 && before.free_kilobytes > 0 &&
+		       before.vmalloc_kilobytes >= 0,
+	       "the statistics cannot be read: %u caches", before.caches);
+	for (i = 0; !wrong && i < times; i++)
+		wrong = once();
+	if (wrong)
+		return wrong;
+	begin = time(NULL);
+	do {
+		measure(&after);
+		wrong = compare(&before, &after, times / 2);
+	} while (wrong && time(NULL) < begin + SECONDS_LATE);
+	return wrong;
+}
+
+static const char *open_and_close(void)
+{
+	int error, fd = device();
+	const char *wrong = ask_version(fd);
+
+	error = command(fd, LLDS_IOC_VERSION, 0);
+	DEMAND(error == EFAULT, "null gave %d", error);
+	close(fd);
+	return wrong;
+}
+
+static const char *opens_leak_nothing(void)
+{
+	return leaks(open_and_close, 1000, number("opens", 10000));
+}
+
+static const char *unload_and_load(void)
+{
+	const char *wrong;
+	int error, fd;
+
+	error = unload("llds");
+	DEMAND(!error, "unloading gave %d", error);
+	DEMAND(access(DEVICE, F_OK), "unloaded, but %s is there", DEVICE);
+	error = load(MODULE, "");
+	DEMAND(!error, "loading gave %d", error);
+	fd = device();
+	wrong = ask_version(fd);
+	close(fd);
+	return wrong;
+}
+
+static const char *loads_leak_nothing(void)
+{
+	unsigned long loads = number("loads", 1000);
+
+	note("%lu loads", loads + loads / 10);
+	return leaks(unload_and_load, loads / 10, loads);
+}
+
+const struct check leak_checks[] = {
+	{ "opens_leak_nothing", opens_leak_nothing },
+	{ "loads_leak_nothing", loads_leak_nothing },
+	{}
+};

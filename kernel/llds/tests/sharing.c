@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * One device in many hands: descriptors that are inherited and duplicated,
+ * threads, and calls that are stopped midway. To stop a call, the page that
+ * it writes to is made to fault, and the fault is held (userfaultfd): the
+ * call is then inside its copy for as long as the check likes.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static const char *descriptors_are_inherited(void)
+{
+	const char *wrong;
+	int pid, status, fd = device();
+
+	pid = fork();
+	if (!pid) {
+		/* The child closes its own; the parent's must stay. */
+		wrong = ask_version(fd);
+		close(fd);
+		_exit(wrong != NULL);
+	}
+	status = reap(pid);
+	DEMAND(!status, "the child could not ask: status %#x", status);
+	wrong = ask_version(fd);
+	if (wrong)
+		return wrong;
+	pid = fork();
+	if (!pid) {
+		/* The parent's is closed when it ends: see the status below. */
+		pid = fork();
+		if (!pid)
+			_exit(ask_version(fd) != NULL);
+		close(fd);
+		_exit(reap(pid) != 0);
+	}
+	close(fd);
+	status = reap(pid);
+	DEMAND(!status, "a grandchild could not ask: status %#x", status);
+	return NULL;
+}
+
+static const char *descriptors_are_duplicated(void)
+{
+	int fd = device(), other = dup(fd);
+	const char *wrong;
+
+	DEMAND(other >= 0, "dup: %s", strerror(errno));
+	close(fd);
+	DEMAND(command(fd, LLDS_IOC_VERSION, 0) == EBADF, "closed, but answers");
+	wrong = ask_version(other);
+	DEMAND(dup2(other, fd) == fd, "dup2: %s", strerror(errno));
+	close(other);
+	return wrong ? wrong : ask_version(fd);
+}
+
+static const char *many_descriptors_are_open(void)
+{
+	enum { MANY = 1000 };
+	const char *wrong = NULL;
+	int fds[MANY], i;
+
+	for (i = 0; i < MANY; i++)
+		fds[i] = device();
+	for (i = MANY - 1; !wrong && i >= 0; i--)
+		wrong = ask_version(fds[i]);
+	return wrong;
+}
+
+static void *ask_often(void *fd)
+{
+	unsigned long i, asks = number("asks", 5000);
+
+	for (i = 0; i < asks; i++)
+		if (ask_version(*(int *)fd))
+			return fd;
+	return NULL;
+}
+
+static const char *threads_ask_at_once(void)
+{
+	enum { THREADS = 4 };
+	pthread_t threads[THREADS];
+	int i, fd = device();
+	void *failed;
+
+	for (i = 0; i < THREADS; i++)
+		DEMAND(!pthread_create(&threads[i], NULL, ask_often, &fd),
+		       "pthread_create");
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], &failed);
+		DEMAND(!failed, "thread %d got no answer or a wrong one", i);
+	}
+	return NULL;
+}
+
+/* A call that is held inside its copy to PAGE. */
+struct held {
+	int fd, faults, error;
+	char *page;
+	pthread_t thread;
+};
+
+static void *call(void *argument)
+{
+	struct held *held = argument;
+
+	held->error = command(held->fd, LLDS_IOC_VERSION,
+			      (uintptr_t)held->page);
+	return NULL;
+}
+
+/* Prepares a page whose first touch is held. */
+static const char *prepare(struct held *held)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+
+	held->fd = device();
+	held->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	held->faults = syscall(SYS_userfaultfd, O_CLOEXEC);
+	range.range.start = (uintptr_t)held->page;
+	range.range.len = 4096;
+	DEMAND(held->page != MAP_FAILED && held->faults >= 0 &&
+		       !ioctl(held->faults, UFFDIO_API, &api) &&
+		       !ioctl(held->faults, UFFDIO_REGISTER, &range),
+	       "userfaultfd: %s", strerror(errno));
+	return NULL;
+}
+
+/* Returns when the call has arrived in its copy. */
+static const char *arrive(struct held *held)
+{
+	struct uffd_msg message;
+
+	DEMAND(read(held->faults, &message, sizeof(message)) ==
+			       sizeof(message) &&
+		       message.event == UFFD_EVENT_PAGEFAULT,
+	       "no fault: %s", strerror(errno));
+	return NULL;
+}
+
+static const char *descriptor_is_closed_during_a_call(void)
+{
+	struct uffdio_zeropage zero = { 0 };
+	struct llds_version version;
+	struct held held;
+	const char *wrong;
+	int error;
+
+	wrong = prepare(&held);
+	if (wrong)
+		return wrong;
+	DEMAND(!pthread_create(&held.thread, NULL, call, &held),
+	       "pthread_create");
+	wrong = arrive(&held);
+	if (wrong)
+		return wrong;
+	DEMAND(!close(held.fd), "close: %s", strerror(errno));
+	/* Only the call itself holds the device now. */
+	error = unload("llds");
+	DEMAND(error == EAGAIN, "unloading under a call gave %d", error);
+	zero.range.start = (uintptr_t)held.page;
+	zero.range.len = 4096;
+	DEMAND(!ioctl(held.faults, UFFDIO_ZEROPAGE, &zero), "zeropage: %s",
+	       strerror(errno));
+	pthread_join(held.thread, NULL);
+	DEMAND(!held.error, "the call gave %d", held.error);
+	memcpy(&version, held.page, sizeof(version));
+	DEMAND(version_is_right(&version), "the call told another version");
+	error = unload("llds");
+	DEMAND(!error, "unloading afterwards gave %d", error);
+	error = load(MODULE, "");
+	DEMAND(!error, "loading again gave %d", error);
+	return NULL;
+}
+
+static const char *process_is_killed_during_a_call(void)
+{
+	int pipes[2], pid, status, error;
+	const char *wrong;
+	char arrived = 0;
+
+	DEMAND(!pipe(pipes), "pipe");
+	pid = fork();
+	if (!pid) {
+		struct held held;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (prepare(&held) ||
+		    pthread_create(&held.thread, NULL, call, &held) ||
+		    arrive(&held) || write(pipes[1], "x", 1) != 1)
+			_exit(1);
+		pthread_join(held.thread, NULL);
+		_exit(2);
+	}
+	close(pipes[1]);
+	DEMAND(read(pipes[0], &arrived, 1) == 1, "the call did not arrive");
+	error = unload("llds");
+	DEMAND(error == EAGAIN, "unloading under a call gave %d", error);
+	kill(pid, SIGKILL);
+	status = reap(pid);
+	DEMAND(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+	       "the process ended with %#x", status);
+	status = device();
+	wrong = ask_version(status);
+	close(status);
+	if (wrong)
+		return wrong;
+	/* The dead hold nothing. */
+	error = unload("llds");
+	DEMAND(!error, "unloading afterwards gave %d", error);
+	error = load(MODULE, "");
+	DEMAND(!error, "loading again gave %d", error);
+	return NULL;
+}
+
+const struct check sharing_checks[] = {
+	{ "descriptors_are_inherited", descriptors_are_inherited },
+	{ "descriptors_are_duplicated", descriptors_are_duplicated },
+	{ "many_descriptors_are_open", many_descriptors_are_open },
+	{ "threads_ask_at_once", threads_ask_at_once },
+	{ "descriptor_is_closed_during_a_call",
+	  descriptor_is_closed_during_a_call },
+	{ "process_is_killed_during_a_call", process_is_killed_during_a_call },
+	{}
+};
