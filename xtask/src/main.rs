@@ -19,6 +19,7 @@ mod setup;
 mod steps;
 mod test;
 mod tidy;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -67,6 +68,7 @@ const COMMANDS: &[Command] = &[
         does: "stress tests under AddressSanitizer and ThreadSanitizer",
         run: races::run,
     },
+    Command { name: vm::NAME, arguments: "[NAME=NUMBER...]", does: vm::DOES, run: vm::run },
     Command {
         name: "engine",
         arguments: "",
@@ -173,6 +175,7 @@ fn help_of(command: &Command) -> String {
             );
         }
         "fuzz" => help += &fuzz::help(),
+        vm::NAME => help += &vm::help(),
         "bench" => {
             help += "\nstore compiles its peers; RocksDB among them takes many minutes the first time.\n\
                      --no-rocksdb leaves it out, --subjects forrest all of them.\n";

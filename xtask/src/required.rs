@@ -33,6 +33,15 @@ pub(crate) const OPTIONS: &str = "crates/forrest/tests/it/options.rs";
 /// The front page.
 pub(crate) const README: &str = "README.md";
 
+/// The kernel module, and the checks of its test machine.
+pub(crate) const MODULE: &[&str] = &[
+    "kernel/llds/Kbuild",
+    "kernel/llds/device.c",
+    "kernel/llds/uapi/llds.h",
+    "kernel/llds/tests/init",
+    "kernel/llds/tests/check.c",
+];
+
 /// Demands that a file (relative to the root) is there.
 pub(crate) fn demand(workspace: &Workspace, path: &str) -> Result<(), String> {
     if workspace.root.join(path).exists() { Ok(()) } else { Err(format!("{path} is missing")) }
@@ -46,7 +55,7 @@ mod tests {
     fn what_is_required_is_there() {
         let workspace = Workspace::find().expect("this test runs in it");
         let files = [STRESS_MACHINE, STRESS_INDEX, CONCURRENCY_FORREST, GATES, OPTIONS, README];
-        for path in files.iter().chain(MODELS).chain(LOOM.iter().map(|loom| &loom.file)) {
+        for path in files.iter().chain(MODELS).chain(MODULE).chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }
         assert_eq!(demand(&workspace, "no/such/file"), Err("no/such/file is missing".to_owned()));

@@ -73,23 +73,30 @@ pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), Stri
     if !on_path("apt-get") {
         return Err(format!("{told}, and there is no apt-get to install them"));
     }
-    let root = workspace::capture(workspace.command("id").arg("-u"))?.0.trim() == "0";
-    // -n: never asks for a password.
-    if !root && !workspace::succeeds(workspace.command("sudo").args(["-n", "true"])) {
-        return Err(format!("{told}; install them as root: apt-get install {}", names.join(" ")));
-    }
-    let apt = |arguments: &[&str]| {
-        let mut command = workspace.command(if root { "env" } else { "sudo" });
-        if !root {
-            command.args(["-n", "env"]);
-        }
-        command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).args(arguments);
-        workspace::run(&mut command)
-    };
     let install: Vec<&str> =
         ["install", "-y", "--no-install-recommends"].into_iter().chain(names.iter().copied()).collect();
     // The lists of a fresh machine are empty or stale, and fetching them is slow: only when it has to be.
-    apt(&install)
-        .or_else(|_| apt(&["update"]).and_then(|()| apt(&install)))
-        .map_err(|why| format!("{told}: {why}"))
+    apt(workspace, &install)
+        .or_else(|_| package_lists(workspace).and_then(|()| apt(workspace, &install)))
+        .map_err(|why| format!("{told}: {why}; as root: apt-get install {}", names.join(" ")))
+}
+
+/// Fetches what apt-get knows of packages anew.
+pub(crate) fn package_lists(workspace: &Workspace) -> Result<(), String> {
+    apt(workspace, &["update"])
+}
+
+/// A call of apt-get that needs root.
+fn apt(workspace: &Workspace, arguments: &[&str]) -> Result<(), String> {
+    let root = workspace::capture(workspace.command("id").arg("-u"))?.0.trim() == "0";
+    // -n: never asks for a password.
+    if !root && !workspace::succeeds(workspace.command("sudo").args(["-n", "true"])) {
+        return Err("this is not root, and no sudo that asks no password".to_owned());
+    }
+    let mut command = workspace.command(if root { "env" } else { "sudo" });
+    if !root {
+        command.args(["-n", "env"]);
+    }
+    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]).args(arguments);
+    workspace::run(&mut command)
 }

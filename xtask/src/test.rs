@@ -2,7 +2,7 @@
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, docs, engine, models, portable, races, setup, tidy};
+use crate::{Failure, docs, engine, models, portable, races, setup, tidy, vm};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
     Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
+    Step { name: vm::NAME, does: vm::DOES, run: vm::step },
     Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
 ];
 

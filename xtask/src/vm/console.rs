@@ -1,0 +1,162 @@
+//! What the test machine said on its serial console, and whether that is a success.
+//!
+//! The machine prints what it is going to run (`1..N`), a line for each check (`ok NAME`, `not ok NAME: why`,
+//! `skip NAME: why`), and the counts (`llds: N passed, N failed, N skipped`). A success is all of this, once, in
+//! agreement, and without a failure. Whatever else stands there, the kernel's own lines among it, is not looked at:
+//! the checks read the kernel's log themselves.
+
+/// What a machine said that ran all its checks, and none failed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) passed: usize,
+    /// Names and reasons.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// How many lines of the end are told of a machine that did not come to its end.
+const LAST_LINES: usize = 30;
+
+/// What init prints first.
+pub(crate) const UP: &str = "llds machine: up, ";
+/// What init prints last.
+const ENDED: &str = "llds machine: the checks ended with status ";
+
+/// Reads a console. The error says what failed.
+pub(crate) fn read(console: &str) -> Result<Report, String> {
+    let lines: Vec<&str> = console.lines().map(|line| line.trim_end_matches('\r')).collect();
+    if !lines.iter().any(|line| line.starts_with(UP)) {
+        return Err(format!("the machine did not boot:\n{}", last(&lines)));
+    }
+    let failed = beginning_with(&lines, "not ok ");
+    let Some(counts) = only(&lines, summary)? else {
+        // A panic is why, more often than not; it is among the last lines.
+        let failed = if failed.is_empty() { String::new() } else { format!(" ({})", failed.join("; ")) };
+        return Err(format!("the machine stopped before its checks had ended{failed}:\n{}", last(&lines)));
+    };
+    if !failed.is_empty() {
+        return Err(failed.join("; "));
+    }
+    let passed = beginning_with(&lines, "ok ");
+    let skipped = beginning_with(&lines, "skip ");
+    let planned = only(&lines, plan)?.ok_or("the machine did not say what it was going to run")?;
+    let told = [passed.len(), failed.len(), skipped.len()];
+    if counts != told || told.iter().sum::<usize>() != planned || passed.is_empty() {
+        return Err(format!("the counts disagree: {planned} planned, {counts:?} counted, {told:?} told"));
+    }
+    let mut names = passed.clone();
+    names.sort_unstable();
+    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(format!("{} was told twice", twice[0]));
+    }
+    match only(&lines, |line| line.strip_prefix(ENDED))? {
+        Some("0") => {
+            Ok(Report { passed: passed.len(), skipped: skipped.into_iter().map(str::to_owned).collect() })
+        }
+        status => Err(format!("the checks ended with {status:?}")),
+    }
+}
+
+/// Lines with a beginning, without it.
+fn beginning_with<'a>(lines: &[&'a str], beginning: &str) -> Vec<&'a str> {
+    lines.iter().filter_map(|line| line.strip_prefix(beginning)).collect()
+}
+
+/// What the one line says that can be understood so. Two of them are an error.
+fn only<'a, T>(lines: &[&'a str], understand: impl Fn(&'a str) -> Option<T>) -> Result<Option<T>, String> {
+    let mut found = lines.iter().filter_map(|line| understand(line));
+    let first = found.next();
+    if found.next().is_some() { Err("the machine ran its checks twice".to_owned()) } else { Ok(first) }
+}
+
+/// `1..N`.
+fn plan(line: &str) -> Option<usize> {
+    line.strip_prefix("1..")?.parse().ok()
+}
+
+/// `llds: N passed, N failed, N skipped`.
+fn summary(line: &str) -> Option<[usize; 3]> {
+    let mut parts = line.strip_prefix("llds: ")?.split(", ");
+    let mut count = |what: &str| parts.next()?.strip_suffix(what)?.parse().ok();
+    let counts = [count(" passed")?, count(" failed")?, count(" skipped")?];
+    parts.next().is_none().then_some(counts)
+}
+
+fn last(lines: &[&str]) -> String {
+    let lines = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    if lines.is_empty() { "(it said nothing)".to_owned() } else { lines.join("\n") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[    0.1] hello\r\nllds machine: up, 6.1.0\r\n1..3\r\nok a\r\n# took 7 ms\r\n\
+        [    1.0] llds: `0' invalid\r\nok b\r\nskip c: no such processor\r\n\
+        llds: 2 passed, 0 failed, 1 skipped\r\nllds machine: the checks ended with status 0\r\n";
+
+    fn refused(console: &str, reason: &str) {
+        let why = read(console).expect_err("this is no success");
+        assert!(why.contains(reason), "{why}");
+    }
+
+    #[test]
+    fn a_success_is_told_with_what_was_skipped() {
+        let report = Report { passed: 2, skipped: vec!["c: no such processor".to_owned()] };
+        assert_eq!(read(GOOD), Ok(report));
+    }
+
+    #[test]
+    fn a_machine_that_does_not_boot_has_failed() {
+        refused("", "said nothing");
+        refused("[    0.1] hello\r\nKernel panic - not syncing\r\n", "did not boot");
+    }
+
+    #[test]
+    fn a_machine_without_a_summary_has_failed() {
+        let end = GOOD.find("llds: 2").expect("it is there");
+        refused(&GOOD[..end], "before its checks had ended");
+        refused(
+            &(GOOD[..end].to_owned() + "Kernel panic - not syncing: Fatal exception\r\n"),
+            "Fatal exception",
+        );
+        // A line that the kernel wrote into is none.
+        refused(&GOOD.replace("llds: 2 passed", "llds: 2 pas[    9.9] oops"), "before its checks had ended");
+        let end = GOOD.find("llds machine: the").expect("it is there");
+        refused(&GOOD[..end], "ended with None");
+        refused(&GOOD.replace("status 0", "status 139"), "139");
+    }
+
+    #[test]
+    fn a_failure_is_told_by_name() {
+        let bad =
+            GOOD.replace("ok b", "not ok b: it broke").replace("2 passed, 0 failed", "1 passed, 1 failed");
+        refused(&bad, "b: it broke");
+        // Whatever the summary claims.
+        refused(&GOOD.replace("ok b", "not ok b: it broke"), "b: it broke");
+    }
+
+    #[test]
+    fn counts_must_agree() {
+        refused(&GOOD.replace("ok b\r\n", ""), "disagree");
+        refused(&GOOD.replace("1..3", "1..4"), "disagree");
+        refused(&GOOD.replace("2 passed", "3 passed"), "disagree");
+        refused(&GOOD.replace("1..3\r\n", ""), "did not say");
+        refused(&GOOD.replace("ok b", "ok a"), "twice");
+        refused(&GOOD.replace("1..3\r\n", "1..3\r\n1..3\r\n"), "twice");
+        let none = "llds machine: up, 6\n1..0\nllds: 0 passed, 0 failed, 0 skipped\n\
+            llds machine: the checks ended with status 0\n";
+        refused(none, "disagree");
+    }
+
+    #[test]
+    fn summaries_are_read_to_the_letter() {
+        assert_eq!(summary("llds: 12 passed, 0 failed, 1 skipped"), Some([12, 0, 1]));
+        for line in [
+            "llds: 12 passed, 0 failed",
+            "llds: x passed, 0 failed, 1 skipped",
+            "llds: 1 passed, 0 failed, 1 skipped, 2",
+        ] {
+            assert_eq!(summary(line), None, "{line}");
+        }
+    }
+}

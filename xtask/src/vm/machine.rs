@@ -1,0 +1,172 @@
+//! The test machine itself: QEMU, a kernel, an archive, a serial console, and a limit of time.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::console;
+use crate::workspace::{self, Workspace};
+
+const QEMU: &str = "qemu-system-x86_64";
+
+/// How the machine's processors are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Processors {
+    /// By emulation: everywhere, with every guard that a processor may have.
+    Emulated,
+    /// By the machine at hand, which has shown that it can.
+    Kvm,
+}
+
+/// A machine to boot.
+pub(crate) struct Machine<'a> {
+    pub(crate) image: &'a Path,
+    pub(crate) archive: &'a Path,
+    pub(crate) processors: Processors,
+    pub(crate) count: u32,
+    /// What is added to the kernel's command line.
+    pub(crate) parameters: &'a str,
+    /// Where the console is kept.
+    pub(crate) log: PathBuf,
+    pub(crate) limit: Duration,
+}
+
+impl Machine<'_> {
+    /// Boots, waits until the machine turns itself off, and returns what it said. A machine that does not is turned
+    /// off after its limit: that shows in what it did not say.
+    pub(crate) fn run(&self, workspace: &Workspace) -> Result<String, String> {
+        let mut qemu = workspace.command(QEMU);
+        let (accelerator, model) = match self.processors {
+            Processors::Emulated => ("tcg,thread=multi", "max"),
+            Processors::Kvm => ("kvm", "host"),
+        };
+        qemu.args([
+            "-M",
+            "pc",
+            "-accel",
+            accelerator,
+            "-cpu",
+            model,
+            "-smp",
+            &self.count.to_string(),
+            "-m",
+            "1G",
+        ]);
+        qemu.arg("-kernel").arg(self.image).arg("-initrd").arg(self.archive);
+        // A kernel that stumbles stops at once. Its log is long enough that nothing of it is lost.
+        let fixed = "console=ttyS0 panic=-1 oops=panic loglevel=4 log_buf_len=4M";
+        qemu.args(["-append", &format!("{fixed} {}", self.parameters)]);
+        qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot"]);
+        qemu.args(["-serial", "stdio"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        println!("$ {}", workspace::line(&qemu));
+        let child = qemu.spawn().map_err(|error| format!("{QEMU}: {error}"))?;
+        let (text, complaints) = listen(child, self.limit)?;
+        fs::write(&self.log, &text).map_err(|error| format!("{}: {error}", self.log.display()))?;
+        if text.is_empty() && !complaints.is_empty() {
+            return Err(format!("{QEMU}: {}", complaints.trim()));
+        }
+        Ok(text)
+    }
+}
+
+/// Reads both streams of a process until it ends, or ends it when its time is up.
+fn listen(mut child: Child, limit: Duration) -> Result<(String, String), String> {
+    let (send, receive) = mpsc::channel();
+    let mut streams: Vec<(bool, Box<dyn std::io::Read + Send>)> = Vec::new();
+    if let Some(stream) = child.stdout.take() {
+        streams.push((true, Box::new(stream)));
+    }
+    if let Some(stream) = child.stderr.take() {
+        streams.push((false, Box::new(stream)));
+    }
+    let readers: Vec<_> = streams
+        .into_iter()
+        .map(|(is_console, mut stream)| {
+            let send = send.clone();
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut bytes) {
+                    if send.send((is_console, bytes[..length].to_vec())).is_err() {
+                        break;
+                    }
+                }
+            })
+        })
+        .collect();
+    drop(send);
+    let end = Instant::now() + limit;
+    let (mut console, mut complaints) = (Vec::new(), Vec::new());
+    let late = loop {
+        match receive.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok((true, bytes)) => console.extend(bytes),
+            Ok((false, bytes)) => complaints.extend(bytes),
+            Err(mpsc::RecvTimeoutError::Disconnected) => break false,
+            Err(mpsc::RecvTimeoutError::Timeout) => break true,
+        }
+    };
+    if late {
+        child.kill().map_err(|error| format!("{QEMU} cannot be ended: {error}"))?;
+    }
+    child.wait().map_err(|error| format!("{QEMU}: {error}"))?;
+    for reader in readers {
+        // It ends with the process; what it read is here.
+        let _: std::thread::Result<()> = reader.join();
+    }
+    while let Ok((true, bytes)) = receive.try_recv() {
+        console.extend(bytes);
+    }
+    let mut text = String::from_utf8_lossy(&console).into_owned();
+    if late {
+        text += &format!("\n(turned off after {} s)\n", limit.as_secs());
+    }
+    Ok((text, String::from_utf8_lossy(&complaints).into_owned()))
+}
+
+/// Whether the machine at hand can be the processor: a `/dev/kvm` that is there may still not work, so a machine is
+/// booted. Says why not.
+pub(crate) fn kvm(workspace: &Workspace, image: &Path, archive: &Path, log: PathBuf) -> Result<(), String> {
+    let device = Path::new("/dev/kvm");
+    fs::File::options().read(true).write(true).open(device).map_err(|error| format!("/dev/kvm: {error}"))?;
+    let probe = Machine {
+        image,
+        archive,
+        processors: Processors::Kvm,
+        count: 1,
+        parameters: "probe=1",
+        log,
+        limit: Duration::from_secs(5),
+    };
+    let text = probe.run(workspace)?;
+    if text.lines().any(|line| line.starts_with(console::UP)) {
+        Ok(())
+    } else {
+        Err("a machine on it does not boot".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn shell(script: &str, limit: Duration) -> (String, String) {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        listen(command.spawn().expect("there is a shell"), limit).expect("it can be listened to")
+    }
+
+    #[test]
+    fn both_streams_are_heard_to_the_end() {
+        let (text, complaints) = shell("echo a; echo b >&2; echo c", Duration::from_secs(60));
+        assert_eq!((text.as_str(), complaints.as_str()), ("a\nc\n", "b\n"));
+    }
+
+    #[test]
+    fn what_does_not_end_is_ended() {
+        let (text, _) = shell("echo a; exec tail -f /dev/null", Duration::from_millis(300));
+        assert!(text.starts_with("a\n") && text.contains("turned off after"), "{text}");
+    }
+}
