@@ -156,6 +156,16 @@ u32 llds_buckets_find(const struct llds_buckets *buckets,
 	return find(buckets, home, tag_of(hash), key, key_bytes);
 }
 
+void llds_buckets_fetch_entry(const struct llds_buckets *buckets, u64 hash)
+{
+	const struct llds_bucket *home = llds_buckets_home(buckets, hash);
+	const u64 slots = slots_with(home, ONES * tag_of(hash));
+
+	if (likely(slots))
+		prefetch(llds_block(buckets->memory,
+				    home->handles[slot_of(slots)]));
+}
+
 /* How many entries a bucket and what continues it have, and free slots. */
 static void count(const struct llds_buckets *buckets,
 		  const struct llds_bucket *bucket, u32 *entries, u32 *free)

@@ -79,6 +79,9 @@ u32 llds_buckets_find(const struct llds_buckets *buckets,
 		      const struct llds_bucket *home, u64 hash,
 		      const u8 *key, u32 key_bytes);
 
+/* Asks for the line of an entry whose tag is that of the hash, if any is. */
+void llds_buckets_fetch_entry(const struct llds_buckets *buckets, u64 hash);
+
 /* Makes sure that an entry can be put in; false if there is no memory. */
 bool llds_buckets_prepare(struct llds_buckets *buckets,
 			  struct llds_bucket *home);

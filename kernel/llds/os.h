@@ -18,6 +18,12 @@
  * - llds_os_copy(to, from, bytes), llds_os_move(to, from, bytes): memcpy() and
  *   memmove() of what a reader without a lock may look at meanwhile.
  *
+ * - llds_os_is_killed(): whether the process is to end;
+ * - llds_os_from_user(to, address, bytes), llds_os_to_user(address, from,
+ *   bytes): 0 or -EFAULT; they may sleep for as long as the user likes;
+ * - llds_os_lock: a lock to be shared or to be had alone, which says -EINTR to
+ *   a process that is to end.
+ *
  * What allocates returns NULL when there is no memory, and may sleep.
  */
 #ifndef LLDS_OS_H

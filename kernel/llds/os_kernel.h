@@ -13,10 +13,13 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/prefetch.h>
+#include <linux/rwsem.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include <linux/uaccess.h>
 #include <asm/barrier.h>
 #include <asm/unaligned.h>
 
@@ -67,6 +70,29 @@ static inline void llds_os_relax(void)
 {
 	cond_resched();
 }
+
+static inline bool llds_os_is_killed(void)
+{
+	return fatal_signal_pending(current);
+}
+
+static inline int llds_os_from_user(void *to, u64 from, size_t bytes)
+{
+	return copy_from_user(to, u64_to_user_ptr(from), bytes) ? -EFAULT : 0;
+}
+
+static inline int llds_os_to_user(u64 to, const void *from, size_t bytes)
+{
+	return copy_to_user(u64_to_user_ptr(to), from, bytes) ? -EFAULT : 0;
+}
+
+typedef struct rw_semaphore llds_os_lock;
+
+#define llds_os_lock_init(lock) init_rwsem(lock)
+#define llds_os_lock_shared(lock) down_read_killable(lock)
+#define llds_os_unlock_shared(lock) up_read(lock)
+#define llds_os_lock_alone(lock) down_write_killable(lock)
+#define llds_os_unlock_alone(lock) up_write(lock)
 
 #define llds_os_copy(to, from, bytes) memcpy(to, from, bytes)
 #define llds_os_move(to, from, bytes) memmove(to, from, bytes)

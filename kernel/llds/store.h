@@ -101,6 +101,14 @@ static inline void llds_fetch(const struct llds_store *store,
 		prefetch(llds_buckets_home(&store->buckets, key->hash));
 }
 
+/* Asks for the pair itself, once what it touches first has come. */
+static inline void llds_fetch_entry(const struct llds_store *store,
+				    const struct llds_key *key)
+{
+	if (store->index == LLDS_INDEX_DEFAULT)
+		llds_buckets_fetch_entry(&store->buckets, key->hash);
+}
+
 /* Finds a pair; NULL if there is none. */
 const struct llds_entry *llds_find(const struct llds_store *store,
 				   const struct llds_key *key);

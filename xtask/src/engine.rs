@@ -10,9 +10,16 @@ use crate::{Failure, setup};
 /// Where the sources are, seen from the root.
 const SOURCES: &str = "kernel/llds";
 /// The engine: what the module and user space have in common.
-const ENGINE: &[&str] = &["memory.c", "buckets.c", "order.c", "tree.c", "store.c"];
+const ENGINE: &[&str] = &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "request.c"];
 /// What user space brings, and the tests.
-const USER: &[&str] = &["user/os_user.c", "user/rbtree.c", "user/test.c"];
+const USER: &[&str] = &[
+    "user/os_user.c",
+    "user/rbtree.c",
+    "user/model.c",
+    "user/store_test.c",
+    "user/request_test.c",
+    "user/test.c",
+];
 /// For both builds.
 const FLAGS: &[&str] = &["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror"];
 
@@ -28,9 +35,9 @@ const BUILDS: &[Build] = &[
     Build {
         name: "engine-sanitized",
         flags: &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-        arguments: ["1", "3000"],
+        arguments: ["1", "2000"],
     },
-    Build { name: "engine-optimized", flags: &["-O2"], arguments: ["2", "10000"] },
+    Build { name: "engine-optimized", flags: &["-O2"], arguments: ["2", "6000"] },
 ];
 
 /// The command.

@@ -37,4 +37,133 @@ struct llds_version {
 /* Tells the version. Needs no more than an open device. */
 #define LLDS_IOC_VERSION _IOR(LLDS_IOC_MAGIC, 0, struct llds_version)
 
+/**
+ * struct llds_op - an operation: this, and behind it the bytes of the key, of
+ *	the value and of the other, and zeros up to a multiple of 8 bytes
+ * @code: what is to be done, one of LLDS_GET and so on
+ * @flags: how
+ * @key_bytes: bytes of the key
+ * @value_bytes: bytes of the value
+ * @other_bytes: bytes of the other
+ * @limit: how many pairs a scan brings, or a range loses, at most; 0 elsewhere
+ *
+ * A key has at most LLDS_KEY_BYTES_MAX bytes. Operations lie one behind
+ * another.
+ */
+struct llds_op {
+	__u8 code;
+	__u8 flags;
+	__u16 key_bytes;
+	__u32 value_bytes;
+	__u32 other_bytes;
+	__u32 limit;
+};
+
+/* The value of a key. With LLDS_NO_VALUE only whether there is one. */
+#define LLDS_GET 1
+/* Makes a key mean a value; with a flag, only if it is there, or is not. */
+#define LLDS_SET 2
+/* Removes a key. */
+#define LLDS_DELETE 3
+/*
+ * Adds to a counter: 8 bytes, the highest first, two's complement. One that
+ * is not there counts as 0. The value is a __s64 to add; the answer, the sum.
+ */
+#define LLDS_ADD 4
+/*
+ * Makes a key mean the value, or with LLDS_NO_VALUE nothing, if it means the
+ * other, or with LLDS_NO_OTHER nothing. If it does not, the answer is
+ * LLDS_DIFFERS with the value that it has, or LLDS_ABSENT.
+ */
+#define LLDS_SWAP 5
+/* Removes the keys of a range; the answer is a __u64, how many. */
+#define LLDS_DELETE_RANGE 6
+/* The pairs of a range, each as struct llds_pair. */
+#define LLDS_SCAN 7
+
+#define LLDS_NO_VALUE 0x01
+#define LLDS_NO_OTHER 0x02
+/* For LLDS_SET. */
+#define LLDS_IF_ABSENT 0x04
+#define LLDS_IF_PRESENT 0x08
+/*
+ * For ranges: the key is the lower bound, and belongs to the range but with
+ * LLDS_BEHIND_KEY; there is none if the key has no bytes. The other is the
+ * upper bound, and does not belong to it but with LLDS_WITH_OTHER; there is
+ * none with LLDS_NO_OTHER.
+ */
+#define LLDS_BEHIND_KEY 0x10
+#define LLDS_WITH_OTHER 0x20
+/* From the upper bound down; for LLDS_SCAN. */
+#define LLDS_DOWN 0x40
+
+/**
+ * struct llds_answer - what an operation came to: this, and behind it so many
+ *	bytes, and zeros up to a multiple of 8
+ * @status: LLDS_DONE and so on, or an error number, negative
+ * @bytes: how many bytes follow
+ *
+ * -EINVAL: a value that is no counter; -ERANGE: a counter that would overflow;
+ * -ENOSPC: the store may take no more; -ENOMEM: there is no more. Then the
+ * operation changed nothing, and the next one was done all the same.
+ */
+struct llds_answer {
+	__s32 status;
+	__u32 bytes;
+};
+
+#define LLDS_DONE 0
+/* The key was not there. */
+#define LLDS_ABSENT 1
+/* It was there, and it or its value was not as it was to be. */
+#define LLDS_DIFFERS 2
+/* A range of which there is more, behind what has been done. */
+#define LLDS_MORE 3
+
+/**
+ * struct llds_pair - a pair of a scan: this, and behind it the bytes of key and
+ *	value, and zeros up to a multiple of 8
+ * @key_bytes: bytes of the key
+ * @value_bytes: bytes of the value
+ */
+struct llds_pair {
+	__u32 key_bytes;
+	__u32 value_bytes;
+};
+
+/**
+ * struct llds_run - operations to be done, one after the other
+ * @ops: address of the operations
+ * @answers: address of room for the answers, in the same order
+ * @ops_bytes: bytes of the operations
+ * @answers_bytes: bytes of that room; afterwards, of the answers
+ * @done: afterwards: how many operations were done
+ * @done_bytes: afterwards: bytes of these operations
+ * @flags: zero
+ * @reserved: zero
+ *
+ * Each operation takes place at one instant. The run ends behind the last one,
+ * where there is no room for an answer, where something follows that cannot be
+ * done, or where the process is to be killed. It fails only if nothing was
+ * done: with -EINVAL, if that makes no sense or a flag is not known; -E2BIG, if
+ * a value is too long; -EMSGSIZE, if there is not enough room for the first
+ * answer, and then 'answers_bytes' says how much it needs; -EBADF, if it
+ * changes something through a device that is open to be read; -ENOMEM, if it
+ * cannot be copied; -EINTR. With -EFAULT it fails even so, and the answers of
+ * what was done are lost.
+ */
+struct llds_run {
+	__u64 ops;
+	__u64 answers;
+	__u32 ops_bytes;
+	__u32 answers_bytes;
+	__u32 done;
+	__u32 done_bytes;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/* Does operations. To change something, the device must be open for writing. */
+#define LLDS_IOC_RUN _IOWR(LLDS_IOC_MAGIC, 1, struct llds_run)
+
 #endif /* _UAPI_LLDS_H */

@@ -12,6 +12,9 @@
 long llds_os_failing;
 
 
+/* Which copy from now on fails. */
+long llds_os_faulting;
+
 /* Large tables lie on huge pages if there are any. */
 #define HUGE_BYTES (2UL << 20)
 
@@ -52,4 +55,23 @@ void *llds_os_pieces(unsigned int n)
 void llds_os_piece_free(void *piece)
 {
 	munmap(piece, LLDS_PIECE_BYTES);
+}
+
+/* What cannot be copied is copied in part, as the kernel does. */
+static int copy(void *to, const void *from, size_t bytes)
+{
+	const bool fails = llds_os_faulting > 0 && --llds_os_faulting == 0;
+
+	memcpy(to, from, fails ? bytes / 2 : bytes);
+	return fails ? -EFAULT : 0;
+}
+
+int llds_os_from_user(void *to, u64 from, size_t bytes)
+{
+	return copy(to, (const void *)(uintptr_t)from, bytes);
+}
+
+int llds_os_to_user(u64 to, const void *from, size_t bytes)
+{
+	return copy((void *)(uintptr_t)to, from, bytes);
 }

@@ -3,12 +3,14 @@
  * os_user.h - what the engine needs of its surroundings, in user space: the
  * few names of the kernel that it uses, and memory from mmap().
  *
- * A test may set llds_os_failing to n: the n-th allocation from then on fails.
+ * A test may set llds_os_failing to n: the n-th allocation from then on fails;
+ * and llds_os_faulting: the n-th copy from or to the user.
  */
 #ifndef LLDS_OS_USER_H
 #define LLDS_OS_USER_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +20,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int32_t s32;
 typedef int64_t s64;
 
 #define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
@@ -32,7 +35,18 @@ typedef int64_t s64;
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-#define min(a, b) ((a) < (b) ? (a) : (b))
+#define min(a, b)                                                             \
+	({                                                                    \
+		const __typeof__(a) min_a = (a);                              \
+		const __typeof__(b) min_b = (b);                              \
+		min_a < min_b ? min_a : min_b;                                \
+	})
+#define max(a, b)                                                             \
+	({                                                                    \
+		const __typeof__(a) max_a = (a);                              \
+		const __typeof__(b) max_b = (b);                              \
+		max_a > max_b ? max_a : max_b;                                \
+	})
 
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
@@ -71,6 +85,7 @@ static inline u64 llds_unaligned_u64(const void *p)
 }
 
 extern long llds_os_failing;
+extern long llds_os_faulting;
 
 void *llds_os_table(size_t bytes);
 void llds_os_table_free(void *table);
@@ -85,6 +100,42 @@ static inline bool llds_os_refuses(void)
 
 static inline void llds_os_relax(void)
 {
+}
+
+static inline bool llds_os_is_killed(void)
+{
+	return false;
+}
+
+/* The user is the process itself; a test lets a copy fail, as it is told. */
+int llds_os_from_user(void *to, u64 from, size_t bytes);
+int llds_os_to_user(u64 to, const void *from, size_t bytes);
+
+typedef pthread_rwlock_t llds_os_lock;
+
+static inline void llds_os_lock_init(llds_os_lock *lock)
+{
+	pthread_rwlock_init(lock, NULL);
+}
+
+static inline int llds_os_lock_shared(llds_os_lock *lock)
+{
+	return pthread_rwlock_rdlock(lock) ? -EINTR : 0;
+}
+
+static inline void llds_os_unlock_shared(llds_os_lock *lock)
+{
+	pthread_rwlock_unlock(lock);
+}
+
+static inline int llds_os_lock_alone(llds_os_lock *lock)
+{
+	return pthread_rwlock_wrlock(lock) ? -EINTR : 0;
+}
+
+static inline void llds_os_unlock_alone(llds_os_lock *lock)
+{
+	pthread_rwlock_unlock(lock);
 }
 
 #ifdef __SANITIZE_THREAD__

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+/*
+ * ops.c - what the operations of the ABI do to a store.
+ */
+#include "ops.h"
+
+#define COUNTER_BYTES 8
+/* After so many keys of a range, the processor is given up if it is wanted. */
+#define KEYS_AT_ONCE 256
+
+static inline u64 padded(u64 bytes)
+{
+	return (bytes + 7) & ~7ULL;
+}
+
+/* Which flags an operation knows, and whether it has a limit. */
+static const struct {
+	u8 flags;
+	bool has_value, has_other, has_limit;
+} known[] = {
+	[LLDS_GET] = { LLDS_NO_VALUE, false, false, false },
+	[LLDS_SET] = { LLDS_IF_ABSENT | LLDS_IF_PRESENT, true, false, false },
+	[LLDS_DELETE] = { 0, false, false, false },
+	[LLDS_ADD] = { 0, true, false, false },
+	[LLDS_SWAP] = { LLDS_NO_VALUE | LLDS_NO_OTHER, true, true, false },
+	[LLDS_DELETE_RANGE] = { LLDS_NO_OTHER | LLDS_BEHIND_KEY |
+				LLDS_WITH_OTHER, false, true, true },
+	[LLDS_SCAN] = { LLDS_NO_OTHER | LLDS_BEHIND_KEY | LLDS_WITH_OTHER |
+			LLDS_DOWN, false, true, true },
+};
+
+static inline bool is_range(u8 code)
+{
+	return code == LLDS_DELETE_RANGE || code == LLDS_SCAN;
+}
+
+static bool makes_sense(const struct llds_op *op)
+{
+	if (op->code == 0 || op->code >= ARRAY_SIZE(known))
+		return false;
+	if (op->flags & ~known[op->code].flags)
+		return false;
+	if (op->key_bytes > LLDS_KEY_BYTES_MAX ||
+	    (is_range(op->code) && op->other_bytes > LLDS_KEY_BYTES_MAX))
+		return false;
+	if (op->value_bytes &&
+	    (!known[op->code].has_value || op->flags & LLDS_NO_VALUE))
+		return false;
+	if (op->other_bytes &&
+	    (!known[op->code].has_other || op->flags & LLDS_NO_OTHER))
+		return false;
+	if (op->limit && !known[op->code].has_limit)
+		return false;
+	if (op->code == LLDS_SET && (op->flags & LLDS_IF_ABSENT) &&
+	    (op->flags & LLDS_IF_PRESENT))
+		return false;
+	return op->code != LLDS_ADD || op->value_bytes == sizeof(s64);
+}
+
+int llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
+	       u32 value_bytes_max, struct llds_parsed *parsed)
+{
+	struct llds_op *op = &parsed->op;
+	u64 whole;
+
+	parsed->bytes = sizeof(*op);
+	if (bytes < sizeof(*op))
+		return -EAGAIN;
+	memcpy(op, at, sizeof(*op));
+	if (!makes_sense(op))
+		return -EINVAL;
+	if (op->value_bytes > value_bytes_max ||
+	    op->other_bytes > max(value_bytes_max, (u32)LLDS_KEY_BYTES_MAX))
+		return -E2BIG;
+	/* None of them is above LLDS_VALUE_BYTES_LIMIT: it fits. */
+	whole = padded(sizeof(*op) + (u64)op->key_bytes + op->value_bytes +
+		       op->other_bytes);
+	parsed->bytes = whole;
+	if (bytes < whole)
+		return -EAGAIN;
+	at += sizeof(*op);
+	parsed->key = llds_key(store, at, op->key_bytes);
+	parsed->value = at + op->key_bytes;
+	parsed->other = parsed->value + op->value_bytes;
+	return 0;
+}
+
+/* Makes an answer with room for so many bytes. REQUIRES: there is room. */
+static u8 *answer(struct llds_room *room, s32 status, u32 bytes)
+{
+	const struct llds_answer answer = { status, bytes };
+	u8 *at = room->at + room->used;
+
+	memcpy(at, &answer, sizeof(answer));
+	at += sizeof(answer);
+	/* No byte of what was there before goes along. */
+	if (bytes & 7)
+		memset(at + (bytes & ~7U), 0, 8);
+	room->used += sizeof(answer) + padded(bytes);
+	return at;
+}
+
+/* Whether there is room for an answer of so many bytes. */
+static inline bool fits(const struct llds_room *room, u64 bytes)
+{
+	return sizeof(struct llds_answer) + padded(bytes) <=
+	       room->bytes - room->used;
+}
+
+static u32 wants(u64 bytes)
+{
+	return sizeof(struct llds_answer) + padded(bytes);
+}
+
+/* Answers with a value, or without if it does not matter. */
+static u32 get(const struct llds_store *store,
+	       const struct llds_parsed *parsed, struct llds_room *room)
+{
+	const struct llds_entry *entry = llds_find(store, &parsed->key);
+	struct llds_value value;
+
+	if (!entry || parsed->op.flags & LLDS_NO_VALUE) {
+		if (!fits(room, 0))
+			return wants(0);
+		answer(room, entry ? LLDS_DONE : LLDS_ABSENT, 0);
+		return 0;
+	}
+	value = llds_value_of(store, entry);
+	if (!fits(room, value.bytes))
+		return wants(value.bytes);
+	memcpy(answer(room, LLDS_DONE, value.bytes), value.at, value.bytes);
+	return 0;
+}
+
+static u32 set(struct llds_store *store, const struct llds_parsed *parsed,
+	       struct llds_room *room)
+{
+	const u8 flags = parsed->op.flags;
+	s32 status = LLDS_DONE;
+
+	if (!fits(room, 0))
+		return wants(0);
+	if (flags & (LLDS_IF_ABSENT | LLDS_IF_PRESENT)) {
+		const bool is_there = llds_find(store, &parsed->key);
+
+		if (is_there && flags & LLDS_IF_ABSENT)
+			status = LLDS_DIFFERS;
+		else if (!is_there && flags & LLDS_IF_PRESENT)
+			status = LLDS_ABSENT;
+	}
+	if (status == LLDS_DONE)
+		status = llds_set(store, &parsed->key, parsed->value,
+				  parsed->op.value_bytes);
+	answer(room, status, 0);
+	return 0;
+}
+
+static u32 delete(struct llds_store *store, const struct llds_parsed *parsed,
+		  struct llds_room *room)
+{
+	if (!fits(room, 0))
+		return wants(0);
+	answer(room, llds_delete(store, &parsed->key) ? LLDS_DONE :
+							LLDS_ABSENT, 0);
+	return 0;
+}
+
+/* What a counter says, whose first byte is the highest. */
+static s64 counter_of(const u8 *at)
+{
+	return (s64)((u64)get_unaligned_be32(at) << 32 |
+		     get_unaligned_be32(at + 4));
+}
+
+/* What a counter comes to; 0, or what it cannot be done for. */
+static int sum_of(const struct llds_store *store,
+		  const struct llds_parsed *parsed, s64 *sum)
+{
+	const struct llds_entry *entry = llds_find(store, &parsed->key);
+	struct llds_value value;
+	s64 delta;
+
+	*sum = 0;
+	if (entry) {
+		value = llds_value_of(store, entry);
+		if (value.bytes != COUNTER_BYTES)
+			return -EINVAL;
+		*sum = counter_of(value.at);
+	}
+	memcpy(&delta, parsed->value, sizeof(delta));
+	return __builtin_add_overflow(*sum, delta, sum) ? -ERANGE : 0;
+}
+
+static u32 add(struct llds_store *store, const struct llds_parsed *parsed,
+	       struct llds_room *room)
+{
+	u8 bytes[COUNTER_BYTES];
+	s32 status;
+	s64 sum;
+	u32 i;
+
+	status = sum_of(store, parsed, &sum);
+	if (!fits(room, status ? 0 : sizeof(sum)))
+		return wants(status ? 0 : sizeof(sum));
+	for (i = 0; i < COUNTER_BYTES; i++)
+		bytes[i] = (u64)sum >> (56 - 8 * i);
+	if (!status)
+		status = llds_set(store, &parsed->key, bytes, COUNTER_BYTES);
+	if (status)
+		answer(room, status, 0);
+	else
+		memcpy(answer(room, LLDS_DONE, sizeof(sum)), &sum,
+		       sizeof(sum));
+	return 0;
+}
+
+static u32 compare_swap(struct llds_store *store, const struct llds_parsed *parsed,
+		struct llds_room *room)
+{
+	const struct llds_op *op = &parsed->op;
+	const struct llds_entry *entry = llds_find(store, &parsed->key);
+	const bool wants_one = !(op->flags & LLDS_NO_OTHER);
+	struct llds_value value = { 0 };
+	s32 status = LLDS_DONE;
+
+	if (entry)
+		value = llds_value_of(store, entry);
+	if (!entry != !wants_one ||
+	    (entry && (value.bytes != op->other_bytes ||
+		       memcmp(value.at, parsed->other, value.bytes)))) {
+		if (!fits(room, value.bytes))
+			return wants(value.bytes);
+		memcpy(answer(room, entry ? LLDS_DIFFERS : LLDS_ABSENT,
+			      value.bytes), value.at ? value.at : "",
+		       value.bytes);
+		return 0;
+	}
+	if (!fits(room, 0))
+		return wants(0);
+	if (!(op->flags & LLDS_NO_VALUE))
+		status = llds_set(store, &parsed->key, parsed->value,
+				  op->value_bytes);
+	else if (entry)
+		llds_delete(store, &parsed->key);
+	answer(room, status, 0);
+	return 0;
+}
+
+/* Whether a key is above the upper bound of a range. */
+static bool is_above(const struct llds_parsed *parsed,
+		     const struct llds_entry *entry)
+{
+	int order;
+
+	if (parsed->op.flags & LLDS_NO_OTHER)
+		return false;
+	order = llds_key_order(entry->bytes, llds_key_bytes(entry->sizes),
+			       parsed->other, parsed->op.other_bytes);
+	return parsed->op.flags & LLDS_WITH_OTHER ? order > 0 : order >= 0;
+}
+
+/* Whether a key is below the lower bound. */
+static bool is_below(const struct llds_parsed *parsed,
+		     const struct llds_entry *entry)
+{
+	const int order = llds_key_order(entry->bytes,
+					 llds_key_bytes(entry->sizes),
+					 parsed->key.at, parsed->key.bytes);
+
+	return parsed->op.flags & LLDS_BEHIND_KEY ? order <= 0 : order < 0;
+}
+
+/* The first pair of a range from the end where it begins; NULL if none is. */
+static const struct llds_entry *first_of(const struct llds_store *store,
+					 const struct llds_parsed *parsed,
+					 union llds_cursor *cursor)
+{
+	const struct llds_entry *entry;
+
+	if (!(parsed->op.flags & LLDS_DOWN)) {
+		entry = llds_seek(store, cursor, parsed->key.at,
+				  parsed->key.bytes);
+		/* The key itself is the only one that may not belong. */
+		if (entry && is_below(parsed, entry))
+			entry = llds_next(store, cursor);
+		return entry && !is_above(parsed, entry) ? entry : NULL;
+	}
+	if (parsed->op.flags & LLDS_NO_OTHER) {
+		entry = llds_seek_before(store, cursor, NULL, 0);
+	} else {
+		entry = llds_seek(store, cursor, parsed->other,
+				  parsed->op.other_bytes);
+		if (!entry || is_above(parsed, entry))
+			entry = llds_seek_before(store, cursor, parsed->other,
+						 parsed->op.other_bytes);
+	}
+	return entry && !is_below(parsed, entry) ? entry : NULL;
+}
+
+static u32 scan(const struct llds_store *store,
+		const struct llds_parsed *parsed, struct llds_room *room)
+{
+	const bool down = parsed->op.flags & LLDS_DOWN;
+	const u32 start = room->used;
+	const struct llds_entry *entry;
+	union llds_cursor cursor;
+	struct llds_value value;
+	struct llds_pair pair;
+	struct llds_answer end = { LLDS_DONE, 0 };
+	u32 pairs = 0;
+	u64 bytes;
+	u8 *at;
+
+	if (!fits(room, 0))
+		return wants(0);
+	room->used += sizeof(end);
+	entry = first_of(store, parsed, &cursor);
+	while (entry) {
+		if (pairs == parsed->op.limit && parsed->op.limit) {
+			end.status = LLDS_MORE;
+			break;
+		}
+		value = llds_value_of(store, entry);
+		pair.key_bytes = llds_key_bytes(entry->sizes);
+		pair.value_bytes = value.bytes;
+		bytes = padded(sizeof(pair) + (u64)pair.key_bytes +
+			       value.bytes);
+		if (bytes > room->bytes - room->used) {
+			if (!pairs) {
+				room->used = start;
+				return wants(bytes);
+			}
+			end.status = LLDS_MORE;
+			break;
+		}
+		at = room->at + room->used;
+		memset(at + bytes - 8, 0, 8);
+		memcpy(at, &pair, sizeof(pair));
+		at += sizeof(pair);
+		memcpy(at, entry->bytes, pair.key_bytes);
+		memcpy(at + pair.key_bytes, value.at, value.bytes);
+		room->used += bytes;
+		pairs++;
+		if (pairs % KEYS_AT_ONCE == 0)
+			llds_os_relax();
+		entry = down ? llds_prev(store, &cursor) :
+			       llds_next(store, &cursor);
+		if (entry && (down ? is_below(parsed, entry) :
+				     is_above(parsed, entry)))
+			entry = NULL;
+	}
+	end.bytes = room->used - start - sizeof(end);
+	memcpy(room->at + start, &end, sizeof(end));
+	return 0;
+}
+
+static u32 delete_range(struct llds_store *store,
+			const struct llds_parsed *parsed,
+			struct llds_room *room)
+{
+	const struct llds_entry *entry;
+	union llds_cursor cursor;
+	struct llds_key key;
+	u64 keys = 0;
+
+	if (!fits(room, sizeof(keys)))
+		return wants(sizeof(keys));
+	while ((entry = first_of(store, parsed, &cursor))) {
+		if (keys == parsed->op.limit && parsed->op.limit)
+			break;
+		key = llds_key(store, entry->bytes,
+			       llds_key_bytes(entry->sizes));
+		llds_delete(store, &key);
+		if (++keys % KEYS_AT_ONCE == 0)
+			llds_os_relax();
+	}
+	memcpy(answer(room, entry ? LLDS_MORE : LLDS_DONE, sizeof(keys)),
+	       &keys, sizeof(keys));
+	return 0;
+}
+
+u32 llds_do(struct llds_store *store, const struct llds_parsed *parsed,
+	    struct llds_room *room)
+{
+	switch (parsed->op.code) {
+	case LLDS_GET:
+		return get(store, parsed, room);
+	case LLDS_SET:
+		return set(store, parsed, room);
+	case LLDS_DELETE:
+		return delete(store, parsed, room);
+	case LLDS_ADD:
+		return add(store, parsed, room);
+	case LLDS_SWAP:
+		return compare_swap(store, parsed, room);
+	case LLDS_DELETE_RANGE:
+		return delete_range(store, parsed, room);
+	default:
+		return scan(store, parsed, room);
+	}
+}

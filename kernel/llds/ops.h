@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
+/*
+ * ops.h - what the operations of the ABI do to a store.
+ *
+ * Works on memory of its own alone: the operations were copied before, the
+ * answers are copied afterwards.
+ */
+#ifndef LLDS_OPS_H
+#define LLDS_OPS_H
+
+#include "store.h"
+#include "uapi/llds.h"
+
+/**
+ * struct llds_parsed - an operation that makes sense
+ * @op: how it begins
+ * @key: the key
+ * @value: the value
+ * @other: the other
+ * @bytes: bytes of all of it
+ */
+struct llds_parsed {
+	struct llds_op op;
+	struct llds_key key;
+	const u8 *value;
+	const u8 *other;
+	u32 bytes;
+};
+
+/**
+ * struct llds_room - room for answers
+ * @at: where it is
+ * @bytes: how much there is
+ * @used: how much is used
+ */
+struct llds_room {
+	u8 *at;
+	u32 bytes;
+	u32 used;
+};
+
+/*
+ * The operation at the beginning of so many bytes. 0; -EINVAL if it makes no
+ * sense; -E2BIG if a value is too long; -EAGAIN if it needs more bytes,
+ * 'parsed->bytes' of them. REQUIRES: no value may be longer than
+ * LLDS_VALUE_BYTES_LIMIT.
+ */
+int llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
+	       u32 value_bytes_max, struct llds_parsed *parsed);
+
+/* Whether an operation only reads. */
+static inline bool llds_only_reads(const struct llds_parsed *parsed)
+{
+	return parsed->op.code == LLDS_GET || parsed->op.code == LLDS_SCAN;
+}
+
+/*
+ * Does an operation and puts its answer behind the others. 0, or how many
+ * bytes of room the answer needs if there are not as many; then nothing was
+ * done. REQUIRES: the store's lock, shared if it only reads.
+ */
+u32 llds_do(struct llds_store *store, const struct llds_parsed *parsed,
+	    struct llds_room *room);
+
+#endif /* LLDS_OPS_H */

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
+/*
+ * request.c - a run of operations, from a user and back.
+ */
+#include "request.h"
+
+/* A run that is not longer, with its answers, needs no memory but the stack. */
+#define SMALL_BYTES 256
+/* Of a longer run so much is copied, done and answered at once, or one op. */
+#define SLICE_BYTES 16384
+/* Operations of a slice that are found ahead, so that their waits overlap. */
+#define AHEAD 16
+
+/**
+ * struct buffer - bytes on their way from a user, or to one
+ * @at: where they are
+ * @room: how many there may be
+ * @small: where they are if they are few
+ */
+struct buffer {
+	u8 *at;
+	u32 room;
+	u8 small[SMALL_BYTES];
+};
+
+static void open_buffer(struct buffer *buffer)
+{
+	buffer->at = buffer->small;
+	buffer->room = SMALL_BYTES;
+}
+
+static void close_buffer(struct buffer *buffer)
+{
+	if (buffer->at != buffer->small)
+		llds_os_table_free(buffer->at);
+}
+
+/* Makes room for so many bytes; what was there is gone. */
+static int make_room(struct buffer *buffer, u32 bytes)
+{
+	u8 *at;
+
+	if (bytes <= buffer->room)
+		return 0;
+	bytes = max(bytes, (u32)SLICE_BYTES);
+	at = llds_os_table(bytes);
+	if (!at)
+		return -ENOMEM;
+	close_buffer(buffer);
+	buffer->at = at;
+	buffer->room = bytes;
+	return 0;
+}
+
+int llds_shared_init(struct llds_shared *shared, enum llds_index index,
+		     u64 bytes_max, u32 value_bytes_max, u64 salt)
+{
+	llds_os_lock_init(&shared->lock);
+	shared->value_bytes_max = min(value_bytes_max,
+				      (u32)LLDS_VALUE_BYTES_LIMIT);
+	return llds_store_init(&shared->store, index, bytes_max, salt);
+}
+
+void llds_shared_drop(struct llds_shared *shared)
+{
+	llds_store_drop(&shared->store);
+}
+
+/**
+ * struct slice - what is done under the lock at once
+ * @in: the operations
+ * @bytes: bytes of them that are there
+ * @taken: bytes of those that were done
+ * @done: how many were done
+ * @wanted: bytes that are needed for the next operation, or for its answer
+ */
+struct slice {
+	const u8 *in;
+	u32 bytes;
+	u32 taken;
+	u32 done;
+	u32 wanted;
+};
+
+/* How many operations from here on may be done together, at most AHEAD. */
+static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
+		      u32 at, struct llds_parsed *parsed, bool *reads,
+		      int *error)
+{
+	u32 n = 0;
+
+	*reads = true;
+	*error = 0;
+	while (n < AHEAD && at < slice->bytes) {
+		*error = llds_parse(&shared->store, slice->in + at,
+				    slice->bytes - at, shared->value_bytes_max,
+				    &parsed[n]);
+		if (*error)
+			break;
+		*reads &= llds_only_reads(&parsed[n]);
+		at += parsed[n++].bytes;
+	}
+	if (*error == -EAGAIN)
+		slice->wanted = parsed[n].bytes;
+	return n;
+}
+
+static int lock(struct llds_shared *shared, bool reads)
+{
+	return reads ? llds_os_lock_shared(&shared->lock) :
+		       llds_os_lock_alone(&shared->lock);
+}
+
+static void unlock(struct llds_shared *shared, bool reads)
+{
+	if (reads)
+		llds_os_unlock_shared(&shared->lock);
+	else
+		llds_os_unlock_alone(&shared->lock);
+}
+
+/*
+ * Does operations of a slice, as far as there are any and as there is room.
+ * 0 if it came to the end; -EAGAIN if more bytes are wanted; -EMSGSIZE if more
+ * room is; or what the next one cannot be done for.
+ */
+static int do_slice(struct llds_shared *shared, struct slice *slice,
+		    struct llds_room *room, bool may_change)
+{
+	struct llds_parsed parsed[AHEAD];
+	u32 n, i;
+	bool reads;
+	int error, failed;
+
+	while (slice->taken < slice->bytes) {
+		n = look_ahead(shared, slice, slice->taken, parsed, &reads,
+			       &error);
+		if (!n)
+			return error;
+		if (!reads && !may_change)
+			return -EBADF;
+		failed = lock(shared, reads);
+		if (failed)
+			return failed;
+		if (n > 1) {
+			for (i = 0; i < n; i++)
+				llds_fetch(&shared->store, &parsed[i].key);
+			for (i = 0; i < n; i++)
+				llds_fetch_entry(&shared->store,
+						 &parsed[i].key);
+		}
+		for (i = 0; i < n; i++) {
+			slice->wanted = llds_do(&shared->store, &parsed[i],
+						room);
+			if (slice->wanted) {
+				error = -EMSGSIZE;
+				break;
+			}
+			slice->taken += parsed[i].bytes;
+			slice->done++;
+		}
+		unlock(shared, reads);
+		if (error == -EMSGSIZE)
+			return error;
+	}
+	return 0;
+}
+
+/* What a run does, with buffers that are open. */
+static int carry_out(struct llds_shared *shared, struct llds_run *run,
+		     bool may_change, struct buffer *in, struct buffer *out,
+		     u32 room_bytes)
+{
+	u32 wanted = min(run->ops_bytes, (u32)SLICE_BYTES);
+	u32 room_wanted = min(room_bytes, (u32)SMALL_BYTES);
+	int error;
+
+	if (run->ops_bytes > SMALL_BYTES)
+		room_wanted = min(room_bytes, (u32)SLICE_BYTES);
+	while (run->done_bytes < run->ops_bytes) {
+		const u32 left = run->ops_bytes - run->done_bytes;
+		const u32 room_left = room_bytes - run->answers_bytes;
+		struct slice slice = { 0 };
+		struct llds_room room = { 0 };
+
+		if (wanted > left)
+			return -EINVAL;
+		if (room_wanted > room_left) {
+			if (!run->done)
+				run->answers_bytes = room_wanted;
+			return -EMSGSIZE;
+		}
+		error = make_room(in, wanted);
+		if (!error)
+			error = make_room(out, room_wanted);
+		if (error)
+			return error;
+		slice.in = in->at;
+		slice.bytes = min(left, in->room);
+		room.at = out->at;
+		room.bytes = min(room_left, out->room);
+		error = llds_os_from_user(in->at, run->ops + run->done_bytes,
+					  slice.bytes);
+		if (error)
+			return error;
+		error = do_slice(shared, &slice, &room, may_change);
+		if (room.used && llds_os_to_user(run->answers +
+						 run->answers_bytes,
+						 out->at, room.used))
+			return -EFAULT;
+		run->done += slice.done;
+		run->done_bytes += slice.taken;
+		run->answers_bytes += room.used;
+		wanted = min(left - slice.taken, (u32)SLICE_BYTES);
+		room_wanted = 0;
+		if (error == -EAGAIN)
+			wanted = slice.wanted;
+		else if (error == -EMSGSIZE)
+			room_wanted = slice.wanted;
+		else if (error)
+			return error;
+		if (llds_os_is_killed())
+			return -EINTR;
+		llds_os_relax();
+	}
+	return 0;
+}
+
+int llds_request(struct llds_shared *shared, struct llds_run *run,
+		 bool may_change)
+{
+	const u32 room_bytes = run->answers_bytes;
+	struct buffer in, out;
+	int error;
+
+	if (run->flags || run->reserved || run->done || run->done_bytes)
+		return -EINVAL;
+	run->answers_bytes = 0;
+	open_buffer(&in);
+	open_buffer(&out);
+	error = carry_out(shared, run, may_change, &in, &out, room_bytes);
+	close_buffer(&in);
+	close_buffer(&out);
+	/* What was done was done: the user finds out by asking for the rest. */
+	if (run->done && error != -EFAULT)
+		return 0;
+	return error;
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * store_test.c - stores against the model, without memory, within a budget.
+ */
+#include "test.h"
+
+static u8 a_buffer[KEY_ROOM], another[VALUE_ROOM];
+
+/* Makes a change; false if there was no memory for it. */
+static bool change(struct llds_store *store, struct model *model,
+		   enum kind kind, u32 deletes)
+{
+	const u32 key_bytes = a_key(kind, a_buffer);
+	const u32 value_bytes = a_value(another);
+	const struct llds_key key = llds_key(store, a_buffer, key_bytes);
+	int error;
+
+	if (below(100) < deletes) {
+		CHECK(llds_delete(store, &key) ==
+		      model_delete(model, a_buffer, key_bytes));
+		return true;
+	}
+	error = llds_set(store, &key, another, value_bytes);
+	if (error) {
+		CHECK(error == -ENOMEM || error == -ENOSPC);
+		return false;
+	}
+	model_set(model, a_buffer, key_bytes, another, value_bytes);
+	return true;
+}
+
+/* Looks a key up, and for what is beside it. */
+static void look(const struct llds_store *store, const struct model *model,
+		 enum kind kind)
+{
+	const u32 bytes = a_key(kind, a_buffer);
+	const struct llds_key key = llds_key(store, a_buffer, bytes);
+	const u32 at = model_seek(model, a_buffer, bytes);
+	const struct pair *pair = model_find(model, a_buffer, bytes);
+	const struct llds_entry *entry = llds_find(store, &key);
+	union llds_cursor cursor;
+
+	CHECK(!entry == !pair);
+	CHECK(!pair || is_pair(store, entry, pair));
+	entry = llds_seek(store, &cursor, a_buffer, bytes);
+	CHECK(!entry == (at == model->n));
+	CHECK(!entry || is_pair(store, entry, &model->pairs[at]));
+	entry = llds_seek_before(store, &cursor, a_buffer, bytes);
+	CHECK(!entry == (at == 0));
+	CHECK(!entry || is_pair(store, entry, &model->pairs[at - 1]));
+}
+
+/* Keys come, and go again to the last one. */
+static void against_the_model(enum llds_index index, enum kind kind, u32 steps)
+{
+	struct llds_store store;
+	struct model model = { 0 };
+	u64 most;
+	u32 i;
+
+	CHECK(!llds_store_init(&store, index, 1ULL << 40, random64()));
+	for (i = 0; i < steps; i++) {
+		const u32 deletes = 4 * i < 3 * steps ? 20 : 70;
+
+		CHECK(change(&store, &model, kind, deletes));
+		look(&store, &model, kind);
+		if (i % (1 + steps / 20) == 0)
+			check(&store, &model);
+	}
+	most = store.budget.bytes;
+	while (model.n) {
+		const u32 at = below(model.n);
+		struct llds_key key = llds_key(&store, model.pairs[at].key,
+					       model.pairs[at].key_bytes);
+
+		CHECK(llds_delete(&store, &key));
+		model_delete(&model, key.at, key.bytes);
+		if (model.n % 200 == 0)
+			check(&store, &model);
+	}
+	check(&store, &model);
+	CHECK(store.memory.used == 0);
+	CHECK(store.pair_bytes == 0);
+	CHECK(store.budget.bytes <= most);
+	model_drop(&model);
+	llds_store_drop(&store);
+	printf("ok: %s, %s: %u changes as the model\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       kinds[kind], steps);
+}
+
+/* Each allocation of a run fails once. */
+static void without_memory(enum llds_index index, enum kind kind, u32 steps)
+{
+	const u64 start = where();
+	struct llds_store store;
+	struct model model = { 0 };
+	u32 n, i, failures = 0;
+
+	for (n = 1;; n++) {
+		bool failed = false;
+
+		replay(start);
+		llds_os_failing = n;
+		if (llds_store_init(&store, index, 1ULL << 40, 7)) {
+			failures++;
+			CHECK(store.budget.bytes == 0);
+			continue;
+		}
+		for (i = 0; i < steps; i++) {
+			if (!change(&store, &model, kind, 10)) {
+				failed = true;
+				check(&store, &model);
+			}
+		}
+		/* The rest is done without what is only for speed. */
+		failed |= llds_os_failing == 0;
+		llds_os_failing = 0;
+		check(&store, &model);
+		model_drop(&model);
+		llds_store_drop(&store);
+		failures += failed;
+		if (!failed)
+			break;
+	}
+	CHECK(failures > 3);
+	printf("ok: %s, %s: each of %u allocations failed once\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       kinds[kind], failures);
+}
+
+/* A budget is kept, and what was refused is possible when there is room. */
+static void within_a_budget(enum llds_index index)
+{
+	const u64 most = 3 << 20;
+	struct llds_store store;
+	struct model model = { 0 };
+	u32 refused = 0, i;
+
+	CHECK(!llds_store_init(&store, index, most, 7));
+	for (i = 0; i < 200000; i++) {
+		if (!change(&store, &model, IN_ORDER, 0))
+			refused++;
+		CHECK(store.budget.bytes <= most);
+		if (refused == 1000)
+			break;
+	}
+	CHECK(refused == 1000);
+	check(&store, &model);
+	for (i = 0; model.n > 10; i++) {
+		struct llds_key key = llds_key(&store, model.pairs[0].key,
+					       model.pairs[0].key_bytes);
+
+		CHECK(llds_delete(&store, &key));
+		model_delete(&model, key.at, key.bytes);
+	}
+	for (i = 0; i < 100; i++)
+		CHECK(change(&store, &model, NUMBERS, 0));
+	check(&store, &model);
+	model_drop(&model);
+	llds_store_drop(&store);
+	printf("ok: %s: a budget is kept\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree");
+}
+
+/* Memory goes back when pairs do. */
+static void gives_memory_back(u32 keys)
+{
+	struct llds_store store;
+	u64 full, i;
+
+	CHECK(!llds_store_init(&store, LLDS_INDEX_DEFAULT, 1ULL << 40, 7));
+	for (i = 0; i < keys; i++) {
+		const u64 number = __builtin_bswap64(i * 0x9e3779b97f4a7c15ULL);
+		const struct llds_key key = llds_key(&store, &number, 8);
+
+		CHECK(!llds_set(&store, &key, &i, 8));
+	}
+	full = store.budget.bytes;
+	printf("    %.1f bytes a pair of 8 + 8\n", (double)full / keys);
+	for (i = 0; i < keys; i++) {
+		const u64 number = __builtin_bswap64(i * 0x9e3779b97f4a7c15ULL);
+		const struct llds_key key = llds_key(&store, &number, 8);
+
+		CHECK(llds_delete(&store, &key));
+	}
+	CHECK(store.memory.used == 0);
+	CHECK(store.budget.bytes < (8 << 20));
+	llds_store_drop(&store);
+	printf("ok: of %.1f MiB all but a few went back\n", full / 1048576.0);
+}
+
+void test_stores(u32 steps)
+{
+	enum kind kind;
+	int index;
+
+	for (index = LLDS_INDEX_DEFAULT; index <= LLDS_INDEX_TREE; index++) {
+		for (kind = 0; kind < KINDS; kind++)
+			against_the_model(index, kind, steps);
+		for (kind = 0; kind < KINDS; kind++)
+			without_memory(index, kind, min(steps / 10, 200U));
+		within_a_budget(index);
+	}
+	gives_memory_back(10 * steps);
+}

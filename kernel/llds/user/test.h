@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * test.h - what the tests of the engine have in common: random numbers, keys
+ * and values, a model of a store, and a look at everything in a real one.
+ */
+#ifndef LLDS_USER_TEST_H
+#define LLDS_USER_TEST_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../store.h"
+
+#define CHECK(condition)                                                      \
+	do {                                                                  \
+		if (!(condition)) {                                           \
+			printf("not ok: %s:%d: %s (seed %llu)\n", __FILE__,   \
+			       __LINE__, #condition,                          \
+			       (unsigned long long)seed);                     \
+			exit(1);                                              \
+		}                                                             \
+	} while (0)
+
+/* The seed of the run. */
+extern u64 seed;
+
+u64 random64(void);
+/* Where the random numbers are, and to go on from there once more. */
+u64 where(void);
+void replay(u64 from);
+u32 below(u32 n);
+
+/* The model: pairs in the order of their keys. */
+struct pair {
+	u8 *key, *value;
+	u32 key_bytes, value_bytes;
+};
+
+struct model {
+	struct pair *pairs;
+	u32 n, room;
+};
+
+/* The first pair whose key is not below this one, or 'n'. */
+u32 model_seek(const struct model *model, const u8 *key, u32 bytes);
+/* NULL if there is none. */
+struct pair *model_find(const struct model *model, const u8 *key, u32 bytes);
+void model_set(struct model *model, const u8 *key, u32 key_bytes,
+	       const u8 *value, u32 value_bytes);
+/* False if there is none. */
+bool model_delete(struct model *model, const u8 *key, u32 bytes);
+void model_drop(struct model *model);
+
+bool is_pair(const struct llds_store *store, const struct llds_entry *entry,
+	     const struct pair *pair);
+
+/* Checks that a store has what the model has, and is what its headers say. */
+void check(const struct llds_store *store, const struct model *model);
+
+/* Kinds of keys. */
+enum kind { NUMBERS, SHORT, ALIKE, LONG, IN_ORDER, KINDS };
+extern const char *const kinds[];
+#define KEY_ROOM 4104
+#define VALUE_ROOM 70000
+
+/* Make a key, or a value; its length. */
+u32 a_key(enum kind kind, u8 *key);
+u32 a_value(u8 *value);
+
+/* The tests. */
+void test_stores(u32 steps);
+void test_requests(u32 steps);
+
+#endif /* LLDS_USER_TEST_H */
