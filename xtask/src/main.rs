@@ -68,7 +68,12 @@ const COMMANDS: &[Command] = &[
         does: "stress tests under AddressSanitizer and ThreadSanitizer",
         run: races::run,
     },
-    Command { name: vm::NAME, arguments: "[NAME=NUMBER...]", does: vm::DOES, run: vm::run },
+    Command {
+        name: vm::NAME,
+        arguments: "[NAME=NUMBER...] [--planted [MISTAKE...]]",
+        does: vm::DOES,
+        run: vm::run,
+    },
     Command {
         name: "engine",
         arguments: "",

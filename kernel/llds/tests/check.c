@@ -250,12 +250,14 @@ int main(void)
 		for (check = lists[list]; check->name; check++)
 			all++;
 	printf("1..%u\n", all);
+	fflush(stdout);
 	for (list = 0; list < sizeof(lists) / sizeof(*lists); list++) {
 		for (check = lists[list]; check->name; check++) {
 			struct timespec from, to;
 			long milliseconds;
 
-			fflush(stdout);
+			/* Where a machine stopped is then known. */
+			note("begins %s", check->name);
 			clock_gettime(CLOCK_MONOTONIC, &from);
 			judge(check, shared);
 			clock_gettime(CLOCK_MONOTONIC, &to);
@@ -271,7 +273,7 @@ int main(void)
 			}
 			milliseconds = (to.tv_sec - from.tv_sec) * 1000 +
 				       (to.tv_nsec - from.tv_nsec) / 1000000;
-			if (milliseconds >= 500)
+			if (milliseconds >= 1000)
 				note("took %ld ms", milliseconds);
 		}
 	}

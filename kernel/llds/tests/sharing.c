@@ -161,7 +161,7 @@ static const char *descriptor_is_closed_during_a_call(void)
 	struct llds_version version;
 	struct held held;
 	const char *wrong;
-	int error;
+	int error, other;
 
 	wrong = prepare(&held);
 	if (wrong)
@@ -172,6 +172,13 @@ static const char *descriptor_is_closed_during_a_call(void)
 	if (wrong)
 		return wrong;
 	DEMAND(!close(held.fd), "close: %s", strerror(errno));
+	/* Who is held, holds nobody else; or this one's time is up. */
+	alarm(10);
+	other = device();
+	wrong = ask_version(other);
+	if (wrong)
+		return wrong;
+	close(other);
 	/* Only the call itself holds the device now. */
 	error = unload("llds");
 	DEMAND(error == EAGAIN, "unloading under a call gave %d", error);

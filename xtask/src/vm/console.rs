@@ -18,6 +18,8 @@ const LAST_LINES: usize = 30;
 
 /// What init prints first.
 pub(crate) const UP: &str = "llds machine: up, ";
+/// What is printed before a check.
+const BEGINS: &str = "# begins ";
 /// What init prints last.
 const ENDED: &str = "llds machine: the checks ended with status ";
 
@@ -30,8 +32,8 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
     let failed = beginning_with(&lines, "not ok ");
     let Some(counts) = only(&lines, summary)? else {
         // A panic is why, more often than not; it is among the last lines.
-        let failed = if failed.is_empty() { String::new() } else { format!(" ({})", failed.join("; ")) };
-        return Err(format!("the machine stopped before its checks had ended{failed}:\n{}", last(&lines)));
+        let at = beginning_with(&lines, BEGINS).pop().unwrap_or("none of its checks");
+        return Err(format!("the machine stopped in {at}:\n{}", last(&lines)));
     };
     if !failed.is_empty() {
         return Err(failed.join("; "));
@@ -54,6 +56,23 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
         }
         status => Err(format!("the checks ended with {status:?}")),
     }
+}
+
+/// The checks that failed, the one in which the machine stopped among them.
+pub(crate) fn failures(console: &str) -> Vec<&str> {
+    let lines: Vec<&str> = console.lines().map(|line| line.trim_end_matches('\r')).collect();
+    let named = beginning_with(&lines, "not ok ").into_iter();
+    let mut failed: Vec<&str> = named.map(|line| line.split(':').next().unwrap_or(line)).collect();
+    if !lines.iter().any(|line| summary(line).is_some()) {
+        failed.extend(beginning_with(&lines, BEGINS).pop());
+    }
+    failed
+}
+
+/// The checks that a machine began.
+pub(crate) fn begun(console: &str) -> Vec<&str> {
+    let lines: Vec<&str> = console.lines().map(|line| line.trim_end_matches('\r')).collect();
+    beginning_with(&lines, BEGINS)
 }
 
 /// Lines with a beginning, without it.
@@ -90,8 +109,8 @@ fn last(lines: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "[    0.1] hello\r\nllds machine: up, 6.1.0\r\n1..3\r\nok a\r\n# took 7 ms\r\n\
-        [    1.0] llds: `0' invalid\r\nok b\r\nskip c: no such processor\r\n\
+    const GOOD: &str = "[    0.1] hello\r\nllds machine: up, 6.1.0\r\n1..3\r\n# begins a\r\nok a\r\n# took 7 ms\r\n\
+        [    1.0] llds: `0' invalid\r\n# begins b\r\nok b\r\nskip c: no such processor\r\n\
         llds: 2 passed, 0 failed, 1 skipped\r\nllds machine: the checks ended with status 0\r\n";
 
     fn refused(console: &str, reason: &str) {
@@ -103,6 +122,8 @@ mod tests {
     fn a_success_is_told_with_what_was_skipped() {
         let report = Report { passed: 2, skipped: vec!["c: no such processor".to_owned()] };
         assert_eq!(read(GOOD), Ok(report));
+        assert!(failures(GOOD).is_empty());
+        assert_eq!(begun(GOOD), ["a", "b"]);
     }
 
     #[test]
@@ -114,13 +135,14 @@ mod tests {
     #[test]
     fn a_machine_without_a_summary_has_failed() {
         let end = GOOD.find("llds: 2").expect("it is there");
-        refused(&GOOD[..end], "before its checks had ended");
+        refused(&GOOD[..end], "stopped in b");
+        assert_eq!(failures(&GOOD[..end]), ["b"]);
         refused(
             &(GOOD[..end].to_owned() + "Kernel panic - not syncing: Fatal exception\r\n"),
             "Fatal exception",
         );
         // A line that the kernel wrote into is none.
-        refused(&GOOD.replace("llds: 2 passed", "llds: 2 pas[    9.9] oops"), "before its checks had ended");
+        refused(&GOOD.replace("llds: 2 passed", "llds: 2 pas[    9.9] oops"), "stopped in b");
         let end = GOOD.find("llds machine: the").expect("it is there");
         refused(&GOOD[..end], "ended with None");
         refused(&GOOD.replace("status 0", "status 139"), "139");
@@ -131,6 +153,7 @@ mod tests {
         let bad =
             GOOD.replace("ok b", "not ok b: it broke").replace("2 passed, 0 failed", "1 passed, 1 failed");
         refused(&bad, "b: it broke");
+        assert_eq!(failures(&bad), ["b"]);
         // Whatever the summary claims.
         refused(&GOOD.replace("ok b", "not ok b: it broke"), "b: it broke");
     }

@@ -121,19 +121,18 @@ fn unpacked(workspace: &Workspace, cache: &Path, choice: Choice) -> Result<Kerne
         compiler: choice.compiler,
         release: choice.release,
     };
-    if root.exists() {
+    // One that was moved since names the place where it was.
+    let names = fs::read_to_string(kernel.headers.join("Makefile")).unwrap_or_default();
+    if names.contains(&format!("{}/", root.display())) {
         return Ok(kernel);
     }
     let told = |what: &str| {
         let what = what.to_owned();
         move |error: std::io::Error| format!("{what}: {error}")
     };
-    // Older ones, and what was left half done. They are some hundred megabytes each.
-    match fs::remove_dir_all(cache) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(told("removing")(error)),
-        _ => {}
-    }
+    // What was left half done.
     let part = cache.join("part");
+    remove(&part)?;
     fs::create_dir_all(&part).map_err(told("the folder for the kernel"))?;
     let mut download = workspace.command("apt-get");
     // Root's own folder is none that apt's user may write to; that it then writes as root, it would warn of.
@@ -142,7 +141,7 @@ fn unpacked(workspace: &Workspace, cache: &Path, choice: Choice) -> Result<Kerne
         .args(["-q", "-o", "APT::Sandbox::User=root", "download"])
         .args(&choice.packages);
     workspace::run(&mut download)
-        .map_err(|why| format!("{} cannot be downloaded: {why}", choice.packages.join(", ")))?;
+        .map_err(|_told| format!("Linux {} cannot be downloaded", kernel.release))?;
     let files = fs::read_dir(&part).map_err(told("what was downloaded"))?;
     let archives: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
     for archive in archives.iter().filter(|path| path.extension().is_some_and(|end| end == "deb")) {
@@ -155,14 +154,30 @@ fn unpacked(workspace: &Workspace, cache: &Path, choice: Choice) -> Result<Kerne
         fs::copy(part.join("usr/bin/busybox"), part.join("bin/busybox")).map_err(told("busybox"))?;
     }
     relocate(&part, &kernel.headers, &root)?;
-    fs::rename(&part, &root).map_err(told("keeping what was unpacked"))?;
     for path in [&kernel.image, &kernel.headers, &kernel.busybox] {
-        if !path.exists() {
-            let _: std::io::Result<()> = fs::remove_dir_all(&root);
-            return Err(format!("the packages brought no {}", path.display()));
+        let unpacked = part.join(path.strip_prefix(&root).unwrap_or(path));
+        if !unpacked.exists() {
+            return Err(format!("the packages brought no {}", unpacked.display()));
         }
     }
+    // Older ones are some hundred megabytes each.
+    for entry in fs::read_dir(cache).map_err(told("the folder for the kernel"))?.flatten() {
+        if entry.path() != part {
+            remove(&entry.path())?;
+        }
+    }
+    fs::rename(&part, &root).map_err(told("keeping what was unpacked"))?;
     Ok(kernel)
+}
+
+/// Removes a directory, if it is there.
+fn remove(directory: &Path) -> Result<(), String> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", directory.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The flavour's Makefile names the common one by the place where it is when installed; it is told the right one.

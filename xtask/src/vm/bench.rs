@@ -1,0 +1,256 @@
+//! Where modules and checks are built and put into a machine: a folder below the target directory.
+//!
+//! It holds the kernel, a copy of `kernel/llds` in which everything is built, the machine's archive, and what each
+//! machine said.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use super::archive::Archive;
+use super::kernel::{self, Kernel};
+use super::machine::{self, Machine, Processors};
+use super::{Boot, NAME};
+use crate::workspace::{self, Workspace};
+use crate::{required, setup};
+
+/// Programs, and the packages that have them.
+const PROGRAMS: &[(&str, &str)] =
+    &[("qemu-system-x86_64", "qemu-system-x86"), ("make", "make"), ("sparse", "sparse"), ("patch", "patch")];
+/// Libraries, by a file: the one of the kernel's own build programs, and the one that checks are linked with.
+const LIBRARIES: &[(&str, &str)] = &[
+    ("/usr/lib/x86_64-linux-gnu/libelf.so.1", "libelf1"),
+    ("/usr/lib/x86_64-linux-gnu/libc.a", "libc6-dev"),
+];
+
+/// What of busybox the machine uses.
+const APPLETS: &[&str] = &["sh", "mount", "uname", "poweroff"];
+
+/// How long a machine may take, from power on to power off. It takes 10 to 60 seconds.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// What to do about a warning of a compiler or checker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Warnings {
+    Fail,
+    /// Planted mistakes may have some.
+    Pass,
+}
+
+/// The folder.
+pub(crate) struct Bench<'a> {
+    workspace: &'a Workspace,
+    kernel: Kernel,
+    folder: PathBuf,
+}
+
+impl<'a> Bench<'a> {
+    /// Sees to programs, libraries and the kernel. The inner error says what cannot be had here.
+    pub(crate) fn prepare(workspace: &'a Workspace) -> Result<Result<Bench<'a>, String>, String> {
+        for file in required::MODULE {
+            required::demand(workspace, file)?;
+        }
+        let folder = workspace.target.join(NAME);
+        let kernel = match fetch(workspace, &folder) {
+            Ok(kernel) => kernel,
+            Err(why) => return Ok(Err(why)),
+        };
+        println!("Linux {}, {}", kernel.release, kernel.compiler);
+        Ok(Ok(Bench { workspace, kernel, folder }))
+    }
+
+    /// Where everything is built.
+    pub(crate) fn sources(&self) -> PathBuf {
+        self.folder.join("sources")
+    }
+
+    /// Where it is kept what a machine said.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("console-{name}.txt"))
+    }
+
+    /// Copies the sources as they are now.
+    pub(crate) fn copy_sources(&self) -> Result<(), String> {
+        match fs::remove_dir_all(self.sources()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(told(&self.sources(), &error));
+            }
+            _ => {}
+        }
+        copy(&self.workspace.root.join("kernel/llds"), &self.sources())
+    }
+
+    /// Builds the module with the kernel's extra warnings, and lets sparse look at every file.
+    pub(crate) fn build_module(&self, warnings: Warnings) -> Result<(), String> {
+        self.make(&self.sources(), warnings)
+    }
+
+    /// Builds the checks, and the module that they need.
+    pub(crate) fn build_checks(&self) -> Result<(), String> {
+        let tests = self.sources().join("tests");
+        self.make(&tests.join("blocker"), Warnings::Fail)?;
+        let mut compiler = self.workspace.command(&self.kernel.compiler);
+        compiler.args(["-O1", "-static", "-pthread", "-Wall", "-Wextra", "-Wno-missing-field-initializers"]);
+        compiler.arg("-o").arg(self.folder.join("checks")).args(files(&tests, "c")?);
+        build(&mut compiler, Warnings::Fail)?;
+        fs::copy(tests.join("blocker/blocker.ko"), self.folder.join("blocker.ko"))
+            .map_err(|error| told(&tests, &error))?;
+        Ok(())
+    }
+
+    fn make(&self, folder: &Path, warnings: Warnings) -> Result<(), String> {
+        let mut make = kernel::make(self.workspace, &self.kernel, folder);
+        build(make.args(["W=1", "C=2", "modules"]), warnings)?;
+        // What debuggers want is most of a module, and loading reads all of it each time.
+        for module in files(folder, "ko")? {
+            workspace::run(self.workspace.command("strip").arg("--strip-debug").arg(module))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the archive of what was built.
+    pub(crate) fn pack(&self) -> Result<(), String> {
+        let read = |path: &Path| fs::read(path).map_err(|error| told(path, &error));
+        let sources = self.sources();
+        let mut archive = Archive::default();
+        for directory in [".", "bin", "dev", "proc", "sys", "tmp"] {
+            archive.directory(directory);
+        }
+        archive.file("bin/busybox", &read(&self.kernel.busybox)?);
+        for applet in APPLETS {
+            archive.link(&format!("bin/{applet}"), "busybox");
+        }
+        archive.file("init", &read(&sources.join("tests/init"))?);
+        archive.file("checks", &read(&self.folder.join("checks"))?);
+        archive.file("llds.ko", &read(&sources.join("llds.ko"))?);
+        archive.file("blocker.ko", &read(&self.folder.join("blocker.ko"))?);
+        archive.file("60-llds.rules", &read(&sources.join("60-llds.rules"))?);
+        fs::write(self.archive(), archive.finish()).map_err(|error| told(&self.archive(), &error))
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.folder.join("archive.cpio")
+    }
+
+    /// Those of the machine at hand if they work, else emulated ones.
+    pub(crate) fn processors(&self) -> Processors {
+        match machine::kvm(self.workspace, &self.kernel.image, &self.archive(), self.log("probe")) {
+            Ok(()) => Processors::Kvm,
+            Err(why) => {
+                println!("processors are emulated: {why}");
+                Processors::Emulated
+            }
+        }
+    }
+
+    /// Boots, and returns what the machine said.
+    pub(crate) fn boot(&self, boot: &Boot, processors: Processors, more: &str) -> Result<String, String> {
+        let parameters = format!("{} {more}", boot.parameters);
+        let machine = Machine {
+            image: &self.kernel.image,
+            archive: &self.archive(),
+            processors,
+            count: boot.count,
+            parameters: parameters.trim_end(),
+            log: self.log(boot.name),
+            limit: LIMIT,
+        };
+        machine.run(self.workspace)
+    }
+}
+
+fn told(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// Programs, libraries and the kernel; or what cannot be had.
+fn fetch(workspace: &Workspace, folder: &Path) -> Result<Kernel, String> {
+    let host = setup::host(workspace)?;
+    if !(host.starts_with("x86_64-") && host.contains("linux")) {
+        return Err(format!("the machine is built on Linux for x86-64, not on {host}"));
+    }
+    let programs = PROGRAMS.iter().filter(|(program, _)| !setup::on_path(program));
+    let libraries = LIBRARIES.iter().filter(|(file, _)| !Path::new(file).exists());
+    let missing: Vec<&str> = programs.chain(libraries).map(|(_, package)| *package).collect();
+    if !missing.is_empty() {
+        setup::packages(workspace, &missing)?;
+    }
+    let kernel = kernel::get(workspace, &folder.join("kernel"))?;
+    if !setup::on_path(&kernel.compiler) {
+        setup::packages(workspace, &[&kernel.compiler])?;
+    }
+    Ok(kernel)
+}
+
+/// Copies sources, and nothing that somebody built among them.
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::create_dir_all(to).map_err(|error| told(to, &error))?;
+    for entry in fs::read_dir(from).map_err(|error| told(from, &error))?.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() {
+            copy(&path, &to.join(&name))?;
+        } else if is_source(&path) {
+            fs::copy(&path, to.join(&name)).map_err(|error| told(&path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_source(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let end = path.extension().unwrap_or_default().to_string_lossy();
+    matches!(&*name, "Kbuild" | "init") || (matches!(&*end, "c" | "h" | "rules") && !name.ends_with(".mod.c"))
+}
+
+/// The files of a directory that end so, in order.
+fn files(directory: &Path, end: &str) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(directory).map_err(|error| told(directory, &error))?;
+    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|path| path.extension().is_some_and(|found| found == end));
+    files.sort();
+    Ok(files)
+}
+
+/// Runs a compiler. What it warns of is an error here; it is none for one who only builds the module.
+fn build(command: &mut Command, warnings: Warnings) -> Result<(), String> {
+    println!("$ {}", workspace::line(command));
+    let (text, status) = workspace::capture(command)?;
+    if !status.success() {
+        return Err(format!("{status} of: {}\n{text}", workspace::line(command)));
+    }
+    match text.lines().find(|line| is_warning(line)) {
+        Some(_) if warnings == Warnings::Fail => Err(format!("warnings:\n{text}")),
+        _ => Ok(()),
+    }
+}
+
+/// gcc, sparse and modpost each have their own way to say it.
+fn is_warning(line: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    line.contains("warning:") || line.contains("error:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sources_are_copied() {
+        for name in ["device.c", "llds.h", "Kbuild", "tests/init", "60-llds.rules"] {
+            assert!(is_source(Path::new(name)), "{name}");
+        }
+        for name in ["device.o", "llds.ko", "llds.mod.c", ".device.o.cmd", "modules.order", "Module.symvers"]
+        {
+            assert!(!is_source(Path::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_way_to_warn_is_seen() {
+        assert!(is_warning("device.c:7:1: warning: unused variable"));
+        assert!(is_warning("WARNING: modpost: missing MODULE_LICENSE()"));
+        assert!(is_warning("ERROR: modpost: \"x\" undefined!"));
+        assert!(!is_warning("Skipping BTF generation for llds.ko due to unavailability of vmlinux"));
+    }
+}
