@@ -117,6 +117,7 @@ static const char *compare(const struct memory *before,
  * SECONDS_LATE seconds.
  */
 #define SECONDS_LATE 5
+#define TIMES_MIN 100
 
 static const char *leaks(const char *(*once)(void), unsigned long warm,
 			 unsigned long times)
@@ -137,6 +138,8 @@ static const char *leaks(const char *(*once)(void), unsigned long warm,
 		wrong = once();
 	if (wrong)
 		return wrong;
+	if (times < TIMES_MIN)
+		return skip("%lu times are too few to tell", times);
 	begin = time(NULL);
 	do {
 		measure(&after);

@@ -1,8 +1,8 @@
 //! The test machine's first and only file system: an archive that the kernel unpacks into memory.
 //!
-//! The format is the kernel's `newc` of cpio (Documentation/driver-api/early-userspace/buffer-format.rst): a head of 110
-//! characters, numbers in hexadecimal, names and contents padded to four bytes. Everything is root's, at the time 0,
-//! so that the same content makes the same archive.
+//! The format is the kernel's `newc` of cpio (its documentation: driver-api/early-userspace/buffer-format): a head of
+//! 110 characters, numbers in hexadecimal, names and contents padded to four bytes. Everything is root's, at the time
+//! 0, so that the same content makes the same archive.
 
 use std::fmt::Write as _;
 

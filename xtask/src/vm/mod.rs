@@ -2,8 +2,8 @@
 //!
 //! Builds the module and its checks out of a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the cloud
 //! flavour (`kernel.rs`), puts them into an archive that is the machine's only file system (`archive.rs`), boots it
-//! under QEMU (`machine.rs`), and reads on its console how the checks went (`console.rs`). Twice: with the kernel as users have
-//! it, and with its allocator checking every object.
+//! under QEMU (`machine.rs`), and reads on its console how the checks went (`console.rs`). Twice: with the kernel as
+//! users have it, and with its allocator checking every object.
 //!
 //! The machine that runs this has nothing of it installed but programs, and its own kernel is never touched. What
 //! cannot be had here is a reason to skip. A compiler's or checker's warning, and a machine that does not boot or does
