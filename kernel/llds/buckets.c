@@ -34,7 +34,7 @@ static inline u64 slots_with(const struct llds_bucket *bucket, u64 tags)
 	const u32 last = *(const u32 *)&bucket->tags[8] ^ (u32)tags;
 
 	return ((first - ONES) & ~first & HIGHS) >> 7 |
-	       (u64)((last - (u32)ONES) & ~last & 0x808080) >> 3;
+	       (u64)((last - 0x01010101) & ~last & 0x808080) >> 3;
 }
 
 /* The slots that have an entry. */
@@ -47,11 +47,15 @@ static inline u64 slots_used(const struct llds_bucket *bucket)
 	       (u64)((((last & 0x7f7f7f) + 0x7f7f7f) | last) & 0x808080) >> 3;
 }
 
+/*
+ * Never 0, which is a free slot, and never 1, as which slots_with() may take
+ * a free slot: what its handle names may be gone.
+ */
 static inline u8 tag_of(u64 hash)
 {
 	const u8 tag = hash >> 56;
 
-	return tag + !tag;
+	return tag < 2 ? tag + 2 : tag;
 }
 
 static inline struct llds_bucket *next(const struct llds_buckets *buckets,

@@ -37,7 +37,7 @@
  * struct llds_bucket - a bucket, or what continues one
  * @sequence: odd while it, or what continues it, is being changed
  * @next: the block that continues it, or 0
- * @tags: a byte of the hash for each entry, never 0; 0 where there is none
+ * @tags: a byte of the hash for each entry, 2 or more; 0 where there is none
  * @handles: where the entries are
  */
 struct llds_bucket {

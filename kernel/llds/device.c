@@ -10,13 +10,17 @@
 
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "compat.h"
-#include "uapi/llds.h"
+#include "request.h"
 
 #define VALUE_BYTES_MAX_DEFAULT SZ_16M
 /* An entry has 32 bits for its lengths; sums of two of these never overflow. */
@@ -39,6 +43,79 @@ module_param_cb(value_bytes_max, &value_bytes_max_ops, &value_bytes_max, 0444);
 MODULE_PARM_DESC(value_bytes_max,
 		 "The longest value in bytes, 1 to 1 GiB (default 16 MiB)");
 
+/* A store has at most so many bytes; 0 is a quarter of what the machine has. */
+static unsigned long store_bytes_max;
+
+module_param(store_bytes_max, ulong, 0444);
+MODULE_PARM_DESC(store_bytes_max,
+		 "What a store may take, in bytes (default 0: a quarter of the memory)");
+
+/**
+ * struct llds_file - an open device
+ * @lock: guards the making of the store
+ * @store: the store of its own, from the first run on; lives as long as it
+ */
+struct llds_file {
+	struct mutex lock;
+	struct llds_shared *store;
+};
+
+static u64 store_limit(void)
+{
+	if (store_bytes_max)
+		return store_bytes_max;
+	return (u64)totalram_pages() << PAGE_SHIFT >> 2;
+}
+
+/* The store of an open device, which is made if there is none yet. */
+static struct llds_shared *store_of(struct llds_file *own)
+{
+	struct llds_shared *store = smp_load_acquire(&own->store);
+	int error;
+
+	if (likely(store))
+		return store;
+	if (mutex_lock_killable(&own->lock))
+		return ERR_PTR(-EINTR);
+	store = own->store;
+	if (store)
+		goto out;
+	store = kzalloc(sizeof(*store), GFP_KERNEL_ACCOUNT);
+	if (!store) {
+		store = ERR_PTR(-ENOMEM);
+		goto out;
+	}
+	error = llds_shared_init(store, LLDS_INDEX_DEFAULT, store_limit(),
+				 value_bytes_max, get_random_u64());
+	if (error) {
+		kfree(store);
+		store = ERR_PTR(error);
+		goto out;
+	}
+	smp_store_release(&own->store, store);
+out:
+	mutex_unlock(&own->lock);
+	return store;
+}
+
+static long llds_run(struct file *file, void __user *at)
+{
+	struct llds_shared *store;
+	struct llds_run run;
+	int error;
+
+	BUILD_BUG_ON(sizeof(run) != 40);
+	if (copy_from_user(&run, at, sizeof(run)))
+		return -EFAULT;
+	store = store_of(file->private_data);
+	if (IS_ERR(store))
+		return PTR_ERR(store);
+	error = llds_request(store, &run, file->f_mode & FMODE_WRITE);
+	if (error && error != -EMSGSIZE)
+		return error;
+	return copy_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
+}
+
 static long llds_version(void __user *to)
 {
 	struct llds_version version = {
@@ -59,6 +136,8 @@ static long llds_ioctl(struct file *file, unsigned int command,
 	switch (command) {
 	case LLDS_IOC_VERSION:
 		return llds_version((void __user *)argument);
+	case LLDS_IOC_RUN:
+		return llds_run(file, (void __user *)argument);
 	default:
 		return -ENOTTY;
 	}
@@ -66,12 +145,32 @@ static long llds_ioctl(struct file *file, unsigned int command,
 
 static int llds_open(struct inode *inode, struct file *file)
 {
+	struct llds_file *own = kzalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
+
+	if (!own)
+		return -ENOMEM;
+	mutex_init(&own->lock);
+	file->private_data = own;
 	return nonseekable_open(inode, file);
+}
+
+/* Nobody is in a call any more. */
+static int llds_release(struct inode *inode, struct file *file)
+{
+	struct llds_file *own = file->private_data;
+
+	if (own->store)
+		llds_shared_drop(own->store);
+	kfree(own->store);
+	mutex_destroy(&own->lock);
+	kfree(own);
+	return 0;
 }
 
 static const struct file_operations llds_fops = {
 	.owner = THIS_MODULE,
 	.open = llds_open,
+	.release = llds_release,
 	.unlocked_ioctl = llds_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 };

@@ -17,7 +17,7 @@ struct text {
 };
 
 /* The way from the root to a leaf: nodes, and which child was taken. */
-struct path {
+struct llds_path {
 	u32 nodes[LLDS_LEVELS_MAX];
 	u32 slots[LLDS_LEVELS_MAX];
 	u32 depth;
@@ -168,7 +168,7 @@ static u32 slot_for(const struct llds_order *order,
 
 /* The leaf to which a key belongs. REQUIRES: there is a root. */
 static u32 descend(const struct llds_order *order, struct text key,
-		   struct path *path)
+		   struct llds_path *path)
 {
 	const u32 height = order->height;
 	const struct llds_inner *inner;
@@ -206,7 +206,7 @@ static u32 common(struct text a, struct text b)
  * a path; an end that is not in the path is given, or there is none.
  */
 static u32 skip_between(const struct llds_order *order,
-			const struct path *path, u32 depth,
+			const struct llds_path *path, u32 depth,
 			const struct text *low, const struct text *high)
 {
 	struct text at_low, at_high;
@@ -340,7 +340,7 @@ static void give_back(struct llds_order *order, struct supply *supply)
 }
 
 /* A leaf, a separator of so many bytes, and inner nodes for all full ones. */
-static bool get_supply(struct llds_order *order, const struct path *path,
+static bool get_supply(struct llds_order *order, const struct llds_path *path,
 		       u32 separator_bytes, struct supply *supply)
 {
 	u32 level = path->depth, inners = 0, handle;
@@ -411,7 +411,7 @@ static void cut_inner(struct llds_inner *left, struct llds_inner *right,
  * from the leaves up. At the end of all keys, where they come in order, what
  * is full stays full.
  */
-static void put_up(struct llds_order *order, struct path *path,
+static void put_up(struct llds_order *order, struct llds_path *path,
 		   struct supply *supply, u32 separator, u32 child,
 		   bool is_last)
 {
@@ -480,7 +480,7 @@ static struct llds_leaf *new_leaf(struct llds_order *order, u32 handle)
 }
 
 /* Puts an entry into a leaf that is full, which is cut in two. */
-static bool add_to_full(struct llds_order *order, struct path *path,
+static bool add_to_full(struct llds_order *order, struct llds_path *path,
 			u32 left_handle, u32 slot, struct text key, u32 handle)
 {
 	struct llds_leaf *left = leaf_at(order, left_handle), *right;
@@ -537,7 +537,7 @@ bool llds_order_add(struct llds_order *order, u32 handle)
 {
 	const struct text key = key_of(order, handle);
 	struct llds_leaf *leaf;
-	struct path path;
+	struct llds_path path;
 	u32 at, slot;
 
 	if (unlikely(!order->root)) {
@@ -563,7 +563,7 @@ bool llds_order_add(struct llds_order *order, u32 handle)
 void llds_order_replace(struct llds_order *order, u32 old, u32 handle)
 {
 	const struct text key = key_of(order, old);
-	struct path path;
+	struct llds_path path;
 	struct llds_leaf *leaf = leaf_at(order, descend(order, key, &path));
 	const u32 slot = slot_for(order, leaf, key);
 
@@ -589,7 +589,7 @@ static u32 close_child(struct llds_inner *inner, u32 slot)
 }
 
 /* Puts what a leaf has behind what the one before it has, and frees it. */
-static void merge_leaves(struct llds_order *order, struct path *path)
+static void merge_leaves(struct llds_order *order, struct llds_path *path)
 {
 	const u32 level = path->depth - 1, slot = path->slots[level];
 	struct llds_inner *parent = inner_at(order, path->nodes[level]);
@@ -621,7 +621,7 @@ static void merge_leaves(struct llds_order *order, struct path *path)
 }
 
 /* The same of inner nodes; the separator between them comes down. */
-static void merge_inners(struct llds_order *order, struct path *path, u32 level)
+static void merge_inners(struct llds_order *order, struct llds_path *path, u32 level)
 {
 	const u32 slot = path->slots[level];
 	struct llds_inner *parent = inner_at(order, path->nodes[level]);
@@ -651,7 +651,7 @@ static void merge_inners(struct llds_order *order, struct path *path, u32 level)
  * it, and leads the path to the left one of both; false if neither has so few
  * slots used that both together have at most so many.
  */
-static bool choose(struct llds_order *order, struct path *path, u32 level,
+static bool choose(struct llds_order *order, struct llds_path *path, u32 level,
 		   u32 most)
 {
 	const struct llds_inner *parent = inner_at(order, path->nodes[level]);
@@ -678,7 +678,7 @@ static bool choose(struct llds_order *order, struct path *path, u32 level,
 }
 
 /* Merges what has become small, from the leaf at the end of a path up. */
-static void shrink(struct llds_order *order, struct path *path)
+static void shrink(struct llds_order *order, struct llds_path *path)
 {
 	u32 level = path->depth;
 	struct llds_inner *inner;
@@ -715,7 +715,7 @@ static void shrink(struct llds_order *order, struct path *path)
 void llds_order_remove(struct llds_order *order, u32 handle)
 {
 	const struct text key = key_of(order, handle);
-	struct path path;
+	struct llds_path path;
 	struct llds_leaf *leaf = leaf_at(order, descend(order, key, &path));
 	const u32 slot = slot_for(order, leaf, key);
 	const u32 count = leaf->node.count;
@@ -756,7 +756,7 @@ struct llds_place llds_order_seek(const struct llds_order *order,
 	const struct text text = { key, key_bytes };
 	struct llds_place at = { 0, 0 };
 	const struct llds_leaf *leaf;
-	struct path path;
+	struct llds_path path;
 
 	if (!order->root)
 		return at;
@@ -772,7 +772,7 @@ struct llds_place llds_order_seek_before(const struct llds_order *order,
 	const struct text text = { key, key_bytes };
 	struct llds_place at = { 0, 0 };
 	const struct llds_leaf *leaf;
-	struct path path;
+	struct llds_path path;
 	u32 level;
 
 	if (!order->root)

@@ -11,26 +11,27 @@
  *
  *   insmod succeeds although the device     load_without_a_device_fails
  *     could not be made
- *   user pointers are followed without      all of pointers.c (of the version)
- *     copying
- *   a value is freed by one process while   with the data operations
- *     another copies it out
- *   a length is fetched twice               with the data operations
- *   allocations are not checked (lengths    with the data operations
- *     of 1 GiB or -1; a node)
- *   more is copied than the caller's        version_fills_its_record_only;
- *     buffer holds                            get: with the data operations
- *   any user wipes the store through a      with the data operations
+ *   user pointers are followed without      all of pointers.c (of the version),
+ *     copying                                 bad_pointers_are_refused
+ *   a value is freed by one process while   a_value_is_whole_while_others_
+ *     another copies it out                   change_it
+ *   a length is fetched twice               a_length_is_looked_at_once
+ *   allocations are not checked (lengths    lengths_of_a_gigabyte_and_of_minus_
+ *     of 1 GiB or -1; a node)                 one_are_refused; ../user, *_test.c
+ *   more is copied than the caller's        version_fills_its_record_only,
+ *     buffer holds                            no_more_is_copied_than_there_is_room
+ *   any user wipes the store through a      who_may_only_read_changes_nothing
  *     descriptor that may only read
- *   set of a key that is there changes      with the data operations
+ *   set of a key that is there changes      set_of_a_key_that_is_there_changes_it
  *     nothing and says nothing
  *   unknown commands are taken for set      unknown_commands_are_refused
  *   leaks on each error path and when the   opens_leak_nothing,
- *     module is unloaded                      loads_leak_nothing
- *   a whole tree is deleted under one       with the data operations
- *     spinlock
- *   a hash is taken for the key             with the data operations
- *   no limit of a cgroup sees the memory    with the data operations
+ *     module is unloaded                      loads_leak_nothing;
+ *                                             ../user, *_test.c
+ *   a whole tree is deleted under one       a_range_goes_and_the_memory_with_it:
+ *     spinlock                                the lock is one to sleep with
+ *   a hash is taken for the key             a_hash_is_not_taken_for_the_key
+ *   no limit of a cgroup sees the memory    not checked yet
  *   a licence that the kernel does not know licence_is_known
  */
 #include <errno.h>
@@ -236,8 +237,8 @@ static void judge(const struct check *check, char *shared)
 int main(void)
 {
 	static const struct check *const lists[] = {
-		loading_checks, device_checks, pointer_checks, sharing_checks,
-		hostile_checks, leak_checks, kernel_checks,
+		loading_checks, device_checks, pointer_checks, data_checks,
+		sharing_checks, hostile_checks, leak_checks, kernel_checks,
 	};
 	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0;
 	const struct check *check;

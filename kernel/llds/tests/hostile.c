@@ -39,11 +39,66 @@ static unsigned int pick_command(uint64_t *state)
 		return is_of_any_file(number) ? LLDS_IOC_VERSION : number;
 	case 3:
 	case 4:
+		return LLDS_IOC_RUN;
+	case 5:
 		return _IOC(random >> 8 & 3, LLDS_IOC_MAGIC, random >> 16 & 15,
 			    random >> 32 & 16383);
 	default:
 		return LLDS_IOC_VERSION;
 	}
+}
+
+/* A run that is meant to do harm, in so far as there is room for one. */
+static void make_run(uint64_t *state, char *page, unsigned int at)
+{
+	static const uint32_t lengths[] = { 0, 1, 8, 16, 24, 40, 64, 255, 256,
+					    257, 4096, 16384, 65536, 1u << 30,
+					    0x7fffffff, 0xffffffff };
+	uint64_t random = next_random(state);
+	struct llds_run run = {
+		.ops = (uintptr_t)page + (next_random(state) & 4095),
+		.answers = (uintptr_t)page + (next_random(state) & 4095),
+		.ops_bytes = lengths[random & 15],
+		.answers_bytes = lengths[random >> 4 & 15],
+		.flags = random >> 8 & 63 ? 0 : 1u << (random >> 14 & 31),
+		.reserved = random >> 19 & 63 ? 0 : 1,
+	};
+	unsigned int i;
+
+	/* Operations all over the page, most of which make sense. */
+	for (i = 0; i + 64 <= 4096; i += 64) {
+		struct llds_op op = { 0 };
+
+		random = next_random(state);
+		op.code = random & 7;
+		op.flags = random >> 3 & 3 ? 0 : random >> 8;
+		op.key_bytes = random >> 16 & 7 ? random >> 19 & 7 :
+						  lengths[random >> 22 & 15];
+		op.value_bytes = random >> 26 & 7 ? random >> 29 & 8 :
+						    lengths[random >> 33 & 15];
+		op.other_bytes = random >> 37 & 7 ? 0 :
+						    lengths[random >> 40 & 15];
+		memcpy(page + i, &op, sizeof(op));
+	}
+	switch (random >> 44 & 15) {
+	case 0:
+		run.ops = next_random(state);
+		break;
+	case 1:
+		run.answers = next_random(state);
+		break;
+	default:
+		run.ops = (uintptr_t)page + (random >> 48 & 31) * 64;
+	}
+	memcpy(page + at, &run, sizeof(run));
+}
+
+/* Whether a run may come to this. */
+static bool is_of_a_run(int error)
+{
+	return !error || error == EINVAL || error == E2BIG ||
+	       error == EMSGSIZE || error == EFAULT || error == EBADF ||
+	       error == ENOMEM;
 }
 
 struct place {
@@ -76,7 +131,7 @@ static const char *random_calls_are_answered_rightly(void)
 {
 	unsigned long i, calls = number("hostile_calls", 100000);
 	uint64_t seed = number("hostile_seed", 1), state = seed;
-	unsigned long answered = 0, faults = 0, unknown = 0;
+	unsigned long answered = 0, faults = 0, unknown = 0, run = 0;
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	int fds[2];
@@ -95,6 +150,22 @@ static const char *random_calls_are_answered_rightly(void)
 		bool narrow = place.address == (uint32_t)place.address &&
 			      next_random(&state) & 1;
 
+		if (number == LLDS_IOC_RUN) {
+			uint64_t at = place.address - (uintptr_t)page;
+			bool read = at <= 8192 - sizeof(struct llds_run);
+
+			if (at <= 4096 - sizeof(struct llds_run))
+				make_run(&state, page, at);
+			error = narrow ? command_compat(fd, number,
+							place.address) :
+					 command(fd, number, place.address);
+			DEMAND(read ? is_of_a_run(error) : error == EFAULT,
+			       "call %lu of seed %llu: a run at %#llx gave %d",
+			       i, (unsigned long long)seed,
+			       (unsigned long long)place.address, error);
+			run += !error;
+			continue;
+		}
 		expected = number != LLDS_IOC_VERSION ? ENOTTY :
 			   place.good		      ? 0 :
 							EFAULT;
@@ -110,9 +181,9 @@ static const char *random_calls_are_answered_rightly(void)
 	}
 	/* A seed that tries too little of something is no attack. */
 	DEMAND(calls < 1000 || (answered > calls / 20 && faults > calls / 20 &&
-				unknown > calls / 20),
-	       "%lu answered, %lu faults, %lu unknown", answered, faults,
-	       unknown);
+				unknown > calls / 20 && run > calls / 200),
+	       "%lu answered, %lu faults, %lu unknown, %lu run", answered,
+	       faults, unknown, run);
 	return NULL;
 }
 
