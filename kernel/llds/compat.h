@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What differs between the versions of the kernel, so that no other file asks
- * for the version. So far nothing that is used does; what is older than the
- * oldest kernel that this was ever built for is refused.
+ * for the version. What is older than the oldest kernel that this was ever
+ * built for is refused, and what has 32 bits: a store would not fit.
  */
 #ifndef _LLDS_COMPAT_H
 #define _LLDS_COMPAT_H
@@ -11,6 +11,16 @@
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
 #error "llds needs Linux 6.1 or newer"
+#endif
+
+#ifndef CONFIG_64BIT
+#error "llds needs a kernel of 64 bits"
+#endif
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
 #endif
 
 #endif /* _LLDS_COMPAT_H */

@@ -19,7 +19,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "compat.h"
 #include "request.h"
 
 #define VALUE_BYTES_MAX_DEFAULT SZ_16M

@@ -371,8 +371,12 @@ static u32 delete_range(struct llds_store *store,
 		key = llds_key(store, entry->bytes,
 			       llds_key_bytes(entry->sizes));
 		llds_delete(store, &key);
-		if (++keys % KEYS_AT_ONCE == 0)
-			llds_os_relax();
+		if (++keys % KEYS_AT_ONCE)
+			continue;
+		/* Who is to end does not find out how far it came. */
+		if (llds_os_is_killed())
+			break;
+		llds_os_relax();
 	}
 	memcpy(answer(room, entry ? LLDS_MORE : LLDS_DONE, sizeof(keys)),
 	       &keys, sizeof(keys));

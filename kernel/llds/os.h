@@ -10,6 +10,8 @@
  *   memcpy(), memmove(), memcmp(), BUILD_BUG_ON(), fls64(), __ffs64();
  * - llds_os_table(bytes), llds_os_table_free(table): zeroed memory for the
  *   engine alone, of any size;
+ * - llds_os_buffer(bytes), llds_os_buffer_free(buffer): memory for a while, with
+ *   any content;
  * - llds_os_pieces(n), llds_os_piece_free(piece): n zeroed pieces of
  *   LLDS_PIECE_BYTES one behind another, which a user may be shown. They are
  *   given back one by one;

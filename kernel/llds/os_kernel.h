@@ -21,7 +21,8 @@
 #include <linux/types.h>
 #include <linux/uaccess.h>
 #include <asm/barrier.h>
-#include <asm/unaligned.h>
+
+#include "compat.h"
 
 static inline u64 llds_unaligned_u64(const void *p)
 {
@@ -36,6 +37,16 @@ static inline void *llds_os_table(size_t bytes)
 static inline void llds_os_table_free(void *table)
 {
 	kvfree(table);
+}
+
+static inline void *llds_os_buffer(size_t bytes)
+{
+	return kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
+}
+
+static inline void llds_os_buffer_free(void *buffer)
+{
+	kvfree(buffer);
 }
 
 /* Pieces are runs of pages that are split, so that each goes back by itself. */

@@ -32,7 +32,7 @@ static void open_buffer(struct buffer *buffer)
 static void close_buffer(struct buffer *buffer)
 {
 	if (buffer->at != buffer->small)
-		llds_os_table_free(buffer->at);
+		llds_os_buffer_free(buffer->at);
 }
 
 /* Makes room for so many bytes; what was there is gone. */
@@ -43,7 +43,7 @@ static int make_room(struct buffer *buffer, u32 bytes)
 	if (bytes <= buffer->room)
 		return 0;
 	bytes = max(bytes, (u32)SLICE_BYTES);
-	at = llds_os_table(bytes);
+	at = llds_os_buffer(bytes);
 	if (!at)
 		return -ENOMEM;
 	close_buffer(buffer);

@@ -89,6 +89,8 @@ extern long llds_os_faulting;
 
 void *llds_os_table(size_t bytes);
 void llds_os_table_free(void *table);
+void *llds_os_buffer(size_t bytes);
+void llds_os_buffer_free(void *buffer);
 void *llds_os_pieces(unsigned int n);
 void llds_os_piece_free(void *piece);
 

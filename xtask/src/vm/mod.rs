@@ -49,6 +49,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("hostile_calls", "how many random calls"),
     ("loads", "how often the module is loaded and unloaded"),
     ("opens", "how often the device is opened"),
+    ("stores", "how often a store is made and closed"),
+    ("keys", "how many keys the large stores have"),
+    ("together", "how often one reads while another writes"),
     ("races", "how often it is unloaded while somebody opens it"),
     ("asks", "how often each of four threads asks"),
 ];
