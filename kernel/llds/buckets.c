@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * buckets.c - where a key's entry is, by a hash.
+ * Where a key's entry is, by a hash.
  */
 #include "buckets.h"
 
@@ -8,7 +8,7 @@
 /* Entries of a bucket on average, at most, and at least. */
 #define MANY 6
 #define FEW 3
-#define BUCKETS_MAX (1UL << 30)
+#define BUCKETS_MAX 0x40000000
 
 #define ONES 0x0101010101010101ULL
 #define HIGHS 0x8080808080808080ULL

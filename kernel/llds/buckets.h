@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * buckets.h - where a key's entry is, by a hash.
+ * Where a key's entry is, by a hash.
  *
  * Buckets of one cache line, with a byte of hash and a handle for each of up
  * to 11 entries, and a block of the same shape where there are more. There
@@ -102,11 +102,13 @@ void llds_buckets_remove(struct llds_buckets *buckets,
 static inline void llds_bucket_begin(struct llds_bucket *home)
 {
 	WRITE_ONCE(home->sequence, home->sequence + 1);
+	/* Pairs with what they do before they look at it once more: 3 above. */
 	smp_wmb();
 }
 
 static inline void llds_bucket_end(struct llds_bucket *home)
 {
+	/* Pairs with the acquire of the first look: 1 above. */
 	smp_store_release(&home->sequence, home->sequence + 1);
 }
 

@@ -55,7 +55,7 @@ MODULE_PARM_DESC(store_bytes_max,
  * @store: the store of its own, from the first run on; lives as long as it
  */
 struct llds_file {
-	struct mutex lock;
+	struct mutex lock; /* to make the store */
 	struct llds_shared *store;
 };
 
@@ -69,9 +69,11 @@ static u64 store_limit(void)
 /* The store of an open device, which is made if there is none yet. */
 static struct llds_shared *store_of(struct llds_file *own)
 {
-	struct llds_shared *store = smp_load_acquire(&own->store);
+	struct llds_shared *store;
 	int error;
 
+	/* Pairs with the release below: what is seen is whole. */
+	store = smp_load_acquire(&own->store);
 	if (likely(store))
 		return store;
 	if (mutex_lock_killable(&own->lock))
@@ -91,6 +93,7 @@ static struct llds_shared *store_of(struct llds_file *own)
 		store = ERR_PTR(error);
 		goto out;
 	}
+	/* Pairs with the acquire above. */
 	smp_store_release(&own->store, store);
 out:
 	mutex_unlock(&own->lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * entry.h - a pair as it lies in memory.
+ * A pair as it lies in memory.
  *
  *   version    4 bytes   odd while the value is being changed in place
  *   sizes      4 bytes   bits 0 to 12 bytes of the key, 13 to 29 bytes of
@@ -22,7 +22,7 @@
 
 #define LLDS_ENTRY_KEY_BITS 13
 #define LLDS_ENTRY_VALUE_BITS 17
-#define LLDS_ENTRY_APART (1U << 30)
+#define LLDS_ENTRY_APART 0x40000000U
 
 /* The longest value that lies in the block of its entry. */
 #define LLDS_VALUE_BYTES_INLINE 16384

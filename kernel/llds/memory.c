@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * memory.c - the blocks of a store, named by handles.
+ * The blocks of a store, named by handles.
  */
 #include "memory.h"
 
@@ -37,7 +37,7 @@ struct llds_slab {
 
 #define NO_BLOCK 0xffff
 #define SLAB_UNITS_SHIFT (LLDS_SLAB_SHIFT - LLDS_UNIT_SHIFT)
-#define SLAB_UNITS (1U << SLAB_UNITS_SHIFT)
+#define SLAB_UNITS (LLDS_SLAB_BYTES / LLDS_UNIT_BYTES)
 
 /* The size of a class, in units. */
 static u32 units_of(u32 class)
@@ -84,6 +84,10 @@ void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget)
 	u32 class;
 
 	BUILD_BUG_ON(SLAB_UNITS >= NO_BLOCK);
+	BUILD_BUG_ON(LLDS_UNIT_BYTES >> LLDS_UNIT_SHIFT != 1);
+	BUILD_BUG_ON(LLDS_SLAB_BYTES >> LLDS_SLAB_SHIFT != 1);
+	BUILD_BUG_ON(LLDS_PIECE_BYTES >> LLDS_PIECE_SHIFT != 1);
+	BUILD_BUG_ON(LLDS_PIECES_MAX >> (32 - LLDS_UNITS_SHIFT) != 1);
 	memset(memory, 0, sizeof(*memory));
 	memory->idle = NONE;
 	for (class = 0; class < LLDS_CLASSES; class++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * memory.h - the blocks of a store, named by handles.
+ * The blocks of a store, named by handles.
  *
  * Blocks lie in pieces of 256 KiB, a number of which make the store's
  * address space. A handle counts 16 bytes of it and has 32 bits, so a store
@@ -25,14 +25,15 @@
 #define LLDS_LINE_BYTES 64
 
 #define LLDS_UNIT_SHIFT 4
-#define LLDS_UNIT_BYTES (1UL << LLDS_UNIT_SHIFT)
+#define LLDS_UNIT_BYTES 16UL
 #define LLDS_SLAB_SHIFT 16
-#define LLDS_SLAB_BYTES (1UL << LLDS_SLAB_SHIFT)
+#define LLDS_SLAB_BYTES 65536UL
 /* The largest block is a slab. */
 #define LLDS_BLOCK_BYTES_MAX LLDS_SLAB_BYTES
 /* 16 to 128 bytes by 16, then four sizes for each doubling. */
 #define LLDS_CLASSES 44
-#define LLDS_PIECES_MAX (1UL << (32 + LLDS_UNIT_SHIFT - LLDS_PIECE_SHIFT))
+/* Of 2^32 units. */
+#define LLDS_PIECES_MAX 262144UL
 #define LLDS_UNITS_SHIFT (LLDS_PIECE_SHIFT - LLDS_UNIT_SHIFT)
 
 /* So many pieces come at once, where a structure is large. */

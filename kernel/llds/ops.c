@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * ops.c - what the operations of the ABI do to a store.
+ * What the operations of the ABI do to a store.
  */
 #include "ops.h"
 
@@ -70,7 +70,7 @@ int llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
 	if (!makes_sense(op))
 		return -EINVAL;
 	if (op->value_bytes > value_bytes_max ||
-	    op->other_bytes > max(value_bytes_max, (u32)LLDS_KEY_BYTES_MAX))
+	    op->other_bytes > max_t(u32, value_bytes_max, LLDS_KEY_BYTES_MAX))
 		return -E2BIG;
 	/* None of them is above LLDS_VALUE_BYTES_LIMIT: it fits. */
 	whole = padded(sizeof(*op) + (u64)op->key_bytes + op->value_bytes +
@@ -160,8 +160,10 @@ static u32 delete(struct llds_store *store, const struct llds_parsed *parsed,
 {
 	if (!fits(room, 0))
 		return wants(0);
-	answer(room, llds_delete(store, &parsed->key) ? LLDS_DONE :
-							LLDS_ABSENT, 0);
+	if (llds_delete(store, &parsed->key))
+		answer(room, LLDS_DONE, 0);
+	else
+		answer(room, LLDS_ABSENT, 0);
 	return 0;
 }
 
@@ -214,8 +216,9 @@ static u32 add(struct llds_store *store, const struct llds_parsed *parsed,
 	return 0;
 }
 
-static u32 compare_swap(struct llds_store *store, const struct llds_parsed *parsed,
-		struct llds_room *room)
+static u32 compare_swap(struct llds_store *store,
+			const struct llds_parsed *parsed,
+			struct llds_room *room)
 {
 	const struct llds_op *op = &parsed->op;
 	const struct llds_entry *entry = llds_find(store, &parsed->key);

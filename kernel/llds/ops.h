@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * ops.h - what the operations of the ABI do to a store.
+ * What the operations of the ABI do to a store.
  *
  * Works on memory of its own alone: the operations were copied before, the
  * answers are copied afterwards.

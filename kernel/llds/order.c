@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * order.c - the entries of a store in the order of their keys.
+ * The entries of a store in the order of their keys.
  */
 #include "order.h"
 
@@ -82,8 +82,10 @@ static inline u32 head(struct text key, u32 skip)
 #define UNUSED (~0U)
 
 /* Goes on so many slots if the last of them is below a head; no branch. */
-#define STEP(base, slots, head) \
-	((base) += (slots) & -(u32)((base)[(slots) - 1] < (head)))
+static inline const u32 *step(const u32 *base, u32 slots, u32 head)
+{
+	return base + (slots & -(u32)(base[slots - 1] < head));
+}
 
 /* How many heads of a leaf are below this one: halves of 30 slots. */
 static inline u32 below_in_leaf(const u32 *heads, u32 head)
@@ -91,11 +93,11 @@ static inline u32 below_in_leaf(const u32 *heads, u32 head)
 	const u32 *base = heads;
 
 	BUILD_BUG_ON(LLDS_LEAF_SLOTS != 30);
-	STEP(base, 15, head);
-	STEP(base, 7, head);
-	STEP(base, 4, head);
-	STEP(base, 2, head);
-	STEP(base, 1, head);
+	base = step(base, 15, head);
+	base = step(base, 7, head);
+	base = step(base, 4, head);
+	base = step(base, 2, head);
+	base = step(base, 1, head);
 	return (u32)(base - heads) + (*base < head);
 }
 
@@ -105,13 +107,13 @@ static inline u32 below_in_inner(const u32 *heads, u32 head)
 	const u32 *base = heads + 1;
 
 	BUILD_BUG_ON(LLDS_INNER_SLOTS != 84);
-	STEP(base, 41, head);
-	STEP(base, 21, head);
-	STEP(base, 10, head);
-	STEP(base, 5, head);
-	STEP(base, 3, head);
-	STEP(base, 1, head);
-	STEP(base, 1, head);
+	base = step(base, 41, head);
+	base = step(base, 21, head);
+	base = step(base, 10, head);
+	base = step(base, 5, head);
+	base = step(base, 3, head);
+	base = step(base, 1, head);
+	base = step(base, 1, head);
 	return (u32)(base - heads) + (*base < head);
 }
 
@@ -215,20 +217,20 @@ static u32 skip_between(const struct llds_order *order,
 	for (level = depth; !low && level-- > 0;) {
 		const struct llds_inner *inner =
 			inner_at(order, path->nodes[level]);
+		const u32 slot = path->slots[level];
 
-		if (path->slots[level] > 0) {
-			at_low = text_of(order,
-				inner->separators[path->slots[level]]);
+		if (slot > 0) {
+			at_low = text_of(order, inner->separators[slot]);
 			low = &at_low;
 		}
 	}
 	for (level = depth; !high && level-- > 0;) {
 		const struct llds_inner *inner =
 			inner_at(order, path->nodes[level]);
+		const u32 slot = path->slots[level] + 1;
 
-		if (path->slots[level] + 1 < inner->node.count) {
-			at_high = text_of(order,
-				inner->separators[path->slots[level] + 1]);
+		if (slot < inner->node.count) {
+			at_high = text_of(order, inner->separators[slot]);
 			high = &at_high;
 		}
 	}
@@ -265,11 +267,13 @@ static void set_inner_skip(struct llds_order *order, struct llds_inner *inner,
 static void begin(u32 *sequence)
 {
 	WRITE_ONCE(*sequence, *sequence + 1);
+	/* Pairs with what readers without the lock do before the second look. */
 	smp_wmb();
 }
 
 static void end(u32 *sequence)
 {
+	/* Pairs with the acquire of their first look. */
 	smp_store_release(sequence, *sequence + 1);
 }
 
@@ -355,8 +359,8 @@ static bool get_supply(struct llds_order *order, const struct llds_path *path,
 		inners++;
 	supply->n = 0;
 	supply->leaf = llds_block_alloc(order->memory, sizeof(struct llds_leaf));
-	supply->separator = llds_block_alloc(order->memory,
-		sizeof(struct llds_separator) + separator_bytes);
+	separator_bytes += sizeof(struct llds_separator);
+	supply->separator = llds_block_alloc(order->memory, separator_bytes);
 	if (!supply->leaf || !supply->separator)
 		goto no_memory;
 	while (supply->n < inners) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * order.h - the entries of a store in the order of their keys: a B+-tree of
+ * The entries of a store in the order of their keys: a B+-tree of
  * handles.
  *
  * Leaves of 256 bytes name up to 30 entries, inner nodes of 1024 bytes up to

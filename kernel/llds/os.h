@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * os.h - all that the engine needs of its surroundings.
+ * All that the engine needs of its surroundings.
  *
  * The engine is the same source in the kernel and in user space. It is built
  * over one of two headers that bring
@@ -23,7 +23,7 @@
  * - llds_os_is_killed(): whether the process is to end;
  * - llds_os_from_user(to, address, bytes), llds_os_to_user(address, from,
  *   bytes): 0 or -EFAULT; they may sleep for as long as the user likes;
- * - llds_os_lock: a lock to be shared or to be had alone, which says -EINTR to
+ * - struct llds_os_lock: a lock to be shared or to be had alone, which says -EINTR to
  *   a process that is to end.
  *
  * What allocates returns NULL when there is no memory, and may sleep.
@@ -33,7 +33,7 @@
 
 /* Memory that a user may be shown comes in pieces of so many bytes. */
 #define LLDS_PIECE_SHIFT 18
-#define LLDS_PIECE_BYTES (1UL << LLDS_PIECE_SHIFT)
+#define LLDS_PIECE_BYTES 262144UL
 
 #ifdef __KERNEL__
 #include "os_kernel.h"

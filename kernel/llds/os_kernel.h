@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * os_kernel.h - what the engine needs of its surroundings, in the kernel.
+ * What the engine needs of its surroundings, in the kernel.
  */
 #ifndef LLDS_OS_KERNEL_H
 #define LLDS_OS_KERNEL_H
@@ -97,13 +97,32 @@ static inline int llds_os_to_user(u64 to, const void *from, size_t bytes)
 	return copy_to_user(u64_to_user_ptr(to), from, bytes) ? -EFAULT : 0;
 }
 
-typedef struct rw_semaphore llds_os_lock;
+struct llds_os_lock {
+	struct rw_semaphore semaphore;
+};
 
-#define llds_os_lock_init(lock) init_rwsem(lock)
-#define llds_os_lock_shared(lock) down_read_killable(lock)
-#define llds_os_unlock_shared(lock) up_read(lock)
-#define llds_os_lock_alone(lock) down_write_killable(lock)
-#define llds_os_unlock_alone(lock) up_write(lock)
+/* A macro, so that each place has a class of its own for lockdep. */
+#define llds_os_lock_init(lock) init_rwsem(&(lock)->semaphore)
+
+static inline int llds_os_lock_shared(struct llds_os_lock *lock)
+{
+	return down_read_killable(&lock->semaphore);
+}
+
+static inline void llds_os_unlock_shared(struct llds_os_lock *lock)
+{
+	up_read(&lock->semaphore);
+}
+
+static inline int llds_os_lock_alone(struct llds_os_lock *lock)
+{
+	return down_write_killable(&lock->semaphore);
+}
+
+static inline void llds_os_unlock_alone(struct llds_os_lock *lock)
+{
+	up_write(&lock->semaphore);
+}
 
 #define llds_os_copy(to, from, bytes) memcpy(to, from, bytes)
 #define llds_os_move(to, from, bytes) memmove(to, from, bytes)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * request.c - a run of operations, from a user and back.
+ * A run of operations, from a user and back.
  */
 #include "request.h"
 
@@ -42,7 +42,7 @@ static int make_room(struct buffer *buffer, u32 bytes)
 
 	if (bytes <= buffer->room)
 		return 0;
-	bytes = max(bytes, (u32)SLICE_BYTES);
+	bytes = max_t(u32, bytes, SLICE_BYTES);
 	at = llds_os_buffer(bytes);
 	if (!at)
 		return -ENOMEM;
@@ -56,8 +56,8 @@ int llds_shared_init(struct llds_shared *shared, enum llds_index index,
 		     u64 bytes_max, u32 value_bytes_max, u64 salt)
 {
 	llds_os_lock_init(&shared->lock);
-	shared->value_bytes_max = min(value_bytes_max,
-				      (u32)LLDS_VALUE_BYTES_LIMIT);
+	shared->value_bytes_max = min_t(u32, value_bytes_max,
+					LLDS_VALUE_BYTES_LIMIT);
 	return llds_store_init(&shared->store, index, bytes_max, salt);
 }
 
@@ -171,12 +171,12 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		     bool may_change, struct buffer *in, struct buffer *out,
 		     u32 room_bytes)
 {
-	u32 wanted = min(run->ops_bytes, (u32)SLICE_BYTES);
-	u32 room_wanted = min(room_bytes, (u32)SMALL_BYTES);
+	u32 wanted = min_t(u32, run->ops_bytes, SLICE_BYTES);
+	u32 room_wanted = min_t(u32, room_bytes, SMALL_BYTES);
 	int error;
 
 	if (run->ops_bytes > SMALL_BYTES)
-		room_wanted = min(room_bytes, (u32)SLICE_BYTES);
+		room_wanted = min_t(u32, room_bytes, SLICE_BYTES);
 	while (run->done_bytes < run->ops_bytes) {
 		const u32 left = run->ops_bytes - run->done_bytes;
 		const u32 room_left = room_bytes - run->answers_bytes;
@@ -211,7 +211,7 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		run->done += slice.done;
 		run->done_bytes += slice.taken;
 		run->answers_bytes += room.used;
-		wanted = min(left - slice.taken, (u32)SLICE_BYTES);
+		wanted = min_t(u32, left - slice.taken, SLICE_BYTES);
 		room_wanted = 0;
 		if (error == -EAGAIN)
 			wanted = slice.wanted;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * request.h - a run of operations, from a user and back.
+ * A run of operations, from a user and back.
  *
  * The only place where memory of a user is read or written. Each byte of it is
  * copied once, and what was copied is looked at, never the user's memory
@@ -19,7 +19,7 @@
  * @store: the store
  */
 struct llds_shared {
-	llds_os_lock lock;
+	struct llds_os_lock lock;
 	u32 value_bytes_max;
 	struct llds_store store;
 };

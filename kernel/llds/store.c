@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * store.c - an ordered store: pairs, found by their keys and in their order.
+ * An ordered store: pairs, found by their keys and in their order.
  */
 #include "store.h"
 
@@ -224,10 +224,12 @@ static bool change_in_place(struct llds_store *store,
 	if (found.home)
 		llds_bucket_begin(found.home);
 	WRITE_ONCE(entry->version, entry->version + 1);
+	/* Pairs with what a scan does before it looks at the version again. */
 	smp_wmb();
 	if (bytes != old)
 		WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, bytes));
 	llds_os_copy(entry->bytes + key->bytes, value, bytes);
+	/* Pairs with the acquire of its first look. */
 	smp_store_release(&entry->version, entry->version + 1);
 	if (found.home)
 		llds_bucket_end(found.home);

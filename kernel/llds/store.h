@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * store.h - an ordered store: pairs, found by their keys and in their order.
+ * An ordered store: pairs, found by their keys and in their order.
  *
  * Everything here is guarded by a lock that the caller has: shared to read,
  * alone to change. Nothing here touches memory of a user. What fails for want
@@ -14,7 +14,7 @@
 #include "tree.h"
 
 #define LLDS_KEY_BYTES_LIMIT 4096
-#define LLDS_VALUE_BYTES_LIMIT (1UL << 30)
+#define LLDS_VALUE_BYTES_LIMIT 0x40000000U
 
 /* Which structure keeps the order. */
 enum llds_index {

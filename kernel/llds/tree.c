@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * tree.c - a red-black tree of entries, to compare with.
+ * A red-black tree of entries, to compare with.
  */
 #include "tree.h"
 

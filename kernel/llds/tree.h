@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * tree.h - a red-black tree of entries, as stores in the kernel use to have
+ * A red-black tree of entries, as stores in the kernel use to have
  * it: what the other index is compared with.
  *
- * In the kernel it is the kernel's own; in user space user/rbtree.c.
+ * In the kernel it is the kernel's own; in user space one with its interface.
  */
 #ifndef LLDS_TREE_H
 #define LLDS_TREE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * model.c - random numbers, keys and values, a model of a store, and a look at
+ * Random numbers, keys and values, a model of a store, and a look at
  * everything in a real one.
  */
 #include "test.h"

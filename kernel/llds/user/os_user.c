@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * os_user.c - memory for the engine in user space.
+ * Memory for the engine in user space.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 
 /* Which allocation from now on fails; 0 or less if none does. */
 long llds_os_failing;
-
 
 /* Which copy from now on fails. */
 long llds_os_faulting;

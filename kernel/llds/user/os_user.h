@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * os_user.h - what the engine needs of its surroundings, in user space: the
+ * What the engine needs of its surroundings, in user space: the
  * few names of the kernel that it uses, and memory from mmap().
  *
  * A test may set llds_os_failing to n: the n-th allocation from then on fails;
@@ -41,6 +41,8 @@ typedef int64_t s64;
 		const __typeof__(b) min_b = (b);                              \
 		min_a < min_b ? min_a : min_b;                                \
 	})
+#define min_t(type, a, b) min((type)(a), (type)(b))
+#define max_t(type, a, b) max((type)(a), (type)(b))
 #define max(a, b)                                                             \
 	({                                                                    \
 		const __typeof__(a) max_a = (a);                              \
@@ -113,31 +115,33 @@ static inline bool llds_os_is_killed(void)
 int llds_os_from_user(void *to, u64 from, size_t bytes);
 int llds_os_to_user(u64 to, const void *from, size_t bytes);
 
-typedef pthread_rwlock_t llds_os_lock;
+struct llds_os_lock {
+	pthread_rwlock_t lock;
+};
 
-static inline void llds_os_lock_init(llds_os_lock *lock)
+static inline void llds_os_lock_init(struct llds_os_lock *lock)
 {
-	pthread_rwlock_init(lock, NULL);
+	pthread_rwlock_init(&lock->lock, NULL);
 }
 
-static inline int llds_os_lock_shared(llds_os_lock *lock)
+static inline int llds_os_lock_shared(struct llds_os_lock *lock)
 {
-	return pthread_rwlock_rdlock(lock) ? -EINTR : 0;
+	return pthread_rwlock_rdlock(&lock->lock) ? -EINTR : 0;
 }
 
-static inline void llds_os_unlock_shared(llds_os_lock *lock)
+static inline void llds_os_unlock_shared(struct llds_os_lock *lock)
 {
-	pthread_rwlock_unlock(lock);
+	pthread_rwlock_unlock(&lock->lock);
 }
 
-static inline int llds_os_lock_alone(llds_os_lock *lock)
+static inline int llds_os_lock_alone(struct llds_os_lock *lock)
 {
-	return pthread_rwlock_wrlock(lock) ? -EINTR : 0;
+	return pthread_rwlock_wrlock(&lock->lock) ? -EINTR : 0;
 }
 
-static inline void llds_os_unlock_alone(llds_os_lock *lock)
+static inline void llds_os_unlock_alone(struct llds_os_lock *lock)
 {
-	pthread_rwlock_unlock(lock);
+	pthread_rwlock_unlock(&lock->lock);
 }
 
 #ifdef __SANITIZE_THREAD__

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * rbtree.c - a red-black tree with the interface of the kernel's.
+ * A red-black tree with the interface of the kernel's.
  *
  * Insertion and removal are the textbook's (Cormen, Leiserson, Rivest, Stein,
  * chapter 13), with null pointers for leaves, so that removal carries the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * rbtree.h - a red-black tree with the interface of the kernel's, as far as
+ * A red-black tree with the interface of the kernel's, as far as
  * the engine uses it, for user space.
  */
 #ifndef LLDS_USER_RBTREE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * request_test.c - runs of operations against the model, with rooms of all
+ * Runs of operations against the model, with rooms of all
  * sizes, with copies that fail, and with bytes that are no operations.
  */
 #include "../request.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * store_test.c - stores against the model, without memory, within a budget.
+ * Stores against the model, without memory, within a budget.
  */
 #include "test.h"
 

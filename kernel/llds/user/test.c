@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * test.c - tests of the engine in user space.
+ * Tests of the engine in user space.
  *
  * Random changes of a store are made to a sorted array as well, and both must
  * have the same pairs in the same order at all times; so must the inner

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * test.h - what the tests of the engine have in common: random numbers, keys
+ * What the tests of the engine have in common: random numbers, keys
  * and values, a model of a store, and a look at everything in a real one.
  */
 #ifndef LLDS_USER_TEST_H

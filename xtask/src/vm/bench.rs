@@ -28,7 +28,7 @@ const LIBRARIES: &[(&str, &str)] = &[
 const APPLETS: &[&str] = &["sh", "mount", "uname", "poweroff"];
 
 /// How long a machine may take, from power on to power off. It takes 10 to 60 seconds.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// What to do about a warning of a compiler or checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
