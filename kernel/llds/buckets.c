@@ -68,28 +68,19 @@ static inline struct llds_bucket *next(const struct llds_buckets *buckets,
 static bool grow(struct llds_buckets *buckets)
 {
 	struct llds_budget *budget = buckets->memory->budget;
-	const u32 room = buckets->room ? 2 * buckets->room :
-					 2 * LLDS_PIECES_AT_ONCE;
-	const size_t each = sizeof(*buckets->pieces);
+	/* There is room for as many as may come at once. */
+	const u32 wanted = buckets->end + LLDS_PIECES_AT_ONCE;
 	struct llds_bucket **table;
 	char *pieces;
 	u32 i, many;
 
-	/* There is room for as many as may come at once. */
-	if (buckets->end + LLDS_PIECES_AT_ONCE > buckets->room) {
-		if (!llds_budget_take(budget, (room - buckets->room) * each))
-			return false;
-		table = llds_os_table(room * each);
-		if (!table) {
-			budget->bytes -= (room - buckets->room) * each;
-			return false;
-		}
-		if (buckets->end)
-			memcpy(table, buckets->pieces, buckets->end * each);
-		llds_os_table_free(buckets->pieces);
-		buckets->pieces = table;
-		buckets->room = room;
-	}
+	table = buckets->pieces;
+	if (wanted > buckets->room)
+		table = llds_table_grow(budget, table, &buckets->room,
+					2 * wanted, sizeof(*table));
+	if (!table)
+		return false;
+	buckets->pieces = table;
 	pieces = llds_pieces(budget, buckets->end, &many);
 	if (!pieces)
 		return false;
@@ -119,11 +110,11 @@ void llds_buckets_drop(struct llds_buckets *buckets)
 
 	while (buckets->end > 0) {
 		llds_os_piece_free(buckets->pieces[--buckets->end]);
-		budget->bytes -= LLDS_PIECE_BYTES;
+		llds_budget_give(budget, LLDS_PIECE_BYTES);
 		llds_os_relax();
 	}
-	budget->bytes -= buckets->room * sizeof(*buckets->pieces);
-	llds_os_table_free(buckets->pieces);
+	llds_give(budget, buckets->pieces,
+		  buckets->room * sizeof(*buckets->pieces));
 	buckets->pieces = NULL;
 	buckets->room = 0;
 }
@@ -267,7 +258,8 @@ static u64 hash_of(const struct llds_buckets *buckets, u32 handle)
 
 /*
  * Moves entries to another bucket: those with a bit in their hash, or all if
- * there is none. REQUIRES: llds_bucket_begin() of both, and slots for as many as are there.
+ * there is none. REQUIRES: llds_bucket_begin() of both, and slots for as many
+ * as are there.
  */
 static void move(struct llds_buckets *buckets, struct llds_bucket *from,
 		 struct llds_bucket *to, u32 bit)
@@ -362,7 +354,7 @@ static void merge(struct llds_buckets *buckets)
 	if (((buckets->count - 1) >> LLDS_BUCKETS_SHIFT) +
 	    LLDS_PIECES_AT_ONCE + 1 < buckets->end) {
 		llds_os_piece_free(buckets->pieces[--buckets->end]);
-		buckets->memory->budget->bytes -= LLDS_PIECE_BYTES;
+		llds_budget_give(buckets->memory->budget, LLDS_PIECE_BYTES);
 	}
 }
 

@@ -4,7 +4,9 @@
  *
  *   version    4 bytes   odd while the value is being changed in place
  *   sizes      4 bytes   bits 0 to 12 bytes of the key, 13 to 29 bytes of
- *                        the value, bit 30: the value lies by itself
+ *                        the value, bit 30: the value lies by itself,
+ *                        bit 31: it is to be gone, if what is being done
+ *                        as one succeeds
  *   key
  *   value                or 8 bytes: its length, and its number
  *
@@ -23,6 +25,7 @@
 #define LLDS_ENTRY_KEY_BITS 13
 #define LLDS_ENTRY_VALUE_BITS 17
 #define LLDS_ENTRY_APART 0x40000000U
+#define LLDS_ENTRY_GONE 0x80000000U
 
 /* The longest value that lies in the block of its entry. */
 #define LLDS_VALUE_BYTES_INLINE 16384

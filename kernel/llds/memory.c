@@ -79,6 +79,48 @@ bool llds_budget_take(struct llds_budget *budget, u64 bytes)
 	return true;
 }
 
+void llds_budget_give(struct llds_budget *budget, u64 bytes)
+{
+	budget->bytes -= bytes;
+}
+
+void *llds_take(struct llds_budget *budget, u64 bytes)
+{
+	void *memory;
+
+	if (!llds_budget_take(budget, bytes))
+		return NULL;
+	memory = llds_os_table(bytes);
+	if (!memory)
+		llds_budget_give(budget, bytes);
+	return memory;
+}
+
+void llds_give(struct llds_budget *budget, void *memory, u64 bytes)
+{
+	if (!memory)
+		return;
+	llds_os_table_free(memory);
+	llds_budget_give(budget, bytes);
+}
+
+void *llds_table_grow(struct llds_budget *budget, void *table, u32 *room,
+		      u32 wanted, u32 each)
+{
+	void *larger;
+
+	if (wanted <= *room)
+		return table;
+	larger = llds_take(budget, (u64)wanted * each);
+	if (!larger)
+		return NULL;
+	if (table)
+		memcpy(larger, table, (u64)*room * each);
+	llds_give(budget, table, (u64)*room * each);
+	*room = wanted;
+	return larger;
+}
+
 void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget)
 {
 	u32 class;
@@ -103,13 +145,13 @@ void llds_memory_drop(struct llds_memory *memory)
 		if (!memory->pieces[piece])
 			continue;
 		llds_os_piece_free(memory->pieces[piece]);
-		memory->budget->bytes -= LLDS_PIECE_BYTES;
+		llds_budget_give(memory->budget, LLDS_PIECE_BYTES);
 		llds_os_relax();
 	}
-	memory->budget->bytes -= memory->room * (sizeof(*memory->pieces) +
-				 SLABS_OF_PIECE * sizeof(*memory->slabs));
-	llds_os_table_free(memory->pieces);
-	llds_os_table_free(memory->slabs);
+	llds_give(memory->budget, memory->pieces,
+		  memory->room * sizeof(*memory->pieces));
+	llds_give(memory->budget, memory->slabs,
+		  memory->slabs_room * sizeof(*memory->slabs));
 	llds_memory_init(memory, memory->budget);
 }
 
@@ -136,34 +178,27 @@ static void leave(struct llds_memory *memory, u32 *list, u32 slab)
 		memory->slabs[at->next].prev = at->prev;
 }
 
-/* Makes room for more pieces in the tables. */
-static bool grow_tables(struct llds_memory *memory, u32 room)
+/* Makes room for so many pieces in the tables. */
+static bool make_room(struct llds_memory *memory, u32 wanted)
 {
-	const u64 each = sizeof(*memory->pieces) +
-			 SLABS_OF_PIECE * sizeof(*memory->slabs);
-	void **pieces;
 	struct llds_slab *slabs;
+	void **pieces;
 
-	if (!llds_budget_take(memory->budget, (room - memory->room) * each))
+	/* The slabs' comes last: as many as it has room for, both have. */
+	if (wanted * SLABS_OF_PIECE <= memory->slabs_room)
+		return true;
+	wanted = max_t(u32, 2 * wanted, 2 * LLDS_PIECES_AT_ONCE);
+	pieces = llds_table_grow(memory->budget, memory->pieces, &memory->room,
+				 wanted, sizeof(*pieces));
+	if (!pieces)
 		return false;
-	pieces = llds_os_table(room * sizeof(*pieces));
-	slabs = llds_os_table(room * SLABS_OF_PIECE * sizeof(*slabs));
-	if (!pieces || !slabs) {
-		llds_os_table_free(pieces);
-		llds_os_table_free(slabs);
-		memory->budget->bytes -= (room - memory->room) * each;
-		return false;
-	}
-	if (memory->end) {
-		memcpy(pieces, memory->pieces, memory->end * sizeof(*pieces));
-		memcpy(slabs, memory->slabs,
-		       memory->end * SLABS_OF_PIECE * sizeof(*slabs));
-	}
-	llds_os_table_free(memory->pieces);
-	llds_os_table_free(memory->slabs);
 	memory->pieces = pieces;
+	slabs = llds_table_grow(memory->budget, memory->slabs,
+				&memory->slabs_room, wanted * SLABS_OF_PIECE,
+				sizeof(*slabs));
+	if (!slabs)
+		return false;
 	memory->slabs = slabs;
-	memory->room = room;
 	return true;
 }
 
@@ -188,7 +223,7 @@ void *llds_pieces(struct llds_budget *budget, u32 have, u32 *got)
 			pieces = llds_os_pieces(many);
 			if (pieces)
 				return pieces;
-			budget->bytes -= bytes;
+			llds_budget_give(budget, bytes);
 		}
 		if (many == 1)
 			return NULL;
@@ -204,9 +239,7 @@ static bool grow(struct llds_memory *memory)
 	/* There is room in the tables for as many as may come at once. */
 	if (memory->end + LLDS_PIECES_AT_ONCE > LLDS_PIECES_MAX)
 		return false;
-	if (memory->end + LLDS_PIECES_AT_ONCE > memory->room &&
-	    !grow_tables(memory, memory->room ? 2 * memory->room :
-						2 * LLDS_PIECES_AT_ONCE))
+	if (!make_room(memory, memory->end + LLDS_PIECES_AT_ONCE))
 		return false;
 	pieces = llds_pieces(memory->budget, memory->end, &many);
 	if (!pieces)
@@ -247,7 +280,7 @@ static void give_back(struct llds_memory *memory, u32 piece)
 	}
 	llds_os_piece_free(memory->pieces[piece]);
 	memory->pieces[piece] = NULL;
-	memory->budget->bytes -= LLDS_PIECE_BYTES;
+	llds_budget_give(memory->budget, LLDS_PIECE_BYTES);
 	memory->hole = min(memory->hole, piece);
 }
 

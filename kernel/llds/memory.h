@@ -57,7 +57,8 @@ struct llds_budget {
  * struct llds_memory - the blocks of a store
  * @pieces: where they are, by number; NULL where there is none
  * @slabs: what is known of each slab, by number
- * @room: pieces for which there is room in the two tables
+ * @room: pieces for which there is room
+ * @slabs_room: slabs for which there is
  * @end: number behind the last piece that there ever was
  * @hole: no piece below this number is missing
  * @idle: the first slab that serves no size
@@ -70,6 +71,7 @@ struct llds_memory {
 	void **pieces;
 	struct llds_slab *slabs;
 	u32 room;
+	u32 slabs_room;
 	u32 end;
 	u32 hole;
 	u32 idle;
@@ -86,6 +88,26 @@ void llds_memory_drop(struct llds_memory *memory);
 
 /* Takes so many bytes of what the store may have; false if it may not. */
 bool llds_budget_take(struct llds_budget *budget, u64 bytes);
+
+/* Gives them back. */
+void llds_budget_give(struct llds_budget *budget, u64 bytes);
+
+/*
+ * Memory for the engine alone, zeroed, within the budget; NULL if there is
+ * none, or the store may not.
+ */
+void *llds_take(struct llds_budget *budget, u64 bytes);
+
+/* Gives it back; NULL is none. */
+void llds_give(struct llds_budget *budget, void *memory, u64 bytes);
+
+/*
+ * A table with room for so many, each of so many bytes, in the place of one
+ * with less room; what is new is zeros. NULL if there is no memory: then the
+ * old one is as it was.
+ */
+void *llds_table_grow(struct llds_budget *budget, void *table, u32 *room,
+		      u32 wanted, u32 each);
 
 /*
  * A block of at least so many bytes, with any content; 0 if there is no

@@ -155,15 +155,20 @@ static u32 set(struct llds_store *store, const struct llds_parsed *parsed,
 	return 0;
 }
 
+/* What llds_delete() comes to. */
+static s32 delete_status(int deleted)
+{
+	if (deleted < 0)
+		return deleted;
+	return deleted ? LLDS_DONE : LLDS_ABSENT;
+}
+
 static u32 delete(struct llds_store *store, const struct llds_parsed *parsed,
 		  struct llds_room *room)
 {
 	if (!fits(room, 0))
 		return wants(0);
-	if (llds_delete(store, &parsed->key))
-		answer(room, LLDS_DONE, 0);
-	else
-		answer(room, LLDS_ABSENT, 0);
+	answer(room, delete_status(llds_delete(store, &parsed->key)), 0);
 	return 0;
 }
 
@@ -244,7 +249,7 @@ static u32 compare_swap(struct llds_store *store,
 		status = llds_set(store, &parsed->key, parsed->value,
 				  op->value_bytes);
 	else if (entry)
-		llds_delete(store, &parsed->key);
+		status = delete_status(llds_delete(store, &parsed->key));
 	answer(room, status, 0);
 	return 0;
 }
@@ -300,10 +305,24 @@ static const struct llds_entry *first_of(const struct llds_store *store,
 	return entry && !is_below(parsed, entry) ? entry : NULL;
 }
 
+/* The pair behind one of a range, in the order of the range. */
+static const struct llds_entry *next_of(const struct llds_store *store,
+					const struct llds_parsed *parsed,
+					union llds_cursor *cursor)
+{
+	const bool down = parsed->op.flags & LLDS_DOWN;
+	const struct llds_entry *entry = down ? llds_prev(store, cursor) :
+						llds_next(store, cursor);
+
+	if (!entry || (down ? is_below(parsed, entry) :
+			      is_above(parsed, entry)))
+		return NULL;
+	return entry;
+}
+
 static u32 scan(const struct llds_store *store,
 		const struct llds_parsed *parsed, struct llds_room *room)
 {
-	const bool down = parsed->op.flags & LLDS_DOWN;
 	const u32 start = room->used;
 	const struct llds_entry *entry;
 	union llds_cursor cursor;
@@ -346,11 +365,7 @@ static u32 scan(const struct llds_store *store,
 		pairs++;
 		if (pairs % KEYS_AT_ONCE == 0)
 			llds_os_relax();
-		entry = down ? llds_prev(store, &cursor) :
-			       llds_next(store, &cursor);
-		if (entry && (down ? is_below(parsed, entry) :
-				     is_above(parsed, entry)))
-			entry = NULL;
+		entry = next_of(store, parsed, &cursor);
 	}
 	end.bytes = room->used - start - sizeof(end);
 	memcpy(room->at + start, &end, sizeof(end));
@@ -364,25 +379,35 @@ static u32 delete_range(struct llds_store *store,
 	const struct llds_entry *entry;
 	union llds_cursor cursor;
 	struct llds_key key;
+	int deleted = 1;
 	u64 keys = 0;
 
 	if (!fits(room, sizeof(keys)))
 		return wants(sizeof(keys));
-	while ((entry = first_of(store, parsed, &cursor))) {
+	entry = first_of(store, parsed, &cursor);
+	while (entry) {
 		if (keys == parsed->op.limit && parsed->op.limit)
 			break;
 		key = llds_key(store, entry->bytes,
 			       llds_key_bytes(entry->sizes));
-		llds_delete(store, &key);
-		if (++keys % KEYS_AT_ONCE)
-			continue;
-		/* Who is to end does not find out how far it came. */
-		if (llds_os_is_killed())
+		deleted = llds_delete(store, &key);
+		if (deleted < 0)
 			break;
-		llds_os_relax();
+		if (++keys % KEYS_AT_ONCE == 0) {
+			/* Who is to end does not find out how far it came. */
+			if (llds_os_is_killed())
+				break;
+			llds_os_relax();
+		}
+		entry = store->journal.is_open ?
+			next_of(store, parsed, &cursor) :
+			first_of(store, parsed, &cursor);
 	}
-	memcpy(answer(room, entry ? LLDS_MORE : LLDS_DONE, sizeof(keys)),
-	       &keys, sizeof(keys));
+	if (deleted < 0)
+		answer(room, deleted, 0);
+	else
+		memcpy(answer(room, entry ? LLDS_MORE : LLDS_DONE,
+			      sizeof(keys)), &keys, sizeof(keys));
 	return 0;
 }
 
@@ -405,4 +430,12 @@ u32 llds_do(struct llds_store *store, const struct llds_parsed *parsed,
 	default:
 		return scan(store, parsed, room);
 	}
+}
+
+bool llds_fails_as_one(const struct llds_parsed *parsed, s32 status)
+{
+	if (status < 0)
+		return true;
+	return status != LLDS_DONE && (parsed->op.code == LLDS_SET ||
+				       parsed->op.code == LLDS_SWAP);
 }

@@ -62,4 +62,7 @@ static inline bool llds_only_reads(const struct llds_parsed *parsed)
 u32 llds_do(struct llds_store *store, const struct llds_parsed *parsed,
 	    struct llds_room *room);
 
+/* Whether an answer means that nothing of a run as one is to be done. */
+bool llds_fails_as_one(const struct llds_parsed *parsed, s32 status);
+
 #endif /* LLDS_OPS_H */

@@ -204,36 +204,40 @@ static u32 common(struct text a, struct text b)
 }
 
 /*
+ * The separator at an end of the node at the end of a path: 0 is the lower
+ * one, 1 the upper one. False if there is none.
+ */
+static bool end_of(const struct llds_order *order,
+		   const struct llds_path *path, u32 depth, u32 side,
+		   struct text *text)
+{
+	while (depth-- > 0) {
+		const struct llds_inner *inner =
+			inner_at(order, path->nodes[depth]);
+		const u32 slot = path->slots[depth] + side;
+
+		if (slot > 0 && slot < inner->node.count) {
+			*text = text_of(order, inner->separators[slot]);
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
  * What all keys have in common between the two ends of the node at the end of
- * a path; an end that is not in the path is given, or there is none.
+ * a path; an end that is not in the path is given.
  */
 static u32 skip_between(const struct llds_order *order,
 			const struct llds_path *path, u32 depth,
 			const struct text *low, const struct text *high)
 {
 	struct text at_low, at_high;
-	u32 level;
 
-	for (level = depth; !low && level-- > 0;) {
-		const struct llds_inner *inner =
-			inner_at(order, path->nodes[level]);
-		const u32 slot = path->slots[level];
-
-		if (slot > 0) {
-			at_low = text_of(order, inner->separators[slot]);
-			low = &at_low;
-		}
-	}
-	for (level = depth; !high && level-- > 0;) {
-		const struct llds_inner *inner =
-			inner_at(order, path->nodes[level]);
-		const u32 slot = path->slots[level] + 1;
-
-		if (slot < inner->node.count) {
-			at_high = text_of(order, inner->separators[slot]);
-			high = &at_high;
-		}
-	}
+	if (!low && end_of(order, path, depth, 0, &at_low))
+		low = &at_low;
+	if (!high && end_of(order, path, depth, 1, &at_high))
+		high = &at_high;
 	return low && high ? common(*low, *high) : 0;
 }
 

@@ -82,14 +82,16 @@ struct slice {
 	u32 wanted;
 };
 
-/* How many operations from here on may be done together, at most AHEAD. */
+/*
+ * How many operations from here on may be done together, at most AHEAD;
+ * 'reads' is set to false if one of them changes something.
+ */
 static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
 		      u32 at, struct llds_parsed *parsed, bool *reads,
 		      int *error)
 {
 	u32 n = 0;
 
-	*reads = true;
 	*error = 0;
 	while (n < AHEAD && at < slice->bytes) {
 		*error = llds_parse(&shared->store, slice->in + at,
@@ -119,6 +121,20 @@ static void unlock(struct llds_shared *shared, bool reads)
 		llds_os_unlock_alone(&shared->lock);
 }
 
+/* Asks for what operations will touch, so that their waits overlap. */
+static void fetch(const struct llds_store *store,
+		  const struct llds_parsed *parsed, u32 n)
+{
+	u32 i;
+
+	if (n < 2)
+		return;
+	for (i = 0; i < n; i++)
+		llds_fetch(store, &parsed[i].key);
+	for (i = 0; i < n; i++)
+		llds_fetch_entry(store, &parsed[i].key);
+}
+
 /*
  * Does operations of a slice, as far as there are any and as there is room.
  * 0 if it came to the end; -EAGAIN if more bytes are wanted; -EMSGSIZE if more
@@ -133,6 +149,7 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 	int error, failed;
 
 	while (slice->taken < slice->bytes) {
+		reads = true;
 		n = look_ahead(shared, slice, slice->taken, parsed, &reads,
 			       &error);
 		if (!n)
@@ -142,13 +159,7 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 		failed = lock(shared, reads);
 		if (failed)
 			return failed;
-		if (n > 1) {
-			for (i = 0; i < n; i++)
-				llds_fetch(&shared->store, &parsed[i].key);
-			for (i = 0; i < n; i++)
-				llds_fetch_entry(&shared->store,
-						 &parsed[i].key);
-		}
+		fetch(&shared->store, parsed, n);
 		for (i = 0; i < n; i++) {
 			slice->wanted = llds_do(&shared->store, &parsed[i],
 						room);
@@ -226,21 +237,159 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 	return 0;
 }
 
+/* Makes room for so many bytes in a buffer, behind what there is. */
+static int make_more_room(struct buffer *buffer, u32 used, u32 bytes)
+{
+	u8 *at = llds_os_buffer(bytes);
+
+	if (!at)
+		return -ENOMEM;
+	memcpy(at, buffer->at, used);
+	close_buffer(buffer);
+	buffer->at = at;
+	buffer->room = bytes;
+	return 0;
+}
+
+/*
+ * Does the operations of a slice as one, after llds_begin(). 0 if that can be
+ * kept; -EAGAIN if not, and the answer says why; or what it failed with.
+ */
+static int do_as_one(struct llds_shared *shared, struct slice *slice,
+		     struct buffer *out, struct llds_room *room,
+		     u32 room_bytes)
+{
+	struct llds_parsed parsed[AHEAD];
+	struct llds_answer answer;
+	bool reads = true;
+	u32 n, i, start;
+	int error;
+
+	while (slice->taken < slice->bytes) {
+		n = look_ahead(shared, slice, slice->taken, parsed, &reads,
+			       &error);
+		fetch(&shared->store, parsed, n);
+		for (i = 0; i < n;) {
+			start = room->used;
+			slice->wanted = llds_do(&shared->store, &parsed[i],
+						room);
+			if (slice->wanted) {
+				if (slice->wanted > room_bytes - room->used)
+					return -EMSGSIZE;
+				room->bytes = min((u64)room_bytes,
+						  2 * ((u64)room->used +
+						       slice->wanted));
+				error = make_more_room(out, room->used,
+						       room->bytes);
+				if (error)
+					return error;
+				room->at = out->at;
+				continue;
+			}
+			memcpy(&answer, room->at + start, sizeof(answer));
+			if (llds_fails_as_one(&parsed[i], answer.status)) {
+				room->used -= start;
+				memmove(room->at, room->at + start, room->used);
+				return -EAGAIN;
+			}
+			slice->taken += parsed[i++].bytes;
+			slice->done++;
+		}
+		if (llds_os_is_killed())
+			return -EINTR;
+		llds_os_relax();
+	}
+	return 0;
+}
+
+/* Whether all operations make sense, and whether they only read. */
+static int check_all(const struct llds_shared *shared, struct slice *slice,
+		     bool *reads)
+{
+	struct llds_parsed parsed[AHEAD];
+	int error = 0;
+	u32 at = 0, n;
+
+	*reads = true;
+	while (at < slice->bytes) {
+		n = look_ahead(shared, slice, at, parsed, reads, &error);
+		if (error)
+			return error == -EAGAIN ? -EINVAL : error;
+		while (n > 0)
+			at += parsed[--n].bytes;
+		llds_os_relax();
+	}
+	return 0;
+}
+
+/* What a run does that takes place as one, with buffers that are open. */
+static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
+			    bool may_change, struct buffer *in,
+			    struct buffer *out, u32 room_bytes)
+{
+	struct slice slice = { 0 };
+	struct llds_room room = { 0 };
+	bool reads;
+	int error;
+
+	if (run->ops_bytes > LLDS_ATOMIC_BYTES_MAX)
+		return -E2BIG;
+	error = make_room(in, run->ops_bytes);
+	if (error)
+		return error;
+	error = llds_os_from_user(in->at, run->ops, run->ops_bytes);
+	if (error)
+		return error;
+	slice.in = in->at;
+	slice.bytes = run->ops_bytes;
+	error = check_all(shared, &slice, &reads);
+	if (error)
+		return error;
+	if (!reads && !may_change)
+		return -EBADF;
+	room.at = out->at;
+	room.bytes = min(room_bytes, out->room);
+	error = lock(shared, reads);
+	if (error)
+		return error;
+	if (!reads)
+		llds_begin(&shared->store);
+	error = do_as_one(shared, &slice, out, &room, room_bytes);
+	if (!reads && error)
+		llds_abort(&shared->store);
+	else if (!reads)
+		llds_commit(&shared->store);
+	unlock(shared, reads);
+	if (error == -EMSGSIZE)
+		run->answers_bytes = room.used + slice.wanted;
+	if (error && error != -EAGAIN)
+		return error;
+	run->done = slice.done;
+	run->done_bytes = slice.taken;
+	run->answers_bytes = room.used;
+	return llds_os_to_user(run->answers, room.at, room.used);
+}
+
 int llds_request(struct llds_shared *shared, struct llds_run *run,
 		 bool may_change)
 {
+	const bool as_one = run->flags & LLDS_RUN_ATOMIC;
 	const u32 room_bytes = run->answers_bytes;
 	struct buffer in, out;
 	int error;
 
-	if (run->flags || run->reserved || run->done || run->done_bytes)
+	if (run->flags & ~LLDS_RUN_ATOMIC || run->reserved || run->done ||
+	    run->done_bytes)
 		return -EINVAL;
 	run->answers_bytes = 0;
 	open_buffer(&in);
 	open_buffer(&out);
-	error = carry_out(shared, run, may_change, &in, &out, room_bytes);
+	error = (as_one ? carry_out_as_one : carry_out)(shared, run, may_change,
+							&in, &out, room_bytes);
 	close_buffer(&in);
 	close_buffer(&out);
+	if (as_one)
+		return error;
 	/* What was done was done: the user finds out by asking for the rest. */
 	if (run->done && error != -EFAULT)
 		return 0;

@@ -41,6 +41,8 @@ void llds_store_drop(struct llds_store *store)
 		llds_buckets_drop(&store->buckets);
 	llds_tree_drop(&store->tree);
 	llds_memory_drop(&store->memory);
+	/* What is left is that of values by themselves. */
+	llds_budget_give(&store->budget, store->budget.bytes);
 	memset(store, 0, sizeof(*store));
 }
 
@@ -55,36 +57,22 @@ static bool keep_apart(struct llds_store *store, const void *value, u32 bytes,
 		       u32 *number)
 {
 	struct llds_aparts *aparts = &store->aparts;
-	const u32 room = aparts->room ? 2 * aparts->room : 64;
 	void **values, *copy;
-	u32 i;
+	u32 i = aparts->room;
 
 	if (aparts->free == aparts->room) {
-		const u64 more = (room - aparts->room) * sizeof(*values);
-
-		if (!llds_budget_take(&store->budget, more))
+		values = llds_table_grow(&store->budget, aparts->values,
+					 &aparts->room, i ? 2 * i : 64,
+					 sizeof(*values));
+		if (!values)
 			return false;
-		values = llds_os_table(room * sizeof(*values));
-		if (!values) {
-			store->budget.bytes -= more;
-			return false;
-		}
-		if (aparts->room)
-			memcpy(values, aparts->values,
-			       aparts->room * sizeof(*values));
-		for (i = aparts->room; i < room; i++)
+		for (; i < aparts->room; i++)
 			values[i] = free_then(i + 1);
-		llds_os_table_free(aparts->values);
 		aparts->values = values;
-		aparts->room = room;
 	}
-	if (!llds_budget_take(&store->budget, bytes))
+	copy = llds_take(&store->budget, bytes);
+	if (!copy)
 		return false;
-	copy = llds_os_table(bytes);
-	if (!copy) {
-		store->budget.bytes -= bytes;
-		return false;
-	}
 	memcpy(copy, value, bytes);
 	*number = aparts->free;
 	aparts->free = (uintptr_t)aparts->values[*number] >> 1;
@@ -96,8 +84,7 @@ static void drop_apart(struct llds_store *store, struct llds_apart apart)
 {
 	struct llds_aparts *aparts = &store->aparts;
 
-	llds_os_table_free(aparts->values[apart.number]);
-	store->budget.bytes -= apart.bytes;
+	llds_give(&store->budget, aparts->values[apart.number], apart.bytes);
 	aparts->values[apart.number] = free_then(aparts->free);
 	aparts->free = apart.number;
 }
@@ -161,8 +148,12 @@ const struct llds_entry *llds_find(const struct llds_store *store,
 				   const struct llds_key *key)
 {
 	const struct found found = find(store, key);
+	const struct llds_entry *entry;
 
-	return found.handle ? llds_block(&store->memory, found.handle) : NULL;
+	if (!found.handle)
+		return NULL;
+	entry = llds_block(&store->memory, found.handle);
+	return likely(!(entry->sizes & LLDS_ENTRY_GONE)) ? entry : NULL;
 }
 
 /* Frees an entry that nothing names, with its value. */
@@ -250,55 +241,20 @@ static bool add(struct llds_store *store, const struct llds_key *key,
 	return true;
 }
 
-int llds_set(struct llds_store *store, const struct llds_key *key,
-	     const void *value, u32 bytes)
+/* Names an entry in the place of one that has the same key. */
+static void replace(struct llds_store *store, struct found found, u32 handle)
 {
-	const struct found found = find(store, key);
-	struct llds_entry *entry;
-	u32 handle, old_bytes = 0;
-
-	if (found.handle) {
-		entry = llds_block(&store->memory, found.handle);
-		if (change_in_place(store, key, found, entry, value, bytes))
-			return 0;
-		old_bytes = llds_value_of(store, entry).bytes;
-	}
-	store->budget.is_refused = false;
-	handle = new_entry(store, key, value, bytes);
-	if (!handle)
-		goto no_memory;
-	if (!found.handle) {
-		if (!add(store, key, found, handle)) {
-			free_entry(store, handle);
-			goto no_memory;
-		}
-		store->pair_bytes += key->bytes + bytes;
-		return 0;
-	}
-	if (found.home) {
-		llds_order_replace(&store->order, found.handle, handle);
-		llds_buckets_replace(&store->buckets, found.home, found.handle,
-				     handle);
-	} else {
+	if (!found.home) {
 		found.node->handle = handle;
+		return;
 	}
-	free_entry(store, found.handle);
-	store->pair_bytes += (u64)bytes - old_bytes;
-	return 0;
-
-no_memory:
-	return store->budget.is_refused ? -ENOSPC : -ENOMEM;
+	llds_order_replace(&store->order, found.handle, handle);
+	llds_buckets_replace(&store->buckets, found.home, found.handle, handle);
 }
 
-bool llds_delete(struct llds_store *store, const struct llds_key *key)
+/* Takes an entry out of the indexes, and frees it. */
+static void remove(struct llds_store *store, struct found found)
 {
-	const struct found found = find(store, key);
-	const struct llds_entry *entry;
-
-	if (!found.handle)
-		return false;
-	entry = llds_block(&store->memory, found.handle);
-	store->pair_bytes -= key->bytes + llds_value_of(store, entry).bytes;
 	if (found.home) {
 		llds_order_remove(&store->order, found.handle);
 		llds_buckets_remove(&store->buckets, found.home, found.handle);
@@ -306,7 +262,183 @@ bool llds_delete(struct llds_store *store, const struct llds_key *key)
 		llds_tree_remove(&store->tree, found.node);
 	}
 	free_entry(store, found.handle);
+}
+
+/* Makes sure that a change can be noted; false if there is no memory. */
+static bool may_note(struct llds_store *store)
+{
+	struct llds_journal *journal = &store->journal;
+	struct llds_change *changes;
+
+	if (likely(!journal->is_open) || journal->n < journal->room)
+		return true;
+	changes = llds_table_grow(&store->budget, journal->changes,
+				  &journal->room, max_t(u32, 2 * journal->n, 64),
+				  sizeof(*changes));
+	if (!changes)
+		return false;
+	journal->changes = changes;
 	return true;
+}
+
+/* Notes a change that can be; if none are, frees what was there before. */
+static void note(struct llds_store *store, u32 old, u32 new)
+{
+	struct llds_journal *journal = &store->journal;
+
+	if (unlikely(journal->is_open))
+		journal->changes[journal->n++] =
+			(struct llds_change){ old, new };
+	else if (old)
+		free_entry(store, old);
+}
+
+static int no_memory(const struct llds_store *store)
+{
+	return store->budget.is_refused ? -ENOSPC : -ENOMEM;
+}
+
+int llds_set(struct llds_store *store, const struct llds_key *key,
+	     const void *value, u32 bytes)
+{
+	const struct found found = find(store, key);
+	struct llds_entry *entry = NULL;
+	u32 handle;
+
+	if (found.handle) {
+		entry = llds_block(&store->memory, found.handle);
+		if (likely(!store->journal.is_open) &&
+		    change_in_place(store, key, found, entry, value, bytes))
+			return 0;
+	}
+	store->budget.is_refused = false;
+	if (!may_note(store))
+		return no_memory(store);
+	handle = new_entry(store, key, value, bytes);
+	if (!handle)
+		return no_memory(store);
+	if (!found.handle) {
+		if (!add(store, key, found, handle)) {
+			free_entry(store, handle);
+			return no_memory(store);
+		}
+		store->pair_bytes += key->bytes + bytes;
+	} else {
+		replace(store, found, handle);
+		store->pair_bytes += bytes;
+		if (likely(!(entry->sizes & LLDS_ENTRY_GONE)))
+			store->pair_bytes -= llds_value_of(store, entry).bytes;
+		else
+			store->pair_bytes += key->bytes;
+	}
+	note(store, found.handle, handle);
+	return 0;
+}
+
+int llds_delete(struct llds_store *store, const struct llds_key *key)
+{
+	const struct found found = find(store, key);
+	struct llds_entry *entry;
+
+	if (!found.handle)
+		return 0;
+	entry = llds_block(&store->memory, found.handle);
+	if (unlikely(entry->sizes & LLDS_ENTRY_GONE))
+		return 0;
+	store->budget.is_refused = false;
+	if (!may_note(store))
+		return no_memory(store);
+	store->pair_bytes -= key->bytes + llds_value_of(store, entry).bytes;
+	if (likely(!store->journal.is_open)) {
+		remove(store, found);
+		return 1;
+	}
+	/* It keeps its place: taking it back must not need any memory. */
+	WRITE_ONCE(entry->sizes, entry->sizes | LLDS_ENTRY_GONE);
+	note(store, found.handle, 0);
+	return 1;
+}
+
+/* Where the indexes have what has the key of an entry. */
+static struct found find_like(const struct llds_store *store, u32 handle)
+{
+	const struct llds_entry *entry = llds_block(&store->memory, handle);
+	const struct llds_key key = llds_key(store, entry->bytes,
+					     llds_key_bytes(entry->sizes));
+
+	return find(store, &key);
+}
+
+void llds_begin(struct llds_store *store)
+{
+	WRITE_ONCE(store->sequence, store->sequence + 1);
+	/* Pairs with what readers without the lock do before they look again. */
+	smp_wmb();
+	store->journal.is_open = true;
+	store->journal.pair_bytes = store->pair_bytes;
+}
+
+static void end(struct llds_store *store)
+{
+	struct llds_journal *journal = &store->journal;
+
+	llds_give(&store->budget, journal->changes,
+		  (u64)journal->room * sizeof(*journal->changes));
+	memset(journal, 0, sizeof(*journal));
+	/* Pairs with the acquire of their first look. */
+	smp_store_release(&store->sequence, store->sequence + 1);
+}
+
+void llds_commit(struct llds_store *store)
+{
+	const struct llds_journal *journal = &store->journal;
+	const struct llds_change *change = journal->changes;
+	const struct llds_change *behind = change + journal->n;
+
+	/* What is gone and was not replaced after that is still named. */
+	for (; change < behind; change++) {
+		if (!change->new) {
+			const struct found found =
+				find_like(store, change->old);
+
+			if (found.handle == change->old)
+				remove(store, found);
+		}
+		llds_os_relax();
+	}
+	/* Nothing was freed yet that the first pass may have looked at. */
+	for (change = journal->changes; change < behind; change++) {
+		if (change->old && change->new)
+			free_entry(store, change->old);
+	}
+	end(store);
+}
+
+void llds_abort(struct llds_store *store)
+{
+	struct llds_journal *journal = &store->journal;
+
+	while (journal->n > 0) {
+		const struct llds_change change =
+			journal->changes[--journal->n];
+
+		if (!change.new) {
+			struct llds_entry *entry =
+				llds_block(&store->memory, change.old);
+
+			WRITE_ONCE(entry->sizes,
+				   entry->sizes & ~LLDS_ENTRY_GONE);
+		} else if (!change.old) {
+			remove(store, find_like(store, change.new));
+		} else {
+			replace(store, find_like(store, change.new),
+				change.old);
+			free_entry(store, change.new);
+		}
+		llds_os_relax();
+	}
+	store->pair_bytes = journal->pair_bytes;
+	end(store);
 }
 
 /* The pair at a cursor, or NULL. */
@@ -322,32 +454,16 @@ static const struct llds_entry *at(const struct llds_store *store,
 	return handle ? llds_block(&store->memory, handle) : NULL;
 }
 
-const struct llds_entry *llds_seek(const struct llds_store *store,
-				   union llds_cursor *cursor,
-				   const void *key, u32 key_bytes)
+/* Whether an entry is only there until what is being done is decided. */
+static inline bool is_gone(const struct llds_store *store,
+			   const struct llds_entry *entry)
 {
-	if (store->index == LLDS_INDEX_DEFAULT)
-		cursor->place = llds_order_seek(&store->order, key, key_bytes);
-	else
-		cursor->node = llds_tree_seek(&store->tree, key, key_bytes);
-	return at(store, cursor);
+	return unlikely(store->journal.is_open) && entry &&
+	       entry->sizes & LLDS_ENTRY_GONE;
 }
 
-const struct llds_entry *llds_seek_before(const struct llds_store *store,
-					  union llds_cursor *cursor,
-					  const void *key, u32 key_bytes)
-{
-	if (store->index == LLDS_INDEX_DEFAULT)
-		cursor->place = llds_order_seek_before(&store->order, key,
-						       key_bytes);
-	else
-		cursor->node = llds_tree_seek_before(&store->tree, key,
-						     key_bytes);
-	return at(store, cursor);
-}
-
-const struct llds_entry *llds_next(const struct llds_store *store,
-				   union llds_cursor *cursor)
+static const struct llds_entry *next(const struct llds_store *store,
+				     union llds_cursor *cursor)
 {
 	if (store->index == LLDS_INDEX_DEFAULT)
 		llds_order_next(&store->order, &cursor->place);
@@ -356,12 +472,64 @@ const struct llds_entry *llds_next(const struct llds_store *store,
 	return at(store, cursor);
 }
 
-const struct llds_entry *llds_prev(const struct llds_store *store,
-				   union llds_cursor *cursor)
+static const struct llds_entry *prev(const struct llds_store *store,
+				     union llds_cursor *cursor)
 {
 	if (store->index == LLDS_INDEX_DEFAULT)
 		llds_order_prev(&store->order, &cursor->place);
 	else
 		cursor->node = llds_tree_prev(cursor->node);
 	return at(store, cursor);
+}
+
+const struct llds_entry *llds_seek(const struct llds_store *store,
+				   union llds_cursor *cursor,
+				   const void *key, u32 key_bytes)
+{
+	const struct llds_entry *entry;
+
+	if (store->index == LLDS_INDEX_DEFAULT)
+		cursor->place = llds_order_seek(&store->order, key, key_bytes);
+	else
+		cursor->node = llds_tree_seek(&store->tree, key, key_bytes);
+	entry = at(store, cursor);
+	return is_gone(store, entry) ? llds_next(store, cursor) : entry;
+}
+
+const struct llds_entry *llds_seek_before(const struct llds_store *store,
+					  union llds_cursor *cursor,
+					  const void *key, u32 key_bytes)
+{
+	const struct llds_entry *entry;
+
+	if (store->index == LLDS_INDEX_DEFAULT)
+		cursor->place = llds_order_seek_before(&store->order, key,
+						       key_bytes);
+	else
+		cursor->node = llds_tree_seek_before(&store->tree, key,
+						     key_bytes);
+	entry = at(store, cursor);
+	return is_gone(store, entry) ? llds_prev(store, cursor) : entry;
+}
+
+const struct llds_entry *llds_next(const struct llds_store *store,
+				   union llds_cursor *cursor)
+{
+	const struct llds_entry *entry;
+
+	do {
+		entry = next(store, cursor);
+	} while (is_gone(store, entry));
+	return entry;
+}
+
+const struct llds_entry *llds_prev(const struct llds_store *store,
+				   union llds_cursor *cursor)
+{
+	const struct llds_entry *entry;
+
+	do {
+		entry = prev(store, cursor);
+	} while (is_gone(store, entry));
+	return entry;
 }

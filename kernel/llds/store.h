@@ -38,6 +38,32 @@ struct llds_aparts {
 };
 
 /**
+ * struct llds_change - a change that can be undone
+ * @old: the entry that was there, or 0
+ * @new: the entry that is there instead, or 0
+ */
+struct llds_change {
+	u32 old;
+	u32 new;
+};
+
+/**
+ * struct llds_journal - changes that are being made as one
+ * @is_open: whether there are any to come
+ * @changes: what was changed, in order
+ * @room: how many there is room for
+ * @n: how many there are
+ * @pair_bytes: what the store had before
+ */
+struct llds_journal {
+	bool is_open;
+	struct llds_change *changes;
+	u32 room;
+	u32 n;
+	u64 pair_bytes;
+};
+
+/**
  * struct llds_store - a store
  * @index: which structure it has
  * @budget: what it has taken, and may take
@@ -46,6 +72,9 @@ struct llds_aparts {
  * @order: the index for order
  * @tree: the index for both, to compare with
  * @aparts: values too long for a block
+ * @journal: changes that are being made as one
+ * @sequence: odd while several changes are being made that are to be seen as
+ *	one
  * @pair_bytes: bytes of keys and values
  */
 struct llds_store {
@@ -56,6 +85,8 @@ struct llds_store {
 	struct llds_order order;
 	struct llds_tree tree;
 	struct llds_aparts aparts;
+	struct llds_journal journal;
+	u32 sequence;
 	u64 pair_bytes;
 };
 
@@ -124,10 +155,25 @@ struct llds_value llds_value_of(const struct llds_store *store,
 int llds_set(struct llds_store *store, const struct llds_key *key,
 	     const void *value, u32 bytes);
 
-/* Removes a pair; false if there is none. */
-bool llds_delete(struct llds_store *store, const struct llds_key *key);
+/*
+ * Removes a pair; 1, or 0 if there is none; between llds_begin() and its end
+ * also -ENOMEM or -ENOSPC.
+ */
+int llds_delete(struct llds_store *store, const struct llds_key *key);
 
-/* A place in the order of keys; void after any change. */
+/*
+ * What is changed from llds_begin() on is kept by llds_commit(), or undone by
+ * llds_abort(); neither of them can fail. Until then no memory goes back, and
+ * a change takes some for itself.
+ */
+void llds_begin(struct llds_store *store);
+void llds_commit(struct llds_store *store);
+void llds_abort(struct llds_store *store);
+
+/*
+ * A place in the order of keys; void after any change, but for llds_delete()
+ * between llds_begin() and its end.
+ */
 union llds_cursor {
 	struct llds_place place;
 	struct llds_tree_node *node;

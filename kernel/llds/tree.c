@@ -18,8 +18,7 @@ static struct llds_tree_node *of(struct rb_node *node)
 
 static void free_node(struct llds_tree *tree, struct llds_tree_node *node)
 {
-	llds_os_table_free(node);
-	tree->memory->budget->bytes -= sizeof(*node);
+	llds_give(tree->memory->budget, node, sizeof(*node));
 }
 
 void llds_tree_drop(struct llds_tree *tree)
@@ -79,13 +78,9 @@ bool llds_tree_add(struct llds_tree *tree, u32 handle)
 	struct rb_node **link = &tree->root.rb_node, *parent = NULL;
 	struct llds_tree_node *new;
 
-	if (!llds_budget_take(tree->memory->budget, sizeof(*new)))
+	new = llds_take(tree->memory->budget, sizeof(*new));
+	if (!new)
 		return false;
-	new = llds_os_table(sizeof(*new));
-	if (!new) {
-		tree->memory->budget->bytes -= sizeof(*new);
-		return false;
-	}
 	new->handle = handle;
 	while (*link) {
 		parent = *link;

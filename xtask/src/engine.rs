@@ -16,8 +16,10 @@ const USER: &[&str] = &[
     "user/os_user.c",
     "user/rbtree.c",
     "user/model.c",
+    "user/runs.c",
     "user/store_test.c",
     "user/request_test.c",
+    "user/atomic_test.c",
     "user/test.c",
 ];
 /// For both builds.

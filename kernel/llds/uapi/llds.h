@@ -13,7 +13,7 @@
 #include <linux/types.h>
 
 /* Changes whenever something here changes its meaning. */
-#define LLDS_ABI 1
+#define LLDS_ABI 2
 
 /* The longest key, in bytes. The shortest has none. */
 #define LLDS_KEY_BYTES_MAX 4096
@@ -139,7 +139,7 @@ struct llds_pair {
  * @answers_bytes: bytes of that room; afterwards, of the answers
  * @done: afterwards: how many operations were done
  * @done_bytes: afterwards: bytes of these operations
- * @flags: zero
+ * @flags: LLDS_RUN_ATOMIC, or zero
  * @reserved: zero
  *
  * Each operation takes place at one instant. The run ends behind the last one,
@@ -162,6 +162,22 @@ struct llds_run {
 	__u32 flags;
 	__u32 reserved;
 };
+
+/*
+ * The operations take place as one: at one instant, or not at all. They do not
+ * if one of them cannot be done, or is an LLDS_SET or LLDS_SWAP whose condition
+ * does not hold. Then nothing is changed, and the run does not fail; but 'done'
+ * is the number of that operation, 'done_bytes' is where it begins, and the
+ * only answer is its own. Otherwise 'done_bytes' is 'ops_bytes'.
+ *
+ * There is room for all answers, or the run fails with -EMSGSIZE; then
+ * 'answers_bytes' says how much it needs at least. -E2BIG: there are more
+ * than LLDS_ATOMIC_BYTES_MAX bytes of operations. -EINVAL and -E2BIG mean
+ * any of the operations. While it is being done, the memory of what it
+ * replaces is still taken.
+ */
+#define LLDS_RUN_ATOMIC 0x1
+#define LLDS_ATOMIC_BYTES_MAX 0x10000000U
 
 /* Does operations. To change something, the device must be open for writing. */
 #define LLDS_IOC_RUN _IOWR(LLDS_IOC_MAGIC, 1, struct llds_run)

@@ -118,6 +118,22 @@ void model_drop(struct model *model)
 	memset(model, 0, sizeof(*model));
 }
 
+void model_copy(struct model *to, const struct model *from)
+{
+	u32 i;
+
+	*to = (struct model){ malloc((from->n + 1) * sizeof(*to->pairs)),
+			      from->n, from->n + 1 };
+	for (i = 0; i < from->n; i++) {
+		const struct pair *pair = &from->pairs[i];
+
+		to->pairs[i] = (struct pair){
+			copy(pair->key, pair->key_bytes),
+			copy(pair->value, pair->value_bytes),
+			pair->key_bytes, pair->value_bytes };
+	}
+}
+
 bool is_pair(const struct llds_store *store,
 		    const struct llds_entry *entry, const struct pair *pair)
 {
@@ -275,6 +291,20 @@ void check(const struct llds_store *store, const struct model *model)
 	else
 		CHECK(!model->n);
 	CHECK(!(store->order.sequence & 1));
+}
+
+bool is_same(const struct llds_store *store, const struct model *model)
+{
+	union llds_cursor cursor;
+	const struct llds_entry *entry = llds_seek(store, &cursor, "", 0);
+	u32 i;
+
+	for (i = 0; i < model->n; i++) {
+		if (!entry || !is_pair(store, entry, &model->pairs[i]))
+			return false;
+		entry = llds_next(store, &cursor);
+	}
+	return !entry;
 }
 
 const char *const kinds[] = { "numbers", "short", "alike", "long",

@@ -26,5 +26,6 @@ int main(int argc, char **argv)
 	printf("seed %llu, %u steps\n", (unsigned long long)seed, steps);
 	test_stores(steps);
 	test_requests(steps);
+	test_runs_as_one(steps);
 	return 0;
 }

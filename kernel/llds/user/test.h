@@ -49,10 +49,14 @@ void model_set(struct model *model, const u8 *key, u32 key_bytes,
 	       const u8 *value, u32 value_bytes);
 /* False if there is none. */
 bool model_delete(struct model *model, const u8 *key, u32 bytes);
+void model_copy(struct model *to, const struct model *from);
 void model_drop(struct model *model);
 
 bool is_pair(const struct llds_store *store, const struct llds_entry *entry,
 	     const struct pair *pair);
+
+/* Whether a store has what the model has. */
+bool is_same(const struct llds_store *store, const struct model *model);
 
 /* Checks that a store has what the model has, and is what its headers say. */
 void check(const struct llds_store *store, const struct model *model);
@@ -70,5 +74,6 @@ u32 a_value(u8 *value);
 /* The tests. */
 void test_stores(u32 steps);
 void test_requests(u32 steps);
+void test_runs_as_one(u32 steps);
 
 #endif /* LLDS_USER_TEST_H */

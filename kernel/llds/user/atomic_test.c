@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Runs that take place as one, against the model: whole, or not at all,
+ * whatever fails.
+ */
+#include "runs.h"
+
+static struct llds_run as_one(u32 end, u32 room)
+{
+	struct llds_run run = a_run(0, end, room);
+
+	run.flags = LLDS_RUN_ATOMIC;
+	return run;
+}
+
+/* Some are done, some are not, some want more room than they first get. */
+static void as_the_model(enum llds_index index, enum kind kind, u32 steps)
+{
+	struct llds_shared shared;
+	struct model model = { 0 };
+	u32 runs, failed = 0, short_ones = 0;
+
+	CHECK(!llds_shared_init(&shared, index, 1ULL << 40, VALUE_BYTES_MAX,
+				random64()));
+	for (runs = 0; runs < steps / 20; runs++) {
+		u32 room = below(2) ? ANSWERS_ROOM : below(below(2) ? 40 : 4000);
+		u32 wanted_bytes, done;
+		const u32 end = ops_as_one(&model, kind,
+					   1 + below(below(2) ? 3 : 60),
+					   &wanted_bytes, &done);
+		const u64 keys = llds_store_keys(&shared.store);
+
+		for (;;) {
+			struct llds_run run = as_one(end, room);
+			const int error = llds_request(&shared, &run, true);
+
+			if (error == -EMSGSIZE) {
+				CHECK(llds_store_keys(&shared.store) == keys);
+				CHECK(!run.done && run.answers_bytes > room);
+				room = run.answers_bytes;
+				short_ones++;
+				continue;
+			}
+			CHECK(!error && run.done == done);
+			failed += run.done_bytes != end;
+			CHECK(check_answers(run.answers_bytes, 0) ==
+			      wanted_bytes);
+			break;
+		}
+		if (runs % 16 == 0)
+			check(&shared.store, &model);
+	}
+	check(&shared.store, &model);
+	CHECK(short_ones && failed && failed < runs);
+	/* Nothing is left of what was undone. */
+	while (model.n) {
+		const struct pair *pair = &model.pairs[model.n - 1];
+		const struct llds_key key = llds_key(&shared.store, pair->key,
+						     pair->key_bytes);
+
+		CHECK(llds_delete(&shared.store, &key) == 1);
+		model_delete(&model, pair->key, pair->key_bytes);
+	}
+	CHECK(shared.store.memory.used == 0);
+	model_drop(&model);
+	llds_shared_drop(&shared);
+	printf("ok: runs as one, %s, %s: %u, of which %u changed nothing\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       kinds[kind], runs, failed);
+}
+
+/*
+ * Each allocation of a run fails once, or each copy: then the store is as it
+ * was before; but after a copy of the answers that fails, as it should be.
+ */
+static void that_fail(enum llds_index index, enum kind kind, long *failing)
+{
+	const u64 start = where();
+	u32 n, failures = 0, kept = 0;
+
+	for (n = 1;; n++) {
+		struct llds_shared shared;
+		struct model before = { 0 }, model;
+		u32 wanted_bytes, end, done;
+		struct llds_answer answer;
+		struct llds_run run;
+		bool failed;
+		int error;
+
+		replay(start);
+		CHECK(!llds_shared_init(&shared, index, 1ULL << 40,
+					VALUE_BYTES_MAX, 7));
+		end = some_ops(&before, kind, 60, &wanted_bytes);
+		for (u32 from = 0; from < end; from += run.done_bytes) {
+			run = a_run(from, end, ANSWERS_ROOM);
+			CHECK(!llds_request(&shared, &run, true));
+		}
+		/* One that would be done. */
+		do {
+			model_copy(&model, &before);
+			end = ops_as_one(&model, kind, 60, &wanted_bytes,
+					 &done);
+			run = as_one(end, ANSWERS_ROOM);
+			if (done == 60)
+				break;
+			model_drop(&model);
+		} while (true);
+		*failing = n;
+		error = llds_request(&shared, &run, true);
+		failed = *failing == 0;
+		*failing = 0;
+		memcpy(&answer, answers, sizeof(answer));
+		if (error || run.done_bytes != end) {
+			CHECK(failed);
+			CHECK(error == -ENOMEM || error == -EFAULT ||
+			      answer.status == -ENOMEM);
+		}
+		if (!error && run.done_bytes == end) {
+			check(&shared.store, &model);
+		} else if (error == -EFAULT && is_same(&shared.store, &model)) {
+			check(&shared.store, &model);
+			kept++;
+		} else {
+			check(&shared.store, &before);
+			failures++;
+		}
+		model_drop(&before);
+		model_drop(&model);
+		llds_shared_drop(&shared);
+		if (!failed)
+			break;
+	}
+	CHECK(failures);
+	CHECK(kept == (failing == &llds_os_faulting));
+	printf("ok: runs as one, %s, %s: each of %u %s failed once\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       kinds[kind], n - 1,
+	       failing == &llds_os_faulting ? "copies" : "allocations");
+}
+
+/* What does not fit a budget changes nothing, and what does goes on. */
+static void within_a_budget(void)
+{
+	struct llds_shared shared;
+	struct model model = { 0 }, before;
+	u32 runs, refused = 0;
+
+	CHECK(!llds_shared_init(&shared, LLDS_INDEX_DEFAULT, 3 << 18,
+				VALUE_BYTES_MAX, 7));
+	for (runs = 0; runs < 2000 && refused < 200; runs++) {
+		u32 wanted_bytes, end, done;
+		struct llds_answer answer;
+		struct llds_run run;
+
+		model_copy(&before, &model);
+		end = ops_as_one(&model, IN_ORDER, 20, &wanted_bytes, &done);
+		run = as_one(end, ANSWERS_ROOM);
+		CHECK(!llds_request(&shared, &run, true));
+		memcpy(&answer, answers, sizeof(answer));
+		if (run.done_bytes != end && answer.status == -ENOSPC) {
+			refused++;
+			model_drop(&model);
+			model = before;
+		} else {
+			model_drop(&before);
+		}
+		CHECK(is_same(&shared.store, &model));
+	}
+	check(&shared.store, &model);
+	CHECK(refused == 200 && runs > refused);
+	model_drop(&model);
+	llds_shared_drop(&shared);
+	printf("ok: runs as one: %u of %u did not fit a budget\n", refused,
+	       runs);
+}
+
+/* What makes no sense anywhere in a run keeps all of it from being done. */
+static void nonsense(void)
+{
+	struct llds_shared shared;
+	struct model model = { 0 };
+	u32 wanted_bytes, done, end, i, bytes;
+	struct llds_run run;
+
+	CHECK(!llds_shared_init(&shared, LLDS_INDEX_DEFAULT, 8 << 20,
+				VALUE_BYTES_MAX, 7));
+	for (i = 0; i < 200; i++) {
+		end = ops_as_one(&model, SHORT, 40, &wanted_bytes, &done);
+		/* Its last operation is cut, or one that there is not. */
+		bytes = end - 8;
+		if (below(2)) {
+			memset(ops + end, 0, sizeof(struct llds_op));
+			ops[end] = 99;
+			bytes = end + sizeof(struct llds_op);
+		}
+		run = as_one(bytes, ANSWERS_ROOM);
+		CHECK(llds_request(&shared, &run, true) == -EINVAL);
+	}
+	CHECK(!llds_store_keys(&shared.store));
+	run = as_one(0, ANSWERS_ROOM);
+	run.ops_bytes = LLDS_ATOMIC_BYTES_MAX + 1;
+	CHECK(llds_request(&shared, &run, true) == -E2BIG);
+	run = as_one(0, 0);
+	CHECK(!llds_request(&shared, &run, false));
+	end = ops_as_one(&model, SHORT, 40, &wanted_bytes, &done);
+	run = as_one(end, ANSWERS_ROOM);
+	CHECK(llds_request(&shared, &run, false) == -EBADF);
+	CHECK(!llds_store_keys(&shared.store));
+	model_drop(&model);
+	llds_shared_drop(&shared);
+	printf("ok: runs as one: nonsense keeps all of a run from being done\n");
+}
+
+void test_runs_as_one(u32 steps)
+{
+	enum kind kind;
+
+	for (kind = 0; kind < KINDS; kind++) {
+		as_the_model(LLDS_INDEX_DEFAULT, kind, steps);
+		that_fail(LLDS_INDEX_DEFAULT, kind, &llds_os_failing);
+	}
+	as_the_model(LLDS_INDEX_TREE, NUMBERS, steps);
+	that_fail(LLDS_INDEX_TREE, SHORT, &llds_os_failing);
+	that_fail(LLDS_INDEX_DEFAULT, SHORT, &llds_os_faulting);
+	within_a_budget();
+	nonsense();
+}
