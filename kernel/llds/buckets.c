@@ -81,7 +81,9 @@ static bool grow(struct llds_buckets *buckets)
 	if (!table)
 		return false;
 	buckets->pieces = table;
-	pieces = llds_pieces(budget, buckets->end, &many);
+	many = llds_pieces_at_once(buckets->end);
+	pieces = llds_pieces(budget, llds_piece_at(buckets->base, buckets->end),
+			     &many);
 	if (!pieces)
 		return false;
 	for (i = 0; i < many; i++)
@@ -91,13 +93,14 @@ static bool grow(struct llds_buckets *buckets)
 }
 
 bool llds_buckets_init(struct llds_buckets *buckets,
-		       struct llds_memory *memory, u64 salt)
+		       struct llds_memory *memory, struct llds_header *header)
 {
 	BUILD_BUG_ON(sizeof(struct llds_bucket) != 1 << LLDS_BUCKET_SHIFT);
 	memset(buckets, 0, sizeof(*buckets));
 	buckets->memory = memory;
-	buckets->salt = salt;
-	buckets->count = FIRST;
+	buckets->header = header;
+	buckets->header->buckets = FIRST;
+	buckets->base = llds_os_base();
 	if (grow(buckets))
 		return true;
 	llds_buckets_drop(buckets);
@@ -115,6 +118,7 @@ void llds_buckets_drop(struct llds_buckets *buckets)
 	}
 	llds_give(budget, buckets->pieces,
 		  buckets->room * sizeof(*buckets->pieces));
+	llds_os_base_free(buckets->base);
 	buckets->pieces = NULL;
 	buckets->room = 0;
 }
@@ -252,7 +256,7 @@ static u64 hash_of(const struct llds_buckets *buckets, u32 handle)
 {
 	const struct llds_entry *entry = llds_block(buckets->memory, handle);
 
-	return llds_hash(buckets->salt, entry->bytes,
+	return llds_hash(buckets->header->salt, entry->bytes,
 			 llds_key_bytes(entry->sizes));
 }
 
@@ -288,7 +292,7 @@ static void fetch_for_split(struct llds_buckets *buckets, u32 at)
 	const struct llds_bucket *bucket;
 	u64 slots;
 
-	if (at + 4 >= buckets->count)
+	if (at + 4 >= buckets->header->buckets)
 		return;
 	prefetch(llds_bucket(buckets, at + 4));
 	bucket = llds_bucket(buckets, at + 2);
@@ -306,7 +310,7 @@ static u32 half_of(u32 count)
 /* Makes one bucket more, if there is memory. */
 static void split(struct llds_buckets *buckets)
 {
-	const u32 last = buckets->count;
+	const u32 last = buckets->header->buckets;
 	const u32 half = half_of(last + 1);
 	struct llds_bucket *from, *to;
 	u32 entries, free;
@@ -323,7 +327,7 @@ static void split(struct llds_buckets *buckets)
 	count(buckets, from, &entries, &free);
 	if (entries <= LLDS_BUCKET_SLOTS || reserve(buckets, to, entries)) {
 		move(buckets, from, to, half);
-		WRITE_ONCE(buckets->count, last + 1);
+		WRITE_ONCE(buckets->header->buckets, last + 1);
 		trim(buckets, to);
 		trim(buckets, from);
 	}
@@ -334,7 +338,7 @@ static void split(struct llds_buckets *buckets)
 /* Makes one bucket less, if there is memory. */
 static void merge(struct llds_buckets *buckets)
 {
-	const u32 last = buckets->count - 1;
+	const u32 last = buckets->header->buckets - 1;
 	struct llds_bucket *from, *to;
 	u32 entries, free;
 
@@ -345,27 +349,41 @@ static void merge(struct llds_buckets *buckets)
 	count(buckets, from, &entries, &free);
 	if (reserve(buckets, to, entries)) {
 		move(buckets, from, to, 0);
-		WRITE_ONCE(buckets->count, last);
+		WRITE_ONCE(buckets->header->buckets, last);
 		trim(buckets, from);
 	}
 	llds_bucket_end(from);
 	llds_bucket_end(to);
+	llds_buckets_trim(buckets);
+}
+
+void llds_buckets_trim(struct llds_buckets *buckets)
+{
 	/* As many are kept as come at once, so that none comes and goes. */
-	if (((buckets->count - 1) >> LLDS_BUCKETS_SHIFT) +
-	    LLDS_PIECES_AT_ONCE + 1 < buckets->end) {
+	const u32 most = ((buckets->header->buckets - 1) >>
+			  LLDS_BUCKETS_SHIFT) + LLDS_PIECES_AT_ONCE + 1;
+
+	while (most < buckets->end && !buckets->memory->is_shown) {
 		llds_os_piece_free(buckets->pieces[--buckets->end]);
 		llds_budget_give(buckets->memory->budget, LLDS_PIECE_BYTES);
 	}
 }
 
+void llds_buckets_fit(struct llds_buckets *buckets)
+{
+	const u64 count = buckets->header->buckets;
+
+	if (buckets->keys > count * MANY)
+		split(buckets);
+	else if (buckets->keys < count * FEW && count > FIRST)
+		merge(buckets);
+}
+
 void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 		      u64 hash, u32 handle)
 {
-	llds_bucket_begin(home);
 	put(buckets, home, tag_of(hash), handle);
-	llds_bucket_end(home);
-	if (++buckets->keys > (u64)buckets->count * MANY)
-		split(buckets);
+	buckets->keys++;
 }
 
 /* The bucket, or what continues it, that names an entry, and where. */
@@ -390,9 +408,7 @@ void llds_buckets_replace(struct llds_buckets *buckets,
 	u32 slot;
 	struct llds_bucket *bucket = named(buckets, home, old, &slot);
 
-	llds_bucket_begin(home);
 	WRITE_ONCE(bucket->handles[slot], handle);
-	llds_bucket_end(home);
 }
 
 void llds_buckets_remove(struct llds_buckets *buckets,
@@ -401,12 +417,8 @@ void llds_buckets_remove(struct llds_buckets *buckets,
 	u32 slot;
 	struct llds_bucket *bucket = named(buckets, home, handle, &slot);
 
-	llds_bucket_begin(home);
 	WRITE_ONCE(bucket->tags[slot], 0);
 	if (bucket != home)
 		trim(buckets, home);
-	llds_bucket_end(home);
-	if (--buckets->keys < (u64)buckets->count * FEW &&
-	    buckets->count > FIRST)
-		merge(buckets);
+	buckets->keys--;
 }

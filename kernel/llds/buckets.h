@@ -13,15 +13,26 @@
  *
  * Changes are guarded by the store's lock. Readers without it:
  *
- *   1. read where() of the hash, and the bucket's sequence; odd: again;
- *   2. look at the bucket and at what it leads to;
- *   3. read the sequence once more; it has moved: again;
- *   4. if nothing was found: read count once more; it has moved: again.
+ *   0. read the store's sequence; odd: again;
+ *   1. read the number of buckets, by which the hash belongs to one of them,
+ *      and that one's sequence; odd: again;
+ *   2. read a tag and its handle, or what continues the bucket; before going
+ *      where that leads, and once it has been read, 3;
+ *   3. read the bucket's sequence once more; it has moved: again;
+ *   4. if nothing was found: read the number of buckets once more; it has
+ *      moved: again; and then 3;
+ *   5. read the store's sequence once more; it has moved: again.
  *
  * What is found is right by 3, as an entry is freed only after it was taken
  * out of its bucket. What is not found is not there by 3 and 4: entries go to
  * a new bucket while the sequence of the one that they come from is odd, and
- * the number of buckets is told before it is even again.
+ * the number of buckets is told before it is even again. (3 comes behind 4:
+ * the number may have moved on and back, but not without the sequence.) By 3
+ * a handle is followed only while it is one, so it leads to memory that is
+ * there. By 0 and 5 of several changes that are one all are seen or none.
+ *
+ * The sequence is odd while the order is changed for an entry as well, so who
+ * saw a change in the order does not find the bucket as it was before.
  */
 #ifndef LLDS_BUCKETS_H
 #define LLDS_BUCKETS_H
@@ -51,25 +62,25 @@ struct llds_bucket {
  * struct llds_buckets - the buckets of a store
  * @memory: where entries are, and what continues buckets
  * @pieces: where buckets are
+ * @header: where it says how many buckets there are, and the salt of the hash
+ * @base: where the pieces lie one behind another; NULL: anywhere
  * @room: pieces for which there is room
  * @end: how many pieces there are
- * @count: how many buckets there are
- * @salt: of the hash
  * @keys: how many entries there are
  */
 struct llds_buckets {
 	struct llds_memory *memory;
 	struct llds_bucket **pieces;
+	struct llds_header *header;
+	char *base;
 	u32 room;
 	u32 end;
-	u32 count;
-	u64 salt;
 	u64 keys;
 };
 
 /* False if there is no memory. */
 bool llds_buckets_init(struct llds_buckets *buckets,
-		       struct llds_memory *memory, u64 salt);
+		       struct llds_memory *memory, struct llds_header *header);
 
 /* Gives the buckets back, not what continues them. */
 void llds_buckets_drop(struct llds_buckets *buckets);
@@ -82,11 +93,19 @@ u32 llds_buckets_find(const struct llds_buckets *buckets,
 /* Asks for the line of an entry whose tag is that of the hash, if any is. */
 void llds_buckets_fetch_entry(const struct llds_buckets *buckets, u64 hash);
 
+/* Gives back what is there only because it may have been in sight. */
+void llds_buckets_trim(struct llds_buckets *buckets);
+
 /* Makes sure that an entry can be put in; false if there is no memory. */
 bool llds_buckets_prepare(struct llds_buckets *buckets,
 			  struct llds_bucket *home);
 
-/* Puts an entry in. REQUIRES: it was prepared, and the key is not there. */
+/*
+ * The three that follow are for between llds_bucket_begin() and its end; and
+ * then llds_buckets_fit().
+ *
+ * Puts an entry in. REQUIRES: it was prepared, and the key is not there.
+ */
 void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 		      u64 hash, u32 handle);
 
@@ -97,6 +116,9 @@ void llds_buckets_replace(struct llds_buckets *buckets,
 /* Takes an entry out. */
 void llds_buckets_remove(struct llds_buckets *buckets,
 			 struct llds_bucket *home, u32 handle);
+
+/* Makes one bucket more or less, if there are too many entries or too few. */
+void llds_buckets_fit(struct llds_buckets *buckets);
 
 /* Between these two, readers without the lock do not trust what they read. */
 static inline void llds_bucket_begin(struct llds_bucket *home)
@@ -158,7 +180,7 @@ llds_bucket(const struct llds_buckets *buckets, u32 at)
 static inline struct llds_bucket *
 llds_buckets_home(const struct llds_buckets *buckets, u64 hash)
 {
-	return llds_bucket(buckets, llds_bucket_of(hash, buckets->count));
+	return llds_bucket(buckets, llds_bucket_of(hash, buckets->header->buckets));
 }
 
 #endif /* LLDS_BUCKETS_H */

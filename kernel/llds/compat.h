@@ -23,4 +23,17 @@
 #include <asm/unaligned.h>
 #endif
 
+#include <linux/mm.h>
+
+/* Sets flags of a mapping that is being made, and takes others away. */
+static inline void llds_vm_flags(struct vm_area_struct *vma,
+				 unsigned long set, unsigned long clear)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_mod(vma, set, clear);
+#else
+	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
 #endif /* _LLDS_COMPAT_H */

@@ -19,7 +19,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "request.h"
+#include "map.h"
 
 #define VALUE_BYTES_MAX_DEFAULT SZ_16M
 /* An entry has 32 bits for its lengths; sums of two of these never overflow. */
@@ -118,6 +118,13 @@ static long llds_run(struct file *file, void __user *at)
 	return copy_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
 }
 
+static int llds_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct llds_shared *store = store_of(file->private_data);
+
+	return IS_ERR(store) ? PTR_ERR(store) : llds_map(store, vma);
+}
+
 static long llds_version(void __user *to)
 {
 	struct llds_version version = {
@@ -175,6 +182,7 @@ static const struct file_operations llds_fops = {
 	.release = llds_release,
 	.unlocked_ioctl = llds_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = llds_mmap,
 };
 
 /* Root alone, until a rule of udev says otherwise. */

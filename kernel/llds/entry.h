@@ -21,6 +21,7 @@
 #define LLDS_ENTRY_H
 
 #include "memory.h"
+#include "uapi/llds.h"
 
 #define LLDS_ENTRY_KEY_BITS 13
 #define LLDS_ENTRY_VALUE_BITS 17

@@ -6,8 +6,6 @@
 
 #define NONE (~0U)
 #define SLABS_OF_PIECE (LLDS_PIECE_BYTES / LLDS_SLAB_BYTES)
-/* What has fewer pieces gets one more at a time. */
-#define FEW_PIECES 16
 /* So many slabs are kept although they serve no size: eight pieces. */
 #define IDLES_MAX (8 * SLABS_OF_PIECE)
 
@@ -135,6 +133,7 @@ void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget)
 	for (class = 0; class < LLDS_CLASSES; class++)
 		memory->partial[class] = NONE;
 	memory->budget = budget;
+	memory->base = llds_os_base();
 }
 
 void llds_memory_drop(struct llds_memory *memory)
@@ -152,7 +151,10 @@ void llds_memory_drop(struct llds_memory *memory)
 		  memory->room * sizeof(*memory->pieces));
 	llds_give(memory->budget, memory->slabs,
 		  memory->slabs_room * sizeof(*memory->slabs));
-	llds_memory_init(memory, memory->budget);
+	llds_os_base_free(memory->base);
+	memory->pieces = NULL;
+	memory->slabs = NULL;
+	memory->end = 0;
 }
 
 static void enter(struct llds_memory *memory, u32 *list, u32 slab)
@@ -210,22 +212,20 @@ static u32 missing(struct llds_memory *memory)
 	return memory->hole;
 }
 
-void *llds_pieces(struct llds_budget *budget, u32 have, u32 *got)
+void *llds_pieces(struct llds_budget *budget, char *at, u32 *many)
 {
-	u32 many = have < FEW_PIECES ? 1 : LLDS_PIECES_AT_ONCE;
 	void *pieces;
 
-	for (;; many = 1) {
-		const u64 bytes = many * LLDS_PIECE_BYTES;
+	for (;; *many = 1) {
+		const u64 bytes = *many * LLDS_PIECE_BYTES;
 
 		if (llds_budget_take(budget, bytes)) {
-			*got = many;
-			pieces = llds_os_pieces(many);
+			pieces = llds_os_pieces(at, *many);
 			if (pieces)
 				return pieces;
 			llds_budget_give(budget, bytes);
 		}
-		if (many == 1)
+		if (*many == 1)
 			return NULL;
 	}
 }
@@ -233,23 +233,25 @@ void *llds_pieces(struct llds_budget *budget, u32 have, u32 *got)
 /* Takes pieces from the system. */
 static bool grow(struct llds_memory *memory)
 {
+	const u32 first = missing(memory);
+	u32 many = first < memory->end ? 1 : llds_pieces_at_once(memory->end);
 	char *pieces;
-	u32 i, slab, many;
+	u32 i, slab;
 
 	/* There is room in the tables for as many as may come at once. */
 	if (memory->end + LLDS_PIECES_AT_ONCE > LLDS_PIECES_MAX)
 		return false;
 	if (!make_room(memory, memory->end + LLDS_PIECES_AT_ONCE))
 		return false;
-	pieces = llds_pieces(memory->budget, memory->end, &many);
+	pieces = llds_pieces(memory->budget, llds_piece_at(memory->base, first),
+			     &many);
 	if (!pieces)
 		return false;
+	memory->end = max_t(u32, memory->end, first + many);
 	for (i = 0; i < many; i++) {
-		const u32 piece = missing(memory);
+		const u32 piece = first + i;
 
 		memory->pieces[piece] = pieces + i * LLDS_PIECE_BYTES;
-		if (piece == memory->end)
-			memory->end++;
 		/* From the last one on: they are taken in order. */
 		for (slab = SLABS_OF_PIECE; slab-- > 0;) {
 			const u32 number = piece * SLABS_OF_PIECE + slab;
@@ -371,6 +373,22 @@ void llds_block_free(struct llds_memory *memory, u32 handle)
 	leave(memory, &memory->partial[class], slab);
 	at->class = IDLE;
 	enter(memory, &memory->idle, slab);
-	if (++memory->idles > IDLES_MAX)
+	memory->idles++;
+	if (unlikely(memory->is_shown))
+		llds_os_clear(llds_block(memory, slab << SLAB_UNITS_SHIFT),
+			      LLDS_SLAB_BYTES);
+	else if (memory->idles > IDLES_MAX)
 		give_back(memory, slab / SLABS_OF_PIECE);
+}
+
+void llds_memory_trim(struct llds_memory *memory)
+{
+	u32 piece;
+
+	for (piece = 0; piece < memory->end && memory->idles > IDLES_MAX;
+	     piece++) {
+		if (memory->pieces[piece])
+			give_back(memory, piece);
+		llds_os_relax();
+	}
 }

@@ -32,8 +32,6 @@
 #define LLDS_BLOCK_BYTES_MAX LLDS_SLAB_BYTES
 /* 16 to 128 bytes by 16, then four sizes for each doubling. */
 #define LLDS_CLASSES 44
-/* Of 2^32 units. */
-#define LLDS_PIECES_MAX 262144UL
 #define LLDS_UNITS_SHIFT (LLDS_PIECE_SHIFT - LLDS_UNIT_SHIFT)
 
 /* So many pieces come at once, where a structure is large. */
@@ -64,6 +62,9 @@ struct llds_budget {
  * @idle: the first slab that serves no size
  * @idles: how many do
  * @partial: by size, the first slab with a block that is free
+ * @is_shown: whether somebody may have the pieces in sight: then none goes
+ *	back, and a slab that serves no size is zeros
+ * @base: where the pieces lie one behind another; NULL: anywhere
  * @used: bytes of blocks that are used
  * @budget: what the store may take
  */
@@ -77,6 +78,8 @@ struct llds_memory {
 	u32 idle;
 	u32 idles;
 	u32 partial[LLDS_CLASSES];
+	bool is_shown;
+	char *base;
 	u64 used;
 	struct llds_budget *budget;
 };
@@ -118,11 +121,26 @@ u32 llds_block_alloc(struct llds_memory *memory, u32 bytes);
 /* Gives a block back. */
 void llds_block_free(struct llds_memory *memory, u32 handle);
 
+/* Gives back what is there only because it may have been in sight. */
+void llds_memory_trim(struct llds_memory *memory);
+
+/* How many pieces what has so many gets at once: many if it is large. */
+static inline u32 llds_pieces_at_once(u32 have)
+{
+	return have < LLDS_PIECES_AT_ONCE ? 1 : LLDS_PIECES_AT_ONCE;
+}
+
+/* Where a piece is to lie, if anywhere. */
+static inline char *llds_piece_at(char *base, u32 number)
+{
+	return base ? base + number * LLDS_PIECE_BYTES : NULL;
+}
+
 /*
- * Pieces for a structure that has so many: many at a time if it is large, or
- * one; 'got' says how many. NULL if there is no memory.
+ * So many pieces, or one if there are not as many; 'many' says it. They lie
+ * there if it is not NULL. NULL if there is no memory.
  */
-void *llds_pieces(struct llds_budget *budget, u32 have, u32 *got);
+void *llds_pieces(struct llds_budget *budget, char *at, u32 *many);
 
 /* How many bytes a block has that is made for so many. */
 u32 llds_block_bytes(u32 bytes);

@@ -384,6 +384,8 @@ static u32 delete_range(struct llds_store *store,
 
 	if (!fits(room, sizeof(keys)))
 		return wants(sizeof(keys));
+	if (!store->journal.is_open)
+		llds_as_one_begin(store);
 	entry = first_of(store, parsed, &cursor);
 	while (entry) {
 		if (keys == parsed->op.limit && parsed->op.limit)
@@ -403,6 +405,8 @@ static u32 delete_range(struct llds_store *store,
 			next_of(store, parsed, &cursor) :
 			first_of(store, parsed, &cursor);
 	}
+	if (!store->journal.is_open)
+		llds_as_one_end(store);
 	if (deleted < 0)
 		answer(room, deleted, 0);
 	else

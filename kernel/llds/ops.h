@@ -9,7 +9,6 @@
 #define LLDS_OPS_H
 
 #include "store.h"
-#include "uapi/llds.h"
 
 /**
  * struct llds_parsed - an operation that makes sense

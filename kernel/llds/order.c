@@ -23,14 +23,13 @@ struct llds_path {
 	u32 depth;
 };
 
-void llds_order_init(struct llds_order *order, struct llds_memory *memory)
+void llds_order_init(struct llds_order *order, struct llds_memory *memory,
+		     struct llds_header *header)
 {
 	BUILD_BUG_ON(sizeof(struct llds_leaf) != 256);
 	BUILD_BUG_ON(sizeof(struct llds_inner) != 1024);
 	order->memory = memory;
-	order->root = 0;
-	order->height = 0;
-	order->sequence = 0;
+	order->header = header;
 }
 
 static inline struct llds_leaf *leaf_at(const struct llds_order *order,
@@ -172,9 +171,9 @@ static u32 slot_for(const struct llds_order *order,
 static u32 descend(const struct llds_order *order, struct text key,
 		   struct llds_path *path)
 {
-	const u32 height = order->height;
+	const u32 height = order->header->height;
 	const struct llds_inner *inner;
-	u32 handle = order->root, level, slot, at;
+	u32 handle = order->header->root, level, slot, at;
 	const char *leaf;
 
 	for (level = 0; level < height; level++) {
@@ -464,12 +463,12 @@ static void put_up(struct llds_order *order, struct llds_path *path,
 		child = right_handle;
 	}
 	text = text_of(order, separator);
-	inner = llds_block(order->memory, order->root);
+	inner = llds_block(order->memory, order->header->root);
 	right = new_inner(order, supply, inner->node.level + 1, &right_handle);
-	put_child(right, 0, 0, 0, order->root);
+	put_child(right, 0, 0, 0, order->header->root);
 	put_child(right, 1, head(text, 0), separator, child);
-	WRITE_ONCE(order->root, right_handle);
-	WRITE_ONCE(order->height, order->height + 1);
+	WRITE_ONCE(order->header->root, right_handle);
+	WRITE_ONCE(order->header->height, order->header->height + 1);
 }
 
 /* Makes a leaf of a block. */
@@ -507,7 +506,7 @@ static bool add_to_full(struct llds_order *order, struct llds_path *path,
 	if (!get_supply(order, path, text.bytes, &supply))
 		return false;
 
-	begin(&order->sequence);
+	begin(&order->header->order_sequence);
 	begin(&left->node.sequence);
 	separator = llds_block(order->memory, supply.separator);
 	WRITE_ONCE(separator->bytes, text.bytes);
@@ -537,7 +536,7 @@ static bool add_to_full(struct llds_order *order, struct llds_path *path,
 		      skip_between(order, path, path->depth, &text, NULL));
 	put_up(order, path, &supply, supply.separator, supply.leaf, is_last);
 	end(&left->node.sequence);
-	end(&order->sequence);
+	end(&order->header->order_sequence);
 	return true;
 }
 
@@ -548,14 +547,14 @@ bool llds_order_add(struct llds_order *order, u32 handle)
 	struct llds_path path;
 	u32 at, slot;
 
-	if (unlikely(!order->root)) {
+	if (unlikely(!order->header->root)) {
 		at = llds_block_alloc(order->memory, sizeof(*leaf));
 		if (!at)
 			return false;
-		begin(&order->sequence);
+		begin(&order->header->order_sequence);
 		new_leaf(order, at);
-		WRITE_ONCE(order->root, at);
-		end(&order->sequence);
+		WRITE_ONCE(order->header->root, at);
+		end(&order->header->order_sequence);
 	}
 	at = descend(order, key, &path);
 	leaf = leaf_at(order, at);
@@ -692,10 +691,10 @@ static void shrink(struct llds_order *order, struct llds_path *path)
 	struct llds_inner *inner;
 
 	if (level == 0) {
-		const u32 root = order->root;
+		const u32 root = order->header->root;
 
 		if (!leaf_at(order, root)->node.count) {
-			WRITE_ONCE(order->root, 0);
+			WRITE_ONCE(order->header->root, 0);
 			llds_block_free(order->memory, root);
 		}
 		return;
@@ -710,12 +709,12 @@ static void shrink(struct llds_order *order, struct llds_path *path)
 			return;
 		merge_inners(order, path, --level);
 	}
-	inner = inner_at(order, order->root);
+	inner = inner_at(order, order->header->root);
 	if (inner->node.count == 1) {
-		const u32 root = order->root;
+		const u32 root = order->header->root;
 
-		WRITE_ONCE(order->root, inner->children[0]);
-		WRITE_ONCE(order->height, order->height - 1);
+		WRITE_ONCE(order->header->root, inner->children[0]);
+		WRITE_ONCE(order->header->height, order->header->height - 1);
 		llds_block_free(order->memory, root);
 	}
 }
@@ -735,9 +734,9 @@ void llds_order_remove(struct llds_order *order, u32 handle)
 	end(&leaf->node.sequence);
 	if (count > LEAF_FEW)
 		return;
-	begin(&order->sequence);
+	begin(&order->header->order_sequence);
 	shrink(order, &path);
-	end(&order->sequence);
+	end(&order->header->order_sequence);
 }
 
 /* The first place from the beginning of a leaf on. */
@@ -766,7 +765,7 @@ struct llds_place llds_order_seek(const struct llds_order *order,
 	const struct llds_leaf *leaf;
 	struct llds_path path;
 
-	if (!order->root)
+	if (!order->header->root)
 		return at;
 	at.leaf = descend(order, text, &path);
 	leaf = leaf_at(order, at.leaf);
@@ -783,7 +782,7 @@ struct llds_place llds_order_seek_before(const struct llds_order *order,
 	struct llds_path path;
 	u32 level;
 
-	if (!order->root)
+	if (!order->header->root)
 		return at;
 	if (key) {
 		at.leaf = descend(order, text, &path);
@@ -794,8 +793,8 @@ struct llds_place llds_order_seek_before(const struct llds_order *order,
 		at.slot--;
 		return at;
 	}
-	at.leaf = order->root;
-	for (level = 0; level < order->height; level++) {
+	at.leaf = order->header->root;
+	for (level = 0; level < order->header->height; level++) {
 		const struct llds_inner *inner = inner_at(order, at.leaf);
 
 		at.leaf = inner->children[inner->node.count - 1];

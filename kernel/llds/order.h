@@ -12,9 +12,12 @@
  * are as short as they can be.
  *
  * Changes are guarded by the store's lock. A reader without it trusts what it
- * has read if 'sequence' and that of the leaf are even, and have not moved
- * since it began: the first moves when nodes are made, merged or freed, the
- * second when entries of the leaf come, go or are replaced.
+ * has read if 'order_sequence' of the header and the sequence of the leaf are
+ * even, and have not moved since it began: the first moves when nodes are
+ * made, merged or freed, the second when entries of the leaf come, go or are
+ * replaced. It looks at them before it goes where something leads, and at the
+ * version of an entry before and after its value. What the store's sequence
+ * is for, buckets.h says.
  */
 #ifndef LLDS_ORDER_H
 #define LLDS_ORDER_H
@@ -87,15 +90,12 @@ struct llds_separator {
 /**
  * struct llds_order - the tree
  * @memory: where its nodes are, and the entries
- * @root: the root, or 0 if there is no entry
- * @height: levels above the leaves
- * @sequence: odd while nodes are made, merged or freed
+ * @header: where it says which node is the root, how many levels there are
+ *	above the leaves, and whether nodes are made, merged or freed
  */
 struct llds_order {
 	struct llds_memory *memory;
-	u32 root;
-	u32 height;
-	u32 sequence;
+	struct llds_header *header;
 };
 
 /**
@@ -108,7 +108,8 @@ struct llds_place {
 	u32 slot;
 };
 
-void llds_order_init(struct llds_order *order, struct llds_memory *memory);
+void llds_order_init(struct llds_order *order, struct llds_memory *memory,
+		     struct llds_header *header);
 
 /* Puts an entry in whose key is not there; false if there is no memory. */
 bool llds_order_add(struct llds_order *order, u32 handle);

@@ -12,13 +12,18 @@
  *   engine alone, of any size;
  * - llds_os_buffer(bytes), llds_os_buffer_free(buffer): memory for a while, with
  *   any content;
- * - llds_os_pieces(n), llds_os_piece_free(piece): n zeroed pieces of
- *   LLDS_PIECE_BYTES one behind another, which a user may be shown. They are
- *   given back one by one;
+ * - llds_os_pieces(at, n), llds_os_piece_free(piece): n zeroed pieces of
+ *   LLDS_PIECE_BYTES one behind another, which a user may be shown, anywhere
+ *   if 'at' is NULL. They are given back one by one;
+ * - llds_os_page(), llds_os_page_free(page): a zeroed page of LLDS_PAGE_BYTES,
+ *   which a user may be shown;
+ * - llds_os_base(), llds_os_base_free(base): where LLDS_PIECES_MAX pieces of
+ *   a user's lie one behind another, or NULL if he maps them himself;
  * - llds_os_refuses(): whether a test wants that there is no block;
  * - llds_os_relax(): a place to give up the processor;
  * - llds_os_copy(to, from, bytes), llds_os_move(to, from, bytes): memcpy() and
- *   memmove() of what a reader without a lock may look at meanwhile.
+ *   memmove() of what a reader without a lock may look at meanwhile;
+ *   llds_os_clear(to, bytes): zeros there.
  *
  * - llds_os_is_killed(): whether the process is to end;
  * - llds_os_from_user(to, address, bytes), llds_os_to_user(address, from,
@@ -34,6 +39,9 @@
 /* Memory that a user may be shown comes in pieces of so many bytes. */
 #define LLDS_PIECE_SHIFT 18
 #define LLDS_PIECE_BYTES 262144UL
+/* So many at most, of blocks and of buckets. */
+#define LLDS_PIECES_MAX 262144UL
+#define LLDS_PAGE_BYTES 4096UL
 
 #ifdef __KERNEL__
 #include "os_kernel.h"

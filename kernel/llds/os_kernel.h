@@ -49,8 +49,29 @@ static inline void llds_os_buffer_free(void *buffer)
 	kvfree(buffer);
 }
 
+static inline void *llds_os_page(void)
+{
+	BUILD_BUG_ON(PAGE_SIZE != LLDS_PAGE_BYTES);
+	return (void *)get_zeroed_page(GFP_KERNEL_ACCOUNT);
+}
+
+static inline void llds_os_page_free(void *page)
+{
+	free_page((unsigned long)page);
+}
+
+/* Pieces lie anywhere: a mapping shows them as it has to. */
+static inline char *llds_os_base(void)
+{
+	return NULL;
+}
+
+static inline void llds_os_base_free(char *base)
+{
+}
+
 /* Pieces are runs of pages that are split, so that each goes back by itself. */
-static inline void *llds_os_pieces(unsigned int n)
+static inline void *llds_os_pieces(char *at, unsigned int n)
 {
 	unsigned int order = get_order(n * LLDS_PIECE_BYTES);
 	struct page *page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
@@ -119,6 +140,12 @@ static inline int llds_os_lock_alone(struct llds_os_lock *lock)
 	return down_write_killable(&lock->semaphore);
 }
 
+/* For who cannot do without it. */
+static inline void llds_os_lock_alone_always(struct llds_os_lock *lock)
+{
+	down_write(&lock->semaphore);
+}
+
 static inline void llds_os_unlock_alone(struct llds_os_lock *lock)
 {
 	up_write(&lock->semaphore);
@@ -126,5 +153,6 @@ static inline void llds_os_unlock_alone(struct llds_os_lock *lock)
 
 #define llds_os_copy(to, from, bytes) memcpy(to, from, bytes)
 #define llds_os_move(to, from, bytes) memmove(to, from, bytes)
+#define llds_os_clear(to, bytes) memset(to, 0, bytes)
 
 #endif /* LLDS_OS_KERNEL_H */

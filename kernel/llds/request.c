@@ -56,6 +56,7 @@ int llds_shared_init(struct llds_shared *shared, enum llds_index index,
 		     u64 bytes_max, u32 value_bytes_max, u64 salt)
 {
 	llds_os_lock_init(&shared->lock);
+	shared->maps = 0;
 	shared->value_bytes_max = min_t(u32, value_bytes_max,
 					LLDS_VALUE_BYTES_LIMIT);
 	return llds_store_init(&shared->store, index, bytes_max, salt);

@@ -16,11 +16,13 @@
  * struct llds_shared - a store that several share
  * @lock: shared to read, alone to change
  * @value_bytes_max: the longest value that it takes
+ * @maps: how many mappings may have it in sight
  * @store: the store
  */
 struct llds_shared {
 	struct llds_os_lock lock;
 	u32 value_bytes_max;
+	u32 maps;
 	struct llds_store store;
 };
 

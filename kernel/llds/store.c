@@ -14,14 +14,26 @@ int llds_store_init(struct llds_store *store, enum llds_index index,
 	memset(store, 0, sizeof(*store));
 	store->index = index;
 	store->budget.bytes_max = bytes_max;
+	if (llds_budget_take(&store->budget, LLDS_PAGE_BYTES))
+		store->header = llds_os_page();
+	if (!store->header)
+		goto no_memory;
+	store->header->abi = LLDS_ABI;
+	store->header->salt = salt;
 	llds_memory_init(&store->memory, &store->budget);
-	llds_order_init(&store->order, &store->memory);
+	llds_order_init(&store->order, &store->memory, store->header);
 	llds_tree_init(&store->tree, &store->memory);
-	store->buckets.salt = salt;
-	if (index == LLDS_INDEX_DEFAULT &&
-	    !llds_buckets_init(&store->buckets, &store->memory, salt))
-		return -ENOMEM;
-	return 0;
+	if (index != LLDS_INDEX_DEFAULT)
+		return 0;
+	if (llds_buckets_init(&store->buckets, &store->memory, store->header)) {
+		store->header->flags = LLDS_MAPPABLE;
+		return 0;
+	}
+	llds_memory_drop(&store->memory);
+	llds_os_page_free(store->header);
+no_memory:
+	llds_budget_give(&store->budget, store->budget.bytes);
+	return -ENOMEM;
 }
 
 void llds_store_drop(struct llds_store *store)
@@ -41,9 +53,38 @@ void llds_store_drop(struct llds_store *store)
 		llds_buckets_drop(&store->buckets);
 	llds_tree_drop(&store->tree);
 	llds_memory_drop(&store->memory);
+	llds_os_page_free(store->header);
 	/* What is left is that of values by themselves. */
 	llds_budget_give(&store->budget, store->budget.bytes);
 	memset(store, 0, sizeof(*store));
+}
+
+void llds_show(struct llds_store *store, bool is_shown)
+{
+	store->memory.is_shown = is_shown;
+	if (is_shown || store->index != LLDS_INDEX_DEFAULT)
+		return;
+	llds_memory_trim(&store->memory);
+	llds_buckets_trim(&store->buckets);
+}
+
+void *llds_shown_at(const struct llds_store *store, u64 offset)
+{
+	const u64 number = (offset & (LLDS_MAP_BLOCKS - 1)) >> LLDS_PIECE_SHIFT;
+	char *piece = NULL;
+
+	if (offset < LLDS_MAP_HEADER + LLDS_PAGE_BYTES)
+		return store->header;
+	if (store->index != LLDS_INDEX_DEFAULT)
+		return NULL;
+	if (offset - LLDS_MAP_BLOCKS < LLDS_MAP_BYTES &&
+	    number < store->memory.end)
+		piece = store->memory.pieces[number];
+	else if (offset - LLDS_MAP_BUCKETS < LLDS_MAP_BYTES &&
+		 number < store->buckets.end)
+		piece = (char *)store->buckets.pieces[number];
+	offset &= LLDS_PIECE_BYTES - 1;
+	return piece ? piece + (offset & ~(LLDS_PAGE_BYTES - 1)) : NULL;
 }
 
 /* What a number that is free says: which one is free next. */
@@ -232,13 +273,20 @@ static bool change_in_place(struct llds_store *store,
 static bool add(struct llds_store *store, const struct llds_key *key,
 		struct found found, u32 handle)
 {
+	bool is_added;
+
 	if (!found.home)
 		return llds_tree_add(&store->tree, handle);
-	if (!llds_buckets_prepare(&store->buckets, found.home) ||
-	    !llds_order_add(&store->order, handle))
+	if (!llds_buckets_prepare(&store->buckets, found.home))
 		return false;
-	llds_buckets_add(&store->buckets, found.home, key->hash, handle);
-	return true;
+	llds_bucket_begin(found.home);
+	is_added = llds_order_add(&store->order, handle);
+	if (likely(is_added))
+		llds_buckets_add(&store->buckets, found.home, key->hash,
+				 handle);
+	llds_bucket_end(found.home);
+	llds_buckets_fit(&store->buckets);
+	return is_added;
 }
 
 /* Names an entry in the place of one that has the same key. */
@@ -248,16 +296,21 @@ static void replace(struct llds_store *store, struct found found, u32 handle)
 		found.node->handle = handle;
 		return;
 	}
+	llds_bucket_begin(found.home);
 	llds_order_replace(&store->order, found.handle, handle);
 	llds_buckets_replace(&store->buckets, found.home, found.handle, handle);
+	llds_bucket_end(found.home);
 }
 
 /* Takes an entry out of the indexes, and frees it. */
 static void remove(struct llds_store *store, struct found found)
 {
 	if (found.home) {
+		llds_bucket_begin(found.home);
 		llds_order_remove(&store->order, found.handle);
 		llds_buckets_remove(&store->buckets, found.home, found.handle);
+		llds_bucket_end(found.home);
+		llds_buckets_fit(&store->buckets);
 	} else {
 		llds_tree_remove(&store->tree, found.node);
 	}
@@ -371,9 +424,7 @@ static struct found find_like(const struct llds_store *store, u32 handle)
 
 void llds_begin(struct llds_store *store)
 {
-	WRITE_ONCE(store->sequence, store->sequence + 1);
-	/* Pairs with what readers without the lock do before they look again. */
-	smp_wmb();
+	llds_as_one_begin(store);
 	store->journal.is_open = true;
 	store->journal.pair_bytes = store->pair_bytes;
 }
@@ -385,8 +436,7 @@ static void end(struct llds_store *store)
 	llds_give(&store->budget, journal->changes,
 		  (u64)journal->room * sizeof(*journal->changes));
 	memset(journal, 0, sizeof(*journal));
-	/* Pairs with the acquire of their first look. */
-	smp_store_release(&store->sequence, store->sequence + 1);
+	llds_as_one_end(store);
 }
 
 void llds_commit(struct llds_store *store)

@@ -73,8 +73,7 @@ struct llds_journal {
  * @tree: the index for both, to compare with
  * @aparts: values too long for a block
  * @journal: changes that are being made as one
- * @sequence: odd while several changes are being made that are to be seen as
- *	one
+ * @header: what a mapping begins with
  * @pair_bytes: bytes of keys and values
  */
 struct llds_store {
@@ -86,7 +85,7 @@ struct llds_store {
 	struct llds_tree tree;
 	struct llds_aparts aparts;
 	struct llds_journal journal;
-	u32 sequence;
+	struct llds_header *header;
 	u64 pair_bytes;
 };
 
@@ -120,7 +119,7 @@ static inline struct llds_key llds_key(const struct llds_store *store,
 				       const void *at, u32 bytes)
 {
 	return (struct llds_key){
-		at, bytes, llds_hash(store->buckets.salt, at, bytes)
+		at, bytes, llds_hash(store->header->salt, at, bytes)
 	};
 }
 
@@ -140,6 +139,12 @@ static inline void llds_fetch_entry(const struct llds_store *store,
 		llds_buckets_fetch_entry(&store->buckets, key->hash);
 }
 
+/* Whether somebody may have the store in sight from now on. */
+void llds_show(struct llds_store *store, bool is_shown);
+
+/* The page that a mapping shows at an offset; NULL if there is none. */
+void *llds_shown_at(const struct llds_store *store, u64 offset);
+
 /* Finds a pair; NULL if there is none. */
 const struct llds_entry *llds_find(const struct llds_store *store,
 				   const struct llds_key *key);
@@ -154,6 +159,21 @@ struct llds_value llds_value_of(const struct llds_store *store,
  */
 int llds_set(struct llds_store *store, const struct llds_key *key,
 	     const void *value, u32 bytes);
+
+/* What is changed between these two, readers without the lock see as one. */
+static inline void llds_as_one_begin(struct llds_store *store)
+{
+	WRITE_ONCE(store->header->sequence, store->header->sequence + 1);
+	/* Pairs with what they do before they look at it once more. */
+	smp_wmb();
+}
+
+static inline void llds_as_one_end(struct llds_store *store)
+{
+	/* Pairs with the acquire of their first look. */
+	smp_store_release(&store->header->sequence,
+			  store->header->sequence + 1);
+}
 
 /*
  * Removes a pair; 1, or 0 if there is none; between llds_begin() and its end

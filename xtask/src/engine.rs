@@ -1,5 +1,6 @@
-//! `cargo xtask engine`: the engine of the kernel home, built in user space, against a model; under AddressSanitizer and
-//! UndefinedBehaviorSanitizer, and once more with optimization and other seeds.
+//! `cargo xtask engine`: the engine of the kernel home, built in user space, against a model: under AddressSanitizer and
+//! UndefinedBehaviorSanitizer; with optimization; and its readers without a lock under ThreadSanitizer, and with threads
+//! that pause where they meet. Each with a seed of its own.
 
 use std::path::PathBuf;
 
@@ -20,26 +21,39 @@ const USER: &[&str] = &[
     "user/store_test.c",
     "user/request_test.c",
     "user/atomic_test.c",
+    "user/mapped.c",
+    "user/mapped_test.c",
     "user/test.c",
 ];
 /// For both builds.
-const FLAGS: &[&str] = &["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror"];
+const FLAGS: &[&str] = &["-std=gnu11", "-g", "-Wall", "-Wextra", "-Wno-sign-compare", "-Werror", "-pthread"];
 
 /// A way to build and to run the tests.
 struct Build {
     name: &'static str,
     flags: &'static [&'static str],
-    /// Seed and steps.
-    arguments: [&'static str; 2],
+    /// Seed and steps, and a part if not all.
+    arguments: &'static [&'static str],
 }
 
 const BUILDS: &[Build] = &[
     Build {
         name: "engine-sanitized",
         flags: &["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-        arguments: ["1", "2000"],
+        arguments: &["1", "2000"],
     },
-    Build { name: "engine-optimized", flags: &["-O2"], arguments: ["2", "6000"] },
+    Build { name: "engine-optimized", flags: &["-O2"], arguments: &["2", "6000"] },
+    Build {
+        name: "engine-threads",
+        // It does not know fences; all that threads share is atomic here, so it needs none to tell.
+        flags: &["-O1", "-fsanitize=thread", "-Wno-tsan"],
+        arguments: &["3", "200", "in-sight"],
+    },
+    Build {
+        name: "engine-pauses",
+        flags: &["-O2", "-DLLDS_OS_PAUSES"],
+        arguments: &["4", "1000", "in-sight"],
+    },
 ];
 
 /// The command.
@@ -71,7 +85,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         let mut compile = workspace.command("gcc");
         compile.args(FLAGS).args(*flags).args(sources).arg("-o").arg(&program);
         workspace::run(&mut compile)?;
-        workspace::run(workspace.command(&program).args(arguments))?;
+        workspace::run(workspace.command(&program).args(*arguments))?;
     }
     Ok(Outcome::Passed)
 }

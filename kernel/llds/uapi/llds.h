@@ -182,4 +182,47 @@ struct llds_run {
 /* Does operations. To change something, the device must be open for writing. */
 #define LLDS_IOC_RUN _IOWR(LLDS_IOC_MAGIC, 1, struct llds_run)
 
+/*
+ * A mapping of the device, shared and only to be read, shows the store of an
+ * open device: at LLDS_MAP_HEADER a page that begins with struct llds_header;
+ * from LLDS_MAP_BLOCKS and LLDS_MAP_BUCKETS on, LLDS_MAP_BYTES each, the
+ * blocks that handles name, 16 bytes a handle, and the buckets. What is there
+ * say buckets.h, order.h and entry.h, and what a reader must look at before it
+ * believes any of it. Memory that is not there is a bus error: no handle leads
+ * to it that was looked at as they say. Without LLDS_MAPPABLE in 'flags' there
+ * is only the header. What the store gives back stays in sight, as zeros,
+ * until its last mapping has gone.
+ */
+#define LLDS_MAP_HEADER 0
+#define LLDS_MAP_BLOCKS 0x10000000000ULL
+#define LLDS_MAP_BUCKETS 0x20000000000ULL
+#define LLDS_MAP_BYTES 0x1000000000ULL
+
+/**
+ * struct llds_header - where the things of a store are
+ * @abi: LLDS_ABI
+ * @flags: LLDS_MAPPABLE
+ * @salt: of the hash
+ * @sequence: odd while several changes are made that are to be seen as one
+ * @buckets: how many buckets there are
+ * @order_sequence: odd while nodes of the order are made, merged or freed
+ * @root: the root of the order, or 0
+ * @height: levels of the order above its leaves
+ * @reserved: zero
+ */
+struct llds_header {
+	__u32 abi;
+	__u32 flags;
+	__u64 salt;
+	__u32 sequence;
+	__u32 buckets;
+	__u32 order_sequence;
+	__u32 root;
+	__u32 height;
+	__u32 reserved;
+};
+
+/* The store has buckets and an order, which can be read in a mapping. */
+#define LLDS_MAPPABLE 0x1
+
 #endif /* _UAPI_LLDS_H */

@@ -230,7 +230,7 @@ static u64 check_buckets(const struct llds_store *store)
 	u64 entries = 0;
 	u32 at, slot;
 
-	for (at = 0; at < buckets->count; at++) {
+	for (at = 0; at < buckets->header->buckets; at++) {
 		const struct llds_bucket *bucket = llds_bucket(buckets, at);
 
 		CHECK(!(bucket->sequence & 1));
@@ -246,7 +246,7 @@ static u64 check_buckets(const struct llds_store *store)
 				key = llds_key(store, entry->bytes,
 					       llds_key_bytes(entry->sizes));
 				CHECK(llds_bucket_of(key.hash,
-						     buckets->count) == at);
+						     buckets->header->buckets) == at);
 				CHECK(llds_find(store, &key) == entry);
 				entries++;
 			}
@@ -285,12 +285,12 @@ void check(const struct llds_store *store, const struct model *model)
 	if (store->index != LLDS_INDEX_DEFAULT)
 		return;
 	CHECK(check_buckets(store) == model->n);
-	if (store->order.root)
-		CHECK(check_node(store, store->order.root, 0, 0, &level) ==
+	if (store->header->root)
+		CHECK(check_node(store, store->header->root, 0, 0, &level) ==
 		      model->n);
 	else
 		CHECK(!model->n);
-	CHECK(!(store->order.sequence & 1));
+	CHECK(!(store->header->order_sequence & 1));
 }
 
 bool is_same(const struct llds_store *store, const struct model *model)

@@ -3,6 +3,7 @@
  * Memory for the engine in user space.
  */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -40,34 +41,76 @@ void llds_os_buffer_free(void *buffer)
 	free(buffer);
 }
 
-void *llds_os_pieces(unsigned int n)
+void *llds_os_page(void)
 {
-	size_t bytes = n * LLDS_PIECE_BYTES;
-	size_t align = bytes < HUGE_BYTES ? LLDS_PIECE_BYTES : HUGE_BYTES;
-	size_t before, behind;
-	char *all, *piece;
+	void *page = llds_os_refuses() ? NULL :
+			aligned_alloc(LLDS_PAGE_BYTES, LLDS_PAGE_BYTES);
 
-	if (llds_os_refuses())
-		return NULL;
-	all = mmap(NULL, bytes + align, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return page ? memset(page, 0, LLDS_PAGE_BYTES) : NULL;
+}
+
+void llds_os_page_free(void *page)
+{
+	free(page);
+}
+
+/* Addresses for all pieces that there may be, from a huge page's on. */
+#define BASE_BYTES (LLDS_PIECES_MAX * LLDS_PIECE_BYTES)
+#define NOTHING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
+
+char *llds_os_base(void)
+{
+	char *all = mmap(NULL, BASE_BYTES + HUGE_BYTES, PROT_NONE, NOTHING, -1,
+			 0);
+	const size_t before = -(uintptr_t)all & (HUGE_BYTES - 1);
+
 	if (all == MAP_FAILED)
 		return NULL;
-	before = -(uintptr_t)all & (align - 1);
-	behind = align - before;
-	piece = all + before;
 	if (before)
 		munmap(all, before);
-	munmap(piece + bytes, behind);
-	if (bytes >= HUGE_BYTES)
-		madvise(piece, bytes, MADV_HUGEPAGE);
-	return piece;
+	munmap(all + before + BASE_BYTES, HUGE_BYTES - before);
+	return all + before;
 }
 
+void llds_os_base_free(char *base)
+{
+	if (base)
+		munmap(base, BASE_BYTES);
+}
+
+void *llds_os_pieces(char *at, unsigned int n)
+{
+	const size_t bytes = n * LLDS_PIECE_BYTES;
+
+	/* Without addresses there is no memory either. */
+	if (!at || llds_os_refuses() ||
+	    mmap(at, bytes, PROT_READ | PROT_WRITE, NOTHING | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		return NULL;
+	if (bytes >= HUGE_BYTES)
+		madvise(at, bytes, MADV_HUGEPAGE);
+	return at;
+}
+
+/* Its addresses stay what they are for. */
 void llds_os_piece_free(void *piece)
 {
-	munmap(piece, LLDS_PIECE_BYTES);
+	mmap(piece, LLDS_PIECE_BYTES, PROT_NONE, NOTHING | MAP_FIXED, -1, 0);
 }
+
+#ifdef LLDS_OS_PAUSES
+void llds_os_pause(void)
+{
+	static __thread u32 state;
+	static u32 threads;
+
+	if (!state)
+		state = 1 + __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+	state = state * 1664525 + 1013904223;
+	if (state >> 22 == 0)
+		sched_yield();
+}
+#endif
 
 /* What cannot be copied is copied in part, as the kernel does. */
 static int copy(void *to, const void *from, size_t bytes)

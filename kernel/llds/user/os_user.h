@@ -5,6 +5,9 @@
  *
  * A test may set llds_os_failing to n: the n-th allocation from then on fails;
  * and llds_os_faulting: the n-th copy from or to the user.
+ *
+ * Built with LLDS_OS_PAUSES, a thread gives up the processor now and then at
+ * what threads see of each other: so they meet where they else hardly would.
  */
 #ifndef LLDS_OS_USER_H
 #define LLDS_OS_USER_H
@@ -23,13 +26,22 @@ typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
 
-#define READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
-#define WRITE_ONCE(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELAXED)
+#ifdef LLDS_OS_PAUSES
+void llds_os_pause(void);
+#else
+#define llds_os_pause() ((void)0)
+#endif
+
+#define READ_ONCE(x)                                                          \
+	(llds_os_pause(), __atomic_load_n(&(x), __ATOMIC_RELAXED))
+#define WRITE_ONCE(x, value)                                                  \
+	(llds_os_pause(), __atomic_store_n(&(x), (value), __ATOMIC_RELAXED))
 #define smp_wmb() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define smp_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
-#define smp_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
-#define smp_store_release(p, value) \
-	__atomic_store_n(p, (value), __ATOMIC_RELEASE)
+#define smp_load_acquire(p)                                                   \
+	(llds_os_pause(), __atomic_load_n(p, __ATOMIC_ACQUIRE))
+#define smp_store_release(p, value)                                           \
+	(llds_os_pause(), __atomic_store_n(p, (value), __ATOMIC_RELEASE))
 #define prefetch(p) __builtin_prefetch(p)
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -93,7 +105,11 @@ void *llds_os_table(size_t bytes);
 void llds_os_table_free(void *table);
 void *llds_os_buffer(size_t bytes);
 void llds_os_buffer_free(void *buffer);
-void *llds_os_pieces(unsigned int n);
+void *llds_os_page(void);
+void llds_os_page_free(void *page);
+char *llds_os_base(void);
+void llds_os_base_free(char *base);
+void *llds_os_pieces(char *at, unsigned int n);
 void llds_os_piece_free(void *piece);
 
 /* Whether a block is to be refused. */
@@ -144,17 +160,14 @@ static inline void llds_os_unlock_alone(struct llds_os_lock *lock)
 	pthread_rwlock_unlock(&lock->lock);
 }
 
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) || defined(LLDS_OS_PAUSES)
 /* A reader without a lock finds out afterwards that what it read is void. */
 static inline void llds_os_copy(void *to, const void *from, size_t bytes)
 {
 	size_t i;
 
 	for (i = 0; i < bytes; i++)
-		__atomic_store_n((u8 *)to + i,
-				 __atomic_load_n((const u8 *)from + i,
-						 __ATOMIC_RELAXED),
-				 __ATOMIC_RELAXED);
+		WRITE_ONCE(((u8 *)to)[i], READ_ONCE(((const u8 *)from)[i]));
 }
 
 static inline void llds_os_move(void *to, const void *from, size_t bytes)
@@ -164,9 +177,18 @@ static inline void llds_os_move(void *to, const void *from, size_t bytes)
 	llds_os_copy(copy, from, bytes);
 	llds_os_copy(to, copy, bytes);
 }
+
+static inline void llds_os_clear(void *to, size_t bytes)
+{
+	size_t i;
+
+	for (i = 0; i < bytes; i++)
+		WRITE_ONCE(((u8 *)to)[i], 0);
+}
 #else
 #define llds_os_copy(to, from, bytes) memcpy(to, from, bytes)
 #define llds_os_move(to, from, bytes) memmove(to, from, bytes)
+#define llds_os_clear(to, bytes) memset(to, 0, bytes)
 #endif
 
 #endif /* LLDS_OS_USER_H */

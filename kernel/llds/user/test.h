@@ -75,5 +75,6 @@ u32 a_value(u8 *value);
 void test_stores(u32 steps);
 void test_requests(u32 steps);
 void test_runs_as_one(u32 steps);
+void test_in_sight(u32 steps);
 
 #endif /* LLDS_USER_TEST_H */
