@@ -238,7 +238,8 @@ int main(void)
 {
 	static const struct check *const lists[] = {
 		loading_checks, device_checks, pointer_checks, data_checks,
-		sharing_checks, hostile_checks, leak_checks, kernel_checks,
+		mapping_checks, sharing_checks, hostile_checks, leak_checks,
+		kernel_checks,
 	};
 	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0;
 	const struct check *check;

@@ -29,6 +29,7 @@ extern const struct check loading_checks[];
 extern const struct check device_checks[];
 extern const struct check pointer_checks[];
 extern const struct check data_checks[];
+extern const struct check mapping_checks[];
 extern const struct check sharing_checks[];
 extern const struct check hostile_checks[];
 extern const struct check leak_checks[];
