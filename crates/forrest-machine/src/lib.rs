@@ -16,7 +16,7 @@
 //! | [`uring`] | whether io_uring is there, and why not |
 //! | [`files`] | how many files may be open |
 //! | [`frames`] | pages of memory that are read in place without a lock, on huge pages |
-//! | [`llds`] | whether the llds device is there |
+//! | [`llds`] | the llds device: stores in the memory of the kernel |
 //! | [`doctor`] | all of it as findings, each with what to do about it |
 //!
 //! `doctor` uses all the others but `frames`, and `frames` uses `pages`; the others use none of each other.

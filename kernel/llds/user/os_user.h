@@ -137,7 +137,16 @@ struct llds_os_lock {
 
 static inline void llds_os_lock_init(struct llds_os_lock *lock)
 {
-	pthread_rwlock_init(&lock->lock, NULL);
+	pthread_rwlockattr_t kind;
+
+	pthread_rwlockattr_init(&kind);
+#ifdef __GLIBC__
+	/* As in the kernel: readers who come and go do not keep a writer out. */
+	pthread_rwlockattr_setkind_np(
+		&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
+	pthread_rwlock_init(&lock->lock, &kind);
+	pthread_rwlockattr_destroy(&kind);
 }
 
 static inline int llds_os_lock_shared(struct llds_os_lock *lock)

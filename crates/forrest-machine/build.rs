@@ -1,0 +1,59 @@
+//! With the feature `llds-user`: builds the engine of the kernel home, which is C, for user space. Without it, nothing
+//! is built and no C compiler is needed.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "llds-user")]
+    engine::build();
+}
+
+#[cfg(feature = "llds-user")]
+mod engine {
+    use std::path::{Path, PathBuf};
+
+    /// The engine, in `kernel/llds`: the same files as in the module.
+    const ENGINE: &[&str] = &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "request.c"];
+    /// What user space brings for it.
+    const USER: &[&str] = &["user/os_user.c", "user/rbtree.c"];
+    /// Where the headers of both are.
+    const HEADERS: &[&str] = &["", "uapi", "user"];
+    /// Names of the kernel's that a program may have from elsewhere as well.
+    const RENAMED: &[&str] = &["rb_insert_color", "rb_erase", "rb_next", "rb_prev"];
+    /// Set by the tests: a warning is an error. Users' compilers may know warnings that ours does not.
+    const STRICT: &str = "FORREST_C_STRICT";
+
+    pub(crate) fn build() {
+        let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where this is");
+        let own = Path::new(&own);
+        let sources = own.join("../../kernel/llds");
+        println!("cargo::rerun-if-changed=src/llds/user.c");
+        println!("cargo::rerun-if-env-changed={STRICT}");
+        // What is the module's alone is not built here.
+        let files = ENGINE.iter().chain(USER).map(|file| sources.join(file));
+        for file in files.chain(HEADERS.iter().flat_map(|folder| headers(&sources.join(folder)))) {
+            println!("cargo::rerun-if-changed={}", file.display());
+        }
+        let is_strict = std::env::var_os(STRICT).is_some();
+        let mut build = cc::Build::new();
+        build
+            .files(ENGINE.iter().chain(USER).map(|file| sources.join(file)))
+            .file(own.join("src/llds/user.c"))
+            .include(&sources)
+            .std("gnu11")
+            .opt_level(2)
+            .flag("-fvisibility=hidden")
+            .flag("-Wno-sign-compare")
+            .warnings(is_strict)
+            .extra_warnings(is_strict)
+            .warnings_into_errors(is_strict);
+        for name in RENAMED {
+            build.define(name, format!("forrest_llds_{name}").as_str());
+        }
+        build.compile("forrest_llds");
+    }
+
+    fn headers(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        entries.filter(|path| path.extension().is_some_and(|kind| kind == "h")).collect()
+    }
+}

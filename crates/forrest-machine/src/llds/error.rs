@@ -1,0 +1,111 @@
+//! [`Error`]: what was tried, and why it failed.
+
+use super::abi;
+use rustix::io::Errno;
+use std::fmt;
+
+/// The result of everything that is asked of the device.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What was tried with the device or a store, and why it failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    what: &'static str,
+    cause: Cause,
+}
+
+/// Why something failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The system said so, by this number.
+    System(i32),
+    /// The module has another version of what it and user space agree on: this one.
+    Version(u32),
+    /// The answer cannot be: this is wrong with it.
+    Nonsense(&'static str),
+}
+
+impl Error {
+    pub(crate) fn system(what: &'static str, number: i32) -> Error {
+        Error { what, cause: Cause::System(number) }
+    }
+
+    pub(super) fn nonsense(what: &'static str, why: &'static str) -> Error {
+        Error { what, cause: Cause::Nonsense(why) }
+    }
+
+    pub(crate) fn version(what: &'static str, abi: u32) -> Error {
+        Error { what, cause: Cause::Version(abi) }
+    }
+
+    /// What was tried.
+    pub fn what(&self) -> &'static str {
+        self.what
+    }
+
+    /// Why it failed.
+    pub fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// The error number, if the system gave one.
+    pub fn number(&self) -> Option<i32> {
+        match self.cause {
+            Cause::System(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// What the system says about a number, such as an answer may have.
+    pub fn told(number: i32) -> String {
+        std::io::Error::from_raw_os_error(number).to_string()
+    }
+}
+
+/// For errors of the system.
+pub(super) fn system(what: &'static str) -> impl FnOnce(Errno) -> Error {
+    move |errno| Error::system(what, errno.raw_os_error())
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}: ", self.what)?;
+        match self.cause {
+            Cause::System(number) => f.write_str(&Error::told(number)),
+            Cause::Version(module) => {
+                write!(
+                    f,
+                    "the module has version {module} of its interface, and this library version {}",
+                    abi::ABI
+                )
+            }
+            Cause::Nonsense(why) => write!(f, "the answer makes no sense: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_and_why() {
+        let error = Error::system("open /dev/llds", libc::EACCES);
+        assert_eq!(error.to_string(), "cannot open /dev/llds: Permission denied (os error 13)");
+        assert_eq!((error.what(), error.number()), ("open /dev/llds", Some(libc::EACCES)));
+        let error = Error::version("use /dev/llds", 7);
+        assert_eq!(
+            error.to_string(),
+            "cannot use /dev/llds: the module has version 7 of its interface, and this library version 2"
+        );
+        let error = Error::nonsense("do a run of operations", "it is longer than the room for it");
+        assert!(error.to_string().ends_with("the answer makes no sense: it is longer than the room for it"));
+        assert_eq!(
+            (error.cause(), error.number()),
+            (Cause::Nonsense("it is longer than the room for it"), None)
+        );
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * The engine of kernel/llds as a library of user space, for user.rs: stores
+ * that are made, asked and dropped by pointer.
+ */
+#include <stdlib.h>
+
+#include "request.h"
+
+/* NULL if there is no memory. */
+struct llds_shared *forrest_llds_make(u64 bytes_max, u32 value_bytes_max,
+				      u64 salt)
+{
+	struct llds_shared *shared = calloc(1, sizeof(*shared));
+
+	if (shared && llds_shared_init(shared, LLDS_INDEX_DEFAULT, bytes_max,
+				       value_bytes_max, salt)) {
+		free(shared);
+		return NULL;
+	}
+	return shared;
+}
+
+/* REQUIRES: nobody uses it, now or later. */
+void forrest_llds_drop(struct llds_shared *shared)
+{
+	llds_shared_drop(shared);
+	free(shared);
+}
+
+/* 0, or a negative error number. */
+int forrest_llds_run(struct llds_shared *shared, struct llds_run *run,
+		     bool may_change)
+{
+	return llds_request(shared, run, may_change);
+}
+
+/* 0, or a negative error number. */
+int forrest_llds_stats(struct llds_shared *shared, u64 figures[4])
+{
+	const int error = llds_os_lock_shared(&shared->lock);
+
+	if (error)
+		return error;
+	figures[0] = llds_store_keys(&shared->store);
+	figures[1] = shared->store.pair_bytes;
+	figures[2] = shared->store.budget.bytes;
+	figures[3] = shared->store.budget.bytes_max;
+	llds_os_unlock_shared(&shared->lock);
+	return 0;
+}

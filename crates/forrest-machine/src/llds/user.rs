@@ -1,0 +1,213 @@
+//! [`User`]: the engine of the kernel home in this process, built from the same C.
+//!
+//! A store has a name and is one for all who have it open at the same time, as in the kernel; it goes with the last of
+//! them, and no other process sees it. Copies "from and to the user" are copies within the process.
+
+use super::abi;
+use super::device::Attach;
+use super::error::{Error, Result};
+use super::ran::{self, Ran};
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+const OPEN: &str = "open the store";
+const STATS: &str = "ask for the figures of the store";
+
+/// An open store of this process.
+#[derive(Debug)]
+pub struct User {
+    shared: Arc<Shared>,
+    may_change: bool,
+}
+
+/// The stores that are open, by name.
+static OPEN_STORES: Mutex<BTreeMap<Vec<u8>, Weak<Shared>>> = Mutex::new(BTreeMap::new());
+
+/// A store, which several may have open.
+#[derive(Debug)]
+struct Shared {
+    name: Vec<u8>,
+    at: NonNull<Engine>,
+}
+
+/// `struct llds_shared`, of which only the engine knows what it is.
+#[repr(C)]
+struct Engine {
+    _opaque: [u8; 0],
+}
+
+// From user.c. The first is safe to call: it takes numbers.
+unsafe extern "C" {
+    safe fn forrest_llds_make(bytes_max: u64, value_bytes_max: u32, salt: u64) -> Option<NonNull<Engine>>;
+    fn forrest_llds_drop(shared: NonNull<Engine>);
+    fn forrest_llds_run(shared: NonNull<Engine>, run: *mut abi::Run, may_change: bool) -> c_int;
+    fn forrest_llds_stats(shared: NonNull<Engine>, figures: *mut [u64; 4]) -> c_int;
+}
+
+// SAFETY: the engine has no thread of its own and keeps nothing for a thread; any may drop it.
+unsafe impl Send for Shared {}
+// SAFETY: what several threads may call at once (run and stats) takes the store's lock, a pthread_rwlock_t: shared to read,
+// alone to change. The copies around that touch memory of the caller's alone.
+unsafe impl Sync for Shared {}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let mut stores = OPEN_STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        // Meanwhile there may be another of the name.
+        if stores.get(&self.name).is_some_and(|store| store.strong_count() == 0) {
+            stores.remove(&self.name);
+        }
+        drop(stores);
+        // SAFETY: it was made, and the last of those who had it is gone.
+        unsafe { forrest_llds_drop(self.at) };
+    }
+}
+
+impl User {
+    /// The longest value, in bytes: as the module has it unless it is told otherwise.
+    pub const VALUE_BYTES_MAX: u32 = 16 << 20;
+
+    /// Opens the store of a name. Its mode means nothing: it is this process's.
+    ///
+    /// # Errors
+    /// `ENOENT` if none is open and none is to be made; `EINVAL` for a name that cannot be; `ENOMEM`.
+    pub fn open(attach: &Attach<'_>, may_change: bool) -> Result<User> {
+        let failed = |number| Err(Error::system(OPEN, number));
+        let Attach { name, makes, bytes_max, .. } = *attach;
+        if name.is_empty() || name.len() > abi::NAME_BYTES_MAX || name.contains(&0) {
+            return failed(libc::EINVAL);
+        }
+        let mut stores = OPEN_STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = stores.get(name).and_then(Weak::upgrade) {
+            return Ok(User { shared, may_change });
+        }
+        if !makes {
+            return failed(libc::ENOENT);
+        }
+        let bytes_max = if bytes_max == 0 { u64::MAX } else { bytes_max };
+        let Some(at) = forrest_llds_make(bytes_max, User::VALUE_BYTES_MAX, salt()) else {
+            return failed(libc::ENOMEM);
+        };
+        let shared = Arc::new(Shared { name: name.to_vec(), at });
+        stores.insert(name.to_vec(), Arc::downgrade(&shared));
+        Ok(User { shared, may_change })
+    }
+
+    /// Whether it can be changed through this.
+    pub fn may_change(&self) -> bool {
+        self.may_change
+    }
+
+    /// Does a run of operations. The answers go to the beginning of `answers`.
+    ///
+    /// # Errors
+    /// What the engine says, and an answer that cannot be.
+    pub fn run(&self, ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<Ran> {
+        let before = ran::argument(ops, answers, is_atomic)?;
+        let mut after = before;
+        // SAFETY: the store lives, and so does what the argument names, until this returns. The operations are only read,
+        // the answers written as far as their room goes.
+        let number = unsafe { forrest_llds_run(self.shared.at, &mut after, self.may_change) };
+        ran::judge(&before, &after, number.saturating_neg())
+    }
+
+    /// What the store holds and costs.
+    ///
+    /// # Errors
+    /// None that are known.
+    pub fn stats(&self) -> Result<abi::Stats> {
+        let mut figures = [0; 4];
+        // SAFETY: the store lives, and there is room for what is told.
+        let number = unsafe { forrest_llds_stats(self.shared.at, &mut figures) };
+        if number != 0 {
+            return Err(Error::system(STATS, number.saturating_neg()));
+        }
+        let [keys, pair_bytes, bytes, bytes_max] = figures;
+        let value_bytes_max = User::VALUE_BYTES_MAX.into();
+        Ok(abi::Stats { keys, pair_bytes, bytes, bytes_max, value_bytes_max, reserved: [0; 3] })
+    }
+}
+
+/// What nobody outside can guess, so that nobody can choose keys that meet in one place of the index.
+fn salt() -> u64 {
+    use std::hash::BuildHasher;
+    std::collections::hash_map::RandomState::new().hash_one(0_u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attach(name: &[u8], makes: bool) -> Attach<'_> {
+        Attach { name, makes, bytes_max: 0, mode: 0 }
+    }
+
+    /// An operation with a key and a value of 8 bytes, or none.
+    fn op(code: u8, key: &[u8; 8], value: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![code, 0];
+        bytes.extend_from_slice(&8_u16.to_ne_bytes());
+        bytes.extend_from_slice(&(value.len() as u32).to_ne_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        [&bytes[..], key, value].concat()
+    }
+
+    #[test]
+    fn a_store_is_one_as_long_as_it_is_open() {
+        let number = |store: Result<User>| store.unwrap_err().number();
+        assert_eq!(number(User::open(&attach(b"one", false), true)), Some(libc::ENOENT));
+        let one = User::open(&attach(b"one", true), true).unwrap();
+        let other = User::open(&attach(b"one", false), false).unwrap();
+        let stranger = User::open(&attach(b"two", true), true).unwrap();
+        let mut answers = [0; 64];
+        let set = op(abi::SET, b"the key!", b"its mind");
+        assert_eq!(
+            one.run(&set, &mut answers, false),
+            Ok(Ran::Done { ops: 1, ops_bytes: 32, answers_bytes: 8 })
+        );
+        assert_eq!(other.run(&set, &mut answers, false).unwrap_err().number(), Some(libc::EBADF));
+        let get = op(abi::GET, b"the key!", b"");
+        let done = Ok(Ran::Done { ops: 1, ops_bytes: 24, answers_bytes: 16 });
+        assert_eq!(other.run(&get, &mut answers, false), done);
+        assert_eq!(&answers[..16], b"\0\0\0\0\x08\0\0\0its mind");
+        assert_eq!(other.run(&get, &mut answers[..15], false), Ok(Ran::Wants(16)));
+        let stats = one.stats().unwrap();
+        assert_eq!((stats.keys, stats.pair_bytes), (1, 16));
+        assert_eq!(stranger.stats().unwrap().keys, 0);
+        drop(one);
+        assert_eq!(other.stats().unwrap().keys, 1);
+        drop(other);
+        assert_eq!(number(User::open(&attach(b"one", false), true)), Some(libc::ENOENT));
+        assert_eq!(User::open(&attach(b"one", true), true).unwrap().stats().unwrap().keys, 0);
+    }
+
+    #[test]
+    fn names_that_cannot_be_are_refused() {
+        for name in [&b""[..], b"a\0b", &[b'a'; abi::NAME_BYTES_MAX + 1]] {
+            let refused = User::open(&attach(name, true), true);
+            assert_eq!(refused.unwrap_err().number(), Some(libc::EINVAL));
+        }
+        assert!(User::open(&attach(&[b'a'; abi::NAME_BYTES_MAX], true), true).is_ok());
+    }
+
+    /// Handles come and go on all threads: each that is open sees a whole store, and none is left behind.
+    #[test]
+    fn stores_come_and_go_on_threads() {
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                scope.spawn(move || {
+                    for turn in 0..300 {
+                        let user = User::open(&attach(b"coming and going", true), true).unwrap();
+                        let key = (1000 * thread + turn).to_be_bytes();
+                        let mut answers = [0; 64];
+                        user.run(&op(abi::SET, &key, b"a value."), &mut answers, false).unwrap();
+                        user.run(&op(abi::GET, &key, b""), &mut answers, false).unwrap();
+                        assert_eq!(&answers[8..16], b"a value.");
+                    }
+                });
+            }
+        });
+        assert!(!OPEN_STORES.lock().unwrap().contains_key(&b"coming and going"[..]));
+    }
+}
