@@ -58,21 +58,23 @@ impl KeyRange for std::ops::RangeFull {
     }
 }
 
-/// The same range with bounds that are no longer than a key can be. INVARIANT: no key lies between a
-/// longer bound and its first `MAX_KEY_BYTES` bytes, so the cut bound lies just above the key it equals.
-pub(crate) fn clamp<'k>(
+/// The same range with bounds that are no longer than a key can be.
+pub(crate) fn clamp<'k>(bounds: (Bound<&'k [u8]>, Bound<&'k [u8]>)) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
+    clamp_to(bounds, MAX_KEY_BYTES)
+}
+
+/// The same range where keys have at most so many bytes, with bounds that are no longer. INVARIANT: no key lies between a
+/// longer bound and its first so many bytes, so the cut bound lies just above the key it equals.
+pub(crate) fn clamp_to<'k>(
     (lower, upper): (Bound<&'k [u8]>, Bound<&'k [u8]>),
+    most: usize,
 ) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
     let lower = match lower {
-        Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {
-            Bound::Excluded(&key[..MAX_KEY_BYTES])
-        }
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > most => Bound::Excluded(&key[..most]),
         fits => fits,
     };
     let upper = match upper {
-        Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {
-            Bound::Included(&key[..MAX_KEY_BYTES])
-        }
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > most => Bound::Included(&key[..most]),
         fits => fits,
     };
     (lower, upper)

@@ -40,14 +40,16 @@ pub struct Db {
 impl Db {
     /// Opens a store with the defaults of [`Builder`]. `"memory:"` is a new, empty store that lives as long
     /// as its handles. A path is a store on disk, in a directory of its own, which is made if there is none.
-    /// `"llds:NAME"` names a home that is not built yet.
+    /// `"llds:NAME"` is a store in the memory of the kernel, which all who open it share, and which outlives them; it is
+    /// made if there is none, and needs the kernel module. `"llds-user:NAME"` is the same engine in this process: one store
+    /// for all who have it open at the same time, for tests; it needs the feature `llds-user`.
     ///
     /// Opening a store on disk reads its log, which takes time in proportion to what was not in tables yet, and waits
     /// for a few syncs.
     ///
     /// # Errors
-    /// `InvalidArgument` if `url` names no home; `Unsupported` if its home is not built yet; `OutOfSpace` if
-    /// there is no memory. On disk also `Busy` if the store is open, in this process or another; `Corrupt`, with file
+    /// `InvalidArgument` if `url` names no home; `Unsupported` if its home was not built along; `OutOfSpace` if
+    /// there is no memory. In the kernel also `Io` if the module is not loaded or this user may not, with what to do about it. On disk also `Busy` if the store is open, in this process or another; `Corrupt`, with file
     /// and offset, if what is there is damaged; `Io`.
     ///
     /// ```
@@ -70,6 +72,12 @@ impl Db {
         Builder::default().open(url)
     }
 
+    fn new(store: engine::Store, builder: &Builder) -> Result<Db> {
+        let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
+        let Builder { batch_ops_max, batch_bytes_max, .. } = *builder;
+        Ok(Db { default, store, batch_ops_max, batch_bytes_max })
+    }
+
     /// The way to open a store otherwise than by default.
     ///
     /// ```
@@ -80,10 +88,11 @@ impl Db {
         Builder::default()
     }
 
-    /// Opens a store that others may write to, for reading.
+    /// Opens a store that others may write to, for reading: one in the kernel. It must be there. Changes through this handle
+    /// are `Unsupported` errors.
     ///
     /// # Errors
-    /// `Unsupported` with `memory:`, whose content nobody else can have written; otherwise as
+    /// `Unsupported` with `memory:`, whose content nobody else can have written, and on disk; otherwise as
     /// [`open`](Db::open).
     ///
     /// ```
@@ -91,12 +100,9 @@ impl Db {
     /// assert_eq!(Db::open_read_only("memory:").unwrap_err().kind(), ErrorKind::Unsupported);
     /// ```
     pub fn open_read_only(url: impl AsRef<str>) -> Result<Db> {
-        match Home::parse(url.as_ref())? {
-            Home::Memory => {
-                Err(Error::unsupported("opening \"memory:\" read-only: it would be empty for ever"))
-            }
-            elsewhere => Err(elsewhere.unsupported()),
-        }
+        let home = Home::parse(url.as_ref())?;
+        let builder = Builder::default();
+        engine::Store::open_read_only(&home, &builder).and_then(|store| Db::new(store, &builder))
     }
 
     /// Makes all changes of a batch at one instant, or none: no reader and no snapshot sees a part of it.
@@ -149,6 +155,9 @@ impl Db {
     /// changes that are being made at that moment. While it or a view or range of it lives, what has been
     /// replaced since is kept in memory.
     ///
+    /// # Errors
+    /// `Unsupported` in the kernel.
+    ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
     /// db.set("key", "old")?;
@@ -167,7 +176,7 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if the name is empty; `Limit` if it exceeds [`MAX_KEYSPACE_NAME_BYTES`], or there are
-    /// [`MAX_KEYSPACES`](crate::MAX_KEYSPACES) already; `OutOfSpace`.
+    /// [`MAX_KEYSPACES`](crate::MAX_KEYSPACES) already; `OutOfSpace`; in the kernel `Unsupported` for all but the default one.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -276,7 +285,7 @@ impl Db {
     /// Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
     ///
     /// # Errors
-    /// `Corrupt` with file and offset of the first damage; `Unsupported` with `memory:`.
+    /// `Corrupt` with file and offset of the first damage; `Unsupported` in memory and in the kernel.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -295,7 +304,7 @@ impl Db {
     /// Takes time in proportion to the store; writers wait at times.
     ///
     /// # Errors
-    /// `Io`, `OutOfSpace`, `Stopped`; `Unsupported` with `memory:`.
+    /// `Io`, `OutOfSpace`, `Stopped`; `Unsupported` in memory and in the kernel.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -322,10 +331,7 @@ impl Builder {
     pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
         let home = Home::parse(url.as_ref())?;
         self.check()?;
-        let store = engine::Store::open(&home, self)?;
-        let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
-        let Builder { batch_ops_max, batch_bytes_max, .. } = *self;
-        Ok(Db { default, store, batch_ops_max, batch_bytes_max })
+        engine::Store::open(&home, self).and_then(|store| Db::new(store, self))
     }
 }
 

@@ -4,15 +4,16 @@
 //! enums here choose between the engines at a branch that always goes the same way. Lengths and names
 //! have been checked above, and ranges cut to what keys can be.
 
-use crate::Value;
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
+use crate::kernel;
 use crate::memory;
 use crate::op::{Op, Outcome, Written};
 use crate::options::{Builder, Durability, Home};
 use crate::remixdb;
 use crate::remixdb::disk::real::Real;
 use crate::stats::{Capabilities, Stats};
+use crate::{DEFAULT_KEYSPACE, Value};
 use forrest_index::Direction;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) enum Store {
     Memory(memory::Store),
+    Kernel(kernel::Store),
     Disk(remixdb::Store<Real>),
 }
 
@@ -28,6 +30,8 @@ pub(crate) enum Store {
 #[derive(Clone)]
 pub(crate) enum Space {
     Memory(memory::Space),
+    /// The one that there is.
+    Kernel(kernel::Store),
     Disk(remixdb::Store<Real>, Arc<remixdb::Space>),
 }
 
@@ -35,6 +39,7 @@ pub(crate) enum Space {
 #[derive(Clone)]
 pub(crate) enum View {
     Memory(memory::View),
+    Kernel(kernel::Store),
     Disk(remixdb::View<Real>),
 }
 
@@ -52,6 +57,7 @@ pub(crate) struct Resume(remixdb::Resume<Real>);
 /// A position in a view.
 pub(crate) enum Cursor {
     Memory(memory::Cursor),
+    Kernel(kernel::Cursor),
     Disk(remixdb::Cursor<Real>),
 }
 
@@ -66,7 +72,21 @@ impl Store {
                 let disk = Real::open(path, builder)?;
                 remixdb::Store::open(disk, builder).map(Store::Disk)
             }
-            Home::Kernel(_) => Err(home.unsupported()),
+            Home::Kernel(kind, name) => kernel::Store::open(*kind, name, builder, false).map(Store::Kernel),
+        }
+    }
+
+    /// Opens a store that others may write to.
+    pub(crate) fn open_read_only(home: &Home, builder: &Builder) -> Result<Store> {
+        match home {
+            Home::Memory => {
+                Err(Error::unsupported("opening \"memory:\" read-only: it would be empty for ever"))
+            }
+            Home::Path(path) => Err(Error::unsupported(format!(
+                "opening \"{}\" read-only comes in a later version",
+                path.display()
+            ))),
+            Home::Kernel(kind, name) => kernel::Store::open(*kind, name, builder, true).map(Store::Kernel),
         }
     }
 
@@ -74,6 +94,7 @@ impl Store {
     pub(crate) fn keyspace(&self, name: &str) -> Result<Space> {
         match self {
             Store::Memory(store) => store.keyspace(name).map(Space::Memory),
+            Store::Kernel(store) => store.keyspace(name).map(|()| Space::Kernel(store.clone())),
             Store::Disk(store) => Ok(Space::Disk(store.clone(), store.keyspace(name)?)),
         }
     }
@@ -82,6 +103,7 @@ impl Store {
     pub(crate) fn keyspaces(&self) -> Result<Vec<String>> {
         match self {
             Store::Memory(store) => Ok(store.keyspaces()),
+            Store::Kernel(_) => Ok(vec![DEFAULT_KEYSPACE.to_owned()]),
             Store::Disk(store) => Ok(store.keyspaces()),
         }
     }
@@ -90,6 +112,7 @@ impl Store {
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
         match self {
             Store::Memory(store) => store.drop_keyspace(name),
+            Store::Kernel(store) => store.keyspace(name).map(|()| false),
             Store::Disk(store) => store.drop_space(name),
         }
     }
@@ -104,14 +127,15 @@ impl Store {
             Store::Memory(store) => {
                 let ops = ops.map(|(space, op)| match space {
                     Space::Memory(space) => (space, op),
-                    Space::Disk(..) => unreachable!("a keyspace of another store was refused"),
+                    _ => unreachable!("a keyspace of another store was refused"),
                 });
                 store.write(ops, durability)
             }
+            Store::Kernel(store) => store.write(ops.map(|(_, op)| op), durability),
             Store::Disk(store) => {
                 let ops = ops.map(|(space, op)| match space {
                     Space::Disk(_, space) => (space, op),
-                    Space::Memory(_) => unreachable!("a keyspace of another store was refused"),
+                    _ => unreachable!("a keyspace of another store was refused"),
                 });
                 store.write(&ops.collect::<Vec<_>>(), durability)
             }
@@ -121,6 +145,10 @@ impl Store {
     pub(crate) fn snapshot(&self) -> Result<Snapshot> {
         match self {
             Store::Memory(store) => Ok(Snapshot::Memory(store.snapshot())),
+            Store::Kernel(store) => Err(Error::unsupported(format!(
+                "a snapshot of \"{}\": what is read there is the newest state",
+                store.scheme()
+            ))),
             Store::Disk(store) => Ok(Snapshot::Disk(store.snapshot())),
         }
     }
@@ -128,7 +156,8 @@ impl Store {
     /// Returns when everything written before is as durable as this home can make it.
     pub(crate) fn sync(&self) -> Result<()> {
         match self {
-            Store::Memory(_) => Ok(()),
+            // There is nothing stronger than what a change has when its call returns.
+            Store::Memory(_) | Store::Kernel(_) => Ok(()),
             Store::Disk(store) => store.sync(),
         }
     }
@@ -136,6 +165,7 @@ impl Store {
     pub(crate) fn stats(&self) -> Result<Stats> {
         match self {
             Store::Memory(store) => Ok(store.stats()),
+            Store::Kernel(store) => store.stats(),
             Store::Disk(store) => store.stats(),
         }
     }
@@ -143,14 +173,22 @@ impl Store {
     pub(crate) fn capabilities(&self) -> Capabilities {
         match self {
             Store::Memory(_) => memory::capabilities(),
+            Store::Kernel(store) => store.capabilities(),
             Store::Disk(_) => remixdb::capabilities(),
         }
+    }
+
+    /// How its URL begins.
+    fn scheme(&self) -> &'static str {
+        self.capabilities().home()
     }
 
     /// Reads everything stored and checks it.
     pub(crate) fn verify(&self) -> Result<()> {
         match self {
-            Store::Memory(_) => Err(Error::unsupported("verifying \"memory:\": it has no files to check")),
+            Store::Memory(_) | Store::Kernel(_) => {
+                Err(Error::unsupported(format!("verifying \"{}\": it has no files to check", self.scheme())))
+            }
             Store::Disk(store) => store.verify(),
         }
     }
@@ -158,9 +196,10 @@ impl Store {
     /// Rewrites the store so that it takes the least space.
     pub(crate) fn compact(&self) -> Result<()> {
         match self {
-            Store::Memory(_) => {
-                Err(Error::unsupported("compacting \"memory:\": it gives space back as keys go"))
-            }
+            Store::Memory(_) | Store::Kernel(_) => Err(Error::unsupported(format!(
+                "compacting \"{}\": it gives space back as keys go",
+                self.scheme()
+            ))),
             Store::Disk(store) => store.compact(),
         }
     }
@@ -170,6 +209,7 @@ impl Space {
     pub(crate) fn name(&self) -> &str {
         match self {
             Space::Memory(space) => space.name(),
+            Space::Kernel(_) => DEFAULT_KEYSPACE,
             Space::Disk(_, space) => &space.name,
         }
     }
@@ -178,6 +218,7 @@ impl Space {
     pub(crate) fn view(&self) -> View {
         match self {
             Space::Memory(space) => View::Memory(space.view()),
+            Space::Kernel(store) => View::Kernel(store.clone()),
             Space::Disk(store, space) => View::Disk(store.view(space)),
         }
     }
@@ -186,6 +227,7 @@ impl Space {
     pub(crate) fn same_store(&self, other: &Space) -> bool {
         match (self, other) {
             (Space::Memory(a), Space::Memory(b)) => a.same_store(b),
+            (Space::Kernel(a), Space::Kernel(b)) => a.same(b),
             (Space::Disk(a, _), Space::Disk(b, _)) => a.is(b),
             _ => false,
         }
@@ -195,6 +237,7 @@ impl Space {
     pub(crate) fn is(&self, other: &Space) -> bool {
         match (self, other) {
             (Space::Memory(a), Space::Memory(b)) => a.is(b),
+            (Space::Kernel(a), Space::Kernel(b)) => a.same(b),
             (Space::Disk(_, a), Space::Disk(_, b)) => Arc::ptr_eq(a, b),
             _ => false,
         }
@@ -205,6 +248,7 @@ impl Space {
     pub(crate) fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
         match self {
             Space::Memory(space) => space.apply(op),
+            Space::Kernel(store) => store.apply(op),
             Space::Disk(store, space) => store.apply(space, op),
         }
     }
@@ -233,6 +277,7 @@ impl View {
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         match self {
             View::Memory(view) => view.get(key),
+            View::Kernel(store) => store.get(key),
             View::Disk(view) => view.get(key),
         }
     }
@@ -242,6 +287,7 @@ impl View {
     pub(crate) fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
         match self {
             View::Memory(view) => view.get_into(key, buf),
+            View::Kernel(store) => store.get_into(key, buf),
             View::Disk(view) => view.get_into(key, buf),
         }
     }
@@ -249,6 +295,7 @@ impl View {
     pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         match self {
             View::Memory(view) => view.multi_get(keys),
+            View::Kernel(store) => store.multi_get(keys),
             View::Disk(view) => view.multi_get(keys),
         }
     }
@@ -257,6 +304,7 @@ impl View {
     pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
         match self {
             View::Memory(view) => view.contains(key),
+            View::Kernel(store) => store.contains(key),
             View::Disk(view) => view.contains(key),
         }
     }
@@ -264,6 +312,7 @@ impl View {
     pub(crate) fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
         match self {
             View::Memory(view) => view.count(lower, upper),
+            View::Kernel(store) => store.count(lower, upper),
             View::Disk(view) => view.count(lower, upper),
         }
     }
@@ -278,6 +327,7 @@ impl View {
     ) -> Result<()> {
         match self {
             View::Memory(view) => view.scan(bounds, direction, see),
+            View::Kernel(store) => store.scan(bounds, direction, see),
             View::Disk(view) => view.scan(bounds, direction, see),
         }
     }
@@ -294,6 +344,7 @@ impl View {
     ) -> Result<Filled> {
         match self {
             View::Memory(view) => view.fill(chunk, lower, upper, direction, pairs),
+            View::Kernel(store) => store.fill(chunk, (lower, upper), direction, pairs),
             View::Disk(view) => view.fill(chunk, &mut resume.0, (lower, upper), direction, pairs),
         }
     }
@@ -303,6 +354,7 @@ impl View {
     pub(crate) fn pairs_of_refills(&self) -> (usize, usize) {
         match self {
             View::Memory(_) => (64, 4),
+            View::Kernel(_) => (32, 4),
             View::Disk(_) => (8, 2),
         }
     }
@@ -310,6 +362,7 @@ impl View {
     pub(crate) fn cursor(&self) -> Cursor {
         match self {
             View::Memory(view) => Cursor::Memory(view.cursor()),
+            View::Kernel(store) => Cursor::Kernel(kernel::Cursor::new(store.clone())),
             View::Disk(view) => Cursor::Disk(view.cursor()),
         }
     }
@@ -321,6 +374,7 @@ impl Cursor {
         match self {
             // What it has fetched is its own.
             Cursor::Memory(_) => {}
+            Cursor::Kernel(cursor) => cursor.park(),
             Cursor::Disk(cursor) => cursor.park(),
         }
     }
@@ -329,6 +383,7 @@ impl Cursor {
     pub(crate) fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
         match self {
             Cursor::Memory(cursor) => cursor.goto(goto),
+            Cursor::Kernel(cursor) => cursor.goto(goto),
             Cursor::Disk(cursor) => cursor.goto(goto),
         }
     }
@@ -336,6 +391,7 @@ impl Cursor {
     pub(crate) fn key(&self) -> Option<&[u8]> {
         match self {
             Cursor::Memory(cursor) => cursor.key(),
+            Cursor::Kernel(cursor) => cursor.key(),
             Cursor::Disk(cursor) => cursor.key(),
         }
     }
@@ -343,6 +399,7 @@ impl Cursor {
     pub(crate) fn value(&self) -> Result<Option<Value>> {
         match self {
             Cursor::Memory(cursor) => Ok(cursor.value()),
+            Cursor::Kernel(cursor) => Ok(cursor.value()),
             Cursor::Disk(cursor) => Ok(cursor.value()),
         }
     }

@@ -121,6 +121,11 @@ impl Error {
         self
     }
 
+    /// What it says, without its kind and where it was.
+    pub(crate) fn message(&self) -> &str {
+        &self.0.message
+    }
+
     /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

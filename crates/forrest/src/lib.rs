@@ -37,7 +37,9 @@
 //! | view.rs | [`View`]: all reading |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
 //! | engine.rs | the seam: what an engine must be able to do |
+//! | llds.rs | the stores in the kernel: [`llds::list`], [`llds::destroy`] |
 //! | memory.rs | the engine of `memory:`, over forrest-index |
+//! | kernel/ | the engine of `llds:` and `llds-user:`, over the kernel module's device |
 //! | remixdb/ | the engine of stores on disk, with a map of its own |
 //! | chunk.rs | what passes between iterations and engines |
 //! | line.rs | the text form of operations |
@@ -55,8 +57,10 @@ mod cursor;
 mod db;
 mod engine;
 mod error;
+mod kernel;
 mod keyspace;
 pub mod line;
+pub mod llds;
 mod memory;
 mod op;
 mod options;

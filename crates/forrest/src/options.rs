@@ -101,12 +101,13 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// Most memory that the nodes of a store in memory may take.
+    /// Most memory that the nodes of a store in memory may take, or a store in the kernel that is made.
     ///
     /// Unit: bytes. Default: what the machine has. Limit: at least 1. Why: what exceeds it is an `OutOfSpace`
     /// error instead of a process killed for want of memory. Values above 239 bytes are not counted. A
     /// thirty-second of it, 8 MiB at most, is kept for deletes, so that a full store can be made smaller; a
-    /// held snapshot keeps what is deleted, and deletes use the reserve up then.
+    /// held snapshot keeps what is deleted, and deletes use the reserve up then. In the kernel it is all memory of the store,
+    /// and counts when the store is made; the default is what the module's `store_bytes_max` says.
     pub fn capacity_bytes(mut self, bytes: usize) -> Builder {
         self.capacity_bytes = Some(bytes);
         self
@@ -134,7 +135,7 @@ impl Builder {
     /// What is promised about each change when its call returns.
     ///
     /// Default: the strongest level that needs no wait for a device, which is [`Durability::Memory`] with
-    /// `memory:` and [`Durability::Buffered`] on disk. Limit: what the home can keep; more is an `Unsupported` error at
+    /// `memory:` and `llds-user:`, and [`Durability::Buffered`] with `llds:` and on disk. Limit: what the home can keep; more is an `Unsupported` error at
     /// [`open`](Builder::open). Why: how much may be lost, and how long a change takes, is the user's choice.
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.durability = Some(durability);
@@ -259,7 +260,7 @@ impl Builder {
     /// Whether a store that is not there is made.
     ///
     /// Default: true. Without, opening a path where there is no store is an `Io` error, and nothing is left behind; and
-    /// `memory:`, which is made anew each time, is an `InvalidArgument` error. Why: who expects to find something should not
+    /// `memory:`, which is made anew each time, is an `InvalidArgument` error. A store in the kernel that is not there is an `Io` error as well. Why: who expects to find something should not
     /// find it empty for a slip in the path.
     ///
     /// ```
@@ -298,13 +299,32 @@ impl Builder {
     }
 }
 
+/// Where the engine of llds runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `llds:`, in the kernel.
+    Kernel,
+    /// `llds-user:`, in this process.
+    User,
+}
+
+impl Kind {
+    /// How its URLs begin.
+    pub(crate) fn scheme(self) -> &'static str {
+        match self {
+            Kind::Kernel => "llds:",
+            Kind::User => "llds-user:",
+        }
+    }
+}
+
 /// Where a store lives, as its URL says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Home {
     /// `memory:`
     Memory,
-    /// `llds:NAME`
-    Kernel(String),
+    /// `llds:NAME`, or `llds-user:NAME`
+    Kernel(Kind, String),
     /// Anything that does not begin with a scheme.
     Path(PathBuf),
 }
@@ -321,28 +341,17 @@ impl Home {
                 "\"memory:\" takes nothing after the colon, and there is \"{}\"",
                 rest.escape_debug()
             ))),
-            Some(("llds", "")) => Err(Error::invalid("\"llds:\" needs the name of a store after the colon")),
-            Some(("llds", name)) => Ok(Home::Kernel(name.to_string())),
+            Some((scheme @ ("llds" | "llds-user"), "")) => {
+                Err(Error::invalid(format!("\"{scheme}:\" needs the name of a store after the colon")))
+            }
+            Some(("llds", name)) => Ok(Home::Kernel(Kind::Kernel, name.to_string())),
+            Some(("llds-user", name)) => Ok(Home::Kernel(Kind::User, name.to_string())),
             Some((other, _)) => Err(Error::invalid(format!(
                 "no home is called \"{other}:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that \
                  begins like this one is written \"./{}\")",
                 url.escape_debug()
             ))),
         }
-    }
-
-    /// Why a home cannot be opened, or not this way.
-    pub(crate) fn unsupported(&self) -> Error {
-        Error::unsupported(match self {
-            Home::Memory => "\"memory:\" can only be opened to be written to".to_string(),
-            Home::Kernel(name) => format!(
-                "\"llds:{}\" comes with the kernel module, in a later version; this one has \"memory:\" and paths",
-                name.escape_debug()
-            ),
-            Home::Path(path) => {
-                format!("opening \"{}\" read-only comes in a later version", path.display())
-            }
-        })
     }
 }
 
@@ -362,8 +371,9 @@ mod tests {
         let path = |text: &str| Home::Path(PathBuf::from(text));
         let cases = [
             ("memory:", Home::Memory),
-            ("llds:shop", Home::Kernel("shop".into())),
-            ("llds:a:b", Home::Kernel("a:b".into())),
+            ("llds:shop", Home::Kernel(Kind::Kernel, "shop".into())),
+            ("llds:a:b", Home::Kernel(Kind::Kernel, "a:b".into())),
+            ("llds-user:shop", Home::Kernel(Kind::User, "shop".into())),
             ("memory", path("memory")),
             ("/a:b/c", path("/a:b/c")),
             ("a/b:c", path("a/b:c")),
@@ -375,7 +385,7 @@ mod tests {
         for (url, home) in cases {
             assert_eq!(Home::parse(url).unwrap(), home, "{url}");
         }
-        for url in ["", "memory:x", "llds:", "MEMORY:", "file:///a", "a+b-c.d:"] {
+        for url in ["", "memory:x", "llds:", "llds-user:", "LLDS:x", "MEMORY:", "file:///a", "a+b-c.d:"] {
             assert!(Home::parse(url).is_err(), "{url}");
         }
     }

@@ -13,8 +13,10 @@ use std::ops::{Bound, ControlFlow};
 /// One keyspace, to be read. A [`Keyspace`](crate::Keyspace) dereferences to the view of its newest state, a
 /// [`Snapshot`](crate::Snapshot) has views of its state; a function that takes `&View` works on both.
 ///
-/// Keys are ordered by their bytes. No read waits for a writer. Every method that takes keys fails with
-/// `Limit` if one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES); the bounds of ranges may be of any
+/// Keys are ordered by their bytes. No read waits for a writer; in the kernel it waits for a change or a batch that is just
+/// being made, but not for one who waits for something else. Every method that takes keys fails with
+/// `Limit` if one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), or
+/// [`llds::MAX_KEY_BYTES`](crate::llds::MAX_KEY_BYTES) in the kernel; the bounds of ranges may be of any
 /// length. A view of the newest state fails with `InvalidArgument` once its keyspace has been dropped.
 ///
 /// ```

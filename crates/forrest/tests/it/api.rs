@@ -24,6 +24,7 @@ fn urls_that_name_no_home() {
         ("", "the URL is empty; a home is \"memory:\", \"llds:NAME\" or a path"),
         ("memory:x", "\"memory:\" takes nothing after the colon, and there is \"x\""),
         ("llds:", "\"llds:\" needs the name of a store after the colon"),
+        ("llds-user:", "\"llds-user:\" needs the name of a store after the colon"),
         (
             "redis://localhost",
             "no home is called \"redis:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that begins \
@@ -37,12 +38,25 @@ fn urls_that_name_no_home() {
 }
 
 #[test]
-fn homes_that_are_not_built_yet() {
-    let expected = "unsupported: \"llds:shop\" comes with the kernel module, in a later version; this one has \"memory:\" \
-                    and paths";
-    assert_eq!(Db::open("llds:shop").unwrap_err().kind(), ErrorKind::Unsupported);
-    assert_eq!(message(Db::open("llds:shop")), expected);
-    assert_eq!(message(Db::open_read_only("llds:shop")), expected);
+fn what_is_not_there_says_what_to_do() {
+    if std::path::Path::new("/dev/llds").exists() {
+        println!("skipped: the kernel module is loaded");
+    } else {
+        let expected = "input/output: \"llds:shop\": cannot open /dev/llds: No such file or directory (os error 2); the kernel \
+                        module is not loaded: load it (sudo modprobe llds; kernel/llds/README.md tells how it is built), or \
+                        see \"forrest doctor\"";
+        assert_eq!(message(Db::open("llds:shop")), expected);
+        assert_eq!(message(Db::open_read_only("llds:shop")), expected);
+        let without_the_store = expected.replace("\"llds:shop\": ", "");
+        assert_eq!(message(forrest::llds::list()), without_the_store);
+        assert_eq!(message(forrest::llds::destroy("shop")), without_the_store);
+        assert_eq!(message(forrest::llds::version()), without_the_store);
+    }
+    if cfg!(not(feature = "llds-user")) {
+        let refused = Db::open("llds-user:shop").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsupported);
+        assert!(refused.to_string().contains("feature llds-user"), "{refused}");
+    }
     for path in ["/srv/shop", "memory", "./a:b", "c:/x"] {
         let expected = format!("unsupported: opening \"{path}\" read-only comes in a later version");
         assert_eq!(message(Db::open_read_only(path)), expected);

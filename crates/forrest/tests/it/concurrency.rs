@@ -1,9 +1,9 @@
 //! Many threads, and what must hold whatever their order. No test waits for time to pass.
 //!
-//! The module is there twice, once for each home that is built; see main.rs.
+//! The module is there once for each home that is built; see main.rs.
 
 use crate::random::Random;
-use forrest::{Db, ErrorKind, Swap, View, WriteBatch};
+use forrest::{Capability, Db, ErrorKind, Swap, View, WriteBatch};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,8 +18,21 @@ fn is_on_disk() -> bool {
     module_path!().ends_with("on_disk")
 }
 
+/// Whether a home can do something; if not, that is printed.
+fn can(db: &Db, capability: Capability) -> bool {
+    let can = db.capabilities().has(capability);
+    if !can {
+        println!("skipped: \"{}\" cannot do this: {capability}", db.capabilities().home());
+    }
+    can
+}
+
 /// An empty store.
 fn store() -> Db {
+    #[cfg(feature = "llds-user")]
+    if module_path!().ends_with("in_kernel") {
+        return crate::llds::store();
+    }
     thread_local!(static DIRECTORIES: RefCell<Vec<TempDir>> = const { RefCell::new(Vec::new()) });
     if !is_on_disk() {
         return Db::open("memory:").expect("a store in memory");
@@ -210,14 +223,18 @@ struct Bank {
 }
 
 impl Bank {
-    fn new() -> Bank {
+    /// `None` if the home has no keyspaces, or no snapshots to see both in.
+    fn new() -> Option<Bank> {
         let db = store();
+        if !can(&db, Capability::Keyspaces) || !can(&db, Capability::Snapshots) {
+            return None;
+        }
         let other = db.keyspace("other").unwrap();
         for account in 0..ACCOUNTS {
             db.add([account as u8], MONEY).unwrap();
             other.add([account as u8], MONEY).unwrap();
         }
-        Bank { db, other }
+        Some(Bank { db, other })
     }
 
     /// Moves money between two accounts, and notes at both ends of the order how many moves there were.
@@ -252,7 +269,7 @@ fn money(view: &View) -> i64 {
 
 #[test]
 fn no_snapshot_sees_half_a_batch() {
-    let bank = Bank::new();
+    let Some(bank) = Bank::new() else { return };
     let write = |thread: usize| {
         let mut random = Random::new(thread as u64);
         for _ in 0..1_500 {
@@ -280,7 +297,7 @@ fn no_snapshot_sees_half_a_batch() {
 /// something newer, in the other.
 #[test]
 fn no_plain_read_sees_half_a_batch() {
-    let bank = Bank::new();
+    let Some(bank) = Bank::new() else { return };
     let write = |thread: usize| {
         let mut random = Random::new(thread as u64);
         (0..3_000).for_each(|_| bank.transfer(&mut random));
@@ -304,6 +321,9 @@ fn no_plain_read_sees_half_a_batch() {
 #[test]
 fn a_snapshot_stays_as_it_is() {
     let db = store();
+    if !can(&db, Capability::Snapshots) {
+        return;
+    }
     for at in 0..500_u64 {
         db.set(at.to_be_bytes(), vec![1; at as usize]).unwrap();
     }
@@ -391,6 +411,9 @@ fn iterations_keep_their_word_while_others_write() {
 #[test]
 fn a_store_lives_as_long_as_anything_of_it() {
     let db = store();
+    if !can(&db, Capability::Snapshots) {
+        return;
+    }
     for at in 0..2_000_u32 {
         db.set(at.to_be_bytes(), vec![3; at as usize % 500]).unwrap();
     }
@@ -424,6 +447,9 @@ fn a_store_lives_as_long_as_anything_of_it() {
 fn a_keyspace_is_made_once() {
     const KEYSPACES: usize = forrest::MAX_KEYSPACES - 1;
     let db = store();
+    if !can(&db, Capability::Keyspaces) {
+        return;
+    }
     let arrived = AtomicUsize::new(0);
     let handles = on_threads(2, |thread| {
         let make = |round: usize| -> forrest::Result<forrest::Keyspace> {
@@ -455,6 +481,9 @@ fn a_keyspace_is_made_once() {
 #[test]
 fn a_dropped_keyspace_keeps_nothing() {
     let db = store();
+    if !can(&db, Capability::Keyspaces) {
+        return;
+    }
     let dropped = AtomicUsize::new(0);
     // As long as a handle lives, what was left behind would be counted.
     let handles = Mutex::new(Vec::new());

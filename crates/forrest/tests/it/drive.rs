@@ -26,7 +26,7 @@ type Fresh<'f> = &'f dyn Fn() -> World;
 /// Runs commands against a fresh store and a fresh model. What each answered goes to `answers`.
 fn run(fresh: Fresh<'_>, commands: &[Command], answers: &mut Vec<Vec<String>>) -> Result<(), Failure> {
     let mut world = fresh();
-    let mut model = Model::new();
+    let mut model = Model::new(world.key_bytes_max());
     for (at, command) in commands.iter().enumerate() {
         let shown = catch_unwind(AssertUnwindSafe(|| world.execute(command)))
             .map_err(|_| Failure { at, what: "it panicked".into() })?;
@@ -74,12 +74,26 @@ fn shrink(fresh: Fresh<'_>, mut commands: Vec<Command>) -> Vec<Command> {
     commands
 }
 
+/// What commands are for.
+#[derive(Clone, Copy)]
+pub(crate) struct Home {
+    /// How many option sets a store can be opened again with, if it can.
+    pub(crate) sets: Option<usize>,
+    pub(crate) has_snapshots: bool,
+    pub(crate) has_keyspaces: bool,
+    /// The longest key.
+    pub(crate) key_bytes_max: usize,
+}
+
+/// One that can do everything.
+const ABLE: Home =
+    Home { sets: None, has_snapshots: true, has_keyspaces: true, key_bytes_max: MAX_KEY_BYTES };
+
 /// Random commands.
 struct Generator {
     random: Random,
     keys: Vec<Vec<u8>>,
-    /// How many option sets a store can be opened again with, if it can.
-    sets: Option<usize>,
+    home: Home,
 }
 
 const SPACES: [Option<&str>; 5] = [None, None, Some("people"), Some("two words"), Some("\u{fc}")];
@@ -89,11 +103,11 @@ const ENDS: [&str; 6] = ["f", "b", "fb", "bf", "ffb", "fbb"];
 impl Generator {
     fn key(&mut self) -> Vec<u8> {
         match self.random.below(400) {
-            0 => random::pattern(MAX_KEY_BYTES + 1, 0),
+            0 => random::pattern(self.home.key_bytes_max + 1, 0),
             1..20 => {
                 let mut key = self.random.pick(&self.keys).clone();
                 key.push(0);
-                key.truncate(MAX_KEY_BYTES);
+                key.truncate(self.home.key_bytes_max);
                 key
             }
             20..40 => {
@@ -106,7 +120,8 @@ impl Generator {
     }
 
     fn keyspace(&mut self) -> Option<String> {
-        self.random.pick(&SPACES).map(str::to_string)
+        let space = self.random.pick(&SPACES).filter(|_| self.home.has_keyspaces);
+        space.map(str::to_string)
     }
 
     fn name(&mut self) -> String {
@@ -118,7 +133,7 @@ impl Generator {
     }
 
     fn target(&mut self) -> Target {
-        let snapshot = self.random.one_in(3).then(|| self.name());
+        let snapshot = self.random.one_in(3).then(|| self.name()).filter(|_| self.home.has_snapshots);
         Target { snapshot, keyspace: self.keyspace() }
     }
 
@@ -165,7 +180,7 @@ impl Generator {
     }
 
     fn command(&mut self) -> Command {
-        if let Some(sets) = self.sets {
+        if let Some(sets) = self.home.sets {
             match self.random.below(400) {
                 0..4 => return Command::Sync,
                 4..6 => return Command::Compact,
@@ -197,9 +212,11 @@ impl Generator {
             }
             710..715 => Command::First(self.target()),
             715..720 => Command::Last(self.target()),
+            720..770 if !self.home.has_snapshots => Command::Keys,
             720..750 => Command::Snapshot(self.name()),
             750..770 => Command::Release(self.name()),
             770..775 => Command::Keyspace(self.keyspace().unwrap_or(DEFAULT_KEYSPACE.into())),
+            775..780 if !self.home.has_keyspaces => Command::Keys,
             775..780 => Command::DropKeyspace(self.keyspace().unwrap_or(DEFAULT_KEYSPACE.into())),
             780..785 => Command::Keyspaces(self.target()),
             785..815 => Command::Iterate(self.name(), self.target(), self.bounds()),
@@ -244,19 +261,20 @@ const COMMANDS_MAX: usize = 1000;
 
 /// The commands of a seed, or of a fuzzer's input.
 fn commands(random: Random) -> Vec<Command> {
-    commands_between(random, None, 1000)
+    commands_between(random, ABLE, 1000)
 }
 
 /// The same for a store that can be opened again, with any of so many option sets; at most `most` of them.
 pub(crate) fn commands_and_reopenings(random: Random, sets: usize, most: usize) -> Vec<Command> {
-    commands_between(random, Some(sets), most)
+    commands_between(random, Home { sets: Some(sets), ..ABLE }, most)
 }
 
-fn commands_between(mut random: Random, sets: Option<usize>, most: usize) -> Vec<Command> {
-    let keys = random::keys(&mut random);
+/// The same for any home.
+pub(crate) fn commands_between(mut random: Random, home: Home, most: usize) -> Vec<Command> {
+    let keys = random::keys(&mut random, home.key_bytes_max);
     let count = most / 5 + random.below(most - most / 5);
     let is_fuzzed = random.is_finite();
-    let mut generator = Generator { random, keys, sets };
+    let mut generator = Generator { random, keys, home };
     let mut commands = Vec::new();
     if generator.keys.len() > 1000 {
         // Enough to need several nodes.
@@ -275,7 +293,7 @@ fn commands_between(mut random: Random, sets: Option<usize>, most: usize) -> Vec
 }
 
 /// How many seeds, or which one, as the environment says.
-fn seeds(default: u64) -> Range<u64> {
+pub(crate) fn seeds(default: u64) -> Range<u64> {
     match number_from_environment("FORREST_MODEL_SEED") {
         Some(seed) => seed..seed + 1,
         None => 0..number_from_environment("FORREST_MODEL_SEEDS").unwrap_or(default),

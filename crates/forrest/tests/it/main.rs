@@ -4,6 +4,10 @@ mod ancestor;
 mod api;
 mod command;
 mod concurrency;
+#[cfg(feature = "llds-user")]
+#[path = "concurrency.rs"]
+#[expect(clippy::duplicate_mod, reason = "the same tests, on another home")]
+mod concurrency_in_kernel;
 #[path = "concurrency.rs"]
 #[expect(clippy::duplicate_mod, reason = "the same tests, on another home")]
 mod concurrency_on_disk;
@@ -12,6 +16,8 @@ mod examples;
 mod fuzzed;
 mod limits;
 mod line;
+#[cfg(feature = "llds-user")]
+mod llds;
 mod model;
 mod open_files;
 mod options;

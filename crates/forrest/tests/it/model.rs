@@ -56,6 +56,7 @@ struct Cursor {
 }
 
 pub(crate) struct Model {
+    key_bytes_max: usize,
     version: u64,
     spaces: Vec<Space>,
     names: Names,
@@ -94,8 +95,9 @@ pub(crate) fn inverted(bounds: &Bounds) -> bool {
     }
 }
 
-/// The error that a line's operation gets for its lengths.
-fn too_long(op: &Op) -> bool {
+/// Whether a line's operation gets an error for its lengths. The ends of a range may be longer than the keys of a store.
+fn too_long(op: &Op, key_bytes_max: usize) -> bool {
+    let most = if matches!(op, Op::DeleteRange { .. }) { MAX_KEY_BYTES } else { key_bytes_max };
     let keys = match op {
         Op::DeleteRange { start, end } => vec![start, end.as_ref().unwrap_or(start)],
         Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } | Op::CompareAndSwap { key, .. } => {
@@ -103,15 +105,17 @@ fn too_long(op: &Op) -> bool {
         }
         other => unreachable!("the model does not know {other}"),
     };
-    keys.iter().any(|key| key.len() > MAX_KEY_BYTES)
+    keys.iter().any(|key| key.len() > most)
 }
 
 const LIMIT: &str = "error: limit exceeded";
 const INVALID: &str = "error: invalid argument";
 
 impl Model {
-    pub(crate) fn new() -> Model {
+    /// Of a store that takes keys of so many bytes.
+    pub(crate) fn new(key_bytes_max: usize) -> Model {
         Model {
+            key_bytes_max,
             version: 0,
             spaces: vec![Space::default()],
             names: Names::from([(DEFAULT_KEYSPACE.to_string(), 0)]),
@@ -261,7 +265,7 @@ impl Model {
         match command {
             Command::Write(Line { keyspace, op }) => {
                 let space = self.keyspace(keyspace.as_deref());
-                if too_long(op) {
+                if too_long(op, self.key_bytes_max) {
                     return one(LIMIT.into());
                 }
                 match self.apply(&[(space, op)]) {
@@ -271,7 +275,7 @@ impl Model {
             }
             Command::Append { keyspace, key, suffix } => {
                 let space = self.keyspace(keyspace.as_deref());
-                if key.len() > MAX_KEY_BYTES {
+                if key.len() > self.key_bytes_max {
                     return one(LIMIT.into());
                 }
                 let old = self.value(Some(space), None, key);
@@ -283,7 +287,9 @@ impl Model {
             Command::Batch(lines) => {
                 let spaces: Vec<_> =
                     lines.iter().map(|line| self.keyspace(line.keyspace.as_deref())).collect();
-                if let Some(at) = lines.iter().position(|line| too_long(&line.op)) {
+                // First what no store takes, then what this one does not.
+                let too_long = |most| lines.iter().position(|line| too_long(&line.op, most));
+                if let Some(at) = too_long(MAX_KEY_BYTES).or_else(|| too_long(self.key_bytes_max)) {
                     return one(LIMIT.replace("error", &format!("error at {at}")));
                 }
                 let ops: Vec<_> = spaces.into_iter().zip(lines.iter().map(|line| &line.op)).collect();
@@ -297,7 +303,7 @@ impl Model {
             }
             Command::Get(at, key) | Command::GetInto(at, key) | Command::Contains(at, key) => {
                 let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
-                if key.len() > MAX_KEY_BYTES {
+                if key.len() > self.key_bytes_max {
                     return one(LIMIT.into());
                 }
                 let value = self.value(space, version, key);
@@ -308,7 +314,7 @@ impl Model {
             }
             Command::MultiGet(at, keys) => {
                 let Some((space, version)) = self.target(at) else { return Some(nothing_so_called()) };
-                if keys.iter().any(|key| key.len() > MAX_KEY_BYTES) {
+                if keys.iter().any(|key| key.len() > self.key_bytes_max) {
                     return one(LIMIT.into());
                 }
                 Some(
@@ -387,7 +393,7 @@ impl Model {
             }
             Command::Move(name, to) => {
                 let Some(cursor) = self.cursors.get(name) else { return Some(nothing_so_called()) };
-                if matches!(to, Move::Seek(key) | Move::SeekForPrev(key) if key.len() > MAX_KEY_BYTES) {
+                if matches!(to, Move::Seek(key) | Move::SeekForPrev(key) if key.len() > self.key_bytes_max) {
                     return one(LIMIT.into());
                 }
                 if cursor.version.is_none() && cursor.space.is_some_and(|space| self.spaces[space].dropped) {

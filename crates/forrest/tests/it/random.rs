@@ -77,8 +77,8 @@ pub(crate) fn pattern(len: usize, seed: u16) -> Vec<u8> {
     bytes
 }
 
-/// The keys that one run works with, few enough to meet again.
-pub(crate) fn keys(random: &mut Random) -> Vec<Vec<u8>> {
+/// The keys that one run works with, few enough to meet again; of a store that takes keys of so many bytes.
+pub(crate) fn keys(random: &mut Random, key_bytes_max: usize) -> Vec<Vec<u8>> {
     let mut keys = vec![Vec::new(), vec![0], vec![0xFF], vec![0xFF; 9]];
     let kinds = 1 + random.below(3);
     for _ in 0..kinds {
@@ -87,7 +87,7 @@ pub(crate) fn keys(random: &mut Random) -> Vec<Vec<u8>> {
         keys.extend((0..count).map(|at| key(random, kind, at)));
     }
     if random.one_in(3) {
-        let long = [65_533, 65_534, 65_535].map(|len| pattern(len, random.below(3) as u16));
+        let long = [2, 1, 0].map(|less| pattern(key_bytes_max - less, random.below(3) as u16));
         keys.extend(long);
     }
     keys

@@ -66,6 +66,14 @@ impl World {
         Ok(World { reopen: Some(reopen), ..world })
     }
 
+    /// The longest key that the store takes.
+    pub(crate) fn key_bytes_max(&self) -> usize {
+        match self.db.capabilities().home() {
+            "llds:" | "llds-user:" => forrest::llds::MAX_KEY_BYTES,
+            _ => forrest::MAX_KEY_BYTES,
+        }
+    }
+
     /// Executes a command and tells, line by line, what came of it.
     pub(crate) fn execute(&mut self, command: &Command) -> Vec<String> {
         self.try_execute(command).unwrap_or_else(|error| vec![show_error(&error)])
