@@ -209,12 +209,16 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 			return error;
 		slice.in = in->at;
 		slice.bytes = min(left, in->room);
-		room.at = out->at;
-		room.bytes = min(room_left, out->room);
 		error = llds_os_from_user(in->at, run->ops + run->done_bytes,
 					  slice.bytes);
+		/* A scan fills what room it has, and ends there. */
+		if (!error && in->at[0] == LLDS_SCAN)
+			error = make_room(out, min_t(u32, room_left,
+						     SLICE_BYTES));
 		if (error)
 			return error;
+		room.at = out->at;
+		room.bytes = min(room_left, out->room);
 		error = do_slice(shared, &slice, &room, may_change);
 		if (room.used && llds_os_to_user(run->answers +
 						 run->answers_bytes,
