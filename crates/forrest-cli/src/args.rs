@@ -33,7 +33,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// Path, or memory: [default: memory:] [env: FORREST_URL]
+    /// Path, llds:NAME or memory: [default] [env: FORREST_URL]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) db: Option<String>,
     /// Keyspace, an ordered map of its own [default: default]
@@ -82,9 +82,30 @@ pub(crate) enum Command {
     /// Verify what the last run left, write, and end without closing
     #[command(after_help = help::CRASH)]
     Crash(CrashArgs),
+    /// List the stores in the kernel, or destroy one
+    #[command(subcommand, after_help = help::LLDS)]
+    Llds(LldsCommand),
     /// Report what this machine offers, and what to do about the rest
     #[command(after_help = help::DOCTOR)]
     Doctor,
+}
+
+/// What is done on the stores in the kernel as a whole.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LldsCommand {
+    /// List the stores that you may use: keys, memory, owner, mode
+    #[command(after_help = help::LLDS_LIST)]
+    List,
+    /// Take stores away by their names
+    #[command(after_help = help::LLDS_DESTROY)]
+    Destroy(DestroyArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DestroyArgs {
+    /// The names, with or without "llds:" before them
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<OsString>,
 }
 
 /// What is done on a store.

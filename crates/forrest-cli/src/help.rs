@@ -5,7 +5,9 @@
 pub(crate) const TOP: &str = "\
 A store is a path, which keeps what you put in, or \"memory:\", which lives as
 long as this process: fill it, use it and dump it in one, by --load FILE before
-any command, --dump FILE after it, or the shell. The first command that puts
+any command, --dump FILE after it, or the shell. \"llds:NAME\" is a store in the
+memory of the kernel, which processes share and which outlives them, if the
+kernel module is loaded (\"forrest doctor\" says). The first command that puts
 something in makes the store.
 
 Examples:
@@ -226,6 +228,35 @@ Examples:
   for i in 1 2 3; do forrest crash dir2 || break; done
   forrest crash dir2 --expect 1/0/999 --expect 1/1/999
   forrest crash dir2 --endless | head -1000 > acknowledged.txt";
+
+pub(crate) const LLDS: &str = "\
+A store \"llds:NAME\" lies in the memory of the kernel: all processes of its user
+share it, at the speed of memory, and it outlives them. It ends when it is
+destroyed, the module is unloaded, or the machine stops. The kernel module must
+be loaded: \"forrest doctor\" says whether it is, and what to do.
+
+Examples:
+  forrest --db llds:shop set apple 3
+  forrest --db llds:shop get apple           3
+  forrest llds list
+  forrest llds destroy shop";
+
+pub(crate) const LLDS_LIST: &str = "\
+Stores that you may read or write, or own, sorted by name; with how many keys,
+how much memory they take and may take, and how often they are open.
+
+Examples:
+  forrest llds list
+  forrest --format jsonl llds list";
+
+pub(crate) const LLDS_DESTROY: &str = "\
+The name is gone at once, and who opens it next makes a new store. Who has it
+open goes on with it; its memory is given back when the last has closed it. Its
+owner may do this. Exit code 1 if there is no store of a name.
+
+Examples:
+  forrest --db llds:shop set apple 3; forrest llds destroy shop
+  forrest --db llds:fair set pear 2; forrest llds destroy llds:fair";
 
 pub(crate) const DOCTOR: &str = "\
 Examples:

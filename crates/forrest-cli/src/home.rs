@@ -15,6 +15,8 @@ use tempfile::TempDir;
 const URL: &str = "FORREST_URL";
 /// The store where nothing names one.
 pub(crate) const MEMORY: &str = "memory:";
+/// How the URL of a store in the kernel begins.
+pub(crate) const KERNEL: &str = "llds:";
 /// Fewest digits of the number in the name of a store's file.
 const DIGITS_MIN: usize = 8;
 
@@ -93,6 +95,8 @@ impl Home {
         let mut builder = self.builder.clone();
         if let Some(path) = self.directory() {
             check(path, self.makes)?;
+            builder = builder.create(self.makes);
+        } else if self.url.starts_with(KERNEL) {
             builder = builder.create(self.makes);
         }
         builder.open(&self.url).map_err(|e| self.failed(e))
@@ -194,7 +198,7 @@ mod tests {
         for path in ["a", "/a:b/c", "./memory:", "a/b:c", "C:x", "2nd:"] {
             assert_eq!(directory(path), Some(Path::new(path)));
         }
-        for url in ["", "memory:", "llds:shop", "file:///a"] {
+        for url in ["", "memory:", "llds:shop", "llds-user:shop", "file:///a"] {
             assert_eq!(directory(url), None, "{url}");
         }
     }

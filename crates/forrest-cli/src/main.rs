@@ -12,6 +12,7 @@
 //! | demo/ | the tour on real files: walk.rs, meta.rs, ask.rs, measure.rs |
 //! | stress/ | threads against each other: truth.rs, work.rs |
 //! | crash/ | runs that end without closing the store: plan.rs, verify.rs |
+//! | llds.rs | the stores in the kernel as a whole |
 //! | doctor.rs | what the machine offers |
 //! | session.rs | the open store, and standard output; home.rs: which store that is |
 //! | diff.rs | what tells two ordered ranges apart |
@@ -33,6 +34,7 @@ mod failure;
 mod help;
 mod home;
 mod interrupt;
+mod llds;
 mod load;
 mod progress;
 mod random;
@@ -66,6 +68,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     let home = home_of(&command, &store)?;
     let has_its_own = match command {
         Command::Doctor => Some("doctor looks at the machine and not at a store"),
+        Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
         Command::Crash(_) => Some("crash fills and reads its own keyspace"),
         _ => None,
@@ -89,7 +92,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
 /// The store that a command works on.
 fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
     match command {
-        Command::Doctor => Ok(Home::at(home::MEMORY, true)),
+        Command::Doctor | Command::Llds(_) => Ok(Home::at(home::MEMORY, true)),
         // Neither in the store that the environment names: nobody wants it filled with this.
         Command::Demo(_) => store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true))),
         Command::Shell(_) => Home::named(store.db.as_deref(), true),

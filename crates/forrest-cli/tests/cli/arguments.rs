@@ -65,11 +65,38 @@ fn bad_arguments_are_told_apart_from_other_failures() {
 }
 
 #[test]
-fn homes_to_come_say_so() {
+fn the_kernel_without_its_module_says_what_to_do() {
+    if std::path::Path::new("/dev/llds").exists() {
+        println!("skipped: the kernel module is loaded");
+        return;
+    }
     let place = Place::new();
-    let ran = place.run(&["--db", "llds:main", "get", "a"]);
-    assert_eq!(ran.code, Some(4));
-    assert!(ran.stderr.contains("unsupported") && ran.stderr.contains("memory:"), "{}", ran.stderr);
+    for arguments in [
+        &["--db", "llds:main", "get", "a"][..],
+        &["--db", "llds:main", "set", "a", "1"],
+        &["llds", "list"],
+        &["llds", "destroy", "main"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!(ran.code, Some(4), "{arguments:?}");
+        assert!(ran.stderr.contains("modprobe llds") && ran.stderr.contains("doctor"), "{}", ran.stderr);
+        assert_eq!(ran.text(), "");
+    }
+}
+
+#[test]
+fn the_kernel_engine_in_this_process_is_there_if_it_was_built() {
+    let place = Place::new();
+    let ran = place.run_with(&["--db", "llds-user:main", "shell"], "set a 1\nget a\nscan\n");
+    if cfg!(feature = "llds-user") {
+        assert_eq!(ran.ok(), "1\na\t1\n");
+        let ran = place.run(&["--db", "llds-user:main", "-k", "people", "get", "a"]);
+        assert_eq!(ran.code, Some(4));
+        assert!(ran.stderr.contains("keyspace"), "{}", ran.stderr);
+    } else {
+        assert_eq!(ran.code, Some(4));
+        assert!(ran.stderr.contains("feature llds-user"), "{}", ran.stderr);
+    }
 }
 
 #[test]
