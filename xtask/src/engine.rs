@@ -69,12 +69,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
-    if !cfg!(target_os = "linux") {
-        return Ok(Outcome::Skipped("the engine's user-space build is for Linux".to_owned()));
-    }
-    if !setup::on_path("gcc")
-        && let Err(why) = setup::packages(workspace, &["gcc", "libc6-dev"])
-    {
+    if let Err(why) = setup::compiler(workspace) {
         return Ok(Outcome::Skipped(why));
     }
     std::fs::create_dir_all(&workspace.target)

@@ -67,6 +67,14 @@ pub(crate) fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
+/// A C compiler for programs of Linux, where this is one: the kernel home's engine is in C.
+pub(crate) fn compiler(workspace: &Workspace) -> Result<(), String> {
+    if !cfg!(target_os = "linux") {
+        return Err("the engine's user-space build is for Linux".to_owned());
+    }
+    if on_path("gcc") { Ok(()) } else { packages(workspace, &["gcc", "libc6-dev"]) }
+}
+
 /// Debian packages, by apt-get.
 pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
     let told = format!("the packages {} are missing", names.join(", "));

@@ -2,7 +2,7 @@
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, docs, engine, models, portable, races, setup, tidy, vm};
+use crate::{Failure, docs, engine, models, portable, races, required, setup, tidy, vm};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
@@ -56,14 +56,34 @@ fn clippy(workspace: &Workspace) -> Verdict {
     if let Err(why) = setup::subcommand(workspace, "clippy", "clippy") {
         return Ok(Outcome::Skipped(why));
     }
-    let arguments = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    workspace::run(&mut workspace.cargo(&arguments))?;
-    Ok(Outcome::Passed)
+    with_engine(workspace, &["clippy", "--workspace", "--all-targets", "--locked"], &["--", "-D", "warnings"])
 }
 
 fn tests(workspace: &Workspace) -> Verdict {
-    workspace::run(&mut workspace.cargo(&["test", "--workspace", "--locked"]))?;
-    Ok(Outcome::Passed)
+    required::demand(workspace, required::LLDS_FORREST)?;
+    with_engine(workspace, TESTS, &[])
+}
+
+/// What cargo is to do in the step `tests`.
+const TESTS: &[&str] = &["test", "--workspace", "--locked"];
+
+/// Builds the kernel home's engine along.
+const ENGINE: &[&str] = &["--features", "forrest-cli/llds-user"];
+/// Makes its warnings errors.
+const STRICT: &str = "FORREST_C_STRICT";
+
+/// Calls cargo on the workspace with the kernel home's engine built into it, whose warnings are errors. Where there is no
+/// C compiler, without; and that is told, for it is not all. Without the engine everything is built by `cross` and
+/// `portable`.
+fn with_engine(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Verdict {
+    let compiler = setup::compiler(workspace);
+    let feature = if compiler.is_ok() { ENGINE } else { &[] };
+    let mut command = workspace.cargo(&[arguments, feature, behind].concat());
+    workspace::run(command.env(STRICT, "1"))?;
+    Ok(compiler.map_or_else(
+        |why| Outcome::Skipped(format!("all passed but llds-user: {why}")),
+        |()| Outcome::Passed,
+    ))
 }
 
 /// What the command line and all beneath it must compile for, beside the machine at hand.
