@@ -42,6 +42,7 @@ pub(crate) const MODULE: &[&str] = &[
     "kernel/llds/uapi/llds.h",
     "kernel/llds/tests/init",
     "kernel/llds/tests/check.c",
+    "kernel/llds/tests/client",
 ];
 
 /// Demands that a file (relative to the root) is there.

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: all that CI runs, quick checks first.
 
+use std::process::Command;
+
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, docs, engine, models, portable, races, required, setup, tidy, vm};
@@ -66,6 +68,13 @@ fn tests(workspace: &Workspace) -> Verdict {
 
 /// What cargo is to do in the step `tests`.
 const TESTS: &[&str] = &["test", "--workspace", "--locked"];
+
+/// That call with the kernel home's engine, and with more arguments.
+pub(crate) fn build(workspace: &Workspace, more: &[&str]) -> Command {
+    let mut command = workspace.cargo(&[TESTS, ENGINE, more].concat());
+    command.env(STRICT, "1");
+    command
+}
 
 /// Builds the kernel home's engine along.
 const ENGINE: &[&str] = &["--features", "forrest-cli/llds-user"];

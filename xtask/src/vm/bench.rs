@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::archive::Archive;
+use super::client::Client;
 use super::kernel::{self, Kernel};
 use super::machine::{self, Machine, Processors};
 use super::{Boot, NAME};
@@ -25,7 +26,10 @@ const LIBRARIES: &[(&str, &str)] = &[
 ];
 
 /// What of busybox the machine uses.
-const APPLETS: &[&str] = &["sh", "mount", "uname", "poweroff"];
+const APPLETS: &[&str] = &[
+    "sh", "mount", "uname", "poweroff", "cat", "chmod", "chown", "grep", "insmod", "rmmod", "su", "tail",
+    "tr",
+];
 
 /// How long a machine may take, from power on to power off. It takes 10 to 60 seconds.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -109,8 +113,13 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Makes the archive of what was built.
-    pub(crate) fn pack(&self) -> Result<(), String> {
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Makes the archive of what was built, and of the client if there is one.
+    pub(crate) fn pack(&self, client: Option<&Client>) -> Result<(), String> {
         let read = |path: &Path| fs::read(path).map_err(|error| told(path, &error));
         let sources = self.sources();
         let mut archive = Archive::default();
@@ -125,6 +134,10 @@ impl<'a> Bench<'a> {
         archive.file("checks", &read(&self.folder.join("checks"))?);
         archive.file("llds.ko", &read(&sources.join("llds.ko"))?);
         archive.file("blocker.ko", &read(&self.folder.join("blocker.ko"))?);
+        archive.file("client", &read(&sources.join("tests/client"))?);
+        if let Some(client) = client {
+            client.pack(&mut archive);
+        }
         archive.file("60-llds.rules", &read(&sources.join("60-llds.rules"))?);
         fs::write(self.archive(), archive.finish()).map_err(|error| told(&self.archive(), &error))
     }
@@ -200,7 +213,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 fn is_source(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let end = path.extension().unwrap_or_default().to_string_lossy();
-    matches!(&*name, "Kbuild" | "init") || (matches!(&*end, "c" | "h" | "rules") && !name.ends_with(".mod.c"))
+    matches!(&*name, "Kbuild" | "init" | "client")
+        || (matches!(&*end, "c" | "h" | "rules") && !name.ends_with(".mod.c"))
 }
 
 /// The files of a directory that end so, in order.

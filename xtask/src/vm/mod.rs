@@ -1,9 +1,9 @@
 //! `cargo xtask vm`: the kernel module in an emulated machine.
 //!
 //! Builds the module and its checks out of a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the cloud
-//! flavour (`kernel.rs`), puts them into an archive that is the machine's only file system (`archive.rs`), boots it
+//! flavour (`kernel.rs`), takes the library's tests and the command line (`client.rs`), puts all of it into an archive that is the machine's only file system (`archive.rs`), boots it
 //! under QEMU (`machine.rs`), and reads on its console how the checks went (`console.rs`). Twice: with the kernel as
-//! users have it, and with its allocator checking every object.
+//! users have it, and with its allocator checking every object; and a third time for the library and the command line.
 //!
 //! The machine that runs this has nothing of it installed but programs, and its own kernel is never touched. What
 //! cannot be had here is a reason to skip. A compiler's or checker's warning, and a machine that does not boot or does
@@ -12,6 +12,7 @@
 
 mod archive;
 mod bench;
+mod client;
 mod console;
 mod kernel;
 mod machine;
@@ -20,6 +21,7 @@ mod planted;
 use std::time::{Instant, SystemTime};
 
 use bench::{Bench, Warnings};
+use client::Client;
 use machine::Processors;
 
 use crate::Failure;
@@ -42,6 +44,8 @@ const BOOTS: &[Boot] = &[
     // them, which is what a thousand times would mostly do.
     Boot { name: "slab-debugging", count: 1, parameters: "slub_debug=FZPU loads=1000" },
 ];
+/// The one in which the library and the command line use the module.
+const CLIENT: Boot = Boot { name: "client", count: 2, parameters: "client=1" };
 
 /// What the caller may set for the checks, as `NAME=NUMBER`.
 const SETTINGS: &[(&str, &str)] = &[
@@ -54,6 +58,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("together", "how often one reads while another writes"),
     ("races", "how often it is unloaded while somebody opens it"),
     ("asks", "how often each of four threads asks"),
+    ("seeds", "how many seeds of the library's model test"),
 ];
 
 /// The command.
@@ -117,13 +122,14 @@ fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
     bench.copy_sources()?;
     bench.build_module(Warnings::Fail)?;
     bench.build_checks()?;
-    bench.pack()?;
+    let client = Client::build(workspace, bench.folder())?;
+    bench.pack(Some(&client))?;
     let processors = bench.processors();
     // All at once: each waits a good part of its time.
     let verdicts: Vec<Result<(), String>> = std::thread::scope(|scope| {
         let bench = &bench;
         let boot = |boot| scope.spawn(move || boot_one(bench, boot, processors, settings));
-        let threads: Vec<_> = BOOTS.iter().map(boot).collect();
+        let threads: Vec<_> = BOOTS.iter().chain([&CLIENT]).map(boot).collect();
         threads.into_iter().map(|thread| thread.join().expect("booting does not panic")).collect()
     });
     let failed: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();

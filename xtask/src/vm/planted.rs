@@ -37,7 +37,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[&str], settings: &str) -> Verd
     bench.copy_sources()?;
     bench.build_module(Warnings::Fail)?;
     bench.build_checks()?;
-    bench.pack()?;
+    bench.pack(None)?;
     let processors = bench.processors();
     let (mut missed, mut began, mut failed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for mistake in &mistakes {
@@ -52,7 +52,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[&str], settings: &str) -> Verd
             }
             Err(_) => vec![THE_BUILD.to_owned()],
             Ok(()) => {
-                bench.pack()?;
+                bench.pack(None)?;
                 let said = bench.boot(mistake.boot, processors, &format!("{FEW} {settings}"))?;
                 began.extend(console::begun(&said).into_iter().map(str::to_owned));
                 console::failures(&said).into_iter().map(str::to_owned).collect()

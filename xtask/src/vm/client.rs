@@ -1,0 +1,138 @@
+//! What uses the module in the test machine: the library's tests and the command line, as the step `tests` builds them,
+//! with the shared libraries that they need.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::archive::Archive;
+use crate::test;
+use crate::workspace::{self, Workspace};
+
+/// Users and groups of the machine: one who may use the device, another, and one who may not.
+const FILES: &[(&str, &str)] = &[
+    (
+        "etc/passwd",
+        "root:x:0:0::/:/bin/sh\nmember:x:1000:1000::/:/bin/sh\nother:x:1001:1001::/:/bin/sh\nstranger:x:1002:1002::/:/bin/sh\n",
+    ),
+    ("etc/group", "root:x:0:\nllds:x:900:member,other\nmember:x:1000:\nother:x:1001:\nstranger:x:1002:\n"),
+];
+
+/// Files for the machine's archive, by their names in it.
+pub(crate) struct Client(Vec<(String, Vec<u8>)>);
+
+impl Client {
+    /// Builds both programs, strips them into a folder, and finds their libraries.
+    pub(crate) fn build(workspace: &Workspace, folder: &Path) -> Result<Client, String> {
+        let mut files: Vec<_> =
+            FILES.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect();
+        let mut libraries = Vec::new();
+        for (name, program) in
+            [("it", library_tests(workspace)?), ("forrest", workspace.target.join("debug/forrest"))]
+        {
+            let stripped = folder.join(name);
+            // What debuggers want is most of it, and the machine would hold it in memory.
+            workspace::run(workspace.command("strip").arg(&program).arg("-o").arg(&stripped))?;
+            let (said, status) = workspace::capture(workspace.command("ldd").arg(&stripped))?;
+            if !status.success() {
+                return Err(format!("ldd {}: {said}", stripped.display()));
+            }
+            libraries.extend(said.lines().filter_map(library));
+            files.push((name.to_owned(), read(&stripped)?));
+        }
+        libraries.sort();
+        libraries.dedup();
+        for library in libraries {
+            let name = library.to_string_lossy().trim_start_matches('/').to_owned();
+            files.push((name, read(&library)?));
+        }
+        Ok(Client(files))
+    }
+
+    /// Adds the files, and the directories that lead to them, but those that are there.
+    pub(crate) fn pack(&self, archive: &mut Archive) {
+        let mut directories: Vec<&str> = Vec::new();
+        for (name, _) in &self.0 {
+            directories.extend(name.match_indices('/').map(|(at, _)| &name[..at]));
+        }
+        // The shorter come first.
+        directories.sort_unstable();
+        directories.dedup();
+        directories.into_iter().for_each(|directory| archive.directory(directory));
+        self.0.iter().for_each(|(name, content)| archive.file(name, content));
+    }
+}
+
+/// The library's tests, built as the step `tests` builds them, so that it is done once.
+fn library_tests(workspace: &Workspace) -> Result<PathBuf, String> {
+    let mut build = test::build(workspace, &["--no-run", "--message-format=json-render-diagnostics"]);
+    println!("$ {}", workspace::line(&build));
+    let output = build.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{} of: {}", output.status, workspace::line(&build)));
+    }
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    said.lines()
+        .find_map(executable)
+        .ok_or_else(|| "cargo did not tell where the library's tests are".to_owned())
+}
+
+/// Where a message of cargo says that the integration tests `it` are.
+fn executable(message: &str) -> Option<PathBuf> {
+    let is_it = message.contains("\"kind\":[\"test\"]") && message.contains("\"name\":\"it\"");
+    let (_, path) = message.split_once("\"executable\":\"").filter(|_| is_it)?;
+    Some(PathBuf::from(path.split_once('"')?.0))
+}
+
+/// The library of a line of ldd; none is one that the kernel itself brings.
+fn library(line: &str) -> Option<PathBuf> {
+    let path = line.split_once(" => ").map_or(line, |(_, path)| path).trim();
+    let (path, _) = path.split_once(" (")?;
+    path.starts_with('/').then(|| PathBuf::from(path))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_found_in_what_ldd_says() {
+        let said = "\tlinux-vdso.so.1 (0x00007ffd)\n\tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\
+            \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        let found: Vec<_> = said.lines().filter_map(library).collect();
+        assert_eq!(
+            found,
+            ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from)
+        );
+    }
+
+    #[test]
+    fn the_tests_are_found_in_what_cargo_says() {
+        let message = |kind, name| {
+            format!(
+                "{{\"target\":{{\"kind\":[\"{kind}\"],\"name\":\"{name}\"}},\"executable\":\"/target/debug/deps/it-1\"}}"
+            )
+        };
+        assert_eq!(executable(&message("test", "it")), Some(PathBuf::from("/target/debug/deps/it-1")));
+        assert_eq!(executable(&message("lib", "it")), None);
+        assert_eq!(executable(&message("test", "cli")), None);
+    }
+
+    #[test]
+    fn directories_lead_to_files() {
+        let client = Client(vec![
+            ("lib/a/b".to_owned(), vec![1]),
+            ("lib64/c".to_owned(), vec![2]),
+            ("it".to_owned(), vec![]),
+        ]);
+        let mut archive = Archive::default();
+        client.pack(&mut archive);
+        let text = String::from_utf8_lossy(&archive.finish()).into_owned();
+        let at = |name: &str| text.find(&format!("{name}\0")).expect(name);
+        assert!(at("lib") < at("lib/a") && at("lib/a") < at("lib/a/b") && at("lib64") < at("lib64/c"));
+    }
+}
