@@ -34,4 +34,5 @@ pub mod llds;
 pub mod memory;
 pub mod pages;
 pub mod prefetch;
+mod sync;
 pub mod uring;

@@ -12,10 +12,21 @@
 //! weakened: closes a_pool_ends_once_after_its_last_use
 //! weakened: looks_only a_pool_ends_once_after_its_last_use
 //! weakened: last two_readers_outlive_the_owner
+//! weakened: begins a_key_that_moves_is_found
+//! weakened: ignores_odd a_value_in_sight_is_whole
+//! weakened: fences a_value_in_sight_is_whole
+//! weakened: believes a_value_in_sight_is_whole
+//! weakened: makes_odd a_value_in_sight_is_whole
+//! weakened: makes_even a_value_in_sight_is_whole
+//! weakened: counts a_key_that_moves_is_found
+//! weakened: comes_back a_key_that_moves_is_found
+//! weakened: parts what_is_undone_is_never_seen
+//! weakened: follows no_handle_leads_nowhere
 //!
 //! Models of how frames are pinned, claimed and found: every order in which the steps of two threads can be seen is
 //! tried, and of three every order with few preemptions. Each model is a property that the head of `pins.rs` or `slot.rs`
-//! argues for, or the protocol of those who keep pages in frames, made small. Frames are cells that report two accesses
+//! argues for, or the protocol of those who keep pages in frames, made small; or what the head of `llds/sight.rs` does,
+//! with the writer's side of `kernel/llds/buckets.c` made small. Frames are cells that report two accesses
 //! without an order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p forrest-machine --release --test loom`;
 //! `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name what makes which model fail, see
 //! `cargo xtask models`.
@@ -26,16 +37,21 @@
 
 #[path = "../src/frames/pins.rs"]
 mod pins;
+#[expect(dead_code, reason = "it has what no model needs")]
+#[path = "../src/llds/sight.rs"]
+mod sight;
 #[expect(unreachable_pub, dead_code, reason = "in the crate it is public, and has what no model needs")]
 #[path = "../src/frames/slot.rs"]
 mod slot;
-#[path = "../src/frames/sync.rs"]
+#[path = "../src/sync.rs"]
 mod sync;
 
 use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 use pins::{Claim, Left, Word};
+use sight::{Entry, Look, Memory, Sequence};
 use slot::Slot;
 
 /// Tries all orders, or all with at most so many preemptions.
@@ -305,5 +321,253 @@ fn two_readers_outlive_the_owner() {
         pool.drop_owner();
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         assert_eq!(pool.memory.read(), 0, "it has not ended");
+    });
+}
+
+const BUCKETS: usize = 2;
+const BLOCKS: usize = 3;
+
+/// A store in sight: buckets of one slot, and blocks, each of which is an entry, or continues a bucket. Handles are
+/// numbers of blocks, from 1 on.
+struct Shown {
+    as_one: Sequence,
+    buckets: AtomicU32,
+    homes: [Home; BUCKETS],
+    blocks: [Block; BLOCKS],
+}
+
+struct Home {
+    sequence: Sequence,
+    handle: AtomicU32,
+    more: AtomicU32,
+}
+
+/// An entry: its key, and a value of two halves that are alike. What continues a bucket: a handle in place of the key.
+struct Block {
+    key: AtomicU32,
+    halves: [AtomicU32; 2],
+}
+
+impl Shown {
+    /// One bucket, and these entries: keys, and whether a bucket names them.
+    fn new(entries: [(u32, u32); BLOCKS], handles: [u32; BUCKETS]) -> Arc<Shown> {
+        let homes = handles.map(|handle| Home {
+            sequence: Sequence::new(),
+            handle: AtomicU32::new(handle),
+            more: AtomicU32::new(0),
+        });
+        let blocks = entries.map(|(key, value)| Block {
+            key: AtomicU32::new(key),
+            halves: [AtomicU32::new(value), AtomicU32::new(value)],
+        });
+        Arc::new(Shown { as_one: Sequence::new(), buckets: AtomicU32::new(1), homes, blocks })
+    }
+
+    fn block(&self, handle: u32) -> &Block {
+        self.blocks.get(handle as usize - 1).expect("a handle leads nowhere")
+    }
+
+    /// Changes the value of the entry that a bucket names.
+    fn change(&self, home: usize, value: u32) {
+        let Home { sequence, handle, .. } = &self.homes[home];
+        let block = self.block(handle.load(Ordering::Relaxed));
+        sequence.make_odd();
+        block.halves.iter().for_each(|half| half.store(value, Ordering::Relaxed));
+        sequence.make_even();
+    }
+
+    /// Moves an entry to another bucket, of which there are so many then.
+    fn move_entry(&self, from: usize, to: usize, buckets: u32) {
+        let (from, to) = (&self.homes[from], &self.homes[to]);
+        from.sequence.make_odd();
+        to.sequence.make_odd();
+        to.handle.store(from.handle.load(Ordering::Relaxed), Ordering::Relaxed);
+        from.handle.store(0, Ordering::Relaxed);
+        self.buckets.store(buckets, Ordering::Relaxed);
+        to.sequence.make_even();
+        from.sequence.make_even();
+    }
+
+    /// Looks once for a key that belongs to that bucket of all; its value if it was found.
+    fn look(&self, key: u32, home: usize) -> (Look, u32) {
+        let mut looking = Looking { shown: self, key, home, value: 0 };
+        let look = sight::look(&mut looking);
+        (look, looking.value)
+    }
+}
+
+/// One who looks for a key.
+struct Looking<'s> {
+    shown: &'s Shown,
+    key: u32,
+    home: usize,
+    value: u32,
+}
+
+/// A bucket, or a block that continues one.
+#[derive(Clone, Copy)]
+enum Place {
+    Home(usize),
+    Block(u32),
+}
+
+impl Memory for Looking<'_> {
+    type Bucket = Place;
+
+    fn as_one(&self) -> &Sequence {
+        &self.shown.as_one
+    }
+
+    fn buckets(&self) -> u32 {
+        self.shown.buckets.load(Ordering::Relaxed)
+    }
+
+    fn home(&self, buckets: u32) -> Place {
+        Place::Home(self.home.min(buckets as usize - 1))
+    }
+
+    fn sequence(&self, bucket: Place) -> &Sequence {
+        match bucket {
+            Place::Home(home) => &self.shown.homes[home].sequence,
+            Place::Block(_) => unreachable!("what continues a bucket has none of its own"),
+        }
+    }
+
+    fn slots(&self, bucket: Place) -> u64 {
+        u64::from(self.handle(bucket, 1) != 0)
+    }
+
+    fn handle(&self, bucket: Place, _: u64) -> u32 {
+        match bucket {
+            Place::Home(home) => self.shown.homes[home].handle.load(Ordering::Relaxed),
+            Place::Block(handle) => self.shown.block(handle).key.load(Ordering::Relaxed),
+        }
+    }
+
+    fn more(&self, bucket: Place) -> u32 {
+        match bucket {
+            Place::Home(home) => self.shown.homes[home].more.load(Ordering::Relaxed),
+            Place::Block(_) => 0,
+        }
+    }
+
+    fn continued(&self, handle: u32) -> Place {
+        Place::Block(handle)
+    }
+
+    fn copy(&mut self, handle: u32) -> Entry {
+        // A slot that was emptied between the look at its tag and that at its handle.
+        if handle == 0 {
+            return Entry::Other;
+        }
+        let block = self.shown.block(handle);
+        if block.key.load(Ordering::Relaxed) != self.key {
+            return Entry::Other;
+        }
+        let halves = [0, 1].map(|half| block.halves[half].load(Ordering::Relaxed));
+        // What is half changed is found out only by the sequences.
+        self.value = if halves[0] == halves[1] { halves[0] } else { u32::MAX };
+        Entry::Same
+    }
+}
+
+/// Two changes in place, and one who looks twice: values are whole, and do not go back.
+#[test]
+fn a_value_in_sight_is_whole() {
+    model(Some(3), || {
+        let shown = Shown::new([(7, 1), (0, 0), (0, 0)], [1, 0]);
+        let reader = {
+            let shown = shown.clone();
+            thread::spawn(move || {
+                let mut newest = 1;
+                for _ in 0..2 {
+                    let (look, value) = shown.look(7, 0);
+                    assert_ne!(look, Look::Absent, "it is there all the time");
+                    if look == Look::Found {
+                        assert!(value >= newest && value <= 3, "{value} after {newest}");
+                        newest = value;
+                    }
+                }
+            })
+        };
+        shown.change(0, 2);
+        shown.change(0, 3);
+        reader.join().unwrap();
+        assert_eq!(shown.look(7, 0), (Look::Found, 3));
+    });
+}
+
+/// A bucket is cut in two, and both become one again: who looks for the key that moves finds it, or that it moved.
+#[test]
+fn a_key_that_moves_is_found() {
+    model(Some(4), || {
+        let shown = Shown::new([(7, 1), (0, 0), (0, 0)], [1, 0]);
+        let reader = {
+            let shown = shown.clone();
+            thread::spawn(move || assert_ne!(shown.look(7, 1).0, Look::Absent, "it is there all the time"))
+        };
+        shown.move_entry(0, 1, 2);
+        shown.move_entry(1, 0, 1);
+        reader.join().unwrap();
+    });
+}
+
+/// Two keys are changed as one: who sees the first as it is then does not see the second as it was before.
+#[test]
+fn what_is_one_is_seen_as_one() {
+    model(Some(3), || {
+        let shown = Shown::new([(7, 1), (8, 1), (0, 0)], [1, 2]);
+        shown.buckets.store(2, Ordering::Relaxed);
+        let reader = {
+            let shown = shown.clone();
+            thread::spawn(move || {
+                let (first, second) = (shown.look(7, 0), shown.look(8, 1));
+                if first == (Look::Found, 2) {
+                    assert!(matches!(second, (Look::Found, 2) | (Look::Again, _)), "a part of a change");
+                }
+            })
+        };
+        shown.as_one.make_odd();
+        shown.change(0, 2);
+        shown.change(1, 2);
+        shown.as_one.make_even();
+        reader.join().unwrap();
+    });
+}
+
+/// Changes that were to be one are undone.
+#[test]
+fn what_is_undone_is_never_seen() {
+    model(Some(3), || {
+        let shown = Shown::new([(7, 1), (0, 0), (0, 0)], [1, 0]);
+        let reader = {
+            let shown = shown.clone();
+            thread::spawn(move || assert!(matches!(shown.look(7, 0), (Look::Found, 1) | (Look::Again, _))))
+        };
+        shown.as_one.make_odd();
+        shown.change(0, 2);
+        shown.change(0, 1);
+        shown.as_one.make_even();
+        reader.join().unwrap();
+    });
+}
+
+/// What continued a bucket becomes an entry, whose bytes are no handles.
+#[test]
+fn no_handle_leads_nowhere() {
+    model(Some(3), || {
+        let shown = Shown::new([(7, 1), (1, 0), (0, 0)], [0, 0]);
+        shown.homes[0].more.store(2, Ordering::Relaxed);
+        let reader = {
+            let shown = shown.clone();
+            thread::spawn(move || assert!(matches!(shown.look(7, 0).0, Look::Found | Look::Again)))
+        };
+        let Home { sequence, handle, more } = &shown.homes[0];
+        sequence.make_odd();
+        handle.store(1, Ordering::Relaxed);
+        more.store(0, Ordering::Relaxed);
+        sequence.make_even();
+        shown.blocks[1].key.store(99, Ordering::Relaxed);
+        reader.join().unwrap();
     });
 }

@@ -21,7 +21,6 @@
 
 mod pins;
 mod slot;
-mod sync;
 
 pub use slot::{FRAMES_MAX, Slot};
 

@@ -25,7 +25,7 @@
 //!
 //! What is not here: the frames, and what a claim of a frame without memory does to have it.
 
-use super::sync::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 
 /// The frame has one who writes to it.
 const CLAIMED: u32 = 1 << 31;

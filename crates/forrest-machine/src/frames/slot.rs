@@ -23,7 +23,7 @@
 //!
 //! Beside the frame a slot has a mark, that the thing was asked for, for a clock. It may be lost; it does not matter.
 
-use super::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering};
 
 /// The thing was asked for since the clock passed.
 const USED: u32 = 1 << 31;

@@ -54,6 +54,8 @@ pub const MORE: i32 = 3;
 
 /// Where a mapping of the device has its [`Header`].
 pub const MAP_HEADER: u64 = 0;
+/// Bytes of the page there.
+pub(super) const MAP_HEADER_BYTES: u64 = 4096;
 /// Where a mapping has the blocks that handles name.
 pub const MAP_BLOCKS: u64 = 0x100_0000_0000;
 /// Where a mapping has the buckets.

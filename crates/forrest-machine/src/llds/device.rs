@@ -2,11 +2,15 @@
 
 use super::abi::{self, command};
 use super::error::{Error, Result, system};
+use super::mapped::Mapped;
 use super::probe::DEVICE_PATH;
 use super::ran::{self, Ran};
 use rustix::ioctl::{Getter, Opcode, Setter, Updater, ioctl};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::fs::{File, OpenOptions};
 use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
 
 /// Room for the first piece of a list, in bytes: some hundred stores.
 const LIST_BYTES: usize = 16 << 10;
@@ -28,6 +32,8 @@ pub struct Device {
     file: File,
     version: abi::Version,
     may_change: bool,
+    /// The store in sight, from the first look on.
+    mapping: OnceLock<Option<Mapping>>,
 }
 
 /// Which store a device is to be about.
@@ -86,7 +92,7 @@ impl Device {
         if version.abi != abi::ABI {
             return Err(Error::version("use /dev/llds", version.abi));
         }
-        Ok(Device { file, version, may_change })
+        Ok(Device { file, version, may_change, mapping: OnceLock::new() })
     }
 
     /// What the module is.
@@ -167,6 +173,13 @@ impl Device {
         }
     }
 
+    /// The store in sight, from the first call on; `None` if it cannot be. REQUIRES: the device is about a store.
+    #[inline]
+    pub fn mapped(&self) -> Option<&Mapped> {
+        let mapping = self.mapping.get_or_init(|| Mapping::new(&self.file));
+        mapping.as_ref().and_then(|mapping| mapping.mapped.as_ref())
+    }
+
     /// What the store holds and costs.
     ///
     /// # Errors
@@ -186,6 +199,49 @@ impl Device {
         // the argument says that their room goes; both live until the command returns.
         let done = unsafe { ioctl(&self.file, Updater::<{ command::RUN }, _>::new(&mut after)) };
         ran::judge(&before, &after, done.err().map_or(0, |errno| errno.raw_os_error()))
+    }
+}
+
+/// The three parts of a store in the memory of this process.
+#[derive(Debug)]
+struct Mapping {
+    parts: Vec<(NonNull<u8>, usize)>,
+    mapped: Option<Mapped>,
+}
+
+// SAFETY: memory belongs to no thread, and is given back once.
+unsafe impl Send for Mapping {}
+// SAFETY: only `mapped` reads it.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    const PARTS: [(u64, u64); 3] = [
+        (abi::MAP_HEADER, abi::MAP_HEADER_BYTES),
+        (abi::MAP_BLOCKS, abi::MAP_BYTES),
+        (abi::MAP_BUCKETS, abi::MAP_BYTES),
+    ];
+
+    fn new(file: &File) -> Option<Mapping> {
+        let mut mapping = Mapping { parts: Vec::new(), mapped: None };
+        for (offset, bytes) in Mapping::PARTS {
+            let bytes = usize::try_from(bytes).ok()?;
+            // SAFETY: at an address of the system's choice, where nothing is.
+            let at = unsafe { mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, offset) };
+            mapping.parts.push((NonNull::new(at.ok()?.cast())?, bytes));
+        }
+        let [(header, _), (blocks, _), (buckets, _)] = mapping.parts[..] else { return None };
+        // SAFETY: what the module shows at these offsets, until `mapping` is dropped.
+        mapping.mapped = unsafe { Mapped::new(header.cast(), blocks, buckets) };
+        Some(mapping)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        for (at, bytes) in self.parts.drain(..) {
+            // SAFETY: it was mapped, and `mapped`, which nobody borrows any more, is all that reads it.
+            let _ = unsafe { munmap(at.as_ptr().cast(), bytes) };
+        }
     }
 }
 

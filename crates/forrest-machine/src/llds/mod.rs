@@ -6,19 +6,22 @@
 //! its lengths are looked at. What an engine answers is checked against the room that it had, and never trusted to be
 //! within it.
 //!
-//! In a line: `store > device, user > ran > probe, error > abi`.
+//! In a line: `store > device, user > mapped, ran > probe, error > sight, abi`.
 
 pub mod abi;
 mod device;
 mod error;
+mod mapped;
 mod probe;
 mod ran;
+mod sight;
 mod store;
 #[cfg(feature = "llds-user")]
 mod user;
 
 pub use device::{Attach, Device, Listed};
 pub use error::{Cause, Error, Result};
+pub use mapped::Mapped;
 pub use probe::{DEVICE_PATH, Found, Node, Opened, device, group_name, user_name};
 pub use ran::Ran;
 pub use store::Store;

@@ -3,6 +3,7 @@
 use super::abi;
 use super::device::{Attach, Device};
 use super::error::Result;
+use super::mapped::Mapped;
 use super::ran::Ran;
 #[cfg(feature = "llds-user")]
 use super::user::User;
@@ -40,6 +41,17 @@ impl Store {
             Store::Device(device) => device.run(ops, answers, is_atomic),
             #[cfg(feature = "llds-user")]
             Store::User(user) => user.run(ops, answers, is_atomic),
+        }
+    }
+
+    /// The store in sight, where keys are looked up without a system call; `None` if it cannot be. Once it is, what the
+    /// store gives back stays in memory until the last who have it in sight are gone.
+    #[inline]
+    pub fn mapped(&self) -> Option<&Mapped> {
+        match self {
+            Store::Device(device) => device.mapped(),
+            #[cfg(feature = "llds-user")]
+            Store::User(user) => user.mapped(),
         }
     }
 

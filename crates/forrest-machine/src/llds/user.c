@@ -35,6 +35,24 @@ int forrest_llds_run(struct llds_shared *shared, struct llds_run *run,
 	return llds_request(shared, run, may_change);
 }
 
+/*
+ * Where the header, the blocks and the buckets are in sight, from now on until
+ * the store is dropped.
+ */
+int forrest_llds_show(struct llds_shared *shared, const void *at[3])
+{
+	const int error = llds_os_lock_alone(&shared->lock);
+
+	if (error)
+		return error;
+	llds_show(&shared->store, true);
+	llds_os_unlock_alone(&shared->lock);
+	at[0] = shared->store.header;
+	at[1] = shared->store.memory.base;
+	at[2] = shared->store.buckets.base;
+	return 0;
+}
+
 /* 0, or a negative error number. */
 int forrest_llds_stats(struct llds_shared *shared, u64 figures[4])
 {

@@ -6,11 +6,12 @@
 use super::abi;
 use super::device::Attach;
 use super::error::{Error, Result};
+use super::mapped::Mapped;
 use super::ran::{self, Ran};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 const OPEN: &str = "open the store";
 const STATS: &str = "ask for the figures of the store";
@@ -20,6 +21,8 @@ const STATS: &str = "ask for the figures of the store";
 pub struct User {
     shared: Arc<Shared>,
     may_change: bool,
+    /// The store in sight, from the first look on. It is a part of `shared`.
+    mapped: OnceLock<Option<Mapped>>,
 }
 
 /// The stores that are open, by name.
@@ -43,6 +46,7 @@ unsafe extern "C" {
     safe fn forrest_llds_make(bytes_max: u64, value_bytes_max: u32, salt: u64) -> Option<NonNull<Engine>>;
     fn forrest_llds_drop(shared: NonNull<Engine>);
     fn forrest_llds_run(shared: NonNull<Engine>, run: *mut abi::Run, may_change: bool) -> c_int;
+    fn forrest_llds_show(shared: NonNull<Engine>, at: *mut [Option<NonNull<u8>>; 3]) -> c_int;
     fn forrest_llds_stats(shared: NonNull<Engine>, figures: *mut [u64; 4]) -> c_int;
 }
 
@@ -81,7 +85,7 @@ impl User {
         }
         let mut stores = OPEN_STORES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = stores.get(name).and_then(Weak::upgrade) {
-            return Ok(User { shared, may_change });
+            return Ok(User { shared, may_change, mapped: OnceLock::new() });
         }
         if !makes {
             return failed(libc::ENOENT);
@@ -92,7 +96,7 @@ impl User {
         };
         let shared = Arc::new(Shared { name: name.to_vec(), at });
         stores.insert(name.to_vec(), Arc::downgrade(&shared));
-        Ok(User { shared, may_change })
+        Ok(User { shared, may_change, mapped: OnceLock::new() })
     }
 
     /// Whether it can be changed through this.
@@ -111,6 +115,21 @@ impl User {
         // the answers written as far as their room goes.
         let number = unsafe { forrest_llds_run(self.shared.at, &mut after, self.may_change) };
         ran::judge(&before, &after, number.saturating_neg())
+    }
+
+    /// The store in sight; `None` if it cannot be.
+    #[inline]
+    pub fn mapped(&self) -> Option<&Mapped> {
+        self.mapped.get_or_init(|| self.map()).as_ref()
+    }
+
+    fn map(&self) -> Option<Mapped> {
+        let mut at = [None; 3];
+        // SAFETY: the store lives, and there is room for three addresses.
+        let number = unsafe { forrest_llds_show(self.shared.at, &mut at) };
+        let [Some(header), Some(blocks), Some(buckets)] = at else { return None };
+        // SAFETY: the engine's own, as a mapping would have them, as long as the store is not dropped.
+        (number == 0).then(|| unsafe { Mapped::new(header.cast(), blocks, buckets) }).flatten()
     }
 
     /// What the store holds and costs.

@@ -265,6 +265,14 @@ impl Store {
     #[inline]
     fn get_with<R>(&self, key: &[u8], flags: u8, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<R> {
         check_key(key)?;
+        // Most are seen without asking.
+        let read = match self.0.store.mapped() {
+            Some(mapped) => match mapped.get(key, read) {
+                Ok(made) => return Ok(made),
+                Err(read) => read,
+            },
+            None => read,
+        };
         let push = |ops: &mut Ops| ops.push(Head::new(abi::GET, flags), key, &[], &[]);
         self.one(false, push, |answer| Ok(read(found(&answer)?)))
     }

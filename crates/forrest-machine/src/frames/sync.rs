@@ -1,7 +1,0 @@
-//! Atomics, from `std` in what ships and from `loom` in the models, so that both run the same protocol code.
-
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-
-#[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
