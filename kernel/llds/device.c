@@ -14,12 +14,12 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
-#include <linux/random.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "map.h"
+#include "stores.h"
 
 #define VALUE_BYTES_MAX_DEFAULT SZ_16M
 /* An entry has 32 bits for its lengths; sums of two of these never overflow. */
@@ -49,70 +49,78 @@ module_param(store_bytes_max, ulong, 0444);
 MODULE_PARM_DESC(store_bytes_max,
 		 "What a store may take, in bytes (default 0: a quarter of the memory)");
 
+/* All stores of a user together; 0 is half of what the machine has. */
+static unsigned long user_bytes_max;
+
+module_param(user_bytes_max, ulong, 0444);
+MODULE_PARM_DESC(user_bytes_max,
+		 "What a user's stores may take, in bytes (default 0: half of the memory)");
+
+#define STORES_MAX_DEFAULT 1024
+
+static unsigned int stores_max = STORES_MAX_DEFAULT;
+
+module_param(stores_max, uint, 0444);
+MODULE_PARM_DESC(stores_max,
+		 "How many names stores may have (default 1024)");
+
+/* So much of a list is made at once: over 200 of the longest names. */
+#define LIST_BYTES_MAX SZ_64K
+
 /**
  * struct llds_file - an open device
- * @lock: guards the making of the store
- * @store: the store of its own, from the first run on; lives as long as it
+ * @lock: guards what it is about, until that is known
+ * @held: the store that it is about, its own from the first run on unless it
+ *	was told of another; lives as long as it
  */
 struct llds_file {
-	struct mutex lock; /* to make the store */
-	struct llds_shared *store;
+	struct mutex lock; /* to say what it is about */
+	struct llds_held *held;
 };
 
-static u64 store_limit(void)
-{
-	if (store_bytes_max)
-		return store_bytes_max;
-	return (u64)totalram_pages() << PAGE_SHIFT >> 2;
-}
-
 /* The store of an open device, which is made if there is none yet. */
-static struct llds_shared *store_of(struct llds_file *own)
+static struct llds_held *store_of(struct llds_file *own)
 {
-	struct llds_shared *store;
-	int error;
+	struct llds_held *held;
 
 	/* Pairs with the release below: what is seen is whole. */
-	store = smp_load_acquire(&own->store);
-	if (likely(store))
-		return store;
+	held = smp_load_acquire(&own->held);
+	if (likely(held))
+		return held;
 	if (mutex_lock_killable(&own->lock))
 		return ERR_PTR(-EINTR);
-	store = own->store;
-	if (store)
-		goto out;
-	store = kzalloc(sizeof(*store), GFP_KERNEL_ACCOUNT);
-	if (!store) {
-		store = ERR_PTR(-ENOMEM);
-		goto out;
+	held = own->held;
+	if (!held) {
+		held = llds_stores_make();
+		if (!IS_ERR(held)) {
+			/* Pairs with the acquire above. */
+			smp_store_release(&own->held, held);
+		}
 	}
-	error = llds_shared_init(store, LLDS_INDEX_DEFAULT, store_limit(),
-				 value_bytes_max, get_random_u64());
-	if (error) {
-		kfree(store);
-		store = ERR_PTR(error);
-		goto out;
-	}
-	/* Pairs with the acquire above. */
-	smp_store_release(&own->store, store);
-out:
 	mutex_unlock(&own->lock);
-	return store;
+	return held;
+}
+
+/* What an open device is open for. */
+static u32 may_of(const struct file *file)
+{
+	return (file->f_mode & FMODE_READ ? LLDS_READS : 0) |
+	       (file->f_mode & FMODE_WRITE ? LLDS_CHANGES : 0);
 }
 
 static long llds_run(struct file *file, void __user *at)
 {
-	struct llds_shared *store;
+	struct llds_held *held;
 	struct llds_run run;
 	int error;
 
 	BUILD_BUG_ON(sizeof(run) != 40);
 	if (copy_from_user(&run, at, sizeof(run)))
 		return -EFAULT;
-	store = store_of(file->private_data);
-	if (IS_ERR(store))
-		return PTR_ERR(store);
-	error = llds_request(store, &run, file->f_mode & FMODE_WRITE);
+	held = store_of(file->private_data);
+	if (IS_ERR(held))
+		return PTR_ERR(held);
+	error = llds_request(&held->shared, &run, may_of(file));
 	if (error && error != -EMSGSIZE)
 		return error;
 	return copy_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
@@ -120,9 +128,123 @@ static long llds_run(struct file *file, void __user *at)
 
 static int llds_mmap(struct file *file, struct vm_area_struct *vma)
 {
-	struct llds_shared *store = store_of(file->private_data);
+	struct llds_held *held = store_of(file->private_data);
 
-	return IS_ERR(store) ? PTR_ERR(store) : llds_map(store, vma);
+	return IS_ERR(held) ? PTR_ERR(held) : llds_map(&held->shared, vma);
+}
+
+/* Takes a name from a user. */
+static int copy_name(struct llds_name *name, u64 at, u32 bytes)
+{
+	if (!bytes || bytes > sizeof(name->at))
+		return -EINVAL;
+	name->bytes = bytes;
+	if (copy_from_user(name->at, u64_to_user_ptr(at), bytes))
+		return -EFAULT;
+	return memchr(name->at, 0, bytes) ? -EINVAL : 0;
+}
+
+static long llds_attach(struct file *file, void __user *from)
+{
+	struct llds_file *own = file->private_data;
+	struct llds_wanted wanted;
+	struct llds_attach attach;
+	struct llds_held *held;
+	int error;
+
+	BUILD_BUG_ON(sizeof(attach) != 32);
+	if (copy_from_user(&attach, from, sizeof(attach)))
+		return -EFAULT;
+	if (attach.reserved || attach.mode & ~0666 ||
+	    attach.flags & ~(LLDS_CREATE | LLDS_EXCLUSIVE) ||
+	    attach.flags == LLDS_EXCLUSIVE)
+		return -EINVAL;
+	error = copy_name(&wanted.name, attach.name, attach.name_bytes);
+	if (error)
+		return error;
+	wanted.may = may_of(file);
+	if (!wanted.may)
+		return -EBADF;
+	wanted.flags = attach.flags;
+	wanted.mode = attach.mode;
+	wanted.bytes_max = attach.bytes_max;
+	if (mutex_lock_killable(&own->lock))
+		return -EINTR;
+	if (own->held) {
+		error = -EBUSY;
+	} else {
+		held = llds_stores_attach(&wanted);
+		error = PTR_ERR_OR_ZERO(held);
+		if (!error) {
+			/* Pairs with the acquire of store_of(). */
+			smp_store_release(&own->held, held);
+		}
+	}
+	mutex_unlock(&own->lock);
+	return error;
+}
+
+static long llds_destroy(struct file *file, void __user *from)
+{
+	struct llds_destroy destroy;
+	struct llds_name name;
+	int error;
+
+	BUILD_BUG_ON(sizeof(destroy) != 16);
+	if (copy_from_user(&destroy, from, sizeof(destroy)))
+		return -EFAULT;
+	if (destroy.flags)
+		return -EINVAL;
+	error = copy_name(&name, destroy.name, destroy.name_bytes);
+	if (error)
+		return error;
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	return llds_stores_destroy(&name);
+}
+
+static long llds_list(void __user *at)
+{
+	struct llds_name after = { 0 };
+	struct llds_list list;
+	long error = 0;
+	void *room;
+
+	BUILD_BUG_ON(sizeof(list) != 32);
+	BUILD_BUG_ON(sizeof(struct llds_listed) != 56);
+	if (copy_from_user(&list, at, sizeof(list)))
+		return -EFAULT;
+	if (list.after_bytes)
+		error = copy_name(&after, list.after, list.after_bytes);
+	if (error)
+		return error;
+	list.room_bytes = min_t(u32, list.room_bytes, LIST_BYTES_MAX);
+	room = kvmalloc(list.room_bytes, GFP_KERNEL_ACCOUNT);
+	if (!room)
+		return -ENOMEM;
+	error = llds_stores_list(&after, room, &list);
+	if (!error && (copy_to_user(u64_to_user_ptr(list.room), room,
+				    list.room_bytes) ||
+		       copy_to_user(at, &list, sizeof(list))))
+		error = -EFAULT;
+	kvfree(room);
+	return error;
+}
+
+static long llds_stats(struct file *file, void __user *to)
+{
+	struct llds_stats stats;
+	struct llds_held *held;
+	int error;
+
+	BUILD_BUG_ON(sizeof(stats) != 64);
+	held = store_of(file->private_data);
+	if (IS_ERR(held))
+		return PTR_ERR(held);
+	error = llds_stores_stats(held, &stats);
+	if (error)
+		return error;
+	return copy_to_user(to, &stats, sizeof(stats)) ? -EFAULT : 0;
 }
 
 static long llds_version(void __user *to)
@@ -147,6 +269,14 @@ static long llds_ioctl(struct file *file, unsigned int command,
 		return llds_version((void __user *)argument);
 	case LLDS_IOC_RUN:
 		return llds_run(file, (void __user *)argument);
+	case LLDS_IOC_ATTACH:
+		return llds_attach(file, (void __user *)argument);
+	case LLDS_IOC_DESTROY:
+		return llds_destroy(file, (void __user *)argument);
+	case LLDS_IOC_LIST:
+		return llds_list((void __user *)argument);
+	case LLDS_IOC_STATS:
+		return llds_stats(file, (void __user *)argument);
 	default:
 		return -ENOTTY;
 	}
@@ -168,9 +298,8 @@ static int llds_release(struct inode *inode, struct file *file)
 {
 	struct llds_file *own = file->private_data;
 
-	if (own->store)
-		llds_shared_drop(own->store);
-	kfree(own->store);
+	if (own->held)
+		llds_stores_close(own->held);
 	mutex_destroy(&own->lock);
 	kfree(own);
 	return 0;
@@ -195,8 +324,17 @@ static struct miscdevice llds_device = {
 
 static int __init llds_init(void)
 {
-	int error = misc_register(&llds_device);
+	const u64 machine_bytes = (u64)totalram_pages() << PAGE_SHIFT;
+	const struct llds_limits limits = {
+		.store_bytes_max = store_bytes_max ?: machine_bytes / 4,
+		.user_bytes_max = user_bytes_max ?: machine_bytes / 2,
+		.value_bytes_max = value_bytes_max,
+		.stores_max = stores_max,
+	};
+	int error;
 
+	llds_stores_begin(&limits);
+	error = misc_register(&llds_device);
 	if (error)
 		pr_err("no device could be made: error %d\n", error);
 	return error;

@@ -67,9 +67,38 @@ u32 llds_block_bytes(u32 bytes)
 	return units_of(class_of(units_for(bytes))) << LLDS_UNIT_SHIFT;
 }
 
+/* Takes of a quota, which other stores take of at the same time. */
+static bool take_of_quota(struct llds_quota *quota, u64 bytes)
+{
+	u64 taken = READ_ONCE(quota->bytes);
+
+	do {
+		if (bytes > quota->bytes_max - taken)
+			return false;
+	} while (!try_cmpxchg(&quota->bytes, &taken, taken + bytes));
+	return true;
+}
+
+static void give_to_quota(struct llds_quota *quota, u64 bytes)
+{
+	u64 taken = READ_ONCE(quota->bytes);
+
+	while (!try_cmpxchg(&quota->bytes, &taken, taken - bytes))
+		;
+}
+
+bool llds_budget_join(struct llds_budget *budget, struct llds_quota *quota)
+{
+	if (!take_of_quota(quota, budget->bytes))
+		return false;
+	budget->quota = quota;
+	return true;
+}
+
 bool llds_budget_take(struct llds_budget *budget, u64 bytes)
 {
-	if (bytes > budget->bytes_max - budget->bytes) {
+	if (bytes > budget->bytes_max - budget->bytes ||
+	    (budget->quota && !take_of_quota(budget->quota, bytes))) {
 		budget->is_refused = true;
 		return false;
 	}
@@ -80,6 +109,8 @@ bool llds_budget_take(struct llds_budget *budget, u64 bytes)
 void llds_budget_give(struct llds_budget *budget, u64 bytes)
 {
 	budget->bytes -= bytes;
+	if (budget->quota)
+		give_to_quota(budget->quota, bytes);
 }
 
 void *llds_take(struct llds_budget *budget, u64 bytes)

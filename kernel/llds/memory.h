@@ -40,15 +40,27 @@
 struct llds_slab;
 
 /**
+ * struct llds_quota - how much several stores may take together
+ * @bytes: what they have taken; their locks do not guard it
+ * @bytes_max: what they may take
+ */
+struct llds_quota {
+	u64 bytes;
+	u64 bytes_max;
+};
+
+/**
  * struct llds_budget - how much a store may take
  * @bytes: what it has taken: pieces, tables, values by themselves
  * @bytes_max: what it may take
  * @is_refused: whether something was refused since somebody set it to false
+ * @quota: where all that it takes counts as well, or NULL
  */
 struct llds_budget {
 	u64 bytes;
 	u64 bytes_max;
 	bool is_refused;
+	struct llds_quota *quota;
 };
 
 /**
@@ -88,6 +100,13 @@ void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget);
 
 /* Gives everything back, and the processor up now and then. */
 void llds_memory_drop(struct llds_memory *memory);
+
+/*
+ * Lets all that a store has taken, and takes from now on, count in a quota;
+ * false, and nothing counts there, if that is too much.
+ * REQUIRES: it counts in none yet.
+ */
+bool llds_budget_join(struct llds_budget *budget, struct llds_quota *quota);
 
 /* Takes so many bytes of what the store may have; false if it may not. */
 bool llds_budget_take(struct llds_budget *budget, u64 bytes);

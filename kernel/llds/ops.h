@@ -47,10 +47,27 @@ struct llds_room {
 int llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
 	       u32 value_bytes_max, struct llds_parsed *parsed);
 
-/* Whether an operation only reads. */
-static inline bool llds_only_reads(const struct llds_parsed *parsed)
+/* What an operation does, and what a user may have done. */
+#define LLDS_READS 1
+#define LLDS_CHANGES 2
+
+/*
+ * What an operation does. One that only changes tells no value, but perhaps
+ * whether the key was there.
+ */
+static inline u32 llds_does(const struct llds_parsed *parsed)
 {
-	return parsed->op.code == LLDS_GET || parsed->op.code == LLDS_SCAN;
+	switch (parsed->op.code) {
+	case LLDS_GET:
+	case LLDS_SCAN:
+		return LLDS_READS;
+	case LLDS_SET:
+	case LLDS_DELETE:
+	case LLDS_DELETE_RANGE:
+		return LLDS_CHANGES;
+	default:
+		return LLDS_READS | LLDS_CHANGES;
+	}
 }
 
 /*

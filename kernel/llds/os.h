@@ -6,7 +6,7 @@
  * over one of two headers that bring
  *
  * - the kernel's names for what the compiler gives: u8 to u64, bool,
- *   READ_ONCE(), WRITE_ONCE(), smp_wmb(), prefetch(), likely(), min(),
+ *   READ_ONCE(), WRITE_ONCE(), smp_wmb(), try_cmpxchg(), prefetch(), likely(), min(),
  *   memcpy(), memmove(), memcmp(), BUILD_BUG_ON(), fls64(), __ffs64();
  * - llds_os_table(bytes), llds_os_table_free(table): zeroed memory for the
  *   engine alone, of any size;

@@ -84,11 +84,11 @@ struct slice {
 };
 
 /*
- * How many operations from here on may be done together, at most AHEAD;
- * 'reads' is set to false if one of them changes something.
+ * How many operations from here on may be done together, at most AHEAD; what
+ * they do is put to 'does'.
  */
 static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
-		      u32 at, struct llds_parsed *parsed, bool *reads,
+		      u32 at, struct llds_parsed *parsed, u32 *does,
 		      int *error)
 {
 	u32 n = 0;
@@ -100,7 +100,7 @@ static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
 				    &parsed[n]);
 		if (*error)
 			break;
-		*reads &= llds_only_reads(&parsed[n]);
+		*does |= llds_does(&parsed[n]);
 		at += parsed[n++].bytes;
 	}
 	if (*error == -EAGAIN)
@@ -108,18 +108,18 @@ static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
 	return n;
 }
 
-static int lock(struct llds_shared *shared, bool reads)
+static int lock(struct llds_shared *shared, u32 does)
 {
-	return reads ? llds_os_lock_shared(&shared->lock) :
-		       llds_os_lock_alone(&shared->lock);
+	return does & LLDS_CHANGES ? llds_os_lock_alone(&shared->lock) :
+				     llds_os_lock_shared(&shared->lock);
 }
 
-static void unlock(struct llds_shared *shared, bool reads)
+static void unlock(struct llds_shared *shared, u32 does)
 {
-	if (reads)
-		llds_os_unlock_shared(&shared->lock);
-	else
+	if (does & LLDS_CHANGES)
 		llds_os_unlock_alone(&shared->lock);
+	else
+		llds_os_unlock_shared(&shared->lock);
 }
 
 /* Asks for what operations will touch, so that their waits overlap. */
@@ -142,22 +142,21 @@ static void fetch(const struct llds_store *store,
  * room is; or what the next one cannot be done for.
  */
 static int do_slice(struct llds_shared *shared, struct slice *slice,
-		    struct llds_room *room, bool may_change)
+		    struct llds_room *room, u32 may)
 {
 	struct llds_parsed parsed[AHEAD];
-	u32 n, i;
-	bool reads;
+	u32 n, i, does;
 	int error, failed;
 
 	while (slice->taken < slice->bytes) {
-		reads = true;
-		n = look_ahead(shared, slice, slice->taken, parsed, &reads,
+		does = 0;
+		n = look_ahead(shared, slice, slice->taken, parsed, &does,
 			       &error);
 		if (!n)
 			return error;
-		if (!reads && !may_change)
+		if (does & ~may)
 			return -EBADF;
-		failed = lock(shared, reads);
+		failed = lock(shared, does);
 		if (failed)
 			return failed;
 		fetch(&shared->store, parsed, n);
@@ -171,7 +170,7 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 			slice->taken += parsed[i].bytes;
 			slice->done++;
 		}
-		unlock(shared, reads);
+		unlock(shared, does);
 		if (error == -EMSGSIZE)
 			return error;
 	}
@@ -180,7 +179,7 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 
 /* What a run does, with buffers that are open. */
 static int carry_out(struct llds_shared *shared, struct llds_run *run,
-		     bool may_change, struct buffer *in, struct buffer *out,
+		     u32 may, struct buffer *in, struct buffer *out,
 		     u32 room_bytes)
 {
 	u32 wanted = min_t(u32, run->ops_bytes, SLICE_BYTES);
@@ -219,7 +218,7 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 			return error;
 		room.at = out->at;
 		room.bytes = min(room_left, out->room);
-		error = do_slice(shared, &slice, &room, may_change);
+		error = do_slice(shared, &slice, &room, may);
 		if (room.used && llds_os_to_user(run->answers +
 						 run->answers_bytes,
 						 out->at, room.used))
@@ -266,12 +265,11 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 {
 	struct llds_parsed parsed[AHEAD];
 	struct llds_answer answer;
-	bool reads = true;
-	u32 n, i, start;
+	u32 n, i, start, does = 0;
 	int error;
 
 	while (slice->taken < slice->bytes) {
-		n = look_ahead(shared, slice, slice->taken, parsed, &reads,
+		n = look_ahead(shared, slice, slice->taken, parsed, &does,
 			       &error);
 		fetch(&shared->store, parsed, n);
 		for (i = 0; i < n;) {
@@ -307,17 +305,17 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 	return 0;
 }
 
-/* Whether all operations make sense, and whether they only read. */
+/* Whether all operations make sense, and what they do. */
 static int check_all(const struct llds_shared *shared, struct slice *slice,
-		     bool *reads)
+		     u32 *does)
 {
 	struct llds_parsed parsed[AHEAD];
 	int error = 0;
 	u32 at = 0, n;
 
-	*reads = true;
+	*does = 0;
 	while (at < slice->bytes) {
-		n = look_ahead(shared, slice, at, parsed, reads, &error);
+		n = look_ahead(shared, slice, at, parsed, does, &error);
 		if (error)
 			return error == -EAGAIN ? -EINVAL : error;
 		while (n > 0)
@@ -329,12 +327,13 @@ static int check_all(const struct llds_shared *shared, struct slice *slice,
 
 /* What a run does that takes place as one, with buffers that are open. */
 static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
-			    bool may_change, struct buffer *in,
-			    struct buffer *out, u32 room_bytes)
+			    u32 may, struct buffer *in, struct buffer *out,
+			    u32 room_bytes)
 {
 	struct slice slice = { 0 };
 	struct llds_room room = { 0 };
-	bool reads;
+	bool changes;
+	u32 does;
 	int error;
 
 	if (run->ops_bytes > LLDS_ATOMIC_BYTES_MAX)
@@ -347,24 +346,25 @@ static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
 		return error;
 	slice.in = in->at;
 	slice.bytes = run->ops_bytes;
-	error = check_all(shared, &slice, &reads);
+	error = check_all(shared, &slice, &does);
 	if (error)
 		return error;
-	if (!reads && !may_change)
+	if (does & ~may)
 		return -EBADF;
+	changes = does & LLDS_CHANGES;
 	room.at = out->at;
 	room.bytes = min(room_bytes, out->room);
-	error = lock(shared, reads);
+	error = lock(shared, does);
 	if (error)
 		return error;
-	if (!reads)
+	if (changes)
 		llds_begin(&shared->store);
 	error = do_as_one(shared, &slice, out, &room, room_bytes);
-	if (!reads && error)
+	if (changes && error)
 		llds_abort(&shared->store);
-	else if (!reads)
+	else if (changes)
 		llds_commit(&shared->store);
-	unlock(shared, reads);
+	unlock(shared, does);
 	if (error == -EMSGSIZE)
 		run->answers_bytes = room.used + slice.wanted;
 	if (error && error != -EAGAIN)
@@ -375,8 +375,7 @@ static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
 	return llds_os_to_user(run->answers, room.at, room.used);
 }
 
-int llds_request(struct llds_shared *shared, struct llds_run *run,
-		 bool may_change)
+int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may)
 {
 	const bool as_one = run->flags & LLDS_RUN_ATOMIC;
 	const u32 room_bytes = run->answers_bytes;
@@ -389,8 +388,8 @@ int llds_request(struct llds_shared *shared, struct llds_run *run,
 	run->answers_bytes = 0;
 	open_buffer(&in);
 	open_buffer(&out);
-	error = (as_one ? carry_out_as_one : carry_out)(shared, run, may_change,
-							&in, &out, room_bytes);
+	error = (as_one ? carry_out_as_one : carry_out)(shared, run, may, &in,
+							&out, room_bytes);
 	close_buffer(&in);
 	close_buffer(&out);
 	if (as_one)

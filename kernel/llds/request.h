@@ -34,9 +34,9 @@ void llds_shared_drop(struct llds_shared *shared);
 
 /*
  * Does a run of operations as struct llds_run says, which has been copied, and
- * is to be copied back if this returns 0 or -EMSGSIZE.
+ * is to be copied back if this returns 0 or -EMSGSIZE. What the user may do is
+ * LLDS_READS, LLDS_CHANGES, or both.
  */
-int llds_request(struct llds_shared *shared, struct llds_run *run,
-		 bool may_change);
+int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may);
 
 #endif /* LLDS_REQUEST_H */

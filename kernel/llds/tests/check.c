@@ -31,7 +31,7 @@
  *   a whole tree is deleted under one       a_range_goes_and_the_memory_with_it:
  *     spinlock                                the lock is one to sleep with
  *   a hash is taken for the key             a_hash_is_not_taken_for_the_key
- *   no limit of a cgroup sees the memory    not checked yet
+ *   no limit of a cgroup sees the memory    a_control_group_pays_and_refuses
  *   a licence that the kernel does not know licence_is_known
  */
 #include <errno.h>
@@ -238,8 +238,8 @@ int main(void)
 {
 	static const struct check *const lists[] = {
 		loading_checks, device_checks, pointer_checks, data_checks,
-		mapping_checks, sharing_checks, hostile_checks, leak_checks,
-		kernel_checks,
+		mapping_checks, store_checks, list_checks, quota_checks,
+		sharing_checks, hostile_checks, leak_checks, kernel_checks,
 	};
 	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0;
 	const struct check *check;

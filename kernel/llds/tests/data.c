@@ -15,100 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
-
-#define ROOM (1 << 20)
-
-/* Operations on their way, and their answers. */
-struct line {
-	unsigned char *ops, *answers;
-	size_t bytes;
-	struct llds_run run;
-};
-
-static size_t padded(size_t bytes)
-{
-	return (bytes + 7) & ~(size_t)7;
-}
-
-static struct line line(void)
-{
-	struct line line = { .ops = calloc(1, ROOM), .answers = calloc(1, ROOM) };
-
-	if (!line.ops || !line.answers)
-		_exit(1);
-	return line;
-}
-
-static void put(struct line *line, struct llds_op op, const void *key,
-		const void *value, const void *other)
-{
-	unsigned char *to = line->ops + line->bytes;
-	size_t bytes = padded(sizeof(op) + op.key_bytes + op.value_bytes +
-			      op.other_bytes);
-
-	if (line->bytes + bytes > ROOM)
-		_exit(2);
-	memset(to, 0, bytes);
-	memcpy(to, &op, sizeof(op));
-	to += sizeof(op);
-	memcpy(to, key, op.key_bytes);
-	if (op.value_bytes)
-		memcpy(to + op.key_bytes, value, op.value_bytes);
-	if (op.other_bytes)
-		memcpy(to + op.key_bytes + op.value_bytes, other,
-		       op.other_bytes);
-	line->bytes += bytes;
-}
-
-static void put_set(struct line *line, const char *key, const char *value)
-{
-	put(line, (struct llds_op){ .code = LLDS_SET, .key_bytes = strlen(key),
-				    .value_bytes = strlen(value) },
-	    key, value, NULL);
-}
-
-static void put_get(struct line *line, const char *key)
-{
-	put(line, (struct llds_op){ .code = LLDS_GET,
-				    .key_bytes = strlen(key) },
-	    key, NULL, NULL);
-}
-
-/* Does what was put, all of it; 0 or the errno. */
-static int go(int fd, struct line *line)
-{
-	int error;
-
-	line->run = (struct llds_run){ .ops = (uintptr_t)line->ops,
-				       .ops_bytes = line->bytes,
-				       .answers = (uintptr_t)line->answers,
-				       .answers_bytes = ROOM };
-	error = command(fd, LLDS_IOC_RUN, (uintptr_t)&line->run);
-	if (!error && line->run.done_bytes != line->bytes)
-		return EPROTO;
-	line->bytes = 0;
-	return error;
-}
-
-/* Whether the answer at *AT is this one; *AT goes on to the next. */
-static bool is_answer(struct line *line, size_t *at, int status,
-		      const void *bytes, size_t n)
-{
-	struct llds_answer answer;
-
-	memcpy(&answer, line->answers + *at, sizeof(answer));
-	*at += sizeof(answer);
-	if (answer.status != status || answer.bytes != n ||
-	    (n && memcmp(line->answers + *at, bytes, n)))
-		return false;
-	*at += padded(n);
-	return true;
-}
-
-#define ANSWER(status, text)                                                   \
-	DEMAND(is_answer(&l, &at, status, text, strlen(text)),                 \
-	       "line %d: another answer than \"%s\"", __LINE__, text)
+#include "line.h"
 
 static const char *what_is_put_in_comes_out(void)
 {
@@ -269,6 +176,47 @@ static const char *a_range_goes_and_the_memory_with_it(void)
 	DEMAND(!error, "%s", strerror(error));
 	DEMAND(is_answer(&l, &at, LLDS_DONE, &keys, 8), "another number");
 	return fill(fd, &l, 1000);
+}
+
+/* Nine of ten keys go one by one, and the memory that they were in. */
+static const char *deleted_keys_are_not_found(void)
+{
+	const uint64_t keys = number("keys", 200000), left = keys / 10 * 9;
+	struct line l = line();
+	uint64_t i, found = 0;
+	int error, fd = device();
+	const char *wrong = fill(fd, &l, keys);
+	size_t at;
+
+	if (wrong)
+		return wrong;
+	for (i = 0; i < left; i++) {
+		uint64_t key = key_of(i);
+
+		put(&l, (struct llds_op){ .code = LLDS_DELETE, .key_bytes = 8 },
+		    &key, NULL, NULL);
+		if (l.bytes < ROOM / 2 && i + 1 < left)
+			continue;
+		error = go(fd, &l);
+		DEMAND(!error, "deletes: %d", error);
+	}
+	for (i = 0; i < keys; i++) {
+		uint64_t key = key_of(i);
+
+		put(&l, (struct llds_op){ .code = LLDS_GET, .key_bytes = 8 },
+		    &key, NULL, NULL);
+		if ((i + 1) % 1000 && i + 1 < keys)
+			continue;
+		error = go(fd, &l);
+		DEMAND(!error, "gets: %d", error);
+		for (at = 0; at < l.run.answers_bytes; found++)
+			DEMAND(is_answer(&l, &at,
+					 found < left ? LLDS_ABSENT : LLDS_DONE,
+					 &found, found < left ? 0 : 8),
+			       "key %llu", (unsigned long long)found);
+	}
+	DEMAND(found == keys, "%llu answers", (unsigned long long)found);
+	return NULL;
 }
 
 static const char *who_may_only_read_changes_nothing(void)
@@ -526,6 +474,7 @@ static const char *a_length_is_looked_at_once(void)
 	struct line l = line();
 	unsigned long i, done = 0, refused = 0;
 	pthread_t thread;
+	size_t at;
 
 	for (i = 0; i < 64; i++)
 		memcpy(l.ops + i * 40, &op, sizeof(op));
@@ -542,6 +491,10 @@ static const char *a_length_is_looked_at_once(void)
 		       strerror(error));
 		done += run.done;
 		refused += error != 0;
+		/* A length that was not there when it was checked is too much. */
+		for (at = 0; !error && at < run.answers_bytes;)
+			DEMAND(is_answer(&l, &at, LLDS_DONE, NULL, 0),
+			       "a set that was checked could not be done");
 	}
 	all.stop = true;
 	pthread_join(thread, NULL);
@@ -597,6 +550,7 @@ const struct check data_checks[] = {
 	{ "a_hash_is_not_taken_for_the_key", a_hash_is_not_taken_for_the_key },
 	{ "a_range_goes_and_the_memory_with_it",
 	  a_range_goes_and_the_memory_with_it },
+	{ "deleted_keys_are_not_found", deleted_keys_are_not_found },
 	{ "who_may_only_read_changes_nothing",
 	  who_may_only_read_changes_nothing },
 	{ "stores_are_private", stores_are_private },

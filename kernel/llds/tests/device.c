@@ -175,9 +175,16 @@ static const char *refused(int fd, unsigned int number, unsigned char *page)
 	return NULL;
 }
 
-static const unsigned int sizes[] = { 0, 1, 4, 8, 16, 31, 32, 33, 40, 64,
+static const unsigned int sizes[] = { 0, 1, 4, 8, 16, 24, 31, 32, 33, 40, 64,
 				      4096, 16383 };
 #define SIZES (sizeof(sizes) / sizeof(*sizes))
+
+static bool is_known(unsigned int number)
+{
+	return number == LLDS_IOC_RUN || number == LLDS_IOC_ATTACH ||
+	       number == LLDS_IOC_DESTROY || number == LLDS_IOC_LIST ||
+	       number == LLDS_IOC_STATS;
+}
 
 static const char *unknown_commands_are_refused(void)
 {
@@ -194,7 +201,7 @@ static const char *unknown_commands_are_refused(void)
 					_IOC(direction, LLDS_IOC_MAGIC, nr,
 					     sizes[size]);
 
-				if (number == LLDS_IOC_RUN)
+				if (is_known(number))
 					continue;
 				wrong = refused(fd, number, page);
 				if (wrong)

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "named.h"
 
 /* What the kernel answers itself for any file: FIOCLEX, FS_IOC_FIEMAP, ... */
 static bool is_of_any_file(unsigned int number)
@@ -23,6 +23,8 @@ static bool is_of_any_file(unsigned int number)
 
 static unsigned int pick_command(uint64_t *state)
 {
+	static const unsigned int ours[] = { LLDS_IOC_ATTACH, LLDS_IOC_DESTROY,
+					     LLDS_IOC_LIST, LLDS_IOC_STATS };
 	uint64_t random = next_random(state);
 	unsigned int number;
 
@@ -38,8 +40,9 @@ static unsigned int pick_command(uint64_t *state)
 		number = LLDS_IOC_VERSION ^ 1u << (random >> 8 & 31);
 		return is_of_any_file(number) ? LLDS_IOC_VERSION : number;
 	case 3:
-	case 4:
 		return LLDS_IOC_RUN;
+	case 4:
+		return ours[random >> 8 & 3];
 	case 5:
 		return _IOC(random >> 8 & 3, LLDS_IOC_MAGIC, random >> 16 & 15,
 			    random >> 32 & 16383);
@@ -48,12 +51,13 @@ static unsigned int pick_command(uint64_t *state)
 	}
 }
 
+static const uint32_t lengths[] = { 0, 1, 8, 16, 24, 40, 64, 255, 256, 257,
+				    4096, 16384, 65536, 1u << 30, 0x7fffffff,
+				    0xffffffff };
+
 /* A run that is meant to do harm, in so far as there is room for one. */
 static void make_run(uint64_t *state, char *page, unsigned int at)
 {
-	static const uint32_t lengths[] = { 0, 1, 8, 16, 24, 40, 64, 255, 256,
-					    257, 4096, 16384, 65536, 1u << 30,
-					    0x7fffffff, 0xffffffff };
 	uint64_t random = next_random(state);
 	struct llds_run run = {
 		.ops = (uintptr_t)page + (next_random(state) & 4095),
@@ -93,12 +97,109 @@ static void make_run(uint64_t *state, char *page, unsigned int at)
 	memcpy(page + at, &run, sizeof(run));
 }
 
-/* Whether a run may come to this. */
-static bool is_of_a_run(int error)
+/* An address for what is to be read or written, of some place in the page. */
+static uint64_t an_address(uint64_t *state, char *page)
 {
-	return !error || error == EINVAL || error == E2BIG ||
-	       error == EMSGSIZE || error == EFAULT || error == EBADF ||
-	       error == ENOMEM;
+	uint64_t random = next_random(state);
+
+	return random & 15 ? (uintptr_t)page + (random >> 8 & 8191) :
+			     next_random(state);
+}
+
+/* A name, one of few more often than not: its address and length. */
+static uint64_t a_name(uint64_t *state, char *page, uint32_t *bytes)
+{
+	static const char *const few[] = { "h", "hostile", "hh", "\xff" };
+	uint64_t random = next_random(state);
+
+	if (random & 3) {
+		*bytes = strlen(few[random >> 2 & 3]);
+		return (uintptr_t)few[random >> 2 & 3];
+	}
+	*bytes = lengths[random >> 8 & 15];
+	return an_address(state, page);
+}
+
+static void make_attach(uint64_t *state, char *page, unsigned int at)
+{
+	struct llds_attach attach = { 0 };
+	uint64_t random = next_random(state);
+
+	attach.name = a_name(state, page, &attach.name_bytes);
+	attach.bytes_max = random & 1 ? 0 : next_random(state);
+	attach.mode = random & 14 ? random >> 8 & 0666 : random >> 8;
+	attach.flags = random & 0x70 ? random >> 32 & 3 : random >> 32;
+	attach.reserved = random >> 40 & 15 ? 0 : random >> 44;
+	memcpy(page + at, &attach, sizeof(attach));
+}
+
+static void make_destroy(uint64_t *state, char *page, unsigned int at)
+{
+	struct llds_destroy destroy = { 0 };
+	uint64_t random = next_random(state);
+
+	destroy.name = a_name(state, page, &destroy.name_bytes);
+	destroy.flags = random & 7 ? 0 : random >> 8;
+	memcpy(page + at, &destroy, sizeof(destroy));
+}
+
+static void make_list(uint64_t *state, char *page, unsigned int at)
+{
+	uint64_t random = next_random(state);
+	struct llds_list list = { .room = an_address(state, page),
+				  .room_bytes = lengths[random & 15],
+				  .count = random >> 8, .more = random >> 16 };
+
+	if (random >> 4 & 1)
+		list.after = a_name(state, page, &list.after_bytes);
+	memcpy(page + at, &list, sizeof(list));
+}
+
+static void make_nothing(uint64_t *state, char *page, unsigned int at)
+{
+	(void)state;
+	memset(page + at, 0xa5, sizeof(struct llds_stats));
+}
+
+/* A command that reads its argument, or writes all of it. */
+struct known {
+	unsigned int number;
+	size_t bytes;
+	void (*make)(uint64_t *state, char *page, unsigned int at);
+	/* What it may come to besides 0 and EFAULT, up to a 0. */
+	int errors[8];
+};
+
+static const struct known known[] = {
+	{ LLDS_IOC_RUN, sizeof(struct llds_run), make_run,
+	  { EINVAL, E2BIG, EMSGSIZE, EBADF, ENOMEM } },
+	{ LLDS_IOC_ATTACH, sizeof(struct llds_attach), make_attach,
+	  { EINVAL, EBUSY, ENOENT, EEXIST, ENOSPC, ENOMEM } },
+	{ LLDS_IOC_DESTROY, sizeof(struct llds_destroy), make_destroy,
+	  { EINVAL, EBADF, ENOENT } },
+	{ LLDS_IOC_LIST, sizeof(struct llds_list), make_list,
+	  { EINVAL, EMSGSIZE, ENOMEM } },
+	{ LLDS_IOC_STATS, sizeof(struct llds_stats), make_nothing, { 0 } },
+};
+#define KNOWN (sizeof(known) / sizeof(*known))
+
+/* Its place among those, or KNOWN. */
+static unsigned int place_of(unsigned int number)
+{
+	unsigned int i;
+
+	for (i = 0; i < KNOWN && known[i].number != number; i++)
+		;
+	return i;
+}
+
+static bool may_come_to(const struct known *known, int error)
+{
+	const int *at;
+
+	for (at = known->errors; *at && *at != error; at++)
+		;
+	return !error || error == EFAULT || *at;
 }
 
 struct place {
@@ -127,50 +228,77 @@ static struct place pick_pointer(uint64_t *state, char *page)
 	}
 }
 
+/* Takes all names away that are left. */
+static const char *destroy_all(int fd)
+{
+	char room[sizeof(struct llds_listed) + 256];
+	struct llds_list found;
+	struct llds_listed *first = (void *)room;
+
+	for (;;) {
+		int error = list(fd, room, sizeof(room), NULL, 0, &found);
+
+		DEMAND(!error, "a list: %d", error);
+		if (!found.count)
+			return NULL;
+		error = destroy_bytes(fd, first + 1, first->name_bytes);
+		DEMAND(!error, "destroying what is left: %d", error);
+	}
+}
+
+/* One call; 0 or the errno. */
+static int call_with(int fd, unsigned int number, uint64_t address,
+		     uint64_t *state)
+{
+	if (address == (uint32_t)address && next_random(state) & 1)
+		return command_compat(fd, number, address);
+	return command(fd, number, address);
+}
+
 static const char *random_calls_are_answered_rightly(void)
 {
+	static const int modes[] = { O_RDWR, O_RDONLY };
 	unsigned long i, calls = number("hostile_calls", 100000);
 	uint64_t seed = number("hostile_seed", 1), state = seed;
-	unsigned long answered = 0, faults = 0, unknown = 0, run = 0;
+	unsigned long answered = 0, faults = 0, unknown = 0, done[KNOWN] = { 0 };
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
-	int fds[2];
+	int fds[2] = { device(), device_for(O_RDONLY) };
 
 	DEMAND(page != MAP_FAILED && !mprotect(page + 4096, 4096, PROT_READ),
 	       "mmap: %s", strerror(errno));
-	fds[0] = device();
-	fds[1] = open(DEVICE, O_RDONLY);
-	DEMAND(fds[1] >= 0, "open: %s", strerror(errno));
 	note("hostile_seed=%llu hostile_calls=%lu", (unsigned long long)seed,
 	     calls);
 	for (i = 0; i < calls; i++) {
 		unsigned int number = pick_command(&state);
 		struct place place = pick_pointer(&state, page);
-		int error, expected, fd = fds[next_random(&state) & 1];
-		bool narrow = place.address == (uint32_t)place.address &&
-			      next_random(&state) & 1;
+		const unsigned int which = place_of(number);
+		uint64_t at = place.address - (uintptr_t)page;
+		unsigned int one = next_random(&state) & 1;
+		int error, expected;
 
-		if (number == LLDS_IOC_RUN) {
-			uint64_t at = place.address - (uintptr_t)page;
-			bool read = at <= 8192 - sizeof(struct llds_run);
+		/* A device is about one store for its life. */
+		if (i % 32 == 0) {
+			close(fds[one]);
+			fds[one] = device_for(modes[one]);
+		}
+		if (which < KNOWN && at <= 4096 - known[which].bytes)
+			known[which].make(&state, page, at);
+		error = call_with(fds[one], number, place.address, &state);
+		if (which < KNOWN) {
+			bool read = at <= 8192 - known[which].bytes;
 
-			if (at <= 4096 - sizeof(struct llds_run))
-				make_run(&state, page, at);
-			error = narrow ? command_compat(fd, number,
-							place.address) :
-					 command(fd, number, place.address);
-			DEMAND(read ? is_of_a_run(error) : error == EFAULT,
-			       "call %lu of seed %llu: a run at %#llx gave %d",
-			       i, (unsigned long long)seed,
+			DEMAND(read ? may_come_to(&known[which], error) :
+				      error == EFAULT,
+			       "call %lu of seed %llu: %#x at %#llx gave %d", i,
+			       (unsigned long long)seed, number,
 			       (unsigned long long)place.address, error);
-			run += !error;
+			done[which] += !error;
 			continue;
 		}
 		expected = number != LLDS_IOC_VERSION ? ENOTTY :
 			   place.good		      ? 0 :
 							EFAULT;
-		error = narrow ? command_compat(fd, number, place.address) :
-				 command(fd, number, place.address);
 		DEMAND(error == expected,
 		       "call %lu of seed %llu: %#x with %#llx gave %d, not %d",
 		       i, (unsigned long long)seed, number,
@@ -181,10 +309,13 @@ static const char *random_calls_are_answered_rightly(void)
 	}
 	/* A seed that tries too little of something is no attack. */
 	DEMAND(calls < 1000 || (answered > calls / 20 && faults > calls / 20 &&
-				unknown > calls / 20 && run > calls / 200),
-	       "%lu answered, %lu faults, %lu unknown, %lu run", answered,
-	       faults, unknown, run);
-	return NULL;
+				unknown > calls / 20),
+	       "%lu answered, %lu faults, %lu unknown", answered, faults,
+	       unknown);
+	for (i = 0; i < KNOWN; i++)
+		DEMAND(calls < 1000 || done[i] > calls / 4000,
+		       "%#x was done %lu times", known[i].number, done[i]);
+	return destroy_all(fds[0]);
 }
 
 const struct check hostile_checks[] = {

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "named.h"
 
 #define CACHES 512
 
@@ -197,6 +197,60 @@ static const char *stores_leak_nothing(void)
 	return leaks(make_a_store, 200, number("stores", 1000));
 }
 
+/* A store with a name, all that may fail with it, and its end. */
+static const char *name_a_store(void)
+{
+	static char value[40000];
+	int error, fd = device(), other = device(), last = device();
+
+	error = attach(fd, "leaks", LLDS_CREATE, 0600);
+	DEMAND(!error, "making it: %d", error);
+	error = set_bytes(fd, "key", value, sizeof(value));
+	DEMAND(!error, "a set: %d", error);
+	error = attach(other, "leaks", LLDS_CREATE | LLDS_EXCLUSIVE, 0600);
+	DEMAND(error == EEXIST, "exclusively: %d", error);
+	error = attach_bytes(other, "tiny", 4, LLDS_CREATE, 0600, 100000);
+	DEMAND(error == ENOSPC, "a store of 100,000 bytes: %d", error);
+	error = attach(other, "leaks", 0, 0);
+	DEMAND(!error, "attaching: %d", error);
+	error = attach(last, "none", 0, 0);
+	DEMAND(error == ENOENT, "one that is not there: %d", error);
+	close(fd);
+	error = destroy("leaks");
+	DEMAND(!error, "destroying it: %d", error);
+	error = means(other, "key", "value");
+	DEMAND(error == -1, "a get of the rest: %d", error);
+	close(other);
+	/* And one that nobody has open. */
+	error = attach(last, "leaks", LLDS_CREATE, 0600);
+	DEMAND(!error, "making another: %d", error);
+	close(last);
+	error = destroy("leaks");
+	DEMAND(!error, "destroying it: %d", error);
+	return NULL;
+}
+
+/* By users who come and go, for whom it is counted. */
+static const char *name_a_store_as_another(void)
+{
+	static unsigned int times;
+	const char *wrong;
+
+	DEMAND(!seteuid(2000 + times++ % 50), "seteuid: %s", strerror(errno));
+	wrong = name_a_store();
+	DEMAND(!seteuid(0), "seteuid: %s", strerror(errno));
+	return wrong;
+}
+
+static const char *names_leak_nothing(void)
+{
+	const char *wrong = let_all_in();
+
+	return wrong ? wrong :
+		       leaks(name_a_store_as_another, 100,
+			     number("stores", 1000) / 2);
+}
+
 static const char *unload_and_load(void)
 {
 	const char *wrong;
@@ -224,6 +278,7 @@ static const char *loads_leak_nothing(void)
 const struct check leak_checks[] = {
 	{ "opens_leak_nothing", opens_leak_nothing },
 	{ "stores_leak_nothing", stores_leak_nothing },
+	{ "names_leak_nothing", names_leak_nothing },
 	{ "loads_leak_nothing", loads_leak_nothing },
 	{}
 };

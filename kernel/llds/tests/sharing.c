@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "named.h"
 
 static const char *descriptors_are_inherited(void)
 {
@@ -108,19 +108,24 @@ static const char *threads_ask_at_once(void)
 	return NULL;
 }
 
-/* A call that is held inside its copy to PAGE. */
+/*
+ * A call that is held inside its copy from or to PAGE: for the version, unless
+ * it says another.
+ */
 struct held {
 	int fd, faults, error;
 	char *page;
 	pthread_t thread;
+	unsigned int number;
+	const void *argument;
 };
 
 static void *call(void *argument)
 {
 	struct held *held = argument;
 
-	held->error = command(held->fd, LLDS_IOC_VERSION,
-			      (uintptr_t)held->page);
+	held->error = command(held->fd, held->number,
+			      (uintptr_t)held->argument);
 	return NULL;
 }
 
@@ -136,6 +141,8 @@ static const char *prepare(struct held *held)
 	held->faults = syscall(SYS_userfaultfd, O_CLOEXEC);
 	range.range.start = (uintptr_t)held->page;
 	range.range.len = 4096;
+	held->number = LLDS_IOC_VERSION;
+	held->argument = held->page;
 	DEMAND(held->page != MAP_FAILED && held->faults >= 0 &&
 		       !ioctl(held->faults, UFFDIO_API, &api) &&
 		       !ioctl(held->faults, UFFDIO_REGISTER, &range),
@@ -155,9 +162,29 @@ static const char *arrive(struct held *held)
 	return NULL;
 }
 
-static const char *descriptor_is_closed_during_a_call(void)
+/* Begins the call, and lets go of it when it has arrived. */
+static const char *begin(struct held *held)
+{
+	DEMAND(!pthread_create(&held->thread, NULL, call, held),
+	       "pthread_create");
+	return arrive(held);
+}
+
+/* Lets the call go on, with a page of zeros, to its end. */
+static const char *let_go(struct held *held)
 {
 	struct uffdio_zeropage zero = { 0 };
+
+	zero.range.start = (uintptr_t)held->page;
+	zero.range.len = 4096;
+	DEMAND(!ioctl(held->faults, UFFDIO_ZEROPAGE, &zero), "zeropage: %s",
+	       strerror(errno));
+	pthread_join(held->thread, NULL);
+	return NULL;
+}
+
+static const char *descriptor_is_closed_during_a_call(void)
+{
 	struct llds_version version;
 	struct held held;
 	const char *wrong;
@@ -166,9 +193,7 @@ static const char *descriptor_is_closed_during_a_call(void)
 	wrong = prepare(&held);
 	if (wrong)
 		return wrong;
-	DEMAND(!pthread_create(&held.thread, NULL, call, &held),
-	       "pthread_create");
-	wrong = arrive(&held);
+	wrong = begin(&held);
 	if (wrong)
 		return wrong;
 	DEMAND(!close(held.fd), "close: %s", strerror(errno));
@@ -182,11 +207,9 @@ static const char *descriptor_is_closed_during_a_call(void)
 	/* Only the call itself holds the device now. */
 	error = unload("llds");
 	DEMAND(error == EAGAIN, "unloading under a call gave %d", error);
-	zero.range.start = (uintptr_t)held.page;
-	zero.range.len = 4096;
-	DEMAND(!ioctl(held.faults, UFFDIO_ZEROPAGE, &zero), "zeropage: %s",
-	       strerror(errno));
-	pthread_join(held.thread, NULL);
+	wrong = let_go(&held);
+	if (wrong)
+		return wrong;
 	DEMAND(!held.error, "the call gave %d", held.error);
 	memcpy(&version, held.page, sizeof(version));
 	DEMAND(version_is_right(&version), "the call told another version");
@@ -209,9 +232,8 @@ static const char *process_is_killed_during_a_call(void)
 		struct held held;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (prepare(&held) ||
-		    pthread_create(&held.thread, NULL, call, &held) ||
-		    arrive(&held) || write(pipes[1], "x", 1) != 1)
+		if (prepare(&held) || begin(&held) ||
+		    write(pipes[1], "x", 1) != 1)
 			_exit(1);
 		pthread_join(held.thread, NULL);
 		_exit(2);
@@ -237,6 +259,170 @@ static const char *process_is_killed_during_a_call(void)
 	return NULL;
 }
 
+/* A list that is on its way to a page that faults, and a name that is. */
+static const char *who_is_held_in_a_list_holds_nobody(void)
+{
+	struct llds_list mine = { .room_bytes = 4096 }, found;
+	struct held held;
+	const char *wrong = prepare(&held);
+	char room[4096];
+	int error, fd = device();
+
+	if (wrong)
+		return wrong;
+	error = attach(fd, "held", LLDS_CREATE, 0600);
+	DEMAND(!error, "making it: %d", error);
+	mine.room = (uintptr_t)held.page;
+	held.number = LLDS_IOC_LIST;
+	held.argument = &mine;
+	wrong = begin(&held);
+	if (wrong)
+		return wrong;
+	/* Or this one's time is up. */
+	alarm(20);
+	error = destroy("held");
+	DEMAND(!error, "destroying: %d", error);
+	error = list(fd, room, sizeof(room), NULL, 0, &found);
+	DEMAND(!error && !found.count, "another list: %d", error);
+	close(fd);
+	fd = device();
+	error = attach(fd, "held", LLDS_CREATE, 0600);
+	DEMAND(!error, "making another: %d", error);
+	wrong = let_go(&held);
+	if (wrong)
+		return wrong;
+	DEMAND(!held.error && mine.count == 1, "%u in the list: %d", mine.count,
+	       held.error);
+	error = destroy("held");
+	DEMAND(!error, "destroying: %d", error);
+	return NULL;
+}
+
+static const char *a_store_is_destroyed_during_a_run(void)
+{
+	const struct {
+		struct llds_op op;
+		char key[8];
+	} get = { { .code = LLDS_GET, .key_bytes = 3 }, "key" };
+	struct llds_run run = { .ops = (uintptr_t)&get,
+				.ops_bytes = sizeof(get),
+				.answers_bytes = 4096 };
+	struct held held;
+	const char *wrong = prepare(&held);
+	int error;
+
+	if (wrong)
+		return wrong;
+	error = attach(held.fd, "held", LLDS_CREATE, 0600);
+	if (!error)
+		error = set(held.fd, "key", "value");
+	DEMAND(!error, "making it: %d", error);
+	run.answers = (uintptr_t)held.page;
+	held.number = LLDS_IOC_RUN;
+	held.argument = &run;
+	wrong = begin(&held);
+	if (wrong)
+		return wrong;
+	alarm(20);
+	error = destroy("held");
+	DEMAND(!error, "destroying: %d", error);
+	close(held.fd);
+	error = unload("llds");
+	DEMAND(error == EAGAIN, "unloading under a run gave %d", error);
+	wrong = let_go(&held);
+	if (wrong)
+		return wrong;
+	DEMAND(!held.error && !memcmp(held.page + 8, "value", 5),
+	       "the run gave %d", held.error);
+	return reload("");
+}
+
+static const char *process_is_killed_while_it_attaches(void)
+{
+	struct llds_attach asked = { .name_bytes = 9, .flags = LLDS_CREATE };
+	int pipes[2], pid, status, error;
+	struct llds_list found;
+	char arrived = 0;
+
+	DEMAND(!pipe(pipes), "pipe");
+	pid = fork();
+	if (!pid) {
+		struct held held;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (prepare(&held))
+			_exit(1);
+		asked.name = (uintptr_t)held.page;
+		held.number = LLDS_IOC_ATTACH;
+		held.argument = &asked;
+		if (begin(&held) || write(pipes[1], "x", 1) != 1)
+			_exit(1);
+		pthread_join(held.thread, NULL);
+		_exit(2);
+	}
+	close(pipes[1]);
+	DEMAND(read(pipes[0], &arrived, 1) == 1, "the call did not arrive");
+	kill(pid, SIGKILL);
+	status = reap(pid);
+	DEMAND(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+	       "the process ended with %#x", status);
+	status = device();
+	error = list(status, &arrived, 0, NULL, 0, &found);
+	close(status);
+	DEMAND(!error, "something was made: %d", error);
+	return reload("");
+}
+
+/* Makes stores and fills them as fast as it can, until it is killed. */
+static void make_always(void)
+{
+	char value[100000] = { 0 };
+	unsigned int i;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		int fd = device();
+
+		if (attach(fd, "killed", LLDS_CREATE, 0600))
+			_exit(1);
+		for (i = 0; i < 4; i++)
+			if (set_bytes(fd, "key", value, sizeof(value) - i))
+				_exit(2);
+		destroy("killed");
+		close(fd);
+	}
+}
+
+/* Killed at any moment, it leaves the name at most. */
+static const char *process_is_killed_while_it_makes_stores(void)
+{
+	unsigned long i, kills = number("races", 100);
+	uint64_t state = 1;
+	volatile int spin;
+
+	for (i = 0; i < kills; i++) {
+		int pid = fork(), status, error;
+		const char *wrong;
+
+		if (!pid)
+			make_always();
+		for (spin = next_random(&state) & 0xfffff; spin; spin--)
+			;
+		kill(pid, SIGKILL);
+		status = reap(pid);
+		DEMAND(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
+		       "it ended with %#x", status);
+		error = destroy("killed");
+		DEMAND(!error || error == ENOENT, "destroying: %d", error);
+		if (i % 10)
+			continue;
+		wrong = reload("");
+		if (wrong)
+			return wrong;
+	}
+	return reload("");
+}
+
 const struct check sharing_checks[] = {
 	{ "descriptors_are_inherited", descriptors_are_inherited },
 	{ "descriptors_are_duplicated", descriptors_are_duplicated },
@@ -245,5 +431,13 @@ const struct check sharing_checks[] = {
 	{ "descriptor_is_closed_during_a_call",
 	  descriptor_is_closed_during_a_call },
 	{ "process_is_killed_during_a_call", process_is_killed_during_a_call },
+	{ "who_is_held_in_a_list_holds_nobody",
+	  who_is_held_in_a_list_holds_nobody },
+	{ "a_store_is_destroyed_during_a_run",
+	  a_store_is_destroyed_during_a_run },
+	{ "process_is_killed_while_it_attaches",
+	  process_is_killed_while_it_attaches },
+	{ "process_is_killed_while_it_makes_stores",
+	  process_is_killed_while_it_makes_stores },
 	{}
 };

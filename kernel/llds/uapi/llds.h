@@ -148,8 +148,10 @@ struct llds_pair {
  * done: with -EINVAL, if that makes no sense or a flag is not known; -E2BIG, if
  * a value is too long; -EMSGSIZE, if there is not enough room for the first
  * answer, and then 'answers_bytes' says how much it needs; -EBADF, if it
- * changes something through a device that is open to be read; -ENOMEM, if it
- * cannot be copied; -EINTR. With -EFAULT it fails even so, and the answers of
+ * changes something through a device that is not open to be written, or tells
+ * something through one that is not open to be read; -ENOMEM, if it cannot be
+ * copied; -EDQUOT, if this run is the first one and the user's stores may take no
+ * more; -EINTR. With -EFAULT it fails even so, and the answers of
  * what was done are lost.
  */
 struct llds_run {
@@ -224,5 +226,139 @@ struct llds_header {
 
 /* The store has buckets and an order, which can be read in a mapping. */
 #define LLDS_MAPPABLE 0x1
+
+/* The longest name of a store, in bytes. It has one at least, none of them 0. */
+#define LLDS_NAME_BYTES_MAX 255
+
+/* Makes the store if there is none of that name. */
+#define LLDS_CREATE 0x01
+/* With LLDS_CREATE: fails if there is one. */
+#define LLDS_EXCLUSIVE 0x02
+
+/**
+ * struct llds_attach - which store an open device is about
+ * @name: address of its name
+ * @bytes_max: of a store that is made: what it may take at most; 0, or more
+ *	than the module allows: as much as any
+ * @name_bytes: bytes of the name
+ * @mode: of a store that is made: who may read it (0444) and write to it
+ *	(0222), as of a file: owner, group, others
+ * @flags: LLDS_CREATE, LLDS_EXCLUSIVE
+ * @reserved: zero
+ */
+struct llds_attach {
+	__u64 name;
+	__u64 bytes_max;
+	__u32 name_bytes;
+	__u32 mode;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/*
+ * Makes the open device one of a store with a name, which outlives it. The
+ * store's mode must let the user read, if the device is open to be read, and
+ * write, if it is open to be written; who makes it may do both. Later it counts
+ * only what the device is open for.
+ *
+ * -EINVAL: no name, one that is too long or has a 0, an unknown flag or bit of
+ * the mode; -EBADF: the device is open for neither; -EBUSY: it is about a store
+ * already, perhaps since its first run; -ENOENT; -EEXIST; -EACCES; and where one
+ * is made: -EDQUOT, the stores of this user may take no more; -ENOSPC, not even
+ * a store without a pair takes so little; -ENFILE, there may be no more names;
+ * -ENOMEM; -EINTR.
+ */
+#define LLDS_IOC_ATTACH _IOW(LLDS_IOC_MAGIC, 2, struct llds_attach)
+
+/**
+ * struct llds_destroy - which store loses its name
+ * @name: address of its name
+ * @name_bytes: bytes of the name
+ * @flags: zero
+ */
+struct llds_destroy {
+	__u64 name;
+	__u32 name_bytes;
+	__u32 flags;
+};
+
+/*
+ * Takes a name away, at once. Who has the store open goes on with it, and it
+ * goes with the last of them. The device must be open for writing, or -EBADF,
+ * and the store the user's own, or he has CAP_FOWNER, or -EACCES; -ENOENT.
+ */
+#define LLDS_IOC_DESTROY _IOW(LLDS_IOC_MAGIC, 3, struct llds_destroy)
+
+/**
+ * struct llds_list - which stores there are
+ * @room: address of room for records
+ * @after: address of the name behind which to begin, in the order of bytes
+ * @room_bytes: bytes of that room; afterwards, of the records
+ * @after_bytes: bytes of that name; 0: from the first one
+ * @count: afterwards: how many records there are
+ * @more: afterwards: 1 if there are more behind the last one, or 0
+ */
+struct llds_list {
+	__u64 room;
+	__u64 after;
+	__u32 room_bytes;
+	__u32 after_bytes;
+	__u32 count;
+	__u32 more;
+};
+
+/**
+ * struct llds_listed - a store of a list: this, and behind it the bytes of its
+ *	name, and zeros up to a multiple of 8
+ * @keys: how many pairs it has
+ * @pair_bytes: bytes of their keys and values
+ * @bytes: what it takes
+ * @bytes_max: what it may take
+ * @uid: its owner
+ * @gid: its group
+ * @mode: who may read and write
+ * @opens: how many open devices are about it
+ * @name_bytes: bytes of the name
+ * @reserved: zero
+ */
+struct llds_listed {
+	__u64 keys;
+	__u64 pair_bytes;
+	__u64 bytes;
+	__u64 bytes_max;
+	__u32 uid;
+	__u32 gid;
+	__u32 mode;
+	__u32 opens;
+	__u32 name_bytes;
+	__u32 reserved;
+};
+
+/*
+ * The stores with a name that the user owns, or may read or write, sorted by
+ * name; some of them, if there are many. -EMSGSIZE: not one fits in the room.
+ */
+#define LLDS_IOC_LIST _IOWR(LLDS_IOC_MAGIC, 4, struct llds_list)
+
+/**
+ * struct llds_stats - what a store has and takes
+ * @keys: how many pairs it has
+ * @pair_bytes: bytes of their keys and values
+ * @bytes: what it takes
+ * @bytes_max: what it may take
+ * @value_bytes_max: the longest value that it takes
+ * @reserved: zeros
+ */
+struct llds_stats {
+	__u64 keys;
+	__u64 pair_bytes;
+	__u64 bytes;
+	__u64 bytes_max;
+	__u64 value_bytes_max;
+	__u64 reserved[3];
+};
+
+/* Of the store that this open device is about. Makes its own, as a run does. */
+#define LLDS_IOC_STATS _IOR(LLDS_IOC_MAGIC, 5, struct llds_stats)
 
 #endif /* _UAPI_LLDS_H */

@@ -32,7 +32,7 @@ static void as_the_model(enum llds_index index, enum kind kind, u32 steps)
 
 		for (;;) {
 			struct llds_run run = as_one(end, room);
-			const int error = llds_request(&shared, &run, true);
+			const int error = llds_request(&shared, &run, ALL);
 
 			if (error == -EMSGSIZE) {
 				CHECK(llds_store_keys(&shared.store) == keys);
@@ -93,7 +93,7 @@ static void that_fail(enum llds_index index, enum kind kind, long *failing)
 		end = some_ops(&before, kind, 60, &wanted_bytes);
 		for (u32 from = 0; from < end; from += run.done_bytes) {
 			run = a_run(from, end, ANSWERS_ROOM);
-			CHECK(!llds_request(&shared, &run, true));
+			CHECK(!llds_request(&shared, &run, ALL));
 		}
 		/* One that would be done. */
 		do {
@@ -106,7 +106,7 @@ static void that_fail(enum llds_index index, enum kind kind, long *failing)
 			model_drop(&model);
 		} while (true);
 		*failing = n;
-		error = llds_request(&shared, &run, true);
+		error = llds_request(&shared, &run, ALL);
 		failed = *failing == 0;
 		*failing = 0;
 		memcpy(&answer, answers, sizeof(answer));
@@ -155,7 +155,7 @@ static void within_a_budget(void)
 		model_copy(&before, &model);
 		end = ops_as_one(&model, IN_ORDER, 20, &wanted_bytes, &done);
 		run = as_one(end, ANSWERS_ROOM);
-		CHECK(!llds_request(&shared, &run, true));
+		CHECK(!llds_request(&shared, &run, ALL));
 		memcpy(&answer, answers, sizeof(answer));
 		if (run.done_bytes != end && answer.status == -ENOSPC) {
 			refused++;
@@ -194,17 +194,17 @@ static void nonsense(void)
 			bytes = end + sizeof(struct llds_op);
 		}
 		run = as_one(bytes, ANSWERS_ROOM);
-		CHECK(llds_request(&shared, &run, true) == -EINVAL);
+		CHECK(llds_request(&shared, &run, ALL) == -EINVAL);
 	}
 	CHECK(!llds_store_keys(&shared.store));
 	run = as_one(0, ANSWERS_ROOM);
 	run.ops_bytes = LLDS_ATOMIC_BYTES_MAX + 1;
-	CHECK(llds_request(&shared, &run, true) == -E2BIG);
+	CHECK(llds_request(&shared, &run, ALL) == -E2BIG);
 	run = as_one(0, 0);
-	CHECK(!llds_request(&shared, &run, false));
+	CHECK(!llds_request(&shared, &run, LLDS_READS));
 	end = ops_as_one(&model, SHORT, 40, &wanted_bytes, &done);
 	run = as_one(end, ANSWERS_ROOM);
-	CHECK(llds_request(&shared, &run, false) == -EBADF);
+	CHECK(llds_request(&shared, &run, LLDS_READS) == -EBADF);
 	CHECK(!llds_store_keys(&shared.store));
 	model_drop(&model);
 	llds_shared_drop(&shared);

@@ -308,7 +308,7 @@ static void while_others_change_it(u32 reads)
 		}
 		run = a_run(0, end, ANSWERS_ROOM);
 		run.flags = is_paired(2 * pair) ? LLDS_RUN_ATOMIC : 0;
-		CHECK(!llds_request(&race.shared, &run, true));
+		CHECK(!llds_request(&race.shared, &run, ALL));
 		CHECK(run.done_bytes == end);
 		/* Readers come first: all of a change is seldom what they see. */
 		while (__atomic_load_n(&race.reading, __ATOMIC_RELAXED) &&

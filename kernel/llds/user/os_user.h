@@ -42,6 +42,10 @@ void llds_os_pause(void);
 	(llds_os_pause(), __atomic_load_n(p, __ATOMIC_ACQUIRE))
 #define smp_store_release(p, value)                                           \
 	(llds_os_pause(), __atomic_store_n(p, (value), __ATOMIC_RELEASE))
+#define try_cmpxchg(p, old, value)                                            \
+	(llds_os_pause(),                                                     \
+	 __atomic_compare_exchange_n(p, old, value, false, __ATOMIC_SEQ_CST,  \
+				     __ATOMIC_SEQ_CST))
 #define prefetch(p) __builtin_prefetch(p)
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

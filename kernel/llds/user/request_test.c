@@ -24,7 +24,7 @@ static void runs_against_the_model(enum llds_index index, enum kind kind,
 
 		while (from < end) {
 			struct llds_run run = a_run(from, end, room);
-			const int error = llds_request(&shared, &run, true);
+			const int error = llds_request(&shared, &run, ALL);
 
 			if (error == -EMSGSIZE) {
 				CHECK(!run.done && run.answers_bytes > room);
@@ -68,7 +68,7 @@ static void copies_that_fail(enum kind kind)
 		model_drop(&model);
 		run = a_run(0, end, ANSWERS_ROOM);
 		llds_os_faulting = n;
-		error = llds_request(&shared, &run, true);
+		error = llds_request(&shared, &run, ALL);
 		llds_os_faulting = 0;
 		CHECK(error == 0 || error == -EFAULT);
 		/* What was done is what a beginning does to the model. */
@@ -111,7 +111,7 @@ static void runs_without_memory(enum kind kind)
 		llds_os_failing = n;
 		while (from < end) {
 			struct llds_run run = a_run(from, end, ANSWERS_ROOM);
-			const int error = llds_request(&shared, &run, true);
+			const int error = llds_request(&shared, &run, ALL);
 
 			CHECK(error == 0 || error == -ENOMEM);
 			failed |= error == -ENOMEM;
@@ -194,7 +194,7 @@ static void nonsense(u32 runs)
 			run.flags = 1U << below(32);
 		if (!below(50))
 			run.reserved = 1;
-		error = llds_request(&shared, &run, true);
+		error = llds_request(&shared, &run, ALL);
 		CHECK(error == 0 || error == -EINVAL || error == -E2BIG ||
 		      error == -EMSGSIZE);
 		CHECK(run.done_bytes <= bytes);
@@ -213,8 +213,23 @@ static void nonsense(u32 runs)
 	       refused, runs, done);
 }
 
-/* A device that is open to be read changes nothing. */
-static void only_to_be_read(void)
+/* What one operation does. */
+static u32 does(u8 code)
+{
+	switch (code) {
+	case LLDS_GET:
+	case LLDS_SCAN:
+		return LLDS_READS;
+	case LLDS_ADD:
+	case LLDS_SWAP:
+		return ALL;
+	default:
+		return LLDS_CHANGES;
+	}
+}
+
+/* A device that is open to be read changes nothing, and so on. */
+static void as_one_may(u32 may)
 {
 	struct llds_shared shared;
 	struct model model = { 0 };
@@ -225,22 +240,29 @@ static void only_to_be_read(void)
 	for (i = 0; i < 200; i++) {
 		const u32 end = some_ops(&model, SHORT, 1, &wanted_bytes);
 		struct llds_run run = a_run(0, end, ANSWERS_ROOM);
-		const bool reads = ops[0] == LLDS_GET || ops[0] == LLDS_SCAN;
-		const int error = llds_request(&shared, &run, false);
+		const bool refuses = does(ops[0]) & ~may;
+		int error;
 
-		CHECK(error == (reads ? 0 : -EBADF));
-		refused += !reads;
+		run.flags = below(2) ? LLDS_RUN_ATOMIC : 0;
+		memset(answers, 0xa5, sizeof(struct llds_answer));
+		error = llds_request(&shared, &run, may);
+		CHECK(error == (refuses ? -EBADF : 0));
+		CHECK(!refuses || answers[0] == 0xa5);
+		refused += refuses;
 	}
-	CHECK(refused && refused < 200);
-	CHECK(!llds_store_keys(&shared.store));
+	CHECK((refused == 0) == (may == ALL) && (refused == 200) == !may);
+	CHECK(may & LLDS_CHANGES || !llds_store_keys(&shared.store));
 	model_drop(&model);
 	llds_shared_drop(&shared);
-	printf("ok: %u changes refused where one may only read\n", refused);
+	printf("ok: %u of 200 operations refused to one who may%s%s\n",
+	       refused, may & LLDS_READS ? " read" : "",
+	       may & LLDS_CHANGES ? " change" : "");
 }
 
 void test_requests(u32 steps)
 {
 	enum kind kind;
+	u32 may;
 
 	for (kind = 0; kind < KINDS; kind++) {
 		runs_against_the_model(LLDS_INDEX_DEFAULT, kind, steps);
@@ -249,5 +271,6 @@ void test_requests(u32 steps)
 	}
 	runs_against_the_model(LLDS_INDEX_TREE, NUMBERS, steps);
 	nonsense(10 * steps);
-	only_to_be_read();
+	for (may = 0; may <= ALL; may++)
+		as_one_may(may);
 }

@@ -15,6 +15,9 @@
 /* The operations, the room for answers, and what the model answers. */
 extern u8 ops[OPS_ROOM], answers[ANSWERS_ROOM], wanted[ANSWERS_ROOM];
 
+/* Of a user who may do everything. */
+#define ALL (LLDS_READS | LLDS_CHANGES)
+
 static inline u32 padded(u32 bytes)
 {
 	return (bytes + 7) & ~7U;

@@ -163,6 +163,98 @@ static void within_a_budget(enum llds_index index)
 	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree");
 }
 
+/* What stores take counts in their quota, to the byte, whatever fails. */
+static void within_a_quota(enum llds_index index, u32 steps)
+{
+	struct llds_quota quota = { .bytes_max = 5 << 20 };
+	struct llds_store stores[2], third;
+	struct model models[2] = { 0 };
+	u32 i, refused = 0;
+
+	for (i = 0; i < 2; i++) {
+		CHECK(!llds_store_init(&stores[i], index, 4 << 20, 7));
+		CHECK(llds_budget_join(&stores[i].budget, &quota));
+	}
+	for (i = 0; i < steps; i++) {
+		const u32 at = below(2);
+		/* More comes than goes, and then the other way round. */
+		const u32 deletes = i / (steps / 4) % 2 ? 80 : 10;
+
+		llds_os_failing = below(20) ? 0 : below(4);
+		stores[at].budget.is_refused = false;
+		if (!change(&stores[at], &models[at], LONG, deletes))
+			refused += stores[at].budget.is_refused &&
+				   stores[at].budget.bytes + (1 << 20) <
+				   stores[at].budget.bytes_max;
+		llds_os_failing = 0;
+		CHECK(quota.bytes == stores[0].budget.bytes +
+				     stores[1].budget.bytes);
+		CHECK(quota.bytes <= quota.bytes_max);
+	}
+	/* Where the store's own budget would have allowed it. */
+	CHECK(refused);
+	/* One that has taken too much already does not join, nor count. */
+	CHECK(!llds_store_init(&third, index, 1ULL << 40, 7));
+	for (i = 0; third.budget.bytes + quota.bytes <= quota.bytes_max; i++) {
+		const struct llds_key key = llds_key(&third, (u8 *)&i, 4);
+
+		CHECK(!llds_set(&third, &key, another, VALUE_ROOM));
+	}
+	CHECK(!llds_budget_join(&third.budget, &quota) && !third.budget.quota);
+	llds_store_drop(&third);
+	CHECK(quota.bytes == stores[0].budget.bytes + stores[1].budget.bytes);
+	llds_store_drop(&stores[0]);
+	CHECK(quota.bytes == stores[1].budget.bytes);
+	check(&stores[1], &models[1]);
+	llds_store_drop(&stores[1]);
+	CHECK(!quota.bytes);
+	model_drop(&models[0]);
+	model_drop(&models[1]);
+	printf("ok: %s: a quota is kept, %u refused\n",
+	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
+	       refused);
+}
+
+#define TAKERS 4
+
+static void *take_and_give(void *quota)
+{
+	struct llds_budget budget = { .bytes_max = 1ULL << 40 };
+	u64 i, taken = 0;
+
+	CHECK(llds_budget_join(&budget, quota));
+	for (i = 0; i < 100000; i++) {
+		/* One and a half times what there is, if all had all. */
+		if (i % 10 < 5)
+			taken += llds_budget_take(&budget, 300);
+		else if (budget.bytes)
+			llds_budget_give(&budget, 300);
+		CHECK(READ_ONCE(budget.quota->bytes) <=
+		      budget.quota->bytes_max);
+	}
+	llds_budget_give(&budget, budget.bytes);
+	return (void *)(uintptr_t)taken;
+}
+
+/* Threads take of one quota at once: nothing is lost, nothing too much. */
+static void a_quota_for_many(void)
+{
+	struct llds_quota quota = { .bytes_max = TAKERS * 5 * 200 };
+	pthread_t threads[TAKERS];
+	void *taken;
+	u32 i;
+
+	for (i = 0; i < TAKERS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, take_and_give,
+				      &quota));
+	for (i = 0; i < TAKERS; i++) {
+		CHECK(!pthread_join(threads[i], &taken));
+		CHECK(taken);
+	}
+	CHECK(!quota.bytes);
+	printf("ok: %u threads take of a quota and give it back\n", TAKERS);
+}
+
 static struct llds_key numbered(const struct llds_store *store, u64 *number,
 				u64 i)
 {
@@ -228,6 +320,8 @@ void test_stores(u32 steps)
 		for (kind = 0; kind < KINDS; kind++)
 			without_memory(index, kind, min(steps / 10, 200U));
 		within_a_budget(index);
+		within_a_quota(index, 4 * steps);
 	}
+	a_quota_for_many();
 	gives_memory_back(100 * steps);
 }

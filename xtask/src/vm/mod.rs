@@ -56,7 +56,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("stores", "how often a store is made and closed"),
     ("keys", "how many keys the large stores have"),
     ("together", "how often one reads while another writes"),
-    ("races", "how often it is unloaded while somebody opens it"),
+    ("races", "how often it is unloaded while somebody opens it, and a process is killed that makes stores"),
+    ("attaches", "how often each of four threads makes, opens, lists or destroys stores"),
     ("asks", "how often each of four threads asks"),
     ("seeds", "how many seeds of the library's model test"),
 ];

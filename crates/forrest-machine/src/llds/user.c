@@ -32,7 +32,8 @@ void forrest_llds_drop(struct llds_shared *shared)
 int forrest_llds_run(struct llds_shared *shared, struct llds_run *run,
 		     bool may_change)
 {
-	return llds_request(shared, run, may_change);
+	return llds_request(shared, run, may_change ? LLDS_READS | LLDS_CHANGES :
+						      LLDS_READS);
 }
 
 /*

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stores, and what holds them: open devices, and names.
+ *
+ * Names, users and counts of opens are guarded by one mutex. It is taken under
+ * the lock of an open device at most, and under it nothing else is taken and
+ * nothing allocated or freed, so nobody has it for long. A store is
+ * made before its name is looked for, and dropped after it was taken out.
+ *
+ * Who waits for a store's lock does so without the mutex: a listing tells of
+ * each store what its numbers are at some moment, without the lock.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/err.h>
+#include <linux/hashtable.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/random.h>
+#include <linux/user_namespace.h>
+
+#include "stores.h"
+
+/**
+ * struct llds_user - what the stores of a user take
+ * @node: its place among the users
+ * @uid: whose
+ * @stores: how many stores count here; it is gone with the last one
+ * @quota: what they take
+ */
+struct llds_user {
+	struct hlist_node node;
+	kuid_t uid;
+	u32 stores;
+	struct llds_quota quota;
+};
+
+static struct llds_limits limits;
+
+/* Guards all that follows, and of each store 'opens' and 'node'. */
+static DEFINE_MUTEX(lock);
+static struct rb_root names = RB_ROOT;
+static u32 names_count;
+static DEFINE_HASHTABLE(users, 8);
+
+void llds_stores_begin(const struct llds_limits *given)
+{
+	limits = *given;
+}
+
+/* Whether the process has it, in the namespace that the machine began with. */
+static bool has(int capability)
+{
+	return ns_capable_noaudit(&init_user_ns, capability);
+}
+
+static struct llds_user *user_of(kuid_t uid)
+{
+	struct llds_user *user;
+
+	hash_for_each_possible(users, user, node, __kuid_val(uid)) {
+		if (uid_eq(user->uid, uid))
+			return user;
+	}
+	return NULL;
+}
+
+/*
+ * For whom a store counts that is made now. Who has made a namespace of users
+ * has many ids in it: all of them count for him.
+ */
+static kuid_t payer(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+
+	if (ns == &init_user_ns)
+		return current_fsuid();
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return ns->owner;
+}
+
+/* The record of that user, for one more store. */
+static struct llds_user *begin_to_count(void)
+{
+	const kuid_t uid = payer();
+	struct llds_user *fresh, *user;
+
+	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+	fresh->uid = uid;
+	fresh->quota.bytes_max = limits.user_bytes_max;
+	mutex_lock(&lock);
+	user = user_of(uid);
+	if (!user) {
+		user = fresh;
+		fresh = NULL;
+		hash_add(users, &user->node, __kuid_val(uid));
+	}
+	user->stores++;
+	mutex_unlock(&lock);
+	kfree(fresh);
+	return user;
+}
+
+/* One store less. */
+static void end_to_count(struct llds_user *user)
+{
+	bool is_last;
+
+	mutex_lock(&lock);
+	is_last = !--user->stores;
+	if (is_last)
+		hash_del(&user->node);
+	mutex_unlock(&lock);
+	if (is_last)
+		kfree(user);
+}
+
+/* Nothing holds it any more. */
+static void drop(struct llds_held *held)
+{
+	llds_shared_drop(&held->shared);
+	if (held->user)
+		end_to_count(held->user);
+	kfree(held);
+}
+
+/* Lets a store count for who makes it. */
+static int charge(struct llds_held *held)
+{
+	struct llds_user *user;
+
+	if (has(CAP_SYS_RESOURCE))
+		return 0;
+	user = begin_to_count();
+	if (IS_ERR(user))
+		return PTR_ERR(user);
+	held->user = user;
+	return llds_budget_join(&held->shared.store.budget, &user->quota) ?
+		       0 : -EDQUOT;
+}
+
+/* A store without a name, open once. */
+static struct llds_held *make(u64 bytes_max)
+{
+	struct llds_held *held = kzalloc(sizeof(*held), GFP_KERNEL_ACCOUNT);
+	int error;
+
+	if (!held)
+		return ERR_PTR(-ENOMEM);
+	if (!bytes_max || bytes_max > limits.store_bytes_max)
+		bytes_max = limits.store_bytes_max;
+	held->opens = 1;
+	RB_CLEAR_NODE(&held->node);
+	error = llds_shared_init(&held->shared, LLDS_INDEX_DEFAULT, bytes_max,
+				 limits.value_bytes_max, get_random_u64());
+	if (error) {
+		if (held->shared.store.budget.is_refused)
+			error = -ENOSPC;
+		kfree(held);
+		return ERR_PTR(error);
+	}
+	error = charge(held);
+	if (error) {
+		drop(held);
+		return ERR_PTR(error);
+	}
+	return held;
+}
+
+struct llds_held *llds_stores_make(void)
+{
+	return make(0);
+}
+
+/* In the order of their bytes. */
+static int compare(const struct llds_name *a, const struct llds_name *b)
+{
+	const int order = memcmp(a->at, b->at, min(a->bytes, b->bytes));
+
+	return order ? order : (int)a->bytes - (int)b->bytes;
+}
+
+static struct llds_held *held_of(struct rb_node *node)
+{
+	return rb_entry(node, struct llds_held, node);
+}
+
+static struct llds_held *find(const struct llds_name *name)
+{
+	struct rb_node *node = names.rb_node;
+
+	while (node) {
+		const int order = compare(name, &held_of(node)->name);
+
+		if (!order)
+			return held_of(node);
+		node = order < 0 ? node->rb_left : node->rb_right;
+	}
+	return NULL;
+}
+
+/* The first one behind a name. */
+static struct rb_node *behind(const struct llds_name *name)
+{
+	struct rb_node *node = names.rb_node, *found = NULL;
+
+	while (node) {
+		if (compare(name, &held_of(node)->name) < 0) {
+			found = node;
+			node = node->rb_left;
+		} else {
+			node = node->rb_right;
+		}
+	}
+	return found;
+}
+
+/* Whether the mode lets the process do it, as that of a file would. */
+static bool mode_lets(const struct llds_held *held, u32 may)
+{
+	const umode_t wanted = (may & LLDS_READS ? 0004 : 0) |
+			       (may & LLDS_CHANGES ? 0002 : 0);
+	umode_t mode = held->mode;
+
+	if (uid_eq(current_fsuid(), held->uid))
+		mode >>= 6;
+	else if (in_group_p(held->gid))
+		mode >>= 3;
+	return !(wanted & ~mode);
+}
+
+/* Gives a store the name that is wanted, which none has. */
+static int give_name(struct llds_held *held, const struct llds_wanted *wanted)
+{
+	struct rb_node **at = &names.rb_node, *parent = NULL;
+
+	if (names_count >= limits.stores_max && !has(CAP_SYS_RESOURCE))
+		return -ENFILE;
+	held->name = wanted->name;
+	held->mode = wanted->mode;
+	held->uid = current_fsuid();
+	held->gid = current_fsgid();
+	while (*at) {
+		parent = *at;
+		at = compare(&held->name, &held_of(parent)->name) < 0 ?
+			     &parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(&held->node, parent, at);
+	rb_insert_color(&held->node, &names);
+	names_count++;
+	/* What has a name would be lost without the module. */
+	__module_get(THIS_MODULE);
+	return 0;
+}
+
+/*
+ * The store of a name; or, if none has it, the one that was made, with that
+ * name. If that is none, or an error, so is this.
+ */
+static struct llds_held *open_name(const struct llds_wanted *wanted,
+				   struct llds_held *made)
+{
+	struct llds_held *held;
+	int error = 0;
+
+	if (mutex_lock_killable(&lock))
+		return ERR_PTR(-EINTR);
+	held = find(&wanted->name);
+	if (held) {
+		if (wanted->flags & LLDS_EXCLUSIVE)
+			error = -EEXIST;
+		else if (!mode_lets(held, wanted->may) &&
+			 !has(CAP_DAC_OVERRIDE))
+			error = -EACCES;
+		else
+			held->opens++;
+	} else {
+		held = made;
+		if (!IS_ERR(made))
+			error = give_name(made, wanted);
+	}
+	mutex_unlock(&lock);
+	return error ? ERR_PTR(error) : held;
+}
+
+struct llds_held *llds_stores_attach(const struct llds_wanted *wanted)
+{
+	struct llds_held *held, *made;
+
+	held = open_name(wanted, ERR_PTR(-ENOENT));
+	if (held != ERR_PTR(-ENOENT) || !(wanted->flags & LLDS_CREATE))
+		return held;
+	/* Somebody else may make one meanwhile: then it is that one. */
+	made = make(wanted->bytes_max);
+	held = open_name(wanted, made);
+	if (!IS_ERR(made) && held != made)
+		drop(made);
+	return held;
+}
+
+void llds_stores_close(struct llds_held *held)
+{
+	bool is_last;
+
+	mutex_lock(&lock);
+	is_last = !--held->opens && RB_EMPTY_NODE(&held->node);
+	mutex_unlock(&lock);
+	if (is_last)
+		drop(held);
+}
+
+/* Takes a name out; the store that nothing holds any more, or NULL. */
+static struct llds_held *take_name(struct llds_held *held)
+{
+	rb_erase(&held->node, &names);
+	RB_CLEAR_NODE(&held->node);
+	names_count--;
+	/* The device that this was asked of holds the module as well. */
+	module_put(THIS_MODULE);
+	return held->opens ? NULL : held;
+}
+
+int llds_stores_destroy(const struct llds_name *name)
+{
+	struct llds_held *held, *rest = NULL;
+	int error = 0;
+
+	if (mutex_lock_killable(&lock))
+		return -EINTR;
+	held = find(name);
+	if (!held)
+		error = -ENOENT;
+	else if (!uid_eq(current_fsuid(), held->uid) && !has(CAP_FOWNER))
+		error = -EACCES;
+	else
+		rest = take_name(held);
+	mutex_unlock(&lock);
+	if (rest)
+		drop(rest);
+	return error;
+}
+
+static bool is_shown(const struct llds_held *held)
+{
+	return uid_eq(current_fsuid(), held->uid) ||
+	       mode_lets(held, LLDS_READS) || mode_lets(held, LLDS_CHANGES) ||
+	       has(CAP_DAC_OVERRIDE);
+}
+
+/* Bytes of the record of a store. */
+static u32 record_bytes(const struct llds_held *held)
+{
+	return sizeof(struct llds_listed) + ALIGN(held->name.bytes, 8);
+}
+
+static void put_record(const struct llds_held *held, void *to)
+{
+	const struct llds_store *store = &held->shared.store;
+	struct user_namespace *ns = current_user_ns();
+	struct llds_listed listed = {
+		.bytes_max = store->budget.bytes_max,
+		.uid = from_kuid_munged(ns, held->uid),
+		.gid = from_kgid_munged(ns, held->gid),
+		.mode = held->mode,
+		.opens = held->opens,
+		.name_bytes = held->name.bytes,
+	};
+
+	/* The store's lock guards it, and others may have that for long. */
+	listed.keys = data_race(llds_store_keys(store));
+	/* Likewise. */
+	listed.pair_bytes = data_race(store->pair_bytes);
+	/* Likewise. */
+	listed.bytes = data_race(store->budget.bytes);
+	memset(to, 0, record_bytes(held));
+	memcpy(to, &listed, sizeof(listed));
+	memcpy(to + sizeof(listed), held->name.at, held->name.bytes);
+}
+
+int llds_stores_list(const struct llds_name *after, void *room,
+		     struct llds_list *list)
+{
+	const u32 room_bytes = list->room_bytes;
+	struct rb_node *node;
+
+	list->room_bytes = 0;
+	list->count = 0;
+	list->more = 0;
+	if (mutex_lock_killable(&lock))
+		return -EINTR;
+	for (node = behind(after); node; node = rb_next(node)) {
+		const struct llds_held *held = held_of(node);
+
+		if (!is_shown(held))
+			continue;
+		if (record_bytes(held) > room_bytes - list->room_bytes) {
+			list->more = 1;
+			break;
+		}
+		put_record(held, room + list->room_bytes);
+		list->room_bytes += record_bytes(held);
+		list->count++;
+		cond_resched();
+	}
+	mutex_unlock(&lock);
+	return list->more && !list->count ? -EMSGSIZE : 0;
+}
+
+int llds_stores_stats(struct llds_held *held, struct llds_stats *stats)
+{
+	struct llds_shared *shared = &held->shared;
+	const struct llds_store *store = &shared->store;
+	const int error = llds_os_lock_shared(&shared->lock);
+
+	if (error)
+		return error;
+	*stats = (struct llds_stats){
+		.keys = llds_store_keys(store),
+		.pair_bytes = store->pair_bytes,
+		.bytes = store->budget.bytes,
+		.bytes_max = store->budget.bytes_max,
+		.value_bytes_max = shared->value_bytes_max,
+	};
+	llds_os_unlock_shared(&shared->lock);
+	return 0;
+}

@@ -1,0 +1,622 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+/*
+ * Stores with names: who shares them, who may, what names there are, and when
+ * a store goes.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "named.h"
+
+#define EXCLUSIVELY (LLDS_CREATE | LLDS_EXCLUSIVE)
+
+static int find_and_answer(void *name)
+{
+	int error, fd = device_for(O_RDWR);
+
+	error = attach(fd, name, 0, 0);
+	if (!error)
+		error = means(fd, "question", "6 times 9");
+	return error ? error : set(fd, "answer", "42");
+}
+
+static const char *a_store_outlives_its_processes(void)
+{
+	const char *wrong = let_all_in();
+	int error, fd = device();
+
+	if (wrong)
+		return wrong;
+	error = attach(fd, "outlives", EXCLUSIVELY, 0666);
+	DEMAND(!error, "making it: %d", error);
+	error = set(fd, "question", "6 times 9");
+	DEMAND(!error, "a set: %d", error);
+	error = as(OTHER, find_and_answer, "outlives");
+	DEMAND(!error, "while it is open, another got %d", error);
+	error = means(fd, "answer", "42");
+	DEMAND(!error, "what another has set: %d", error);
+	close(fd);
+	/* Nobody has it now. */
+	error = as(MEMBER, find_and_answer, "outlives");
+	DEMAND(!error, "when it was open nowhere: %d", error);
+	error = destroy("outlives");
+	DEMAND(!error, "destroying it: %d", error);
+	error = as(OTHER, find_and_answer, "outlives");
+	DEMAND(error == ENOENT, "when it was gone: %d", error);
+	return NULL;
+}
+
+static const char *an_attached_device_is_inherited(void)
+{
+	int error, pid, fd = device();
+
+	error = attach(fd, "inherited", EXCLUSIVELY, 0600);
+	DEMAND(!error, "making it: %d", error);
+	pid = fork();
+	if (!pid) {
+		error = set(fd, "from", "the child");
+		close(fd);
+		_exit(error != 0);
+	}
+	DEMAND(!reap(pid), "the child could not set");
+	error = means(fd, "from", "the child");
+	DEMAND(!error, "what the child has set: %d", error);
+	error = destroy("inherited");
+	DEMAND(!error, "destroying it: %d", error);
+	pid = fork();
+	if (!pid)
+		_exit(means(fd, "from", "the child") != 0);
+	close(fd);
+	DEMAND(!reap(pid), "it went before the child had closed it");
+	return NULL;
+}
+
+static const char *a_device_is_about_one_store(void)
+{
+	struct llds_stats found;
+	int error, fd = device();
+
+	error = attach(fd, "one", EXCLUSIVELY, 0600);
+	DEMAND(!error, "making it: %d", error);
+	error = attach(fd, "one", 0, 0);
+	DEMAND(error == EBUSY, "once more: %d", error);
+	error = attach(fd, "other", LLDS_CREATE, 0600);
+	DEMAND(error == EBUSY, "another: %d", error);
+	error = destroy("other");
+	DEMAND(error == ENOENT, "but it was made: %d", error);
+	close(fd);
+	fd = device();
+	error = set(fd, "key", "value");
+	DEMAND(!error, "a set: %d", error);
+	error = attach(fd, "one", 0, 0);
+	DEMAND(error == EBUSY, "after a run: %d", error);
+	close(fd);
+	fd = device();
+	error = stats(fd, &found);
+	DEMAND(!error, "the statistics: %d", error);
+	error = attach(fd, "one", 0, 0);
+	DEMAND(error == EBUSY, "after the statistics: %d", error);
+	close(fd);
+	/* What fails leaves it free. */
+	fd = device();
+	error = attach(fd, "none", 0, 0);
+	DEMAND(error == ENOENT, "none: %d", error);
+	error = attach(fd, "one", EXCLUSIVELY, 0600);
+	DEMAND(error == EEXIST, "exclusively: %d", error);
+	error = attach(fd, "one", LLDS_CREATE, 0);
+	DEMAND(!error, "the one that is there: %d", error);
+	error = means(fd, "key", "value");
+	DEMAND(error == -1, "it has what another was told: %d", error);
+	error = destroy("one");
+	DEMAND(!error, "destroying it: %d", error);
+	return NULL;
+}
+
+static int make_exclusively(void *argument)
+{
+	int *pipes = argument, fd = device_for(O_RDWR);
+	char go;
+
+	/* All begin when the other end is closed. */
+	close(pipes[1]);
+	if (read(pipes[0], &go, 1))
+		return 255;
+	return attach(fd, "raced", EXCLUSIVELY, 0666);
+}
+
+static const char *one_of_many_makes_it(void)
+{
+	unsigned long i, rounds = number("races", 100);
+	enum { RACERS = 3 };
+
+	for (i = 0; i < rounds; i++) {
+		int pids[RACERS], pipes[2], j, error, made = 0;
+
+		DEMAND(!pipe(pipes), "pipe");
+		for (j = 0; j < RACERS; j++) {
+			pids[j] = fork();
+			if (!pids[j])
+				_exit(make_exclusively(pipes));
+		}
+		close(pipes[0]);
+		close(pipes[1]);
+		for (j = 0; j < RACERS; j++) {
+			error = reap(pids[j]) >> 8;
+			DEMAND(!error || error == EEXIST, "one got %d", error);
+			made += !error;
+		}
+		DEMAND(made == 1, "%d have made it", made);
+		error = destroy("raced");
+		DEMAND(!error, "destroying it: %d", error);
+	}
+	return NULL;
+}
+
+/* Makes the store of a name, finds it, and destroys it. */
+static const char *is_a_name(const void *name, uint32_t bytes)
+{
+	int error, fd = device(), other = device();
+
+	error = attach_bytes(fd, name, bytes, EXCLUSIVELY, 0600, 0);
+	DEMAND(!error, "making it: %d", error);
+	error = attach_bytes(other, name, bytes, 0, 0, 0);
+	DEMAND(!error, "finding it: %d", error);
+	error = destroy_bytes(fd, name, bytes);
+	DEMAND(!error, "destroying it: %d", error);
+	error = destroy_bytes(fd, name, bytes);
+	DEMAND(error == ENOENT, "destroying it twice: %d", error);
+	close(fd);
+	close(other);
+	return NULL;
+}
+
+/* That all commands refuse a name. */
+static const char *is_no_name(const void *name, uint32_t bytes)
+{
+	struct llds_list found;
+	int error, fd = device();
+
+	error = attach_bytes(fd, name, bytes, LLDS_CREATE, 0600, 0);
+	DEMAND(error == EINVAL, "%u bytes: attaching gave %d", bytes, error);
+	error = destroy_bytes(fd, name, bytes);
+	DEMAND(error == EINVAL, "%u bytes: destroying gave %d", bytes, error);
+	if (bytes) {
+		error = list(fd, &found, 0, name, bytes, &found);
+		DEMAND(error == EINVAL, "%u bytes: a list gave %d", bytes,
+		       error);
+	}
+	close(fd);
+	return NULL;
+}
+
+static const char *names_have_any_byte_but_0(void)
+{
+	unsigned char name[LLDS_NAME_BYTES_MAX + 1];
+	const char *wrong = NULL;
+	unsigned int byte, i;
+
+	for (byte = 1; !wrong && byte < 256; byte++) {
+		name[0] = byte;
+		wrong = is_a_name(name, 1);
+	}
+	memset(name, 0xff, sizeof(name));
+	if (!wrong)
+		wrong = is_a_name(name, LLDS_NAME_BYTES_MAX);
+	if (!wrong)
+		wrong = is_a_name("/", 1);
+	if (!wrong)
+		wrong = is_a_name("../\n\x01 \xc3\x28", 8);
+	if (!wrong)
+		wrong = is_no_name(name, 0);
+	if (!wrong)
+		wrong = is_no_name(name, LLDS_NAME_BYTES_MAX + 1);
+	if (!wrong)
+		wrong = is_no_name(name, ~0U);
+	for (i = 0; !wrong && i < LLDS_NAME_BYTES_MAX; i += 127) {
+		memset(name, 'n', sizeof(name));
+		name[i] = 0;
+		wrong = is_no_name(name, LLDS_NAME_BYTES_MAX);
+	}
+	return wrong;
+}
+
+static const char *names_are_told_apart(void)
+{
+	static const char *const names[] = { "a", "aa", "aaa", "ab", "a\xff",
+					     "A", "b", "a " };
+	enum { NAMES = sizeof(names) / sizeof(*names) };
+	int fds[NAMES], error;
+	unsigned int i;
+
+	for (i = 0; i < NAMES; i++) {
+		fds[i] = device();
+		error = attach(fds[i], names[i], EXCLUSIVELY, 0600);
+		DEMAND(!error, "'%s': %d", names[i], error);
+		error = set(fds[i], "name", names[i]);
+		DEMAND(!error, "a set in '%s': %d", names[i], error);
+		close(fds[i]);
+	}
+	for (i = 0; i < NAMES; i++) {
+		fds[i] = device();
+		error = attach(fds[i], names[i], 0, 0);
+		DEMAND(!error && !means(fds[i], "name", names[i]),
+		       "'%s' is another: %d", names[i], error);
+		error = destroy(names[i]);
+		DEMAND(!error, "destroying '%s': %d", names[i], error);
+	}
+	return NULL;
+}
+
+static const char *what_is_not_known_is_refused(void)
+{
+	struct llds_attach asked = { .name = (uintptr_t)"unknown",
+				     .name_bytes = 7,
+				     .flags = LLDS_CREATE };
+	struct llds_destroy destroyed = { .name = (uintptr_t)"unknown",
+					  .name_bytes = 7 };
+	const struct llds_attach good = asked;
+	unsigned int bit;
+	int error, fd = device();
+
+	for (bit = 0; bit < 32; bit++) {
+		asked.flags = LLDS_CREATE | 1U << bit;
+		if (bit > 1) {
+			error = command(fd, LLDS_IOC_ATTACH, (uintptr_t)&asked);
+			DEMAND(error == EINVAL, "flag %u: %d", bit, error);
+		}
+		asked = good;
+		asked.mode = 1U << bit;
+		if (!(asked.mode & 0666)) {
+			error = command(fd, LLDS_IOC_ATTACH, (uintptr_t)&asked);
+			DEMAND(error == EINVAL, "mode %#x: %d", asked.mode,
+			       error);
+		}
+		asked = good;
+		asked.reserved = 1U << bit;
+		error = command(fd, LLDS_IOC_ATTACH, (uintptr_t)&asked);
+		DEMAND(error == EINVAL, "reserved %u: %d", bit, error);
+		asked = good;
+		destroyed.flags = 1U << bit;
+		error = command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
+		DEMAND(error == EINVAL, "destroying, flag %u: %d", bit, error);
+	}
+	error = attach(fd, "unknown", LLDS_EXCLUSIVE, 0600);
+	DEMAND(error == EINVAL, "exclusive alone: %d", error);
+	error = attach(fd, "unknown", 0, 0);
+	DEMAND(error == ENOENT, "something was made: %d", error);
+	return NULL;
+}
+
+/* One of each combination of readers and writers: bits of owner, group, all. */
+#define MODES 64
+
+static unsigned int mode_of(unsigned int i)
+{
+	return (i >> 4 & 3) << 7 | (i >> 2 & 3) << 4 | (i & 3) << 1;
+}
+
+static char *name_of(unsigned int mode)
+{
+	static char name[16];
+
+	snprintf(name, sizeof(name), "mode-%03o", mode);
+	return name;
+}
+
+static int make_modes(void *ignored)
+{
+	unsigned int i;
+
+	(void)ignored;
+	for (i = 0; i < MODES; i++) {
+		int error, fd = device_for(O_RDWR);
+
+		/* Who makes it may use it, whatever its mode. */
+		error = attach(fd, name_of(mode_of(i)), EXCLUSIVELY,
+			       mode_of(i));
+		if (!error)
+			error = set(fd, "key", "value");
+		if (!error)
+			error = means(fd, "key", "value");
+		if (error)
+			return error;
+		close(fd);
+	}
+	return 0;
+}
+
+static int destroy_modes(void *ignored)
+{
+	unsigned int i;
+	int error;
+
+	(void)ignored;
+	for (i = 0; i < MODES; i++) {
+		error = destroy(name_of(mode_of(i)));
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* Bits of a mode that count for all, whatever it is. */
+#define ANYTHING -1
+
+/* Tries all of them, each in three ways, by the three bits of the mode. */
+static int try_modes(void *argument)
+{
+	static const struct {
+		int opened, wants;
+	} ways[] = { { O_RDONLY, 4 }, { O_WRONLY, 2 }, { O_RDWR, 6 } };
+	const int shift = *(int *)argument;
+	unsigned int i, way;
+
+	for (i = 0; i < 3 * MODES; i++) {
+		const unsigned int mode = mode_of(i / 3);
+		int error, expected = 0, fd;
+
+		way = i % 3;
+		if (shift != ANYTHING && ways[way].wants & ~(mode >> shift))
+			expected = EACCES;
+		fd = device_for(ways[way].opened);
+		error = attach(fd, name_of(mode), 0, 0);
+		if (error != expected) {
+			note("mode %03o opened for %o gave %d, not %d", mode,
+			     ways[way].wants, error, expected);
+			return 1;
+		}
+		/* What it is open for decides from then on. */
+		if (!error &&
+		    (set(fd, "key", "value") !=
+			     (ways[way].wants & 2 ? 0 : EBADF) ||
+		     means(fd, "key", "value") !=
+			     (ways[way].wants & 4 ? 0 : EBADF))) {
+			note("mode %03o opened for %o does something else",
+			     mode, ways[way].wants);
+			return 2;
+		}
+		close(fd);
+	}
+	return 0;
+}
+
+/* Root's power over files given away, the ids alone decide. */
+static int try_modes_without_power(void *argument)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3,
+						 0 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &head, data))
+		return 255;
+	data[0].effective &= ~(1U << CAP_DAC_OVERRIDE);
+	if (syscall(SYS_capset, &head, data))
+		return 255;
+	return try_modes(argument);
+}
+
+/* All powers, but of one's own making. */
+static int try_modes_in_a_namespace(void *argument)
+{
+	if (unshare(CLONE_NEWUSER))
+		return 254;
+	return try_modes(argument);
+}
+
+static const char *mode_decides_who_may(void)
+{
+	static const struct {
+		const char *who;
+		struct user user;
+		int (*act)(void *);
+		int shift;
+	} tries[] = {
+		{ "the owner", { 1000, 1000, 1000 }, try_modes, 6 },
+		{ "the owner elsewhere", { 1000, 7, 7 }, try_modes, 6 },
+		{ "a member", { 1001, 1001, 1000 }, try_modes, 3 },
+		{ "one of the group", { 1001, 1000, 7 }, try_modes, 3 },
+		{ "another", { 1002, 1002, 1002 }, try_modes, 0 },
+		{ "root", { 0, 0, 0 }, try_modes, ANYTHING },
+		{ "root without power", { 0, 0, 0 }, try_modes_without_power,
+		  0 },
+		{ "another in a namespace", { 1002, 1002, 1002 },
+		  try_modes_in_a_namespace, 0 },
+		{ "the owner in a namespace", { 1000, 1000, 1000 },
+		  try_modes_in_a_namespace, 6 },
+	};
+	const char *wrong = let_all_in();
+	unsigned int i;
+	int error;
+
+	if (wrong)
+		return wrong;
+	error = as(OWNER, make_modes, NULL);
+	DEMAND(!error, "making them: %d", error);
+	for (i = 0; i < sizeof(tries) / sizeof(*tries); i++) {
+		int shift = tries[i].shift;
+
+		error = as(tries[i].user, tries[i].act, &shift);
+		DEMAND(!error, "%s: %d", tries[i].who, error);
+	}
+	error = as(OWNER, destroy_modes, NULL);
+	DEMAND(!error, "destroying them: %d", error);
+	return NULL;
+}
+
+static int destroy_in_a_namespace(void *name)
+{
+	return unshare(CLONE_NEWUSER) ? 254 : destroy(name);
+}
+
+static int destroy_by_name(void *name)
+{
+	return destroy(name);
+}
+
+static int destroy_without_writing(void *name)
+{
+	return destroy_bytes(device_for(O_RDONLY), name, strlen(name));
+}
+
+static const char *its_owner_destroys_a_store(void)
+{
+	const char *wrong = let_all_in();
+	int error, fd = device();
+
+	if (wrong)
+		return wrong;
+	error = as(OWNER, make_modes, NULL);
+	DEMAND(!error, "making them: %d", error);
+	/* All may write to it. */
+	error = as(OTHER, destroy_by_name, "mode-666");
+	DEMAND(error == EACCES, "another: %d", error);
+	error = as(MEMBER, destroy_by_name, "mode-666");
+	DEMAND(error == EACCES, "a member: %d", error);
+	error = as(OTHER, destroy_in_a_namespace, "mode-666");
+	DEMAND(error == EACCES, "in a namespace: %d", error);
+	error = as(OWNER, destroy_without_writing, "mode-666");
+	DEMAND(error == EBADF, "through a device to be read: %d", error);
+	error = attach(fd, "mode-666", 0, 0);
+	DEMAND(!error, "it is gone: %d", error);
+	error = as(OWNER, destroy_by_name, "mode-000");
+	DEMAND(!error, "the owner: %d", error);
+	error = destroy("mode-666");
+	DEMAND(!error, "root: %d", error);
+	close(fd);
+	fd = device();
+	error = attach(fd, "mode-000", EXCLUSIVELY, 0600);
+	DEMAND(!error, "the name is not free: %d", error);
+	close(fd);
+	fd = device();
+	error = attach(fd, "mode-666", EXCLUSIVELY, 0600);
+	DEMAND(!error, "the name is not free: %d", error);
+	error = destroy_modes(NULL);
+	DEMAND(!error, "destroying them: %d", error);
+	return NULL;
+}
+
+/* Access mode 3 of open(): for neither, and only for who may do both. */
+#define O_NEITHER 3
+
+static const char *a_device_open_for_nothing_tells_nothing(void)
+{
+	struct llds_stats found;
+	int error, fd = device(), other = device_for(O_NEITHER);
+
+	error = attach(fd, "nothing", EXCLUSIVELY, 0600);
+	DEMAND(!error, "making it: %d", error);
+	error = attach(other, "nothing", 0, 0);
+	DEMAND(error == EBADF, "attaching gave %d", error);
+	error = means(other, "key", "value");
+	DEMAND(error == EBADF, "a get gave %d", error);
+	error = set(other, "key", "value");
+	DEMAND(error == EBADF, "a set gave %d", error);
+	error = stats(other, &found);
+	DEMAND(!error && !found.keys, "its own store: %d", error);
+	error = destroy("nothing");
+	DEMAND(!error, "destroying it: %d", error);
+	return NULL;
+}
+
+static const char *what_is_destroyed_stays_for_who_has_it(void)
+{
+	char value[20000] = { 0 };
+	int error, fd = device(), late = device(), next = device(), i;
+	char key[16];
+
+	error = attach(fd, "destroyed", EXCLUSIVELY, 0600);
+	DEMAND(!error, "making it: %d", error);
+	error = set(fd, "key", "old");
+	DEMAND(!error, "a set: %d", error);
+	error = destroy("destroyed");
+	DEMAND(!error, "destroying it: %d", error);
+	error = attach(late, "destroyed", 0, 0);
+	DEMAND(error == ENOENT, "it has its name: %d", error);
+	error = attach(next, "destroyed", EXCLUSIVELY, 0600);
+	DEMAND(!error, "the name is not free: %d", error);
+	error = set(next, "key", "new");
+	DEMAND(!error, "a set in the next one: %d", error);
+	/* It takes memory, and has what it had. */
+	for (i = 0; i < 200; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		error = set_bytes(fd, key, value, sizeof(value));
+		DEMAND(!error, "a set in the old one: %d", error);
+	}
+	error = means(fd, "key", "old");
+	DEMAND(!error, "the old one: %d", error);
+	close(fd);
+	error = means(next, "key", "new");
+	DEMAND(!error, "the next one: %d", error);
+	error = attach(late, "destroyed", 0, 0);
+	DEMAND(!error && !means(late, "key", "new"), "another: %d", error);
+	error = destroy("destroyed");
+	DEMAND(!error, "destroying it: %d", error);
+	return NULL;
+}
+
+static const char *statistics_tell_what_there_is(void)
+{
+	struct llds_stats found, before;
+	int error, fd = device(), other = device();
+
+	error = attach_bytes(fd, "counted", 7, EXCLUSIVELY, 0600, 8 << 20);
+	DEMAND(!error, "making it: %d", error);
+	error = stats(fd, &before);
+	DEMAND(!error && !before.keys && !before.pair_bytes && before.bytes &&
+		       before.bytes_max == 8 << 20 &&
+		       before.value_bytes_max == 16 << 20 &&
+		       !before.reserved[0] && !before.reserved[1] &&
+		       !before.reserved[2],
+	       "of a store without pairs: %d", error);
+	error = set(fd, "key", "value");
+	if (!error)
+		error = set(fd, "one", "");
+	DEMAND(!error, "a set: %d", error);
+	error = attach(other, "counted", 0, 0);
+	DEMAND(!error, "attaching: %d", error);
+	error = stats(other, &found);
+	DEMAND(!error && found.keys == 2 && found.pair_bytes == 11 &&
+		       found.bytes >= before.bytes,
+	       "%llu keys, %llu bytes: %d", (unsigned long long)found.keys,
+	       (unsigned long long)found.pair_bytes, error);
+	error = attach_bytes(device(), "tiny", 4, EXCLUSIVELY, 0600, 1000);
+	DEMAND(error == ENOSPC, "a store of 1,000 bytes: %d", error);
+	close(other);
+	other = device();
+	error = attach_bytes(other, "huge", 4, EXCLUSIVELY, 0600, ~0ULL);
+	DEMAND(!error, "a store of more than there may be: %d", error);
+	error = stats(other, &found);
+	DEMAND(!error && found.bytes_max < 1ULL << 40, "it may take all");
+	error = destroy("huge");
+	DEMAND(!error, "destroying it: %d", error);
+	error = destroy("counted");
+	DEMAND(!error, "destroying it: %d", error);
+	return NULL;
+}
+
+const struct check store_checks[] = {
+	{ "a_store_outlives_its_processes", a_store_outlives_its_processes },
+	{ "an_attached_device_is_inherited", an_attached_device_is_inherited },
+	{ "a_device_is_about_one_store", a_device_is_about_one_store },
+	{ "one_of_many_makes_it", one_of_many_makes_it },
+	{ "names_have_any_byte_but_0", names_have_any_byte_but_0 },
+	{ "names_are_told_apart", names_are_told_apart },
+	{ "what_is_not_known_is_refused", what_is_not_known_is_refused },
+	{ "mode_decides_who_may", mode_decides_who_may },
+	{ "its_owner_destroys_a_store", its_owner_destroys_a_store },
+	{ "a_device_open_for_nothing_tells_nothing",
+	  a_device_open_for_nothing_tells_nothing },
+	{ "what_is_destroyed_stays_for_who_has_it",
+	  what_is_destroyed_stays_for_who_has_it },
+	{ "statistics_tell_what_there_is", statistics_tell_what_there_is },
+	{}
+};
