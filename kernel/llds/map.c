@@ -67,7 +67,8 @@ int llds_map(struct llds_shared *shared, struct vm_area_struct *vma)
 
 	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EACCES;
-	if (!(vma->vm_flags & VM_SHARED))
+	/* Of a device that is open to be read alone, VM_SHARED does not tell. */
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	/* All of it lies in one of the three. */
 	BUILD_BUG_ON(LLDS_MAP_BUCKETS != 2 * LLDS_MAP_BLOCKS);
