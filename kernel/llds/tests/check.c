@@ -47,7 +47,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "named.h"
 
 #define SKIPPED '~'
 
@@ -226,6 +226,9 @@ static void judge(const struct check *check, char *shared)
 		_exit(0);
 	}
 	status = reap(pid);
+	/* What one has left is none of the next one's. */
+	if ((status || shared[0]) && !access(DEVICE, F_OK))
+		destroy_all();
 	if (status && WIFSIGNALED(status))
 		snprintf(shared, sizeof(reason), "ended by signal %d",
 			 WTERMSIG(status));

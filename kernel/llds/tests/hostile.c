@@ -228,24 +228,6 @@ static struct place pick_pointer(uint64_t *state, char *page)
 	}
 }
 
-/* Takes all names away that are left. */
-static const char *destroy_all(int fd)
-{
-	char room[sizeof(struct llds_listed) + 256];
-	struct llds_list found;
-	struct llds_listed *first = (void *)room;
-
-	for (;;) {
-		int error = list(fd, room, sizeof(room), NULL, 0, &found);
-
-		DEMAND(!error, "a list: %d", error);
-		if (!found.count)
-			return NULL;
-		error = destroy_bytes(fd, first + 1, first->name_bytes);
-		DEMAND(!error, "destroying what is left: %d", error);
-	}
-}
-
 /* One call; 0 or the errno. */
 static int call_with(int fd, unsigned int number, uint64_t address,
 		     uint64_t *state)
@@ -264,6 +246,7 @@ static const char *random_calls_are_answered_rightly(void)
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	int fds[2] = { device(), device_for(O_RDONLY) };
+	int error;
 
 	DEMAND(page != MAP_FAILED && !mprotect(page + 4096, 4096, PROT_READ),
 	       "mmap: %s", strerror(errno));
@@ -275,7 +258,7 @@ static const char *random_calls_are_answered_rightly(void)
 		const unsigned int which = place_of(number);
 		uint64_t at = place.address - (uintptr_t)page;
 		unsigned int one = next_random(&state) & 1;
-		int error, expected;
+		int expected;
 
 		/* A device is about one store for its life. */
 		if (i % 32 == 0) {
@@ -315,7 +298,9 @@ static const char *random_calls_are_answered_rightly(void)
 	for (i = 0; i < KNOWN; i++)
 		DEMAND(calls < 1000 || done[i] > calls / 4000,
 		       "%#x was done %lu times", known[i].number, done[i]);
-	return destroy_all(fds[0]);
+	error = destroy_all();
+	DEMAND(!error, "destroying what is left: %d", error);
+	return NULL;
 }
 
 const struct check hostile_checks[] = {

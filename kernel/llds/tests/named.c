@@ -98,6 +98,27 @@ int list(int fd, void *room, uint32_t room_bytes, const void *after,
 	return command(fd, LLDS_IOC_LIST, (uintptr_t)list);
 }
 
+int destroy_all(void)
+{
+	struct {
+		struct llds_listed listed;
+		char name[256];
+	} room;
+	struct llds_list found;
+	int error, fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	do {
+		error = list(fd, &room, sizeof(room), NULL, 0, &found);
+		if (!error && found.count)
+			error = destroy_bytes(fd, room.name,
+					      room.listed.name_bytes);
+	} while (!error && found.count);
+	close(fd);
+	return error;
+}
+
 int stats(int fd, struct llds_stats *stats)
 {
 	memset(stats, 0xff, sizeof(*stats));

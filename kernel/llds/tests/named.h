@@ -35,6 +35,8 @@ int attach_bytes(int fd, const void *name, uint32_t bytes, uint32_t flags,
 int attach(int fd, const char *name, uint32_t flags, uint32_t mode);
 int destroy_bytes(int fd, const void *name, uint32_t bytes);
 int destroy(const char *name);
+/* Takes all names away that there are. */
+int destroy_all(void);
 int list(int fd, void *room, uint32_t room_bytes, const void *after,
 	 uint32_t after_bytes, struct llds_list *list);
 int stats(int fd, struct llds_stats *stats);

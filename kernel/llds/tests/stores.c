@@ -563,6 +563,116 @@ static const char *what_is_destroyed_stays_for_who_has_it(void)
 	return NULL;
 }
 
+static int use_what_was_given(void *fd)
+{
+	int error = means(*(int *)fd, "key", "value");
+
+	return error ? error : set(*(int *)fd, "from", "another");
+}
+
+/* A descriptor is the right to a store, whoever has it; a name is not. */
+static const char *who_is_given_a_descriptor_may(void)
+{
+	const char *wrong = let_all_in();
+	int error, fd = device(), again;
+	char path[32];
+
+	if (wrong)
+		return wrong;
+	error = attach(fd, "given", EXCLUSIVELY, 0600);
+	if (!error)
+		error = set(fd, "key", "value");
+	DEMAND(!error, "making it: %d", error);
+	error = as(OTHER, use_what_was_given, &fd);
+	DEMAND(!error, "another: %d", error);
+	error = means(fd, "from", "another");
+	DEMAND(!error, "what another has set: %d", error);
+	/* Opened once more, it is another device. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_RDWR);
+	DEMAND(again >= 0, "%s: %s", path, strerror(errno));
+	error = means(again, "key", "value");
+	DEMAND(error == -1, "opened once more: %d", error);
+	error = destroy("given");
+	DEMAND(!error, "destroying it: %d", error);
+	return NULL;
+}
+
+static int map_and_look(void *name)
+{
+	int reads = device_for(O_RDONLY), writes = device_for(O_WRONLY);
+	const struct llds_header *header;
+
+	if (attach(reads, name, 0, 0) || attach(writes, name, 0, 0))
+		return 1;
+	if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, writes, LLDS_MAP_HEADER) !=
+		    MAP_FAILED || errno != EACCES)
+		return 2;
+	header = mmap(NULL, 4096, PROT_READ, MAP_SHARED, reads,
+		      LLDS_MAP_HEADER);
+	if (header == MAP_FAILED)
+		return errno;
+	if (header->root)
+		return 3;
+	if (set(writes, "key", "value") || !header->root)
+		return 4;
+	/* It stays in sight when neither name nor device is left. */
+	close(reads);
+	close(writes);
+	if (destroy(name) || !header->root)
+		return 5;
+	return munmap((void *)header, 4096) ? 6 : 0;
+}
+
+static const char *a_store_with_a_name_is_mapped(void)
+{
+	int error, fd = device();
+
+	error = attach(fd, "mapped", EXCLUSIVELY, 0600);
+	DEMAND(!error, "making it: %d", error);
+	close(fd);
+	error = map_and_look("mapped");
+	DEMAND(!error, "looking at it: %d", error);
+	return reload("");
+}
+
+/* The records of the commands are the same for them. */
+static const char *names_are_for_32_bit_programs_too(void)
+{
+	struct {
+		struct llds_attach attach;
+		struct llds_destroy destroy;
+		struct llds_list list;
+		struct llds_stats stats;
+		char name[8], room[256];
+	} *page = low_page();
+	int error, fd = device();
+
+	strcpy(page->name, "narrow");
+	page->attach = (struct llds_attach){ .name = (uintptr_t)page->name,
+					     .name_bytes = 6,
+					     .mode = 0600,
+					     .flags = EXCLUSIVELY };
+	page->destroy = (struct llds_destroy){ .name = (uintptr_t)page->name,
+					       .name_bytes = 6 };
+	page->list = (struct llds_list){ .room = (uintptr_t)page->room,
+					 .room_bytes = sizeof(page->room) };
+	error = command_compat(fd, LLDS_IOC_ATTACH, (uintptr_t)&page->attach);
+	DEMAND(!error, "attaching: %d", error);
+	error = command_compat(fd, LLDS_IOC_STATS, (uintptr_t)&page->stats);
+	DEMAND(!error && page->stats.value_bytes_max == 16 << 20,
+	       "statistics: %d", error);
+	error = command_compat(fd, LLDS_IOC_LIST, (uintptr_t)&page->list);
+	DEMAND(!error && page->list.count == 1 &&
+		       !memcmp(page->room + sizeof(struct llds_listed),
+			       "narrow", 6),
+	       "a list: %d", error);
+	error = command_compat(fd, LLDS_IOC_DESTROY,
+			       (uintptr_t)&page->destroy);
+	DEMAND(!error, "destroying: %d", error);
+	return NULL;
+}
+
 static const char *statistics_tell_what_there_is(void)
 {
 	struct llds_stats found, before;
@@ -617,6 +727,10 @@ const struct check store_checks[] = {
 	  a_device_open_for_nothing_tells_nothing },
 	{ "what_is_destroyed_stays_for_who_has_it",
 	  what_is_destroyed_stays_for_who_has_it },
+	{ "who_is_given_a_descriptor_may", who_is_given_a_descriptor_may },
+	{ "a_store_with_a_name_is_mapped", a_store_with_a_name_is_mapped },
+	{ "names_are_for_32_bit_programs_too",
+	  names_are_for_32_bit_programs_too },
 	{ "statistics_tell_what_there_is", statistics_tell_what_there_is },
 	{}
 };
