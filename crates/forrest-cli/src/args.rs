@@ -33,7 +33,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// Path, llds:NAME or memory: [default] [env: FORREST_URL]
+    /// Path, llds:NAME or memory: (default) [env: FORREST_URL]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) db: Option<String>,
     /// Keyspace, an ordered map of its own [default: default]
