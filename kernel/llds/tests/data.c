@@ -181,15 +181,26 @@ static const char *a_range_goes_and_the_memory_with_it(void)
 /* Nine of ten keys go one by one, and the memory that they were in. */
 static const char *deleted_keys_are_not_found(void)
 {
-	const uint64_t keys = number("keys", 200000), left = keys / 10 * 9;
+	const uint64_t keys = number("keys", 200000) / 2, left = keys / 10 * 9;
+	uint64_t value[25] = { 0 };
 	struct line l = line();
 	uint64_t i, found = 0;
 	int error, fd = device();
-	const char *wrong = fill(fd, &l, keys);
 	size_t at;
 
-	if (wrong)
-		return wrong;
+	/* Long enough that hardly anything else lies where they do. */
+	for (i = 0; i < keys; i++) {
+		uint64_t key = key_of(i);
+
+		value[0] = i;
+		put(&l, (struct llds_op){ .code = LLDS_SET, .key_bytes = 8,
+					  .value_bytes = sizeof(value) },
+		    &key, value, NULL);
+		if (l.bytes < ROOM / 2 && i + 1 < keys)
+			continue;
+		error = go(fd, &l);
+		DEMAND(!error, "sets: %d", error);
+	}
 	for (i = 0; i < left; i++) {
 		uint64_t key = key_of(i);
 
@@ -209,11 +220,14 @@ static const char *deleted_keys_are_not_found(void)
 			continue;
 		error = go(fd, &l);
 		DEMAND(!error, "gets: %d", error);
-		for (at = 0; at < l.run.answers_bytes; found++)
+		for (at = 0; at < l.run.answers_bytes; found++) {
+			value[0] = found;
 			DEMAND(is_answer(&l, &at,
 					 found < left ? LLDS_ABSENT : LLDS_DONE,
-					 &found, found < left ? 0 : 8),
+					 value,
+					 found < left ? 0 : sizeof(value)),
 			       "key %llu", (unsigned long long)found);
+		}
 	}
 	DEMAND(found == keys, "%llu answers", (unsigned long long)found);
 	return NULL;
