@@ -64,6 +64,7 @@ pub struct Builder {
     pub(crate) worker_cpus: Vec<usize>,
     pub(crate) open_files: Option<usize>,
     pub(crate) create: bool,
+    pub(crate) mode: u32,
 }
 
 /// Default of [`Builder::batch_ops_max`].
@@ -76,6 +77,8 @@ pub const DEFAULT_MEMTABLE_BYTES: usize = 64 << 20;
 pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 /// Default of [`Builder::table_bytes`].
 pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
+/// Default of [`Builder::mode`].
+pub const DEFAULT_MODE: u32 = 0o600;
 /// Default of [`Builder::open_files`].
 pub const DEFAULT_OPEN_FILES: usize = 4096;
 
@@ -96,6 +99,7 @@ impl Default for Builder {
             worker_cpus: Vec::new(),
             open_files: None,
             create: true,
+            mode: DEFAULT_MODE,
         }
     }
 }
@@ -279,7 +283,24 @@ impl Builder {
         self
     }
 
+    /// Who may read and write a store in the kernel that is made.
+    ///
+    /// Unit: the bits of a file's mode, 0o400 and 0o200 for its owner, 0o040 and 0o020 for its group, 0o004 and 0o002 for
+    /// others. Default: [`DEFAULT_MODE`] (0o600), its owner alone. Limit: 0o666. Why: what processes of one user share
+    /// is not for all users of the machine, unless somebody says so. Owner and group are those of the process that makes
+    /// the store. Other homes make nothing of it: a store on disk has the modes that its directory and the umask give.
+    pub fn mode(mut self, mode: u32) -> Builder {
+        self.mode = mode;
+        self
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
+        if self.mode > 0o666 || self.mode & 0o111 != 0 {
+            return Err(Error::invalid(format!(
+                "mode is {:#o}; it has bits for reading and writing only, 0o666 at most",
+                self.mode
+            )));
+        }
         let knobs = [
             ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
             ("batch_ops_max", self.batch_ops_max, u32::MAX as usize),

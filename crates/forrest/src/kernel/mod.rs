@@ -30,8 +30,6 @@ use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 use wire::{Answer, Answers, Head, Ops, Pairs, nonsense};
 
-/// Who may read and write a store that is made: its user.
-const MODE: u32 = 0o600;
 /// A run of gets has so many bytes at most.
 const GETS_BYTES: usize = 1 << 20;
 /// Room for the answer of a get in a run, as long as nobody knows how much it takes.
@@ -66,7 +64,7 @@ impl Store {
             name: name.as_bytes(),
             makes: builder.create && !is_read_only,
             bytes_max: builder.capacity_bytes.map_or(0, |bytes| bytes as u64),
-            mode: MODE,
+            mode: builder.mode,
         };
         let opened = match kind {
             Kind::Kernel => llds::Store::open(&attach, !is_read_only),

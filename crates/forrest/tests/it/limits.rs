@@ -183,6 +183,10 @@ fn knobs_have_limits() {
         "invalid argument: capacity_bytes is 0; it must be from 1 to 18446744073709551615"
     );
     assert_eq!(
+        message(&Db::builder().mode(0o755)),
+        "invalid argument: mode is 0o755; it has bits for reading and writing only, 0o666 at most"
+    );
+    assert_eq!(
         message(&Db::builder().create(false)),
         "invalid argument: \"memory:\" is made anew each time, and create(false) says that none is to be"
     );

@@ -460,6 +460,10 @@ fn stores_in_the_kernel_are_listed_and_destroyed() {
     assert_eq!((listed.keys, listed.pair_bytes, listed.opens, listed.mode), (1, 8, 1, 0o600));
     assert_eq!(listed.bytes_max, 4 << 20);
     assert!(listed.bytes > 0 && listed.bytes <= listed.bytes_max);
+    let shared = Place::new();
+    Db::builder().mode(0o640).open(&shared.0).unwrap();
+    let modes: Vec<_> = forrest::llds::list().unwrap().iter().map(|store| store.mode).collect();
+    assert!(modes.contains(&0o640) && modes.contains(&0o600));
     // Enough that the list comes in pieces.
     let more: Vec<_> = (0..300).map(|_| Place::new()).collect();
     more.iter().for_each(|place| place.open().set("key", "value").unwrap());
