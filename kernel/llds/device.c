@@ -64,6 +64,12 @@ module_param(stores_max, uint, 0444);
 MODULE_PARM_DESC(stores_max,
 		 "How many names stores may have (default 1024)");
 
+static bool tree;
+
+module_param(tree, bool, 0444);
+MODULE_PARM_DESC(tree,
+		 "Keep keys in a red-black tree, to compare with (default: no)");
+
 /* So much of a list is made at once: over 200 of the longest names. */
 #define LIST_BYTES_MAX SZ_64K
 
@@ -330,6 +336,7 @@ static int __init llds_init(void)
 		.user_bytes_max = user_bytes_max ?: machine_bytes / 2,
 		.value_bytes_max = value_bytes_max,
 		.stores_max = stores_max,
+		.index = tree ? LLDS_INDEX_TREE : LLDS_INDEX_DEFAULT,
 	};
 	int error;
 

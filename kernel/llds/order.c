@@ -544,7 +544,7 @@ bool llds_order_add(struct llds_order *order, u32 handle)
 {
 	const struct text key = key_of(order, handle);
 	struct llds_leaf *leaf;
-	struct llds_path path;
+	struct llds_path path __uninitialized;
 	u32 at, slot;
 
 	if (unlikely(!order->header->root)) {
@@ -570,7 +570,7 @@ bool llds_order_add(struct llds_order *order, u32 handle)
 void llds_order_replace(struct llds_order *order, u32 old, u32 handle)
 {
 	const struct text key = key_of(order, old);
-	struct llds_path path;
+	struct llds_path path __uninitialized;
 	struct llds_leaf *leaf = leaf_at(order, descend(order, key, &path));
 	const u32 slot = slot_for(order, leaf, key);
 
@@ -722,7 +722,7 @@ static void shrink(struct llds_order *order, struct llds_path *path)
 void llds_order_remove(struct llds_order *order, u32 handle)
 {
 	const struct text key = key_of(order, handle);
-	struct llds_path path;
+	struct llds_path path __uninitialized;
 	struct llds_leaf *leaf = leaf_at(order, descend(order, key, &path));
 	const u32 slot = slot_for(order, leaf, key);
 	const u32 count = leaf->node.count;
@@ -763,7 +763,7 @@ struct llds_place llds_order_seek(const struct llds_order *order,
 	const struct text text = { key, key_bytes };
 	struct llds_place at = { 0, 0 };
 	const struct llds_leaf *leaf;
-	struct llds_path path;
+	struct llds_path path __uninitialized;
 
 	if (!order->header->root)
 		return at;
@@ -779,7 +779,7 @@ struct llds_place llds_order_seek_before(const struct llds_order *order,
 	const struct text text = { key, key_bytes };
 	struct llds_place at = { 0, 0 };
 	const struct llds_leaf *leaf;
-	struct llds_path path;
+	struct llds_path path __uninitialized;
 	u32 level;
 
 	if (!order->header->root)

@@ -6,8 +6,10 @@
  * over one of two headers that bring
  *
  * - the kernel's names for what the compiler gives: u8 to u64, bool,
- *   READ_ONCE(), WRITE_ONCE(), smp_wmb(), try_cmpxchg(), prefetch(), likely(), min(),
- *   memcpy(), memmove(), memcmp(), BUILD_BUG_ON(), fls64(), __ffs64();
+ *   READ_ONCE(), WRITE_ONCE(), smp_wmb(), try_cmpxchg(), prefetch(), likely(),
+ *   min(), memcpy(), memmove(), memcmp(), BUILD_BUG_ON(), fls64(), __ffs64(), and
+ *   __uninitialized, for what is large, lies on the stack, and is written before
+ *   it is read: kernels are built so that it would be zeroed first;
  * - llds_os_table(bytes), llds_os_table_free(table): zeroed memory for the
  *   engine alone, of any size;
  * - llds_os_buffer(bytes), llds_os_buffer_free(buffer): memory for a while, with

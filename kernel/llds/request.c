@@ -42,7 +42,6 @@ static int make_room(struct buffer *buffer, u32 bytes)
 
 	if (bytes <= buffer->room)
 		return 0;
-	bytes = max_t(u32, bytes, SLICE_BYTES);
 	at = llds_os_buffer(bytes);
 	if (!at)
 		return -ENOMEM;
@@ -144,7 +143,7 @@ static void fetch(const struct llds_store *store,
 static int do_slice(struct llds_shared *shared, struct slice *slice,
 		    struct llds_room *room, u32 may)
 {
-	struct llds_parsed parsed[AHEAD];
+	struct llds_parsed parsed[AHEAD] __uninitialized;
 	u32 n, i, does;
 	int error, failed;
 
@@ -263,7 +262,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 		     struct buffer *out, struct llds_room *room,
 		     u32 room_bytes)
 {
-	struct llds_parsed parsed[AHEAD];
+	struct llds_parsed parsed[AHEAD] __uninitialized;
 	struct llds_answer answer;
 	u32 n, i, start, does = 0;
 	int error;
@@ -309,7 +308,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 static int check_all(const struct llds_shared *shared, struct slice *slice,
 		     u32 *does)
 {
-	struct llds_parsed parsed[AHEAD];
+	struct llds_parsed parsed[AHEAD] __uninitialized;
 	int error = 0;
 	u32 at = 0, n;
 
@@ -379,7 +378,7 @@ int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may)
 {
 	const bool as_one = run->flags & LLDS_RUN_ATOMIC;
 	const u32 room_bytes = run->answers_bytes;
-	struct buffer in, out;
+	struct buffer in __uninitialized, out __uninitialized;
 	int error;
 
 	if (run->flags & ~LLDS_RUN_ATOMIC || run->reserved || run->done ||

@@ -154,7 +154,7 @@ static struct llds_held *make(u64 bytes_max)
 		bytes_max = limits.store_bytes_max;
 	held->opens = 1;
 	RB_CLEAR_NODE(&held->node);
-	error = llds_shared_init(&held->shared, LLDS_INDEX_DEFAULT, bytes_max,
+	error = llds_shared_init(&held->shared, limits.index, bytes_max,
 				 limits.value_bytes_max, get_random_u64());
 	if (error) {
 		if (held->shared.store.budget.is_refused)

@@ -27,12 +27,14 @@
  * @user_bytes_max: what all stores of a user may take together
  * @value_bytes_max: the longest value
  * @stores_max: how many names there may be
+ * @index: which structure a store has
  */
 struct llds_limits {
 	u64 store_bytes_max;
 	u64 user_bytes_max;
 	u32 value_bytes_max;
 	u32 stores_max;
+	enum llds_index index;
 };
 
 /**

@@ -66,6 +66,15 @@ void llds_os_pause(void);
 		max_a > max_b ? max_a : max_b;                                \
 	})
 
+#if defined(__has_attribute)
+#if __has_attribute(__uninitialized__)
+#define __uninitialized __attribute__((__uninitialized__))
+#endif
+#endif
+#ifndef __uninitialized
+#define __uninitialized
+#endif
+
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif

@@ -113,6 +113,16 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// Of the kernel.
+    pub(crate) fn release(&self) -> &str {
+        &self.kernel.release
+    }
+
+    /// The one that built the kernel, and the module.
+    pub(crate) fn compiler(&self) -> &str {
+        &self.kernel.compiler
+    }
+
     /// The folder.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder

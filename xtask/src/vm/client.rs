@@ -18,27 +18,43 @@ const FILES: &[(&str, &str)] = &[
     ("etc/group", "root:x:0:\nllds:x:900:member,other\nmember:x:1000:\nother:x:1001:\nstranger:x:1002:\n"),
 ];
 
+/// The program that tells what operations cost: an example of forrest-machine.
+const COSTS: &str = "llds_costs";
+
 /// Files for the machine's archive, by their names in it.
 pub(crate) struct Client(Vec<(String, Vec<u8>)>);
 
 impl Client {
-    /// Builds both programs, strips them into a folder, and finds their libraries.
+    /// Builds both programs, and finds their libraries.
     pub(crate) fn build(workspace: &Workspace, folder: &Path) -> Result<Client, String> {
+        let programs =
+            [("it", library_tests(workspace)?), ("forrest", workspace.target.join("debug/forrest"))];
+        Client::of(workspace, folder, &programs)
+    }
+
+    /// The program that tells what operations cost.
+    pub(crate) fn costs(workspace: &Workspace, folder: &Path) -> Result<Client, String> {
+        let arguments =
+            ["build", "--release", "--locked", "--package", "forrest-machine", "--example", COSTS];
+        workspace::run(&mut workspace.cargo(&arguments))?;
+        Client::of(workspace, folder, &[(COSTS, workspace.target.join("release/examples").join(COSTS))])
+    }
+
+    /// Strips programs into a folder, and finds their libraries.
+    fn of(workspace: &Workspace, folder: &Path, programs: &[(&str, PathBuf)]) -> Result<Client, String> {
         let mut files: Vec<_> =
             FILES.iter().map(|(name, text)| ((*name).to_owned(), text.as_bytes().to_vec())).collect();
         let mut libraries = Vec::new();
-        for (name, program) in
-            [("it", library_tests(workspace)?), ("forrest", workspace.target.join("debug/forrest"))]
-        {
+        for (name, program) in programs {
             let stripped = folder.join(name);
             // What debuggers want is most of it, and the machine would hold it in memory.
-            workspace::run(workspace.command("strip").arg(&program).arg("-o").arg(&stripped))?;
+            workspace::run(workspace.command("strip").arg(program).arg("-o").arg(&stripped))?;
             let (said, status) = workspace::capture(workspace.command("ldd").arg(&stripped))?;
             if !status.success() {
                 return Err(format!("ldd {}: {said}", stripped.display()));
             }
             libraries.extend(said.lines().filter_map(library));
-            files.push((name.to_owned(), read(&stripped)?));
+            files.push(((*name).to_owned(), read(&stripped)?));
         }
         libraries.sort();
         libraries.dedup();

@@ -1,19 +1,21 @@
 //! `cargo xtask vm`: the kernel module in an emulated machine.
 //!
 //! Builds the module and its checks out of a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the cloud
-//! flavour (`kernel.rs`), takes the library's tests and the command line (`client.rs`), puts all of it into an archive that is the machine's only file system (`archive.rs`), boots it
-//! under QEMU (`machine.rs`), and reads on its console how the checks went (`console.rs`). Twice: with the kernel as
-//! users have it, and with its allocator checking every object; and a third time for the library and the command line.
+//! flavour (`kernel.rs`), takes the library's tests and the command line (`client.rs`), puts all of it into an archive that
+//! is the machine's only file system (`archive.rs`), boots it under QEMU (`machine.rs`), and reads on its console how the
+//! checks went (`console.rs`). Twice: with the kernel as users have it, and with its allocator checking every object; and
+//! a third time for the library and the command line.
 //!
 //! The machine that runs this has nothing of it installed but programs, and its own kernel is never touched. What
 //! cannot be had here is a reason to skip. A compiler's or checker's warning, and a machine that does not boot or does
 //! not say that all is well, are failures. With `--planted`, mistakes are planted that the checks must catch
-//! (`planted.rs`).
+//! (`planted.rs`); with `--costs`, instructions are counted (`costs.rs`).
 
 mod archive;
 mod bench;
 mod client;
 mod console;
+mod costs;
 mod kernel;
 mod machine;
 mod planted;
@@ -69,6 +71,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let verdict = match words.split_first() {
         None => boot_all(workspace, &settings),
         Some((word, names)) if *word == "--planted" => planted::run(workspace, names, &settings),
+        Some((word, more)) if *word == "--costs" => costs::run(workspace, more),
         Some((word, _)) => return Err(Failure::Usage(format!("{word:?} is no setting: NAME=NUMBER"))),
     };
     match verdict {
@@ -91,6 +94,8 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 pub(crate) fn help() -> String {
     let mut help = "\n--planted [MISTAKE...] builds the module with each mistake of kernel/llds/tests/planted, or those\n\
         named, and demands that the checks which the mistake names fail.\n\
+        --costs tells what the ways to a store cost in instructions, and fails where one has grown by more than 3 % since\n\
+        it was recorded; --costs --record records them.\n\
         \nSettings for the checks, as NAME=NUMBER:\n"
         .to_owned();
     for (name, does) in SETTINGS {

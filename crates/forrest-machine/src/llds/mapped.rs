@@ -19,12 +19,12 @@ const BUCKET_BYTES: usize = 64;
 const NEXT: usize = 4;
 const TAGS: usize = 8;
 const HANDLES: usize = 20;
-/// Lengths of key and value in the second word of an entry, and that its value lies by itself.
+/// An entry begins with its version and its lengths.
+const HEAD_BYTES: usize = 8;
+/// Lengths of key and value in the second of these, and that its value lies by itself.
 const KEY_BITS: u32 = 13;
 const BODY_BITS: u32 = 17;
 const APART: u32 = 0x4000_0000;
-/// An entry of so many words is copied to the stack.
-const SHORT_WORDS: usize = 33;
 
 /// A store in sight.
 #[derive(Debug)]
@@ -65,20 +65,27 @@ impl Mapped {
     pub fn get<R, F: FnOnce(Option<&[u8]>) -> R>(&self, key: &[u8], make: F) -> Result<R, F> {
         // SAFETY: it is there, and the salt never changes.
         let salt = unsafe { (*self.header.as_ptr()).salt };
-        let hash = hash(salt, key);
-        let tag = (hash >> 56) as u8;
-        let mut looking = Looking {
-            mapped: self,
-            key,
-            hash: hash as u32,
-            tag: if tag < 2 { tag + 2 } else { tag },
-            short: [0; SHORT_WORDS],
-            long: Vec::new(),
-            body_bytes: 0,
-        };
+        if let Ok(word) = <[u8; 8]>::try_from(key) {
+            let words = Words { key: u64::from_ne_bytes(word), value: 0, value_bytes: 0 };
+            let mut looking = self.looking(hash_of_word(salt, words.key), words);
+            match sight::look(&mut looking) {
+                Look::Found => {
+                    let Words { value, value_bytes, .. } = looking.copier;
+                    return Ok(make(Some(&value.to_ne_bytes()[..value_bytes.min(8)])));
+                }
+                Look::Absent => return Ok(make(None)),
+                Look::Apart | Look::Again => {}
+            }
+        }
+        self.get_any(hash(salt, key), key, make)
+    }
+
+    /// The same, with an entry of any lengths.
+    fn get_any<R, F: FnOnce(Option<&[u8]>) -> R>(&self, hash: u64, key: &[u8], make: F) -> Result<R, F> {
+        let mut looking = self.looking(hash, Bytes { key, value: Vec::new(), start: 0, value_bytes: 0 });
         for _ in 0..TRIES {
             match sight::look(&mut looking) {
-                Look::Found => return Ok(make(Some(looking.value()))),
+                Look::Found => return Ok(make(Some(looking.copier.value()))),
                 Look::Absent => return Ok(make(None)),
                 Look::Apart => return Err(make),
                 Look::Again => std::hint::spin_loop(),
@@ -87,37 +94,128 @@ impl Mapped {
         Err(make)
     }
 
+    #[inline]
+    fn looking<C: Copier>(&self, hash: u64, copier: C) -> Looking<'_, C> {
+        let tag = (hash >> 56) as u8;
+        let tags = ONES * u64::from(if tag < 2 { tag + 2 } else { tag });
+        Looking { mapped: self, hash: hash as u32, tags, copier }
+    }
+
+    #[inline]
     fn block(&self, handle: u32) -> *const u8 {
         self.blocks.as_ptr().wrapping_add(handle as usize * UNIT_BYTES)
     }
 }
 
-/// One who looks for a key, and what was copied for him.
-struct Looking<'m, 'k> {
+/// One who looks for a key.
+struct Looking<'m, C> {
     mapped: &'m Mapped,
-    key: &'k [u8],
     hash: u32,
-    tag: u8,
-    /// The entry behind its first word, if it is short.
-    short: [u64; SHORT_WORDS],
-    /// If it is not.
-    long: Vec<u64>,
-    body_bytes: usize,
+    /// The tag, eight times.
+    tags: u64,
+    copier: C,
 }
 
-impl Looking<'_, '_> {
-    /// The bytes that were copied.
+/// What knows the key, and copies its entry.
+trait Copier {
+    fn copy(&mut self, at: *const u8) -> Entry;
+}
+
+/// A key and a value of a word at most, which is what most have. To this, other values lie apart.
+struct Words {
+    key: u64,
+    value: u64,
+    value_bytes: usize,
+}
+
+impl Copier for Words {
     #[inline]
-    fn bytes(&self) -> &[u8] {
-        let words = if self.long.is_empty() { &self.short[..] } else { &self.long[..] };
+    fn copy(&mut self, at: *const u8) -> Entry {
+        // SAFETY: a handle that was looked at leads to an entry, or what was one; its first 16 bytes are there, for no
+        // block has less.
+        let (sizes, key) = unsafe { (word(at.add(4)), long_word(at.add(HEAD_BYTES))) };
+        if key != self.key {
+            return Entry::Other;
+        }
+        // The lengths are 8 and one of 1 to 8, and nothing else is said: one comparison.
+        let short = sizes.wrapping_sub(8 | 1 << KEY_BITS).rotate_right(KEY_BITS);
+        if short < 8 && is_in_slab(at, HEAD_BYTES + 16) {
+            // SAFETY: it lies in the slab of the entry.
+            self.value = unsafe { long_word(at.add(HEAD_BYTES + 8)) };
+            self.value_bytes = short as usize + 1;
+            return Entry::Same;
+        }
+        if key_bytes(sizes) == 8 { Entry::Apart } else { Entry::Other }
+    }
+}
+
+/// Any key, and any value that does not lie by itself.
+struct Bytes<'k> {
+    key: &'k [u8],
+    /// The words that have the value.
+    value: Vec<u64>,
+    /// Where it starts in the first of them.
+    start: usize,
+    value_bytes: usize,
+}
+
+impl Bytes<'_> {
+    fn value(&self) -> &[u8] {
         // SAFETY: any word is eight bytes.
-        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
+        let bytes: &[u8] =
+            unsafe { std::slice::from_raw_parts(self.value.as_ptr().cast(), self.value.len() * 8) };
+        &bytes[self.start..][..self.value_bytes]
     }
 
-    #[inline]
-    fn value(&self) -> &[u8] {
-        &self.bytes()[self.key.len()..][..self.body_bytes]
+    /// Whether the entry there has the key.
+    fn has_key(&self, at: *const u8) -> bool {
+        let (words, rest) = self.key.as_chunks::<8>();
+        let mut at = at.wrapping_add(HEAD_BYTES);
+        for word in words {
+            // SAFETY: it lies in the slab of the entry.
+            if unsafe { long_word(at) } != u64::from_ne_bytes(*word) {
+                return false;
+            }
+            at = at.wrapping_add(8);
+        }
+        // SAFETY: likewise; a slab ends with a word.
+        rest.is_empty() || unsafe { long_word(at) }.to_ne_bytes()[..rest.len()] == *rest
     }
+}
+
+impl Copier for Bytes<'_> {
+    fn copy(&mut self, at: *const u8) -> Entry {
+        // SAFETY: a handle that was looked at leads to an entry, or what was one; it is there, with its lengths.
+        let sizes = unsafe { word(at.add(4)) };
+        let value_bytes = (sizes >> KEY_BITS & ((1 << BODY_BITS) - 1)) as usize;
+        let behind = HEAD_BYTES + self.key.len();
+        if key_bytes(sizes) != self.key.len() || !is_in_slab(at, behind + value_bytes) || !self.has_key(at) {
+            return Entry::Other;
+        }
+        if sizes & APART != 0 {
+            return Entry::Apart;
+        }
+        self.start = behind % 8;
+        self.value_bytes = value_bytes;
+        let first = at.wrapping_add(behind - self.start);
+        let words = (self.start + value_bytes).div_ceil(8);
+        self.value.clear();
+        // SAFETY: it lies in the slab of the entry, which ends with a word.
+        self.value.extend((0..words).map(|number| unsafe { long_word(first.add(8 * number)) }));
+        Entry::Same
+    }
+}
+
+#[inline]
+fn key_bytes(sizes: u32) -> usize {
+    (sizes & ((1 << KEY_BITS) - 1)) as usize
+}
+
+/// Whether so many bytes of an entry would lie in its slab, all of which is there: what is no entry any more has any
+/// lengths.
+#[inline]
+fn is_in_slab(at: *const u8, bytes: usize) -> bool {
+    at.addr() % SLAB_BYTES + bytes <= SLAB_BYTES
 }
 
 /// Reads what may be changed meanwhile.
@@ -143,7 +241,7 @@ unsafe fn long_word(at: *const u8) -> u64 {
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-impl Memory for Looking<'_, '_> {
+impl<C: Copier> Memory for Looking<'_, C> {
     type Bucket = *const u8;
 
     #[inline]
@@ -173,13 +271,13 @@ impl Memory for Looking<'_, '_> {
     }
 
     /// Bit 8 i for slot i, and bit 8 i + 4 for slot 8 + i: see `slots_with()` in `kernel/llds/buckets.c`.
+    /// Bit 8 i for slot i, and bit 8 i + 4 for slot 8 + i: see `slots_with()` in `kernel/llds/buckets.c`.
     #[inline]
     fn slots(&self, bucket: *const u8) -> u64 {
-        let tags = ONES * u64::from(self.tag);
         // SAFETY: the parts of a bucket.
         let (first, last) = unsafe { (long_word(bucket.add(TAGS)), word(bucket.add(TAGS + 8))) };
-        let first = first ^ tags;
-        let last = u64::from(last ^ tags as u32);
+        let first = first ^ self.tags;
+        let last = u64::from(last ^ self.tags as u32);
         let first = (first.wrapping_sub(ONES) & !first & HIGHS) >> 7;
         first | (last.wrapping_sub(0x0101_0101) & !last & 0x80_8080) >> 3
     }
@@ -205,58 +303,31 @@ impl Memory for Looking<'_, '_> {
 
     #[inline]
     fn copy(&mut self, handle: u32) -> Entry {
-        let at = self.mapped.block(handle);
-        // SAFETY: a handle that was looked at leads to an entry, or what was one; it is there, with its lengths.
-        let sizes = unsafe { word(at.add(4)) };
-        let key_bytes = (sizes & ((1 << KEY_BITS) - 1)) as usize;
-        let body_bytes = (sizes >> KEY_BITS & ((1 << BODY_BITS) - 1)) as usize;
-        if key_bytes != self.key.len() {
-            return Entry::Other;
-        }
-        let words = (key_bytes + body_bytes).div_ceil(8);
-        // What is no entry any more has any lengths. Of a slab all is there.
-        if at.addr() % SLAB_BYTES + 8 + 8 * words > SLAB_BYTES {
-            return Entry::Other;
-        }
-        let to = if words <= SHORT_WORDS {
-            self.long = Vec::new();
-            &mut self.short[..words]
-        } else {
-            self.long.resize(words, 0);
-            &mut self.long[..words]
-        };
-        for (i, to) in to.iter_mut().enumerate() {
-            // SAFETY: it lies in the slab of the entry.
-            *to = unsafe { long_word(at.add(8 + 8 * i)) };
-        }
-        let is_same = match *self.key {
-            // The most usual length, and one comparison.
-            [a, b, c, d, e, f, g, h] => to[0] == u64::from_ne_bytes([a, b, c, d, e, f, g, h]),
-            _ => self.bytes()[..key_bytes] == *self.key,
-        };
-        if !is_same {
-            return Entry::Other;
-        }
-        self.body_bytes = body_bytes;
-        if sizes & APART == 0 { Entry::Same } else { Entry::Apart }
+        self.copier.copy(self.mapped.block(handle))
     }
 }
 
+const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
+
 /// The hash of a key, as `llds_hash()` in `kernel/llds/buckets.h` has it.
-#[inline]
 fn hash(salt: u64, key: &[u8]) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut hash = salt ^ key.len() as u64;
     let (words, rest) = key.as_chunks::<8>();
     for word in words {
-        hash = fold(hash ^ u64::from_ne_bytes(*word), FACTOR);
+        hash = fold(hash ^ u64::from_ne_bytes(*word), FACTORS[0]);
     }
     if !rest.is_empty() {
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        hash = fold(hash ^ u64::from_ne_bytes(last), FACTOR);
+        hash = fold(hash ^ u64::from_ne_bytes(last), FACTORS[0]);
     }
-    fold(hash, 0xd6e8_feb8_6659_fd93)
+    fold(hash, FACTORS[1])
+}
+
+/// The same of a key of eight bytes.
+#[inline]
+fn hash_of_word(salt: u64, key: u64) -> u64 {
+    fold(fold(salt ^ 8 ^ key, FACTORS[0]), FACTORS[1])
 }
 
 #[inline]

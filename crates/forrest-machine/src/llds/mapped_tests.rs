@@ -26,6 +26,13 @@ fn seen(user: &User, key: &[u8]) -> Option<Option<Vec<u8>>> {
 }
 
 #[test]
+fn a_word_has_one_hash() {
+    for key in (0..1000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+        assert_eq!(super::hash(7, &key.to_ne_bytes()), super::hash_of_word(7, key));
+    }
+}
+
+#[test]
 fn keys_of_all_lengths_are_seen() {
     let user = open("keys of all lengths");
     let key = |len: usize| (0..len).map(|at| (at * 7 + len) as u8).collect::<Vec<u8>>();

@@ -1,0 +1,112 @@
+//! What the ways to a store in the kernel cost, in nanoseconds an operation. On the test machine that counts instructions
+//! (`cargo xtask vm --costs`) a nanosecond is an instruction; elsewhere it is a nanosecond.
+//!
+//! Keys and values have 8 bytes each, keys are random and asked for in another order than they came. Every answer is looked
+//! at. Prints a line `cost NAME NUMBER` for each way there is.
+
+use forrest_machine::llds::{Attach, Device, Ran, Store, abi};
+use std::hint::black_box;
+use std::time::Instant;
+
+const KEYS: u64 = 100_000;
+const NAME: &[u8] = b"costs";
+/// Bytes of a get and of a set.
+const GET_BYTES: usize = 24;
+const SET_BYTES: usize = 32;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// A number for each number, all different.
+fn mixed(number: u64) -> u64 {
+    let mut x = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x ^ (x >> 27)
+}
+
+fn key(number: u64) -> [u8; 8] {
+    mixed(number).to_be_bytes()
+}
+
+/// The keys in another order.
+fn shuffled() -> impl Iterator<Item = u64> {
+    (0..KEYS).map(|at| at * 62_989 % KEYS)
+}
+
+fn push(ops: &mut Vec<u8>, code: u8, key: &[u8; 8], value: &[u8]) {
+    ops.extend_from_slice(&[code, 0]);
+    ops.extend_from_slice(&8_u16.to_ne_bytes());
+    ops.extend_from_slice(&(value.len() as u32).to_ne_bytes());
+    ops.extend_from_slice(&[0; 8]);
+    ops.extend_from_slice(key);
+    ops.extend_from_slice(value);
+}
+
+/// Does runs of so many bytes each, and looks at every answer; how much it took an operation.
+fn runs(
+    store: &Store,
+    ops: &[u8],
+    op_bytes: usize,
+    many: usize,
+    mut see: impl FnMut(&[u8]) -> bool,
+) -> Result<f64, Failure> {
+    let mut answers = vec![0; 16 * many];
+    let start = Instant::now();
+    for ops in ops.chunks(op_bytes * many) {
+        match store.run(ops, &mut answers, false)? {
+            Ran::Done { ops_bytes, answers_bytes, .. } if ops_bytes == ops.len() => {
+                if !see(&answers[..answers_bytes]) {
+                    return Err("a wrong answer".into());
+                }
+            }
+            ran => return Err(format!("{ran:?}").into()),
+        }
+    }
+    Ok(start.elapsed().as_nanos() as f64 / (ops.len() / op_bytes) as f64)
+}
+
+fn main() -> Result<(), Failure> {
+    let attach = Attach { name: NAME, makes: true, bytes_max: 0, mode: 0o600 };
+    let store = Store::open(&attach, true)?;
+    let say = |name: &str, cost: f64| println!("cost {name} {cost:.1}");
+
+    let mut sets = Vec::new();
+    (0..KEYS).for_each(|number| push(&mut sets, abi::SET, &key(number), &number.to_ne_bytes()));
+    let done = |answers: &[u8]| answers.iter().all(|byte| *byte == 0);
+    say("insert-1024", runs(&store, &sets, SET_BYTES, 1024, done)?);
+    let mut sets = Vec::new();
+    shuffled().for_each(|number| push(&mut sets, abi::SET, &key(number), &number.to_ne_bytes()));
+    say("set-1", runs(&store, &sets[..sets.len() / 4], SET_BYTES, 1, done)?);
+    say("set-64", runs(&store, &sets, SET_BYTES, 64, done)?);
+    say("set-1024", runs(&store, &sets, SET_BYTES, 1024, done)?);
+
+    let mut gets = Vec::new();
+    shuffled().for_each(|number| push(&mut gets, abi::GET, &key(number), &[]));
+    for (name, many, part) in [("get-1", 1, 4), ("get-16", 16, 1), ("get-64", 64, 1), ("get-1024", 1024, 1)] {
+        let mut wanted = shuffled();
+        let see = |answers: &[u8]| {
+            answers.chunks(16).all(|answer| answer[8..] == wanted.next().unwrap_or(u64::MAX).to_ne_bytes())
+        };
+        say(name, runs(&store, &gets[..gets.len() / part], GET_BYTES, many, see)?);
+    }
+
+    if let Some(mapped) = store.mapped() {
+        let keys: Vec<(u64, [u8; 8])> = shuffled().map(|number| (number, key(number))).collect();
+        // The first time the pages come into sight.
+        for name in ["get-mapped-first", "get-mapped"] {
+            let start = Instant::now();
+            let mut wrong = 0;
+            for (number, key) in &keys {
+                let see = |value: Option<&[u8]>| value == Some(&number.to_ne_bytes()[..]);
+                wrong += u64::from(!mapped.get(black_box(key), see).unwrap_or(false));
+            }
+            let cost = start.elapsed().as_nanos() as f64 / KEYS as f64;
+            if wrong > 0 {
+                return Err(format!("{wrong} keys were not seen, or as others").into());
+            }
+            say(name, cost);
+        }
+    }
+    drop(store);
+    Device::open(true)?.destroy(NAME)?;
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! `cargo xtask vm --costs`: what the ways to a store in the kernel cost, in instructions, on a machine that counts them.
+//!
+//! One nanosecond of that machine is one instruction, of the program and of the kernel together, so figures are the same
+//! on any host and on a busy one, within a hundredth. `crates/forrest-machine/examples/llds_costs.rs` measures; here its
+//! figures are put beside the goals and beside the record, from which none may grow by more than [`GROWTH`]. Caches and
+//! memory cost nothing there: what a miss is worth only a real machine tells.
+
+use std::fmt::Write as _;
+use std::fs;
+
+use super::Boot;
+use super::bench::{Bench, Warnings};
+use super::client::Client;
+use super::console;
+use super::machine::Processors;
+use crate::steps::{Outcome, Verdict};
+use crate::workspace::Workspace;
+
+/// The figures that were accepted last.
+const RECORD: &str = "bench/record/llds-instructions.txt";
+/// How much more one may be, of what the record has.
+const GROWTH: f64 = 0.03;
+/// At most so many instructions, with the index that is the default (design of the kernel home).
+const GOALS: &[(&str, f64)] =
+    &[("get-mapped", 80.0), ("get-1024", 160.0), ("get-1", 700.0), ("set-1024", 400.0)];
+
+const BOOT: Boot = Boot { name: "costs", count: 1, parameters: "costs=1" };
+/// Indexes, in the order in which the machine measures them.
+const INDEXES: [&str; 2] = ["default", "tree"];
+
+/// The command: compares with the record, or with `--record` makes it anew.
+pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
+    let records = match words {
+        [] => false,
+        ["--record"] => true,
+        _ => return Err(format!("unexpected arguments {words:?}: --costs takes --record, or nothing")),
+    };
+    let bench = match Bench::prepare(workspace)? {
+        Ok(bench) => bench,
+        Err(why) => return Ok(Outcome::Skipped(why)),
+    };
+    bench.copy_sources()?;
+    bench.build_module(Warnings::Fail)?;
+    bench.build_checks()?;
+    bench.pack(Some(&Client::costs(workspace, bench.folder())?))?;
+    let said = bench.boot(&BOOT, Processors::Counted, "")?;
+    let costs =
+        read(&said).map_err(|why| format!("{why}\nall that it said: {}", bench.log(BOOT.name).display()))?;
+    print!("{}", table(&costs));
+    let path = workspace.root.join(RECORD);
+    if records {
+        let text = format!("# Linux {}, {}\n{}", bench.release(), bench.compiler(), lines(&costs));
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("written to {RECORD}");
+        return Ok(Outcome::Passed);
+    }
+    let record = fs::read_to_string(&path).map_err(|error| format!("{RECORD}: {error}"))?;
+    let grown = grown(&costs, &record)?;
+    if grown.is_empty() { Ok(Outcome::Passed) } else { Err(grown) }
+}
+
+/// A cost: which index, which way, how many instructions.
+type Cost = (&'static str, String, f64);
+
+/// The costs that a machine told of.
+fn read(said: &str) -> Result<Vec<Cost>, String> {
+    if !said.lines().any(|line| line.starts_with(console::UP)) {
+        return Err("the machine did not boot".to_owned());
+    }
+    let mut costs = Vec::new();
+    let mut index = None;
+    for line in said.lines().map(str::trim) {
+        if let Some(tree) = line.strip_prefix("costs tree=") {
+            index = tree.parse().ok().and_then(|tree: usize| INDEXES.get(tree).copied());
+        }
+        if let Some((name, number)) = line.strip_prefix("cost ").and_then(|line| line.split_once(' ')) {
+            let number = number.parse().map_err(|_| format!("{line:?} has no number"))?;
+            costs.push((index.ok_or("a cost of no index")?, name.to_owned(), number));
+        }
+    }
+    for index in INDEXES {
+        if !costs.iter().any(|cost| cost.0 == index && cost.1 == "get-1024") {
+            return Err(format!("there are no costs of the index {index:?}"));
+        }
+    }
+    Ok(costs)
+}
+
+fn find(costs: &[Cost], index: &str, name: &str) -> Option<f64> {
+    costs.iter().find(|cost| cost.0 == index && cost.1 == name).map(|cost| cost.2)
+}
+
+/// Each way with both indexes, and the goals.
+fn table(costs: &[Cost]) -> String {
+    let mut text = format!("\n{:<20}{:>10}{:>10}{:>10}\n", "instructions", INDEXES[0], INDEXES[1], "goal");
+    for (_, name, cost) in costs.iter().filter(|cost| cost.0 == INDEXES[0]) {
+        let tree = find(costs, INDEXES[1], name).map_or("-".to_owned(), |cost| format!("{cost:.0}"));
+        let goal = GOALS.iter().find(|goal| goal.0 == name);
+        let goal = goal.map_or(String::new(), |(_, goal)| {
+            format!("{goal:>10.0}  {}", if cost <= goal { "holds" } else { "missed" })
+        });
+        let _ = writeln!(text, "{name:<20}{cost:>10.0}{tree:>10}{goal}");
+    }
+    text + "\n"
+}
+
+/// As the record has them.
+fn lines(costs: &[Cost]) -> String {
+    costs.iter().map(|(index, name, cost)| format!("{index} {name} {cost:.1}\n")).collect()
+}
+
+/// Which of them have grown too much since the record; and an error for what only one of both has.
+fn grown(costs: &[Cost], record: &str) -> Result<String, String> {
+    let mut text = String::new();
+    let mut known = 0;
+    for line in record.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [index, name, number] = words[..] else { return Err(format!("{RECORD}: {line:?}")) };
+        let number: f64 = number.parse().map_err(|_| format!("{RECORD}: {line:?}"))?;
+        let cost = find(costs, index, name)
+            .ok_or_else(|| format!("{index} {name} is recorded and was not measured"))?;
+        known += 1;
+        if cost > number * (1.0 + GROWTH) {
+            let _ = writeln!(text, "{index} {name} costs {cost:.1} instructions, and cost {number:.1}");
+        }
+    }
+    if known == costs.len() { Ok(text) } else { Err(format!("{RECORD} lacks some of what was measured")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "llds machine: up, 6.1\ncosts tree=0\ncost get-1024 150.0\r\ncost get-mapped 70.5\n\
+        costs tree=1\ncost get-1024 900.0\n";
+
+    #[test]
+    fn what_the_machine_says_is_read() {
+        let costs = read(SAID).expect("costs");
+        assert_eq!(find(&costs, "default", "get-mapped"), Some(70.5));
+        assert_eq!(find(&costs, "tree", "get-1024"), Some(900.0));
+        assert!(table(&costs).contains("get-1024                   150       900       160  holds"));
+        assert!(read("nothing").is_err());
+        assert!(read("llds machine: up, 6.1\ncosts tree=0\ncost get-1024 1\n").is_err());
+        assert!(read("llds machine: up, 6.1\ncost get-1024 1\n").is_err());
+        assert!(read("llds machine: up, 6.1\ncosts tree=0\ncost get-1024 many\n").is_err());
+    }
+
+    #[test]
+    fn what_grows_is_told() {
+        let costs = read(SAID).expect("costs");
+        let record = format!("# somewhere\n{}", lines(&costs));
+        assert_eq!(grown(&costs, &record), Ok(String::new()));
+        let less = record.replace("150.0", "145.7");
+        assert_eq!(grown(&costs, &less), Ok(String::new()));
+        let less = record.replace("150.0", "145.0");
+        assert_eq!(
+            grown(&costs, &less),
+            Ok("default get-1024 costs 150.0 instructions, and cost 145.0\n".to_owned())
+        );
+        assert!(grown(&costs, "default get-1024 150.0\n").is_err());
+        assert!(grown(&costs, &format!("{record}tree other 1.0\n")).is_err());
+        assert!(grown(&costs, "nonsense\n").is_err());
+    }
+}
