@@ -380,6 +380,8 @@ mod tests {
         assert_eq!((error.what(), error.number()), (OPEN, Some(libc::ENOENT)));
         // Opens, and knows no such command.
         let error = Device::open_at(Path::new("/dev/null"), false).unwrap_err();
-        assert_eq!((error.what(), error.number()), (ASK_VERSION, Some(libc::ENOTTY)));
+        assert_eq!(error.what(), ASK_VERSION);
+        // An emulator of processors that does not know the command says so in its own way.
+        assert!([Some(libc::ENOTTY), Some(libc::ENOSYS)].contains(&error.number()), "{error}");
     }
 }
