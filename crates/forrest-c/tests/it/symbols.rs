@@ -1,0 +1,35 @@
+//! The shared library exports what is listed in `symbols.txt`, and nothing else; and the header has a declaration of
+//! each.
+
+use crate::tools::{compare, libraries, own, run, shared_name, succeeds};
+use std::process::Command;
+
+#[test]
+fn symbols_are_those_of_the_list() {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: symbols are listed for Linux");
+        return;
+    }
+    if !succeeds(Command::new("nm").arg("--version")) {
+        println!("skipped: there is no nm");
+        return;
+    }
+    let listed = run(Command::new("nm").args(["-D", "--defined-only"]).arg(libraries().join(shared_name())));
+    let mut symbols: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().nth(2)).collect();
+    symbols.sort_unstable();
+    compare("symbols.txt", &(symbols.join("\n") + "\n"));
+}
+
+#[test]
+fn each_symbol_is_declared() {
+    let read = |file| std::fs::read_to_string(own(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let (symbols, header) = (read("symbols.txt"), read("include/forrest.h"));
+    let declared = header.lines().filter(|line| !line.starts_with([' ', '#', '/']));
+    let declared: Vec<&str> = declared
+        .filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next())
+        .filter(|name| name.starts_with("forrest_"))
+        .collect();
+    let mut sorted = declared.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, symbols.lines().collect::<Vec<&str>>());
+}

@@ -1,0 +1,94 @@
+//! What the tests call: compilers, programs, and the libraries that were built.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Set to have committed files written anew instead of compared.
+const BLESS: &str = "FORREST_C_BLESS";
+
+/// A language that the header is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    C,
+    Cpp,
+}
+
+impl Language {
+    /// Its compiler: what the environment names, or the usual one. None, and why is told, if it cannot be called.
+    pub(crate) fn compiler(self) -> Option<Command> {
+        let (variable, usual) = match self {
+            Language::C => ("CC", "cc"),
+            Language::Cpp => ("CXX", "c++"),
+        };
+        let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
+        if !succeeds(Command::new(&name).arg("--version")) {
+            println!("skipped: there is no {self:?} compiler called {name}");
+            return None;
+        }
+        let mut command = Command::new(name);
+        command.arg(match self {
+            Language::C => "-std=c11",
+            Language::Cpp => "-std=c++17",
+        });
+        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"]).arg("-I").arg(own("include"));
+        Some(command)
+    }
+}
+
+/// A file of this crate.
+pub(crate) fn own(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// The directory with the libraries: cargo builds what a test depends on into the directory of the test itself.
+pub(crate) fn libraries() -> PathBuf {
+    let own = std::env::current_exe().expect("a test knows where it is");
+    let directory = own.parent().expect("it is in a directory").to_owned();
+    for name in ["libforrest.a".to_owned(), shared_name()] {
+        let path = directory.join(name);
+        assert!(path.exists(), "cargo has built no {}", path.display());
+    }
+    directory
+}
+
+/// The file name of the shared library.
+pub(crate) fn shared_name() -> String {
+    format!("{}forrest{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+/// Compares a committed file with what it should hold, or writes it.
+pub(crate) fn compare(file: &str, expected: &str) {
+    let path = own(file);
+    if std::env::var_os(BLESS).is_some() {
+        std::fs::write(&path, expected).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return;
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    if found == expected {
+        return;
+    }
+    let at = found.lines().zip(expected.lines()).take_while(|(found, expected)| found == expected).count();
+    let line = |text: &str| text.lines().nth(at).unwrap_or("nothing").to_owned();
+    panic!(
+        "{file} is not what the code makes. In line {} it has:\n{}\nand the code makes:\n{}\n\
+         Write it anew, and look at the difference:\n{BLESS}=1 cargo test -p forrest-c --test it",
+        at + 1,
+        line(&found),
+        line(expected),
+    );
+}
+
+/// Whether a command runs and succeeds.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// Runs a command that must succeed, and returns what it wrote to standard output.
+pub(crate) fn run(command: &mut Command) -> String {
+    let told = format!("{command:?}");
+    let Output { status, stdout, stderr } =
+        command.output().unwrap_or_else(|error| panic!("{told}: {error}"));
+    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{told}: {status}\n{stdout}\n{stderr}");
+    stdout.into_owned()
+}
