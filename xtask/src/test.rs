@@ -77,7 +77,7 @@ pub(crate) fn build(workspace: &Workspace, more: &[&str]) -> Command {
 }
 
 /// Builds the kernel home's engine along.
-const ENGINE: &[&str] = &["--features", "forrest-cli/llds-user"];
+const ENGINE: &[&str] = &["--features", "forrest-cli/llds-user,forrest-c/llds-user"];
 /// Makes its warnings errors.
 const STRICT: &str = "FORREST_C_STRICT";
 

@@ -1,7 +1,7 @@
 //! Programs in C and C++: they compile without a warning, link with the library, static and shared, and print what they
 //! should, on each home.
 
-use crate::tools::{Language, libraries, own, run};
+use crate::tools::{Language, libraries, own, run, succeeds};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,14 +32,19 @@ fn build(language: Language, source: &str, link: Link, flags: &[&str], to: &Path
     Some(program)
 }
 
+/// Runs a program that was built here with the library that was built for it: cargo's test has a path of libraries in its
+/// environment, where an older one may be.
+fn program_prints(program: &Path, url: &str) -> String {
+    run(Command::new(program).arg(url).env_remove("LD_LIBRARY_PATH").env_remove("DYLD_FALLBACK_LIBRARY_PATH"))
+}
+
 /// Builds a program in both ways and runs it on each home; each time it must print `expected`.
 fn prints(language: Language, source: &str, expected: &str) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for link in [Link::Static, Link::Shared] {
         let Some(program) = build(language, source, link, &[], directory.path()) else { return };
         for url in homes(directory.path(), &format!("{link:?}")) {
-            let told = run(Command::new(&program).arg(&url));
-            assert_eq!(told, expected, "{source} on {url}, {link:?}");
+            assert_eq!(program_prints(&program, &url), expected, "{source} on {url}, {link:?}");
         }
     }
 }
@@ -63,4 +68,54 @@ fn first_runs() {
         "examples/first.c",
         "oak is Quercus robur\nash: Fraxinus excelsior\nelm: Ulmus glabra\noak: Quercus robur\n",
     );
+}
+
+#[test]
+fn batch_runs() {
+    let first = "in/london/ada\nin/london/mary\n";
+    let then = "ada moves\nin/erlangen/emmy\nin/london/mary\nin/turin/ada\n";
+    prints(Language::C, "examples/batch.c", &[first, then].concat());
+}
+
+#[test]
+fn owned_runs_in_cpp() {
+    prints(
+        Language::Cpp,
+        "examples/owned.cpp",
+        "it was Quercus robur, and is Quercus petraea\nthere is no fir\noak\nelm\ninvalid argument: no home is called \
+         \"mermory:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that begins like this one is written \
+         \"./mermory:\")\n",
+    );
+}
+
+const API: &str = "tests/c/api.c";
+const API_PRINTS: &str = "all is as it should be\n";
+
+#[test]
+fn every_call_answers_as_the_header_says() {
+    prints(Language::C, API, API_PRINTS);
+}
+
+/// The program of `every_call_answers_as_the_header_says`, and with it what the library allocates, whose memory is
+/// looked at.
+#[test]
+fn nothing_is_read_after_its_end_or_leaked() {
+    const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(mut compiler) = Language::C.compiler() else { return };
+    // A compiler may come without its sanitizers' libraries, and a container may forbid what they do.
+    let (source, probe) = (directory.path().join("probe.c"), directory.path().join("probe"));
+    std::fs::write(&source, "int main(void) { return 0; }\n").expect("it is written");
+    if !succeeds(compiler.args(SANITIZERS).arg("-o").arg(&probe).arg(&source)) {
+        println!("skipped: this C compiler has no -fsanitize=address");
+        return;
+    }
+    if !succeeds(&mut Command::new(&probe)) {
+        println!("skipped: programs with -fsanitize=address do not run here");
+        return;
+    }
+    let Some(program) = build(Language::C, API, Link::Static, SANITIZERS, directory.path()) else { return };
+    for url in homes(directory.path(), "sanitized") {
+        assert_eq!(program_prints(&program, &url), API_PRINTS, "{url}");
+    }
 }

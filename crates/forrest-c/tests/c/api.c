@@ -1,0 +1,516 @@
+/* Calls every function, rightly and wrongly: api URL, where URL names a new store of any home. Prints how many checks
+ * there were; the first that fails ends it. */
+
+#define _POSIX_C_SOURCE 200809L
+#include <forrest.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int checks;
+
+#define CHECK(condition)                                                                                    \
+    do {                                                                                                    \
+        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED);                                                   \
+        if (!(condition)) {                                                                                 \
+            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition,                 \
+                    forrest_error_message());                                                               \
+            exit(1);                                                                                        \
+        }                                                                                                   \
+    } while (0)
+
+/* The call answers with this code; if that is an error, the message begins with its words. */
+#define ANSWERS(expected, call)                                                                             \
+    do {                                                                                                    \
+        int32_t answer = (call);                                                                            \
+        CHECK(answer == (expected));                                                                        \
+        const char *words = forrest_strerror(answer);                                                       \
+        CHECK(answer >= 0 || strncmp(forrest_error_message(), words, strlen(words)) == 0);                  \
+        CHECK(answer >= 0 || strlen(forrest_error_message()) > strlen(words) + 2);                          \
+    } while (0)
+
+/* A text literal, which may have zero bytes, as bytes and their number. */
+#define T(text) (text), (sizeof(text) - 1)
+
+static const size_t HUGE_LENGTHS[] = {65536, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX};
+/* What a pointer to results holds before. */
+static char nothing;
+#define JUNK ((void *)&nothing)
+
+static bool has(forrest_db *db, const char *key, size_t key_bytes, const char *value, size_t value_bytes) {
+    char buffer[100];
+    size_t bytes = 77;
+    int32_t code = forrest_get_into(db, key, key_bytes, buffer, sizeof buffer, &bytes);
+    return code == FORREST_OK && bytes == value_bytes && memcmp(buffer, value, value_bytes) == 0;
+}
+
+static bool has_not(forrest_db *db, const char *key, size_t key_bytes) {
+    size_t bytes = 77;
+    return forrest_get_into(db, key, key_bytes, NULL, 0, &bytes) == FORREST_NOT_FOUND && bytes == 0;
+}
+
+/* The iterator is there. */
+static bool is_at(forrest_iter *iter, const char *key, const char *value) {
+    const void *found, *value_found, *again;
+    size_t bytes, value_bytes;
+    return forrest_iter_valid(iter) && forrest_iter_status(iter) == FORREST_OK &&
+           forrest_iter_key(iter, &found, &bytes) == FORREST_OK && bytes == strlen(key) &&
+           memcmp(found, key, bytes) == 0 && forrest_iter_value(iter, &value_found, &value_bytes) == FORREST_OK &&
+           value_bytes == strlen(value) && memcmp(value_found, value, value_bytes) == 0 &&
+           forrest_iter_value(iter, &again, &value_bytes) == FORREST_OK && again == value_found;
+}
+
+/* The iterator is at no pair, and nothing failed. */
+static bool is_nowhere(forrest_iter *iter) {
+    const void *key = JUNK, *value = JUNK;
+    size_t bytes = 77, value_bytes = 77;
+    return !forrest_iter_valid(iter) && forrest_iter_status(iter) == FORREST_OK &&
+           forrest_iter_key(iter, &key, &bytes) == FORREST_NOT_FOUND && key == NULL && bytes == 0 &&
+           forrest_iter_value(iter, &value, &value_bytes) == FORREST_NOT_FOUND && value == NULL && value_bytes == 0;
+}
+
+static void versions_and_words(void) {
+    CHECK(forrest_abi() == FORREST_ABI);
+    CHECK(forrest_version()[0] >= '0' && strchr(forrest_version(), '.') != NULL);
+    static const int32_t CODES[] = {
+        FORREST_OK,       FORREST_NOT_FOUND, FORREST_TOO_SMALL,        FORREST_IO,
+        FORREST_CORRUPT,  FORREST_LIMIT,     FORREST_INVALID_ARGUMENT, FORREST_OUT_OF_SPACE,
+        FORREST_BUSY,     FORREST_STOPPED,   FORREST_UNSUPPORTED,      FORREST_INTERNAL,
+    };
+    const size_t count = sizeof CODES / sizeof CODES[0];
+    for (size_t a = 0; a < count; a++) {
+        CHECK(strcmp(forrest_strerror(CODES[a]), "unknown code") != 0);
+        for (size_t b = 0; b < a; b++)
+            CHECK(strcmp(forrest_strerror(CODES[a]), forrest_strerror(CODES[b])) != 0);
+    }
+    CHECK(strcmp(forrest_strerror(-99), "unknown code") == 0);
+    CHECK(strcmp(forrest_strerror(INT32_MIN), "unknown code") == 0);
+    CHECK(strcmp(forrest_error_message(), "") == 0);
+}
+
+static void opening(void) {
+    forrest_db *db = JUNK;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open(NULL, &db));
+    CHECK(db == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open("memory:", NULL));
+    static const char *const NONSENSE[] = {"", "mermory:", "memory:x", "llds:", "llds-user:", "file:///a", "\xff"};
+    for (size_t at = 0; at < sizeof NONSENSE / sizeof NONSENSE[0]; at++) {
+        db = JUNK;
+        ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open(NONSENSE[at], &db));
+        CHECK(db == NULL);
+    }
+    CHECK(strstr(forrest_error_message(), "\\xff") != NULL);
+    /* A file is no directory; what is said names it. */
+    CHECK(forrest_open("/dev/null", &db) < 0 && db == NULL);
+    CHECK(strstr(forrest_error_message(), "/dev/null") != NULL);
+    ANSWERS(FORREST_OK, forrest_close(NULL));
+}
+
+static void setting_and_deleting(forrest_db *db) {
+    ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("value")));
+    CHECK(has(db, T("key"), T("value")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("other")));
+    CHECK(has(db, T("key"), T("other")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("a\0b"), T("\0\xff\0")));
+    CHECK(has(db, T("a\0b"), T("\0\xff\0")) && has_not(db, T("a")) && has_not(db, T("a\0c")));
+    /* Nothing is a key and a value. */
+    CHECK(has_not(db, NULL, 0));
+    ANSWERS(FORREST_NOT_FOUND, forrest_delete(db, NULL, 0));
+    ANSWERS(FORREST_OK, forrest_set(db, NULL, 0, NULL, 0));
+    CHECK(has(db, NULL, 0, T("")) && has(db, T(""), T("")));
+    ANSWERS(FORREST_OK, forrest_set(db, T(""), T("of nothing")));
+    CHECK(has(db, NULL, 0, T("of nothing")));
+    ANSWERS(FORREST_OK, forrest_delete(db, NULL, 0));
+    CHECK(has_not(db, NULL, 0));
+
+    ANSWERS(FORREST_OK, forrest_delete(db, T("a\0b")));
+    ANSWERS(FORREST_NOT_FOUND, forrest_delete(db, T("a\0b")));
+    CHECK(has_not(db, T("a\0b")) && has(db, T("key"), T("other")));
+
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(NULL, T("key"), T("value")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(db, NULL, 1, T("value")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(db, T("key"), NULL, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete(NULL, T("key")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete(db, NULL, 1));
+    for (size_t at = 0; at < sizeof HUGE_LENGTHS / sizeof HUGE_LENGTHS[0]; at++) {
+        const size_t huge = HUGE_LENGTHS[at];
+        ANSWERS(FORREST_LIMIT, forrest_set(db, "key", huge, T("value")));
+        ANSWERS(FORREST_LIMIT, forrest_delete(db, "key", huge));
+        if (huge > UINT32_MAX)
+            ANSWERS(FORREST_LIMIT, forrest_set(db, T("key"), "value", huge));
+    }
+    CHECK(has(db, T("key"), T("other")));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("key")));
+}
+
+static void reading_into_a_buffer(forrest_db *db) {
+    char buffer[8];
+    size_t bytes = 77;
+    ANSWERS(FORREST_OK, forrest_set(db, T("tree"), T("oak")));
+    memset(buffer, '.', sizeof buffer);
+    ANSWERS(FORREST_OK, forrest_get_into(db, T("tree"), buffer, 8, &bytes));
+    CHECK(bytes == 3 && memcmp(buffer, "oak.....", 8) == 0);
+    memset(buffer, '.', sizeof buffer);
+    ANSWERS(FORREST_OK, forrest_get_into(db, T("tree"), buffer, 3, &bytes));
+    CHECK(bytes == 3 && memcmp(buffer, "oak.....", 8) == 0);
+    memset(buffer, '.', sizeof buffer);
+    bytes = 77;
+    ANSWERS(FORREST_TOO_SMALL, forrest_get_into(db, T("tree"), buffer, 2, &bytes));
+    CHECK(bytes == 3 && memcmp(buffer, "........", 8) == 0);
+    bytes = 77;
+    ANSWERS(FORREST_TOO_SMALL, forrest_get_into(db, T("tree"), NULL, 0, &bytes));
+    CHECK(bytes == 3);
+    bytes = 77;
+    ANSWERS(FORREST_NOT_FOUND, forrest_get_into(db, T("bush"), buffer, 8, &bytes));
+    CHECK(bytes == 0);
+    ANSWERS(FORREST_OK, forrest_set(db, T("tree"), NULL, 0));
+    bytes = 77;
+    ANSWERS(FORREST_OK, forrest_get_into(db, T("tree"), NULL, 0, &bytes));
+    CHECK(bytes == 0);
+
+    bytes = 77;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_into(NULL, T("tree"), buffer, 8, &bytes));
+    CHECK(bytes == 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_into(db, NULL, 1, buffer, 8, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_into(db, T("tree"), NULL, 8, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_into(db, T("tree"), buffer, 8, NULL));
+    ANSWERS(FORREST_LIMIT, forrest_get_into(db, "tree", SIZE_MAX, buffer, 8, &bytes));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("tree")));
+}
+
+static void reading_into_new_memory(forrest_db *db) {
+    void *value = JUNK;
+    size_t bytes = 77;
+    ANSWERS(FORREST_OK, forrest_set(db, T("tree"), T("oak")));
+    ANSWERS(FORREST_OK, forrest_get_alloc(db, T("tree"), &value, &bytes));
+    CHECK(bytes == 3 && memcmp(value, "oak", 3) == 0);
+    memset(value, 'x', bytes); /* it is the caller's */
+    forrest_free(value);
+    CHECK(has(db, T("tree"), T("oak")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("tree"), NULL, 0));
+    ANSWERS(FORREST_OK, forrest_get_alloc(db, T("tree"), &value, &bytes));
+    CHECK(bytes == 0 && value != NULL);
+    forrest_free(value);
+    value = JUNK;
+    bytes = 77;
+    ANSWERS(FORREST_NOT_FOUND, forrest_get_alloc(db, T("bush"), &value, &bytes));
+    CHECK(value == NULL && bytes == 0);
+    forrest_free(value);
+
+    value = JUNK;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_alloc(NULL, T("tree"), &value, &bytes));
+    CHECK(value == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_alloc(db, NULL, 1, &value, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_alloc(db, T("tree"), NULL, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_alloc(db, T("tree"), &value, NULL));
+    ANSWERS(FORREST_LIMIT, forrest_get_alloc(db, "tree", SIZE_MAX, &value, &bytes));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("tree")));
+}
+
+static void holding_values(forrest_db *db) {
+    static const size_t LENGTHS[] = {0, 1, 239, 240, 100000, 3000000};
+    for (size_t at = 0; at < sizeof LENGTHS / sizeof LENGTHS[0]; at++) {
+        const size_t length = LENGTHS[at];
+        char *bytes = malloc(length + 1);
+        CHECK(bytes != NULL);
+        for (size_t byte = 0; byte < length; byte++)
+            bytes[byte] = (char)(byte * 7);
+        ANSWERS(FORREST_OK, forrest_set(db, T("long"), bytes, length));
+        forrest_value *value;
+        ANSWERS(FORREST_OK, forrest_get(db, T("long"), &value));
+        /* What is held stays, whatever becomes of the key. */
+        ANSWERS(FORREST_OK, forrest_set(db, T("long"), T("short")));
+        ANSWERS(FORREST_OK, forrest_delete(db, T("long")));
+        const void *data = JUNK;
+        size_t found = 77;
+        ANSWERS(FORREST_OK, forrest_value_data(value, &data, &found));
+        CHECK(found == length && data != NULL && memcmp(data, bytes, length) == 0);
+        forrest_value_release(value);
+        free(bytes);
+    }
+    forrest_value *value = JUNK;
+    ANSWERS(FORREST_NOT_FOUND, forrest_get(db, T("long"), &value));
+    CHECK(value == NULL);
+    forrest_value_release(NULL);
+
+    value = JUNK;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get(NULL, T("long"), &value));
+    CHECK(value == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get(db, NULL, 1, &value));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get(db, T("long"), NULL));
+    ANSWERS(FORREST_LIMIT, forrest_get(db, "long", SIZE_MAX, &value));
+    const void *data = JUNK;
+    size_t found = 77;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_data(NULL, &data, &found));
+    CHECK(data == NULL && found == 0);
+    ANSWERS(FORREST_OK, forrest_set(db, T("held"), T("1")));
+    ANSWERS(FORREST_OK, forrest_get(db, T("held"), &value));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_data(value, NULL, &found));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_value_data(value, &data, NULL));
+    forrest_value_release(value);
+    ANSWERS(FORREST_OK, forrest_delete(db, T("held")));
+}
+
+static void batches(forrest_db *db) {
+    forrest_batch *batch;
+    ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+    ANSWERS(FORREST_OK, forrest_write(db, batch)); /* of nothing */
+    char key[] = "k1";
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, key, 2, T("1")));
+    key[1] = 'x'; /* it was copied */
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("k2"), T("2")));
+    ANSWERS(FORREST_OK, forrest_batch_delete(batch, T("k2")));
+    ANSWERS(FORREST_OK, forrest_batch_delete(batch, T("k3")));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("k3"), NULL, 0));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, NULL, 0, T("of nothing")));
+    CHECK(has_not(db, T("k1")));
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has(db, T("k1"), T("1")) && has_not(db, T("k2")) && has(db, T("k3"), T("")) && has_not(db, T("kx")));
+    CHECK(has(db, NULL, 0, T("of nothing")));
+    /* Written again, and cleared. */
+    ANSWERS(FORREST_OK, forrest_delete(db, T("k1")));
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has(db, T("k1"), T("1")));
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    ANSWERS(FORREST_OK, forrest_batch_delete(batch, T("k1")));
+    ANSWERS(FORREST_OK, forrest_batch_delete(batch, T("k3")));
+    ANSWERS(FORREST_OK, forrest_batch_delete(batch, NULL, 0));
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has_not(db, T("k1")) && has_not(db, T("k3")) && has_not(db, NULL, 0));
+
+    /* What is too much is not written at all. */
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    for (int at = 0; at <= 1048576; at++)
+        if (forrest_batch_set(batch, T("many"), T("")) != FORREST_OK)
+            CHECK(false);
+    ANSWERS(FORREST_LIMIT, forrest_write(db, batch));
+    CHECK(has_not(db, T("many")));
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_create(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_set(NULL, T("k"), T("v")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_set(batch, NULL, 1, T("v")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_set(batch, T("k"), NULL, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_delete(NULL, T("k")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_delete(batch, NULL, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_clear(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(NULL, batch));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, NULL));
+    for (size_t at = 0; at < sizeof HUGE_LENGTHS / sizeof HUGE_LENGTHS[0]; at++) {
+        ANSWERS(FORREST_LIMIT, forrest_batch_set(batch, "k", HUGE_LENGTHS[at], T("v")));
+        ANSWERS(FORREST_LIMIT, forrest_batch_delete(batch, "k", HUGE_LENGTHS[at]));
+    }
+    ANSWERS(FORREST_LIMIT, forrest_batch_set(batch, T("k"), "v", SIZE_MAX));
+    ANSWERS(FORREST_OK, forrest_write(db, batch)); /* of nothing: what was refused is not in it */
+    forrest_batch_destroy(batch);
+    forrest_batch_destroy(NULL);
+}
+
+static void iterating(forrest_db *db) {
+    forrest_iter *iter;
+    ANSWERS(FORREST_OK, forrest_iter_create(db, &iter));
+    CHECK(is_nowhere(iter));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_next(iter));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_prev(iter));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_first(iter)); /* the store is empty */
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_last(iter));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_seek(iter, NULL, 0));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_seek_for_prev(iter, T("z")));
+    CHECK(is_nowhere(iter));
+
+    ANSWERS(FORREST_OK, forrest_set(db, T(""), T("0")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("b"), T("1")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("d"), T("")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("f"), T("3")));
+    ANSWERS(FORREST_OK, forrest_iter_first(iter));
+    CHECK(is_at(iter, "", "0"));
+    ANSWERS(FORREST_OK, forrest_iter_next(iter));
+    CHECK(is_at(iter, "b", "1"));
+    ANSWERS(FORREST_OK, forrest_iter_next(iter));
+    CHECK(is_at(iter, "d", ""));
+    ANSWERS(FORREST_OK, forrest_iter_prev(iter));
+    CHECK(is_at(iter, "b", "1"));
+    ANSWERS(FORREST_OK, forrest_iter_last(iter));
+    CHECK(is_at(iter, "f", "3"));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_next(iter));
+    CHECK(is_nowhere(iter));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_prev(iter)); /* at no pair it stays there */
+    ANSWERS(FORREST_OK, forrest_iter_seek(iter, T("c")));
+    CHECK(is_at(iter, "d", ""));
+    ANSWERS(FORREST_OK, forrest_iter_seek(iter, T("d")));
+    CHECK(is_at(iter, "d", ""));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_seek(iter, T("g")));
+    CHECK(is_nowhere(iter));
+    ANSWERS(FORREST_OK, forrest_iter_seek_for_prev(iter, T("c")));
+    CHECK(is_at(iter, "b", "1"));
+    ANSWERS(FORREST_OK, forrest_iter_seek_for_prev(iter, T("d")));
+    CHECK(is_at(iter, "d", ""));
+    ANSWERS(FORREST_OK, forrest_iter_seek_for_prev(iter, NULL, 0));
+    CHECK(is_at(iter, "", "0"));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_prev(iter));
+    ANSWERS(FORREST_OK, forrest_iter_seek(iter, NULL, 0));
+    CHECK(is_at(iter, "", "0"));
+
+    /* A move that failed: no loop over valid goes on for ever, the status tells why, and the next one may succeed. */
+    const void *found = JUNK;
+    size_t bytes = 77;
+    ANSWERS(FORREST_LIMIT, forrest_iter_seek(iter, "d", SIZE_MAX));
+    CHECK(!forrest_iter_valid(iter));
+    ANSWERS(FORREST_LIMIT, forrest_iter_status(iter));
+    ANSWERS(FORREST_LIMIT, forrest_iter_key(iter, &found, &bytes));
+    CHECK(found == NULL && bytes == 0);
+    found = JUNK;
+    bytes = 77;
+    ANSWERS(FORREST_LIMIT, forrest_iter_value(iter, &found, &bytes));
+    CHECK(found == NULL && bytes == 0);
+    ANSWERS(FORREST_OK, forrest_iter_next(iter)); /* from where it was */
+    CHECK(is_at(iter, "b", "1"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_seek(iter, NULL, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_status(iter));
+    ANSWERS(FORREST_LIMIT, forrest_iter_seek_for_prev(iter, "d", 65536));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_seek_for_prev(iter, NULL, 1));
+    ANSWERS(FORREST_OK, forrest_iter_first(iter));
+    CHECK(is_at(iter, "", "0"));
+
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_key(iter, NULL, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_key(iter, &found, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_value(iter, NULL, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_value(iter, &found, NULL));
+    CHECK(is_at(iter, "", "0")); /* those were no moves */
+    forrest_iter_destroy(iter);
+
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_create(db, NULL));
+    iter = JUNK;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_create(NULL, &iter));
+    CHECK(iter == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_first(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_last(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_next(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_prev(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_seek(NULL, T("d")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_seek_for_prev(NULL, T("d")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_status(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_key(NULL, &found, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_value(NULL, &found, &bytes));
+    CHECK(!forrest_iter_valid(NULL));
+    forrest_iter_destroy(NULL);
+    ANSWERS(FORREST_OK, forrest_delete(db, NULL, 0));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("b")));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("d")));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("f")));
+}
+
+#define THREADS 4
+#define KEYS 500
+
+struct worker {
+    forrest_db *db;
+    int number;
+};
+
+static void *work(void *argument) {
+    struct worker *worker = argument;
+    CHECK(strcmp(forrest_error_message(), "") == 0); /* of this thread */
+    for (int at = 0; at < KEYS; at++) {
+        char key[30];
+        size_t bytes = (size_t)snprintf(key, sizeof key, "%d/%05d", worker->number, at);
+        ANSWERS(FORREST_OK, forrest_set(worker->db, key, bytes, key, bytes));
+        CHECK(has(worker->db, key, bytes, key, bytes));
+        /* A message that is this thread's own. */
+        CHECK(forrest_set(worker->db, NULL, (size_t)worker->number + 1, NULL, 0) == FORREST_INVALID_ARGUMENT);
+        char expected[30];
+        snprintf(expected, sizeof expected, "its length %d", worker->number + 1);
+        CHECK(strstr(forrest_error_message(), expected) != NULL);
+    }
+    return NULL;
+}
+
+static void threads(forrest_db *db) {
+    pthread_t threads[THREADS];
+    struct worker workers[THREADS];
+    for (int at = 0; at < THREADS; at++) {
+        workers[at] = (struct worker){db, at};
+        CHECK(pthread_create(&threads[at], NULL, work, &workers[at]) == 0);
+    }
+    for (int at = 0; at < THREADS; at++)
+        CHECK(pthread_join(threads[at], NULL) == 0);
+    forrest_iter *iter;
+    ANSWERS(FORREST_OK, forrest_iter_create(db, &iter));
+    int found = 0;
+    for (forrest_iter_first(iter); forrest_iter_valid(iter); forrest_iter_next(iter))
+        found++;
+    ANSWERS(FORREST_OK, forrest_iter_status(iter));
+    CHECK(found == THREADS * KEYS);
+    forrest_iter_destroy(iter);
+}
+
+/* Keys of the kernel's homes have 4,096 bytes at most: then a batch fails at one of its changes, and none is made. */
+static void limits_of_the_home(forrest_db *db, const char *url) {
+    static char key[65535];
+    const bool in_kernel = strncmp(url, "llds", 4) == 0;
+    const size_t longest = in_kernel ? 4096 : 65535;
+    memset(key, 'k', sizeof key);
+    ANSWERS(FORREST_OK, forrest_set(db, key, longest, T("v")));
+    CHECK(has(db, key, longest, T("v")));
+    ANSWERS(FORREST_OK, forrest_delete(db, key, longest));
+    if (!in_kernel)
+        return;
+    ANSWERS(FORREST_LIMIT, forrest_set(db, key, longest + 1, T("v")));
+    forrest_batch *batch;
+    ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("first"), T("v")));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, key, longest + 1, T("v")));
+    ANSWERS(FORREST_LIMIT, forrest_write(db, batch));
+    CHECK(strstr(forrest_error_message(), "operation 1") != NULL);
+    CHECK(has_not(db, T("first")));
+    forrest_batch_destroy(batch);
+}
+
+/* What is held and what walks outlive the handle. */
+static void outliving(forrest_db *db, const char *url) {
+    forrest_iter *iter;
+    forrest_value *value;
+    const void *data;
+    size_t bytes;
+    ANSWERS(FORREST_OK, forrest_set(db, T("last"), T("of all")));
+    ANSWERS(FORREST_OK, forrest_iter_create(db, &iter));
+    ANSWERS(FORREST_OK, forrest_get(db, T("last"), &value));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    ANSWERS(FORREST_OK, forrest_iter_last(iter));
+    CHECK(is_at(iter, "last", "of all"));
+    const bool on_disk = strchr(url, ':') == NULL;
+    if (on_disk)
+        ANSWERS(FORREST_BUSY, forrest_open(url, &db));
+    forrest_iter_destroy(iter);
+    ANSWERS(FORREST_OK, forrest_value_data(value, &data, &bytes));
+    CHECK(bytes == 6 && memcmp(data, "of all", 6) == 0);
+    forrest_value_release(value);
+    if (on_disk) {
+        ANSWERS(FORREST_OK, forrest_open(url, &db));
+        CHECK(has(db, T("last"), T("of all")));
+        ANSWERS(FORREST_OK, forrest_close(db));
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fputs("api URL\n", stderr);
+        return 2;
+    }
+    versions_and_words();
+    opening();
+    forrest_db *db;
+    ANSWERS(FORREST_OK, forrest_open(argv[1], &db));
+    setting_and_deleting(db);
+    reading_into_a_buffer(db);
+    reading_into_new_memory(db);
+    holding_values(db);
+    batches(db);
+    iterating(db);
+    threads(db);
+    limits_of_the_home(db, argv[1]);
+    outliving(db, argv[1]);
+    puts("all is as it should be");
+    return checks > 0 ? 0 : 1;
+}
