@@ -87,7 +87,7 @@ impl Home {
 
     /// The directory, if the store is on disk.
     pub(crate) fn directory(&self) -> Option<&Path> {
-        directory(&self.url)
+        forrest::directory(&self.url)
     }
 
     /// Opens the store.
@@ -132,17 +132,6 @@ impl Home {
         }
         Ok(Some((bytes, count)))
     }
-}
-
-/// The directory that a URL means, if it means one: as the library has it, a scheme is two letters at least before a
-/// colon, and what has none is a path.
-fn directory(url: &str) -> Option<&Path> {
-    let is_scheme = |word: &str| {
-        let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
-        word.len() >= 2 && word.as_bytes()[0].is_ascii_alphabetic() && word.bytes().all(is_letter)
-    };
-    let has_scheme = url.split_once(':').is_some_and(|(word, _)| is_scheme(word));
-    (!url.is_empty() && !has_scheme).then(|| Path::new(url))
 }
 
 /// Fails unless there is a store, or one may be made.
@@ -192,16 +181,6 @@ fn is_of_a_store(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_told_from_urls() {
-        for path in ["a", "/a:b/c", "./memory:", "a/b:c", "C:x", "2nd:"] {
-            assert_eq!(directory(path), Some(Path::new(path)));
-        }
-        for url in ["", "memory:", "llds:shop", "llds-user:shop", "file:///a"] {
-            assert_eq!(directory(url), None, "{url}");
-        }
-    }
 
     #[test]
     fn a_store_is_known_by_its_files() {

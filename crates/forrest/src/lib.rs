@@ -82,7 +82,7 @@ pub use keyspace::Keyspace;
 pub use op::{Effect, Op, Outcome, Swap, Written};
 pub use options::{
     Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
-    DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES, Durability, Numa, Pages, WriteOptions,
+    DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES, Durability, Numa, Pages, WriteOptions, directory,
 };
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -3,7 +3,7 @@
 //! There are few knobs, and each says its unit, its default, its limit and why it is there.
 
 use crate::error::{Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use forrest_machine::pages::{Numa, Pages};
 
@@ -376,6 +376,22 @@ impl Home {
     }
 }
 
+/// The directory that a store is in which [`Db::open`](crate::Db::open) opens by this URL; `None` if the URL names another home, or
+/// none.
+///
+/// A path is what does not begin with a scheme: two or more letters, digits, `+`, `-` or `.`, the first of them a letter,
+/// before a colon.
+///
+/// ```
+/// use std::path::Path;
+/// assert_eq!(forrest::directory("trees"), Some(Path::new("trees")));
+/// assert_eq!(forrest::directory("./memory:"), Some(Path::new("./memory:")));
+/// assert_eq!(forrest::directory("memory:"), None);
+/// ```
+pub fn directory(url: &str) -> Option<&Path> {
+    (!url.is_empty() && scheme(url).is_none()).then(|| Path::new(url))
+}
+
 /// A URL's scheme and what follows, if it has one: two or more letters, digits, `+`, `-` or `.` before a colon.
 fn scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
@@ -405,9 +421,12 @@ mod tests {
         ];
         for (url, home) in cases {
             assert_eq!(Home::parse(url).unwrap(), home, "{url}");
+            let place = directory(url).map(|path| Home::Path(path.to_owned()));
+            assert_eq!(place, Some(home).filter(|home| matches!(home, Home::Path(_))), "{url}");
         }
         for url in ["", "memory:x", "llds:", "llds-user:", "LLDS:x", "MEMORY:", "file:///a", "a+b-c.d:"] {
             assert!(Home::parse(url).is_err(), "{url}");
+            assert_eq!(directory(url), None, "{url}");
         }
     }
 }
