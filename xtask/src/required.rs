@@ -25,6 +25,8 @@ pub(crate) const STRESS_INDEX: &str = "crates/forrest-index/tests/stress.rs";
 pub(crate) const CONCURRENCY_FORREST: &str = "crates/forrest/tests/it/concurrency.rs";
 /// The kernel home's engine behind the library.
 pub(crate) const LLDS_FORREST: &str = "crates/forrest/tests/it/llds.rs";
+/// Every call of the C library, in C.
+pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
@@ -57,7 +59,8 @@ mod tests {
     #[test]
     fn what_is_required_is_there() {
         let workspace = Workspace::find().expect("this test runs in it");
-        let files = [STRESS_MACHINE, STRESS_INDEX, CONCURRENCY_FORREST, LLDS_FORREST, GATES, OPTIONS, README];
+        let files =
+            [STRESS_MACHINE, STRESS_INDEX, CONCURRENCY_FORREST, LLDS_FORREST, API_C, GATES, OPTIONS, README];
         for path in files.iter().chain(MODELS).chain(MODULE).chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

@@ -63,6 +63,7 @@ fn clippy(workspace: &Workspace) -> Verdict {
 
 fn tests(workspace: &Workspace) -> Verdict {
     required::demand(workspace, required::LLDS_FORREST)?;
+    required::demand(workspace, required::API_C)?;
     with_engine(workspace, TESTS, &[])
 }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::Workspace;
 
-/// Crates whose root must forbid unsafe code: all above the bottom two. The benchmark's subjects may need it.
+/// Crates whose root must forbid unsafe code: all above the bottom two. The benchmark's subjects may need it, and so does
+/// the C library, which is called with pointers.
 const SAFE_ROOTS: &[&str] =
     &["crates/forrest/src/lib.rs", "crates/forrest-cli/src/main.rs", "xtask/src/main.rs"];
 

@@ -1,7 +1,7 @@
 /*
  * libforrest: an ordered key-value store, for C and C++. Keys and values are bytes, and keys are ordered by them.
  *
- * This file is made of the Rust code by a test (crates/forrest-c/tests/it/header.rs). Change the code, not this.
+ * This file is made of the Rust code by a test (crates/forrest-c/tests/c/header.rs). Change the code, not this.
  *
  * What holds for every function:
  *

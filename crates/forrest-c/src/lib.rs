@@ -1,5 +1,5 @@
 //! libforrest: the library for C, and for whatever calls C. Its header is `include/forrest.h`, which
-//! `tests/it/header.rs` makes of this crate; what users of it must know is told there, and so in the
+//! `tests/c/header.rs` makes of this crate; what users of it must know is told there, and so in the
 //! documentation of the items here.
 //!
 //! Nothing is decided here: each function makes safe what came from C, calls the Rust library, and answers with a
@@ -19,7 +19,7 @@
 //! | failure.rs | what went wrong, per thread; the border that panics do not cross |
 //! | code.rs | codes and versions |
 
-pub mod argument;
+mod argument;
 pub mod batch;
 pub mod code;
 pub mod db;

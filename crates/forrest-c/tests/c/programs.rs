@@ -15,14 +15,18 @@ enum Link {
     Shared,
 }
 
-/// Compiles and links a source of this crate; None if there is no compiler.
-fn build(language: Language, source: &str, link: Link, flags: &[&str], to: &Path) -> Option<PathBuf> {
+const BOTH: &[Link] = &[Link::Static, Link::Shared];
+
+/// Compiles and links a source; None if there is no compiler.
+fn build(language: Language, source: &Path, link: Link, flags: &[&str], to: &Path) -> Option<PathBuf> {
     let mut compiler = language.compiler()?;
-    let program = to.join(format!("{}-{link:?}", source.replace(['/', '.'], "-")));
+    let name = source.file_stem().expect("a source has a name").to_string_lossy();
+    let program = to.join(format!("{name}-{link:?}"));
     let libraries = libraries();
-    compiler.args(flags).arg("-o").arg(&program).arg(own(source));
+    compiler.args(flags).arg("-o").arg(&program).arg(source);
     match link {
-        Link::Static => compiler.arg(libraries.join("libforrest.a")).args(SYSTEM),
+        // Without what debuggers want, which takes the linker seconds.
+        Link::Static => compiler.arg(libraries.join("libforrest.a")).args(SYSTEM).arg("-Wl,-S"),
         Link::Shared => {
             let path = libraries.display();
             compiler.args([format!("-L{path}"), "-lforrest".into(), format!("-Wl,-rpath,{path}")])
@@ -38,11 +42,11 @@ fn program_prints(program: &Path, url: &str) -> String {
     run(Command::new(program).arg(url).env_remove("LD_LIBRARY_PATH").env_remove("DYLD_FALLBACK_LIBRARY_PATH"))
 }
 
-/// Builds a program in both ways and runs it on each home; each time it must print `expected`.
-fn prints(language: Language, source: &str, expected: &str) {
+/// Builds a program and runs it on each home; each time it must print `expected`.
+fn prints(language: Language, source: &str, links: &[Link], expected: &str) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    for link in [Link::Static, Link::Shared] {
-        let Some(program) = build(language, source, link, &[], directory.path()) else { return };
+    for &link in links {
+        let Some(program) = build(language, &own(source), link, &[], directory.path()) else { return };
         for url in homes(directory.path(), &format!("{link:?}")) {
             assert_eq!(program_prints(&program, &url), expected, "{source} on {url}, {link:?}");
         }
@@ -61,11 +65,25 @@ fn homes(directory: &Path, name: &str) -> Vec<String> {
     homes
 }
 
+/// The example of the front page.
+#[test]
+fn readme_runs() {
+    let readme = std::fs::read_to_string(own("../../README.md")).expect("the front page is there");
+    let (_, example) = readme.split_once("```c\n").expect("it has an example in C");
+    let (example, _) = example.split_once("```").expect("the example ends");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let source = directory.path().join("readme.c");
+    std::fs::write(&source, example).expect("it is written");
+    let Some(program) = build(Language::C, &source, Link::Shared, &[], directory.path()) else { return };
+    assert_eq!(program_prints(&program, "memory:"), "oak\n");
+}
+
 #[test]
 fn first_runs() {
     prints(
         Language::C,
         "examples/first.c",
+        BOTH,
         "oak is Quercus robur\nash: Fraxinus excelsior\nelm: Ulmus glabra\noak: Quercus robur\n",
     );
 }
@@ -74,7 +92,7 @@ fn first_runs() {
 fn batch_runs() {
     let first = "in/london/ada\nin/london/mary\n";
     let then = "ada moves\nin/erlangen/emmy\nin/london/mary\nin/turin/ada\n";
-    prints(Language::C, "examples/batch.c", &[first, then].concat());
+    prints(Language::C, "examples/batch.c", &[Link::Shared], &[first, then].concat());
 }
 
 #[test]
@@ -82,6 +100,7 @@ fn owned_runs_in_cpp() {
     prints(
         Language::Cpp,
         "examples/owned.cpp",
+        &[Link::Shared],
         "it was Quercus robur, and is Quercus petraea\nthere is no fir\noak\nelm\ninvalid argument: no home is called \
          \"mermory:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that begins like this one is written \
          \"./mermory:\")\n",
@@ -93,7 +112,7 @@ const API_PRINTS: &str = "all is as it should be\n";
 
 #[test]
 fn every_call_answers_as_the_header_says() {
-    prints(Language::C, API, API_PRINTS);
+    prints(Language::C, API, BOTH, API_PRINTS);
 }
 
 /// The program of `every_call_answers_as_the_header_says`, and with it what the library allocates, whose memory is
@@ -114,7 +133,9 @@ fn nothing_is_read_after_its_end_or_leaked() {
         println!("skipped: programs with -fsanitize=address do not run here");
         return;
     }
-    let Some(program) = build(Language::C, API, Link::Static, SANITIZERS, directory.path()) else { return };
+    let Some(program) = build(Language::C, &own(API), Link::Shared, SANITIZERS, directory.path()) else {
+        return;
+    };
     for url in homes(directory.path(), "sanitized") {
         assert_eq!(program_prints(&program, &url), API_PRINTS, "{url}");
     }

@@ -30,7 +30,7 @@ impl Language {
             Language::C => "-std=c11",
             Language::Cpp => "-std=c++17",
         });
-        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-g"]).arg("-I").arg(own("include"));
+        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic"]).arg("-I").arg(own("include"));
         Some(command)
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn compare(file: &str, expected: &str) {
     let line = |text: &str| text.lines().nth(at).unwrap_or("nothing").to_owned();
     panic!(
         "{file} is not what the code makes. In line {} it has:\n{}\nand the code makes:\n{}\n\
-         Write it anew, and look at the difference:\n{BLESS}=1 cargo test -p forrest-c --test it",
+         Write it anew, and look at the difference:\n{BLESS}=1 cargo test -p forrest-c --test c",
         at + 1,
         line(&found),
         line(expected),
