@@ -96,7 +96,7 @@ fn with_engine(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Ve
     ))
 }
 
-/// What the command line and all beneath it must compile for, beside the machine at hand.
+/// What the command line, the C library and all beneath them must compile for, beside the machine at hand.
 const TARGETS: &[&str] = &[
     "x86_64-unknown-linux-gnu",
     "aarch64-unknown-linux-gnu",
@@ -111,8 +111,9 @@ fn cross(workspace: &Workspace) -> Verdict {
     for triple in TARGETS.iter().filter(|triple| **triple != host) {
         match setup::target(workspace, triple) {
             Ok(()) => {
-                let arguments = ["check", "--locked", "--package", "forrest-cli", "--target", triple];
-                workspace::run(&mut workspace.cargo(&arguments))?;
+                let packages = ["--package", "forrest-cli", "--package", "forrest-c"];
+                let mut command = workspace.cargo(&["check", "--locked", "--target", triple]);
+                workspace::run(command.args(packages))?;
             }
             Err(why) => {
                 println!("skipped {triple}: {why}");

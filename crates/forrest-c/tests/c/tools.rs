@@ -16,13 +16,13 @@ pub(crate) enum Language {
 impl Language {
     /// Its compiler: what the environment names, or the usual one. None, and why is told, if it cannot be called.
     pub(crate) fn compiler(self) -> Option<Command> {
-        let (variable, usual) = match self {
-            Language::C => ("CC", "cc"),
-            Language::Cpp => ("CXX", "c++"),
+        let (variable, usual, told) = match self {
+            Language::C => ("CC", "cc", "C"),
+            Language::Cpp => ("CXX", "c++", "C++"),
         };
         let name = std::env::var(variable).unwrap_or_else(|_| usual.to_owned());
         if !succeeds(Command::new(&name).arg("--version")) {
-            println!("skipped: there is no {self:?} compiler called {name}");
+            println!("skipped: there is no {told} compiler called {name}");
             return None;
         }
         let mut command = Command::new(name);
