@@ -12,7 +12,8 @@ mod engine {
     use std::path::{Path, PathBuf};
 
     /// The engine, in `kernel/llds`: the same files as in the module.
-    const ENGINE: &[&str] = &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "request.c"];
+    const ENGINE: &[&str] =
+        &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "gets.c", "request.c"];
     /// What user space brings for it.
     const USER: &[&str] = &["user/os_user.c", "user/rbtree.c"];
     /// Where the headers of both are.

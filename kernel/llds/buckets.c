@@ -10,52 +10,14 @@
 #define FEW 3
 #define BUCKETS_MAX 0x40000000
 
-#define ONES 0x0101010101010101ULL
-#define HIGHS 0x8080808080808080ULL
-
-/*
- * Sets of slots are words with bit 8 i set for slot i below 8, and bit 8 i + 4
- * for slot 8 + i: what is left of comparing the tags as two words.
- */
-static inline u32 slot_of(u64 slots)
-{
-	const u32 bit = __ffs64(slots);
-
-	return (bit >> 3) + ((bit & 4) << 1);
-}
-
-/*
- * The slots with a tag, which is given eight times. Above the first one in
- * each word, one that differs in its lowest bit alone may look so as well.
- */
-static inline u64 slots_with(const struct llds_bucket *bucket, u64 tags)
-{
-	const u64 first = *(const u64 *)&bucket->tags[0] ^ tags;
-	const u32 last = *(const u32 *)&bucket->tags[8] ^ (u32)tags;
-
-	return ((first - ONES) & ~first & HIGHS) >> 7 |
-	       (u64)((last - 0x01010101) & ~last & 0x808080) >> 3;
-}
-
 /* The slots that have an entry. */
 static inline u64 slots_used(const struct llds_bucket *bucket)
 {
 	const u64 first = *(const u64 *)&bucket->tags[0];
 	const u32 last = *(const u32 *)&bucket->tags[8];
 
-	return ((((first & ~HIGHS) + ~HIGHS) | first) >> 7 & ONES) |
+	return ((((first & ~LLDS_HIGHS) + ~LLDS_HIGHS) | first) >> 7 & LLDS_ONES) |
 	       (u64)((((last & 0x7f7f7f) + 0x7f7f7f) | last) & 0x808080) >> 3;
-}
-
-/*
- * Never 0, which is a free slot, and never 1, as which slots_with() may take
- * a free slot: what its handle names may be gone.
- */
-static inline u8 tag_of(u64 hash)
-{
-	const u8 tag = hash >> 56;
-
-	return tag < 2 ? tag + 2 : tag;
 }
 
 static inline struct llds_bucket *next(const struct llds_buckets *buckets,
@@ -127,14 +89,14 @@ static __always_inline u32 find(const struct llds_buckets *buckets,
 				const struct llds_bucket *bucket, u8 tag,
 				const u8 *key, u32 key_bytes)
 {
-	const u64 tags = ONES * tag;
+	const u64 tags = LLDS_ONES * tag;
 	u32 handle;
 	u64 slots;
 
 	do {
-		for (slots = slots_with(bucket, tags); slots;
+		for (slots = llds_slots_with(bucket, tags); slots;
 		     slots &= slots - 1) {
-			handle = bucket->handles[slot_of(slots)];
+			handle = bucket->handles[llds_slot_of(slots)];
 			if (likely(llds_entry_is(llds_block(buckets->memory,
 							    handle),
 						 key, key_bytes)))
@@ -151,18 +113,18 @@ u32 llds_buckets_find(const struct llds_buckets *buckets,
 {
 	/* Most keys are a word, and then nothing is called. */
 	if (likely(key_bytes == 8))
-		return find(buckets, home, tag_of(hash), key, 8);
-	return find(buckets, home, tag_of(hash), key, key_bytes);
+		return find(buckets, home, llds_tag_of(hash), key, 8);
+	return find(buckets, home, llds_tag_of(hash), key, key_bytes);
 }
 
-void llds_buckets_fetch_entry(const struct llds_buckets *buckets, u64 hash)
+void llds_buckets_fetch_entry(const struct llds_buckets *buckets,
+			      const struct llds_bucket *home, u64 hash)
 {
-	const struct llds_bucket *home = llds_buckets_home(buckets, hash);
-	const u64 slots = slots_with(home, ONES * tag_of(hash));
+	const u64 slots = llds_slots_with(home, LLDS_ONES * llds_tag_of(hash));
 
 	if (likely(slots))
 		prefetch(llds_block(buckets->memory,
-				    home->handles[slot_of(slots)]));
+				    home->handles[llds_slot_of(slots)]));
 }
 
 /* How many entries a bucket and what continues it have, and free slots. */
@@ -230,7 +192,7 @@ bool llds_buckets_prepare(struct llds_buckets *buckets,
 {
 	bool is_there;
 
-	if (likely(slots_with(home, 0)))
+	if (likely(llds_slots_with(home, 0)))
 		return true;
 	llds_bucket_begin(home);
 	is_there = reserve(buckets, home, 1);
@@ -245,9 +207,9 @@ static void put(struct llds_buckets *buckets, struct llds_bucket *bucket,
 	u64 free;
 	u32 slot;
 
-	while (unlikely(!(free = slots_with(bucket, 0))))
+	while (unlikely(!(free = llds_slots_with(bucket, 0))))
 		bucket = next(buckets, bucket);
-	slot = slot_of(free);
+	slot = llds_slot_of(free);
 	WRITE_ONCE(bucket->handles[slot], handle);
 	WRITE_ONCE(bucket->tags[slot], tag);
 }
@@ -273,7 +235,7 @@ static void move(struct llds_buckets *buckets, struct llds_bucket *from,
 
 	for (; from; from = next(buckets, from)) {
 		for (slots = slots_used(from); slots; slots &= slots - 1) {
-			slot = slot_of(slots);
+			slot = llds_slot_of(slots);
 			handle = from->handles[slot];
 			if (bit && !(hash_of(buckets, handle) & bit))
 				continue;
@@ -298,7 +260,7 @@ static void fetch_for_split(struct llds_buckets *buckets, u32 at)
 	bucket = llds_bucket(buckets, at + 2);
 	for (slots = slots_used(bucket); slots; slots &= slots - 1)
 		prefetch(llds_block(buckets->memory,
-				    bucket->handles[slot_of(slots)]));
+				    bucket->handles[llds_slot_of(slots)]));
 }
 
 /* The bit that tells the entries of the last of so many buckets from others. */
@@ -382,7 +344,7 @@ void llds_buckets_fit(struct llds_buckets *buckets)
 void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 		      u64 hash, u32 handle)
 {
-	put(buckets, home, tag_of(hash), handle);
+	put(buckets, home, llds_tag_of(hash), handle);
 	buckets->keys++;
 }
 
@@ -395,7 +357,7 @@ static struct llds_bucket *named(struct llds_buckets *buckets,
 
 	for (;; bucket = next(buckets, bucket)) {
 		for (slots = slots_used(bucket); slots; slots &= slots - 1) {
-			*slot = slot_of(slots);
+			*slot = llds_slot_of(slots);
 			if (bucket->handles[*slot] == handle)
 				return bucket;
 		}

@@ -91,7 +91,8 @@ u32 llds_buckets_find(const struct llds_buckets *buckets,
 		      const u8 *key, u32 key_bytes);
 
 /* Asks for the line of an entry whose tag is that of the hash, if any is. */
-void llds_buckets_fetch_entry(const struct llds_buckets *buckets, u64 hash);
+void llds_buckets_fetch_entry(const struct llds_buckets *buckets,
+			      const struct llds_bucket *home, u64 hash);
 
 /* Gives back what is there only because it may have been in sight. */
 void llds_buckets_trim(struct llds_buckets *buckets);
@@ -159,14 +160,24 @@ static inline u64 llds_hash(u64 salt, const u8 *key, u32 bytes)
 	return llds_fold(hash, 0xd6e8feb86659fd93ULL);
 }
 
-/* Which of so many buckets a hash belongs to. */
-static inline u32 llds_bucket_of(u64 hash, u32 count)
+/* The bits that number so many buckets, of which there is more than one. */
+static inline u32 llds_buckets_mask(u32 count)
 {
-	/* There is more than one. */
-	const u32 mask = ~0U >> (32 - fls64(count - 1));
+	return ~0U >> (32 - fls64(count - 1));
+}
+
+/* Which of so many buckets a hash belongs to, with that mask. */
+static inline u32 llds_bucket_in(u64 hash, u32 count, u32 mask)
+{
 	const u32 at = (u32)hash & mask;
 
 	return at < count ? at : at & (mask >> 1);
+}
+
+/* Which of so many. */
+static inline u32 llds_bucket_of(u64 hash, u32 count)
+{
+	return llds_bucket_in(hash, count, llds_buckets_mask(count));
 }
 
 static inline struct llds_bucket *
@@ -181,6 +192,52 @@ static inline struct llds_bucket *
 llds_buckets_home(const struct llds_buckets *buckets, u64 hash)
 {
 	return llds_bucket(buckets, llds_bucket_of(hash, buckets->header->buckets));
+}
+
+#define LLDS_ONES 0x0101010101010101ULL
+#define LLDS_HIGHS 0x8080808080808080ULL
+
+/*
+ * Sets of slots are words with bit 8 i set for slot i below 8, and bit 8 i + 4
+ * for slot 8 + i: what is left of comparing the tags as two words.
+ */
+static inline u32 llds_slot_of(u64 slots)
+{
+	const u32 bit = __ffs64(slots);
+
+	return (bit >> 3) + ((bit & 4) << 1);
+}
+
+/*
+ * The slots with a tag, which is given eight times, of the first eight; and of
+ * all. Above the first one in each word, one that differs in its lowest bit
+ * alone may look so as well.
+ */
+static inline u64 llds_slots_with_first(const struct llds_bucket *bucket,
+					u64 tags)
+{
+	const u64 first = *(const u64 *)&bucket->tags[0] ^ tags;
+
+	return ((first - LLDS_ONES) & ~first & LLDS_HIGHS) >> 7;
+}
+
+static inline u64 llds_slots_with(const struct llds_bucket *bucket, u64 tags)
+{
+	const u32 last = *(const u32 *)&bucket->tags[8] ^ (u32)tags;
+
+	return llds_slots_with_first(bucket, tags) |
+	       (u64)((last - 0x01010101) & ~last & 0x808080) >> 3;
+}
+
+/*
+ * Never 0, which is a free slot, and never 1, as which llds_slots_with() may take
+ * a free slot: what its handle names may be gone.
+ */
+static inline u8 llds_tag_of(u64 hash)
+{
+	const u8 tag = hash >> 56;
+
+	return tag < 2 ? tag + 2 : tag;
 }
 
 #endif /* LLDS_BUCKETS_H */

@@ -114,14 +114,14 @@ static u32 may_of(const struct file *file)
 	       (file->f_mode & FMODE_WRITE ? LLDS_CHANGES : 0);
 }
 
-static long llds_run(struct file *file, void __user *at)
+static long llds_run(struct file *file, u64 at)
 {
 	struct llds_held *held;
 	struct llds_run run;
 	int error;
 
 	BUILD_BUG_ON(sizeof(run) != 40);
-	if (copy_from_user(&run, at, sizeof(run)))
+	if (llds_os_from_user(&run, at, sizeof(run)))
 		return -EFAULT;
 	held = store_of(file->private_data);
 	if (IS_ERR(held))
@@ -129,7 +129,7 @@ static long llds_run(struct file *file, void __user *at)
 	error = llds_request(&held->shared, &run, may_of(file));
 	if (error && error != -EMSGSIZE)
 		return error;
-	return copy_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
+	return llds_os_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
 }
 
 static int llds_mmap(struct file *file, struct vm_area_struct *vma)
@@ -274,7 +274,7 @@ static long llds_ioctl(struct file *file, unsigned int command,
 	case LLDS_IOC_VERSION:
 		return llds_version((void __user *)argument);
 	case LLDS_IOC_RUN:
-		return llds_run(file, (void __user *)argument);
+		return llds_run(file, argument);
 	case LLDS_IOC_ATTACH:
 		return llds_attach(file, (void __user *)argument);
 	case LLDS_IOC_DESTROY:

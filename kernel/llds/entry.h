@@ -55,6 +55,21 @@ static inline u32 llds_body_bytes(u32 sizes)
 	       ((1U << LLDS_ENTRY_VALUE_BITS) - 1);
 }
 
+/* What lies behind the key. */
+static inline const u8 *llds_body(const struct llds_entry *entry)
+{
+	return entry->bytes + llds_key_bytes(entry->sizes);
+}
+
+/* Where a value is that lies by itself. */
+static inline struct llds_apart llds_apart_of(const struct llds_entry *entry)
+{
+	struct llds_apart apart;
+
+	memcpy(&apart, llds_body(entry), sizeof(apart));
+	return apart;
+}
+
 static inline u32 llds_sizes(u32 key_bytes, u32 body_bytes)
 {
 	return key_bytes | body_bytes << LLDS_ENTRY_KEY_BITS;

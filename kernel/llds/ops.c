@@ -8,75 +8,88 @@
 /* After so many keys of a range, the processor is given up if it is wanted. */
 #define KEYS_AT_ONCE 256
 
-static inline u64 padded(u64 bytes)
-{
-	return (bytes + 7) & ~7ULL;
-}
+#define RANGE_FLAGS (LLDS_NO_OTHER | LLDS_BEHIND_KEY | LLDS_WITH_OTHER)
 
-/* Which flags an operation knows, and whether it has a limit. */
-static const struct {
-	u8 flags;
-	bool has_value, has_other, has_limit;
-} known[] = {
-	[LLDS_GET] = { LLDS_NO_VALUE, false, false, false },
-	[LLDS_SET] = { LLDS_IF_ABSENT | LLDS_IF_PRESENT, true, false, false },
-	[LLDS_DELETE] = { 0, false, false, false },
-	[LLDS_ADD] = { 0, true, false, false },
-	[LLDS_SWAP] = { LLDS_NO_VALUE | LLDS_NO_OTHER, true, true, false },
-	[LLDS_DELETE_RANGE] = { LLDS_NO_OTHER | LLDS_BEHIND_KEY |
-				LLDS_WITH_OTHER, false, true, true },
-	[LLDS_SCAN] = { LLDS_NO_OTHER | LLDS_BEHIND_KEY | LLDS_WITH_OTHER |
-			LLDS_DOWN, false, true, true },
+/**
+ * struct zeros - which bits of an operation are always zero
+ * @flags: of its flags
+ * @value: of its value's length, all or none
+ * @other: of the other's
+ * @limit: of its limit
+ */
+struct zeros {
+	u32 flags, value, other, limit;
 };
 
-static inline bool is_range(u8 code)
+static const struct zeros zeros[] = {
+	[LLDS_GET] = { ~LLDS_NO_VALUE, ~0U, ~0U, ~0U },
+	[LLDS_SET] = { ~(LLDS_IF_ABSENT | LLDS_IF_PRESENT), 0, ~0U, ~0U },
+	[LLDS_DELETE] = { ~0U, ~0U, ~0U, ~0U },
+	[LLDS_ADD] = { ~0U, 0, ~0U, ~0U },
+	[LLDS_SWAP] = { ~(LLDS_NO_VALUE | LLDS_NO_OTHER), 0, 0, ~0U },
+	[LLDS_DELETE_RANGE] = { ~RANGE_FLAGS, ~0U, 0, 0 },
+	[LLDS_SCAN] = { ~(RANGE_FLAGS | LLDS_DOWN), ~0U, 0, 0 },
+};
+
+/* Whether a length is zero, if it has to be. */
+static inline bool is_zero_if(bool has_to, u32 length)
 {
-	return code == LLDS_DELETE_RANGE || code == LLDS_SCAN;
+	return !has_to || !length;
 }
 
-static bool makes_sense(const struct llds_op *op)
+static inline bool makes_sense(const struct llds_op *op)
 {
-	if (op->code == 0 || op->code >= ARRAY_SIZE(known))
+	const struct zeros *zero;
+
+	if (unlikely(op->code == 0 || op->code >= ARRAY_SIZE(zeros)))
 		return false;
-	if (op->flags & ~known[op->code].flags)
+	zero = &zeros[op->code];
+	if (unlikely((op->flags & zero->flags) |
+		     (op->value_bytes & zero->value) |
+		     (op->other_bytes & zero->other) |
+		     (op->limit & zero->limit)) ||
+	    op->key_bytes > LLDS_KEY_BYTES_MAX)
 		return false;
-	if (op->key_bytes > LLDS_KEY_BYTES_MAX ||
-	    (is_range(op->code) && op->other_bytes > LLDS_KEY_BYTES_MAX))
-		return false;
-	if (op->value_bytes &&
-	    (!known[op->code].has_value || op->flags & LLDS_NO_VALUE))
-		return false;
-	if (op->other_bytes &&
-	    (!known[op->code].has_other || op->flags & LLDS_NO_OTHER))
-		return false;
-	if (op->limit && !known[op->code].has_limit)
-		return false;
-	if (op->code == LLDS_SET && (op->flags & LLDS_IF_ABSENT) &&
-	    (op->flags & LLDS_IF_PRESENT))
-		return false;
-	return op->code != LLDS_ADD || op->value_bytes == sizeof(s64);
+	switch (op->code) {
+	case LLDS_SET:
+		return op->flags != (LLDS_IF_ABSENT | LLDS_IF_PRESENT);
+	case LLDS_ADD:
+		return op->value_bytes == sizeof(s64);
+	case LLDS_SWAP:
+		return is_zero_if(op->flags & LLDS_NO_VALUE, op->value_bytes) &&
+		       is_zero_if(op->flags & LLDS_NO_OTHER, op->other_bytes);
+	case LLDS_DELETE_RANGE:
+	case LLDS_SCAN:
+		return op->other_bytes <= LLDS_KEY_BYTES_MAX &&
+		       is_zero_if(op->flags & LLDS_NO_OTHER, op->other_bytes);
+	default:
+		return true;
+	}
 }
 
-int llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
-	       u32 value_bytes_max, struct llds_parsed *parsed)
+/* The operation at the beginning of so many bytes; what it fails with. */
+static __always_inline int parse(const struct llds_store *store, const u8 *at,
+				 u32 bytes, u32 value_bytes_max,
+				 struct llds_parsed *parsed)
 {
 	struct llds_op *op = &parsed->op;
 	u64 whole;
 
 	parsed->bytes = sizeof(*op);
-	if (bytes < sizeof(*op))
+	if (unlikely(bytes < sizeof(*op)))
 		return -EAGAIN;
 	memcpy(op, at, sizeof(*op));
-	if (!makes_sense(op))
+	if (unlikely(!makes_sense(op)))
 		return -EINVAL;
-	if (op->value_bytes > value_bytes_max ||
-	    op->other_bytes > max_t(u32, value_bytes_max, LLDS_KEY_BYTES_MAX))
+	if (unlikely(op->value_bytes > value_bytes_max ||
+		     op->other_bytes > max_t(u32, value_bytes_max,
+					     LLDS_KEY_BYTES_MAX)))
 		return -E2BIG;
 	/* None of them is above LLDS_VALUE_BYTES_LIMIT: it fits. */
-	whole = padded(sizeof(*op) + (u64)op->key_bytes + op->value_bytes +
-		       op->other_bytes);
+	whole = llds_padded(sizeof(*op) + (u64)op->key_bytes + op->value_bytes +
+			    op->other_bytes);
 	parsed->bytes = whole;
-	if (bytes < whole)
+	if (unlikely(bytes < whole))
 		return -EAGAIN;
 	at += sizeof(*op);
 	parsed->key = llds_key(store, at, op->key_bytes);
@@ -85,31 +98,43 @@ int llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
 	return 0;
 }
 
-/* Makes an answer with room for so many bytes. REQUIRES: there is room. */
-static u8 *answer(struct llds_room *room, s32 status, u32 bytes)
+u32 llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
+	       u32 value_bytes_max, struct llds_parsed *parsed, int *error)
 {
-	const struct llds_answer answer = { status, bytes };
-	u8 *at = room->at + room->used;
+	u32 n;
 
-	memcpy(at, &answer, sizeof(answer));
-	at += sizeof(answer);
-	/* No byte of what was there before goes along. */
-	if (bytes & 7)
-		memset(at + (bytes & ~7U), 0, 8);
-	room->used += sizeof(answer) + padded(bytes);
-	return at;
+	*error = 0;
+	for (n = 0; n < LLDS_TOGETHER && bytes; n++) {
+		*error = parse(store, at, bytes, value_bytes_max, &parsed[n]);
+		if (*error)
+			break;
+		at += parsed[n].bytes;
+		bytes -= parsed[n].bytes;
+	}
+	return n;
 }
 
-/* Whether there is room for an answer of so many bytes. */
-static inline bool fits(const struct llds_room *room, u64 bytes)
+void llds_fetch(const struct llds_store *store,
+		const struct llds_parsed *parsed, u32 n)
 {
-	return sizeof(struct llds_answer) + padded(bytes) <=
-	       room->bytes - room->used;
+	const struct llds_bucket *homes[LLDS_TOGETHER] __uninitialized;
+	u32 i;
+
+	if (n < 2 || store->index != LLDS_INDEX_DEFAULT)
+		return;
+	for (i = 0; i < n; i++) {
+		homes[i] = llds_buckets_home(&store->buckets,
+					     parsed[i].key.hash);
+		prefetch(homes[i]);
+	}
+	for (i = 0; i < n; i++)
+		llds_buckets_fetch_entry(&store->buckets, homes[i],
+					 parsed[i].key.hash);
 }
 
 static u32 wants(u64 bytes)
 {
-	return sizeof(struct llds_answer) + padded(bytes);
+	return sizeof(struct llds_answer) + llds_padded(bytes);
 }
 
 /* Answers with a value, or without if it does not matter. */
@@ -120,15 +145,15 @@ static u32 get(const struct llds_store *store,
 	struct llds_value value;
 
 	if (!entry || parsed->op.flags & LLDS_NO_VALUE) {
-		if (!fits(room, 0))
+		if (!llds_fits(room, 0))
 			return wants(0);
-		answer(room, entry ? LLDS_DONE : LLDS_ABSENT, 0);
+		llds_answer(room, entry ? LLDS_DONE : LLDS_ABSENT, NULL, 0);
 		return 0;
 	}
 	value = llds_value_of(store, entry);
-	if (!fits(room, value.bytes))
+	if (!llds_fits(room, value.bytes))
 		return wants(value.bytes);
-	memcpy(answer(room, LLDS_DONE, value.bytes), value.at, value.bytes);
+	llds_answer(room, LLDS_DONE, value.at, value.bytes);
 	return 0;
 }
 
@@ -138,7 +163,7 @@ static u32 set(struct llds_store *store, const struct llds_parsed *parsed,
 	const u8 flags = parsed->op.flags;
 	s32 status = LLDS_DONE;
 
-	if (!fits(room, 0))
+	if (!llds_fits(room, 0))
 		return wants(0);
 	if (flags & (LLDS_IF_ABSENT | LLDS_IF_PRESENT)) {
 		const bool is_there = llds_find(store, &parsed->key);
@@ -151,7 +176,7 @@ static u32 set(struct llds_store *store, const struct llds_parsed *parsed,
 	if (status == LLDS_DONE)
 		status = llds_set(store, &parsed->key, parsed->value,
 				  parsed->op.value_bytes);
-	answer(room, status, 0);
+	llds_answer(room, status, NULL, 0);
 	return 0;
 }
 
@@ -166,9 +191,10 @@ static s32 delete_status(int deleted)
 static u32 delete(struct llds_store *store, const struct llds_parsed *parsed,
 		  struct llds_room *room)
 {
-	if (!fits(room, 0))
+	if (!llds_fits(room, 0))
 		return wants(0);
-	answer(room, delete_status(llds_delete(store, &parsed->key)), 0);
+	llds_answer(room, delete_status(llds_delete(store, &parsed->key)),
+		    NULL, 0);
 	return 0;
 }
 
@@ -207,17 +233,16 @@ static u32 add(struct llds_store *store, const struct llds_parsed *parsed,
 	u32 i;
 
 	status = sum_of(store, parsed, &sum);
-	if (!fits(room, status ? 0 : sizeof(sum)))
+	if (!llds_fits(room, status ? 0 : sizeof(sum)))
 		return wants(status ? 0 : sizeof(sum));
 	for (i = 0; i < COUNTER_BYTES; i++)
 		bytes[i] = (u64)sum >> (56 - 8 * i);
 	if (!status)
 		status = llds_set(store, &parsed->key, bytes, COUNTER_BYTES);
 	if (status)
-		answer(room, status, 0);
+		llds_answer(room, status, NULL, 0);
 	else
-		memcpy(answer(room, LLDS_DONE, sizeof(sum)), &sum,
-		       sizeof(sum));
+		llds_answer(room, LLDS_DONE, &sum, sizeof(sum));
 	return 0;
 }
 
@@ -236,21 +261,20 @@ static u32 compare_swap(struct llds_store *store,
 	if (!entry != !wants_one ||
 	    (entry && (value.bytes != op->other_bytes ||
 		       memcmp(value.at, parsed->other, value.bytes)))) {
-		if (!fits(room, value.bytes))
+		if (!llds_fits(room, value.bytes))
 			return wants(value.bytes);
-		memcpy(answer(room, entry ? LLDS_DIFFERS : LLDS_ABSENT,
-			      value.bytes), value.at ? value.at : "",
-		       value.bytes);
+		llds_answer(room, entry ? LLDS_DIFFERS : LLDS_ABSENT, value.at,
+			    value.bytes);
 		return 0;
 	}
-	if (!fits(room, 0))
+	if (!llds_fits(room, 0))
 		return wants(0);
 	if (!(op->flags & LLDS_NO_VALUE))
 		status = llds_set(store, &parsed->key, parsed->value,
 				  op->value_bytes);
 	else if (entry)
 		status = delete_status(llds_delete(store, &parsed->key));
-	answer(room, status, 0);
+	llds_answer(room, status, NULL, 0);
 	return 0;
 }
 
@@ -333,7 +357,7 @@ static u32 scan(const struct llds_store *store,
 	u64 bytes;
 	u8 *at;
 
-	if (!fits(room, 0))
+	if (!llds_fits(room, 0))
 		return wants(0);
 	room->used += sizeof(end);
 	entry = first_of(store, parsed, &cursor);
@@ -345,7 +369,7 @@ static u32 scan(const struct llds_store *store,
 		value = llds_value_of(store, entry);
 		pair.key_bytes = llds_key_bytes(entry->sizes);
 		pair.value_bytes = value.bytes;
-		bytes = padded(sizeof(pair) + (u64)pair.key_bytes +
+		bytes = llds_padded(sizeof(pair) + (u64)pair.key_bytes +
 			       value.bytes);
 		if (bytes > room->bytes - room->used) {
 			if (!pairs) {
@@ -382,7 +406,7 @@ static u32 delete_range(struct llds_store *store,
 	int deleted = 1;
 	u64 keys = 0;
 
-	if (!fits(room, sizeof(keys)))
+	if (!llds_fits(room, sizeof(keys)))
 		return wants(sizeof(keys));
 	if (!store->journal.is_open)
 		llds_as_one_begin(store);
@@ -408,10 +432,10 @@ static u32 delete_range(struct llds_store *store,
 	if (!store->journal.is_open)
 		llds_as_one_end(store);
 	if (deleted < 0)
-		answer(room, deleted, 0);
+		llds_answer(room, deleted, NULL, 0);
 	else
-		memcpy(answer(room, entry ? LLDS_MORE : LLDS_DONE,
-			      sizeof(keys)), &keys, sizeof(keys));
+		llds_answer(room, entry ? LLDS_MORE : LLDS_DONE, &keys,
+			    sizeof(keys));
 	return 0;
 }
 

@@ -38,14 +38,60 @@ struct llds_room {
 	u32 used;
 };
 
+/* Bytes of what fills them up to a multiple of 8. */
+static inline u64 llds_padded(u64 bytes)
+{
+	return (bytes + 7) & ~7ULL;
+}
+
+/* Whether there is room for an answer of so many bytes. */
+static inline bool llds_fits(const struct llds_room *room, u64 bytes)
+{
+	return sizeof(struct llds_answer) + llds_padded(bytes) <=
+	       room->bytes - room->used;
+}
+
+/* Puts an answer behind the others. REQUIRES: it fits. */
+static inline void llds_answer(struct llds_room *room, s32 status,
+			       const void *from, u32 bytes)
+{
+	const struct llds_answer answer = { status, bytes };
+	u8 *at = room->at + room->used;
+
+	memcpy(at, &answer, sizeof(answer));
+	at += sizeof(answer);
+	room->used += sizeof(answer) + llds_padded(bytes);
+	/* Most values are a word, and then nothing is called. */
+	if (bytes == 8) {
+		memcpy(at, from, 8);
+	} else if (bytes) {
+		/* No byte of what was there before goes along. */
+		if (bytes & 7)
+			memset(at + (bytes & ~7U), 0, 8);
+		memcpy(at, from, bytes);
+	}
+}
+
+/* So many operations at most are done together. */
+#define LLDS_TOGETHER 16
+
 /*
- * The operation at the beginning of so many bytes. 0; -EINVAL if it makes no
- * sense; -E2BIG if a value is too long; -EAGAIN if it needs more bytes,
- * 'parsed->bytes' of them. REQUIRES: no value may be longer than
+ * The operations at the beginning of so many bytes, at most LLDS_TOGETHER; how
+ * many there are. 'error' says why it is not more: 0, there are no more bytes,
+ * or enough of them; -EINVAL, the next one makes no sense; -E2BIG, one
+ * of its values is too long; -EAGAIN, it needs more bytes, 'bytes' of the one
+ * behind the last. REQUIRES: no value may be longer than
  * LLDS_VALUE_BYTES_LIMIT.
  */
-int llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
-	       u32 value_bytes_max, struct llds_parsed *parsed);
+u32 llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
+	       u32 value_bytes_max, struct llds_parsed *parsed, int *error);
+
+/*
+ * Asks for what operations will touch first, so that their waits overlap.
+ * REQUIRES: the store's lock; there are no more than LLDS_TOGETHER.
+ */
+void llds_fetch(const struct llds_store *store,
+		const struct llds_parsed *parsed, u32 n);
 
 /* What an operation does, and what a user may have done. */
 #define LLDS_READS 1

@@ -29,7 +29,8 @@
  *
  * - llds_os_is_killed(): whether the process is to end;
  * - llds_os_from_user(to, address, bytes), llds_os_to_user(address, from,
- *   bytes): 0 or -EFAULT; they may sleep for as long as the user likes;
+ *   bytes): 0 or -EFAULT; they may sleep for as long as the user likes. What
+ *   is not the user's begins at a multiple of 8 bytes;
  * - struct llds_os_lock: a lock to be shared or to be had alone, which says -EINTR to
  *   a process that is to end.
  *

@@ -108,14 +108,50 @@ static inline bool llds_os_is_killed(void)
 	return fatal_signal_pending(current);
 }
 
-static inline int llds_os_from_user(void *to, u64 from, size_t bytes)
+/* So few words are copied one by one, without a call. */
+#define LLDS_OS_FEW_BYTES 64
+
+static inline bool llds_os_are_few(size_t bytes)
 {
-	return copy_from_user(to, u64_to_user_ptr(from), bytes) ? -EFAULT : 0;
+	return bytes <= LLDS_OS_FEW_BYTES && !(bytes & 7);
 }
 
-static inline int llds_os_to_user(u64 to, const void *from, size_t bytes)
+static inline int llds_os_from_user(void *to, u64 address, size_t bytes)
 {
-	return copy_to_user(u64_to_user_ptr(to), from, bytes) ? -EFAULT : 0;
+	const u64 __user *from = u64_to_user_ptr(address);
+	u64 *words = to;
+
+	if (!llds_os_are_few(bytes))
+		return copy_from_user(to, from, bytes) ? -EFAULT : 0;
+	might_fault();
+	if (!user_read_access_begin(from, bytes))
+		return -EFAULT;
+	for (; bytes; bytes -= 8)
+		unsafe_get_user(*words++, from++, fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+static inline int llds_os_to_user(u64 address, const void *from, size_t bytes)
+{
+	u64 __user *to = u64_to_user_ptr(address);
+	const u64 *words = from;
+
+	if (!llds_os_are_few(bytes))
+		return copy_to_user(to, from, bytes) ? -EFAULT : 0;
+	might_fault();
+	if (!user_write_access_begin(to, bytes))
+		return -EFAULT;
+	for (; bytes; bytes -= 8)
+		unsafe_put_user(*words++, to++, fault);
+	user_write_access_end();
+	return 0;
+fault:
+	user_write_access_end();
+	return -EFAULT;
 }
 
 struct llds_os_lock {

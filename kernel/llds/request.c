@@ -3,13 +3,19 @@
  * A run of operations, from a user and back.
  */
 #include "request.h"
+#include "gets.h"
 
 /* A run that is not longer, with its answers, needs no memory but the stack. */
 #define SMALL_BYTES 256
-/* Of a longer run so much is copied, done and answered at once, or one op. */
-#define SLICE_BYTES 16384
-/* Operations of a slice that are found ahead, so that their waits overlap. */
-#define AHEAD 16
+/*
+ * Of a longer run so much is copied, done and answered at once, or one
+ * operation: few bytes of operations, as what waits to be done goes through
+ * the cache twice, and room for what several of them bring.
+ */
+#define IN_BYTES 4096
+#define OUT_BYTES 16384
+/* Fewer bytes are not several gets. */
+#define GETS_BYTES_MIN (2 * sizeof(struct llds_op))
 
 /**
  * struct buffer - bytes on their way from a user, or to one
@@ -20,7 +26,7 @@
 struct buffer {
 	u8 *at;
 	u32 room;
-	u8 small[SMALL_BYTES];
+	u8 small[SMALL_BYTES] __aligned(8);
 };
 
 static void open_buffer(struct buffer *buffer)
@@ -82,26 +88,18 @@ struct slice {
 	u32 wanted;
 };
 
-/*
- * How many operations from here on may be done together, at most AHEAD; what
- * they do is put to 'does'.
- */
+/* The operations from here on that may be done together; what they do. */
 static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
 		      u32 at, struct llds_parsed *parsed, u32 *does,
 		      int *error)
 {
-	u32 n = 0;
+	const u32 n = llds_parse(&shared->store, slice->in + at,
+				 slice->bytes - at, shared->value_bytes_max,
+				 parsed, error);
+	u32 i;
 
-	*error = 0;
-	while (n < AHEAD && at < slice->bytes) {
-		*error = llds_parse(&shared->store, slice->in + at,
-				    slice->bytes - at, shared->value_bytes_max,
-				    &parsed[n]);
-		if (*error)
-			break;
-		*does |= llds_does(&parsed[n]);
-		at += parsed[n++].bytes;
-	}
+	for (i = 0; i < n; i++)
+		*does |= llds_does(&parsed[i]);
 	if (*error == -EAGAIN)
 		slice->wanted = parsed[n].bytes;
 	return n;
@@ -121,18 +119,21 @@ static void unlock(struct llds_shared *shared, u32 does)
 		llds_os_unlock_shared(&shared->lock);
 }
 
-/* Asks for what operations will touch, so that their waits overlap. */
-static void fetch(const struct llds_store *store,
-		  const struct llds_parsed *parsed, u32 n)
+/* Does gets of a slice, as far as it is simple; how many, or what failed. */
+static int do_gets(struct llds_shared *shared, struct slice *slice,
+		   struct llds_room *room)
 {
-	u32 i;
+	const int error = llds_os_lock_shared(&shared->lock);
+	u32 done, taken;
 
-	if (n < 2)
-		return;
-	for (i = 0; i < n; i++)
-		llds_fetch(store, &parsed[i].key);
-	for (i = 0; i < n; i++)
-		llds_fetch_entry(store, &parsed[i].key);
+	if (error)
+		return error;
+	done = llds_gets(&shared->store, slice->in + slice->taken,
+			 slice->bytes - slice->taken, room, &taken);
+	llds_os_unlock_shared(&shared->lock);
+	slice->taken += taken;
+	slice->done += done;
+	return done;
 }
 
 /*
@@ -143,11 +144,20 @@ static void fetch(const struct llds_store *store,
 static int do_slice(struct llds_shared *shared, struct slice *slice,
 		    struct llds_room *room, u32 may)
 {
-	struct llds_parsed parsed[AHEAD] __uninitialized;
+	struct llds_parsed parsed[LLDS_TOGETHER] __uninitialized;
 	u32 n, i, does;
 	int error, failed;
 
 	while (slice->taken < slice->bytes) {
+		if (slice->bytes - slice->taken >= GETS_BYTES_MIN &&
+		    llds_is_get(&shared->store, slice->in[slice->taken]) &&
+		    may & LLDS_READS) {
+			failed = do_gets(shared, slice, room);
+			if (failed < 0)
+				return failed;
+			if (failed)
+				continue;
+		}
 		does = 0;
 		n = look_ahead(shared, slice, slice->taken, parsed, &does,
 			       &error);
@@ -158,7 +168,7 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 		failed = lock(shared, does);
 		if (failed)
 			return failed;
-		fetch(&shared->store, parsed, n);
+		llds_fetch(&shared->store, parsed, n);
 		for (i = 0; i < n; i++) {
 			slice->wanted = llds_do(&shared->store, &parsed[i],
 						room);
@@ -181,12 +191,12 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		     u32 may, struct buffer *in, struct buffer *out,
 		     u32 room_bytes)
 {
-	u32 wanted = min_t(u32, run->ops_bytes, SLICE_BYTES);
+	u32 wanted = min_t(u32, run->ops_bytes, IN_BYTES);
 	u32 room_wanted = min_t(u32, room_bytes, SMALL_BYTES);
 	int error;
 
 	if (run->ops_bytes > SMALL_BYTES)
-		room_wanted = min_t(u32, room_bytes, SLICE_BYTES);
+		room_wanted = min_t(u32, room_bytes, OUT_BYTES);
 	while (run->done_bytes < run->ops_bytes) {
 		const u32 left = run->ops_bytes - run->done_bytes;
 		const u32 room_left = room_bytes - run->answers_bytes;
@@ -212,7 +222,7 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		/* A scan fills what room it has, and ends there. */
 		if (!error && in->at[0] == LLDS_SCAN)
 			error = make_room(out, min_t(u32, room_left,
-						     SLICE_BYTES));
+						     OUT_BYTES));
 		if (error)
 			return error;
 		room.at = out->at;
@@ -225,7 +235,9 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		run->done += slice.done;
 		run->done_bytes += slice.taken;
 		run->answers_bytes += room.used;
-		wanted = min_t(u32, left - slice.taken, SLICE_BYTES);
+		if (likely(run->done_bytes == run->ops_bytes))
+			return 0;
+		wanted = min_t(u32, left - slice.taken, IN_BYTES);
 		room_wanted = 0;
 		if (error == -EAGAIN)
 			wanted = slice.wanted;
@@ -262,7 +274,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 		     struct buffer *out, struct llds_room *room,
 		     u32 room_bytes)
 {
-	struct llds_parsed parsed[AHEAD] __uninitialized;
+	struct llds_parsed parsed[LLDS_TOGETHER] __uninitialized;
 	struct llds_answer answer;
 	u32 n, i, start, does = 0;
 	int error;
@@ -270,7 +282,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 	while (slice->taken < slice->bytes) {
 		n = look_ahead(shared, slice, slice->taken, parsed, &does,
 			       &error);
-		fetch(&shared->store, parsed, n);
+		llds_fetch(&shared->store, parsed, n);
 		for (i = 0; i < n;) {
 			start = room->used;
 			slice->wanted = llds_do(&shared->store, &parsed[i],
@@ -308,7 +320,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 static int check_all(const struct llds_shared *shared, struct slice *slice,
 		     u32 *does)
 {
-	struct llds_parsed parsed[AHEAD] __uninitialized;
+	struct llds_parsed parsed[LLDS_TOGETHER] __uninitialized;
 	int error = 0;
 	u32 at = 0, n;
 

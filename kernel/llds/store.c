@@ -130,32 +130,6 @@ static void drop_apart(struct llds_store *store, struct llds_apart apart)
 	aparts->free = apart.number;
 }
 
-static const u8 *body_of(const struct llds_entry *entry)
-{
-	return entry->bytes + llds_key_bytes(entry->sizes);
-}
-
-static struct llds_apart apart_of(const struct llds_entry *entry)
-{
-	struct llds_apart apart;
-
-	memcpy(&apart, body_of(entry), sizeof(apart));
-	return apart;
-}
-
-struct llds_value llds_value_of(const struct llds_store *store,
-				const struct llds_entry *entry)
-{
-	struct llds_apart apart;
-
-	if (likely(!(entry->sizes & LLDS_ENTRY_APART)))
-		return (struct llds_value){ body_of(entry),
-					    llds_body_bytes(entry->sizes) };
-	apart = apart_of(entry);
-	return (struct llds_value){ store->aparts.values[apart.number],
-				    apart.bytes };
-}
-
 /**
  * struct found - where the indexes have a key
  * @handle: the entry, or 0
@@ -203,8 +177,17 @@ static void free_entry(struct llds_store *store, u32 handle)
 	const struct llds_entry *entry = llds_block(&store->memory, handle);
 
 	if (entry->sizes & LLDS_ENTRY_APART)
-		drop_apart(store, apart_of(entry));
+		drop_apart(store, llds_apart_of(entry));
 	llds_block_free(&store->memory, handle);
+}
+
+/* Most keys and many values are a word: then nothing is called. */
+static inline void copy(u8 *to, const void *from, u32 bytes)
+{
+	if (likely(bytes == 8))
+		llds_os_copy(to, from, 8);
+	else
+		llds_os_copy(to, from, bytes);
 }
 
 /* Makes an entry that nothing names yet; 0 if there is no memory. */
@@ -233,8 +216,8 @@ static u32 new_entry(struct llds_store *store, const struct llds_key *key,
 	WRITE_ONCE(entry->version, (entry->version + 2) & ~1U);
 	WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, body_bytes) |
 				 (is_apart ? LLDS_ENTRY_APART : 0));
-	llds_os_copy(entry->bytes, key->at, key->bytes);
-	llds_os_copy(entry->bytes + key->bytes, value, body_bytes);
+	copy(entry->bytes, key->at, key->bytes);
+	copy(entry->bytes + key->bytes, value, body_bytes);
 	return handle;
 }
 
@@ -260,7 +243,7 @@ static bool change_in_place(struct llds_store *store,
 	smp_wmb();
 	if (bytes != old)
 		WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, bytes));
-	llds_os_copy(entry->bytes + key->bytes, value, bytes);
+	copy(entry->bytes + key->bytes, value, bytes);
 	/* Pairs with the acquire of its first look. */
 	smp_store_release(&entry->version, entry->version + 1);
 	if (found.home)

@@ -118,25 +118,13 @@ static inline u64 llds_store_keys(const struct llds_store *store)
 static inline struct llds_key llds_key(const struct llds_store *store,
 				       const void *at, u32 bytes)
 {
+	const u64 salt = store->header->salt;
+
+	/* Most keys are a word, and then there is no loop. */
 	return (struct llds_key){
-		at, bytes, llds_hash(store->header->salt, at, bytes)
+		at, bytes, likely(bytes == 8) ? llds_hash(salt, at, 8) :
+						llds_hash(salt, at, bytes)
 	};
-}
-
-/* Asks for what a search for a key will touch first. */
-static inline void llds_fetch(const struct llds_store *store,
-			      const struct llds_key *key)
-{
-	if (store->index == LLDS_INDEX_DEFAULT)
-		prefetch(llds_buckets_home(&store->buckets, key->hash));
-}
-
-/* Asks for the pair itself, once what it touches first has come. */
-static inline void llds_fetch_entry(const struct llds_store *store,
-				    const struct llds_key *key)
-{
-	if (store->index == LLDS_INDEX_DEFAULT)
-		llds_buckets_fetch_entry(&store->buckets, key->hash);
 }
 
 /* Whether somebody may have the store in sight from now on. */
@@ -150,8 +138,18 @@ const struct llds_entry *llds_find(const struct llds_store *store,
 				   const struct llds_key *key);
 
 /* The value of a pair. */
-struct llds_value llds_value_of(const struct llds_store *store,
-				const struct llds_entry *entry);
+static inline struct llds_value
+llds_value_of(const struct llds_store *store, const struct llds_entry *entry)
+{
+	struct llds_apart apart;
+
+	if (likely(!(entry->sizes & LLDS_ENTRY_APART)))
+		return (struct llds_value){ llds_body(entry),
+					    llds_body_bytes(entry->sizes) };
+	apart = llds_apart_of(entry);
+	return (struct llds_value){ store->aparts.values[apart.number],
+				    apart.bytes };
+}
 
 /*
  * Makes a key mean a value, which does not lie in the store; 0, -ENOMEM, or

@@ -11,7 +11,8 @@ use crate::{Failure, setup};
 /// Where the sources are, seen from the root.
 const SOURCES: &str = "kernel/llds";
 /// The engine: what the module and user space have in common.
-const ENGINE: &[&str] = &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "request.c"];
+const ENGINE: &[&str] =
+    &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "gets.c", "request.c"];
 /// What user space brings, and the tests.
 const USER: &[&str] = &[
     "user/os_user.c",

@@ -79,6 +79,13 @@ void llds_os_pause(void);
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
+#ifndef __aligned
+#define __aligned(bytes) __attribute__((__aligned__(bytes)))
+#endif
+#ifndef noinline
+#define noinline __attribute__((__noinline__))
+#endif
+
 static inline u32 hweight64(u64 x)
 {
 	return __builtin_popcountll(x);

@@ -213,6 +213,106 @@ static void nonsense(u32 runs)
 	       refused, runs, done);
 }
 
+#define GET_KEYS 600
+
+/* A key of this number: a word, or of another length. */
+static u32 key_of(u32 number, u8 *key)
+{
+	const u32 bytes = number % 3 ? 8 : number % 40;
+
+	memset(key, 7, 48);
+	memcpy(key, &number, sizeof(number));
+	return bytes < 4 ? 4 : bytes;
+}
+
+static u32 put_op(u8 *to, const struct llds_op *op, const u8 *key)
+{
+	memset(to, 0, sizeof(*op) + padded(op->key_bytes + op->value_bytes));
+	memcpy(to, op, sizeof(*op));
+	memcpy(to + sizeof(*op), key, op->key_bytes);
+	return sizeof(*op) + padded(op->key_bytes + op->value_bytes);
+}
+
+/*
+ * Many gets in a run are answered as each by itself is, as far as there is
+ * room, and up to one that makes no sense.
+ */
+static void many_gets(u32 runs)
+{
+	static const u32 lengths[] = { 0, 1, 8, 8, 8, 9, 100, 20000 };
+	u32 i, j, at, n, end, wanted_bytes, cut = 0, spoiled = 0, done = 0;
+	struct llds_shared shared;
+	u8 key[48];
+
+	CHECK(!llds_shared_init(&shared, LLDS_INDEX_DEFAULT, 64 << 20,
+				VALUE_BYTES_MAX, 7));
+	/* Every other key is there. */
+	for (i = 0; i < GET_KEYS; i += 2) {
+		const struct llds_op op = { .code = LLDS_SET,
+					    .key_bytes = key_of(i, key),
+					    .value_bytes = lengths[below(8)] };
+		struct llds_run run = a_run(0, put_op(ops, &op, key), 8);
+
+		for (j = 0; j < op.value_bytes; j++)
+			ops[sizeof(op) + op.key_bytes + j] = random64();
+		CHECK(!llds_request(&shared, &run, ALL) && run.done == 1);
+	}
+	for (i = 0; i < runs; i++) {
+		const u32 many = 1 + below(200);
+		const u32 spoil = below(4) ? many : below(many);
+		u32 ends[200], op_ends[200];
+		struct llds_run run;
+		int error;
+
+		for (n = at = wanted_bytes = 0; n < many; n++) {
+			struct llds_op op = { .code = LLDS_GET,
+					      .flags = !below(8) *
+						       LLDS_NO_VALUE };
+
+			op.key_bytes = key_of(below(GET_KEYS), key);
+			end = at + put_op(ops + at, &op, key);
+			run = a_run(at, end, ANSWERS_ROOM);
+			CHECK(!llds_request(&shared, &run, ALL));
+			if (wanted_bytes + run.answers_bytes > ANSWERS_ROOM)
+				break;
+			memcpy(wanted + wanted_bytes, answers,
+			       run.answers_bytes);
+			wanted_bytes += run.answers_bytes;
+			ends[n] = wanted_bytes;
+			op_ends[n] = at = end;
+		}
+		if (spoil < n) {
+			at = spoil ? op_ends[spoil - 1] : 0;
+			ops[at + 4 + below(12)] = 1;
+			at = op_ends[n - 1];
+			n = spoil;
+		}
+		end = below(3) ? wanted_bytes : below(wanted_bytes + 1);
+		memset(answers, 0xa5, wanted_bytes);
+		run = a_run(0, at, end);
+		error = llds_request(&shared, &run, ALL);
+		/* What was not answered had no room, or made no sense. */
+		CHECK(run.done <= n);
+		CHECK(error || run.answers_bytes ==
+				       (run.done ? ends[run.done - 1] : 0));
+		CHECK(error || run.done_bytes ==
+				       (run.done ? op_ends[run.done - 1] : 0));
+		CHECK(!run.done || !memcmp(answers, wanted,
+					   ends[run.done - 1]));
+		CHECK(run.done == n || ends[run.done] > end);
+		CHECK(error == 0 || error == -EINVAL || error == -E2BIG ||
+		      error == -EMSGSIZE || error == -EAGAIN);
+		CHECK(!error || !run.done);
+		cut += run.done < n;
+		spoiled += spoil < many;
+		done += run.done;
+	}
+	CHECK(cut && spoiled && done > 20 * runs);
+	llds_shared_drop(&shared);
+	printf("ok: %u runs of %u gets in all, %u cut short, %u with one that makes no sense\n",
+	       runs, done, cut, spoiled);
+}
+
 /* What one operation does. */
 static u32 does(u8 code)
 {
@@ -271,6 +371,7 @@ void test_requests(u32 steps)
 	}
 	runs_against_the_model(LLDS_INDEX_TREE, NUMBERS, steps);
 	nonsense(10 * steps);
+	many_gets(steps);
 	for (may = 0; may <= ALL; may++)
 		as_one_may(may);
 }

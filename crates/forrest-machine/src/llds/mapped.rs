@@ -270,8 +270,7 @@ impl<C: Copier> Memory for Looking<'_, C> {
         unsafe { &*bucket.cast() }
     }
 
-    /// Bit 8 i for slot i, and bit 8 i + 4 for slot 8 + i: see `slots_with()` in `kernel/llds/buckets.c`.
-    /// Bit 8 i for slot i, and bit 8 i + 4 for slot 8 + i: see `slots_with()` in `kernel/llds/buckets.c`.
+    /// Bit 8 i for slot i, and bit 8 i + 4 for slot 8 + i: see `llds_slots_with()` in `kernel/llds/buckets.h`.
     #[inline]
     fn slots(&self, bucket: *const u8) -> u64 {
         // SAFETY: the parts of a bucket.
