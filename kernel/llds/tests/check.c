@@ -54,6 +54,8 @@
 
 static char reason[512];
 
+const char *checking;
+
 const char *why(const char *format, ...)
 {
 	va_list list;
@@ -109,6 +111,26 @@ const char *content(const char *path)
 	}
 	text[length] = 0;
 	return text;
+}
+
+bool tell(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool told = fd >= 0 &&
+		    write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return told;
+}
+
+bool is_user_mode(void)
+{
+	static int is = -1;
+
+	if (is < 0)
+		is = strstr(content("/proc/cpuinfo"), "User Mode Linux") != NULL;
+	return is;
 }
 
 int reap(int pid)
@@ -220,7 +242,7 @@ static void judge(const struct check *check, char *shared)
 	if (!pid) {
 		const char *found;
 
-		alarm(LIMIT_SECONDS);
+		alarm(number("seconds", LIMIT_SECONDS));
 		found = check->run();
 		if (found)
 			snprintf(shared, sizeof(reason), "%s", found);
@@ -243,7 +265,8 @@ int main(void)
 	static const struct check *const lists[] = {
 		loading_checks, device_checks, pointer_checks, data_checks,
 		mapping_checks, store_checks, list_checks, quota_checks,
-		sharing_checks, hostile_checks, leak_checks, kernel_checks,
+		sharing_checks, hostile_checks, leak_checks, fault_call_checks,
+		fault_run_checks, kernel_checks,
 	};
 	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0;
 	const struct check *check;
@@ -264,7 +287,8 @@ int main(void)
 			long milliseconds;
 
 			/* Where a machine stopped is then known. */
-			note("begins %s", check->name);
+			checking = check->name;
+			note("begins %s", checking);
 			clock_gettime(CLOCK_MONOTONIC, &from);
 			judge(check, shared);
 			clock_gettime(CLOCK_MONOTONIC, &to);

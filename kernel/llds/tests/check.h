@@ -14,8 +14,8 @@
 
 /*
  * A check returns NULL if what its name says holds, or why not: see why().
- * It runs in a process of its own and has LIMIT_SECONDS, so that one that
- * crashes or hangs is one that failed.
+ * It runs in a process of its own and has LIMIT_SECONDS, or what the kernel's
+ * command line says, so that one that crashes or hangs is one that failed.
  */
 struct check {
 	const char *name;
@@ -23,6 +23,7 @@ struct check {
 };
 
 #define LIMIT_SECONDS 120
+#define NO_COMPAT "a kernel in user mode has no programs of 32 bits"
 
 /* Lists of checks, in the order in which they run, each ended by {}. */
 extern const struct check loading_checks[];
@@ -36,6 +37,8 @@ extern const struct check quota_checks[];
 extern const struct check sharing_checks[];
 extern const struct check hostile_checks[];
 extern const struct check leak_checks[];
+extern const struct check fault_call_checks[];
+extern const struct check fault_run_checks[];
 extern const struct check kernel_checks[];
 
 /* Text for the reason of a check that failed. */
@@ -54,10 +57,21 @@ void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 			return why(__VA_ARGS__);                               \
 	} while (0)
 
+/* The name of the check that runs. */
+extern const char *checking;
+
 /* A number from the kernel's command line, or DEFAULT. */
 unsigned long number(const char *name, unsigned long otherwise);
 /* A file, as a text; empty if there is none. Valid until the next call. */
 const char *content(const char *path);
+
+/* Writes a line to a file; false if that fails. */
+bool tell(const char *path, const char *text);
+/*
+ * Whether this is a kernel in user mode: it has one processor, knows no programs
+ * of 32 bits, and runs on a processor whose guards are not its own.
+ */
+bool is_user_mode(void);
 
 /* Waits for a process of one's own; 0 if it ended well. */
 int reap(int pid);
@@ -66,7 +80,10 @@ int reap(int pid);
 
 /* Opens the device; ends the process if that fails. */
 int device(void);
-/* ioctl: 0, or the errno. Through the door of 64 and of 32 bits. */
+/*
+ * ioctl: 0, or the errno. Through the door of 64 and of 32 bits. REQUIRES of the
+ * latter: !is_user_mode().
+ */
 int command(int fd, unsigned int number, uint64_t argument);
 int command_compat(int fd, unsigned int number, uint32_t argument);
 /* One page below 4 GiB, which either door can name. */
@@ -81,6 +98,14 @@ int load(const char *module, const char *parameters);
 /* Takes a module out, without waiting; 0, or the errno. */
 int unload(const char *name);
 #define MODULE "/llds.ko"
+
+/*
+ * Does something so often, after some times that do not count, and tells whether
+ * memory is missing then: for each second time an object of the allocator, or a
+ * page if they are many.
+ */
+const char *leaks(const char *(*once)(void), unsigned long warm,
+		  unsigned long times);
 
 /* Random numbers, the same for the same seed. */
 uint64_t next_random(uint64_t *state);

@@ -232,7 +232,8 @@ static struct place pick_pointer(uint64_t *state, char *page)
 static int call_with(int fd, unsigned int number, uint64_t address,
 		     uint64_t *state)
 {
-	if (address == (uint32_t)address && next_random(state) & 1)
+	if (address == (uint32_t)address && next_random(state) & 1 &&
+	    !is_user_mode())
 		return command_compat(fd, number, address);
 	return command(fd, number, address);
 }

@@ -28,12 +28,14 @@ static bool tells(const char *text, size_t length)
 static const char *licence_is_known(void)
 {
 	static const char expected[] = "\0license=GPL";
-	const char *taint;
+	/* Not to be signed taints only a kernel that looks for it. */
+	const char *taint, *expected_taint = is_user_mode() ? "O\n" : "OE\n";
 
 	DEMAND(tells(expected, sizeof(expected)), "no license=GPL");
 	DEMAND(tells("\0description=", 13), "no description");
 	taint = content("/sys/module/llds/taint");
-	DEMAND(!strcmp(taint, "OE\n"), "the module taints with %s", taint);
+	DEMAND(!strcmp(taint, expected_taint), "the module taints with %s",
+	       taint);
 	return NULL;
 }
 
@@ -56,8 +58,10 @@ static const char *log_is_clean(void)
 		"WARNING:",	    "BUG",     "Oops",	 "Call Trace",
 		"general protection fault", "UBSAN", "segfault", "stall",
 		"blocked for more", "refcount_t", "leaked", "Bad page",
+		"INFO: trying",	    "KASAN",
 	};
 	static char log[8 << 20];
+	char *line;
 	unsigned int i;
 	int length = klogctl(READ_ALL, log, sizeof(log) - 1);
 
@@ -66,15 +70,12 @@ static const char *log_is_clean(void)
 	DEMAND(strstr(log, "Linux version"), "its beginning is lost");
 	DEMAND(strstr(log, "llds: loading out-of-tree module"),
 	       "it does not tell of the module");
-	for (i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
-		char *at = strstr(log, marks[i]), *end;
-
-		if (!at)
+	for (line = strtok(log, "\n"); line; line = strtok(NULL, "\n")) {
+		/* Of a page that faults.c denies a process, which asks again. */
+		if (strstr(line, "VM_FAULT_OOM leaked out"))
 			continue;
-		while (at > log && at[-1] != '\n')
-			at--;
-		end = strchr(at, '\n');
-		return why("%.*s", end ? (int)(end - at) : 200, at);
+		for (i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+			DEMAND(!strstr(line, marks[i]), "%s", line);
 	}
 	return NULL;
 }

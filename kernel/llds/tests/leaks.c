@@ -123,8 +123,8 @@ static const char *compare(const struct memory *before,
 #define SECONDS_LATE 5
 #define TIMES_MIN 100
 
-static const char *leaks(const char *(*once)(void), unsigned long warm,
-			 unsigned long times)
+const char *leaks(const char *(*once)(void), unsigned long warm,
+		  unsigned long times)
 {
 	static struct memory before, after;
 	const char *wrong = NULL;

@@ -25,7 +25,7 @@ static const char *faults(uint64_t address)
 	error = command(fd, LLDS_IOC_VERSION, address);
 	DEMAND(error == EFAULT, "%#llx gave %d", (unsigned long long)address,
 	       error);
-	if (address == (uint32_t)address) {
+	if (address == (uint32_t)address && !is_user_mode()) {
 		error = command_compat(fd, LLDS_IOC_VERSION, address);
 		DEMAND(error == EFAULT, "%#llx gave a 32-bit program %d",
 		       (unsigned long long)address, error);
@@ -36,6 +36,9 @@ static const char *faults(uint64_t address)
 
 static const char *processor_guards_user_memory(void)
 {
+	/* The kernel's memory and the user's are those of two processes. */
+	if (is_user_mode())
+		return NULL;
 	/* Without it, a pointer that is followed without copying just works. */
 	if (strstr(content("/proc/cpuinfo"), " smap"))
 		return NULL;

@@ -113,18 +113,6 @@ static const char *a_user_takes_no_more_than_he_may(void)
 	return reload("");
 }
 
-/* Writes a line to a file; false if that fails. */
-static bool tell(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool told = fd >= 0 &&
-		    write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return told;
-}
-
 struct meeting {
 	int to_root[2], to_user[2];
 };

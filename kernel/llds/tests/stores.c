@@ -648,6 +648,8 @@ static const char *names_are_for_32_bit_programs_too(void)
 	} *page = low_page();
 	int error, fd = device();
 
+	if (is_user_mode())
+		return skip(NO_COMPAT);
 	strcpy(page->name, "narrow");
 	page->attach = (struct llds_attach){ .name = (uintptr_t)page->name,
 					     .name_bytes = 6,
