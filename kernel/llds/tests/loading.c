@@ -2,6 +2,7 @@
 /* The module: loading it, its parameter, and unloading it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +177,8 @@ static const char *opening_races_unloading(void)
 		open_always();
 	/* Until both have been late, or one of them never is. */
 	while (won < races || (!refused && won < 10 * races)) {
+		/* With one processor, the other one has its turn here. */
+		sched_yield();
 		error = unload("llds");
 		if (error) {
 			DEMAND(error == EAGAIN, "unloading gave %d after %lu",
