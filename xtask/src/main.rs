@@ -70,7 +70,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: vm::NAME,
-        arguments: "[NAME=NUMBER...] [--planted [MISTAKE...]]",
+        arguments: "[NAME=NUMBER...] [--debug] [--planted [MISTAKE...]] [--costs [--record]]",
         does: vm::DOES,
         run: vm::run,
     },

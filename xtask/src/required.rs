@@ -46,6 +46,8 @@ pub(crate) const MODULE: &[&str] = &[
     "kernel/llds/tests/check.c",
     "kernel/llds/tests/client",
 ];
+/// What the kernel of the debug machine has.
+pub(crate) const DEBUG_CONFIG: &str = "kernel/llds/tests/debug.config";
 
 /// Demands that a file (relative to the root) is there.
 pub(crate) fn demand(workspace: &Workspace, path: &str) -> Result<(), String> {
@@ -59,8 +61,17 @@ mod tests {
     #[test]
     fn what_is_required_is_there() {
         let workspace = Workspace::find().expect("this test runs in it");
-        let files =
-            [STRESS_MACHINE, STRESS_INDEX, CONCURRENCY_FORREST, LLDS_FORREST, API_C, GATES, OPTIONS, README];
+        let files = [
+            STRESS_MACHINE,
+            STRESS_INDEX,
+            CONCURRENCY_FORREST,
+            LLDS_FORREST,
+            API_C,
+            GATES,
+            OPTIONS,
+            README,
+            DEBUG_CONFIG,
+        ];
         for path in files.iter().chain(MODELS).chain(MODULE).chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }

@@ -12,13 +12,15 @@ use super::archive::Archive;
 use super::client::Client;
 use super::kernel::{self, Kernel};
 use super::machine::{self, Machine, Processors};
-use super::{Boot, NAME};
+use super::{Boot, NAME, source};
 use crate::workspace::{self, Workspace};
 use crate::{required, setup};
 
 /// Programs, and the packages that have them.
 const PROGRAMS: &[(&str, &str)] =
-    &[("qemu-system-x86_64", "qemu-system-x86"), ("make", "make"), ("sparse", "sparse"), ("patch", "patch")];
+    &[("qemu-system-x86_64", "qemu-system-x86"), ("make", "make"), ("sparse", "sparse")];
+/// Of either machine.
+const ANY_PROGRAMS: &[(&str, &str)] = &[("patch", "patch")];
 /// Libraries, by a file: the one of the kernel's own build programs, and the one that checks are linked with.
 const LIBRARIES: &[(&str, &str)] = &[
     ("/usr/lib/x86_64-linux-gnu/libelf.so.1", "libelf1"),
@@ -31,8 +33,9 @@ const APPLETS: &[&str] = &[
     "tr",
 ];
 
-/// How long a machine may take, from power on to power off. It takes 10 to 60 seconds.
-const LIMIT: Duration = Duration::from_secs(600);
+/// How long a machine may take, from power on to power off. It takes 10 to 60 seconds, or minutes where others use the
+/// processors too.
+const LIMIT: Duration = Duration::from_secs(1200);
 
 /// What to do about a warning of a compiler or checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +45,18 @@ pub(crate) enum Warnings {
     Pass,
 }
 
+/// Which machine modules are built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Debian's kernel, in a machine of QEMU's.
+    Stock,
+    /// One that is built here with every checker, as a process.
+    Debug,
+}
+
 /// The folder.
 pub(crate) struct Bench<'a> {
+    kind: Kind,
     workspace: &'a Workspace,
     kernel: Kernel,
     folder: PathBuf,
@@ -51,17 +64,24 @@ pub(crate) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     /// Sees to programs, libraries and the kernel. The inner error says what cannot be had here.
-    pub(crate) fn prepare(workspace: &'a Workspace) -> Result<Result<Bench<'a>, String>, String> {
+    pub(crate) fn prepare(workspace: &'a Workspace, kind: Kind) -> Result<Result<Bench<'a>, String>, String> {
         for file in required::MODULE {
             required::demand(workspace, file)?;
         }
-        let folder = workspace.target.join(NAME);
-        let kernel = match fetch(workspace, &folder) {
+        let mut folder = workspace.target.join(NAME);
+        let mut kernel = match fetch(workspace, &folder, kind) {
             Ok(kernel) => kernel,
             Err(why) => return Ok(Err(why)),
         };
+        if kind == Kind::Debug {
+            folder = workspace.target.join(format!("{NAME}-debug"));
+            kernel = match source::get(workspace, &folder.join("kernel"), kernel)? {
+                Ok(kernel) => kernel,
+                Err(why) => return Ok(Err(why)),
+            };
+        }
         println!("Linux {}, {}", kernel.release, kernel.compiler);
-        Ok(Ok(Bench { workspace, kernel, folder }))
+        Ok(Ok(Bench { kind, workspace, kernel, folder }))
     }
 
     /// Where everything is built.
@@ -85,7 +105,7 @@ impl<'a> Bench<'a> {
         copy(&self.workspace.root.join("kernel/llds"), &self.sources())
     }
 
-    /// Builds the module with the kernel's extra warnings, and lets sparse look at every file.
+    /// Builds the module with the kernel's extra warnings, and for the stock one lets sparse look at every file.
     pub(crate) fn build_module(&self, warnings: Warnings) -> Result<(), String> {
         self.make(&self.sources(), warnings)
     }
@@ -105,7 +125,7 @@ impl<'a> Bench<'a> {
 
     fn make(&self, folder: &Path, warnings: Warnings) -> Result<(), String> {
         let mut make = kernel::make(self.workspace, &self.kernel, folder);
-        build(make.args(["W=1", "C=2", "modules"]), warnings)?;
+        build(make.arg("modules"), warnings)?;
         // What debuggers want is most of a module, and loading reads all of it each time.
         for module in files(folder, "ko")? {
             workspace::run(self.workspace.command("strip").arg("--strip-debug").arg(module))?;
@@ -158,6 +178,9 @@ impl<'a> Bench<'a> {
 
     /// Those of the machine at hand if they work, else emulated ones.
     pub(crate) fn processors(&self) -> Processors {
+        if self.kind == Kind::Debug {
+            return Processors::Process;
+        }
         match machine::kvm(self.workspace, &self.kernel.image, &self.archive(), self.log("probe")) {
             Ok(()) => Processors::Kvm,
             Err(why) => {
@@ -188,12 +211,13 @@ fn told(path: &Path, error: &std::io::Error) -> String {
 }
 
 /// Programs, libraries and the kernel; or what cannot be had.
-fn fetch(workspace: &Workspace, folder: &Path) -> Result<Kernel, String> {
+fn fetch(workspace: &Workspace, folder: &Path, kind: Kind) -> Result<Kernel, String> {
     let host = setup::host(workspace)?;
     if !(host.starts_with("x86_64-") && host.contains("linux")) {
         return Err(format!("the machine is built on Linux for x86-64, not on {host}"));
     }
-    let programs = PROGRAMS.iter().filter(|(program, _)| !setup::on_path(program));
+    let programs = if kind == Kind::Debug { source::PROGRAMS } else { PROGRAMS };
+    let programs = ANY_PROGRAMS.iter().chain(programs).filter(|(program, _)| !setup::on_path(program));
     let libraries = LIBRARIES.iter().filter(|(file, _)| !Path::new(file).exists());
     let missing: Vec<&str> = programs.chain(libraries).map(|(_, package)| *package).collect();
     if !missing.is_empty() {

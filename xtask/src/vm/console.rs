@@ -69,6 +69,29 @@ pub(crate) fn failures(console: &str) -> Vec<&str> {
     failed
 }
 
+/// What the kernel says on a console when it is not well, whatever the checks found.
+const COMPLAINTS: &[&str] = &[
+    "BUG:",
+    "kernel BUG",
+    "KASAN",
+    "UBSAN",
+    "WARNING:",
+    "INFO: task",
+    "INFO: trying",
+    "INFO: rcu",
+    "sleeping function called",
+    "refcount_t",
+    "Oops",
+    "Kernel panic",
+    "Kernel mode fault",
+];
+
+/// The first line in which the kernel complains.
+pub(crate) fn complaint(console: &str) -> Option<&str> {
+    let mut lines = console.lines().map(|line| line.trim_end_matches('\r'));
+    lines.find(|line| COMPLAINTS.iter().any(|mark| line.contains(mark)))
+}
+
 /// The checks that a machine began.
 pub(crate) fn begun(console: &str) -> Vec<&str> {
     let lines: Vec<&str> = console.lines().map(|line| line.trim_end_matches('\r')).collect();
@@ -124,6 +147,22 @@ mod tests {
         assert_eq!(read(GOOD), Ok(report));
         assert!(failures(GOOD).is_empty());
         assert_eq!(begun(GOOD), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_complaint_is_one_wherever_it_stands() {
+        assert_eq!(complaint(GOOD), None);
+        for line in [
+            "BUG: KASAN: use-after-free in llds_open+0x1/0x2 [llds]",
+            "UBSAN: shift-out-of-bounds in device.c:7:1",
+            "WARNING: possible circular locking dependency detected",
+            "BUG: sleeping function called from invalid context at mm/slab.h:1",
+            "Kernel panic - not syncing: Kernel mode fault at addr 0x8",
+        ] {
+            let end = GOOD.find("llds machine: the").expect("it is there");
+            let said = format!("{}[    2.0] {line}\r\n{}", &GOOD[..end], &GOOD[end..]);
+            assert_eq!(complaint(&said), Some(format!("[    2.0] {line}").as_str()));
+        }
     }
 
     #[test]

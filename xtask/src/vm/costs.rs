@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use super::Boot;
-use super::bench::{Bench, Warnings};
+use super::bench::{Bench, Kind, Warnings};
 use super::client::Client;
 use super::console;
 use super::machine::Processors;
@@ -35,7 +35,7 @@ pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
         ["--record"] => true,
         _ => return Err(format!("unexpected arguments {words:?}: --costs takes --record, or nothing")),
     };
-    let bench = match Bench::prepare(workspace)? {
+    let bench = match Bench::prepare(workspace, Kind::Stock)? {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };

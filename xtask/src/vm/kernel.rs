@@ -26,6 +26,8 @@ pub(crate) struct Kernel {
     pub(crate) compiler: String,
     /// A shell that needs no libraries.
     pub(crate) busybox: PathBuf,
+    /// What make is told to build modules.
+    pub(crate) arguments: Vec<String>,
 }
 
 /// What there is to download, as apt tells it.
@@ -101,7 +103,7 @@ fn choice(release: String, version: String, image: String, headers: &str) -> Res
 }
 
 /// The value of a field in what apt shows of a package.
-fn field<'a>(shown: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(shown: &'a str, name: &str) -> Option<&'a str> {
     shown.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
@@ -120,6 +122,8 @@ fn unpacked(workspace: &Workspace, cache: &Path, choice: Choice) -> Result<Kerne
         busybox: root.join("bin/busybox"),
         compiler: choice.compiler,
         release: choice.release,
+        // The kernel's extra warnings, and sparse over every file.
+        arguments: ["W=1", "C=2"].map(str::to_owned).to_vec(),
     };
     // One that was moved since names the place where it was.
     let names = fs::read_to_string(kernel.headers.join("Makefile")).unwrap_or_default();
@@ -134,20 +138,8 @@ fn unpacked(workspace: &Workspace, cache: &Path, choice: Choice) -> Result<Kerne
     let part = cache.join("part");
     remove(&part)?;
     fs::create_dir_all(&part).map_err(told("the folder for the kernel"))?;
-    let mut download = workspace.command("apt-get");
-    // Root's own folder is none that apt's user may write to; that it then writes as root, it would warn of.
-    download
-        .current_dir(&part)
-        .args(["-q", "-o", "APT::Sandbox::User=root", "download"])
-        .args(&choice.packages);
-    workspace::run(&mut download)
-        .map_err(|_told| format!("Linux {} cannot be downloaded", kernel.release))?;
-    let files = fs::read_dir(&part).map_err(told("what was downloaded"))?;
-    let archives: Vec<PathBuf> = files.filter_map(|file| Some(file.ok()?.path())).collect();
-    for archive in archives.iter().filter(|path| path.extension().is_some_and(|end| end == "deb")) {
-        workspace::run(workspace.command("dpkg").arg("-x").arg(archive).arg(&part))?;
-        fs::remove_file(archive).map_err(told("removing what was unpacked"))?;
-    }
+    download(workspace, &part, &choice.packages)
+        .map_err(|why| format!("Linux {} cannot be downloaded: {why}", kernel.release))?;
     // Where usr holds all, as it does in newer packages.
     if !part.join("bin/busybox").exists() && part.join("usr/bin/busybox").exists() {
         fs::create_dir_all(part.join("bin")).map_err(told("busybox"))?;
@@ -170,8 +162,24 @@ fn unpacked(workspace: &Workspace, cache: &Path, choice: Choice) -> Result<Kerne
     Ok(kernel)
 }
 
+/// Downloads packages into a directory and unpacks them there.
+pub(crate) fn download(workspace: &Workspace, part: &Path, packages: &[String]) -> Result<(), String> {
+    let mut download = workspace.command("apt-get");
+    // Root's own folder is none that apt's user may write to; that it then writes as root, it would warn of.
+    download.current_dir(part).args(["-q", "-o", "APT::Sandbox::User=root", "download"]).args(packages);
+    workspace::run(&mut download)?;
+    let told = |error: std::io::Error| format!("{}: {error}", part.display());
+    let archives: Vec<PathBuf> =
+        fs::read_dir(part).map_err(told)?.filter_map(|file| Some(file.ok()?.path())).collect();
+    for archive in archives.iter().filter(|path| path.extension().is_some_and(|end| end == "deb")) {
+        workspace::run(workspace.command("dpkg").arg("-x").arg(archive).arg(part))?;
+        fs::remove_file(archive).map_err(told)?;
+    }
+    Ok(())
+}
+
 /// Removes a directory, if it is there.
-fn remove(directory: &Path) -> Result<(), String> {
+pub(crate) fn remove(directory: &Path) -> Result<(), String> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", directory.display()))
@@ -193,7 +201,7 @@ fn relocate(part: &Path, headers: &Path, root: &Path) -> Result<(), String> {
 pub(crate) fn make(workspace: &Workspace, kernel: &Kernel, folder: &Path) -> Command {
     let mut make = workspace.command("make");
     make.arg("-s").arg("-C").arg(&kernel.headers).arg(format!("M={}", folder.display()));
-    make.arg(format!("CC={}", kernel.compiler)).env("LC_ALL", "C");
+    make.arg(format!("CC={}", kernel.compiler)).args(&kernel.arguments).env("LC_ALL", "C");
     make
 }
 

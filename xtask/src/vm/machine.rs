@@ -1,13 +1,14 @@
-//! The test machine itself: QEMU, a kernel, an archive, a serial console, and a limit of time.
+//! The test machine itself: QEMU and a kernel, or a kernel that is a process; an archive, a console, and a limit of
+//! time.
 
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use super::console;
+use super::{console, kernel};
 use crate::workspace::{self, Workspace};
 
 const QEMU: &str = "qemu-system-x86_64";
@@ -21,6 +22,8 @@ pub(crate) enum Processors {
     Counted,
     /// By the machine at hand, which has shown that it can.
     Kvm,
+    /// None: the kernel is a process, and what runs in it are others, whose calls it takes.
+    Process,
 }
 
 /// A machine to boot.
@@ -40,13 +43,35 @@ impl Machine<'_> {
     /// Boots, waits until the machine turns itself off, and returns what it said. A machine that does not is turned
     /// off after its limit: that shows in what it did not say.
     pub(crate) fn run(&self, workspace: &Workspace) -> Result<String, String> {
-        let mut qemu = workspace.command(QEMU);
-        let (accelerator, model) = match self.processors {
-            Processors::Emulated => ("tcg,thread=multi", "max"),
+        let mut command = match self.processors {
+            Processors::Emulated => self.qemu(workspace, "tcg,thread=multi", "max"),
             // Copies by words: a copy by one instruction for all its bytes would count as one for each of them.
-            Processors::Counted => ("tcg,thread=single", "max,-erms,-fsrm"),
-            Processors::Kvm => ("kvm", "host"),
+            Processors::Counted => self.qemu(workspace, "tcg,thread=single", "max,-erms,-fsrm"),
+            Processors::Kvm => self.qemu(workspace, "kvm", "host"),
+            Processors::Process => {
+                kernel::remove(&self.process_folder())?;
+                self.process(workspace)
+            }
         };
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        println!("$ {}", workspace::line(&command));
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command.spawn().map_err(|error| format!("{name}: {error}"))?;
+        let (text, complaints) = listen(child, self.limit)?;
+        fs::write(&self.log, &text).map_err(|error| format!("{}: {error}", self.log.display()))?;
+        if text.is_empty() && !complaints.is_empty() {
+            return Err(format!("{name}: {}", complaints.trim()));
+        }
+        Ok(text)
+    }
+
+    /// Where a kernel that is a process says which it is. One that was ended leaves that there.
+    fn process_folder(&self) -> PathBuf {
+        self.log.with_extension("process")
+    }
+
+    fn qemu(&self, workspace: &Workspace, accelerator: &str, model: &str) -> Command {
+        let mut qemu = workspace.command(QEMU);
         qemu.args([
             "-M",
             "pc",
@@ -67,15 +92,19 @@ impl Machine<'_> {
         let fixed = "console=ttyS0 panic=-1 oops=panic loglevel=4 log_buf_len=4M";
         qemu.args(["-append", &format!("{fixed} {}", self.parameters)]);
         qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none", "-no-reboot"]);
-        qemu.args(["-serial", "stdio"]).stdout(Stdio::piped()).stderr(Stdio::piped());
-        println!("$ {}", workspace::line(&qemu));
-        let child = qemu.spawn().map_err(|error| format!("{QEMU}: {error}"))?;
-        let (text, complaints) = listen(child, self.limit)?;
-        fs::write(&self.log, &text).map_err(|error| format!("{}: {error}", self.log.display()))?;
-        if text.is_empty() && !complaints.is_empty() {
-            return Err(format!("{QEMU}: {}", complaints.trim()));
-        }
-        Ok(text)
+        qemu.args(["-serial", "stdio"]);
+        qemu
+    }
+
+    /// A kernel as a process: its first console is where this one writes, and its memory a file that has no name.
+    fn process(&self, workspace: &Workspace) -> Command {
+        let mut kernel = workspace.command(self.image);
+        kernel.args(["mem=1G", "con=null", "con0=null,fd:1", "ssl=null"]);
+        kernel.args(["panic=-1", "oops=panic", "loglevel=5"]);
+        kernel.arg(format!("initrd={}", self.archive.display()));
+        kernel.arg(format!("uml_dir={}/", self.process_folder().display()));
+        kernel.args(self.parameters.split_whitespace());
+        kernel
     }
 }
 
@@ -115,9 +144,9 @@ fn listen(mut child: Child, limit: Duration) -> Result<(String, String), String>
         }
     };
     if late {
-        child.kill().map_err(|error| format!("{QEMU} cannot be ended: {error}"))?;
+        child.kill().map_err(|error| format!("the machine cannot be ended: {error}"))?;
     }
-    child.wait().map_err(|error| format!("{QEMU}: {error}"))?;
+    child.wait().map_err(|error| format!("the machine: {error}"))?;
     for reader in readers {
         // It ends with the process; what it read is here.
         let _: std::thread::Result<()> = reader.join();
@@ -157,7 +186,6 @@ pub(crate) fn kvm(workspace: &Workspace, image: &Path, archive: &Path, log: Path
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
 
     fn shell(script: &str, limit: Duration) -> (String, String) {
         let mut command = Command::new("sh");

@@ -10,6 +10,10 @@
 //! cannot be had here is a reason to skip. A compiler's or checker's warning, and a machine that does not boot or does
 //! not say that all is well, are failures. With `--planted`, mistakes are planted that the checks must catch
 //! (`planted.rs`); with `--costs`, instructions are counted (`costs.rs`).
+//!
+//! With `--debug`, the same checks run in another machine: a kernel in user mode, built here with KASAN, UBSAN, lockdep and
+//! fault injection (`source.rs`), in which each allocation and each copy of each operation fails in its turn. It has one
+//! processor. What the kernel says there counts whatever the checks found.
 
 mod archive;
 mod bench;
@@ -19,11 +23,13 @@ mod costs;
 mod kernel;
 mod machine;
 mod planted;
+mod source;
 
 use std::time::{Instant, SystemTime};
 
-use bench::{Bench, Warnings};
+use bench::{Bench, Kind, Warnings};
 use client::Client;
+use console::Report;
 use machine::Processors;
 
 use crate::Failure;
@@ -49,6 +55,17 @@ const BOOTS: &[Boot] = &[
 /// The one in which the library and the command line use the module.
 const CLIENT: Boot = Boot { name: "client", count: 2, parameters: "client=1" };
 
+/// That of the other machine, `--debug`: everything is checked, and each call is one of a debugger's, so less is done.
+const DEBUG: Boot = Boot {
+    name: "debug",
+    count: 1,
+    parameters: "seconds=600 loads=100 opens=500 stores=200 keys=20000 races=20 attaches=100 asks=300 \
+        hostile_calls=10000",
+};
+/// The checks that the debug machine cannot run. Each other one that is skipped there is a failure.
+const DEBUG_SKIPS: &[&str] =
+    &["version_answers_32_bit_programs", "names_are_for_32_bit_programs_too", "slab_debugging_is_on"];
+
 /// What the caller may set for the checks, as `NAME=NUMBER`.
 const SETTINGS: &[(&str, &str)] = &[
     ("hostile_seed", "of the random calls; a new one each time unless given"),
@@ -62,6 +79,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("attaches", "how often each of four threads makes, opens, lists or destroys stores"),
     ("asks", "how often each of four threads asks"),
     ("seeds", "how many seeds of the library's model test"),
+    ("sweeps", "how often each point of an act fails, with --debug"),
+    ("fault_keys", "how many keys are put in where each point fails, with --debug"),
+    ("seconds", "how long a check may take"),
 ];
 
 /// The command.
@@ -70,7 +90,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let start = Instant::now();
     let verdict = match words.split_first() {
         None => boot_all(workspace, &settings),
-        Some((word, names)) if *word == "--planted" => planted::run(workspace, names, &settings),
+        Some((word, names)) if *word == "--planted" => planted::run(workspace, Kind::Stock, names, &settings),
+        Some((word, [])) if *word == "--debug" => boot_debug(workspace, &settings),
+        Some((word, ["--planted", names @ ..])) if *word == "--debug" => {
+            planted::run(workspace, Kind::Debug, names, &settings)
+        }
         Some((word, more)) if *word == "--costs" => costs::run(workspace, more),
         Some((word, _)) => return Err(Failure::Usage(format!("{word:?} is no setting: NAME=NUMBER"))),
     };
@@ -94,6 +118,8 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 pub(crate) fn help() -> String {
     let mut help = "\n--planted [MISTAKE...] builds the module with each mistake of kernel/llds/tests/planted, or those\n\
         named, and demands that the checks which the mistake names fail.\n\
+        --debug boots a kernel in user mode that is built here with KASAN, UBSAN, lockdep and fault injection, and lets\n\
+        each allocation and each copy fail; --debug --planted [MISTAKE...] plants the mistakes that only it finds.\n\
         --costs tells what the ways to a store cost in instructions, and fails where one has grown by more than 3 % since\n\
         it was recorded; --costs --record records them.\n\
         \nSettings for the checks, as NAME=NUMBER:\n"
@@ -121,7 +147,7 @@ fn settings(arguments: &[String]) -> Result<(String, Vec<&str>), String> {
 }
 
 fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
-    let bench = match Bench::prepare(workspace)? {
+    let bench = match Bench::prepare(workspace, Kind::Stock)? {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
@@ -142,10 +168,25 @@ fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
     if failed.is_empty() { Ok(Outcome::Passed) } else { Err(failed.join("\n")) }
 }
 
+/// The other machine.
+fn boot_debug(workspace: &Workspace, settings: &str) -> Verdict {
+    let bench = match Bench::prepare(workspace, Kind::Debug)? {
+        Ok(bench) => bench,
+        Err(why) => return Ok(Outcome::Skipped(why)),
+    };
+    bench.copy_sources()?;
+    bench.build_module(Warnings::Fail)?;
+    bench.build_checks()?;
+    bench.pack(None)?;
+    boot_one(&bench, &DEBUG, bench.processors(), settings)?;
+    Ok(Outcome::Passed)
+}
+
 fn boot_one(bench: &Bench, boot: &Boot, processors: Processors, settings: &str) -> Result<(), String> {
     let start = Instant::now();
     let said = bench.boot(boot, processors, &format!("hostile_seed={} {settings}", seed()))?;
-    for remark in said.lines().filter(|line| line.starts_with("# hostile_seed")) {
+    let remarks = ["# hostile_seed", "# points of "];
+    for remark in said.lines().filter(|line| remarks.iter().any(|begin| line.starts_with(begin))) {
         println!("{}: {}", boot.name, remark.trim_start_matches("# ").trim_end());
     }
     let report = console::read(&said).map_err(|why| {
@@ -154,8 +195,23 @@ fn boot_one(bench: &Bench, boot: &Boot, processors: Processors, settings: &str) 
     for skipped in &report.skipped {
         println!("{}: skipped: {skipped}", boot.name);
     }
+    if boot.name == DEBUG.name {
+        check_debug(&report, &said)?;
+    }
     println!("{}: {} checks passed in {:.1} s", boot.name, report.passed, start.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// What must hold of the debug machine as well: the kernel did not complain, and nothing was skipped that it can run.
+fn check_debug(report: &Report, said: &str) -> Result<(), String> {
+    if let Some(complaint) = console::complaint(said) {
+        return Err(format!("the kernel says: {complaint}"));
+    }
+    let name = |skipped: &str| skipped.split(':').next().unwrap_or(skipped).to_owned();
+    match report.skipped.iter().find(|skipped| !DEBUG_SKIPS.contains(&name(skipped).as_str())) {
+        Some(skipped) => Err(format!("it was skipped, but could have been run: {skipped}")),
+        None => Ok(()),
+    }
 }
 
 /// Another one each time. It is printed, and can be given.
@@ -166,6 +222,15 @@ fn seed() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_debug_machine_runs_all_that_it_can() {
+        let report = |skipped: &str| Report { passed: 1, skipped: vec![skipped.to_owned()] };
+        let fine = report("slab_debugging_is_on: not asked for in this boot");
+        assert_eq!(check_debug(&fine, "ok a\n"), Ok(()));
+        assert!(check_debug(&fine, "BUG: KASAN: use-after-free\n").is_err());
+        assert!(check_debug(&report("a_set_survives: this kernel lets nothing fail"), "ok a\n").is_err());
+    }
 
     #[test]
     fn settings_are_known_and_numbers() {

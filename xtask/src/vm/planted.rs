@@ -3,21 +3,22 @@
 //! A check proves little unless it can fail. Each file of `kernel/llds/tests/planted` is a patch for the module's
 //! sources; its head says what the mistake is and which checks must fail, on lines `fails: NAME`. A check fails too if
 //! the machine stops in it; `fails: the build` says that the module must not even build. A line `boot: NAME` names
-//! the boot that tells, if it is not the first. Checks that none of the mistakes makes fail are told at the end.
+//! the boot that tells, if it is not the first: `debug` is that of the other machine (`cargo xtask vm --debug --planted`),
+//! of whose mistakes none is planted for this one. Checks that none of the mistakes makes fail are told at the end.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use super::bench::{Bench, Warnings};
-use super::{BOOTS, Boot, console};
+use super::bench::{Bench, Kind, Warnings};
+use super::{BOOTS, Boot, DEBUG, console};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 
 const FOLDER: &str = "kernel/llds/tests/planted";
 const THE_BUILD: &str = "the build";
 
-/// Enough for each mistake, and fast.
+/// Enough for each mistake, and fast. In the debug machine, less is done anyway.
 const FEW: &str = "hostile_calls=10000 loads=200 opens=2000 races=10";
 
 /// A mistake.
@@ -27,10 +28,14 @@ struct Mistake {
     fails: Vec<String>,
 }
 
-/// The command. `names` are the mistakes to plant; all if there are none.
-pub(crate) fn run(workspace: &Workspace, names: &[&str], settings: &str) -> Verdict {
-    let mistakes = mistakes(&workspace.root.join(FOLDER), names)?;
-    let bench = match Bench::prepare(workspace)? {
+/// The command. `names` are the mistakes to plant; all of that machine if there are none.
+pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &str) -> Verdict {
+    let mut mistakes = mistakes(&workspace.root.join(FOLDER), names)?;
+    mistakes.retain(|mistake| (mistake.boot.name == DEBUG.name) == (kind == Kind::Debug));
+    if mistakes.is_empty() {
+        return Err("none of the mistakes is for this machine".to_owned());
+    }
+    let bench = match Bench::prepare(workspace, kind)? {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
@@ -39,6 +44,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[&str], settings: &str) -> Verd
     bench.build_checks()?;
     bench.pack(None)?;
     let processors = bench.processors();
+    let few = if kind == Kind::Debug { "" } else { FEW };
     let (mut missed, mut began, mut failed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for mistake in &mistakes {
         bench.copy_sources()?;
@@ -53,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[&str], settings: &str) -> Verd
             Err(_) => vec![THE_BUILD.to_owned()],
             Ok(()) => {
                 bench.pack(None)?;
-                let said = bench.boot(mistake.boot, processors, &format!("{FEW} {settings}"))?;
+                let said = bench.boot(mistake.boot, processors, &format!("{few} {settings}"))?;
                 began.extend(console::begun(&said).into_iter().map(str::to_owned));
                 console::failures(&said).into_iter().map(str::to_owned).collect()
             }
@@ -105,7 +111,7 @@ fn mistake(name: String, text: &str) -> Result<Mistake, String> {
     }
     let boot = match head().find_map(|line| line.strip_prefix("boot: ")) {
         None => BOOTS.first(),
-        Some(boot) => BOOTS.iter().find(|known| known.name == boot),
+        Some(boot) => BOOTS.iter().chain([&DEBUG]).find(|known| known.name == boot),
     };
     let boot = boot.ok_or_else(|| format!("{name} names a boot that there is not"))?;
     Ok(Mistake { name, boot, fails })
