@@ -440,12 +440,17 @@ static const char *a_short_run_as_one_survives(void)
 	return a_run_survives(build_as_one, LLDS_RUN_ATOMIC, false);
 }
 
+#define KEYS_MAX (ROOM / 256)
+
 /* Many pieces of memory, tables that grow, buckets and nodes that are split. */
 static void build_many(struct line *line)
 {
 	unsigned long i, keys = number("fault_keys", 3000);
 	char key[16];
 
+	/* They are one run. */
+	if (keys > KEYS_MAX)
+		keys = KEYS_MAX;
 	for (i = 0; i < keys; i++) {
 		snprintf(key, sizeof(key), "%08lx", i * 2654435761UL & 0xffffffff);
 		put(line, (struct llds_op){ .code = LLDS_SET, .key_bytes = 8,
@@ -462,6 +467,31 @@ static const char *growing_survives(void)
 static const char *growing_as_one_survives(void)
 {
 	return a_run_survives(build_many, LLDS_RUN_ATOMIC, true);
+}
+
+/* The same with the other index, which asks for memory for each key. */
+static const char *in_a_tree(void (*build_it)(struct line *line),
+			     uint32_t flags, bool is_long)
+{
+	const char *wrong = reload("tree=1");
+
+	if (wrong)
+		return wrong;
+	wrong = a_run_survives(build_it, flags, is_long);
+	/* Where it went well, that is done. */
+	if (wrong)
+		reload("");
+	return wrong;
+}
+
+static const char *a_run_of_all_in_a_tree_survives(void)
+{
+	return in_a_tree(build_all, 0, false);
+}
+
+static const char *a_run_as_one_in_a_tree_survives(void)
+{
+	return in_a_tree(build_all, LLDS_RUN_ATOMIC, false);
 }
 
 /* The first run makes the store as well. */
@@ -506,6 +536,8 @@ const struct check fault_run_checks[] = {
 	{ "a_run_of_all_survives", a_run_of_all_survives },
 	{ "a_short_run_as_one_survives", a_short_run_as_one_survives },
 	{ "a_run_as_one_survives", a_run_as_one_survives },
+	{ "a_run_of_all_in_a_tree_survives", a_run_of_all_in_a_tree_survives },
+	{ "a_run_as_one_in_a_tree_survives", a_run_as_one_in_a_tree_survives },
 	{ "growing_survives", growing_survives },
 	{ "growing_as_one_survives", growing_as_one_survives },
 	{}
