@@ -471,13 +471,13 @@ static const char *growing_as_one_survives(void)
 
 /* The same with the other index, which asks for memory for each key. */
 static const char *in_a_tree(void (*build_it)(struct line *line),
-			     uint32_t flags, bool is_long)
+			     uint32_t flags)
 {
 	const char *wrong = reload("tree=1");
 
 	if (wrong)
 		return wrong;
-	wrong = a_run_survives(build_it, flags, is_long);
+	wrong = a_run_survives(build_it, flags, true);
 	/* Where it went well, that is done. */
 	if (wrong)
 		reload("");
@@ -486,12 +486,12 @@ static const char *in_a_tree(void (*build_it)(struct line *line),
 
 static const char *a_run_of_all_in_a_tree_survives(void)
 {
-	return in_a_tree(build_all, 0, false);
+	return in_a_tree(build_all, 0);
 }
 
 static const char *a_run_as_one_in_a_tree_survives(void)
 {
-	return in_a_tree(build_all, LLDS_RUN_ATOMIC, false);
+	return in_a_tree(build_all, LLDS_RUN_ATOMIC);
 }
 
 /* The first run makes the store as well. */
