@@ -9,6 +9,7 @@
 #include <linux/build_bug.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
+#include <linux/fault-inject-usercopy.h>
 #include <linux/gfp.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
@@ -124,7 +125,8 @@ static inline int llds_os_from_user(void *to, u64 address, size_t bytes)
 	if (!llds_os_are_few(bytes))
 		return copy_from_user(to, from, bytes) ? -EFAULT : 0;
 	might_fault();
-	if (!user_read_access_begin(from, bytes))
+	/* Of a kernel that lets copies fail; the others it asks itself. */
+	if (should_fail_usercopy() || !user_read_access_begin(from, bytes))
 		return -EFAULT;
 	for (; bytes; bytes -= 8)
 		unsafe_get_user(*words++, from++, fault);
@@ -143,7 +145,7 @@ static inline int llds_os_to_user(u64 address, const void *from, size_t bytes)
 	if (!llds_os_are_few(bytes))
 		return copy_to_user(to, from, bytes) ? -EFAULT : 0;
 	might_fault();
-	if (!user_write_access_begin(to, bytes))
+	if (should_fail_usercopy() || !user_write_access_begin(to, bytes))
 		return -EFAULT;
 	for (; bytes; bytes -= 8)
 		unsafe_put_user(*words++, to++, fault);
