@@ -4,8 +4,9 @@
 //! Keys and values have 8 bytes each, keys are random and asked for in another order than they came. Every answer is looked
 //! at. Prints a line `cost NAME NUMBER` for each way there is.
 
-use forrest_machine::llds::{Attach, Device, Ran, Store, abi};
+use forrest_machine::llds::{Attach, Device, Piece, Ran, Store, abi};
 use std::hint::black_box;
+use std::ops::Bound;
 use std::time::Instant;
 
 const KEYS: u64 = 100_000;
@@ -72,6 +73,53 @@ fn runs(
     Ok(start.elapsed().as_nanos() as f64 / (ops.len() / op_bytes) as f64)
 }
 
+/// Scans of 30 pairs from each of some keys on, asked for and in sight; what a pair costs.
+fn scans(store: &Store, say: impl Fn(&str, f64)) -> Result<(), Failure> {
+    const PAIRS: usize = 30;
+    const PAIR_BYTES: usize = 24;
+    const SCANS: u64 = 2_000;
+    let mut answers = vec![0; 1024];
+    let start = Instant::now();
+    let mut found = 0;
+    for number in 0..SCANS {
+        let mut op = vec![abi::SCAN, abi::NO_OTHER];
+        op.extend_from_slice(&8_u16.to_ne_bytes());
+        op.extend_from_slice(&[0; 8]);
+        op.extend_from_slice(&(PAIRS as u32).to_ne_bytes());
+        op.extend_from_slice(&key(number));
+        if let Ran::Done { answers_bytes, .. } = store.run(&op, &mut answers, false)? {
+            found += (answers_bytes - size_of::<abi::Answer>()) / PAIR_BYTES;
+        }
+    }
+    let each = |start: Instant, found: usize| start.elapsed().as_nanos() as f64 / found as f64;
+    say("scan-30", each(start, found));
+    let Some(mapped) = store.mapped() else { return Ok(()) };
+    for name in ["scan-mapped-first", "scan-mapped"] {
+        let (start, mut seen) = (Instant::now(), 0);
+        for number in 0..SCANS {
+            let key = key(number);
+            let (mut lower, mut pairs) = (Bound::Included(&key[..]), 0);
+            let mut last;
+            while let Some(piece) =
+                mapped.piece((lower, Bound::Unbounded), false, PAIRS - pairs, &mut answers)
+            {
+                pairs += answers.len() / PAIR_BYTES;
+                if piece == Piece::End || pairs == PAIRS {
+                    break;
+                }
+                last = answers[answers.len() - 16..][..8].to_vec();
+                lower = Bound::Excluded(&last);
+            }
+            seen += pairs;
+        }
+        if seen != found {
+            return Err(format!("{seen} pairs were seen, and {found} told").into());
+        }
+        say(name, each(start, seen));
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Failure> {
     let attach = Attach { name: NAME, makes: true, bytes_max: 0, mode: 0o600 };
     let store = Store::open(&attach, true)?;
@@ -117,6 +165,7 @@ fn main() -> Result<(), Failure> {
             say(name, cost);
         }
     }
+    scans(&store, |name, cost| say(name, cost))?;
     drop(store);
     Device::open(true)?.destroy(NAME)?;
     Ok(())

@@ -22,11 +22,16 @@
 //! weakened: comes_back a_key_that_moves_is_found
 //! weakened: parts what_is_undone_is_never_seen
 //! weakened: follows no_handle_leads_nowhere
+//! weakened: nodes what_stays_is_seen_while_leaves_are_cut_and_merged
+//! weakened: leaf entries_of_a_leaf_are_of_one_moment
+//! weakened: leaf an_entry_that_was_replaced_is_not_followed
+//! weakened: versions a_piece_is_of_one_moment
+//! weakened: as_one changes_that_are_one_are_walked_as_one
 //!
 //! Models of how frames are pinned, claimed and found: every order in which the steps of two threads can be seen is
 //! tried, and of three every order with few preemptions. Each model is a property that the head of `pins.rs` or `slot.rs`
-//! argues for, or the protocol of those who keep pages in frames, made small; or what the head of `llds/sight.rs` does,
-//! with the writer's side of `kernel/llds/buckets.c` made small. Frames are cells that report two accesses
+//! argues for, or the protocol of those who keep pages in frames, made small; or what the heads of `llds/sight.rs` and
+//! `llds/walk.rs` say, with the writer's side of `kernel/llds/buckets.c` and `order.c` made small. Frames are cells that report two accesses
 //! without an order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p forrest-machine --release --test loom`;
 //! `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name what makes which model fail, see
 //! `cargo xtask models`.
@@ -45,6 +50,9 @@ mod sight;
 mod slot;
 #[path = "../src/sync.rs"]
 mod sync;
+#[expect(dead_code, reason = "it has what no model needs")]
+#[path = "../src/llds/walk.rs"]
+mod walk;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -53,6 +61,7 @@ use loom::thread;
 use pins::{Claim, Left, Word};
 use sight::{Entry, Look, Memory, Sequence};
 use slot::Slot;
+use walk::{Order, Step, Walk};
 
 /// Tries all orders, or all with at most so many preemptions.
 fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
@@ -569,5 +578,276 @@ fn no_handle_leads_nowhere() {
         sequence.make_even();
         shown.blocks[1].key.store(99, Ordering::Relaxed);
         reader.join().unwrap();
+    });
+}
+
+const LEAVES: usize = 2;
+
+/// An order in sight: leaves of two slots, which are sorted by their number, and entries, whose handles are numbers from
+/// 1 on. There are no inner nodes: a walk begins at the root and goes on by what lies behind.
+struct Sorted {
+    as_one: Sequence,
+    nodes: Sequence,
+    root: AtomicU32,
+    leaves: [Leaf; LEAVES],
+    entries: [Versioned; BLOCKS],
+}
+
+struct Leaf {
+    sequence: Sequence,
+    handles: [AtomicU32; 2],
+    /// The leaf behind it: its number from 1 on, or 0.
+    beyond: AtomicU32,
+}
+
+/// An entry: its key and its value; or, once it was freed, anything.
+struct Versioned {
+    version: Sequence,
+    key: AtomicU32,
+    value: AtomicU32,
+}
+
+impl Sorted {
+    /// One leaf with these handles, of entries with the keys 1 and so on, with the value 1.
+    fn new(handles: [u32; 2]) -> Arc<Sorted> {
+        let leaf = |handles: [u32; 2]| Leaf {
+            sequence: Sequence::new(),
+            handles: handles.map(AtomicU32::new),
+            beyond: AtomicU32::new(0),
+        };
+        let entry =
+            |key| Versioned { version: Sequence::new(), key: AtomicU32::new(key), value: AtomicU32::new(1) };
+        Arc::new(Sorted {
+            as_one: Sequence::new(),
+            nodes: Sequence::new(),
+            root: AtomicU32::new(1),
+            leaves: [leaf(handles), leaf([0, 0])],
+            entries: [entry(1), entry(2), entry(3)],
+        })
+    }
+
+    fn entry(&self, handle: u32) -> &Versioned {
+        self.entries.get(handle as usize - 1).expect("a handle leads nowhere")
+    }
+
+    /// Changes a value in its place.
+    fn change(&self, handle: u32, value: u32) {
+        let entry = self.entry(handle);
+        entry.version.make_odd();
+        entry.value.store(value, Ordering::Relaxed);
+        entry.version.make_even();
+    }
+
+    /// Puts an entry into a slot of the first leaf, or none.
+    fn put(&self, slot: usize, handle: u32) {
+        let leaf = &self.leaves[0];
+        leaf.sequence.make_odd();
+        leaf.handles[slot].store(handle, Ordering::Relaxed);
+        leaf.sequence.make_even();
+    }
+
+    /// Moves the second entry of the first leaf to the second one, or back.
+    fn cut(&self, is_cut: bool) {
+        let [first, second] = &self.leaves;
+        let (from, to) = if is_cut {
+            (&first.handles[1], &second.handles[0])
+        } else {
+            (&second.handles[0], &first.handles[1])
+        };
+        self.nodes.make_odd();
+        to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        from.store(0, Ordering::Relaxed);
+        first.beyond.store(if is_cut { 2 } else { 0 }, Ordering::Relaxed);
+        self.nodes.make_even();
+    }
+
+    /// Walks behind a key: keys and values.
+    fn walk(&self, behind: u32) -> (Walk, Vec<(u32, u32)>) {
+        let mut walking = Walking { sorted: self, behind, slot: 0, pairs: Vec::new(), seen: Vec::new() };
+        let walk = walk::walk(&mut walking);
+        (walk, walking.pairs)
+    }
+
+    /// All pairs, piece by piece, unless something was being changed.
+    fn all(&self) -> Option<Vec<(u32, u32)>> {
+        let mut all: Vec<(u32, u32)> = Vec::new();
+        loop {
+            let (walk, pairs) = self.walk(all.last().map_or(0, |pair| pair.0));
+            all.extend(pairs);
+            match walk {
+                Walk::More => {}
+                Walk::End => return Some(all),
+                Walk::Apart | Walk::Again => return None,
+            }
+        }
+    }
+}
+
+/// One who walks behind a key.
+struct Walking<'s> {
+    sorted: &'s Sorted,
+    behind: u32,
+    slot: usize,
+    pairs: Vec<(u32, u32)>,
+    seen: Vec<(u32, u32)>,
+}
+
+impl Walking<'_> {
+    fn at(&self, leaf: u32) -> &Leaf {
+        &self.sorted.leaves[leaf as usize - 1]
+    }
+}
+
+impl Order for Walking<'_> {
+    fn as_one(&self) -> &Sequence {
+        &self.sorted.as_one
+    }
+
+    fn nodes(&self) -> &Sequence {
+        &self.sorted.nodes
+    }
+
+    fn root(&self) -> (u32, u32) {
+        (self.sorted.root.load(Ordering::Relaxed), 0)
+    }
+
+    fn child(&mut self, _: u32, _: u32) -> Option<u32> {
+        unreachable!("there are no inner nodes")
+    }
+
+    fn leaf(&self, leaf: u32) -> &Sequence {
+        &self.at(leaf).sequence
+    }
+
+    fn begin(&mut self, _: u32, _: bool) {
+        self.pairs.clear();
+        self.seen.clear();
+        self.slot = 0;
+    }
+
+    fn entry(&mut self, leaf: u32) -> Option<u32> {
+        while self.slot < 2 {
+            let handle = self.at(leaf).handles[self.slot].load(Ordering::Relaxed);
+            self.slot += 1;
+            if handle != 0 {
+                return Some(handle);
+            }
+        }
+        None
+    }
+
+    fn copy(&mut self, handle: u32) -> Step {
+        let entry = self.sorted.entry(handle);
+        let Some(version) = entry.version.begin() else { return Step::Changing };
+        let key = entry.key.load(Ordering::Relaxed);
+        if key > self.behind {
+            self.pairs.push((key, entry.value.load(Ordering::Relaxed)));
+            self.seen.push((handle, version));
+        }
+        Step::On
+    }
+
+    fn is_unchanged(&self) -> bool {
+        self.seen.iter().all(|(handle, version)| self.sorted.entry(*handle).version.is_still(*version))
+    }
+
+    fn has_any(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    fn beyond(&self, leaf: u32) -> u32 {
+        self.at(leaf).beyond.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs a writer beside one who walks.
+fn walked(handles: [u32; 2], write: fn(&Sorted), see: fn(Option<Vec<(u32, u32)>>)) {
+    model(Some(3), move || {
+        let sorted = Sorted::new(handles);
+        let walker = {
+            let sorted = sorted.clone();
+            thread::spawn(move || see(sorted.all()))
+        };
+        write(&sorted);
+        walker.join().unwrap();
+    });
+}
+
+/// A leaf is cut in two, and both become one again: nobody misses the entry that moves.
+#[test]
+fn what_stays_is_seen_while_leaves_are_cut_and_merged() {
+    let see = |all: Option<Vec<_>>| {
+        assert!(all.is_none_or(|all| all == [(1, 1), (2, 1)]), "it is there all the time")
+    };
+    walked([1, 2], |sorted| sorted.cut(true), see);
+    let both = |sorted: &Sorted| {
+        sorted.cut(true);
+        sorted.cut(false);
+    };
+    walked([1, 2], both, see);
+}
+
+/// The second entry goes after the first one: no piece has the second without the first.
+#[test]
+fn entries_of_a_leaf_are_of_one_moment() {
+    let write = |sorted: &Sorted| {
+        sorted.put(1, 0);
+        sorted.put(0, 0);
+    };
+    let see = |all: Option<Vec<_>>| {
+        assert!(all.is_none_or(|all| all != [(2, 1)]), "the first went before the second")
+    };
+    walked([1, 2], write, see);
+    // The other way around: an entry comes to the second slot, and then the first one goes.
+    let write = |sorted: &Sorted| {
+        sorted.put(1, 2);
+        sorted.put(0, 0);
+    };
+    let see =
+        |all: Option<Vec<_>>| assert!(all.is_none_or(|all| !all.is_empty()), "one was there all the time");
+    walked([1, 0], write, see);
+}
+
+/// An entry takes the place of another, whose memory becomes that of another key.
+#[test]
+fn an_entry_that_was_replaced_is_not_followed() {
+    let write = |sorted: &Sorted| {
+        sorted.entry(3).key.store(1, Ordering::Relaxed);
+        sorted.put(0, 3);
+        let old = sorted.entry(1);
+        old.key.store(9, Ordering::Relaxed);
+    };
+    walked([1, 2], write, |all| {
+        assert!(all.is_none_or(|all| all == [(1, 1), (2, 1)]), "what is not there any more");
+    });
+}
+
+/// The first value is changed, and then the second: no piece has the second as it is now and the first as it was.
+#[test]
+fn a_piece_is_of_one_moment() {
+    let write = |sorted: &Sorted| {
+        sorted.change(1, 2);
+        sorted.change(2, 2);
+    };
+    walked([1, 2], write, |all| {
+        assert!(all.is_none_or(|all| all != [(1, 1), (2, 2)]), "values of two moments");
+    });
+}
+
+/// Two values are changed as one.
+#[test]
+fn changes_that_are_one_are_walked_as_one() {
+    let write = |sorted: &Sorted| {
+        sorted.as_one.make_odd();
+        sorted.change(1, 2);
+        sorted.change(2, 2);
+        sorted.as_one.make_even();
+    };
+    walked([1, 2], write, |all| {
+        assert!(all.is_none_or(|all| all[0].1 == all[1].1), "a part of a change");
     });
 }

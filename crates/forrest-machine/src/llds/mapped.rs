@@ -20,11 +20,11 @@ const NEXT: usize = 4;
 const TAGS: usize = 8;
 const HANDLES: usize = 20;
 /// An entry begins with its version and its lengths.
-const HEAD_BYTES: usize = 8;
+pub(super) const HEAD_BYTES: usize = 8;
 /// Lengths of key and value in the second of these, and that its value lies by itself.
 const KEY_BITS: u32 = 13;
 const BODY_BITS: u32 = 17;
-const APART: u32 = 0x4000_0000;
+pub(super) const APART: u32 = 0x4000_0000;
 
 /// A store in sight.
 #[derive(Debug)]
@@ -101,8 +101,18 @@ impl Mapped {
         Looking { mapped: self, hash: hash as u32, tags, copier }
     }
 
+    pub(super) fn header(&self) -> NonNull<abi::Header> {
+        self.header
+    }
+
     #[inline]
-    fn block(&self, handle: u32) -> *const u8 {
+    pub(super) fn as_one(&self) -> &Sequence {
+        // SAFETY: the header is there; a sequence is its number.
+        unsafe { &*(&raw const (*self.header.as_ptr()).sequence).cast() }
+    }
+
+    #[inline]
+    pub(super) fn block(&self, handle: u32) -> *const u8 {
         self.blocks.as_ptr().wrapping_add(handle as usize * UNIT_BYTES)
     }
 }
@@ -187,7 +197,7 @@ impl Copier for Bytes<'_> {
     fn copy(&mut self, at: *const u8) -> Entry {
         // SAFETY: a handle that was looked at leads to an entry, or what was one; it is there, with its lengths.
         let sizes = unsafe { word(at.add(4)) };
-        let value_bytes = (sizes >> KEY_BITS & ((1 << BODY_BITS) - 1)) as usize;
+        let value_bytes = body_bytes(sizes);
         let behind = HEAD_BYTES + self.key.len();
         if key_bytes(sizes) != self.key.len() || !is_in_slab(at, behind + value_bytes) || !self.has_key(at) {
             return Entry::Other;
@@ -207,14 +217,20 @@ impl Copier for Bytes<'_> {
 }
 
 #[inline]
-fn key_bytes(sizes: u32) -> usize {
+pub(super) fn key_bytes(sizes: u32) -> usize {
     (sizes & ((1 << KEY_BITS) - 1)) as usize
+}
+
+/// Bytes of what lies behind the key.
+#[inline]
+pub(super) fn body_bytes(sizes: u32) -> usize {
+    (sizes >> KEY_BITS & ((1 << BODY_BITS) - 1)) as usize
 }
 
 /// Whether so many bytes of an entry would lie in its slab, all of which is there: what is no entry any more has any
 /// lengths.
 #[inline]
-fn is_in_slab(at: *const u8, bytes: usize) -> bool {
+pub(super) fn is_in_slab(at: *const u8, bytes: usize) -> bool {
     at.addr() % SLAB_BYTES + bytes <= SLAB_BYTES
 }
 
@@ -223,7 +239,7 @@ fn is_in_slab(at: *const u8, bytes: usize) -> bool {
 /// # Safety
 /// There is memory, for as long as the store is in sight, and it is aligned.
 #[inline]
-unsafe fn word(at: *const u8) -> u32 {
+pub(super) unsafe fn word(at: *const u8) -> u32 {
     // SAFETY: by contract.
     unsafe { (*at.cast::<AtomicU32>()).load(Ordering::Relaxed) }
 }
@@ -233,7 +249,7 @@ unsafe fn word(at: *const u8) -> u32 {
 /// # Safety
 /// As `word`.
 #[inline]
-unsafe fn long_word(at: *const u8) -> u64 {
+pub(super) unsafe fn long_word(at: *const u8) -> u64 {
     // SAFETY: by contract.
     unsafe { (*at.cast::<AtomicU64>()).load(Ordering::Relaxed) }
 }
@@ -246,8 +262,7 @@ impl<C: Copier> Memory for Looking<'_, C> {
 
     #[inline]
     fn as_one(&self) -> &Sequence {
-        // SAFETY: the header is there; a sequence is its number.
-        unsafe { &*(&raw const (*self.mapped.header.as_ptr()).sequence).cast() }
+        self.mapped.as_one()
     }
 
     #[inline]

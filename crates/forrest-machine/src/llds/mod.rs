@@ -6,22 +6,25 @@
 //! its lengths are looked at. What an engine answers is checked against the room that it had, and never trusted to be
 //! within it.
 //!
-//! In a line: `store > device, user > mapped, ran > probe, error > sight, abi`.
+//! In a line: `store > device, user > ordered > mapped, ran > probe, error > walk > sight > abi`.
 
 pub mod abi;
 mod device;
 mod error;
 mod mapped;
+mod ordered;
 mod probe;
 mod ran;
 mod sight;
 mod store;
 #[cfg(feature = "llds-user")]
 mod user;
+mod walk;
 
 pub use device::{Attach, Device, Listed};
 pub use error::{Cause, Error, Result};
 pub use mapped::Mapped;
+pub use ordered::{Bounds, Piece};
 pub use probe::{DEVICE_PATH, Found, Node, Opened, device, group_name, user_name};
 pub use ran::Ran;
 pub use store::Store;

@@ -19,6 +19,8 @@ pub(super) struct Buffers {
     pub(super) ops: Ops,
     /// All of it is room; what lies behind an answer is of others.
     pub(super) answers: Vec<u8>,
+    /// Pairs that were seen without asking.
+    pub(super) seen: Vec<u8>,
 }
 
 /// Buffers in use.
@@ -28,8 +30,9 @@ impl Buffers {
     /// Takes those of this thread, with no operations in them; others if somebody further up has them.
     pub(super) fn take() -> Taken {
         let kept = KEPT.try_with(Cell::take).ok().flatten();
-        let mut buffers =
-            kept.unwrap_or_else(|| Box::new(Buffers { ops: Ops::default(), answers: vec![0; ROOM_BYTES] }));
+        let mut buffers = kept.unwrap_or_else(|| {
+            Box::new(Buffers { ops: Ops::default(), answers: vec![0; ROOM_BYTES], seen: Vec::new() })
+        });
         buffers.ops.clear();
         Taken(Some(buffers))
     }
@@ -50,10 +53,10 @@ impl DerefMut for Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let kept = self
-            .0
-            .take()
-            .filter(|buffers| buffers.answers.len() <= KEPT_BYTES && buffers.ops.capacity() <= KEPT_BYTES);
+        let kept = self.0.take().filter(|buffers| {
+            let longest = buffers.answers.len().max(buffers.ops.capacity()).max(buffers.seen.capacity());
+            longest <= KEPT_BYTES
+        });
         // A thread that ends has no place for them any more.
         let _ = KEPT.try_with(|place| place.set(kept));
     }

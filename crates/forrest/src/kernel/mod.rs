@@ -2,7 +2,7 @@
 //! seam of engine.rs.
 //!
 //! What is asked is written as operations one behind another (wire.rs), done by one call of the engine, and answered in
-//! one piece. Each operation takes place at one instant for all who share the store, and so does a batch as a whole. There
+//! one piece; most of what is only read is seen in the store's own memory, without a call. Each operation takes place at one instant for all who share the store, and so does a batch as a whole. There
 //! are no snapshots and one keyspace: whoever reads sees the newest state, a scan one state for each piece of it, and the
 //! next piece begins behind the last key.
 //!
@@ -185,7 +185,7 @@ impl Store {
         read: impl FnOnce(Answer<'_>) -> Result<R>,
     ) -> Result<R> {
         let mut buffers = Buffers::take();
-        let Buffers { ops, answers } = &mut *buffers;
+        let Buffers { ops, answers, .. } = &mut *buffers;
         push(ops);
         let room = answers.len();
         let (_, _, mut answers) = self.run(ops.bytes(), answers, room, is_atomic)?;
@@ -232,7 +232,7 @@ impl Store {
         demand(self.0.kind, durability)?;
         self.check_writable()?;
         let mut buffers = Buffers::take();
-        let Buffers { ops, answers } = &mut *buffers;
+        let Buffers { ops, answers, .. } = &mut *buffers;
         let mut list = Vec::new();
         for (at, op) in changes.enumerate() {
             self.check(&op).map_err(|error| error.at_op(at))?;
@@ -294,7 +294,7 @@ impl Store {
         keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
         let mut values = Vec::with_capacity(keys.len());
         let mut buffers = Buffers::take();
-        let Buffers { ops, answers } = &mut *buffers;
+        let Buffers { ops, answers, .. } = &mut *buffers;
         while values.len() < keys.len() {
             ops.clear();
             let mut asked = values.len();
@@ -389,8 +389,16 @@ impl Store {
         direction: Direction,
         limit: u32,
     ) -> Result<(bool, Pairs<'b>)> {
-        let Buffers { ops, answers } = buffers;
+        let Buffers { ops, answers, seen } = buffers;
         let (lower, upper) = bounds::clamp_to(bounds, abi::KEY_BYTES_MAX);
+        // Most are seen without asking.
+        if let Some(mapped) = self.0.store.mapped() {
+            let most = if limit == 0 { usize::MAX } else { limit as usize };
+            let down = matches!(direction, Direction::Backward);
+            if let Some(piece) = mapped.piece((lower, upper), down, most, seen) {
+                return Ok((piece == llds::Piece::More, Pairs::new(seen)));
+            }
+        }
         let flags = match direction {
             Direction::Forward => 0,
             Direction::Backward => abi::DOWN,

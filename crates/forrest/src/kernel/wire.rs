@@ -152,13 +152,19 @@ impl<'a> Answer<'a> {
 
     /// The pairs of a scan that was answered.
     pub(super) fn pairs(&self) -> Pairs<'a> {
-        Pairs(self.bytes)
+        Pairs::new(self.bytes)
     }
 }
 
 /// The pairs of a scan.
 #[derive(Clone)]
 pub(super) struct Pairs<'a>(&'a [u8]);
+
+impl<'a> Pairs<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Pairs<'a> {
+        Pairs(bytes)
+    }
+}
 
 impl<'a> Iterator for Pairs<'a> {
     type Item = Result<(&'a [u8], &'a [u8])>;
