@@ -56,19 +56,22 @@ void put_get(struct line *line, const char *key)
 	    key, NULL, NULL);
 }
 
-int go(int fd, struct line *line)
+struct llds_run *whole(struct line *line)
 {
-	int error;
-
 	line->run = (struct llds_run){ .ops = (uintptr_t)line->ops,
 				       .ops_bytes = line->bytes,
 				       .answers = (uintptr_t)line->answers,
 				       .answers_bytes = ROOM };
-	error = command(fd, LLDS_IOC_RUN, (uintptr_t)&line->run);
-	if (!error && line->run.done_bytes != line->bytes)
-		return EPROTO;
 	line->bytes = 0;
-	return error;
+	return &line->run;
+}
+
+int go(int fd, struct line *line)
+{
+	int error = command(fd, LLDS_IOC_RUN, (uintptr_t)whole(line));
+
+	return !error && line->run.done_bytes != line->run.ops_bytes ? EPROTO :
+								       error;
 }
 
 bool is_answer(struct line *line, size_t *at, int status, const void *bytes,

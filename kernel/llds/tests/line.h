@@ -28,6 +28,8 @@ void put(struct line *line, struct llds_op op, const void *key,
 void put_set(struct line *line, const char *key, const char *value);
 void put_get(struct line *line, const char *key);
 
+/* A run of what was put, with all the room there is; begins anew behind it. */
+struct llds_run *whole(struct line *line);
 /* Does what was put, all of it; 0 or the errno. */
 int go(int fd, struct line *line);
 
