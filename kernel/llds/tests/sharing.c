@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * One device in many hands: descriptors that are inherited and duplicated,
- * threads, and calls that are stopped midway. To stop a call, the page that
- * it writes to is made to fault, and the fault is held (userfaultfd): the
- * call is then inside its copy for as long as the check likes.
+ * threads, and calls that are stopped midway, inside their copy.
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "paused.h"
 #include "named.h"
 
 static const char *descriptors_are_inherited(void)
@@ -113,7 +109,8 @@ static const char *threads_ask_at_once(void)
  * it says another.
  */
 struct held {
-	int fd, faults, error;
+	int fd, error;
+	struct paused paused;
 	char *page;
 	pthread_t thread;
 	unsigned int number;
@@ -132,34 +129,13 @@ static void *call(void *argument)
 /* Prepares a page whose first touch is held. */
 static const char *prepare(struct held *held)
 {
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	const char *wrong = pause_prepare(&held->paused);
 
 	held->fd = device();
-	held->page = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	held->faults = syscall(SYS_userfaultfd, O_CLOEXEC);
-	range.range.start = (uintptr_t)held->page;
-	range.range.len = 4096;
+	held->page = held->paused.page;
 	held->number = LLDS_IOC_VERSION;
 	held->argument = held->page;
-	DEMAND(held->page != MAP_FAILED && held->faults >= 0 &&
-		       !ioctl(held->faults, UFFDIO_API, &api) &&
-		       !ioctl(held->faults, UFFDIO_REGISTER, &range),
-	       "userfaultfd: %s", strerror(errno));
-	return NULL;
-}
-
-/* Returns when the call has arrived in its copy. */
-static const char *arrive(struct held *held)
-{
-	struct uffd_msg message;
-
-	DEMAND(read(held->faults, &message, sizeof(message)) ==
-			       sizeof(message) &&
-		       message.event == UFFD_EVENT_PAGEFAULT,
-	       "no fault: %s", strerror(errno));
-	return NULL;
+	return wrong;
 }
 
 /* Begins the call, and lets go of it when it has arrived. */
@@ -167,20 +143,17 @@ static const char *begin(struct held *held)
 {
 	DEMAND(!pthread_create(&held->thread, NULL, call, held),
 	       "pthread_create");
-	return arrive(held);
+	return pause_arrive(&held->paused);
 }
 
 /* Lets the call go on, with a page of zeros, to its end. */
 static const char *let_go(struct held *held)
 {
-	struct uffdio_zeropage zero = { 0 };
+	const char *wrong = pause_end(&held->paused);
 
-	zero.range.start = (uintptr_t)held->page;
-	zero.range.len = 4096;
-	DEMAND(!ioctl(held->faults, UFFDIO_ZEROPAGE, &zero), "zeropage: %s",
-	       strerror(errno));
-	pthread_join(held->thread, NULL);
-	return NULL;
+	if (!wrong)
+		pthread_join(held->thread, NULL);
+	return wrong;
 }
 
 static const char *descriptor_is_closed_during_a_call(void)
