@@ -181,7 +181,7 @@ layout! {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(target_os = "linux", test))]
 layout! {
     /// A run by io_uring: the bytes of a command.
     pub(super) struct Uring / llds_uring, 16: {
@@ -302,7 +302,7 @@ pub(super) mod command {
     pub(in super::super) const LIST: Opcode = opcode::read_write::<List>(MAGIC, 4);
     pub(in super::super) const STATS: Opcode = opcode::read::<Stats>(MAGIC, 5);
     /// Of a command of io_uring, not of ioctl.
-    #[cfg(test)]
+    #[cfg(any(target_os = "linux", test))]
     pub(in super::super) const URING_RUN: Opcode = opcode::write::<super::Uring>(MAGIC, 6);
 }
 
