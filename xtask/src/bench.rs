@@ -23,7 +23,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     if !SUBJECTS.contains(&subject.as_str()) && subject != "--help" && subject != "-h" {
         return Err(Failure::Usage(format!("nothing to measure is called {subject:?}")));
     }
-    let features = if subject == "store" { features(rest) } else { Vec::new() };
+    let features = match subject.as_str() {
+        "store" => features(rest),
+        "llds" => engine(workspace),
+        _ => Vec::new(),
+    };
     if features.contains(&SLOW) {
         println!(
             "RocksDB is compiled from C++ the first time, which takes many minutes; --no-rocksdb leaves it out"
@@ -42,6 +46,17 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     // The benchmark may be run at a terminal and draw there.
     command.arg("--").arg(subject).args(rest).stdin(Stdio::inherit());
     workspace::run(&mut command).map_err(Failure::Broken)
+}
+
+/// The feature that compiles the kernel home's engine in, where that can be done.
+fn engine(workspace: &Workspace) -> Vec<&'static str> {
+    match setup::compiler(workspace) {
+        Ok(()) => vec!["llds-user"],
+        Err(why) => {
+            println!("without llds-user, the kernel's engine in a process: {why}");
+            Vec::new()
+        }
+    }
 }
 
 /// The features that the stores need which these arguments ask for.

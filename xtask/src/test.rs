@@ -78,7 +78,8 @@ pub(crate) fn build(workspace: &Workspace, more: &[&str]) -> Command {
 }
 
 /// Builds the kernel home's engine along.
-const ENGINE: &[&str] = &["--features", "forrest-cli/llds-user,forrest-c/llds-user"];
+const ENGINE: &[&str] =
+    &["--features", "forrest-cli/llds-user,forrest-c/llds-user,forrest-kvbench/llds-user"];
 /// Makes its warnings errors.
 const STRICT: &str = "FORREST_C_STRICT";
 

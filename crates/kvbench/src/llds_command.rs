@@ -1,5 +1,5 @@
-//! `kvbench llds`: the workload of llds's own benchmark, this project's index against a red-black tree behind
-//! one readers-writer lock. How the ancestor's user-space program guarded its tree is not known.
+//! `kvbench llds`: the workload of llds's own benchmark, this project's index and its stores in the kernel against a
+//! red-black tree behind one readers-writer lock. How the ancestor's user-space program guarded its tree is not known.
 
 use crate::data::{KindName, Walk};
 use crate::job::{Figures, Job, Outcome, Task};
@@ -7,6 +7,7 @@ use crate::machine;
 use crate::measure::Clock;
 use crate::options::Llds;
 use crate::record::{Figure, Run};
+use crate::registry;
 use crate::runner::{self, Runner};
 use crate::subjects::{FORREST, Pages};
 use crate::tables::number;
@@ -14,7 +15,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-const SUBJECTS: [&str; 2] = [FORREST, "rbtree"];
+const TREE: &str = "rbtree";
+/// What `--max` compares.
+const LARGEST: [&str; 2] = [FORREST, TREE];
 /// Keys of the run that tells what a key costs.
 const CALIBRATION_KEYS: u64 = 4_000_000;
 /// Of the memory that is estimated to do, how much is used: a key costs more in some sizes than in others (a seventh more
@@ -28,6 +31,11 @@ struct Bench<'a> {
     failures: usize,
 }
 
+/// All that do this workload, in the order of the list.
+fn subjects() -> impl Iterator<Item = &'static str> {
+    registry::ENTRIES.iter().filter(|entry| entry.llds.is_some()).map(|entry| entry.name)
+}
+
 /// Measures, prints, records; true if nothing went wrong.
 pub(crate) fn run(options: &Llds) -> io::Result<bool> {
     let common = &options.common;
@@ -36,7 +44,7 @@ pub(crate) fn run(options: &Llds) -> io::Result<bool> {
         "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
     });
     let record = Run::begin(common.json.as_deref(), kept)?;
-    let arms = if options.max { 5 } else { 2 };
+    let arms = if options.max { 5 } else { subjects().count() };
     Bench { options, runner: Runner::new(common.malloc_pages, arms)?, record, failures: 0 }.run()
 }
 
@@ -55,13 +63,13 @@ impl Bench<'_> {
         )?;
         writeln!(
             out,
-            "{:10}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
+            "{:16}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
             "", "keys", "insert s", "look up s", "wall s", "batched s", "bytes/key", "occupied"
         )?;
         let plan = if self.options.max {
             self.largest(&mut out)?
         } else {
-            SUBJECTS.map(|s| (s, self.options.keys)).to_vec()
+            subjects().map(|subject| (subject, self.options.keys)).collect()
         };
         let mut walls: BTreeMap<u64, BTreeMap<&str, f64>> = BTreeMap::new();
         for (subject, keys) in plan {
@@ -73,12 +81,12 @@ impl Bench<'_> {
             }
         }
         for (keys, walls) in walls {
-            if let (Some(own), Some(tree)) = (walls.get(FORREST), walls.get("rbtree")) {
+            let Some(tree) = walls.get(TREE) else { continue };
+            for (subject, own) in walls.iter().filter(|(subject, _)| **subject != TREE) {
+                let (keys, times) = (runner::keys(keys), number(tree / own));
                 writeln!(
                     out,
-                    "\nat {} keys, wall time: {}x the red-black tree's speed",
-                    runner::keys(keys),
-                    number(tree / own)
+                    "at {keys} keys, wall time: {subject} has {times}x the red-black tree's speed"
                 )?;
             }
         }
@@ -131,7 +139,7 @@ impl Bench<'_> {
     /// As many keys as each subject is estimated to hold, and the red-black tree's number for both.
     fn largest(&mut self, out: &mut impl Write) -> io::Result<Vec<(&'static str, u64)>> {
         let mut most = Vec::new();
-        for subject in SUBJECTS {
+        for subject in LARGEST {
             let Some(figures) = self.measure(out, subject, CALIBRATION_KEYS)? else { continue };
             let free = machine::available_bytes().unwrap_or(0);
             let huge = if subject == FORREST { machine::huge_pages_free_bytes() } else { 0 };
@@ -170,7 +178,7 @@ fn print_row(out: &mut impl Write, subject: &str, keys: u64, figures: &Figures) 
     let text = |name: &str| figure(name).map_or_else(|| "-".to_owned(), number);
     writeln!(
         out,
-        "{subject:10}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
+        "{subject:16}{:>8}{:>10}{:>10}{:>10}{:>12}{:>10}{:>12}",
         runner::keys(keys),
         text("insert_s"),
         text("get_s"),

@@ -5,8 +5,8 @@ use crate::data::{Counters, KindName, Strings, U64, Walk};
 use crate::job::{Job, Outcome, Report, Task};
 use crate::lock_file;
 use crate::subjects::{
-    EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, empty, hashbrown, masstree, scc,
-    skiplist,
+    EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, empty, hashbrown, kernel, masstree,
+    scc, skiplist,
 };
 
 /// A subject as the command line knows it.
@@ -124,7 +124,48 @@ pub(crate) const ENTRIES: &[Entry] = &[
         strings: Ok(arm::run::<Strings, empty::Empty>),
         llds: None,
     },
+    Entry {
+        name: "llds",
+        package: None,
+        about: "a store in the kernel (llds): changed by runs of 64 operations, looked at in its mapping",
+        ordered: false,
+        u64s: Err(ONLY_LLDS),
+        strings: Err(ONLY_LLDS),
+        llds: Some(arm::run_llds::<kernel::Kernel>),
+    },
+    Entry {
+        name: "llds-calls",
+        package: None,
+        about: "the same, a system call for each operation",
+        ordered: false,
+        u64s: Err(ONLY_LLDS),
+        strings: Err(ONLY_LLDS),
+        llds: Some(arm::run_llds::<kernel::KernelCalls>),
+    },
+    #[cfg(feature = "llds-user")]
+    Entry {
+        name: "llds-user",
+        package: None,
+        about: "the kernel's engine in this process: changed by runs of 64 operations, looked at without its lock",
+        ordered: false,
+        u64s: Err(ONLY_LLDS),
+        strings: Err(ONLY_LLDS),
+        llds: Some(arm::run_llds::<kernel::User>),
+    },
+    #[cfg(feature = "llds-user")]
+    Entry {
+        name: "llds-user-calls",
+        package: None,
+        about: "the same, a call for each operation",
+        ordered: false,
+        u64s: Err(ONLY_LLDS),
+        strings: Err(ONLY_LLDS),
+        llds: Some(arm::run_llds::<kernel::UserCalls>),
+    },
 ];
+
+/// Why a store of the kernel home is in no other comparison.
+const ONLY_LLDS: &str = "only asked in llds's workload";
 
 /// Does a job in this process.
 pub(crate) fn dispatch(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {

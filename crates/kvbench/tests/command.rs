@@ -112,8 +112,15 @@ fn the_workload_of_llds_runs() {
     let output = kvbench(&["llds", "-n", "30K", "--threads", "3"]);
     let out = text(&output.stdout);
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
-    assert!(out.contains("forrest        30K") && out.contains("rbtree         30K"), "{out}");
-    assert!(out.contains("at 30K keys, wall time:"), "{out}");
+    let mut subjects = vec!["forrest", "rbtree"];
+    if cfg!(feature = "llds-user") {
+        subjects.extend(["llds-user", "llds-user-calls"]);
+    }
+    for subject in subjects {
+        assert!(out.contains(&format!("{subject:16}     30K")), "{subject}: {out}");
+        let is_told = out.contains(&format!("at 30K keys, wall time: {subject} has"));
+        assert_eq!(is_told, subject != "rbtree", "{subject}: {out}");
+    }
 }
 
 #[test]

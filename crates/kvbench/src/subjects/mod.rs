@@ -10,6 +10,7 @@ pub(crate) mod congee;
 pub(crate) mod empty;
 mod forrest;
 pub(crate) mod hashbrown;
+pub(crate) mod kernel;
 mod locked;
 pub(crate) mod masstree;
 mod packed;
