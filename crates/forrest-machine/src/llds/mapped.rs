@@ -352,4 +352,4 @@ fn fold(a: u64, b: u64) -> u64 {
 
 #[cfg(all(test, feature = "llds-user"))]
 #[path = "mapped_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -4,11 +4,11 @@ use super::super::abi;
 use super::super::{Attach, User};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-fn open(name: &str) -> User {
+pub(in super::super) fn open(name: &str) -> User {
     User::open(&Attach { name: name.as_bytes(), makes: true, bytes_max: 0, mode: 0 }, true).expect("a store")
 }
 
-fn change(user: &User, code: u8, key: &[u8], value: &[u8]) {
+pub(in super::super) fn change(user: &User, code: u8, key: &[u8], value: &[u8]) {
     let mut op = vec![code, 0];
     op.extend_from_slice(&(key.len() as u16).to_ne_bytes());
     op.extend_from_slice(&(value.len() as u32).to_ne_bytes());

@@ -1,28 +1,13 @@
 //! Pieces of ranges beside a map: the same pairs, one after the other and while another thread changes the store.
 
-use super::super::{Attach, User, abi};
+use super::super::mapped::tests::{change, open};
+use super::super::{User, abi};
 use super::{Bounds, Piece};
 use std::collections::BTreeMap;
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
-
-fn open(name: &str) -> User {
-    User::open(&Attach { name: name.as_bytes(), makes: true, bytes_max: 0, mode: 0 }, true).expect("a store")
-}
-
-fn change(user: &User, code: u8, key: &[u8], value: &[u8]) {
-    let mut op = vec![code, 0];
-    op.extend_from_slice(&(key.len() as u16).to_ne_bytes());
-    op.extend_from_slice(&(value.len() as u32).to_ne_bytes());
-    op.extend_from_slice(&[0; 8]);
-    op.extend_from_slice(key);
-    op.extend_from_slice(value);
-    op.resize(op.len().next_multiple_of(8), 0);
-    let mut answers = [0; 64];
-    user.run(&op, &mut answers, false).expect("a change");
-}
 
 /// A piece of a range; `None` if it cannot be seen.
 fn piece(user: &User, bounds: Bounds<'_>, down: bool, most: usize) -> Option<(Piece, Pairs)> {
