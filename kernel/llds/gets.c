@@ -2,7 +2,8 @@
 /*
  * Many gets at once: what llds_parse() and llds_do() do for one, for a group of
  * them in three passes, so that each finds in the cache what the one before has
- * asked for: the bucket, then the entry.
+ * asked for: the bucket, then the entry. No entry that is to be gone is met:
+ * there are such only while somebody has the lock alone.
  */
 #include "gets.h"
 
