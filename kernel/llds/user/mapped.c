@@ -56,10 +56,9 @@ static enum mapped_found try_get(const struct mapped *mapped, const u8 *key,
 				    LLDS_BUCKET_SHIFT));
 	const struct llds_bucket *bucket = home;
 	const u32 sequence = smp_load_acquire(&home->sequence);
-	u8 tag = hash >> 56;
+	const u8 tag = llds_tag_of(hash);
 	u32 slot, handle, sizes;
 
-	tag = tag < 2 ? tag + 2 : tag;
 	if (as_one & 1 || sequence & 1)
 		return MAPPED_BUSY;
 	for (;;) {

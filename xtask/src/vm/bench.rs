@@ -105,13 +105,20 @@ impl<'a> Bench<'a> {
         copy(&self.workspace.root.join("kernel/llds"), &self.sources())
     }
 
+    /// Builds the module and the checks from the sources as they are now.
+    pub(crate) fn build(&self) -> Result<(), String> {
+        self.copy_sources()?;
+        self.build_module(Warnings::Fail)?;
+        self.build_checks()
+    }
+
     /// Builds the module with the kernel's extra warnings, and for the stock one lets sparse look at every file.
     pub(crate) fn build_module(&self, warnings: Warnings) -> Result<(), String> {
         self.make(&self.sources(), warnings)
     }
 
     /// Builds the checks, and the module that they need.
-    pub(crate) fn build_checks(&self) -> Result<(), String> {
+    fn build_checks(&self) -> Result<(), String> {
         let tests = self.sources().join("tests");
         self.make(&tests.join("blocker"), Warnings::Fail)?;
         let mut compiler = self.workspace.command(&self.kernel.compiler);

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use super::Boot;
-use super::bench::{Bench, Kind, Warnings};
+use super::bench::{Bench, Kind};
 use super::client::Client;
 use super::console;
 use super::machine::Processors;
@@ -39,9 +39,7 @@ pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    bench.copy_sources()?;
-    bench.build_module(Warnings::Fail)?;
-    bench.build_checks()?;
+    bench.build()?;
     bench.pack(Some(&Client::costs(workspace, bench.folder())?))?;
     let said = bench.boot(&BOOT, Processors::Counted, "")?;
     let costs =

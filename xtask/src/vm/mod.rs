@@ -27,7 +27,7 @@ mod source;
 
 use std::time::{Instant, SystemTime};
 
-use bench::{Bench, Kind, Warnings};
+use bench::{Bench, Kind};
 use client::Client;
 use console::Report;
 use machine::Processors;
@@ -151,9 +151,7 @@ fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    bench.copy_sources()?;
-    bench.build_module(Warnings::Fail)?;
-    bench.build_checks()?;
+    bench.build()?;
     let client = Client::build(workspace, bench.folder())?;
     bench.pack(Some(&client))?;
     let processors = bench.processors();
@@ -174,9 +172,7 @@ fn boot_debug(workspace: &Workspace, settings: &str) -> Verdict {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    bench.copy_sources()?;
-    bench.build_module(Warnings::Fail)?;
-    bench.build_checks()?;
+    bench.build()?;
     bench.pack(None)?;
     boot_one(&bench, &DEBUG, bench.processors(), settings)?;
     Ok(Outcome::Passed)

@@ -39,9 +39,7 @@ pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
-    bench.copy_sources()?;
-    bench.build_module(Warnings::Fail)?;
-    bench.build_checks()?;
+    bench.build()?;
     bench.pack(None)?;
     let processors = bench.processors();
     let few = if kind == Kind::Debug { "" } else { FEW };

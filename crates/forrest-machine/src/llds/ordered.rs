@@ -161,10 +161,6 @@ impl Walking<'_> {
         unsafe { word(node.add(table + 4 * slot)) }
     }
 
-    fn nodes_are_still(&self, nodes: u32) -> bool {
-        self.nodes().is_still(nodes)
-    }
-
     /// Whether a separator is above a key, which may be nonsense if nodes have moved.
     fn is_above(&self, handle: u32, key: &[u8]) -> bool {
         let at = self.mapped.block(handle);
@@ -207,7 +203,7 @@ impl Order for Walking<'_> {
                 let (mut slot, wanted) = self.below(at, key, 1..count);
                 while slot < count && self.number(at, HEADS, slot) == wanted {
                     let separator = self.number(at, SEPARATORS, slot);
-                    if !self.nodes_are_still(nodes) {
+                    if !self.nodes().is_still(nodes) {
                         return None;
                     }
                     if self.is_above(separator, key) {

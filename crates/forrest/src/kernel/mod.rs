@@ -2,9 +2,10 @@
 //! seam of engine.rs.
 //!
 //! What is asked is written as operations one behind another (wire.rs), done by one call of the engine, and answered in
-//! one piece; most of what is only read is seen in the store's own memory, without a call. Each operation takes place at one instant for all who share the store, and so does a batch as a whole. There
-//! are no snapshots and one keyspace: whoever reads sees the newest state, a scan one state for each piece of it, and the
-//! next piece begins behind the last key.
+//! one piece; most of what is only read is seen in the store's own memory, without a call. Each operation takes place at
+//! one instant for all who share the store, and so does a batch as a whole. There are no snapshots and one keyspace:
+//! whoever reads sees the newest state, a scan one state for each piece of it, and the next piece begins behind the last
+//! key.
 //!
 //! Nothing is kept here of what the store holds, so nothing can be stale. Buffers are kept for each thread.
 //!

@@ -52,6 +52,11 @@ impl Ways {
         Ok(Ways { store, together, is_seen })
     }
 
+    /// Begins to change it.
+    fn changes(&self) -> Changes<'_> {
+        Changes { ways: self, bytes: [0; BATCH_KEYS * OP_BYTES], used: 0, count: 0 }
+    }
+
     /// Does a run, all of it.
     fn run(&self, ops: &[u8], answers: &mut [u8]) -> usize {
         match self.store.run(ops, answers, false) {
@@ -202,11 +207,11 @@ macro_rules! subject {
             }
 
             fn writer(&mut self) -> Changes<'_> {
-                Changes { ways: &self.0, bytes: [0; BATCH_KEYS * OP_BYTES], used: 0, count: 0 }
+                self.0.changes()
             }
 
             fn shared_writer(&self) -> Option<Changes<'_>> {
-                Some(Changes { ways: &self.0, bytes: [0; BATCH_KEYS * OP_BYTES], used: 0, count: 0 })
+                Some(self.0.changes())
             }
 
             fn memory_note(&self) -> Option<String> {
