@@ -13,7 +13,7 @@ mod engine {
 
     /// The engine, in `kernel/llds`: the same files as in the module.
     const ENGINE: &[&str] =
-        &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "gets.c", "request.c"];
+        &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "groups.c", "request.c"];
     /// What user space brings for it.
     const USER: &[&str] = &["user/os_user.c", "user/rbtree.c"];
     /// Where the headers of both are.

@@ -92,6 +92,23 @@ static inline bool llds_entry_is(const struct llds_entry *entry,
 	return !memcmp(entry->bytes, key, key_bytes);
 }
 
+/*
+ * Between these two, readers without the lock do not trust the value that they
+ * read.
+ */
+static inline void llds_entry_begin(struct llds_entry *entry)
+{
+	WRITE_ONCE(entry->version, entry->version + 1);
+	/* Pairs with what a scan does before it looks at the version again. */
+	smp_wmb();
+}
+
+static inline void llds_entry_end(struct llds_entry *entry)
+{
+	/* Pairs with the acquire of its first look. */
+	smp_store_release(&entry->version, entry->version + 1);
+}
+
 /* How two keys are ordered: by their bytes, a beginning before the whole. */
 static inline int llds_key_order(const u8 *a, u32 a_bytes,
 				 const u8 *b, u32 b_bytes)

@@ -67,7 +67,6 @@ static inline bool makes_sense(const struct llds_op *op)
 	}
 }
 
-/* The operation at the beginning of so many bytes; what it fails with. */
 static __always_inline int parse(const struct llds_store *store, const u8 *at,
 				 u32 bytes, u32 value_bytes_max,
 				 struct llds_parsed *parsed)
@@ -96,6 +95,12 @@ static __always_inline int parse(const struct llds_store *store, const u8 *at,
 	parsed->value = at + op->key_bytes;
 	parsed->other = parsed->value + op->value_bytes;
 	return 0;
+}
+
+int llds_parse_one(const struct llds_store *store, const u8 *at, u32 bytes,
+		   u32 value_bytes_max, struct llds_parsed *parsed)
+{
+	return parse(store, at, bytes, value_bytes_max, parsed);
 }
 
 u32 llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,

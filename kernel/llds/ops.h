@@ -76,12 +76,18 @@ static inline void llds_answer(struct llds_room *room, s32 status,
 #define LLDS_TOGETHER 16
 
 /*
+ * The operation at the beginning of so many bytes. 0; -EINVAL, it makes no
+ * sense; -E2BIG, one of its values is too long; -EAGAIN, it needs more bytes,
+ * as many as 'bytes' says. REQUIRES: no value may be longer than
+ * LLDS_VALUE_BYTES_LIMIT.
+ */
+int llds_parse_one(const struct llds_store *store, const u8 *at, u32 bytes,
+		   u32 value_bytes_max, struct llds_parsed *parsed);
+
+/*
  * The operations at the beginning of so many bytes, at most LLDS_TOGETHER; how
  * many there are. 'error' says why it is not more: 0, there are no more bytes,
- * or enough of them; -EINVAL, the next one makes no sense; -E2BIG, one
- * of its values is too long; -EAGAIN, it needs more bytes, 'bytes' of the one
- * behind the last. REQUIRES: no value may be longer than
- * LLDS_VALUE_BYTES_LIMIT.
+ * or enough of them; or what llds_parse_one() says of the one behind the last.
  */
 u32 llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
 	       u32 value_bytes_max, struct llds_parsed *parsed, int *error);

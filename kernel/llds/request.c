@@ -3,7 +3,7 @@
  * A run of operations, from a user and back.
  */
 #include "request.h"
-#include "gets.h"
+#include "groups.h"
 
 /* A run that is not longer, with its answers, needs no memory but the stack. */
 #define SMALL_BYTES 256
@@ -14,8 +14,8 @@
  */
 #define IN_BYTES 4096
 #define OUT_BYTES 16384
-/* Fewer bytes are not several gets. */
-#define GETS_BYTES_MIN (2 * sizeof(struct llds_op))
+/* Fewer bytes are not several operations. */
+#define GROUP_BYTES_MIN (2 * sizeof(struct llds_op))
 
 /**
  * struct buffer - bytes on their way from a user, or to one
@@ -119,18 +119,32 @@ static void unlock(struct llds_shared *shared, u32 does)
 		llds_os_unlock_shared(&shared->lock);
 }
 
-/* Does gets of a slice, as far as it is simple; how many, or what failed. */
-static int do_gets(struct llds_shared *shared, struct slice *slice,
-		   struct llds_room *room)
+/*
+ * Does gets or sets of a slice, as far as that is simple; how many, or what
+ * failed.
+ */
+static int do_groups(struct llds_shared *shared, struct slice *slice,
+		     struct llds_room *room, u32 may)
 {
-	const int error = llds_os_lock_shared(&shared->lock);
+	const u8 *const at = slice->in + slice->taken;
+	const u32 bytes = slice->bytes - slice->taken;
+	const u32 does = *at == LLDS_GET ? LLDS_READS : LLDS_CHANGES;
 	u32 done, taken;
+	int error;
 
+	if (bytes < GROUP_BYTES_MIN || !(may & does) ||
+	    (*at != LLDS_GET && *at != LLDS_SET) ||
+	    !llds_has_groups(&shared->store))
+		return 0;
+	error = lock(shared, does);
 	if (error)
 		return error;
-	done = llds_gets(&shared->store, slice->in + slice->taken,
-			 slice->bytes - slice->taken, room, &taken);
-	llds_os_unlock_shared(&shared->lock);
+	if (does == LLDS_READS)
+		done = llds_gets(&shared->store, at, bytes, room, &taken);
+	else
+		done = llds_sets(&shared->store, at, bytes,
+				 shared->value_bytes_max, room, &taken);
+	unlock(shared, does);
 	slice->taken += taken;
 	slice->done += done;
 	return done;
@@ -149,15 +163,11 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 	int error, failed;
 
 	while (slice->taken < slice->bytes) {
-		if (slice->bytes - slice->taken >= GETS_BYTES_MIN &&
-		    llds_is_get(&shared->store, slice->in[slice->taken]) &&
-		    may & LLDS_READS) {
-			failed = do_gets(shared, slice, room);
-			if (failed < 0)
-				return failed;
-			if (failed)
-				continue;
-		}
+		failed = do_groups(shared, slice, room, may);
+		if (failed < 0)
+			return failed;
+		if (failed)
+			continue;
 		does = 0;
 		n = look_ahead(shared, slice, slice->taken, parsed, &does,
 			       &error);

@@ -238,14 +238,11 @@ static bool change_in_place(struct llds_store *store,
 		return false;
 	if (found.home)
 		llds_bucket_begin(found.home);
-	WRITE_ONCE(entry->version, entry->version + 1);
-	/* Pairs with what a scan does before it looks at the version again. */
-	smp_wmb();
+	llds_entry_begin(entry);
 	if (bytes != old)
 		WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, bytes));
 	copy(entry->bytes + key->bytes, value, bytes);
-	/* Pairs with the acquire of its first look. */
-	smp_store_release(&entry->version, entry->version + 1);
+	llds_entry_end(entry);
 	if (found.home)
 		llds_bucket_end(found.home);
 	store->pair_bytes += (u64)bytes - old;
@@ -258,6 +255,7 @@ static bool add(struct llds_store *store, const struct llds_key *key,
 {
 	bool is_added;
 
+	store->moves++;
 	if (!found.home)
 		return llds_tree_add(&store->tree, handle);
 	if (!llds_buckets_prepare(&store->buckets, found.home))
@@ -275,6 +273,7 @@ static bool add(struct llds_store *store, const struct llds_key *key,
 /* Names an entry in the place of one that has the same key. */
 static void replace(struct llds_store *store, struct found found, u32 handle)
 {
+	store->moves++;
 	if (!found.home) {
 		found.node->handle = handle;
 		return;
@@ -288,6 +287,7 @@ static void replace(struct llds_store *store, struct found found, u32 handle)
 /* Takes an entry out of the indexes, and frees it. */
 static void remove(struct llds_store *store, struct found found)
 {
+	store->moves++;
 	if (found.home) {
 		llds_bucket_begin(found.home);
 		llds_order_remove(&store->order, found.handle);

@@ -75,6 +75,7 @@ struct llds_journal {
  * @journal: changes that are being made as one
  * @header: what a mapping begins with
  * @pair_bytes: bytes of keys and values
+ * @moves: until it changes, entries stay where they are, and what names them
  */
 struct llds_store {
 	enum llds_index index;
@@ -87,6 +88,7 @@ struct llds_store {
 	struct llds_journal journal;
 	struct llds_header *header;
 	u64 pair_bytes;
+	u64 moves;
 };
 
 /* A value, where it lies, until the lock is given back. */

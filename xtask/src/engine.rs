@@ -12,7 +12,7 @@ use crate::{Failure, setup};
 const SOURCES: &str = "kernel/llds";
 /// The engine: what the module and user space have in common.
 const ENGINE: &[&str] =
-    &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "gets.c", "request.c"];
+    &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "groups.c", "request.c"];
 /// What user space brings, and the tests.
 const USER: &[&str] = &[
     "user/os_user.c",

@@ -313,6 +313,105 @@ static void many_gets(u32 runs)
 	       runs, done, cut, spoiled);
 }
 
+/*
+ * The same buckets were changed, equally often: readers without the lock found
+ * out.
+ */
+static void check_buckets(const struct llds_buckets *a,
+			  const struct llds_buckets *b)
+{
+	u32 i;
+
+	CHECK(a->header->buckets == b->header->buckets);
+	for (i = 0; i < a->header->buckets; i++)
+		CHECK(llds_bucket(a, i)->sequence ==
+		      llds_bucket(b, i)->sequence);
+}
+
+/*
+ * Many sets in a run do what each by itself does, and so do deletions among
+ * them, whatever room there is for the answers.
+ */
+static void many_sets(u32 runs)
+{
+	static const u32 lengths[] = { 0, 7, 8, 8, 8, 8, 100, 20000 };
+	u32 i, n, at, from, got, wanted_bytes, cut = 0, differing = 0, done = 0;
+	struct llds_shared one, many;
+	struct model model = { 0 };
+	struct llds_answer answer;
+	u8 key[48];
+
+	CHECK(!llds_shared_init(&one, LLDS_INDEX_DEFAULT, 64 << 20,
+				VALUE_BYTES_MAX, 7));
+	CHECK(!llds_shared_init(&many, LLDS_INDEX_DEFAULT, 64 << 20,
+				VALUE_BYTES_MAX, 7));
+	for (i = 0; i < runs; i++) {
+		const u32 ops_wanted = 1 + below(200);
+		/* Few keys come several times in one group. */
+		const u32 keys = below(2) ? 10 : GET_KEYS;
+		/* Entries stay where they are, or each set may move one. */
+		const bool only_words = below(2);
+
+		for (n = at = wanted_bytes = 0;
+		     n < ops_wanted && at < OPS_ROOM - 20200; n++) {
+			struct llds_op op = { .code = LLDS_SET };
+			struct llds_run run;
+
+			op.key_bytes = key_of(below(keys), key);
+			/* The buckets become few, and many again. */
+			if (!below(500))
+				op = (struct llds_op){
+					.code = LLDS_DELETE_RANGE,
+					.flags = LLDS_NO_OTHER,
+				};
+			else if (!below(20))
+				op.code = LLDS_DELETE;
+			else
+				op.value_bytes =
+					only_words ? 8 : lengths[below(8)];
+			if (op.code == LLDS_SET && !below(10))
+				op.flags = below(2) ? LLDS_IF_ABSENT :
+						      LLDS_IF_PRESENT;
+			put_op(ops + at, &op, key);
+			for (from = 0; from < op.value_bytes; from++)
+				ops[at + sizeof(op) + op.key_bytes + from] =
+					random64();
+			run = a_run(at, at + sizeof(op) +
+					padded(op.key_bytes + op.value_bytes),
+				    ANSWERS_ROOM);
+			at += sizeof(op) +
+			      padded(op.key_bytes + op.value_bytes);
+			CHECK(!llds_request(&one, &run, ALL));
+			memcpy(&answer, answers, sizeof(answer));
+			differing += answer.status != LLDS_DONE;
+			memcpy(wanted + wanted_bytes, answers,
+			       run.answers_bytes);
+			wanted_bytes += run.answers_bytes;
+		}
+		for (from = got = 0; from < at;) {
+			struct llds_run run = a_run(from, at, 8 + below(900));
+
+			CHECK(!llds_request(&many, &run, ALL) && run.done);
+			CHECK(!memcmp(wanted + got, answers,
+				      run.answers_bytes));
+			got += run.answers_bytes;
+			from += run.done_bytes;
+			cut += from < at;
+			done += run.done;
+		}
+		CHECK(got == wanted_bytes);
+		check_buckets(&one.store.buckets, &many.store.buckets);
+	}
+	CHECK(cut && differing && done > 20 * runs);
+	take(&one.store, &model);
+	check(&many.store, &model);
+	model_drop(&model);
+	llds_shared_drop(&one);
+	llds_shared_drop(&many);
+	printf("ok: %u runs of %u sets in all, %u times cut short, %u that did nothing\n",
+	       runs, done, cut, differing);
+}
+
 /* What one operation does. */
 static u32 does(u8 code)
 {
@@ -372,6 +471,7 @@ void test_requests(u32 steps)
 	runs_against_the_model(LLDS_INDEX_TREE, NUMBERS, steps);
 	nonsense(10 * steps);
 	many_gets(steps);
+	many_sets(steps);
 	for (may = 0; may <= ALL; may++)
 		as_one_may(may);
 }
