@@ -24,6 +24,7 @@ pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<
     if job.pin && job.task != Task::Llds {
         affinity::pin(cpus[cpus.len() - 1]);
     }
+    measure::slow_down(job.slowdown);
     let source = K::source(job.keys, job.seed, walk);
     let done = match &job.task {
         Task::Conform => {

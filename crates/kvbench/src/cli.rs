@@ -1,12 +1,16 @@
 //! The command line.
 //!
 //! Exit codes: 0 when all that was asked was measured (a missed goal is a result, not a failure), 1 when a
-//! subject was wrong or broke or a record could not be written, 2 for a command line that makes no sense.
+//! subject was wrong or broke or a record could not be written, 2 for a command line that makes no sense. Those of a
+//! comparison that was made tell its verdict.
 
 use crate::job::{Job, Message, Outcome, Task};
-use crate::options::{Llds, Memory, Remixes, Stores};
+use crate::options::{Calibrate, Compare, Llds, Memory, Remixes, Stores};
 use crate::registry::{self, ENTRIES};
-use crate::{data, llds_command, memory, remix, remix_command, runner, store_command, stores};
+use crate::statistics::Verdict;
+use crate::{
+    compare_command, data, llds_command, memory, remix, remix_command, runner, store_command, stores,
+};
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -36,6 +40,11 @@ enum Command {
     /// The workload of llds's own benchmark: this project's index against a red-black tree
     #[command(after_help = LLDS_EXAMPLES)]
     Llds(Llds),
+    /// Whether one subject, or one build, is faster than another: a verdict, and an exit code
+    #[command(after_help = COMPARE_EXAMPLES)]
+    Compare(Compare),
+    /// How often the verdict of a comparison is wrong on this machine
+    Calibrate(Calibrate),
     /// The subjects, their versions and the form in which each is used
     List,
     /// One arm of a run; started by the program itself
@@ -73,20 +82,29 @@ const LLDS_EXAMPLES: &str = "Examples:
 
 The table of llds begins at 500M keys, 2 threads.";
 
+const COMPARE_EXAMPLES: &str = "Examples:
+  kvbench compare btreemap forrest                 is forrest faster than BTreeMap?
+  kvbench compare ./kvbench-before=forrest forrest --only get,scan -n 1M
+  kvbench compare before.jsonl after.jsonl         two records of kvbench memory --rounds 10
+
+Exit codes: 0 b is the same, 3 faster, 4 slower in some figure, 5 nothing can be said.";
+
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
+    let all_went_well = |done| if done { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let done = match command {
-        Command::Arm { job } => arm(&job),
-        Command::Memory(options) => memory::run(options),
-        Command::Store(options) => store_command::run(&options),
-        Command::Remix(options) => remix_command::run(&options),
-        Command::Llds(options) => llds_command::run(&options),
-        Command::List => list(),
+        Command::Arm { job } => arm(&job).map(all_went_well),
+        Command::Memory(options) => memory::run(options).map(all_went_well),
+        Command::Store(options) => store_command::run(&options).map(all_went_well),
+        Command::Remix(options) => remix_command::run(&options).map(all_went_well),
+        Command::Llds(options) => llds_command::run(&options).map(all_went_well),
+        Command::Compare(options) => compare_command::run(&options).map(exit_code),
+        Command::Calibrate(options) => compare_command::calibrate(&options).map(all_went_well),
+        Command::List => list().map(all_went_well),
     };
     match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(code) => code,
         // A reader that has seen enough is no failure.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
@@ -94,6 +112,16 @@ pub(crate) fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What a comparison ends with. 1 and 2 are what they are everywhere.
+fn exit_code(verdict: Verdict) -> ExitCode {
+    ExitCode::from(match verdict {
+        Verdict::Same => 0,
+        Verdict::Faster => 3,
+        Verdict::Slower => 4,
+        Verdict::Inconclusive => 5,
+    })
 }
 
 fn list() -> std::io::Result<bool> {

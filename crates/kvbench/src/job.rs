@@ -35,6 +35,9 @@ pub(crate) struct Job {
     pub(crate) pin: bool,
     /// What a loop of one thread is charged.
     pub(crate) clock: Clock,
+    /// By how many percent every loop is made longer, to see whether that is found.
+    #[serde(default)]
+    pub(crate) slowdown: f64,
 }
 
 /// What to do with a subject.

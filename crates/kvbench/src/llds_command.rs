@@ -113,6 +113,7 @@ impl Bench<'_> {
             margin_bytes: common.margin,
             pin: false,
             clock: Clock::Wall,
+            slowdown: 0.0,
         };
         let (what, why) = match self.runner.arm(&job, &Walk::default()) {
             Outcome::Figures(figures) => return Ok(Some(figures)),

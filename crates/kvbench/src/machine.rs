@@ -105,8 +105,54 @@ pub(crate) fn available_bytes() -> Option<u64> {
     kib(&read("/proc/meminfo")?, "MemAvailable")
 }
 
+/// What the machine under a virtual one has taken of its CPUs, and all the time that they had, in the system's ticks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stolen {
+    stolen: u64,
+    all: u64,
+}
+
+impl Stolen {
+    /// What was stolen since an earlier look, in percent of all time.
+    pub(crate) fn percent_since(self, earlier: Stolen) -> f64 {
+        let all = self.all.saturating_sub(earlier.all);
+        100.0 * self.stolen.saturating_sub(earlier.stolen) as f64 / all.max(1) as f64
+    }
+}
+
+/// How much was stolen since the machine started; `None` if the system does not tell.
+pub(crate) fn stolen() -> Option<Stolen> {
+    parse_stolen(&read("/proc/stat")?)
+}
+
+/// Of the first line: user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests are in the first two.
+fn parse_stolen(text: &str) -> Option<Stolen> {
+    let numbers = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let ticks: Vec<u64> = numbers.take(8).map_while(|number| number.parse().ok()).collect();
+    Some(Stolen { stolen: *ticks.get(7)?, all: ticks.iter().sum() })
+}
+
 /// Bytes of memory that this process occupies, explicit huge pages included.
 pub(crate) fn resident_bytes() -> Option<u64> {
     let status = read("/proc/self/status")?;
     Some(kib(&status, "VmRSS")? + kib(&status, "HugetlbPages").unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stolen_time_is_found() {
+        let at = |text| parse_stolen(text).unwrap();
+        let before = at("cpu  100 0 50 800 5 3 2 40 7 0\ncpu0 1 2 3");
+        let after = at("cpu  150 0 50 840 5 3 2 50 9 0\ncpu0 1 2 3");
+        assert_eq!(after.percent_since(before), 10.0);
+        assert_eq!(before.percent_since(after), 0.0);
+        assert!(
+            ["", "cpu", "cpu  1 2 3 4", "cpu  a b c d e f g h"]
+                .iter()
+                .all(|text| parse_stolen(text).is_none())
+        );
+    }
 }

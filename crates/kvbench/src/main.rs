@@ -5,15 +5,17 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > memory, llds_command, remix_command, store_command > remix_report, store_report > goals > tables > record > runner > options >
-//! registry > arm > conform, llds, remix > stores > job > measure > subjects > data > machine > affinity, alloc, lock_file,
-//! usage`.
+//! `cli > memory, llds_command, remix_command, store_command, compare_command > remix_report, store_report, compare > goals > tables >
+//! record > runner > options > registry > arm > conform, llds, remix > stores > job > measure > subjects > data > machine > affinity,
+//! alloc, lock_file, statistics, usage`.
 #![deny(unsafe_code)]
 
 mod affinity;
 mod alloc;
 mod arm;
 mod cli;
+mod compare;
+mod compare_command;
 mod conform;
 mod data;
 mod goals;
@@ -31,6 +33,7 @@ mod remix;
 mod remix_command;
 mod remix_report;
 mod runner;
+mod statistics;
 mod store_command;
 mod store_report;
 mod stores;

@@ -10,6 +10,7 @@ use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Which time a loop of one thread is charged.
@@ -54,6 +55,14 @@ impl Timed {
     }
 }
 
+/// By how many percent every loop of this process is made longer: the bits of the number.
+static SLOWDOWN: AtomicU64 = AtomicU64::new(0);
+
+/// Makes every loop longer by so many percent, by doing nothing before its clock stops.
+pub(crate) fn slow_down(percent: f64) {
+    SLOWDOWN.store(percent.max(0.0).to_bits(), Ordering::Relaxed);
+}
+
 /// Both clocks, running.
 struct Watch {
     wall: Instant,
@@ -66,6 +75,14 @@ impl Watch {
     }
 
     fn stop(self, ops: u64, sum: u64) -> Timed {
+        let longer = f64::from_bits(SLOWDOWN.load(Ordering::Relaxed));
+        if longer > 0.0 {
+            let (wall, cpu) = (self.wall.elapsed(), cpu_time() - self.cpu);
+            // By the time of the CPU, which is what the loop took if others were there.
+            while cpu_time() - self.cpu < cpu.mul_f64(1.0 + longer / 100.0) && self.wall.elapsed() < wall * 4
+            {
+            }
+        }
         let time = self.wall.elapsed();
         // The two clocks are not read at the same moment.
         Timed { time, cpu: (cpu_time() - self.cpu).min(time), ops, sum, bytes: 0 }

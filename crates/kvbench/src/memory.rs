@@ -135,6 +135,7 @@ impl Bench {
             margin_bytes: options.common.margin,
             pin: !options.no_pin,
             clock: options.clock,
+            slowdown: 0.0,
         }
     }
 

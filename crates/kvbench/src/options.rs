@@ -172,6 +172,145 @@ pub(crate) struct Remixes {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// What `kvbench compare` and `kvbench calibrate` measure.
+#[derive(Args, Clone)]
+pub(crate) struct Comparison {
+    /// Kind of keys: random u64, or the paths of a directory tree
+    #[arg(long, value_enum, default_value = "u64")]
+    pub(crate) kind: KindName,
+    /// Number of keys
+    #[arg(short = 'n', long, default_value = "100K", value_parser = number)]
+    pub(crate) keys: u64,
+    /// Steps beside insertion; the more there are, the more it takes to be sure of one
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "get")]
+    pub(crate) only: Vec<Step>,
+    /// Most keys that a step asks for
+    #[arg(long, default_value = "200K", value_parser = number)]
+    pub(crate) probes: u64,
+    /// Blocks of four processes each, fixed beforehand
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(4..=10_000))]
+    pub(crate) blocks: u16,
+    /// What is still the same, in percent
+    #[arg(long, default_value_t = 1.0, value_parser = percent, value_name = "PERCENT")]
+    pub(crate) margin: f64,
+    /// A block is done again if others had more of the CPU than this, in percent
+    #[arg(long, default_value_t = 2.0, value_parser = percent, value_name = "PERCENT")]
+    pub(crate) disturbed: f64,
+    /// What a step is charged
+    #[arg(long, value_enum, default_value_t = Clock::Wall)]
+    pub(crate) clock: Clock,
+    /// Directory tree whose paths are the string keys
+    #[arg(long, default_value = "/usr", value_name = "DIRECTORY")]
+    pub(crate) tree: PathBuf,
+    /// Seed of everything random; each block has its own keys
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Memory that must stay free
+    #[arg(long, default_value = "1G", value_parser = bytes, value_name = "BYTES")]
+    pub(crate) free: u64,
+    /// Append what was measured to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+impl Comparison {
+    /// For a record.
+    pub(crate) fn describe(&self) -> serde_json::Value {
+        serde_json::json!({
+            "kind": self.kind, "keys": self.keys, "steps": self.only, "probes": self.probes, "blocks": self.blocks,
+            "margin_percent": self.margin, "disturbed_percent_max": self.disturbed, "clock": self.clock, "seed": self.seed,
+        })
+    }
+
+    /// For a reader.
+    pub(crate) fn words(&self) -> String {
+        let (keys, kind) = (self.keys, self.kind.name());
+        let clock = if self.clock == Clock::Wall { "wall" } else { "CPU" };
+        format!("{keys} pairs of kind {kind}, {} blocks of four processes, {clock} time", self.blocks)
+    }
+}
+
+/// A side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Party {
+    /// A subject, in this program or another build of it.
+    Subject {
+        /// The other build.
+        program: Option<PathBuf>,
+        /// The subject.
+        subject: String,
+    },
+    /// What was recorded.
+    Record(PathBuf),
+}
+
+impl std::fmt::Display for Party {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Party::Subject { program: Some(program), subject } => {
+                write!(f, "{}={subject}", program.display())
+            }
+            Party::Subject { program: None, subject } => f.write_str(subject),
+            Party::Record(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// Options of `kvbench compare`.
+#[derive(Args, Clone)]
+pub(crate) struct Compare {
+    /// What b is compared with: SUBJECT, PROGRAM=SUBJECT (another build of kvbench), or a record (FILE.jsonl)
+    #[arg(value_parser = party)]
+    pub(crate) a: Party,
+    /// What is judged
+    #[arg(value_parser = party)]
+    pub(crate) b: Party,
+    /// Make b slower by so many percent, to see whether that is found
+    #[arg(long, default_value_t = 0.0, value_parser = percent, value_name = "PERCENT", hide = true)]
+    pub(crate) slow_b: f64,
+    /// What is measured.
+    #[command(flatten)]
+    pub(crate) how: Comparison,
+}
+
+/// Options of `kvbench calibrate`.
+#[derive(Args, Clone)]
+pub(crate) struct Calibrate {
+    /// What is compared with itself: SUBJECT or PROGRAM=SUBJECT
+    #[arg(default_value = "btreemap", value_parser = party)]
+    pub(crate) subject: Party,
+    /// How often
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) trials: u16,
+    /// The slow-down that must be found, in percent
+    #[arg(long, default_value_t = 3.0, value_parser = percent, value_name = "PERCENT")]
+    pub(crate) inject: f64,
+    /// What is measured.
+    #[command(flatten)]
+    pub(crate) how: Comparison,
+}
+
+/// Reads a side.
+fn party(text: &str) -> Result<Party, String> {
+    if text.ends_with(".jsonl") {
+        return Ok(Party::Record(text.into()));
+    }
+    match text.rsplit_once('=') {
+        // Another build may have other subjects.
+        Some((program, subject)) if !program.is_empty() && !subject.is_empty() => {
+            Ok(Party::Subject { program: Some(program.into()), subject: subject.to_owned() })
+        }
+        Some(_) => Err("PROGRAM=SUBJECT needs both".to_owned()),
+        None => Ok(Party::Subject { program: None, subject: subject(text)? }),
+    }
+}
+
+/// Reads a number of percent.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| format!("{text:?} is no number from 0 to 100"))
+}
+
 /// Parses a number with a unit of the given size.
 fn scaled(text: &str, unit: u64) -> Result<u64, String> {
     let (digits, factor) = match text.char_indices().next_back() {
@@ -221,6 +360,22 @@ fn subject(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sides_are_read() {
+        let subject = |program: Option<&str>, subject: &str| {
+            Ok(Party::Subject { program: program.map(PathBuf::from), subject: subject.to_owned() })
+        };
+        assert_eq!(party("forrest"), subject(None, "forrest"));
+        assert_eq!(party("./old=forrest"), subject(Some("./old"), "forrest"));
+        assert_eq!(party("x.jsonl"), Ok(Party::Record("x.jsonl".into())));
+        for text in ["nobody", "=forrest", "./old=", ""] {
+            assert!(party(text).is_err(), "{text}");
+        }
+        for text in ["-1", "101", "nan", ""] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn sizes_are_read() {

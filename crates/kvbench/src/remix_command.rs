@@ -121,6 +121,7 @@ impl Bench<'_> {
             margin_bytes: 0,
             pin: !options.no_pin,
             clock: Clock::Cpu,
+            slowdown: 0.0,
         };
         let outcome = self.runner.arm(&job, &Walk::default());
         std::fs::remove_dir_all(&directory)?;

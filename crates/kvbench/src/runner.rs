@@ -36,6 +36,13 @@ impl Runner {
         })
     }
 
+    /// The same, of another program: an earlier build of this one, say. The error names it if it cannot be run.
+    pub(crate) fn of(mut self, program: &Path) -> io::Result<Self> {
+        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.display()));
+        self.program = program.canonicalize().map_err(told)?;
+        Ok(self)
+    }
+
     fn progress(&self, label: &str, step: &str) {
         if self.terminal {
             let seconds = self.started.elapsed().as_secs();

@@ -144,6 +144,7 @@ impl Bench<'_> {
             margin_bytes: 0,
             pin: false,
             clock: Clock::Wall,
+            slowdown: 0.0,
         };
         let outcome = self.runner.arm(&job, &Walk::default());
         std::fs::remove_dir_all(&directory)?;

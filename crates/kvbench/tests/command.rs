@@ -240,3 +240,90 @@ fn an_arm_ends_when_its_run_does() {
     drop(stdin);
     assert_eq!(arm.wait().unwrap().code(), Some(1));
 }
+
+/// A comparison of small arms that anybody may disturb.
+fn compare(a: &str, b: &str, more: &[&str]) -> (Option<i32>, String) {
+    let how = ["-n", "5000", "--probes", "20000", "--blocks", "6", "--clock", "cpu", "--disturbed", "100"];
+    let output = kvbench(&[&["compare", a, b], how.as_slice(), more].concat());
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn a_comparison_ends_with_its_verdict() {
+    let path = scratch("compared.jsonl");
+    let (code, out) = compare("btreemap", "skiplist", &["--json", path.to_str().unwrap()]);
+    assert_eq!(code, Some(4), "{out}");
+    assert!(out.contains("b is slower") && out.contains("insert_ns") && out.contains("get_ns"), "{out}");
+    let (code, out) = compare("skiplist", "btreemap", &["--only", "miss"]);
+    assert_eq!(code, Some(3), "{out}");
+    assert!(out.contains("get_miss_ns") && !out.contains("get_ns "), "{out}");
+    // Another program that is this one.
+    let itself = format!("{}=btreemap", env!("CARGO_BIN_EXE_kvbench"));
+    let (code, out) = compare(&itself, "btreemap", &["--slow-b", "60"]);
+    assert_eq!(code, Some(4), "{out}");
+
+    let records = records(&path);
+    let compared = &records[1]["compared"];
+    assert_eq!(records[1]["record"], "compared");
+    assert_eq!(compared["blocks"]["get_ns"].as_array().unwrap().len(), 6);
+    assert!(compared["judged"]["get_ns"]["ratio"].as_f64().unwrap() > 1.0, "{compared}");
+}
+
+#[test]
+fn records_are_compared() {
+    let record = |name: &str, subject: &str| {
+        let path = scratch(name);
+        let common = [
+            "memory",
+            "-n",
+            "3000",
+            "--rounds",
+            "5",
+            "--kinds",
+            "u64",
+            "--only",
+            "get",
+            "--no-sweep",
+            "--clock",
+            "cpu",
+        ];
+        let output =
+            kvbench(&[&common[..], &["--subjects", subject, "--json", path.to_str().unwrap()]].concat());
+        assert!(output.status.success(), "{}", text(&output.stdout));
+        let content = std::fs::read_to_string(&path).unwrap();
+        // As if it were a figure of the same subject.
+        std::fs::write(&path, content.replace("\"skiplist\"", "\"btreemap\"")).unwrap();
+        path
+    };
+    let (fast, slow) = (record("fast.jsonl", "btreemap"), record("slow.jsonl", "skiplist"));
+    let compare = |a: &PathBuf, b: &PathBuf| kvbench(&["compare", a.to_str().unwrap(), b.to_str().unwrap()]);
+    let output = compare(&fast, &slow);
+    assert_eq!(output.status.code(), Some(4), "{}{}", text(&output.stdout), text(&output.stderr));
+    let output = compare(&fast, &fast);
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{}", text(&output.stdout));
+    std::fs::write(&slow, "{\"kvbench\":1}\nnonsense").unwrap();
+    let output = compare(&fast, &slow);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("slow.jsonl:2: "), "{}", text(&output.stderr));
+}
+
+#[test]
+fn sides_that_cannot_be_compared_are_refused() {
+    for (a, b, code, why) in [
+        ("btreemap", "x.jsonl", 1, "a record is compared with a record"),
+        ("btreemap", "nobody", 2, "the subjects are"),
+        ("/nowhere/kvbench=btreemap", "btreemap", 1, "/nowhere/kvbench: "),
+        ("here.jsonl", "nowhere.jsonl", 1, "here.jsonl: "),
+    ] {
+        let (is, out) = compare(a, b, &[]);
+        assert!(is == Some(code) && out.contains(why), "{a} {b}: {is:?} {out}");
+    }
+}
+
+#[test]
+fn a_calibration_counts_verdicts() {
+    let how = ["--trials", "2", "--inject", "80", "-n", "5000", "--blocks", "5", "--clock", "cpu"];
+    let output = kvbench(&[&["calibrate"], &how[..], &["--disturbed", "100"]].concat());
+    let out = text(&output.stdout);
+    assert!(out.contains("itself, slower   faster    0, slower    2"), "{out}{}", text(&output.stderr));
+}

@@ -103,6 +103,7 @@ fn end<const HOW: u8>(steps: &[Step]) -> Outcome {
         margin_bytes: 0,
         pin: false,
         clock: Clock::Wall,
+        slowdown: 0.0,
     };
     steps::run::<Map<HOW>>(&job, &orders, &mut |_| ())
 }

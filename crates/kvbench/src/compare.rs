@@ -1,0 +1,109 @@
+//! Comparing two sides by blocks of fresh processes: A B B A, or B A A B, in an order that the seed decides.
+//!
+//! The number of blocks is fixed before the first: who looks until it is significant finds something. A block during which
+//! others had the CPU is done again, because it says something of them; it is counted, and after as many of these as
+//! there are blocks, the comparison gives up rather than to choose the blocks that it likes.
+
+use crate::data::{Walk, mix};
+use crate::job::{Figures, Job, Outcome};
+use crate::machine;
+use crate::runner::Runner;
+use crate::statistics::{self, Block, Judged};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A side: a subject, in a program.
+pub(crate) struct Side {
+    /// Starts its arms.
+    pub(crate) runner: Runner,
+    /// What an arm is told, but for the seed.
+    pub(crate) job: Job,
+}
+
+/// How a comparison is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// Blocks.
+    pub(crate) blocks: usize,
+    /// What is still the same: 0.01 is a hundredth.
+    pub(crate) margin: f64,
+    /// What of the time of an arm, or of all CPUs while a block was done, others may have had, in percent.
+    pub(crate) disturbed_percent_max: f64,
+    /// Decides the order within blocks, and the data of each.
+    pub(crate) seed: u64,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Compared {
+    /// By figure; `None` for those that are no number in some block.
+    pub(crate) judged: BTreeMap<String, Option<Judged>>,
+    /// What the verdicts are from.
+    pub(crate) blocks: BTreeMap<String, Vec<Block>>,
+    /// Blocks that were done again, because others had the CPU.
+    pub(crate) disturbed: usize,
+    /// Whether there were too many of these.
+    pub(crate) gave_up: bool,
+}
+
+/// Four arms.
+type Arms = ([Figures; 2], [Figures; 2]);
+
+/// Compares; `see` is told the number of blocks that are done. The error is how an arm ended that did not measure.
+pub(crate) fn compare(
+    sides: &mut [Side; 2],
+    plan: Plan,
+    walk: &Walk,
+    mut see: impl FnMut(usize),
+) -> Result<Compared, Outcome> {
+    let mut blocks: BTreeMap<String, Vec<Block>> = BTreeMap::new();
+    let (mut done, mut disturbed) = (0, 0);
+    while done < plan.blocks && disturbed <= plan.blocks {
+        // One that is done again has other data: it is another block.
+        let number = (done + disturbed) as u64;
+        let before = machine::stolen();
+        let (a, b) = block(sides, mix(plan.seed ^ mix(number)), walk)?;
+        let stolen = before.zip(machine::stolen()).map(|(before, after)| after.percent_since(before));
+        let arms = a.iter().chain(&b).map(|figures| figures.values.get("disturbed_percent").copied());
+        if arms.chain([stolen]).flatten().any(|percent| percent > plan.disturbed_percent_max) {
+            disturbed += 1;
+            continue;
+        }
+        for (name, first) in a[0].values.iter().filter(|(name, _)| name.ends_with("_ns")) {
+            let others = [&a[1], &b[0], &b[1]].map(|figures| figures.values.get(name).copied());
+            if let [Some(second), Some(third), Some(fourth)] = others {
+                let block = Block { a: [*first, second], b: [third, fourth] };
+                blocks.entry(name.clone()).or_default().push(block);
+            }
+        }
+        done += 1;
+        see(done);
+    }
+    let gave_up = done < plan.blocks;
+    let names: Vec<String> = blocks.keys().cloned().collect();
+    let figures: Vec<Vec<Block>> = blocks.values().cloned().collect();
+    let mut judged = statistics::judge(&figures, plan.margin);
+    if gave_up {
+        judged.iter_mut().flatten().for_each(|one| one.verdict = statistics::Verdict::Inconclusive);
+    }
+    Ok(Compared { judged: names.into_iter().zip(judged).collect(), blocks, disturbed, gave_up })
+}
+
+/// One block, of data that the seed decides.
+fn block(sides: &mut [Side; 2], seed: u64, walk: &Walk) -> Result<Arms, Outcome> {
+    let outer = (seed & 1) as usize;
+    let mut arms: [Vec<Figures>; 2] = Default::default();
+    for side in [outer, 1 - outer, 1 - outer, outer] {
+        let Side { runner, job } = &mut sides[side];
+        job.seed = seed;
+        match runner.arm(job, walk) {
+            Outcome::Figures(figures) => arms[side].push(figures),
+            other => return Err(other),
+        }
+    }
+    let [a, b] = arms.map(<[Figures; 2]>::try_from);
+    match (a, b) {
+        (Ok(a), Ok(b)) => Ok((a, b)),
+        _ => Err(Outcome::Failed("a block has two arms of each side".to_owned())),
+    }
+}

@@ -1,0 +1,214 @@
+//! `kvbench compare`: whether one thing is faster than another, as a verdict and an exit code; and `kvbench calibrate`:
+//! how often that verdict is wrong on this machine.
+
+use crate::compare::{self, Compared, Plan, Side};
+use crate::data::{KindName, Walk, collect_paths};
+use crate::job::{Job, Outcome, Task};
+use crate::options::{Calibrate, Compare, Comparison, MallocPages, Party};
+use crate::record::{self, Run};
+use crate::runner::Runner;
+use crate::statistics::{self, Judged, Verdict};
+use crate::subjects::Pages;
+use serde_json::json;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+/// What two runs at different times may differ by where nothing differs: measured, one after the other, 0.92 to 1.05.
+const BETWEEN_RUNS: f64 = 0.08;
+
+/// Compares, prints, records; what is said of the second side.
+pub(crate) fn run(options: &Compare) -> io::Result<Verdict> {
+    match (&options.a, &options.b) {
+        (Party::Record(a), Party::Record(b)) => of_records(a, b, options.how.margin),
+        (Party::Record(_), _) | (_, Party::Record(_)) => {
+            Err(io::Error::other("a record is compared with a record, and a subject with a subject"))
+        }
+        _ => of_subjects(options),
+    }
+}
+
+/// Paths, if there is need of any.
+fn walk(how: &Comparison) -> io::Result<Walk> {
+    if how.kind == KindName::U64 {
+        return Ok(Walk::default());
+    }
+    let told = |error| io::Error::other(format!("no paths to be had from {}: {error}", how.tree.display()));
+    collect_paths(&how.tree, how.seed).map_err(told)
+}
+
+/// The side that a party is, asked for what the comparison is about.
+fn side(party: &Party, how: &Comparison, slowdown: f64) -> io::Result<Side> {
+    let Party::Subject { program, subject } = party else {
+        return Err(io::Error::other("a record is no subject"));
+    };
+    let mut runner = Runner::new(MallocPages::System, 0)?;
+    if let Some(program) = program {
+        runner = runner.of(program)?;
+    }
+    let job = Job {
+        task: Task::Measure,
+        subject: subject.clone(),
+        kind: how.kind,
+        keys: how.keys,
+        seed: how.seed,
+        probes: how.probes,
+        threads: 1,
+        steps: how.only.clone(),
+        pages: Pages::Auto,
+        margin_bytes: how.free,
+        pin: true,
+        clock: how.clock,
+        slowdown,
+    };
+    Ok(Side { runner, job })
+}
+
+fn plan(how: &Comparison, seed: u64) -> Plan {
+    Plan {
+        blocks: usize::from(how.blocks),
+        margin: how.margin / 100.0,
+        disturbed_percent_max: how.disturbed,
+        seed,
+    }
+}
+
+/// An arm that did not measure, as an error.
+fn broken(end: &Outcome) -> io::Error {
+    match end {
+        Outcome::Figures(_) => io::Error::other("an arm measured something else"),
+        Outcome::Left(why) | Outcome::Failed(why) => io::Error::other(why.clone()),
+    }
+}
+
+/// Shows on a terminal how far it has come.
+fn progress(done: usize, all: usize) {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K[{done}/{all}] blocks");
+        if done == all {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+fn of_subjects(options: &Compare) -> io::Result<Verdict> {
+    let how = &options.how;
+    let mut out = io::stdout();
+    let kept = json!({ "a": options.a.to_string(), "b": options.b.to_string(), "how": how.describe() });
+    let mut record = Run::begin(how.json.as_deref(), kept)?;
+    let what = format!("b = {} against a = {}, {}", options.b, options.a, how.words());
+    record.print_head(&mut out, "compare", how.seed, Some(&what))?;
+    let mut sides = [side(&options.a, how, 0.0)?, side(&options.b, how, options.slow_b)?];
+    let walk = walk(how)?;
+    let all = usize::from(how.blocks);
+    let compared = compare::compare(&mut sides, plan(how, how.seed), &walk, |done| progress(done, all))
+        .map_err(|end| broken(&end))?;
+    let verdict = print(&mut out, &compared)?;
+    record.append("compared", &json!({ "compared": compared, "verdict": verdict }))?;
+    Ok(verdict)
+}
+
+/// Prints a comparison; what is said of all figures together.
+fn print(out: &mut impl Write, compared: &Compared) -> io::Result<Verdict> {
+    if compared.disturbed > 0 {
+        let end = if compared.gave_up { "; there were too many, so nothing can be said" } else { "" };
+        writeln!(out, "blocks done again because others had the CPU: {}{end}", compared.disturbed)?;
+    }
+    let judged = compared.judged.iter().map(|(name, judged)| (name.as_str(), judged.as_ref()));
+    print_figures(out, judged)
+}
+
+fn print_figures<'a>(
+    out: &mut impl Write,
+    figures: impl Iterator<Item = (&'a str, Option<&'a Judged>)>,
+) -> io::Result<Verdict> {
+    writeln!(out, "\n{:42}{:>8}  {:17}{:>8}{:>8}  b is", "", "b / a", "  interval", "floor", "blocks")?;
+    let mut verdicts = Vec::new();
+    for (name, judged) in figures {
+        let Some(judged) = judged else {
+            writeln!(out, "{name:42}{:>8}  too few figures, or some that are none", "-")?;
+            verdicts.push(Verdict::Inconclusive);
+            continue;
+        };
+        let Judged { ratio, low, high, floor, blocks, verdict, .. } = judged;
+        let interval = format!("{low:.4} - {high:.4}");
+        writeln!(out, "{name:42}{ratio:8.4}  {interval:17}{floor:8.4}{blocks:8}  {}", verdict.name())?;
+        verdicts.push(*verdict);
+    }
+    let verdict = Verdict::of_all(verdicts);
+    writeln!(
+        out,
+        "\nb is {} (99 % intervals, corrected for several figures; the floor is what a comparison with itself shows here)",
+        verdict.name()
+    )?;
+    Ok(verdict)
+}
+
+/// Compares the rounds of two records, figure by figure.
+fn of_records(a: &Path, b: &Path, margin: f64) -> io::Result<Verdict> {
+    let mut out = io::stdout();
+    let (first, second) = (record::rounds(a)?, record::rounds(b)?);
+    let shared: Vec<_> =
+        first.iter().filter_map(|(name, a)| second.get(name).map(|b| (name.as_str(), a, b))).collect();
+    if shared.is_empty() {
+        let why = format!("{} and {} have no figure in common", a.display(), b.display());
+        return Err(io::Error::other(why));
+    }
+    writeln!(out, "b = {} against a = {}", b.display(), a.display())?;
+    writeln!(
+        out,
+        "Taken at different times: less than {:.0} % says nothing. To be sure, compare the two programs, by turns.",
+        100.0 * BETWEEN_RUNS
+    )?;
+    let rounds: Vec<_> = shared.iter().map(|(_, a, b)| (a.as_slice(), b.as_slice())).collect();
+    let judged = statistics::judge_apart(&rounds, margin / 100.0, BETWEEN_RUNS);
+    print_figures(&mut out, shared.iter().map(|shared| shared.0).zip(judged.iter().map(Option::as_ref)))
+}
+
+/// Compares a subject with itself, and with itself made slower, again and again; true if the verdict is as good as is
+/// promised.
+pub(crate) fn calibrate(options: &Calibrate) -> io::Result<bool> {
+    let how = &options.how;
+    let mut out = io::stdout();
+    let kept = json!({
+        "subject": options.subject.to_string(), "trials": options.trials, "inject_percent": options.inject, "how": how.describe(),
+    });
+    let mut record = Run::begin(how.json.as_deref(), kept)?;
+    let what = format!("{} with itself, {} times, {}", options.subject, options.trials, how.words());
+    record.print_head(&mut out, "calibrate", how.seed, Some(&what))?;
+    let walk = walk(how)?;
+    let mut holds = true;
+    for (name, slowdown) in [("itself", 0.0), ("itself, slower", options.inject)] {
+        let mut sides = [side(&options.subject, how, 0.0)?, side(&options.subject, how, slowdown)?];
+        let mut counts = [0; 4];
+        for trial in 0..options.trials {
+            let seed = how.seed.wrapping_add(u64::from(trial) << 32);
+            let compared =
+                compare::compare(&mut sides, plan(how, seed), &walk, |_| ()).map_err(|end| broken(&end))?;
+            let judged = compared.judged.values();
+            let verdict = Verdict::of_all(
+                judged.map(|one| one.as_ref().map_or(Verdict::Inconclusive, |one| one.verdict)),
+            );
+            counts[verdict as usize] += 1;
+            progress(usize::from(trial) + 1, usize::from(options.trials));
+        }
+        let [faster, slower, same, inconclusive] = counts;
+        let (wrong, limit) = if slowdown == 0.0 {
+            (faster + slower, options.trials / 20)
+        } else {
+            (options.trials - slower, options.trials / 20)
+        };
+        let verdict = if wrong <= limit { "holds" } else { "missed" };
+        writeln!(
+            out,
+            "{name:16} faster {faster:4}, slower {slower:4}, same {same:4}, inconclusive {inconclusive:4}: wrong {wrong} of {}, at most {limit}: {verdict}",
+            options.trials
+        )?;
+        let content = json!({
+            "against": name, "slowdown_percent": slowdown, "faster": faster, "slower": slower, "same": same,
+            "inconclusive": inconclusive, "wrong": wrong, "limit": limit,
+        });
+        record.append("calibrated", &content)?;
+        holds &= wrong <= limit;
+    }
+    Ok(holds)
+}
