@@ -12,6 +12,7 @@ mod docs;
 mod engine;
 mod fuzz;
 mod models;
+mod page;
 mod portable;
 mod races;
 mod required;

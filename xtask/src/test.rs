@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, docs, engine, models, portable, races, required, setup, tidy, vm};
+use crate::{Failure, docs, engine, models, page, portable, races, required, setup, tidy, vm};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
         run: engine::step,
     },
     Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
+    Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },
     Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
     Step {
         name: "weakened",

@@ -5,11 +5,11 @@
 //! comparison that was made tell its verdict.
 
 use crate::job::{Job, Message, Outcome, Task};
-use crate::options::{Calibrate, Compare, Llds, Memory, Remixes, Stores};
+use crate::options::{Calibrate, Compare, Llds, Memory, Remixes, Report, Stores};
 use crate::registry::{self, ENTRIES};
 use crate::statistics::Verdict;
 use crate::{
-    compare_command, data, llds_command, memory, remix, remix_command, runner, store_command, stores,
+    compare_command, data, llds_command, memory, remix, remix_command, report, runner, store_command, stores,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -43,6 +43,9 @@ enum Command {
     /// Whether one subject, or one build, is faster than another: a verdict, and an exit code
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Compare),
+    /// Records as one page with charts, or as CSV
+    #[command(after_help = REPORT_EXAMPLES)]
+    Report(Report),
     /// How often the verdict of a comparison is wrong on this machine
     Calibrate(Calibrate),
     /// The subjects, their versions and the form in which each is used
@@ -89,6 +92,13 @@ const COMPARE_EXAMPLES: &str = "Examples:
 
 Exit codes: 0 b is the same, 3 faster, 4 slower in some figure, 5 nothing can be said.";
 
+const REPORT_EXAMPLES: &str = "Examples:
+  kvbench memory -n 1M --rounds 5 --json here.jsonl && kvbench report here.jsonl
+  kvbench report bench/record/*.jsonl --html all.html
+  kvbench report here.jsonl --csv -
+
+The page needs no network and has no scripts; each column is explained where it stands.";
+
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
@@ -101,6 +111,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Llds(options) => llds_command::run(&options).map(all_went_well),
         Command::Compare(options) => compare_command::run(&options).map(exit_code),
         Command::Calibrate(options) => compare_command::calibrate(&options).map(all_went_well),
+        Command::Report(options) => report::run(&options).map(all_went_well),
         Command::List => list().map(all_went_well),
     };
     match done {

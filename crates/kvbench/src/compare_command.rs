@@ -5,7 +5,8 @@ use crate::compare::{self, Compared, Plan, Side};
 use crate::data::{KindName, Walk, collect_paths};
 use crate::job::{Job, Outcome, Task};
 use crate::options::{Calibrate, Compare, Comparison, MallocPages, Party};
-use crate::record::{self, Run};
+use crate::record::Run;
+use crate::recorded;
 use crate::runner::Runner;
 use crate::statistics::{self, Judged, Verdict};
 use crate::subjects::Pages;
@@ -146,7 +147,7 @@ fn print_figures<'a>(
 /// Compares the rounds of two records, figure by figure.
 fn of_records(a: &Path, b: &Path, margin: f64) -> io::Result<Verdict> {
     let mut out = io::stdout();
-    let (first, second) = (record::rounds(a)?, record::rounds(b)?);
+    let (first, second) = (recorded::read(a)?.rounds(), recorded::read(b)?.rounds());
     let shared: Vec<_> =
         first.iter().filter_map(|(name, a)| second.get(name).map(|b| (name.as_str(), a, b))).collect();
     if shared.is_empty() {

@@ -5,20 +5,23 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > memory, llds_command, remix_command, store_command, compare_command > remix_report, store_report, compare > goals > tables >
-//! record > runner > options > registry > arm > conform, llds, remix > stores > job > measure > subjects > data > machine > affinity,
+//! `cli > memory, llds_command, remix_command, store_command, compare_command, report > remix_report, store_report, compare, chart,
+//! explain > goals > tables, html > recorded > record > runner > options > registry > arm > conform, llds, remix > stores > job > measure > subjects > data > machine > affinity,
 //! alloc, lock_file, statistics, usage`.
 #![deny(unsafe_code)]
 
 mod affinity;
 mod alloc;
 mod arm;
+mod chart;
 mod cli;
 mod compare;
 mod compare_command;
 mod conform;
 mod data;
+mod explain;
 mod goals;
+mod html;
 mod job;
 mod llds;
 mod llds_command;
@@ -28,10 +31,12 @@ mod measure;
 mod memory;
 mod options;
 mod record;
+mod recorded;
 mod registry;
 mod remix;
 mod remix_command;
 mod remix_report;
+mod report;
 mod runner;
 mod statistics;
 mod store_command;

@@ -290,6 +290,20 @@ pub(crate) struct Calibrate {
     pub(crate) how: Comparison,
 }
 
+/// Options of `kvbench report`.
+#[derive(Args, Clone)]
+pub(crate) struct Report {
+    /// Records, as --json writes them
+    #[arg(required = true, value_name = "FILE.jsonl")]
+    pub(crate) records: Vec<PathBuf>,
+    /// The page to write [default: report.html, unless --csv is given]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write all figures as rows of CSV; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) csv: Option<PathBuf>,
+}
+
 /// Reads a side.
 fn party(text: &str) -> Result<Party, String> {
     if text.ends_with(".jsonl") {

@@ -9,11 +9,10 @@
 
 use crate::machine::Machine;
 use crate::registry::ENTRIES;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,7 +29,7 @@ pub(crate) struct Run {
 }
 
 /// A figure over the rounds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     /// The middle, or the mean of the two in the middle.
     pub(crate) median: f64,
@@ -118,37 +117,6 @@ impl Run {
         }
         writeln!(file, "{line}")
     }
-}
-
-/// The rounds of every figure of a record that is a time, by what it is of. The error says what is wrong, and in which line.
-pub(crate) fn rounds(path: &Path) -> io::Result<BTreeMap<String, Vec<f64>>> {
-    let wrong = |line: usize, why: &str| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("{}:{line}: {why}", path.display()))
-    };
-    let file = File::open(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
-    let mut rounds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for (at, line) in BufReader::new(file).lines().enumerate() {
-        let record: Value =
-            serde_json::from_str(&line?).map_err(|error| wrong(at + 1, &error.to_string()))?;
-        if record["kvbench"] != 1 {
-            return Err(wrong(at + 1, "not a line of a record of version 1"));
-        }
-        if record["record"] != "figures" {
-            continue;
-        }
-        let word = |name: &str| record[name].as_str().unwrap_or("-").to_owned();
-        let of = format!("{} {} {} {}", word("subject"), word("pages"), word("kind"), record["keys"]);
-        for (name, figure) in record["figures"].as_object().into_iter().flatten() {
-            let values =
-                figure["rounds"].as_array().ok_or_else(|| wrong(at + 1, "a figure has no rounds"))?;
-            if name.ends_with("_ns") {
-                let values = values.iter().filter_map(Value::as_f64);
-                rounds.entry(format!("{of} {name}")).or_default().extend(values);
-            }
-        }
-    }
-    Ok(rounds)
 }
 
 /// Seconds since 1970 as a date of the Gregorian calendar, UTC.

@@ -327,3 +327,33 @@ fn a_calibration_counts_verdicts() {
     let out = text(&output.stdout);
     assert!(out.contains("itself, slower   faster    0, slower    2"), "{out}{}", text(&output.stderr));
 }
+
+#[test]
+fn a_record_becomes_a_page_and_rows() {
+    let (path, page) = (scratch("reported.jsonl"), scratch("report.html"));
+    let (record, html) = (path.to_str().unwrap(), page.to_str().unwrap());
+    let common = [
+        "memory",
+        "-n",
+        "2000",
+        "--kinds",
+        "u64",
+        "--only",
+        "get",
+        "--no-sweep",
+        "--subjects",
+        "btreemap,rbtree",
+    ];
+    assert!(kvbench(&[&common[..], &["--json", record]].concat()).status.success());
+    let output = kvbench(&["report", record, "--html", html, "--csv", "-"]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("\"u64, 2K pairs\",btreemap,get_ns,ns,"), "{out}");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<title>rbtree: ") && page.ends_with("</html>\n"));
+
+    std::fs::write(&path, "").unwrap();
+    let output = kvbench(&["report", record]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no figures"), "{}", text(&output.stderr));
+}

@@ -1,0 +1,235 @@
+//! Charts as SVG: bars with intervals, lines over a size, points of two figures. Nothing is fetched, nothing moves.
+
+use crate::data::mix;
+use crate::html::escape;
+use crate::tables::number;
+use std::fmt::Write;
+
+/// Width of every chart.
+const WIDTH: f64 = 560.0;
+/// Of that, what names take at the left.
+const NAMES: f64 = 150.0;
+/// Of that, what figures take at the right.
+const FIGURES: f64 = 80.0;
+const BAR: f64 = 16.0;
+const STEP: f64 = 22.0;
+/// Height of a chart with two axes, and what its labels take.
+const HEIGHT: f64 = 320.0;
+const MARGIN: f64 = 50.0;
+
+/// A bar: a name, and the middle, the least and the most of its rounds.
+pub(crate) struct Bar<'a> {
+    /// Whose it is.
+    pub(crate) name: &'a str,
+    /// Its length.
+    pub(crate) value: f64,
+    /// Where its interval begins and ends.
+    pub(crate) interval: (f64, f64),
+}
+
+/// A point, or several that belong together.
+pub(crate) struct Line<'a> {
+    /// Whose it is.
+    pub(crate) name: &'a str,
+    /// Where.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// The colour of a name: the same in every chart, and our own are one that nobody else has.
+pub(crate) fn colour(name: &str) -> String {
+    if name.starts_with("forrest") {
+        return "hsl(145 70% 33%)".to_owned();
+    }
+    let hash = mix(name.bytes().fold(0, |hash, byte| hash << 8 ^ hash >> 56 ^ u64::from(byte)));
+    // All but greens, of three kinds of brightness.
+    format!("hsl({} 55% {}%)", (180 + hash % 280) % 360, 35 + hash / 1000 % 3 * 12)
+}
+
+/// Bars, in the order given.
+pub(crate) fn bars(title: &str, bars: &[Bar<'_>]) -> String {
+    let height = 8.0 + STEP * bars.len() as f64;
+    let most = bars.iter().map(|bar| bar.interval.1.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
+    let scale = (WIDTH - NAMES - FIGURES) / most;
+    let mut svg = begin(title, height);
+    for (at, bar) in bars.iter().enumerate() {
+        let (top, length) = (4.0 + STEP * at as f64, bar.value * scale);
+        let middle = top + BAR / 2.0;
+        let (name, figure) = (escape(bar.name), number(bar.value));
+        let (from, to) = (NAMES + bar.interval.0 * scale, NAMES + bar.interval.1 * scale);
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{name}</text>\
+             <rect x=\"{NAMES:.1}\" y=\"{top:.1}\" width=\"{length:.1}\" height=\"{BAR:.1}\" fill=\"{}\">\
+             <title>{name}: {figure} ({} to {})</title></rect>",
+            NAMES - 6.0,
+            middle + 4.5,
+            colour(bar.name),
+            number(bar.interval.0),
+            number(bar.interval.1),
+        );
+        if to - from > 0.5 {
+            let _ = write!(
+                svg,
+                "<path class=\"interval\" d=\"M{from:.1} {middle:.1}H{to:.1}M{from:.1} {:.1}v8M{to:.1} {:.1}v8\"/>",
+                middle - 4.0,
+                middle - 4.0
+            );
+        }
+        let _ = write!(
+            svg,
+            "<text x=\"{:.1}\" y=\"{:.1}\">{figure}</text>",
+            NAMES + length.max(bar.interval.1 * scale) + 6.0,
+            middle + 4.5
+        );
+    }
+    svg + "</svg>\n"
+}
+
+/// A scale of powers of ten between the least and the most of these, from one end of the chart to the other.
+struct Axis {
+    from: f64,
+    to: f64,
+    ends: (f64, f64),
+}
+
+impl Axis {
+    fn over(values: impl Iterator<Item = f64> + Clone, ends: (f64, f64)) -> Axis {
+        let least = values.clone().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        // Of nothing, or of nothing but zeros, any.
+        let least = if least.is_finite() { least } else { 1.0 };
+        let most = values.fold(least, f64::max);
+        // Some air, and never nothing.
+        Axis { from: (least / 1.3).log10(), to: (most * 1.3).log10(), ends }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        let share = (value.max(f64::MIN_POSITIVE).log10() - self.from) / (self.to - self.from);
+        self.ends.0 + share.clamp(0.0, 1.0) * (self.ends.1 - self.ends.0)
+    }
+
+    /// 1, 2 and 5 times the powers of ten that there are.
+    fn ticks(&self) -> impl Iterator<Item = f64> {
+        let (from, to) = (self.from, self.to);
+        let decades = from.floor() as i32..=to.ceil() as i32;
+        let ticks = decades.flat_map(|power| [1.0, 2.0, 5.0].map(|one| one * 10f64.powi(power)));
+        ticks.filter(move |tick| (from..=to).contains(&tick.log10()))
+    }
+}
+
+/// Points, joined if there are several of one name, on two scales of powers of ten.
+pub(crate) fn points(title: &str, (across, up): (&str, &str), lines: &[Line<'_>]) -> String {
+    let all = || lines.iter().flat_map(|line| line.points.iter().copied());
+    let (left, bottom) = (MARGIN + 10.0, HEIGHT - MARGIN);
+    let x = Axis::over(all().map(|point| point.0), (left, WIDTH - 20.0));
+    let y = Axis::over(all().map(|point| point.1), (bottom, 16.0));
+    let mut svg = begin(title, HEIGHT);
+    for tick in x.ticks() {
+        let at = x.at(tick);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{at:.1} 16V{bottom:.1}\"/><text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            bottom + 16.0,
+            short(tick)
+        );
+    }
+    for tick in y.ticks() {
+        let at = y.at(tick);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{left:.1} {at:.1}H{:.1}\"/><text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            WIDTH - 20.0,
+            left - 6.0,
+            at + 4.5,
+            short(tick)
+        );
+    }
+    let _ = write!(
+        svg,
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text><text x=\"4\" y=\"12\">{}</text>",
+        WIDTH - 20.0,
+        HEIGHT - 12.0,
+        escape(across),
+        escape(up)
+    );
+    for line in lines {
+        let (name, colour) = (escape(line.name), colour(line.name));
+        let places: Vec<(f64, f64)> = line.points.iter().map(|(a, b)| (x.at(*a), y.at(*b))).collect();
+        let path: Vec<String> = places.iter().map(|(a, b)| format!("{a:.1} {b:.1}")).collect();
+        let _ = write!(
+            svg,
+            "<path d=\"M{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            path.join("L")
+        );
+        for ((a, b), (across, up)) in places.iter().zip(&line.points) {
+            let _ = write!(
+                svg,
+                "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"4\" fill=\"{colour}\"><title>{name}: {}, {}</title></circle>",
+                number(*across),
+                number(*up)
+            );
+        }
+        if let Some((a, b)) = places.last() {
+            let (anchor, at) = if *a > WIDTH * 0.75 { ("end", a - 8.0) } else { ("start", a + 8.0) };
+            let _ = write!(
+                svg,
+                "<text x=\"{at:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{name}</text>",
+                b - 6.0
+            );
+        }
+    }
+    svg + "</svg>\n"
+}
+
+fn begin(title: &str, height: f64) -> String {
+    let title = escape(title);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH:.0} {height:.0}\" width=\"{WIDTH:.0}\" \
+         height=\"{height:.0}\" role=\"img\"><title>{title}</title>"
+    )
+}
+
+/// A number on an axis.
+fn short(value: f64) -> String {
+    match value {
+        _ if value >= 1e9 => format!("{}G", value / 1e9),
+        _ if value >= 1e6 => format!("{}M", value / 1e6),
+        _ if value >= 1e3 => format!("{}K", value / 1e3),
+        _ => number(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_as_long_as_their_figures() {
+        let bar = |name, value| Bar { name, value, interval: (value * 0.9, value * 1.1) };
+        let svg = bars("a < b", &[bar("forrest", 10.0), bar("x&y", 20.0)]);
+        let widths: Vec<f64> = svg
+            .split("<rect ")
+            .skip(1)
+            .map(|rect| rect.split("width=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap())
+            .collect();
+        assert!(
+            (widths[1] / widths[0] - 2.0).abs() < 0.01 && widths[1] * 1.1 <= WIDTH - NAMES - FIGURES + 0.1
+        );
+        assert!(svg.contains("a &lt; b") && svg.contains("x&amp;y") && !svg.contains("x&y"));
+    }
+
+    #[test]
+    fn points_stay_within_the_chart() {
+        for points_of in [vec![], vec![(1.0, 5.0)], vec![(1e3, 0.0), (1e6, 4e9)], vec![(0.0, 0.0)]] {
+            let svg = points("t", ("keys", "ns"), &[Line { name: "forrest", points: points_of }]);
+            for circle in svg.split("<circle ").skip(1) {
+                let number = |name: &str| -> f64 {
+                    let rest = circle.split(&format!("{name}=\"")).nth(1).unwrap();
+                    rest.split('"').next().unwrap().parse().unwrap()
+                };
+                assert!((0.0..=WIDTH).contains(&number("cx")), "{circle}");
+                assert!((0.0..=HEIGHT).contains(&number("cy")), "{circle}");
+            }
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a figure's name means: the step that was measured, which part of it, and the unit, each in words.
+//!
+//! A name is `STEP[_PART]_UNIT[@SIZE]`: `get_p99_ns`, `scan_50_ns`, `read_2t_mops`, `get_ns@1000000`.
+
+/// A figure's name, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Explained<'n> {
+    /// The step, as the name has it.
+    pub(crate) step: &'n str,
+    /// What was measured.
+    pub(crate) what: &'static str,
+    /// Which part of it; empty for all.
+    pub(crate) part: &'static str,
+    /// The unit, short.
+    pub(crate) unit: &'static str,
+    /// The unit in words.
+    pub(crate) unit_words: &'static str,
+    /// Whether less is better.
+    pub(crate) less_is_better: bool,
+    /// Where it stands among the steps.
+    pub(crate) order: usize,
+    /// The size at which something that grows was measured.
+    pub(crate) size: Option<u64>,
+}
+
+/// Ends of names, the longest of those that end alike first: unit, words, whether less is better.
+const UNITS: &[(&str, &str, &str, bool)] = &[
+    ("_bytes_per_key", "B/key", "bytes for a key", true),
+    ("_written_per_byte", "B/B", "bytes written to the device for each byte that the user wrote", true),
+    ("_disk_per_byte", "B/B", "bytes on the device for each byte that the user stored", true),
+    ("_gb_per_s", "GB/s", "10^9 bytes of keys and values a second", false),
+    ("_ops_per_s", "op/s", "operations a second", false),
+    ("_mops", "M op/s", "million operations a second, of all threads", false),
+    ("_percent", "%", "percent", true),
+    ("_bytes", "B", "bytes", true),
+    ("_ns", "ns", "nanoseconds for an operation", true),
+    ("_s", "s", "seconds in all", true),
+];
+
+const PARTS: &[(&str, &str)] = &[
+    ("_p50", "half of the operations took no longer"),
+    ("_p999", "all but one of a thousand took no longer"),
+    ("_p99", "all but one of a hundred took no longer"),
+    ("_cpu", "CPU time of the whole process, background work included"),
+    ("_plain", "without tags"),
+];
+
+/// Steps, in the order of a report.
+const STEPS: &[(&str, &str)] = &[
+    ("load", "all pairs in random order into an empty store"),
+    ("load_settle", "from the end of the load until nothing worked in the background"),
+    ("warm_up", "before the first step that is timed"),
+    ("insert", "pairs put in; of stores: one in twenty of a mix, beside scans of 50"),
+    ("get", "keys that are there; independent of each other, so the core overlaps them"),
+    ("get_dependent", "keys that are there; which is next is known only after the last answer: true latency"),
+    ("get_miss", "keys that are not there"),
+    ("miss", "keys that are not there"),
+    ("hit", "keys that are there, below the memtables"),
+    ("multi_get_64", "64 keys asked for at once; for each of them"),
+    ("seek", "the first pair at or after a key"),
+    ("seek_merging", "the same by a merging iterator over the same tables"),
+    ("scan_50", "50 pairs from a random key on; every byte is read"),
+    ("scan", "50 pairs from a random key on"),
+    ("scan_merging", "the same by a merging iterator over the same tables"),
+    ("iterate", "all pairs in order; every byte is read"),
+    ("forward", "all pairs in order"),
+    ("backward", "all pairs in descending order"),
+    ("update", "half updates, half gets"),
+    ("update_zipfian", "half updates, half gets, of keys that are asked for by Zipf's law"),
+    ("insert_zipfian", "the same mix, of keys that are asked for by Zipf's law"),
+    ("batch", "atomic batches of 100 writes"),
+    ("synced_1t", "single writes, each synced, one thread"),
+    ("synced_2t", "single writes, each synced, two threads"),
+    ("synced_8t", "single writes, each synced, eight threads"),
+    ("remove", "a tenth of the keys, at random"),
+    ("compact", "the store's own way to take the least space"),
+    ("build", "making the REMIX from the runs alone"),
+    ("rebuild", "making the REMIX from that of all runs but the newest"),
+    ("read_1t", "keys that are there, one thread"),
+    ("read_2t", "keys that are there, two threads"),
+    ("mixed_disjoint_1t", "half reads, half writes, one thread"),
+    ("mixed_disjoint_2t", "half reads, half writes, two threads, each with keys of its own"),
+    ("mixed_shared_1t", "half reads, half writes, one thread"),
+    ("mixed_shared_2t", "half reads, half writes, two threads on the same keys"),
+    ("wall", "all of the workload"),
+    ("live", "memory that the structure holds, as it asked for it"),
+    ("resident", "memory by which the process grew while the structure was built"),
+    ("memory", "memory of the REMIX with its tags, or of one table's index"),
+    ("order", "the part of the REMIX that knows the order of the keys"),
+    ("peak", "most memory of the process"),
+    ("load_peak", "most memory of the process while it loaded"),
+    ("disturbed", "of the measured time, others had the CPU"),
+];
+
+/// What a figure's name says; `None` of a name that is none.
+pub(crate) fn explain(name: &str) -> Option<Explained<'_>> {
+    let (name, size) = match name.split_once('@') {
+        Some((name, size)) => (name, Some(size.parse().ok()?)),
+        None => (name, None),
+    };
+    let (rest, unit) = UNITS.iter().find_map(|unit| Some((name.strip_suffix(unit.0)?, unit)))?;
+    let place = |step: &str| STEPS.iter().position(|known| known.0 == step);
+    let (step, order, part) = match place(rest) {
+        Some(order) => (rest, order, ""),
+        None => {
+            let (step, part) = PARTS.iter().find_map(|part| Some((rest.strip_suffix(part.0)?, part.1)))?;
+            (step, place(step)?, part)
+        }
+    };
+    let (_, unit, unit_words, less_is_better) = *unit;
+    Some(Explained { step, what: STEPS[order].1, part, unit, unit_words, less_is_better, order, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart() {
+        let get = explain("get_p999_ns").unwrap();
+        assert_eq!((get.step, get.unit, get.size), ("get", "ns", None));
+        assert_eq!(get.part, "all but one of a thousand took no longer");
+        let grown = explain("multi_get_64_ns@3000000").unwrap();
+        assert_eq!((grown.step, grown.part, grown.size), ("multi_get_64", "", Some(3_000_000)));
+        assert!(!explain("read_2t_mops").unwrap().less_is_better);
+        assert_eq!(explain("load_peak_bytes").unwrap().step, "load_peak");
+        for name in ["", "get", "_ns", "get_ns@", "get_ns@x", "unknown_ns", "get_p98_ns"] {
+            assert_eq!(explain(name), None, "{name}");
+        }
+    }
+
+    /// Whoever adds a figure says what it is.
+    #[test]
+    fn every_figure_that_was_ever_recorded_is_explained() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/record");
+        let mut names = 0;
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "jsonl") {
+                for row in crate::recorded::read(&path).unwrap().rows {
+                    for name in row.figures.keys() {
+                        assert!(explain(name).is_some(), "{}: {name}", path.display());
+                        names += 1;
+                    }
+                }
+            }
+        }
+        assert!(names > 500, "{names}");
+    }
+}

@@ -1,0 +1,195 @@
+//! Records, read back. What is missing or of another form is an error that names the file and the line.
+
+use crate::record::Figure;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// What a file has, line by line.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    /// The runs.
+    pub(crate) runs: Vec<Described>,
+    /// What was measured.
+    pub(crate) rows: Vec<Row>,
+    /// Who was not measured.
+    pub(crate) left_out: Vec<LeftOut>,
+    /// The goals.
+    pub(crate) goals: Vec<Goal>,
+}
+
+/// A goal, and how it stood.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Goal {
+    /// What is measured.
+    pub(crate) title: String,
+    /// Kind of pairs.
+    pub(crate) kind: String,
+    /// Number of keys.
+    pub(crate) keys: u64,
+    /// The figure.
+    pub(crate) measured: f64,
+    /// How it must stand to the goal.
+    pub(crate) relation: String,
+    /// What it must reach.
+    pub(crate) goal: f64,
+    /// Whether it did.
+    pub(crate) holds: bool,
+    /// What stands behind the numbers.
+    pub(crate) unit: String,
+}
+
+/// A run.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Described {
+    /// When it began; this is its name, too.
+    pub(crate) date: String,
+    /// The revision of the source.
+    pub(crate) revision: Option<String>,
+    /// The command line.
+    pub(crate) command: Vec<String>,
+    /// The machine.
+    pub(crate) machine: crate::machine::Machine,
+    /// Versions of the subjects.
+    #[serde(default)]
+    pub(crate) versions: BTreeMap<String, Option<String>>,
+}
+
+/// One subject's figures.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Row {
+    /// The run.
+    pub(crate) run: String,
+    /// Who.
+    pub(crate) subject: String,
+    /// The kind of pairs, or what was done.
+    pub(crate) kind: String,
+    /// How many.
+    pub(crate) keys: u64,
+    /// By name.
+    pub(crate) figures: BTreeMap<String, Figure>,
+    /// What is to be known about them.
+    #[serde(default)]
+    pub(crate) notes: Vec<String>,
+    /// All else: pages, locality, number of runs.
+    #[serde(flatten)]
+    more: Map<String, Value>,
+}
+
+/// Who was not measured.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LeftOut {
+    /// Who.
+    pub(crate) subject: String,
+    /// Of what.
+    #[serde(default)]
+    pub(crate) kind: Option<String>,
+    /// Whether it was wrong, or broke.
+    #[serde(default)]
+    pub(crate) failed: bool,
+    /// Why.
+    pub(crate) why: String,
+}
+
+#[derive(Deserialize)]
+struct Goals {
+    goals: Vec<Goal>,
+}
+
+impl Row {
+    /// The subject, and on which pages unless it chose them.
+    pub(crate) fn label(&self) -> String {
+        match self.more.get("pages").and_then(Value::as_str) {
+            None | Some("auto") => self.subject.clone(),
+            Some(pages) => format!("{}/{pages}", self.subject),
+        }
+    }
+
+    /// What all rows share that can be compared: the run, the kind, the number of pairs, and of runs with their locality.
+    pub(crate) fn group(&self) -> String {
+        let more = ["runs", "locality"].iter().filter_map(|name| {
+            let value = self.more.get(*name)?;
+            Some(match value.as_str() {
+                Some(text) => format!(", {name} {text}"),
+                None => format!(", {name} {value}"),
+            })
+        });
+        let kind = &self.kind;
+        format!("{kind}, {} pairs{}", crate::runner::keys(self.keys), more.collect::<String>())
+    }
+}
+
+/// Reads a file.
+pub(crate) fn read(path: &Path) -> io::Result<Recorded> {
+    let file = File::open(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let mut recorded = Recorded::default();
+    for (at, line) in BufReader::new(file).lines().enumerate() {
+        let wrong = |why: String| {
+            let where_ = format!("{}:{}", path.display(), at + 1);
+            io::Error::new(io::ErrorKind::InvalidData, format!("{where_}: {why}"))
+        };
+        let line = line.map_err(|error| wrong(error.to_string()))?;
+        recorded.take(&line).map_err(wrong)?;
+    }
+    Ok(recorded)
+}
+
+impl Recorded {
+    /// Takes a line.
+    fn take(&mut self, line: &str) -> Result<(), String> {
+        fn of<T: for<'v> Deserialize<'v>>(record: Value) -> Result<T, String> {
+            serde_json::from_value(record).map_err(|error| error.to_string())
+        }
+        let record: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        if record["kvbench"] != 1 {
+            return Err("no line of a record of version 1".to_owned());
+        }
+        match record["record"].as_str() {
+            Some("run") => self.runs.push(of(record)?),
+            Some("figures") => self.rows.push(of(record)?),
+            Some("left_out") => self.left_out.push(of(record)?),
+            Some("goals") => self.goals.extend(of::<Goals>(record)?.goals),
+            // What later programs add is theirs to read.
+            Some(_) => {}
+            None => return Err("a line says not what it records".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// The rounds of every figure that is a time, by what it is of.
+    pub(crate) fn rounds(&self) -> BTreeMap<String, Vec<f64>> {
+        let mut rounds: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for row in &self.rows {
+            for (name, figure) in row.figures.iter().filter(|(name, _)| name.ends_with("_ns")) {
+                let of = format!("{} {} {name}", row.label(), row.group());
+                rounds.entry(of).or_default().extend(&figure.rounds);
+            }
+        }
+        rounds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let path = tempfile::NamedTempFile::new().unwrap();
+        for (content, why) in [
+            ("x", ":1: expected value"),
+            ("{\"kvbench\":1,\"record\":\"later\"}\n{\"kvbench\":2}", ":2: no line of a record of version 1"),
+            ("{\"kvbench\":1}", ":1: a line says not"),
+            ("{\"kvbench\":1,\"record\":\"figures\",\"run\":\"r\"}", ":1: missing field `subject`"),
+            ("{\"kvbench\":1,\"record\":\"run\"}", ":1: missing field `date`"),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            let error = read(path.path()).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}
