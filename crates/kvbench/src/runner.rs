@@ -95,8 +95,11 @@ impl Runner {
             }
         }
         let status = child.wait()?;
-        sent?;
-        Ok(outcome.unwrap_or_else(|| Outcome::Failed(format!("its process broke off: {status}"))))
+        // One that has answered needed no more than it took.
+        Ok(outcome.unwrap_or_else(|| match sent {
+            Ok(()) => Outcome::Failed(format!("its process broke off: {status}")),
+            Err(error) => Outcome::Failed(format!("its process broke off: {status}; {error}")),
+        }))
     }
 }
 
