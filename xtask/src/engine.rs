@@ -10,15 +10,18 @@ use crate::{Failure, setup};
 
 /// Where the sources are, seen from the root.
 const SOURCES: &str = "kernel/llds";
+/// Inputs of the fuzz target that are kept.
+const KEPT: &str = "fuzz/seeds/llds";
 /// The engine: what the module and user space have in common.
 const ENGINE: &[&str] =
     &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "groups.c", "request.c"];
-/// What user space brings, and the tests.
-const USER: &[&str] = &[
-    "user/os_user.c",
-    "user/rbtree.c",
-    "user/model.c",
-    "user/runs.c",
+/// What user space brings, and the model.
+const USER: &[&str] = &["user/os_user.c", "user/rbtree.c", "user/model.c", "user/runs.c"];
+/// The fuzz target; with this its main() takes files.
+const FUZZ: &str = "user/fuzz.c";
+const REPLAY: &str = "-DLLDS_REPLAY";
+/// The tests.
+const TESTS: &[&str] = &[
     "user/store_test.c",
     "user/request_test.c",
     "user/atomic_test.c",
@@ -77,11 +80,40 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         .map_err(|error| format!("{}: {error}", workspace.target.display()))?;
     for Build { name, flags, arguments } in BUILDS {
         let program = workspace.target.join(name);
-        let sources = ENGINE.iter().chain(USER).map(|file| PathBuf::from(SOURCES).join(file));
         let mut compile = workspace.command("gcc");
-        compile.args(FLAGS).args(*flags).args(sources).arg("-o").arg(&program);
+        compile.args(FLAGS).args(*flags).args(sources(TESTS)).arg("-o").arg(&program);
         workspace::run(&mut compile)?;
         workspace::run(workspace.command(&program).args(*arguments))?;
     }
+    let program = workspace.target.join("engine-inputs");
+    let mut compile = workspace.command("gcc");
+    compile.args(FLAGS).args(BUILDS[0].flags).arg(REPLAY).args(sources(&[FUZZ])).arg("-o").arg(&program);
+    workspace::run(&mut compile)?;
+    let kept = workspace.root.join(KEPT);
+    let entries = std::fs::read_dir(&kept).map_err(|error| format!("{}: {error}", kept.display()))?;
+    let mut inputs: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    inputs.sort();
+    workspace::run(workspace.command(&program).args(inputs))?;
     Ok(Outcome::Passed)
+}
+
+/// The engine, what user space brings, and these.
+fn sources(more: &'static [&'static str]) -> impl Iterator<Item = PathBuf> {
+    ENGINE.iter().chain(USER).chain(more).map(|file| PathBuf::from(SOURCES).join(file))
+}
+
+/// Builds the fuzz target: by clang, whose fuzzer is linked with it.
+pub(crate) fn build_fuzzer(workspace: &Workspace) -> Result<PathBuf, String> {
+    if !setup::on_path("clang") {
+        // The second is in the first's recommendations only.
+        setup::packages(workspace, &["clang", "libclang-rt-14-dev"])?;
+    }
+    let program = workspace.target.join("engine-fuzzer");
+    std::fs::create_dir_all(&workspace.target)
+        .map_err(|error| format!("{}: {error}", workspace.target.display()))?;
+    let mut compile = workspace.command("clang");
+    compile.args(["-std=gnu11", "-g", "-O1", "-Wall", "-pthread", "-fno-sanitize-recover=all"]);
+    compile.arg("-fsanitize=fuzzer,address,undefined").args(sources(&[FUZZ])).arg("-o").arg(&program);
+    workspace::run(&mut compile)?;
+    Ok(program)
 }

@@ -9,26 +9,53 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::workspace::{self, Workspace};
-use crate::{Failure, setup};
+use crate::{Failure, engine, setup};
 
 /// A fuzz target.
 struct Target {
     name: &'static str,
     /// What it does with its input, in one line.
     does: &'static str,
+    /// Builds it; `None` of those in `fuzz/targets`.
+    build: Option<Build>,
 }
+
+/// Builds a target; where it is then.
+type Build = fn(&Workspace) -> Result<PathBuf, String>;
 
 const TARGETS: &[Target] = &[
     Target {
         name: "line",
         does: "the input as a line of operations: refused or parsed, printed, parsed again",
+        build: None,
     },
-    Target { name: "commands", does: "the input as commands, answered by the store and by a model" },
-    Target { name: "log", does: "the input as a write-ahead log: its header and its changes" },
-    Target { name: "manifest", does: "the input as a manifest" },
-    Target { name: "table", does: "the input as a table: read from both ends, searched, verified" },
-    Target { name: "remix", does: "the input as the REMIX of three tables: walked, searched, verified" },
-    Target { name: "store", does: "the input as the files of a store, which is opened and used" },
+    Target {
+        name: "commands",
+        does: "the input as commands, answered by the store and by a model",
+        build: None,
+    },
+    Target { name: "log", does: "the input as a write-ahead log: its header and its changes", build: None },
+    Target { name: "manifest", does: "the input as a manifest", build: None },
+    Target {
+        name: "table",
+        does: "the input as a table: read from both ends, searched, verified",
+        build: None,
+    },
+    Target {
+        name: "remix",
+        does: "the input as the REMIX of three tables: walked, searched, verified",
+        build: None,
+    },
+    Target {
+        name: "store",
+        does: "the input as the files of a store, which is opened and used",
+        build: None,
+    },
+    Target {
+        name: "llds",
+        does: "the input as runs of operations, on the kernel home's engine with both indexes",
+        build: Some(engine::build_fuzzer),
+    },
 ];
 
 /// How long a target runs if nothing else is said.
@@ -37,9 +64,8 @@ const SECONDS: u32 = 60;
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let (targets, seconds) = parse(arguments).map_err(Failure::Usage)?;
-    let host = host(workspace).map_err(Failure::Broken)?;
     for target in targets {
-        fuzz(workspace, target, &host, seconds).map_err(Failure::Broken)?;
+        fuzz(workspace, target, seconds).map_err(Failure::Broken)?;
     }
     Ok(())
 }
@@ -56,9 +82,10 @@ SECONDS is for each target, {SECONDS} if not given. A run begins with the inputs
 part of the repository, and those of former runs in fuzz/corpus/TARGET, which are not, and keeps there what
 reaches new code. It ends with an error at the first input that makes the target fail. That input is then in
 fuzz/artifacts/TARGET; copy it to fuzz/seeds/TARGET, where 'cargo test -p forrest kept_inputs' replays it,
-now and for ever.
+now and for ever; those of llds are replayed by 'cargo xtask engine'.
 
-What is random comes from a seed, which is printed. A C++ compiler is needed; apt-get fetches it where it may.
+What is random comes from a seed, which is printed. A C++ compiler is needed, and clang for llds; apt-get fetches them
+where it may.
 "
     )
 }
@@ -110,15 +137,18 @@ const FLAGS: &[&str] = &[
     "-Cdebug-assertions=on",
 ];
 
-fn fuzz(workspace: &Workspace, target: &Target, host: &str, seconds: u32) -> Result<(), String> {
-    let Target { name, .. } = target;
+fn fuzz(workspace: &Workspace, target: &Target, seconds: u32) -> Result<(), String> {
+    let Target { name, build, .. } = target;
     let directory = |kind: &str| -> Result<PathBuf, String> {
         let path = workspace.root.join("fuzz").join(kind).join(name);
         std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path)
     };
     let (corpus, seeds, artifacts) = (directory("corpus")?, directory("seeds")?, directory("artifacts")?);
-    let mut command = command(workspace, name, host);
+    let mut command = match build {
+        Some(build) => workspace.command(build(workspace)?),
+        None => command(workspace, name, &host(workspace)?),
+    };
     // The first folder is the one that is written to.
     command.args([corpus, seeds]).arg(format!("-max_total_time={seconds}"));
     command.arg(format!("-artifact_prefix={}/", artifacts.display()));
@@ -147,10 +177,13 @@ mod tests {
         let entries = std::fs::read_dir(workspace.root.join("fuzz/targets")).expect("the targets are there");
         let files: BTreeSet<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        assert_eq!(files, TARGETS.iter().map(|target| format!("{}.rs", target.name)).collect());
+        let rust = || TARGETS.iter().filter(|target| target.build.is_none());
+        assert_eq!(files, rust().map(|target| format!("{}.rs", target.name)).collect());
         let manifest = std::fs::read_to_string(workspace.root.join("fuzz/Cargo.toml")).unwrap();
         for target in TARGETS {
             assert!(help().contains(target.does));
+        }
+        for target in rust() {
             assert!(manifest.contains(&format!("name = \"{}\"", target.name)), "{}", target.name);
         }
     }

@@ -55,10 +55,13 @@ struct pair *model_find(const struct model *model, const u8 *key,
 			       u32 bytes)
 {
 	const u32 at = model_seek(model, key, bytes);
-	struct pair *pair = &model->pairs[at];
+	struct pair *pair;
 
-	if (at == model->n || pair->key_bytes != bytes ||
-	    memcmp(pair->key, key, bytes))
+	/* Without a pair there is no array. */
+	if (at == model->n)
+		return NULL;
+	pair = &model->pairs[at];
+	if (pair->key_bytes != bytes || memcmp(pair->key, key, bytes))
 		return NULL;
 	return pair;
 }
@@ -106,6 +109,20 @@ bool model_delete(struct model *model, const u8 *key, u32 bytes)
 	memmove(pair, pair + 1,
 		(&model->pairs[--model->n] - pair) * sizeof(*pair));
 	return true;
+}
+
+void model_take(struct model *model, const struct llds_store *store)
+{
+	const struct llds_entry *entry;
+	union llds_cursor cursor;
+	struct llds_value found;
+
+	for (entry = llds_seek(store, &cursor, "", 0); entry;
+	     entry = llds_next(store, &cursor)) {
+		found = llds_value_of(store, entry);
+		model_set(model, entry->bytes, llds_key_bytes(entry->sizes),
+			  found.at, found.bytes);
+	}
 }
 
 void model_drop(struct model *model)

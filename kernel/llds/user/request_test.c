@@ -130,21 +130,6 @@ static void runs_without_memory(enum kind kind)
 	       kinds[kind], failures);
 }
 
-/* A model of what a store has. */
-static void take(const struct llds_store *store, struct model *model)
-{
-	const struct llds_entry *entry;
-	union llds_cursor cursor;
-	struct llds_value found;
-
-	for (entry = llds_seek(store, &cursor, "", 0); entry;
-	     entry = llds_next(store, &cursor)) {
-		found = llds_value_of(store, entry);
-		model_set(model, entry->bytes, llds_key_bytes(entry->sizes),
-			  found.at, found.bytes);
-	}
-}
-
 /* What makes no sense is refused, and does nothing. */
 static void nonsense(u32 runs)
 {
@@ -205,7 +190,7 @@ static void nonsense(u32 runs)
 		free(exact_room);
 	}
 	CHECK(refused > runs / 10 && done > runs / 10);
-	take(&shared.store, &model);
+	model_take(&model, &shared.store);
 	check(&shared.store, &model);
 	model_drop(&model);
 	llds_shared_drop(&shared);
@@ -403,7 +388,7 @@ static void many_sets(u32 runs)
 		check_buckets(&one.store.buckets, &many.store.buckets);
 	}
 	CHECK(cut && differing && done > 20 * runs);
-	take(&one.store, &model);
+	model_take(&model, &one.store);
 	check(&many.store, &model);
 	model_drop(&model);
 	llds_shared_drop(&one);

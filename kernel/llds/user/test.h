@@ -50,6 +50,8 @@ void model_set(struct model *model, const u8 *key, u32 key_bytes,
 /* False if there is none. */
 bool model_delete(struct model *model, const u8 *key, u32 bytes);
 void model_copy(struct model *to, const struct model *from);
+/* Puts in what a store has. */
+void model_take(struct model *model, const struct llds_store *store);
 void model_drop(struct model *model);
 
 bool is_pair(const struct llds_store *store, const struct llds_entry *entry,
