@@ -1,13 +1,141 @@
-//! The global allocator: the system's `malloc`, and a count of the bytes that are in use.
+//! The global allocator: the one that was chosen for this process, and a count of the bytes that are in use.
+//!
+//! Which one is said by the environment ([`VARIABLE`]), which a run sets for each of its arms, and is settled by the first
+//! allocation, before `main`; everything is allocated and given back by that one. A build without any of the features
+//! `mimalloc`, `jemalloc`, `snmalloc` and `rpmalloc` has the system's `malloc` alone and asks nothing.
 //!
 //! The count is kept per thread without atomics, so that it costs about a nanosecond and no shared cache
 //! line. [`live_bytes`] is therefore the balance of the calling thread alone: right for what one thread built
-//! and still holds, which is when it is read. The bytes are those asked for, without `malloc`'s own overhead;
+//! and still holds, which is when it is read. The bytes are those asked for, without the allocator's own overhead;
 //! the resident set shows that.
 #![expect(unsafe_code, reason = "a global allocator cannot be written without it")]
 
+use serde::{Deserialize, Serialize};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What a process can allocate with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub(crate) enum Allocator {
+    /// The system's.
+    #[default]
+    Malloc = 1,
+    /// Microsoft's.
+    Mimalloc = 2,
+    /// That of FreeBSD, as PingCAP keeps it.
+    Jemalloc = 3,
+    /// Microsoft Research's, which passes messages.
+    Snmalloc = 4,
+    /// Rampant Pixels'.
+    Rpmalloc = 5,
+}
+
+/// The variable that names the allocator of a process.
+pub(crate) const VARIABLE: &str = "KVBENCH_ALLOCATOR";
+
+/// The same for the system's library.
+const VARIABLE_C: &CStr = c"KVBENCH_ALLOCATOR";
+
+/// Whether there is anything to choose.
+const SEVERAL: bool =
+    cfg!(any(feature = "mimalloc", feature = "jemalloc", feature = "snmalloc", feature = "rpmalloc"));
+
+impl Allocator {
+    /// All of them, in the order of the list.
+    pub(crate) const ALL: [Allocator; 5] = [
+        Allocator::Malloc,
+        Allocator::Mimalloc,
+        Allocator::Jemalloc,
+        Allocator::Snmalloc,
+        Allocator::Rpmalloc,
+    ];
+
+    /// The name; it is also that of the feature that compiles it in.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Allocator::Malloc => "malloc",
+            Allocator::Mimalloc => "mimalloc",
+            Allocator::Jemalloc => "jemalloc",
+            Allocator::Snmalloc => "snmalloc",
+            Allocator::Rpmalloc => "rpmalloc",
+        }
+    }
+
+    /// The package that it comes from, for its version.
+    pub(crate) fn package(self) -> Option<&'static str> {
+        match self {
+            Allocator::Malloc => None,
+            Allocator::Mimalloc => Some("mimalloc"),
+            Allocator::Jemalloc => Some("tikv-jemallocator"),
+            Allocator::Snmalloc => Some("snmalloc-rs"),
+            Allocator::Rpmalloc => Some("rpmalloc"),
+        }
+    }
+
+    /// The one of this name.
+    pub(crate) fn find(name: &str) -> Option<Allocator> {
+        Self::ALL.into_iter().find(|allocator| allocator.name() == name)
+    }
+
+    const fn is_compiled_in(self) -> bool {
+        match self {
+            Allocator::Malloc => true,
+            Allocator::Mimalloc => cfg!(feature = "mimalloc"),
+            Allocator::Jemalloc => cfg!(feature = "jemalloc"),
+            Allocator::Snmalloc => cfg!(feature = "snmalloc"),
+            Allocator::Rpmalloc => cfg!(feature = "rpmalloc"),
+        }
+    }
+
+    /// Says what is missing where this program was built without it.
+    pub(crate) fn compiled_in(self) -> Result<(), String> {
+        let why = || format!("{0} is not compiled in; build with `--features {0}`", self.name());
+        if self.is_compiled_in() { Ok(()) } else { Err(why()) }
+    }
+}
+
+/// The allocator of this process: 0 before the first allocation.
+///
+/// ORDERING: relaxed. Whoever reads 0 chooses for itself, and all choose the same.
+static CHOSEN: AtomicU8 = AtomicU8::new(0);
+
+/// The allocator of this process.
+pub(crate) fn chosen() -> Allocator {
+    let chosen = number();
+    Allocator::ALL.into_iter().find(|allocator| *allocator as u8 == chosen).unwrap_or_default()
+}
+
+#[inline]
+fn number() -> u8 {
+    if !SEVERAL {
+        return Allocator::Malloc as u8;
+    }
+    match CHOSEN.load(Ordering::Relaxed) {
+        0 => choose(),
+        chosen => chosen,
+    }
+}
+
+/// Reads the environment. It allocates nothing.
+#[cold]
+fn choose() -> u8 {
+    // SAFETY: the name ends in NUL. This runs at the process's first allocation, before there is a second thread.
+    let value = unsafe { libc::getenv(VARIABLE_C.as_ptr()) };
+    let named = if value.is_null() {
+        &[][..]
+    } else {
+        // SAFETY: what the environment holds ends in NUL, and nobody changes it while this runs.
+        unsafe { CStr::from_ptr(value) }.to_bytes()
+    };
+    let is = |allocator: &Allocator| allocator.is_compiled_in() && allocator.name().as_bytes() == named;
+    let chosen = Allocator::ALL.into_iter().find(is).unwrap_or_default() as u8;
+    CHOSEN.store(chosen, Ordering::Relaxed);
+    chosen
+}
 
 struct Counting;
 
@@ -27,31 +155,51 @@ fn count(bytes: i64) {
     LIVE.set(LIVE.get() + bytes);
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; the counter is a plain cell of the thread with
-// neither initialisation nor destructor, so that using it allocates nothing.
+/// Calls the chosen allocator. The caller's promises are those of the function that it calls.
+macro_rules! of_chosen {
+    ($function:ident($($argument:expr),*)) => {
+        match number() {
+            #[cfg(feature = "mimalloc")]
+            // SAFETY: the caller's.
+            number if number == Allocator::Mimalloc as u8 => unsafe { mimalloc::MiMalloc.$function($($argument),*) },
+            #[cfg(feature = "jemalloc")]
+            // SAFETY: the caller's.
+            number if number == Allocator::Jemalloc as u8 => unsafe {
+                tikv_jemallocator::Jemalloc.$function($($argument),*)
+            },
+            #[cfg(feature = "snmalloc")]
+            // SAFETY: the caller's.
+            number if number == Allocator::Snmalloc as u8 => unsafe { snmalloc_rs::SnMalloc.$function($($argument),*) },
+            #[cfg(feature = "rpmalloc")]
+            // SAFETY: the caller's.
+            number if number == Allocator::Rpmalloc as u8 => unsafe { rpmalloc::RpMalloc.$function($($argument),*) },
+            // SAFETY: the caller's.
+            _ => unsafe { System.$function($($argument),*) },
+        }
+    };
+}
+
+// SAFETY: every call goes unchanged to one allocator, the same for all the life of the process; the counter is a plain
+// cell of the thread with neither initialisation nor destructor, so that using it allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller's.
-        unsafe { System.alloc(layout) }
+        of_chosen!(alloc(layout))
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller's.
-        unsafe { System.alloc_zeroed(layout) }
+        of_chosen!(alloc_zeroed(layout))
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: the caller's.
-        unsafe { System.dealloc(memory, layout) };
+        of_chosen!(dealloc(memory, layout));
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as i64 - layout.size() as i64);
-        // SAFETY: the caller's.
-        unsafe { System.realloc(memory, layout, size) }
+        of_chosen!(realloc(memory, layout, size))
     }
 }
 
@@ -66,5 +214,17 @@ mod tests {
         assert_eq!(live_bytes() - before, 12_345);
         drop(held);
         assert_eq!(live_bytes(), before);
+    }
+
+    #[test]
+    fn one_that_is_not_compiled_in_says_which_feature_it_needs() {
+        assert_eq!(VARIABLE.as_bytes(), VARIABLE_C.to_bytes());
+        for allocator in Allocator::ALL {
+            assert_eq!(Allocator::find(allocator.name()), Some(allocator));
+            match allocator.compiled_in() {
+                Ok(()) => assert!(allocator == Allocator::Malloc || SEVERAL),
+                Err(why) => assert!(why.contains(&format!("--features {}", allocator.name())), "{why}"),
+            }
+        }
     }
 }

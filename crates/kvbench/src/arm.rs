@@ -4,8 +4,8 @@
 
 use crate::data::{self, Block, Kind, Permutation, Source, Walk};
 use crate::job::{Done, Figures, Job, Outcome, Report, Step, Task, room, wrong};
-use crate::measure::{self, Clock, Timed, Work};
-use crate::subjects::{EMPTY, Subject};
+use crate::measure::{self, Clock, Facts, Measured, Timed, Work};
+use crate::subjects::Subject;
 use crate::{affinity, alloc, conform, llds, machine};
 
 /// Pairs of a scan.
@@ -15,34 +15,44 @@ const INSERT_BLOCK: u64 = 1 << 17;
 
 /// Does a job on a subject, in this process.
 pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
-    let cpus = affinity::cpus();
-    let subject = match S::build(job.pages) {
-        Ok(subject) => subject,
-        Err(why) => return Outcome::Left(why),
-    };
+    // What the process may use is asked before it is pinned.
+    affinity::cpus();
+    match S::build(job.pages) {
+        Ok(mut subject) => {
+            let done = run_on::<K>(job, &mut subject, walk, report);
+            // Taking a large structure apart takes long and is not measured; the process is about to end.
+            std::mem::forget(subject);
+            done.map_or_else(|end| end, Outcome::Figures)
+        }
+        Err(why) => Outcome::Left(why),
+    }
+}
+
+fn run_on<K: Kind>(
+    job: &Job,
+    subject: &mut dyn Measured<K>,
+    walk: Walk,
+    report: Report<'_>,
+) -> Done<Figures> {
     // Only now, so that threads which the subject may have started are not held on this CPU.
-    if job.pin && job.task != Task::Llds {
-        affinity::pin(cpus[cpus.len() - 1]);
+    if job.pin
+        && let Some(&cpu) = affinity::cpus().last()
+    {
+        affinity::pin(cpu);
     }
     measure::slow_down(job.slowdown);
     let source = K::source(job.keys, job.seed, walk);
-    let done = match &job.task {
+    let facts = subject.facts();
+    let arm =
+        Arm { job, source, subject, facts, figures: Figures::default(), total: Timed::default(), report };
+    match &job.task {
         Task::Conform => {
-            conform::check(&source, subject, job.seed).or_else(wrong).map(|()| Figures::default())
+            conform::check(&arm.source, arm.subject, job.seed).or_else(wrong).map(|()| arm.figures)
         }
-        Task::Measure => {
-            Arm { job, source, subject, figures: Figures::default(), total: Timed::default(), report }
-                .measure()
-        }
-        Task::Sweep(sizes) => {
-            Arm { job, source, subject, figures: Figures::default(), total: Timed::default(), report }
-                .sweep(sizes)
-        }
-        Task::Llds | Task::Store(_) | Task::Remix(_) => {
-            return Outcome::Failed("it has its own entry".to_owned());
-        }
-    };
-    done.map_or_else(|end| end, Outcome::Figures)
+        Task::Measure => arm.measure(),
+        Task::Sweep(sizes) => arm.sweep(sizes),
+        Task::Llds | Task::Store(_) | Task::Remix(_) => wrong("it has its own entry"),
+    }
 }
 
 /// Does llds's workload on a subject.
@@ -54,17 +64,18 @@ pub(crate) fn run_llds<S: Subject<data::Counters>>(job: &Job, _: Walk, report: R
     }
 }
 
-struct Arm<'a, K: Kind, S> {
+struct Arm<'a, K: Kind> {
     job: &'a Job,
     source: K::Source,
-    subject: S,
+    subject: &'a mut dyn Measured<K>,
+    facts: Facts,
     figures: Figures,
     /// All that one thread did while a clock ran.
     total: Timed,
     report: Report<'a>,
 }
 
-impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
+impl<K: Kind> Arm<'_, K> {
     fn wants(&self, step: Step) -> bool {
         self.job.steps.contains(&step)
     }
@@ -86,18 +97,19 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             block.clear();
             (from..range.end.min(from + INSERT_BLOCK)).for_each(|number| self.source.push(number, block));
             room(from, self.job.margin_bytes)?;
-            total.add(measure::insert(&mut self.subject, block));
+            total.add(self.subject.insert_all(block));
             (self.report)(format!(
                 "insert {}%",
                 (from - range.start) * 100 / (range.end - range.start).max(1)
             ));
         }
+        total.add(self.subject.settle_timed());
         Ok(total)
     }
 
     /// Notes a loop's time, and holds its sum against what it must be.
     fn note(&mut self, name: &str, timed: Timed, expected: u64) -> Done<()> {
-        if timed.sum != expected && self.job.subject != EMPTY {
+        if timed.sum != expected && self.facts.answers {
             return wrong(format!("{name}: the answers sum to {:x}, not to {expected:x}", timed.sum));
         }
         self.charge(name, timed);
@@ -115,8 +127,6 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
     fn end(mut self) -> Figures {
         let share = self.total.cpu.as_secs_f64() / self.total.time.as_secs_f64().max(1e-9);
         self.figures.set("disturbed_percent", 100.0 * (1.0 - share));
-        // Taking a large structure apart takes long and is not measured; the process is about to end.
-        std::mem::forget(self.subject);
         self.figures
     }
 
@@ -127,12 +137,12 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
         let (live, resident) = (alloc::live_bytes(), machine::resident_bytes());
         let inserted = self.build(0..len, &mut block)?;
         self.charge("insert_ns", inserted);
-        let live = (alloc::live_bytes() - live).max(0) as f64 + self.subject.own_bytes() as f64;
+        let live = (alloc::live_bytes() - live).max(0) as f64 + self.subject.bytes() as f64;
         self.figures.set("live_bytes_per_key", live / len as f64);
         if let Some((before, after)) = resident.zip(machine::resident_bytes()) {
             self.figures.set("resident_bytes_per_key", after.saturating_sub(before) as f64 / len as f64);
         }
-        self.figures.notes.extend(self.subject.memory_note());
+        self.figures.notes.extend(self.subject.note());
         drop(block);
 
         if self.wants(Step::Get) || self.wants(Step::Batch) || self.wants(Step::Dependent) {
@@ -142,19 +152,19 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             self.say("get, misses");
             let order = Permutation::new(len, self.job.seed.wrapping_add(5));
             let block = data::block_of::<K>(&self.source, (0..probes).map(|at| len + order.apply(at)));
-            let timed = measure::get(&self.subject, &block);
+            let timed = self.subject.get_all(&block);
             self.note("get_miss_ns", timed, 0)?;
         }
-        if self.wants(Step::Scan) && S::ORDERED {
+        if self.wants(Step::Scan) && self.facts.ordered {
             self.say("scan");
             let block = self.probes(len, 6, 0..probes.div_ceil(20));
-            let timed = measure::scan(&self.subject, &block, SCAN_PAIRS);
+            let timed = self.subject.scan_all(&block, SCAN_PAIRS);
             self.charge("scan_50_ns", timed);
             self.figures.sums.insert("scan".to_owned(), timed.sum);
         }
-        if self.wants(Step::Iterate) && S::ORDERED {
+        if self.wants(Step::Iterate) && self.facts.ordered {
             self.say("iterate");
-            let timed = measure::iterate(&self.subject);
+            let timed = self.subject.iterate_all();
             if timed.ops != len {
                 return wrong(format!("iteration showed {} pairs of {len}", timed.ops));
             }
@@ -163,16 +173,16 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
             self.figures.set("iterate_gb_per_s", bytes / timed.ns(self.job.clock).max(1e-3));
             self.figures.sums.insert("iterate".to_owned(), timed.sum);
         }
-        if self.wants(Step::Threads) && self.job.subject != EMPTY {
+        if self.wants(Step::Threads) && self.facts.answers {
             self.threads(len, probes)?;
         }
-        if self.wants(Step::Remove) {
+        if self.wants(Step::Remove) && !self.facts.is_static {
             self.say("remove");
             let block = self.probes(len, 9, 0..(len / 10).clamp(1, self.job.probes));
-            let timed = measure::remove(&mut self.subject, &block);
+            let timed = self.subject.remove_all(&block);
             self.note("remove_ns", timed, block.len() as u64)?;
-            let left = measure::get(&self.subject, &block);
-            if left.sum != 0 && self.job.subject != EMPTY {
+            let left = self.subject.get_all(&block);
+            if left.sum != 0 && self.facts.answers {
                 return wrong("keys were still there after their removal");
             }
         }
@@ -185,22 +195,22 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
         let expected = measure::expected_sum::<K>(&block);
         // Other keys first, so that the clock does not see the change from writing to reading.
         let warm = self.probes(len, 3, 0..probes.div_ceil(16));
-        std::hint::black_box(measure::get(&self.subject, &warm).sum);
+        std::hint::black_box(self.subject.get_all(&warm).sum);
         if self.wants(Step::Get) {
             self.say("get");
-            let timed = measure::get(&self.subject, &block);
+            let timed = self.subject.get_all(&block);
             self.note(&format!("get_ns{suffix}"), timed, expected)?;
         }
-        if self.wants(Step::Batch) && S::BATCHED {
+        if self.wants(Step::Batch) && self.facts.batched {
             self.say("multi_get");
-            let timed = measure::multi_get(&self.subject, &block);
+            let timed = self.subject.get_batches(&block);
             self.note(&format!("multi_get_64_ns{suffix}"), timed, expected)?;
         }
         drop(block);
         if self.wants(Step::Dependent) {
             self.say("get, dependent");
             let block = self.probes(len, 4, 0..probes.div_ceil(2));
-            let timed = measure::get_dependent(&self.subject, &block);
+            let timed = self.subject.get_dependent(&block);
             self.note(&format!("get_dependent_ns{suffix}"), timed, measure::expected_sum::<K>(&block))?;
         }
         Ok(())
@@ -221,7 +231,7 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
         let shared: Vec<_> =
             (0..threads as u64).map(|thread| self.probes(len, 20 + thread, 0..each)).collect();
         let mut runs = vec![("read", Work::Read, &disjoint)];
-        if self.subject.shared_writer().is_some() {
+        if self.facts.shared {
             runs.push(("mixed_disjoint", Work::Mixed, &disjoint));
             runs.push(("mixed_shared", Work::Mixed, &shared));
         }
@@ -229,7 +239,7 @@ impl<K: Kind, S: Subject<K>> Arm<'_, K, S> {
         for (name, work, blocks) in runs {
             (self.report)(format!("{threads} threads, {name}"));
             for count in [1, threads] {
-                let timed = measure::together(&self.subject, work, &blocks[..count], self.job.pin);
+                let timed = measure::together(self.subject, work, &blocks[..count], self.job.pin);
                 done.push((format!("{name}_{count}t_mops"), 1e3 / timed.ns(Clock::Wall)));
                 if work == Work::Read {
                     let expected = blocks[..count].iter().map(measure::expected_sum::<K>);

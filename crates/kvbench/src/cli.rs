@@ -6,10 +6,10 @@
 
 use crate::job::{Job, Message, Outcome, Task};
 use crate::options::{Calibrate, Compare, Llds, Memory, Remixes, Report, Stores};
-use crate::registry::{self, ENTRIES};
 use crate::statistics::Verdict;
 use crate::{
-    compare_command, data, llds_command, memory, remix, remix_command, report, runner, store_command, stores,
+    compare_command, data, list, llds_command, memory, names, remix, remix_command, report, runner, store_command,
+    stores,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ enum Command {
     Report(Report),
     /// How often the verdict of a comparison is wrong on this machine
     Calibrate(Calibrate),
-    /// The subjects, their versions and the form in which each is used
+    /// The structures, hashes, allocators and stores, their versions, and what is to be known of each
     List,
     /// One arm of a run; started by the program itself
     #[command(hide = true)]
@@ -63,6 +63,10 @@ const MEMORY_EXAMPLES: &str = "Examples:
   kvbench memory -n 10M --json bench/record/x.jsonl
   kvbench memory -n 1M --subjects forrest,btreemap --kinds u64 --only get,dependent --rounds 5
   kvbench memory -n 10M --no-sweep --pages auto,thp,plain
+  kvbench memory -n 1M --subjects cuckoo+xxh3,f14+rapidhash,hashbrown@mimalloc --no-sweep
+
+A subject is STRUCTURE[+HASH][@ALLOCATOR]; what is left out is the structure's own hash, and malloc.
+`kvbench list` has all of them. Allocators are compiled in by features of their names.
 
 Sizes: 10M is 10,000,000 keys; 1G of memory is 2^30 bytes.";
 
@@ -112,7 +116,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Compare(options) => compare_command::run(&options).map(exit_code),
         Command::Calibrate(options) => compare_command::calibrate(&options).map(all_went_well),
         Command::Report(options) => report::run(&options).map(all_went_well),
-        Command::List => list().map(all_went_well),
+        Command::List => list::print(&mut std::io::stdout().lock()).map(|()| ExitCode::SUCCESS),
     };
     match done {
         Ok(code) => code,
@@ -135,22 +139,6 @@ fn exit_code(verdict: Verdict) -> ExitCode {
     })
 }
 
-fn list() -> std::io::Result<bool> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    for entry in ENTRIES {
-        let version = entry.version().or(entry.package).unwrap_or("here");
-        writeln!(out, "{:<10} {:<8} {}", entry.name, version, entry.about)?;
-    }
-    writeln!(out, "\nStores on disk:")?;
-    for entry in stores::ENTRIES {
-        let version = entry.version().unwrap_or("here");
-        let missing = if entry.run.is_ok() { "" } else { " (not compiled in)" };
-        writeln!(out, "{:<10} {:<8} {}{missing}", entry.name, version, entry.about)?;
-    }
-    Ok(true)
-}
-
 /// The other end of [`runner::Runner`]: does one job and tells how it went.
 fn arm(job: &str) -> std::io::Result<bool> {
     let job: Job = serde_json::from_str(job).map_err(std::io::Error::other)?;
@@ -167,7 +155,7 @@ fn arm(job: &str) -> std::io::Result<bool> {
     let work = || match job.task {
         Task::Store(_) => stores::dispatch(&job, &mut report),
         Task::Remix(_) => remix::dispatch(&job, &mut report),
-        _ => registry::dispatch(&job, walk, &mut report),
+        _ => names::dispatch(&job, walk, &mut report),
     };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text =

@@ -1,9 +1,11 @@
 //! `kvbench compare`: whether one thing is faster than another, as a verdict and an exit code; and `kvbench calibrate`:
 //! how often that verdict is wrong on this machine.
 
+use crate::alloc::Allocator;
 use crate::compare::{self, Compared, Plan, Side};
 use crate::data::{KindName, Walk, collect_paths};
 use crate::job::{Job, Outcome, Task};
+use crate::names::Name;
 use crate::options::{Calibrate, Compare, Comparison, MallocPages, Party};
 use crate::record::Run;
 use crate::recorded;
@@ -49,6 +51,8 @@ fn side(party: &Party, how: &Comparison, slowdown: f64) -> io::Result<Side> {
     let job = Job {
         task: Task::Measure,
         subject: subject.clone(),
+        // Another build may have subjects that this one has not; it then says so itself.
+        allocator: Name::parse(subject).map_or(Allocator::Malloc, |name| name.allocator),
         kind: how.kind,
         keys: how.keys,
         seed: how.seed,

@@ -4,7 +4,8 @@
 //! at once where the subject allows it. The seed replays it.
 
 use crate::data::{Block, Kind, Source, mix};
-use crate::subjects::{BATCH_KEYS, Reader, Subject, Writer};
+use crate::measure::{Facts, Measured};
+use crate::subjects::BATCH_KEYS;
 use std::collections::BTreeMap;
 
 /// Operations done.
@@ -16,15 +17,21 @@ const COMPARE_OPS: u64 = 20_000;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-struct Kit<'a, K: Kind, S> {
+struct Kit<'a, K: Kind> {
     source: &'a K::Source,
-    subject: S,
+    subject: &'a mut dyn Measured<K>,
+    facts: Facts,
     model: Model,
 }
 
 /// Checks a subject, which must be empty, on a source of [`KEYS`] pairs. The error says what was wrong.
-pub(crate) fn check<K: Kind, S: Subject<K>>(source: &K::Source, subject: S, seed: u64) -> Result<(), String> {
-    let mut kit = Kit { source, subject, model: Model::new() };
+pub(crate) fn check<K: Kind>(
+    source: &K::Source,
+    subject: &mut dyn Measured<K>,
+    seed: u64,
+) -> Result<(), String> {
+    let facts = subject.facts();
+    let mut kit = Kit { source, subject, facts, model: Model::new() };
     kit.compare_all("empty")?;
     for op in 0..OPS {
         let random = mix(seed ^ mix(op));
@@ -58,7 +65,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Resu
     if got == expected { Ok(()) } else { Err(format!("{what}: {got:?} instead of {expected:?}")) }
 }
 
-impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
+impl<K: Kind> Kit<'_, K> {
     fn step(&mut self, op: u64, random: u64) -> Result<(), String> {
         let mut block = K::Block::default();
         // One key in eight is one that is never inserted; values differ from one operation to the next.
@@ -69,28 +76,34 @@ impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
         let (key_bytes, present) = (key_vec::<K>(key), number < KEYS);
         match random % 16 {
             0..7 if present => {
-                self.subject.writer().insert(key, value);
+                self.subject.insert_one(key, value);
                 self.model.insert(key_bytes, value_vec::<K>(value));
                 Ok(())
             }
             7..11 => {
-                let removed = self.subject.writer().remove(key);
+                let removed = self.subject.remove_one(key);
                 same("remove", removed, self.model.remove(&key_bytes).is_some())
             }
-            11 if S::ORDERED => self.compare_scan(key, &key_bytes),
+            11 if self.facts.ordered => self.compare_scan(key, &key_bytes),
             12 => self.compare_batch(random),
             _ => {
-                let got = self.subject.reader().get(key, |value| value_vec::<K>(value));
+                let got = self.get(key);
                 same("get", got.as_deref().map(Bytes), self.model.get(&key_bytes).map(|value| Bytes(value)))
             }
         }
     }
 
+    fn get(&self, key: K::Key<'_>) -> Option<Vec<u8>> {
+        let mut got = None;
+        self.subject.get_one(key, &mut |value| got = Some(value_vec::<K>(value)));
+        got
+    }
+
     fn compare_scan(&self, from: K::Key<'_>, from_bytes: &Vec<u8>) -> Result<(), String> {
         let mut got = Vec::new();
-        self.subject
-            .reader()
-            .scan(from, 50, |key, value| got.push((K::found_bytes(key), value_vec::<K>(value))));
+        let mut see =
+            |key: K::Found<'_>, value: K::Value<'_>| got.push((K::found_bytes(key), value_vec::<K>(value)));
+        self.subject.scan_one(from, 50, &mut see);
         let expected: Vec<_> = self.model.range::<Vec<u8>, _>(from_bytes..).take(50).collect();
         for (at, (got, expected)) in got.iter().zip(&expected).enumerate() {
             let what = format!("scan from {}, pair {at}", from_bytes.escape_ascii());
@@ -106,7 +119,7 @@ impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
         let keys: Vec<_> = (0..block.len()).map(|at| block.key(at)).collect();
         let mut got = vec![None; keys.len()];
         let mut calls = 0;
-        self.subject.reader().multi_get(&keys, |at, value| {
+        self.subject.get_batch(&keys, &mut |at, value| {
             calls += 1;
             got[at] = value.map(|value| value_vec::<K>(value));
         });
@@ -120,8 +133,8 @@ impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
 
     fn content(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut got = Vec::new();
-        self.subject.reader().iterate(|key, value| got.push((K::found_bytes(key), value_vec::<K>(value))));
-        if !S::ORDERED {
+        self.subject.show_all(&mut |key, value| got.push((K::found_bytes(key), value_vec::<K>(value))));
+        if !self.facts.ordered {
             got.sort();
         }
         got
@@ -138,10 +151,10 @@ impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
 
     /// Two threads write at once: each sets half of the keys and removes a quarter of its own.
     fn write_together(&mut self) -> Result<(), String> {
-        if self.subject.shared_writer().is_none() {
+        if !self.facts.shared {
             return Ok(());
         }
-        let subject = &self.subject;
+        let subject = &*self.subject;
         let blocks: Vec<_> = (0..2u64)
             .map(|half| {
                 let mut block = K::Block::default();
@@ -155,10 +168,9 @@ impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
             for block in &blocks {
                 scope.spawn(move || {
                     for at in 0..block.len() {
-                        let Some(mut writer) = subject.shared_writer() else { return };
-                        writer.insert(block.key(at), block.value(at));
+                        subject.insert_shared(block.key(at), block.value(at));
                         if at % 4 == 3 {
-                            writer.remove(block.key(at - 1));
+                            subject.remove_shared(block.key(at - 1));
                         }
                     }
                 });
@@ -180,7 +192,7 @@ impl<K: Kind, S: Subject<K>> Kit<'_, K, S> {
 mod tests {
     use super::*;
     use crate::data::{U64, Walk};
-    use crate::subjects::{Pages, RbTree};
+    use crate::subjects::{Pages, RbTree, Reader, Subject, Writer};
 
     /// A subject that forgets: values are never replaced.
     struct Forgetful(RbTree<U64>);
@@ -219,8 +231,8 @@ mod tests {
     #[test]
     fn tells_right_from_wrong() {
         let source = U64::source(KEYS, 5, Walk::default());
-        check::<U64, _>(&source, RbTree::<U64>::build(Pages::Auto).unwrap(), 5).unwrap();
-        let why = check::<U64, _>(&source, Forgetful::build(Pages::Auto).unwrap(), 5).unwrap_err();
+        check::<U64>(&source, &mut RbTree::<U64>::build(Pages::Auto).unwrap(), 5).unwrap();
+        let why = check::<U64>(&source, &mut Forgetful::build(Pages::Auto).unwrap(), 5).unwrap_err();
         assert!(why.contains("seed 5") && why.contains("instead of"), "{why}");
     }
 }

@@ -211,13 +211,13 @@ fn print(out: &mut impl Write, goals: &[Goal]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::Entry;
+    use crate::names::Name;
     use crate::subjects::Pages;
 
     fn row(name: &str, figures: &[(&str, f64)]) -> Row {
         let figures =
             figures.iter().map(|(name, value)| (name.to_string(), Figure::new(vec![*value]))).collect();
-        Row { entry: Entry::find(name).unwrap(), pages: Pages::Auto, figures, notes: Vec::new() }
+        Row { name: Name::parse(name).unwrap(), pages: Pages::Auto, figures, notes: Vec::new() }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What the run's process and its arms say to each other.
 
+use crate::alloc::Allocator;
 use crate::data::KindName;
 use crate::machine;
 use crate::measure::Clock;
@@ -13,8 +14,11 @@ use std::path::PathBuf;
 pub(crate) struct Job {
     /// What to do.
     pub(crate) task: Task,
-    /// Name of the subject.
+    /// Full name of the subject.
     pub(crate) subject: String,
+    /// What its process allocates with.
+    #[serde(default)]
+    pub(crate) allocator: Allocator,
     /// The kind of pairs.
     pub(crate) kind: KindName,
     /// Number of pairs.

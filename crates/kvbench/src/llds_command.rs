@@ -1,6 +1,7 @@
 //! `kvbench llds`: the workload of llds's own benchmark, this project's index and its stores in the kernel against a
 //! red-black tree behind one readers-writer lock. How the ancestor's user-space program guarded its tree is not known.
 
+use crate::alloc::Allocator;
 use crate::data::{KindName, Walk};
 use crate::job::{Figures, Job, Outcome, Task};
 use crate::machine;
@@ -103,6 +104,7 @@ impl Bench<'_> {
         let job = Job {
             task: Task::Llds,
             subject: subject.to_owned(),
+            allocator: Allocator::Malloc,
             kind: KindName::U64,
             keys,
             seed: common.seed,

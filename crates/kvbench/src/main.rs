@@ -5,9 +5,9 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > memory, llds_command, remix_command, store_command, compare_command, report > remix_report, store_report, compare, chart,
-//! explain > goals > tables, html > recorded > record > runner > options > registry > arm > conform, llds, remix > stores > job > measure > subjects > data > machine > affinity,
-//! alloc, lock_file, statistics, usage`.
+//! `cli > list, memory, llds_command, remix_command, store_command, compare_command, report > remix_report, store_report, compare,
+//! chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm > conform, llds, remix >
+//! stores > job > measure > subjects > data > hashes > machine > affinity, alloc, lock_file, statistics, usage`.
 #![deny(unsafe_code)]
 
 mod affinity;
@@ -21,14 +21,17 @@ mod conform;
 mod data;
 mod explain;
 mod goals;
+mod hashes;
 mod html;
 mod job;
+mod list;
 mod llds;
 mod llds_command;
 mod lock_file;
 mod machine;
 mod measure;
 mod memory;
+mod names;
 mod options;
 mod record;
 mod recorded;

@@ -114,7 +114,7 @@ fn sessions(len: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
 }
 
 /// Inserts a block.
-pub(crate) fn insert<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
+fn insert<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
     let watch = Watch::start();
     for session in sessions(block.len()) {
         let mut writer = subject.writer();
@@ -126,7 +126,7 @@ pub(crate) fn insert<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) 
 }
 
 /// Removes a block's keys; the sum is the number that were there.
-pub(crate) fn remove<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
+fn remove<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) -> Timed {
     let (watch, mut sum) = (Watch::start(), 0);
     for session in sessions(block.len()) {
         let mut writer = subject.writer();
@@ -138,7 +138,7 @@ pub(crate) fn remove<K: Kind, S: Subject<K>>(subject: &mut S, block: &K::Block) 
 }
 
 /// Looks the block's keys up, each independent of the others: the core may work on several at once.
-pub(crate) fn get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+fn get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     let (watch, mut sum) = (Watch::start(), 0u64);
     for session in sessions(block.len()) {
         let reader = subject.reader();
@@ -151,7 +151,7 @@ pub(crate) fn get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Time
 
 /// Looks the block's keys up one after the other: which key is next is not known before the last answer is
 /// there. (Its position has the answer's bits added after an "and" with a zero that the compiler cannot see.)
-pub(crate) fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     let zero = black_box(0);
     let (watch, mut sum, mut last) = (Watch::start(), 0u64, 0);
     for session in sessions(block.len()) {
@@ -166,7 +166,7 @@ pub(crate) fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Bloc
 }
 
 /// Looks the block's keys up in batches.
-pub(crate) fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     if block.len() == 0 {
         return Timed::default();
     }
@@ -186,7 +186,7 @@ pub(crate) fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -
 }
 
 /// Scans `count` pairs from each key of the block on. The sum depends on the order of what is shown.
-pub(crate) fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> Timed {
+fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> Timed {
     let (watch, mut sum) = (Watch::start(), 0u64);
     for session in sessions(block.len()) {
         let reader = subject.reader();
@@ -201,7 +201,7 @@ pub(crate) fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count:
 }
 
 /// Shows every pair. The sum depends on the order.
-pub(crate) fn iterate<K: Kind, S: Subject<K>>(subject: &S) -> Timed {
+fn iterate<K: Kind, S: Subject<K>>(subject: &S) -> Timed {
     let (mut ops, mut bytes, mut sum) = (0, 0, 0u64);
     let watch = Watch::start();
     subject.reader().iterate(|key, value| {
@@ -230,6 +230,167 @@ fn mixed<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     watch.stop(block.len() as u64, sum)
 }
 
+/// What is to be known of a subject before it is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    /// [`Subject::ORDERED`].
+    pub(crate) ordered: bool,
+    /// [`Subject::STATIC`].
+    pub(crate) is_static: bool,
+    /// [`Subject::ANSWERS`].
+    pub(crate) answers: bool,
+    /// [`Subject::BATCHED`].
+    pub(crate) batched: bool,
+    /// Whether several may write at once.
+    pub(crate) shared: bool,
+}
+
+/// Shows a value.
+pub(crate) type SeeValue<'a, K> = &'a mut dyn FnMut(<K as Kind>::Value<'_>);
+/// Shows a pair.
+pub(crate) type SeePair<'a, K> = &'a mut dyn FnMut(<K as Kind>::Found<'_>, <K as Kind>::Value<'_>);
+/// Shows the answer for the key at a position.
+pub(crate) type SeeAnswer<'a, K> = &'a mut dyn FnMut(usize, Option<<K as Kind>::Value<'_>>);
+
+/// A subject, its type forgotten: whole loops, in which nothing is virtual, and single operations for those who check
+/// it. What goes round the loops is so compiled once for each kind of pairs, not for each of some two hundred subjects.
+pub(crate) trait Measured<K: Kind>: Send + Sync {
+    /// What is to be known of it.
+    fn facts(&self) -> Facts;
+    /// [`Subject::settle`], timed.
+    fn settle_timed(&mut self) -> Timed;
+    /// [`Subject::own_bytes`].
+    fn bytes(&self) -> u64;
+    /// [`Subject::memory_note`].
+    fn note(&self) -> Option<String>;
+
+    /// Inserts a block.
+    fn insert_all(&mut self, block: &K::Block) -> Timed;
+    /// Removes a block's keys; the sum is the number that were there.
+    fn remove_all(&mut self, block: &K::Block) -> Timed;
+    /// Looks a block's keys up, each independent of the others.
+    fn get_all(&self, block: &K::Block) -> Timed;
+    /// Looks a block's keys up, one after the other.
+    fn get_dependent(&self, block: &K::Block) -> Timed;
+    /// Looks a block's keys up in batches.
+    fn get_batches(&self, block: &K::Block) -> Timed;
+    /// Scans so many pairs from each key of a block on.
+    fn scan_all(&self, block: &K::Block, count: usize) -> Timed;
+    /// Shows every pair.
+    fn iterate_all(&self) -> Timed;
+    /// Half reads, half writes.
+    fn mixed(&self, block: &K::Block) -> Timed;
+
+    /// Maps a key to a value.
+    fn insert_one(&mut self, key: K::Key<'_>, value: K::Value<'_>);
+    /// The same, beside others; nothing where only one may write.
+    fn insert_shared(&self, key: K::Key<'_>, value: K::Value<'_>);
+    /// Removes a key; true if it was there.
+    fn remove_one(&mut self, key: K::Key<'_>) -> bool;
+    /// The same, beside others; nothing where only one may write.
+    fn remove_shared(&self, key: K::Key<'_>) -> bool;
+    /// Shows the value of a key, if it has one.
+    fn get_one(&self, key: K::Key<'_>, see: SeeValue<'_, K>);
+    /// Looks keys up together.
+    fn get_batch(&self, keys: &[K::Key<'_>], see: SeeAnswer<'_, K>);
+    /// Shows so many pairs from a key on.
+    fn scan_one(&self, from: K::Key<'_>, count: usize, see: SeePair<'_, K>);
+    /// Shows every pair.
+    fn show_all(&self, see: SeePair<'_, K>);
+}
+
+impl<K: Kind, S: Subject<K>> Measured<K> for S {
+    fn facts(&self) -> Facts {
+        Facts {
+            ordered: S::ORDERED,
+            is_static: S::STATIC,
+            answers: S::ANSWERS,
+            batched: S::BATCHED,
+            shared: self.shared_writer().is_some(),
+        }
+    }
+
+    fn settle_timed(&mut self) -> Timed {
+        let watch = Watch::start();
+        self.settle();
+        watch.stop(0, 0)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.own_bytes()
+    }
+
+    fn note(&self) -> Option<String> {
+        self.memory_note()
+    }
+
+    fn insert_all(&mut self, block: &K::Block) -> Timed {
+        insert(self, block)
+    }
+
+    fn remove_all(&mut self, block: &K::Block) -> Timed {
+        remove(self, block)
+    }
+
+    fn get_all(&self, block: &K::Block) -> Timed {
+        get(self, block)
+    }
+
+    fn get_dependent(&self, block: &K::Block) -> Timed {
+        get_dependent(self, block)
+    }
+
+    fn get_batches(&self, block: &K::Block) -> Timed {
+        multi_get(self, block)
+    }
+
+    fn scan_all(&self, block: &K::Block, count: usize) -> Timed {
+        scan(self, block, count)
+    }
+
+    fn iterate_all(&self) -> Timed {
+        iterate(self)
+    }
+
+    fn mixed(&self, block: &K::Block) -> Timed {
+        mixed(self, block)
+    }
+
+    fn insert_one(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+        self.writer().insert(key, value);
+    }
+
+    fn insert_shared(&self, key: K::Key<'_>, value: K::Value<'_>) {
+        if let Some(mut writer) = self.shared_writer() {
+            writer.insert(key, value);
+        }
+    }
+
+    fn remove_one(&mut self, key: K::Key<'_>) -> bool {
+        self.writer().remove(key)
+    }
+
+    fn remove_shared(&self, key: K::Key<'_>) -> bool {
+        self.shared_writer().is_some_and(|mut writer| writer.remove(key))
+    }
+
+    fn get_one(&self, key: K::Key<'_>, see: SeeValue<'_, K>) {
+        self.reader().get(key, see);
+    }
+
+    fn get_batch(&self, keys: &[K::Key<'_>], see: SeeAnswer<'_, K>) {
+        self.reader().multi_get(keys, see);
+    }
+
+    fn scan_one(&self, from: K::Key<'_>, count: usize, see: SeePair<'_, K>) {
+        self.reader().scan(from, count, see);
+    }
+
+    fn show_all(&self, see: SeePair<'_, K>) {
+        self.reader().iterate(see);
+    }
+}
+
 /// What several threads do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
@@ -241,8 +402,8 @@ pub(crate) enum Work {
 
 /// Runs one block per thread, all from the same moment, and returns the time until the last has ended, with
 /// all operations and the sum over all.
-pub(crate) fn together<K: Kind, S: Subject<K>>(
-    subject: &S,
+pub(crate) fn together<K: Kind>(
+    subject: &dyn Measured<K>,
     work: Work,
     blocks: &[K::Block],
     pin: bool,
@@ -256,8 +417,8 @@ pub(crate) fn together<K: Kind, S: Subject<K>>(
         barrier.wait();
         let start = Instant::now();
         let timed = match work {
-            Work::Read => get(subject, &blocks[thread]),
-            Work::Mixed => mixed(subject, &blocks[thread]),
+            Work::Read => subject.get_all(&blocks[thread]),
+            Work::Mixed => subject.mixed(&blocks[thread]),
         };
         (start, start + timed.time, timed)
     };

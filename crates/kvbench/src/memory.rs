@@ -3,10 +3,11 @@
 use crate::conform;
 use crate::data::{KindName, Walk, collect_paths};
 use crate::goals::{self, Goal};
+use crate::hashes::Hash;
 use crate::job::{Figures, Job, Outcome, Step, Task};
+use crate::names::Name;
 use crate::options::Memory;
 use crate::record::{Figure, Run};
-use crate::registry::{ENTRIES, Entry};
 use crate::runner::{self, Runner};
 use crate::subjects::{EMPTY, FORREST, Pages};
 use crate::tables::{self, Group, Row, label};
@@ -20,7 +21,18 @@ const QUICK_KEYS: u64 = 20_000;
 const DEFAULT_KEYS: [u64; 2] = [10_000_000, 50_000_000];
 
 /// A subject on its pages.
-type Who = (&'static Entry, Pages);
+type Who = (Name, Pages);
+
+/// The subjects in the order of the structures, those of one structure in that in which they were named, each once.
+fn in_order(named: &[Name]) -> Vec<Name> {
+    let mut subjects: Vec<Name> = Vec::new();
+    for name in Name::all().flat_map(|of| named.iter().filter(move |name| name.entry.name == of.entry.name)) {
+        if !subjects.iter().any(|there| there.to_string() == name.to_string()) {
+            subjects.push(*name);
+        }
+    }
+    subjects
+}
 
 struct Bench {
     options: Memory,
@@ -49,7 +61,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     options.sweep.dedup();
     let steps = if options.only.is_empty() { Step::value_variants().to_vec() } else { options.only.clone() };
     if options.subjects.is_empty() {
-        options.subjects = ENTRIES.iter().map(|entry| entry.name.to_owned()).collect();
+        options.subjects = Name::all().collect();
     }
     let walk = if options.kinds.contains(&KindName::Strings) {
         let error =
@@ -74,20 +86,19 @@ impl Bench {
     fn run(mut self) -> io::Result<bool> {
         let mut out = io::stdout();
         self.print_head(&mut out)?;
-        let entries: Vec<_> =
-            ENTRIES.iter().filter(|entry| self.options.subjects.iter().any(|s| s == entry.name)).collect();
+        let subjects = in_order(&self.options.subjects);
         let kinds = self.options.kinds.clone();
         let groups = kinds.len() * self.keys.len();
-        self.runner.arms = entries.len() * (kinds.len() + groups * usize::from(self.options.rounds)) + 1;
+        self.runner.arms = subjects.len() * (kinds.len() + groups * usize::from(self.options.rounds)) + 1;
 
         let mut goals: Vec<Goal> = Vec::new();
-        let mut fit: Vec<(KindName, Vec<&'static Entry>)> = Vec::new();
+        let mut fit: Vec<(KindName, Vec<Name>)> = Vec::new();
         for kind in kinds {
-            fit.push((kind, self.conform(&mut out, kind, &entries)?));
+            fit.push((kind, self.conform(&mut out, kind, &subjects)?));
         }
-        for (kind, entries) in &fit {
+        for (kind, subjects) in &fit {
             for keys in self.keys.clone() {
-                let group = self.group(&mut out, *kind, keys, entries)?;
+                let group = self.group(&mut out, *kind, keys, subjects)?;
                 tables::print_group(&mut out, &group)?;
                 tables::print_threads(&mut out, &group, self.options.common.threads)?;
                 goals.extend(goals::of_group(&group, self.options.common.threads));
@@ -95,7 +106,7 @@ impl Bench {
             }
         }
         let forrest_fits =
-            fit.iter().any(|(kind, fit)| *kind == KindName::U64 && fit.iter().any(|e| e.name == FORREST));
+            fit.iter().any(|(kind, fit)| *kind == KindName::U64 && fit.iter().any(|name| name.is(FORREST)));
         if forrest_fits && !self.options.no_sweep {
             goals.extend(self.sweep(&mut out)?);
         }
@@ -120,11 +131,12 @@ impl Bench {
         Ok(())
     }
 
-    fn job(&self, task: Task, (entry, pages): Who, kind: KindName, keys: u64) -> Job {
+    fn job(&self, task: Task, (name, pages): Who, kind: KindName, keys: u64) -> Job {
         let options = &self.options;
         Job {
             task,
-            subject: entry.name.to_owned(),
+            subject: name.to_string(),
+            allocator: name.allocator,
             kind,
             keys,
             seed: options.common.seed,
@@ -147,7 +159,7 @@ impl Bench {
     fn leave(
         &mut self,
         out: &mut impl Write,
-        (entry, pages): Who,
+        (name, pages): Who,
         job: &Job,
         end: &Outcome,
     ) -> io::Result<()> {
@@ -161,36 +173,31 @@ impl Bench {
         // The conformance kit has its own number of keys, which says nothing here.
         let keys = (job.task != Task::Conform).then_some(job.keys);
         let size = keys.map_or_else(String::new, |keys| format!("{} ", runner::keys(keys)));
-        writeln!(out, "{}, {size}{}: {what}: {why}", label(entry, pages), job.kind.name())?;
+        writeln!(out, "{}, {size}{}: {what}: {why}", label(name, pages), job.kind.name())?;
         let content = json!({
-            "subject": entry.name, "pages": pages.name(), "kind": job.kind, "keys": keys, "failed": failed, "why": why,
+            "subject": name.to_string(), "pages": pages.name(), "kind": job.kind, "keys": keys, "failed": failed, "why": why,
         });
         self.record.append("left_out", &content)
     }
 
     /// Lets the subjects pass the conformance kit; returns those that did.
-    fn conform(
-        &mut self,
-        out: &mut impl Write,
-        kind: KindName,
-        entries: &[&'static Entry],
-    ) -> io::Result<Vec<&'static Entry>> {
+    fn conform(&mut self, out: &mut impl Write, kind: KindName, subjects: &[Name]) -> io::Result<Vec<Name>> {
         let (mut right, mut checked) = (Vec::new(), 0);
-        for &entry in entries {
-            let job = self.job(Task::Conform, (entry, Pages::Auto), kind, conform::KEYS);
-            if entry.name == EMPTY {
-                right.push(entry);
-                continue;
-            }
-            let end = match entry.run(kind) {
+        for &name in subjects {
+            let job = self.job(Task::Conform, (name, Pages::Auto), kind, conform::KEYS);
+            let end = match name.run(kind) {
+                Ok(_) if name.entry.name == EMPTY => {
+                    right.push(name);
+                    continue;
+                }
                 Ok(_) => self.arm(&job),
-                Err(why) => Outcome::Left(why.to_owned()),
+                Err(why) => Outcome::Left(why),
             };
             if matches!(end, Outcome::Figures(_)) {
-                right.push(entry);
+                right.push(name);
                 checked += 1;
             }
-            self.leave(out, (entry, Pages::Auto), &job, &end)?;
+            self.leave(out, (name, Pages::Auto), &job, &end)?;
         }
         writeln!(
             out,
@@ -207,15 +214,15 @@ impl Bench {
         out: &mut impl Write,
         kind: KindName,
         keys: u64,
-        entries: &[&'static Entry],
+        subjects: &[Name],
     ) -> io::Result<Group> {
-        let chosen = |entry: &&'static Entry| {
-            let (entry, pages) = (*entry, self.options.pages.clone());
-            let pages = if entry.name == FORREST { pages } else { vec![Pages::Auto] };
-            pages.into_iter().map(move |pages| (entry, pages))
+        let chosen = |name: &Name| {
+            let (name, pages) = (*name, self.options.pages.clone());
+            let pages = if name.entry.name == FORREST { pages } else { vec![Pages::Auto] };
+            pages.into_iter().map(move |pages| (name, pages))
         };
         let mut arms: Vec<(Who, Vec<Figures>)> =
-            entries.iter().flat_map(chosen).map(|who| (who, Vec::new())).collect();
+            subjects.iter().flat_map(chosen).map(|who| (who, Vec::new())).collect();
         for round in 0..self.options.rounds {
             // There and back again, so that a drift of the machine favours nobody.
             let order: Vec<_> =
@@ -245,23 +252,24 @@ impl Bench {
     }
 
     /// Gathers the rounds of a subject, and records them.
-    fn row(&mut self, (entry, pages): Who, kind: &str, keys: u64, rounds: Vec<Figures>) -> io::Result<Row> {
+    fn row(&mut self, (name, pages): Who, kind: &str, keys: u64, rounds: Vec<Figures>) -> io::Result<Row> {
         let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         let sums: BTreeMap<_, _> = rounds.last().map_or_else(BTreeMap::new, |figures| {
             // As text: the numbers of JSON readers are rarely 64 bits wide.
             figures.sums.iter().map(|(name, sum)| (name.clone(), format!("{sum:x}"))).collect()
         });
         let notes = rounds.last().map_or_else(Vec::new, |figures| figures.notes.clone());
-        for (name, value) in rounds.into_iter().flat_map(|figures| figures.values) {
-            values.entry(name).or_default().push(value);
+        for (figure, value) in rounds.into_iter().flat_map(|figures| figures.values) {
+            values.entry(figure).or_default().push(value);
         }
         let figures: BTreeMap<_, _> =
             values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect();
         let content = json!({
-            "subject": entry.name, "pages": pages.name(), "kind": kind, "keys": keys, "figures": figures, "sums": sums, "notes": notes,
+            "subject": name.to_string(), "structure": name.entry.name, "hash": name.hash.map(Hash::name), "allocator": name.allocator,
+            "pages": pages.name(), "kind": kind, "keys": keys, "figures": figures, "sums": sums, "notes": notes,
         });
         self.record.append("figures", &content)?;
-        Ok(Row { entry, pages, figures, notes })
+        Ok(Row { name, pages, figures, notes })
     }
 
     /// What the subjects showed in scans and iterations must be the same; who differs from most was wrong.
@@ -274,7 +282,7 @@ impl Bench {
     ) -> io::Result<()> {
         let all = || {
             arms.iter()
-                .filter(|arm| arm.0.0.name != EMPTY)
+                .filter(|arm| arm.0.0.entry.name != EMPTY)
                 .flat_map(|(who, rounds)| rounds.iter().map(move |f| (who, f)))
         };
         for step in ["scan", "iterate"] {
@@ -296,8 +304,8 @@ impl Bench {
 
     /// Lets this project's index grow.
     fn sweep(&mut self, out: &mut impl Write) -> io::Result<Vec<Goal>> {
-        let Some(entry) = Entry::find(FORREST) else { return Ok(Vec::new()) };
-        let (who, sizes) = ((entry, Pages::Auto), self.options.sweep.clone());
+        let Some(name) = Name::all().find(|name| name.is(FORREST)) else { return Ok(Vec::new()) };
+        let (who, sizes) = ((name, Pages::Auto), self.options.sweep.clone());
         let Some(&most) = sizes.last() else { return Ok(Vec::new()) };
         let mut job = self.job(Task::Sweep(sizes.clone()), who, KindName::U64, most);
         job.steps = vec![Step::Get, Step::Dependent, Step::Batch];

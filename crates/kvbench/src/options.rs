@@ -3,7 +3,7 @@
 use crate::data::KindName;
 use crate::job::{Locality, RemixStep, Step, StoreStep};
 use crate::measure::Clock;
-use crate::registry::{ENTRIES, Entry};
+use crate::names::Name;
 use crate::stores;
 use crate::subjects::Pages;
 use clap::{Args, ValueEnum};
@@ -47,9 +47,9 @@ pub(crate) struct Memory {
     /// Kinds of keys: random u64, or the paths of a directory tree
     #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings")]
     pub(crate) kinds: Vec<KindName>,
-    /// Subjects, from `kvbench list` [default: all]
-    #[arg(long, value_delimiter = ',', value_parser = subject)]
-    pub(crate) subjects: Vec<String>,
+    /// Subjects, STRUCTURE[+HASH][@ALLOCATOR] from `kvbench list` [default: all structures]
+    #[arg(long, value_delimiter = ',', value_parser = Name::parse)]
+    pub(crate) subjects: Vec<Name>,
     /// Steps beside insertion and memory [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<Step>,
@@ -315,7 +315,7 @@ fn party(text: &str) -> Result<Party, String> {
             Ok(Party::Subject { program: Some(program.into()), subject: subject.to_owned() })
         }
         Some(_) => Err("PROGRAM=SUBJECT needs both".to_owned()),
-        None => Ok(Party::Subject { program: None, subject: subject(text)? }),
+        None => Ok(Party::Subject { program: None, subject: Name::parse(text)?.to_string() }),
     }
 }
 
@@ -362,13 +362,6 @@ fn store(text: &str) -> Result<String, String> {
     stores::Entry::find(text)
         .map(|entry| entry.name.to_owned())
         .ok_or_else(|| format!("the stores are {}", names()))
-}
-
-fn subject(text: &str) -> Result<String, String> {
-    let names = || ENTRIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    Entry::find(text)
-        .map(|entry| entry.name.to_owned())
-        .ok_or_else(|| format!("the subjects are {}", names()))
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
-//! The list of the subjects, and how a job finds its own.
+//! The list of the structures: what each one is, and what does a job on it.
 
 use crate::arm;
-use crate::data::{Counters, KindName, Strings, U64, Walk};
-use crate::job::{Job, Outcome, Report, Task};
+use crate::data::{Counters, Strings, U64, Walk};
+use crate::hashes::{self, Hash};
+use crate::job::{Job, Outcome, Report};
 use crate::lock_file;
 use crate::subjects::{
-    EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, empty, hashbrown, kernel, masstree,
-    scc, skiplist,
+    EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, cuckoo, dashmap, empty, f14, hashbrown,
+    hashmap, kernel, masstree, papaya, scc, scc_hash, skiplist,
 };
 
-/// A subject as the command line knows it.
+/// A structure as the command line knows it.
 pub(crate) struct Entry {
     /// The name.
     pub(crate) name: &'static str,
@@ -19,10 +20,12 @@ pub(crate) struct Entry {
     pub(crate) about: &'static str,
     /// Whether it is a peer in the ranking of ordered maps.
     pub(crate) ordered: bool,
+    /// The hash that it uses if none is named; `None` for those that hash nothing.
+    pub(crate) hash: Option<Hash>,
     /// Does a job on `u64` pairs, or why it is not asked to.
-    pub(crate) u64s: Result<Run, &'static str>,
+    pub(crate) u64s: Result<Runs, &'static str>,
     /// Does a job on string pairs, or why it is not asked to.
-    pub(crate) strings: Result<Run, &'static str>,
+    pub(crate) strings: Result<Runs, &'static str>,
     /// Does llds's workload; `None` for those that are not in that comparison.
     pub(crate) llds: Option<Run>,
 }
@@ -30,15 +33,56 @@ pub(crate) struct Entry {
 /// Does a job on one subject.
 pub(crate) type Run = fn(&Job, Walk, Report<'_>) -> Outcome;
 
-/// Every subject, in the order of the tables.
+/// What does a job on a structure.
+#[derive(Clone, Copy)]
+pub(crate) enum Runs {
+    /// It hashes nothing.
+    One(Run),
+    /// For each hash.
+    Hashed(fn(Hash) -> Run),
+}
+
+/// A structure without a hash, of a type, on a kind of pairs.
+macro_rules! one {
+    ($kind:ty, $map:ty) => {
+        Ok(Runs::One(arm::run::<$kind, $map>))
+    };
+}
+
+/// A table of a type that is generic over the hash, on a kind of pairs.
+macro_rules! hashed {
+    ($kind:ty, $table:ident<$key:ty, $value:ty>) => {
+        Ok(Runs::Hashed(|hash| match hash {
+            Hash::Rapid => arm::run::<$kind, $table::Map<$key, $value, hashes::Rapid>>,
+            Hash::Komi => arm::run::<$kind, $table::Map<$key, $value, hashes::Komi>>,
+            Hash::MuseAir => arm::run::<$kind, $table::Map<$key, $value, hashes::MuseAir>>,
+            Hash::Ahash => arm::run::<$kind, $table::Map<$key, $value, hashes::Ahash>>,
+            Hash::Fold => arm::run::<$kind, $table::Map<$key, $value, hashes::Fold>>,
+            Hash::Sip => arm::run::<$kind, $table::Map<$key, $value, hashes::Sip>>,
+            Hash::Std => arm::run::<$kind, $table::Map<$key, $value, hashes::Std>>,
+            Hash::Xxh3 => arm::run::<$kind, $table::Map<$key, $value, hashes::Xxh3>>,
+            Hash::T1ha => arm::run::<$kind, $table::Map<$key, $value, hashes::T1ha>>,
+            Hash::T1ha2 => arm::run::<$kind, $table::Map<$key, $value, hashes::T1ha2>>,
+            Hash::City => arm::run::<$kind, $table::Map<$key, $value, hashes::City>>,
+            Hash::Wy => arm::run::<$kind, $table::Map<$key, $value, hashes::Wy>>,
+        }))
+    };
+}
+
+/// Structures that are not here, and why.
+pub(crate) const LEFT_OUT: &[(&str, &str)] =
+    &[("hot", "the height optimized trie is C++ in no package registry, and nobody has written it in Rust")];
+
+/// Every structure, in the order of the tables.
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry {
         name: FORREST,
         package: Some("forrest-index"),
         about: "this project's index; 8-byte keys as big-endian bytes",
         ordered: true,
-        u64s: Ok(arm::run::<U64, Forrest>),
-        strings: Ok(arm::run::<Strings, Forrest>),
+        hash: None,
+        u64s: one!(U64, Forrest),
+        strings: one!(Strings, Forrest),
         llds: Some(arm::run_llds::<Forrest>),
     },
     Entry {
@@ -46,8 +90,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "red-black tree, one malloc per node and one per value",
         ordered: true,
-        u64s: Ok(arm::run::<U64, RbTree<U64>>),
-        strings: Ok(arm::run::<Strings, RbTree<Strings>>),
+        hash: None,
+        u64s: one!(U64, RbTree<U64>),
+        strings: one!(Strings, RbTree<Strings>),
         llds: Some(arm::run_llds::<Locked<RbTree<Counters>>>),
     },
     Entry {
@@ -55,8 +100,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("std"),
         about: "BTreeMap<u64, u64>; strings: BTreeMap<Vec<u8>, Vec<u8>>",
         ordered: true,
-        u64s: Ok(arm::run::<U64, btreemap::Map<u64, u64>>),
-        strings: Ok(arm::run::<Strings, btreemap::Map<Vec<u8>, Vec<u8>>>),
+        hash: None,
+        u64s: one!(U64, btreemap::Map<u64, u64>),
+        strings: one!(Strings, btreemap::Map<Vec<u8>, Vec<u8>>),
         llds: None,
     },
     Entry {
@@ -64,8 +110,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("crossbeam-skiplist"),
         about: "SkipMap<u64, u64>; strings: SkipMap<Box<[u8]>, Box<[u8]>>",
         ordered: true,
-        u64s: Ok(arm::run::<U64, skiplist::Map<u64, u64>>),
-        strings: Ok(arm::run::<Strings, skiplist::Map<Box<[u8]>, Box<[u8]>>>),
+        hash: None,
+        u64s: one!(U64, skiplist::Map<u64, u64>),
+        strings: one!(Strings, skiplist::Map<Box<[u8]>, Box<[u8]>>),
         llds: None,
     },
     Entry {
@@ -73,8 +120,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("scc"),
         about: "TreeIndex<u64, u64>; strings: TreeIndex<Box<[u8]>, Box<[u8]>>",
         ordered: true,
-        u64s: Ok(arm::run::<U64, scc::Map<u64, u64>>),
-        strings: Ok(arm::run::<Strings, scc::Map<Box<[u8]>, Box<[u8]>>>),
+        hash: None,
+        u64s: one!(U64, scc::Map<u64, u64>),
+        strings: one!(Strings, scc::Map<Box<[u8]>, Box<[u8]>>),
         llds: None,
     },
     Entry {
@@ -82,7 +130,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("congee"),
         about: "adaptive radix tree, Congee<usize, usize>",
         ordered: true,
-        u64s: Ok(arm::run::<U64, congee::Map>),
+        hash: None,
+        u64s: one!(U64, congee::Map),
         strings: Err("its keys are machine words"),
         llds: None,
     },
@@ -91,8 +140,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("blart"),
         about: "adaptive radix tree, TreeMap<[u8; 8], u64>; strings: Box<[u8]> with a NUL",
         ordered: true,
-        u64s: Ok(arm::run::<U64, blart::Fixed>),
-        strings: Ok(arm::run::<Strings, blart::Terminated>),
+        hash: None,
+        u64s: one!(U64, blart::Fixed),
+        strings: one!(Strings, blart::Terminated),
         llds: None,
     },
     Entry {
@@ -100,19 +150,81 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: Some("masstree"),
         about: "trie of B+-trees, MassTree<u64>, keys as big-endian bytes",
         ordered: true,
-        u64s: Ok(arm::run::<U64, masstree::Map>),
+        hash: None,
+        u64s: one!(U64, masstree::Map),
         // Found by this program: of a million paths, seven are inserted and not there afterwards; and a range
         // that begins inside a long common prefix skips keys.
         strings: Err("0.9.5 loses keys that share long first parts, a few in a million"),
         llds: None,
     },
     Entry {
+        name: "cuckoo",
+        package: None,
+        about: "cuckoo table written here: two buckets of four, tags, search in breadth",
+        ordered: false,
+        hash: Some(Hash::Rapid),
+        u64s: hashed!(U64, cuckoo<u64, u64>),
+        strings: hashed!(Strings, cuckoo<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "f14",
+        package: None,
+        about: "F14 (own): written here after F14's description, chunks of 14, tags, overflow counts",
+        ordered: false,
+        hash: Some(Hash::Rapid),
+        u64s: hashed!(U64, f14<u64, u64>),
+        strings: hashed!(Strings, f14<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
         name: "hashbrown",
         package: Some("hashbrown"),
-        about: "HashMap, default hasher; point operations only",
+        about: "HashMap; point operations only, as with all tables that hash",
         ordered: false,
-        u64s: Ok(arm::run::<U64, hashbrown::Map<u64, u64>>),
-        strings: Ok(arm::run::<Strings, hashbrown::Map<Box<[u8]>, Box<[u8]>>>),
+        hash: Some(Hash::Fold),
+        u64s: hashed!(U64, hashbrown<u64, u64>),
+        strings: hashed!(Strings, hashbrown<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "hashmap",
+        package: Some("std"),
+        about: "std's HashMap",
+        ordered: false,
+        hash: Some(Hash::Std),
+        u64s: hashed!(U64, hashmap<u64, u64>),
+        strings: hashed!(Strings, hashmap<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "papaya",
+        package: Some("papaya"),
+        about: "HashMap, concurrent, readers without locks",
+        ordered: false,
+        hash: Some(Hash::Std),
+        u64s: hashed!(U64, papaya<u64, u64>),
+        strings: hashed!(Strings, papaya<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "dashmap",
+        package: Some("dashmap"),
+        about: "DashMap, concurrent, shards with locks",
+        ordered: false,
+        hash: Some(Hash::Std),
+        u64s: hashed!(U64, dashmap<u64, u64>),
+        strings: hashed!(Strings, dashmap<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "scc-hash",
+        package: Some("scc"),
+        about: "HashMap, concurrent, locks on buckets",
+        ordered: false,
+        hash: Some(Hash::Std),
+        u64s: hashed!(U64, scc_hash<u64, u64>),
+        strings: hashed!(Strings, scc_hash<Box<[u8]>, Box<[u8]>>),
         llds: None,
     },
     Entry {
@@ -120,8 +232,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "does nothing: what the measuring loop itself costs",
         ordered: false,
-        u64s: Ok(arm::run::<U64, empty::Empty>),
-        strings: Ok(arm::run::<Strings, empty::Empty>),
+        hash: None,
+        u64s: one!(U64, empty::Empty),
+        strings: one!(Strings, empty::Empty),
         llds: None,
     },
     Entry {
@@ -129,6 +242,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "a store in the kernel (llds): changed by runs of 64 operations, looked at in its mapping",
         ordered: false,
+        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::Kernel>),
@@ -138,6 +252,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "the same, a system call for each operation",
         ordered: false,
+        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::KernelCalls>),
@@ -148,6 +263,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "the kernel's engine in this process: changed by runs of 64 operations, looked at without its lock",
         ordered: false,
+        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::User>),
@@ -158,6 +274,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         package: None,
         about: "the same, a call for each operation",
         ordered: false,
+        hash: None,
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::UserCalls>),
@@ -167,30 +284,10 @@ pub(crate) const ENTRIES: &[Entry] = &[
 /// Why a store of the kernel home is in no other comparison.
 const ONLY_LLDS: &str = "only asked in llds's workload";
 
-/// Does a job in this process.
-pub(crate) fn dispatch(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
-    let Some(entry) = Entry::find(&job.subject) else {
-        return Outcome::Left("there is no such subject".to_owned());
-    };
-    let run = match job.task {
-        Task::Llds => entry.llds.ok_or("not in this comparison"),
-        _ => entry.run(job.kind),
-    };
-    run.map_or_else(|why| Outcome::Left(why.to_owned()), |run| run(job, walk, report))
-}
-
 impl Entry {
     /// The entry of a name.
     pub(crate) fn find(name: &str) -> Option<&'static Entry> {
         ENTRIES.iter().find(|entry| entry.name == name)
-    }
-
-    /// Does a job on pairs of a kind, or why it is not asked to.
-    pub(crate) fn run(&self, kind: KindName) -> Result<Run, &'static str> {
-        match kind {
-            KindName::U64 => self.u64s,
-            KindName::Strings => self.strings,
-        }
     }
 
     /// The version measured, as the lock file has it.

@@ -4,6 +4,7 @@
 //! Each number of runs with one locality is an arm: a process and a directory of its own, in which all ways of reading
 //! take turns over the same tables.
 
+use crate::alloc::Allocator;
 use crate::data::{KindName, Walk};
 use crate::job::{Figures, Job, Locality, Outcome, RemixOrders, RemixStep as Step, Task};
 use crate::measure::Clock;
@@ -111,6 +112,7 @@ impl Bench<'_> {
         let job = Job {
             task: Task::Remix(orders),
             subject: SUBJECT.to_owned(),
+            allocator: Allocator::Malloc,
             kind: KindName::U64,
             keys,
             seed: options.seed,

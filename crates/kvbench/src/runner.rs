@@ -3,6 +3,7 @@
 //! No arm outlives the run: each watches its standard input, which closes when the run's process ends,
 //! however it ends.
 
+use crate::alloc;
 use crate::data::{self, Walk};
 use crate::job::{Job, Message, Outcome, Task};
 use crate::options::MallocPages;
@@ -76,6 +77,7 @@ impl Runner {
     fn talk(&self, job: &Job, walk: &Walk, label: &str) -> io::Result<Outcome> {
         let mut command = Command::new(&self.program);
         command.arg("arm").arg(serde_json::to_string(job)?).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.env(alloc::VARIABLE, job.allocator.name());
         if self.malloc_pages == MallocPages::Thp {
             command.env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
         }

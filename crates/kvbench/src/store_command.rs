@@ -2,6 +2,7 @@
 //!
 //! Each arm has a process and a directory of its own. The directory is removed when its arm has ended.
 
+use crate::alloc::Allocator;
 use crate::data::{KindName, Walk};
 use crate::job::{Figures, Job, Orders, Outcome, StoreStep as Step, Task};
 use crate::measure::Clock;
@@ -134,6 +135,7 @@ impl Bench<'_> {
         let job = Job {
             task: Task::Store(orders),
             subject: entry.name.to_owned(),
+            allocator: Allocator::Malloc,
             kind: KindName::U64,
             keys,
             seed: options.seed,

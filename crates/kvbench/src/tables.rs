@@ -1,8 +1,8 @@
 //! What people read: tables of at most 100 columns.
 
 use crate::data::KindName;
+use crate::names::Name;
 use crate::record::Figure;
-use crate::registry::Entry;
 use crate::runner;
 use crate::subjects::{EMPTY, FORREST, Pages};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 /// One subject's figures.
 pub(crate) struct Row {
     /// Who.
-    pub(crate) entry: &'static Entry,
+    pub(crate) name: Name,
     /// On which pages.
     pub(crate) pages: Pages,
     /// By name.
@@ -31,8 +31,8 @@ pub(crate) struct Group {
 }
 
 /// The name of a subject on these pages.
-pub(crate) fn label(entry: &Entry, pages: Pages) -> String {
-    if pages == Pages::Auto { entry.name.to_owned() } else { format!("{}/{}", entry.name, pages.name()) }
+pub(crate) fn label(name: Name, pages: Pages) -> String {
+    if pages == Pages::Auto { name.to_string() } else { format!("{name}/{}", pages.name()) }
 }
 
 impl Row {
@@ -42,14 +42,14 @@ impl Row {
     }
 
     fn is_forrest(&self) -> bool {
-        self.entry.name == FORREST && self.pages == Pages::Auto
+        self.name.is(FORREST) && self.pages == Pages::Auto
     }
 }
 
 impl Group {
-    /// The row of a subject, on the pages that it chooses itself.
+    /// The row of a structure by itself, on the pages that it chooses itself.
     pub(crate) fn row(&self, name: &str) -> Option<&Row> {
-        self.rows.iter().find(|row| row.entry.name == name && row.pages == Pages::Auto)
+        self.rows.iter().find(|row| row.name.is(name) && row.pages == Pages::Auto)
     }
 
     /// This project's index.
@@ -58,9 +58,9 @@ impl Group {
     }
 
     /// The least of a figure among the ordered peers, and whose it is.
-    pub(crate) fn best_peer(&self, name: &str) -> Option<(f64, &'static str)> {
-        let peers = self.rows.iter().filter(|row| row.entry.ordered && row.entry.name != FORREST);
-        let figures = peers.filter_map(|row| Some((row.median(name)?, row.entry.name)));
+    pub(crate) fn best_peer(&self, name: &str) -> Option<(f64, String)> {
+        let peers = self.rows.iter().filter(|row| row.name.entry.ordered && row.name.entry.name != FORREST);
+        let figures = peers.filter_map(|row| Some((row.median(name)?, row.name.to_string())));
         figures.min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
@@ -95,7 +95,8 @@ const COLUMNS: [Column; 11] = [
 /// Share of a subject's time that others may have had the CPU before the table says so.
 const DISTURBED_PERCENT: f64 = 2.0;
 
-const NAME_WIDTH: usize = 14;
+/// Columns of a subject's name; a longer one has a line of its own.
+const NAME_WIDTH: usize = 23;
 
 /// The table of one thread.
 pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()> {
@@ -111,18 +112,18 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
     COLUMNS.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
     writeln!(out)?;
     for row in &group.rows {
-        print_row(out, &label(row.entry, row.pages), &COLUMNS, |name| row.median(name))?;
+        print_row(out, &label(row.name, row.pages), &COLUMNS, |name| row.median(name))?;
         if row.figures.values().any(|figure| figure.rounds.len() > 1) {
             print_row(out, "  least", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.min))?;
             print_row(out, "  most", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.max))?;
         }
     }
     for row in &group.rows {
-        row.notes.iter().try_for_each(|note| writeln!(out, "{}: {note}", label(row.entry, row.pages)))?;
+        row.notes.iter().try_for_each(|note| writeln!(out, "{}: {note}", label(row.name, row.pages)))?;
     }
     let disturbed =
         |row: &&Row| row.median("disturbed_percent").is_some_and(|share| share > DISTURBED_PERCENT);
-    let names: Vec<_> = group.rows.iter().filter(disturbed).map(|row| label(row.entry, row.pages)).collect();
+    let names: Vec<_> = group.rows.iter().filter(disturbed).map(|row| label(row.name, row.pages)).collect();
     if !names.is_empty() {
         writeln!(
             out,
@@ -133,13 +134,18 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
     Ok(())
 }
 
+fn print_name(out: &mut impl Write, name: &str) -> io::Result<()> {
+    let name = if name.len() < NAME_WIDTH { name } else { writeln!(out, "{name}").map(|()| "")? };
+    write!(out, "{name:NAME_WIDTH$}")
+}
+
 fn print_row(
     out: &mut impl Write,
     name: &str,
     columns: &[Column],
     figure: impl Fn(&str) -> Option<f64>,
 ) -> io::Result<()> {
-    write!(out, "{name:NAME_WIDTH$}")?;
+    print_name(out, name)?;
     for (_, width, name) in columns {
         let text = figure(name).map_or_else(|| "-".to_owned(), number);
         write!(out, "{text:>width$}")?;
@@ -171,7 +177,7 @@ pub(crate) fn print_threads(out: &mut impl Write, group: &Group, threads: u16) -
     }
     writeln!(out)?;
     for row in rows {
-        write!(out, "{:NAME_WIDTH$}", label(row.entry, row.pages))?;
+        print_name(out, &label(row.name, row.pages))?;
         for name in ["read", "mixed_disjoint", "mixed_shared"] {
             let pair = row.median(&format!("{name}_1t_mops")).zip(row.median(&several(name)));
             let [one, many, times] = pair.map_or_else(
@@ -190,7 +196,7 @@ pub(crate) fn print_sweep(out: &mut impl Write, row: &Row, sizes: &[u64]) -> io:
     writeln!(
         out,
         "\n{} as it grows, u64: ns per operation, bytes per key occupied",
-        label(row.entry, row.pages)
+        label(row.name, row.pages)
     )?;
     writeln!(out, "{:>10}{:>9}{:>9}{:>9}{:>9}", "keys", "get", "dep.", "batch", "resid.")?;
     for size in sizes {

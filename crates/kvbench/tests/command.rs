@@ -56,8 +56,22 @@ fn a_quick_run_measures_every_subject_and_all_agree() {
             sums.entry((kind, name)).or_default().insert(sum.as_str().unwrap());
         }
     }
-    let ordered = ["forrest", "rbtree", "btreemap", "skiplist", "scc", "blart", "hashbrown"];
-    for subject in ordered {
+    let both = [
+        "forrest",
+        "rbtree",
+        "btreemap",
+        "skiplist",
+        "scc",
+        "blart",
+        "cuckoo+rapidhash",
+        "f14+rapidhash",
+        "hashbrown+foldhash",
+        "hashmap+std",
+        "papaya+std",
+        "dashmap+std",
+        "scc-hash+std",
+    ];
+    for subject in both {
         assert!(
             subjects["u64"].contains(subject) && subjects["strings"].contains(subject),
             "{subject}: {out}"
@@ -105,6 +119,48 @@ fn rounds_show_their_spread_and_steps_can_be_chosen() {
         assert_eq!(record["figures"]["get_ns"]["rounds"].as_array().unwrap().len(), 3);
         assert!(record["figures"]["scan_50_ns"].is_null());
     }
+}
+
+#[test]
+fn subjects_are_named_with_hash_and_allocator() {
+    let path = scratch("names.jsonl");
+    let names =
+        "cuckoo+xxhash:XX3_64bits,f14+city::cityhash64,hashbrown+t1ha::t1ha,hashbrown,btreemap@mimalloc";
+    let output = kvbench(&[
+        "memory",
+        "-n",
+        "2000",
+        "--subjects",
+        names,
+        "--kinds",
+        "strings",
+        "--only",
+        "get",
+        "--json",
+        path.to_str().unwrap(),
+    ]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    let records = records(&path);
+    let of = |record: &str, key: &str| -> Vec<String> {
+        let records = records.iter().filter(|one| one["record"] == record);
+        records.map(|one| one[key].as_str().unwrap_or("-").to_owned()).collect()
+    };
+    let mut subjects = vec!["cuckoo+xxh3", "f14+cityhash", "hashbrown+t1ha", "hashbrown+foldhash"];
+    let mut hashes = vec!["xxh3", "cityhash", "t1ha", "foldhash"];
+    if cfg!(feature = "mimalloc") {
+        subjects.insert(0, "btreemap@mimalloc");
+        hashes.insert(0, "-");
+    } else {
+        assert!(
+            out.contains("btreemap@mimalloc, strings: left out:") && out.contains("--features mimalloc"),
+            "{out}"
+        );
+        assert_eq!(of("left_out", "subject"), ["btreemap@mimalloc"]);
+    }
+    assert_eq!(of("figures", "subject"), subjects);
+    assert_eq!(of("figures", "hash"), hashes);
+    assert!(subjects.iter().all(|subject| out.contains(&format!("\n{subject} "))), "{out}");
 }
 
 #[test]
@@ -206,6 +262,9 @@ fn bad_command_lines_are_explained() {
         &["memory", "-n", "ten"][..],
         &["memory", "-n", "0"],
         &["memory", "--subjects", "btree"],
+        &["memory", "--subjects", "btreemap+xxh3"],
+        &["memory", "--subjects", "cuckoo+md5"],
+        &["memory", "--subjects", "cuckoo@tcmalloc"],
         &["memory", "--threads", "1"],
         &["llds", "--max", "-n", "5"],
         &["store", "--subjects", "leveldb"],
@@ -221,7 +280,10 @@ fn bad_command_lines_are_explained() {
     let output = kvbench(&["memory", "--quick", "--tree", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("/nowhere/at/all"), "{}", text(&output.stderr));
-    assert!(text(&kvbench(&["list"]).stdout).contains("masstree"));
+    let list = text(&kvbench(&["list"]).stdout);
+    for part in ["masstree", "cuckoo", "xxhash:XX3_64bits", "passes", "mimalloc", "lmdb"] {
+        assert!(list.contains(part), "{part}: {list}");
+    }
 }
 
 #[test]

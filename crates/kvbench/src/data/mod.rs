@@ -15,6 +15,7 @@ pub(crate) use mix::{Permutation, mix};
 pub(crate) use strings::{Strings, Text, Walk, collect_paths, receive_paths, send_paths};
 pub(crate) use u64s::U64;
 
+use crate::hashes::HashFunction;
 use std::hash::Hash;
 
 /// The kinds of pairs.
@@ -59,6 +60,8 @@ pub(crate) trait Kind: Send + Sync + Sized + 'static {
 
     /// The pairs of a data set of this many; `walk` has the paths, where the kind needs them.
     fn source(len: u64, seed: u64, walk: Walk) -> Self::Source;
+    /// The hash of what an owning map is asked with.
+    fn hash<H: HashFunction>(query: &Self::Query) -> u64;
     /// The key as an owning map is asked for it.
     fn query<'a>(key: &'a Self::Key<'_>) -> &'a Self::Query;
     /// The key as bytes whose order is the order of the keys.
@@ -86,6 +89,11 @@ macro_rules! number_keys {
         type Found<'a> = u64;
         type KeyBytes<'a> = [u8; 8];
         type Query = u64;
+
+        #[inline]
+        fn hash<H: $crate::hashes::HashFunction>(query: &u64) -> u64 {
+            H::of_number(*query)
+        }
 
         #[inline]
         fn query(key: &u64) -> &u64 {
@@ -148,9 +156,9 @@ pub(crate) fn block_of<K: Kind>(source: &K::Source, numbers: impl IntoIterator<I
     block
 }
 
-/// An owned key in the type that a map's user would take.
+/// An owned key in the type that a map's user would take. The default one fills empty slots and allocates nothing.
 pub(crate) trait KeyForm<K: Kind>:
-    std::borrow::Borrow<K::Query> + Ord + Hash + Clone + Send + Sync + 'static
+    std::borrow::Borrow<K::Query> + Ord + Hash + Clone + Default + Send + Sync + 'static
 {
     /// Makes an owned key, as an insertion must.
     fn own(key: K::Key<'_>) -> Self;
@@ -159,7 +167,7 @@ pub(crate) trait KeyForm<K: Kind>:
 }
 
 /// An owned value in the type that a map's user would take.
-pub(crate) trait ValueForm<K: Kind>: Clone + Send + Sync + 'static {
+pub(crate) trait ValueForm<K: Kind>: Clone + Default + Send + Sync + 'static {
     /// Makes an owned value, as an insertion must.
     fn own(value: K::Value<'_>) -> Self;
     /// Shows the value.

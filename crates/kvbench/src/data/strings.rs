@@ -231,6 +231,11 @@ impl Kind for Strings {
     }
 
     #[inline]
+    fn hash<H: crate::hashes::HashFunction>(query: &[u8]) -> u64 {
+        H::of_bytes(query)
+    }
+
+    #[inline]
     fn query<'a>(key: &'a Text<'_>) -> &'a [u8] {
         key.bytes()
     }

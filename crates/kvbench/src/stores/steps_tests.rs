@@ -1,6 +1,7 @@
 //! A store that answers wrongly fails its arm, in whichever way it is wrong.
 
 use super::{Answer, Reader, Settings, Store, Way, steps};
+use crate::alloc::Allocator;
 use crate::data::KindName;
 use crate::job::{Job, Orders, Outcome, StoreStep as Step, Task};
 use crate::measure::Clock;
@@ -93,6 +94,7 @@ fn end<const HOW: u8>(steps: &[Step]) -> Outcome {
     let job = Job {
         task: Task::Store(orders.clone()),
         subject: "map".to_owned(),
+        allocator: Allocator::Malloc,
         kind: KindName::U64,
         keys: 1000,
         seed: 1,

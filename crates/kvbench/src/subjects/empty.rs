@@ -11,6 +11,7 @@ static VALUE: [u8; 8] = [0; 8];
 
 impl<K: Kind> Subject<K> for Empty {
     const ORDERED: bool = false;
+    const ANSWERS: bool = false;
     type Reader<'a> = Empty;
     type Writer<'a> = Empty;
 

@@ -1,19 +1,20 @@
-//! hashbrown's `HashMap` with its default hasher: no order, and the fastest point reads to be had.
+//! hashbrown's `HashMap`: no order, and the fastest point reads to be had.
 
 use super::{Pages, Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
+use crate::hashes::{By, HashFunction};
 use hashbrown::HashMap;
 
 /// The map, in the form that the kind's users would take.
-pub(crate) struct Map<A, B>(HashMap<A, B>);
+pub(crate) struct Map<A, B, H>(HashMap<A, B, By<H>>);
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
     type Reader<'a> = &'a Self;
     type Writer<'a> = &'a mut Self;
 
     fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map(HashMap::new()))
+        Ok(Map(HashMap::default()))
     }
 
     fn reader(&self) -> &Self {
@@ -25,7 +26,7 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
     }
 }
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {
     #[inline]
     fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
         self.0.get(K::query(&key)).map(|value| see(value.show()))
@@ -39,7 +40,7 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {
     }
 }
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Writer<K> for &mut Map<A, B> {
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Writer<K> for &mut Map<A, B, H> {
     #[inline]
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
         self.0.insert(A::own(key), B::own(value));

@@ -7,15 +7,21 @@
 pub(crate) mod blart;
 pub(crate) mod btreemap;
 pub(crate) mod congee;
+pub(crate) mod cuckoo;
+pub(crate) mod dashmap;
 pub(crate) mod empty;
+pub(crate) mod f14;
 mod forrest;
 pub(crate) mod hashbrown;
+pub(crate) mod hashmap;
 pub(crate) mod kernel;
 mod locked;
 pub(crate) mod masstree;
 mod packed;
+pub(crate) mod papaya;
 mod rbtree;
 pub(crate) mod scc;
+pub(crate) mod scc_hash;
 pub(crate) mod skiplist;
 
 pub(crate) use forrest::Forrest;
@@ -73,6 +79,11 @@ impl Pages {
 pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     /// Whether scans show keys in order; without it the scan and iteration steps are left out.
     const ORDERED: bool = true;
+    /// Whether it is made once: pairs are only gathered until [`Subject::settle`] makes the structure, which is then read;
+    /// nothing is removed.
+    const STATIC: bool = false;
+    /// Whether its answers mean anything; those of the subject that does nothing do not.
+    const ANSWERS: bool = true;
     /// Whether [`Reader::multi_get`] is more than a loop over single gets.
     const BATCHED: bool = false;
 
@@ -95,6 +106,8 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     fn shared_writer(&self) -> Option<Self::Writer<'_>> {
         None
     }
+    /// Makes the structure of all that was inserted, if it is a static one. This belongs to the time of the insertions.
+    fn settle(&mut self) {}
     /// Bytes in use that did not come from the global allocator.
     fn own_bytes(&self) -> u64 {
         0

@@ -1,0 +1,57 @@
+//! dashmap's `DashMap`: hashbrown tables in shards, each behind a lock that many may read under.
+
+use super::{Pages, Reader, Subject, Writer};
+use crate::data::{KeyForm, Kind, ValueForm};
+use crate::hashes::{By, HashFunction};
+use dashmap::DashMap;
+
+/// The map, in the form that the kind's users would take.
+pub(crate) struct Map<A, B, H>(DashMap<A, B, By<H>>);
+
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
+    const ORDERED: bool = false;
+    type Reader<'a> = &'a Self;
+    type Writer<'a> = &'a Self;
+
+    fn build(_: Pages) -> Result<Self, String> {
+        Ok(Map(DashMap::default()))
+    }
+
+    fn reader(&self) -> &Self {
+        self
+    }
+
+    fn writer(&mut self) -> &Self {
+        self
+    }
+
+    fn shared_writer(&self) -> Option<&Self> {
+        Some(self)
+    }
+}
+
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {
+    #[inline]
+    fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
+        self.0.get(K::query(&key)).map(|pair| see(pair.value().show()))
+    }
+
+    fn scan(&self, _: K::Key<'_>, _: usize, _: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
+
+    #[inline]
+    fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.0.iter().for_each(|pair| see(pair.key().found(), pair.value().show()));
+    }
+}
+
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Writer<K> for &Map<A, B, H> {
+    #[inline]
+    fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+        self.0.insert(A::own(key), B::own(value));
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Key<'_>) -> bool {
+        self.0.remove(K::query(&key)).is_some()
+    }
+}

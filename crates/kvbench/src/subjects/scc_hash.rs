@@ -1,0 +1,61 @@
+//! scc's `HashMap`: a concurrent table with a lock for each bucket, which grows without stopping anybody. `upsert` is
+//! used for insertions because `insert` refuses a key that is there.
+
+use super::{Pages, Reader, Subject, Writer};
+use crate::data::{KeyForm, Kind, ValueForm};
+use crate::hashes::{By, HashFunction};
+use scc::HashMap;
+
+/// The map, in the form that the kind's users would take.
+pub(crate) struct Map<A, B, H: HashFunction>(HashMap<A, B, By<H>>);
+
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
+    const ORDERED: bool = false;
+    type Reader<'a> = &'a Self;
+    type Writer<'a> = &'a Self;
+
+    fn build(_: Pages) -> Result<Self, String> {
+        Ok(Map(HashMap::with_hasher(By::default())))
+    }
+
+    fn reader(&self) -> &Self {
+        self
+    }
+
+    fn writer(&mut self) -> &Self {
+        self
+    }
+
+    fn shared_writer(&self) -> Option<&Self> {
+        Some(self)
+    }
+}
+
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {
+    #[inline]
+    fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
+        self.0.read_sync(K::query(&key), |_, value| see(value.show()))
+    }
+
+    fn scan(&self, _: K::Key<'_>, _: usize, _: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
+
+    #[inline]
+    fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.0.iter_sync(|key, value| {
+            see(key.found(), value.show());
+            true
+        });
+    }
+}
+
+impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Writer<K> for &Map<A, B, H> {
+    #[inline]
+    fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+        self.0.upsert_sync(A::own(key), B::own(value));
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Key<'_>) -> bool {
+        self.0.remove_sync(K::query(&key)).is_some()
+    }
+}
