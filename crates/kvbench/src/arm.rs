@@ -46,8 +46,8 @@ fn run_on<K: Kind>(
     let arm =
         Arm { job, source, subject, facts, figures: Figures::default(), total: Timed::default(), report };
     match &job.task {
-        Task::Conform => {
-            conform::check(&arm.source, arm.subject, job.seed).or_else(wrong).map(|()| arm.figures)
+        Task::Conform(ops) => {
+            conform::check(&arm.source, arm.subject, *ops, job.seed).or_else(wrong).map(|()| arm.figures)
         }
         Task::Measure => arm.measure(),
         Task::Sweep(sizes) => arm.sweep(sizes),

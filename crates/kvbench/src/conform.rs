@@ -2,18 +2,27 @@
 //! are done on the subject and on a `BTreeMap`, and every answer is compared: insertion over an old value,
 //! removal, gets that hit and miss, batches, scans, and the whole content in order; then two threads write
 //! at once where the subject allows it. The seed replays it.
+//!
+//! A part of the keys, every time, are those at which structures were found wrong ([`Kind::edges`]): keys that begin
+//! others, are longer than 255 bytes, or differ in their last byte from one that is not there.
+//!
+//! A static structure is made several times, of more and more pairs, and each time asked as much.
 
-use crate::data::{Block, Kind, Source, mix};
+use crate::data::{Block, Edge, Kind, Source, mix};
 use crate::measure::{Facts, Measured};
 use crate::subjects::BATCH_KEYS;
 use std::collections::BTreeMap;
 
 /// Operations done.
 pub(crate) const OPS: u64 = 100_000;
+/// Operations done in a smoke run.
+pub(crate) const QUICK_OPS: u64 = 20_000;
 /// Keys that they are done on; as many are never inserted.
 pub(crate) const KEYS: u64 = 10_000;
 /// Operations between two comparisons of the whole content.
 const COMPARE_OPS: u64 = 20_000;
+/// Of so many operations one is on an edge.
+const EDGE_OPS: u64 = 8;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -21,25 +30,30 @@ struct Kit<'a, K: Kind> {
     source: &'a K::Source,
     subject: &'a mut dyn Measured<K>,
     facts: Facts,
+    edges: Vec<Edge>,
     model: Model,
+    ops: u64,
 }
 
-/// Checks a subject, which must be empty, on a source of [`KEYS`] pairs. The error says what was wrong.
+/// Checks a subject, which must be empty, on a source of [`KEYS`] pairs, by so many operations. The error says what was
+/// wrong.
 pub(crate) fn check<K: Kind>(
     source: &K::Source,
     subject: &mut dyn Measured<K>,
+    ops: u64,
     seed: u64,
 ) -> Result<(), String> {
     let facts = subject.facts();
-    let mut kit = Kit { source, subject, facts, model: Model::new() };
+    let mut kit = Kit { source, subject, facts, edges: K::edges(), model: Model::new(), ops };
     kit.compare_all("empty")?;
-    for op in 0..OPS {
+    for op in 0..ops {
         let random = mix(seed ^ mix(op));
         kit.step(op, random).map_err(|why| format!("operation {op} (seed {seed}): {why}"))?;
         if op % COMPARE_OPS == COMPARE_OPS - 1 {
             kit.compare_all(&format!("after {} operations (seed {seed})", op + 1))?;
         }
     }
+    kit.compare_edges().map_err(|why| format!("after all operations (seed {seed}): {why}"))?;
     kit.write_together()
 }
 
@@ -66,31 +80,87 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: T, expected: T) -> Resu
 }
 
 impl<K: Kind> Kit<'_, K> {
+    /// Appends a key that may be inserted, or one that never is, chosen at random, with the value numbered `value`.
+    fn push(&self, present: bool, random: u64, value: u64, out: &mut K::Block) {
+        if random.is_multiple_of(EDGE_OPS) {
+            let (key, absent) = &self.edges[(random / EDGE_OPS % self.edges.len() as u64) as usize];
+            self.source.push_key(if present { key } else { absent }, value, out);
+        } else {
+            self.source.push_pair(random % KEYS + if present { 0 } else { KEYS }, value, out);
+        }
+    }
+
     fn step(&mut self, op: u64, random: u64) -> Result<(), String> {
         let mut block = K::Block::default();
         // One key in eight is one that is never inserted; values differ from one operation to the next.
         let choice = random >> 32;
-        let number = if choice.is_multiple_of(8) { KEYS + choice % KEYS } else { choice % KEYS };
-        self.source.push_pair(number, op, &mut block);
+        let present = !choice.is_multiple_of(8);
+        self.push(present, choice / 8, op, &mut block);
         let (key, value) = (block.key(0), block.value(0));
-        let (key_bytes, present) = (key_vec::<K>(key), number < KEYS);
+        let key_bytes = key_vec::<K>(key);
+        // What was inserted into a static structure is only there when it is made anew: half of the operations between two
+        // comparisons are for the one, half for the other.
+        let turn = op % COMPARE_OPS;
+        let (gathers, shows) = match self.facts.is_static {
+            true => (turn < COMPARE_OPS / 2, turn >= COMPARE_OPS / 2),
+            false => (true, true),
+        };
+        if self.facts.is_static && turn == COMPARE_OPS / 2 {
+            self.subject.settle_timed();
+            self.compare_all("just made")?;
+        }
         match random % 16 {
-            0..7 if present => {
+            0..7 if present && gathers => {
                 self.subject.insert_one(key, value);
                 self.model.insert(key_bytes, value_vec::<K>(value));
                 Ok(())
             }
-            7..11 => {
+            _ if !shows => Ok(()),
+            7..11 if !self.facts.is_static => {
                 let removed = self.subject.remove_one(key);
                 same("remove", removed, self.model.remove(&key_bytes).is_some())
             }
             11 if self.facts.ordered => self.compare_scan(key, &key_bytes),
             12 => self.compare_batch(random),
-            _ => {
-                let got = self.get(key);
-                same("get", got.as_deref().map(Bytes), self.model.get(&key_bytes).map(|value| Bytes(value)))
+            _ => self.compare_get(key, &key_bytes),
+        }
+    }
+
+    fn compare_get(&self, key: K::Key<'_>, key_bytes: &[u8]) -> Result<(), String> {
+        let (got, expected) = (self.get(key), self.model.get(key_bytes));
+        let what = format!("get {}", key_bytes.escape_ascii());
+        same(&what, got.as_deref().map(Bytes), expected.map(|value| Bytes(value)))
+    }
+
+    /// Inserts every edge, each followed by looks at its neighbour, then looks at all of them.
+    fn compare_edges(&mut self) -> Result<(), String> {
+        let mut block = K::Block::default();
+        for (at, (key, absent)) in self.edges.iter().enumerate() {
+            self.source.push_key(key, at as u64, &mut block);
+            self.source.push_key(absent, at as u64, &mut block);
+        }
+        for at in (0..block.len()).step_by(2) {
+            self.subject.insert_one(block.key(at), block.value(at));
+            self.model.insert(key_vec::<K>(block.key(at)), value_vec::<K>(block.value(at)));
+        }
+        self.subject.settle_timed();
+        for at in 0..block.len() {
+            let key = block.key(at);
+            self.compare_get(key, &key_vec::<K>(key))?;
+            if self.facts.ordered {
+                self.compare_scan(key, &key_vec::<K>(key))?;
             }
         }
+        self.compare_all("with all edges")?;
+        if self.facts.is_static {
+            return Ok(());
+        }
+        // The neighbours first, which must take nothing with them.
+        for at in (1..block.len()).step_by(2).chain((0..block.len()).step_by(4)) {
+            let removed = self.subject.remove_one(block.key(at));
+            same("remove", removed, self.model.remove(&key_vec::<K>(block.key(at))).is_some())?;
+        }
+        self.compare_all("without half of the edges")
     }
 
     fn get(&self, key: K::Key<'_>) -> Option<Vec<u8>> {
@@ -115,7 +185,10 @@ impl<K: Kind> Kit<'_, K> {
     fn compare_batch(&self, random: u64) -> Result<(), String> {
         let mut block = K::Block::default();
         let len = 1 + random % BATCH_KEYS as u64;
-        (0..len).for_each(|at| self.source.push(mix(random ^ at) % (2 * KEYS), &mut block));
+        for at in 0..len {
+            let random = mix(random ^ at);
+            self.push(random.is_multiple_of(2), random / 2, 0, &mut block);
+        }
         let keys: Vec<_> = (0..block.len()).map(|at| block.key(at)).collect();
         let mut got = vec![None; keys.len()];
         let mut calls = 0;
@@ -160,7 +233,7 @@ impl<K: Kind> Kit<'_, K> {
                 let mut block = K::Block::default();
                 (0..KEYS)
                     .filter(|at| at % 2 == half)
-                    .for_each(|at| self.source.push_pair(at, OPS + at, &mut block));
+                    .for_each(|at| self.source.push_pair(at, self.ops + at, &mut block));
                 block
             })
             .collect();
@@ -191,7 +264,7 @@ impl<K: Kind> Kit<'_, K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{U64, Walk};
+    use crate::data::{Strings, Text, U64, Walk, receive_paths};
     use crate::subjects::{Pages, RbTree, Reader, Subject, Writer};
 
     /// A subject that forgets: values are never replaced.
@@ -228,11 +301,131 @@ mod tests {
         }
     }
 
+    /// A map of byte strings that looks at a part of each key only, as structures were found to do.
+    struct Careless {
+        content: Model,
+        part: fn(&[u8]) -> &[u8],
+        /// Whether a key that is not there is answered with the longest one that begins it.
+        prefixes: bool,
+    }
+
+    impl Careless {
+        fn new(part: fn(&[u8]) -> &[u8], prefixes: bool) -> Self {
+            Careless { content: Model::new(), part, prefixes }
+        }
+
+        fn find(&self, key: &[u8]) -> Option<&Vec<u8>> {
+            let key = (self.part)(key);
+            let begins = || (1..key.len()).rev().find_map(|len| self.content.get(&key[..len]));
+            self.content.get(key).or_else(|| if self.prefixes { begins() } else { None })
+        }
+    }
+
+    impl Subject<Strings> for Careless {
+        type Reader<'a> = &'a Self;
+        type Writer<'a> = &'a mut Self;
+
+        fn build(_: Pages) -> Result<Self, String> {
+            Ok(Careless::new(|key| key, false))
+        }
+
+        fn reader(&self) -> &Self {
+            self
+        }
+
+        fn writer(&mut self) -> &mut Self {
+            self
+        }
+    }
+
+    impl Reader<Strings> for &Careless {
+        fn get<R>(&self, key: Text<'_>, see: impl FnOnce(&[u8]) -> R) -> Option<R> {
+            self.find(key.bytes()).map(|value| see(value))
+        }
+
+        fn scan(&self, from: Text<'_>, count: usize, mut see: impl FnMut(&[u8], &[u8])) {
+            let range = self.content.range((self.part)(from.bytes()).to_vec()..);
+            range.take(count).for_each(|(key, value)| see(key, value));
+        }
+
+        fn iterate(&self, mut see: impl FnMut(&[u8], &[u8])) {
+            self.content.iter().for_each(|(key, value)| see(key, value));
+        }
+    }
+
+    impl Writer<Strings> for &mut Careless {
+        fn insert(&mut self, key: Text<'_>, value: &[u8]) {
+            self.content.insert((self.part)(key.bytes()).to_vec(), value.to_vec());
+        }
+
+        fn remove(&mut self, key: Text<'_>) -> bool {
+            self.content.remove((self.part)(key.bytes())).is_some()
+        }
+    }
+
+    /// Paths of which none ends, begins another, or is long, where a careless structure goes wrong.
+    fn harmless_paths() -> Walk {
+        let mut bytes = 40_000u64.to_le_bytes().to_vec();
+        for at in 0..40_000 {
+            let path = format!("{at:08}/");
+            bytes.extend((path.len() as u32).to_le_bytes());
+            bytes.extend(path.as_bytes());
+        }
+        receive_paths(&mut bytes.as_slice()).unwrap()
+    }
+
+    #[test]
+    fn the_ancestors_faults_are_found_whatever_the_data() {
+        let source = Strings::source(KEYS, 5, harmless_paths());
+        let check =
+            |part, prefixes| check::<Strings>(&source, &mut Careless::new(part, prefixes), QUICK_OPS, 5);
+        check(|key| key, false).unwrap();
+        // Its cuckoo table dropped the last byte of each key, its trie all beyond the 255th.
+        check(|key| &key[..key.len() - 1], false).unwrap_err();
+        check(|key| &key[..key.len().min(255)], false).unwrap_err();
+        check(|key| key, true).unwrap_err();
+    }
+
+    /// A static structure that is not made again when more has come.
+    struct Stale(crate::subjects::sorted::Map<u64, u64>, bool);
+
+    impl Subject<U64> for Stale {
+        const STATIC: bool = true;
+        type Reader<'a> = &'a crate::subjects::sorted::Map<u64, u64>;
+        type Writer<'a> = &'a mut crate::subjects::sorted::Map<u64, u64>;
+
+        fn build(pages: Pages) -> Result<Self, String> {
+            Ok(Stale(Subject::<U64>::build(pages)?, false))
+        }
+
+        fn reader(&self) -> Self::Reader<'_> {
+            &self.0
+        }
+
+        fn writer(&mut self) -> Self::Writer<'_> {
+            &mut self.0
+        }
+
+        fn settle(&mut self) {
+            if !std::mem::replace(&mut self.1, true) {
+                Subject::<U64>::settle(&mut self.0);
+            }
+        }
+    }
+
+    #[test]
+    fn static_structures_are_checked_too() {
+        let source = U64::source(KEYS, 5, Walk::default());
+        let mut right: crate::subjects::sorted::Map<u64, u64> = Subject::<U64>::build(Pages::Auto).unwrap();
+        check::<U64>(&source, &mut right, OPS, 5).unwrap();
+        check::<U64>(&source, &mut Stale::build(Pages::Auto).unwrap(), OPS, 5).unwrap_err();
+    }
+
     #[test]
     fn tells_right_from_wrong() {
         let source = U64::source(KEYS, 5, Walk::default());
-        check::<U64>(&source, &mut RbTree::<U64>::build(Pages::Auto).unwrap(), 5).unwrap();
-        let why = check::<U64>(&source, &mut Forgetful::build(Pages::Auto).unwrap(), 5).unwrap_err();
+        check::<U64>(&source, &mut RbTree::<U64>::build(Pages::Auto).unwrap(), OPS, 5).unwrap();
+        let why = check::<U64>(&source, &mut Forgetful::build(Pages::Auto).unwrap(), OPS, 5).unwrap_err();
         assert!(why.contains("seed 5") && why.contains("instead of"), "{why}");
     }
 }

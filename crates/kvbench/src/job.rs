@@ -47,8 +47,8 @@ pub(crate) struct Job {
 /// What to do with a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Task {
-    /// Check that it is right.
-    Conform,
+    /// Check that it is right, by so many operations.
+    Conform(u64),
     /// Build it and take the steps.
     Measure,
     /// Let it grow from one size to the next and take the reading steps at each.

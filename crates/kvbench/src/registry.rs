@@ -6,8 +6,9 @@ use crate::hashes::{self, Hash};
 use crate::job::{Job, Outcome, Report};
 use crate::lock_file;
 use crate::subjects::{
-    EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, cuckoo, dashmap, empty, f14, hashbrown,
-    hashmap, kernel, masstree, papaya, scc, scc_hash, skiplist,
+    EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, cuckoo, dashmap, empty, eytzinger, f14,
+    fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, rart, s_tree, scc, scc_hash, skiplist,
+    sorted,
 };
 
 /// A structure as the command line knows it.
@@ -155,6 +156,66 @@ pub(crate) const ENTRIES: &[Entry] = &[
         // Found by this program: of a million paths, seven are inserted and not there afterwards; and a range
         // that begins inside a long common prefix skips keys.
         strings: Err("0.9.5 loses keys that share long first parts, a few in a million"),
+        llds: None,
+    },
+    Entry {
+        name: "rart",
+        package: Some("rart"),
+        about: "adaptive radix tree, ArrayKey<16>; strings: VectorKey with a NUL",
+        ordered: true,
+        hash: None,
+        u64s: one!(U64, rart::Fixed),
+        strings: one!(Strings, rart::Terminated),
+        llds: None,
+    },
+    Entry {
+        name: "indexset",
+        package: Some("indexset"),
+        about: "BTreeMap<u64, u64> of two levels; strings: BTreeMap<Box<[u8]>, Box<[u8]>>",
+        ordered: true,
+        hash: None,
+        u64s: one!(U64, indexset::Map<u64, u64>),
+        strings: one!(Strings, indexset::Map<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "sorted",
+        package: None,
+        about: "sorted array, binary search; static: gathered, then made",
+        ordered: false,
+        hash: None,
+        u64s: one!(U64, sorted::Map<u64, u64>),
+        strings: one!(Strings, sorted::Map<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "eytzinger",
+        package: None,
+        about: "sorted array in breadth-first order; static",
+        ordered: false,
+        hash: None,
+        u64s: one!(U64, eytzinger::Map<u64, u64>),
+        strings: one!(Strings, eytzinger::Map<Box<[u8]>, Box<[u8]>>),
+        llds: None,
+    },
+    Entry {
+        name: "s-tree",
+        package: None,
+        about: "S+ tree, nodes of 16 keys in arrays; static",
+        ordered: false,
+        hash: None,
+        u64s: one!(U64, s_tree::Map),
+        strings: Err("its nodes hold numbers"),
+        llds: None,
+    },
+    Entry {
+        name: "fst",
+        package: Some("fst"),
+        about: "finite state transducer, keys to numbers of an array of values; static",
+        ordered: false,
+        hash: None,
+        u64s: one!(U64, fst::Map<u64>),
+        strings: one!(Strings, fst::Map<Box<[u8]>>),
         llds: None,
     },
     Entry {

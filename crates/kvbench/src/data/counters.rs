@@ -1,6 +1,6 @@
 //! The data of llds's own benchmark: 64-bit integer keys, and the decimal string of a counter for a value.
 
-use super::{Block, Kind, Source, Walk, fold_bytes, mix, number_keys};
+use super::{Block, Kind, Source, Walk, be, fold_bytes, mix, number_keys};
 
 /// `u64` to the decimal string of the counter that made the key.
 pub(crate) struct Counters;
@@ -64,6 +64,11 @@ impl CounterSource {
 impl Source<Counters> for CounterSource {
     fn push_pair(&self, key: u64, value: u64, out: &mut CounterBlock) {
         out.keys.push(self.key(key));
+        out.values.push(Decimal::new(value));
+    }
+
+    fn push_key(&self, key: &[u8], value: u64, out: &mut CounterBlock) {
+        out.keys.push(be(key));
         out.values.push(Decimal::new(value));
     }
 

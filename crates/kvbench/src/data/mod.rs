@@ -6,11 +6,13 @@
 //! the clock starts, and a probe is always a fresh copy in a fresh order, never what was inserted.
 
 mod counters;
+mod edges;
 mod mix;
 mod strings;
 mod u64s;
 
 pub(crate) use counters::{CounterSource, Counters, Decimal};
+pub(crate) use edges::Edge;
 pub(crate) use mix::{Permutation, mix};
 pub(crate) use strings::{Strings, Text, Walk, collect_paths, receive_paths, send_paths};
 pub(crate) use u64s::U64;
@@ -60,6 +62,8 @@ pub(crate) trait Kind: Send + Sync + Sized + 'static {
 
     /// The pairs of a data set of this many; `walk` has the paths, where the kind needs them.
     fn source(len: u64, seed: u64, walk: Walk) -> Self::Source;
+    /// Keys at which structures were found wrong.
+    fn edges() -> Vec<Edge>;
     /// The hash of what an owning map is asked with.
     fn hash<H: HashFunction>(query: &Self::Query) -> u64;
     /// The key as an owning map is asked for it.
@@ -89,6 +93,10 @@ macro_rules! number_keys {
         type Found<'a> = u64;
         type KeyBytes<'a> = [u8; 8];
         type Query = u64;
+
+        fn edges() -> Vec<$crate::data::Edge> {
+            $crate::data::edges::of_numbers()
+        }
 
         #[inline]
         fn hash<H: $crate::hashes::HashFunction>(query: &u64) -> u64 {
@@ -127,6 +135,9 @@ pub(crate) trait Source<K: Kind>: Sync {
     /// Appends the key numbered `key` with the value numbered `value`. Numbers below [`Source::len`] are in
     /// random order and make the data set; the numbers from there on are keys that it does not have.
     fn push_pair(&self, key: u64, value: u64, out: &mut K::Block);
+
+    /// Appends this key, given as [`Kind::key_bytes`] gives it, with the value numbered `value`.
+    fn push_key(&self, key: &[u8], value: u64, out: &mut K::Block);
 
     /// The number of pairs in the data set.
     fn len(&self) -> u64;

@@ -157,6 +157,15 @@ impl TextSource {
     pub(crate) fn new(walk: Walk, len: u64, seed: u64) -> Self {
         TextSource { walk, order: Permutation::new(len, seed ^ 1), seed: mix(seed), len }
     }
+
+    fn value(&self, number: u64) -> [u8; VALUE_BYTES] {
+        let mut bytes = [0; VALUE_BYTES];
+        let random = mix(number.wrapping_add(self.seed));
+        bytes[..8].copy_from_slice(&random.to_le_bytes());
+        bytes[8..16].copy_from_slice(&mix(random).to_le_bytes());
+        bytes[16..].copy_from_slice(&(random as u32).to_le_bytes());
+        bytes
+    }
 }
 
 impl Source<Strings> for TextSource {
@@ -172,12 +181,14 @@ impl Source<Strings> for TextSource {
         }
         out.keys.push(0);
         out.ends.push(out.keys.len());
-        let mut bytes = [0; VALUE_BYTES];
-        let random = mix(value.wrapping_add(self.seed));
-        bytes[..8].copy_from_slice(&random.to_le_bytes());
-        bytes[8..16].copy_from_slice(&mix(random).to_le_bytes());
-        bytes[16..].copy_from_slice(&(random as u32).to_le_bytes());
-        out.values.push(bytes);
+        out.values.push(self.value(value));
+    }
+
+    fn push_key(&self, key: &[u8], value: u64, out: &mut TextBlock) {
+        out.keys.extend_from_slice(key);
+        out.keys.push(0);
+        out.ends.push(out.keys.len());
+        out.values.push(self.value(value));
     }
 
     fn len(&self) -> u64 {
@@ -228,6 +239,10 @@ impl Kind for Strings {
 
     fn source(len: u64, seed: u64, walk: Walk) -> TextSource {
         TextSource::new(walk, len, seed)
+    }
+
+    fn edges() -> Vec<super::Edge> {
+        super::edges::of_strings()
     }
 
     #[inline]

@@ -31,6 +31,11 @@ impl Source<U64> for U64Source {
         out.values.push(mix(value.wrapping_add(self.seed)));
     }
 
+    fn push_key(&self, key: &[u8], value: u64, out: &mut U64Block) {
+        out.keys.push(be(key));
+        out.values.push(mix(value.wrapping_add(self.seed)));
+    }
+
     fn len(&self) -> u64 {
         self.len
     }
