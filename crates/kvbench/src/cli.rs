@@ -8,8 +8,8 @@ use crate::job::{Job, Message, Outcome, Task};
 use crate::options::{Calibrate, Compare, Llds, Memory, Remixes, Report, Stores};
 use crate::statistics::Verdict;
 use crate::{
-    compare_command, data, list, llds_command, memory, names, remix, remix_command, report, runner, store_command,
-    stores,
+    compare_command, data, list, llds_command, memory, names, remix, remix_command, report, runner,
+    store_command, stores,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

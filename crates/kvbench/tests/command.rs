@@ -384,7 +384,7 @@ fn records_are_compared() {
 fn sides_that_cannot_be_compared_are_refused() {
     for (a, b, code, why) in [
         ("btreemap", "x.jsonl", 1, "a record is compared with a record"),
-        ("btreemap", "nobody", 2, "the subjects are"),
+        ("btreemap", "nobody", 2, "none of the structures"),
         ("/nowhere/kvbench=btreemap", "btreemap", 1, "/nowhere/kvbench: "),
         ("here.jsonl", "nowhere.jsonl", 1, "here.jsonl: "),
     ] {
