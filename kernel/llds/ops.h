@@ -102,6 +102,7 @@ void llds_fetch(const struct llds_store *store,
 /* What an operation does, and what a user may have done. */
 #define LLDS_READS 1
 #define LLDS_CHANGES 2
+#define LLDS_ALL (LLDS_READS | LLDS_CHANGES)
 
 /*
  * What an operation does. One that only changes tells no value, but perhaps

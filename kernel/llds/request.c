@@ -88,9 +88,12 @@ struct slice {
 	u32 wanted;
 };
 
-/* The operations from here on that may be done together; what they do. */
+/*
+ * The operations from here on that may be done together; what they do. 'error'
+ * says why not the next one: what llds_parse() says, or -EBADF.
+ */
 static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
-		      u32 at, struct llds_parsed *parsed, u32 *does,
+		      u32 at, u32 may, struct llds_parsed *parsed, u32 *does,
 		      int *error)
 {
 	const u32 n = llds_parse(&shared->store, slice->in + at,
@@ -98,8 +101,13 @@ static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
 				 parsed, error);
 	u32 i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		if (llds_does(&parsed[i]) & ~may) {
+			*error = -EBADF;
+			return i;
+		}
 		*does |= llds_does(&parsed[i]);
+	}
 	if (*error == -EAGAIN)
 		slice->wanted = parsed[n].bytes;
 	return n;
@@ -169,12 +177,10 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 		if (failed)
 			continue;
 		does = 0;
-		n = look_ahead(shared, slice, slice->taken, parsed, &does,
+		n = look_ahead(shared, slice, slice->taken, may, parsed, &does,
 			       &error);
 		if (!n)
 			return error;
-		if (does & ~may)
-			return -EBADF;
 		failed = lock(shared, does);
 		if (failed)
 			return failed;
@@ -290,8 +296,8 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 	int error;
 
 	while (slice->taken < slice->bytes) {
-		n = look_ahead(shared, slice, slice->taken, parsed, &does,
-			       &error);
+		n = look_ahead(shared, slice, slice->taken, LLDS_ALL, parsed,
+			       &does, &error);
 		llds_fetch(&shared->store, parsed, n);
 		for (i = 0; i < n;) {
 			start = room->used;
@@ -326,9 +332,9 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 	return 0;
 }
 
-/* Whether all operations make sense, and what they do. */
+/* Whether all operations make sense and may be done, and what they do. */
 static int check_all(const struct llds_shared *shared, struct slice *slice,
-		     u32 *does)
+		     u32 may, u32 *does)
 {
 	struct llds_parsed parsed[LLDS_TOGETHER] __uninitialized;
 	int error = 0;
@@ -336,7 +342,7 @@ static int check_all(const struct llds_shared *shared, struct slice *slice,
 
 	*does = 0;
 	while (at < slice->bytes) {
-		n = look_ahead(shared, slice, at, parsed, does, &error);
+		n = look_ahead(shared, slice, at, may, parsed, does, &error);
 		if (error)
 			return error == -EAGAIN ? -EINVAL : error;
 		while (n > 0)
@@ -367,11 +373,9 @@ static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
 		return error;
 	slice.in = in->at;
 	slice.bytes = run->ops_bytes;
-	error = check_all(shared, &slice, &does);
+	error = check_all(shared, &slice, may, &does);
 	if (error)
 		return error;
-	if (does & ~may)
-		return -EBADF;
 	changes = does & LLDS_CHANGES;
 	room.at = out->at;
 	room.bytes = min(room_bytes, out->room);

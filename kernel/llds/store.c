@@ -425,11 +425,12 @@ static void end(struct llds_store *store)
 void llds_commit(struct llds_store *store)
 {
 	const struct llds_journal *journal = &store->journal;
-	const struct llds_change *change = journal->changes;
-	const struct llds_change *behind = change + journal->n;
+	const struct llds_change *change;
+	u32 i;
 
 	/* What is gone and was not replaced after that is still named. */
-	for (; change < behind; change++) {
+	for (i = 0; i < journal->n; i++) {
+		change = &journal->changes[i];
 		if (!change->new) {
 			const struct found found =
 				find_like(store, change->old);
@@ -440,7 +441,8 @@ void llds_commit(struct llds_store *store)
 		llds_os_relax();
 	}
 	/* Nothing was freed yet that the first pass may have looked at. */
-	for (change = journal->changes; change < behind; change++) {
+	for (i = 0; i < journal->n; i++) {
+		change = &journal->changes[i];
 		if (change->old && change->new)
 			free_entry(store, change->old);
 	}

@@ -16,7 +16,7 @@
 extern u8 ops[OPS_ROOM], answers[ANSWERS_ROOM], wanted[ANSWERS_ROOM];
 
 /* Of a user who may do everything. */
-#define ALL (LLDS_READS | LLDS_CHANGES)
+#define ALL LLDS_ALL
 
 static inline u32 padded(u32 bytes)
 {
