@@ -19,12 +19,14 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod bytes;
 mod hugetlb;
 mod numa;
 mod region;
 mod report;
 mod sys;
 
+pub use bytes::Bytes;
 pub use numa::{Numa, nodes};
 pub use region::{Committed, GRANULE_BYTES, Region};
 pub use report::{Coverage, Explicit, TRANSPARENT_PATH, Transparent, TransparentMode, explicit, transparent};
