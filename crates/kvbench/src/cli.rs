@@ -4,12 +4,13 @@
 //! subject was wrong or broke or a record could not be written, 2 for a command line that makes no sense. Those of a
 //! comparison that was made tell its verdict.
 
+use crate::data::Walk;
 use crate::job::{Job, Message, Outcome, Task};
-use crate::options::{Calibrate, Compare, Llds, Memory, Remixes, Report, Stores};
+use crate::options::{Calibrate, Compare, Convert, Gen, Inspect, Llds, Memory, Remixes, Report, Stores};
 use crate::statistics::Verdict;
 use crate::{
-    compare_command, data, list, llds_command, memory, names, remix, remix_command, report, runner,
-    store_command, stores,
+    compare_command, data, files_command, list, llds_command, memory, names, remix, remix_command, report,
+    runner, store_command, stores,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -48,6 +49,15 @@ enum Command {
     Report(Report),
     /// How often the verdict of a comparison is wrong on this machine
     Calibrate(Calibrate),
+    /// A made data set: keys and values of chosen shapes and sizes
+    #[command(after_help = GEN_EXAMPLES)]
+    Gen(Gen),
+    /// A data set from one format into another
+    #[command(after_help = CONVERT_EXAMPLES)]
+    Convert(Convert),
+    /// What is in a data set, and whether it is sound
+    #[command(after_help = INSPECT_EXAMPLES)]
+    Inspect(Inspect),
     /// The structures, hashes, allocators and stores, their versions, and what is to be known of each
     List,
     /// One arm of a run; started by the program itself
@@ -67,6 +77,7 @@ const MEMORY_EXAMPLES: &str = "Examples:
 
 A subject is STRUCTURE[+HASH][@ALLOCATOR]; what is left out is the structure's own hash, and malloc.
 `kvbench list` has all of them. Allocators are compiled in by features of their names.
+  kvbench memory --data words.kvb --subjects forrest,btreemap
 
 Sizes: 10M is 10,000,000 keys; 1G of memory is 2^30 bytes.";
 
@@ -95,6 +106,13 @@ const COMPARE_EXAMPLES: &str = "Examples:
   kvbench compare before.jsonl after.jsonl         two records of kvbench memory --rounds 10
 
 Exit codes: 0 b is the same, 3 faster, 4 slower in some figure, 5 nothing can be said.";
+const GEN_EXAMPLES: &str = "Examples:
+  kvbench gen uuids.kvb -n 10M
+  kvbench gen urls.kvb --keys urls --values lognormal:200,1 --ratio 2.0
+  kvbench gen big.kvb --keys zipf --key-lengths 16-1000 --values uniform:10-500 --size 8G
+  kvbench gen numbers.bin --keys dense -F bin-text
+
+Numbers: 10M is 10,000,000 pairs; 8G of --size is 8 * 2^30 bytes. No memory is needed for the pairs.";
 
 const REPORT_EXAMPLES: &str = "Examples:
   kvbench memory -n 1M --rounds 5 --json here.jsonl && kvbench report here.jsonl
@@ -103,11 +121,30 @@ const REPORT_EXAMPLES: &str = "Examples:
 
 The page needs no network and has no scripts; each column is explained where it stands.";
 
+const CONVERT_EXAMPLES: &str = "Examples:
+  kvbench convert words.txt words.kvb              each word a key
+  kvbench convert words.kvb words.bin --to bin-text
+  kvbench convert -m convert-text -i ./data -o ./data.bin
+  kvbench convert pairs.bin pairs.kvb --from bin-slice-kv --unique
+  kvbench convert books_200M_uint64 books.kvb      SOSD
+  kvbench convert pairs.csv pairs.jsonl
+
+OUTPUT is there when it is complete, and not before. Values are left out, and it is said so, where a
+format has no place for them.";
+
+const INSPECT_EXAMPLES: &str = "Examples:
+  kvbench inspect words.kvb
+  kvbench inspect data.bin -F bin-text --json
+  kvbench inspect words.kvb --verify
+
+A damaged file is told with the offset and what is wrong; the exit code is then 1.";
+
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
     let command = Cli::parse().command;
     let all_went_well = |done| if done { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     let done = match command {
+        Command::Gen(options) => files_command::generate(&options).map(all_went_well),
         Command::Arm { job } => arm(&job).map(all_went_well),
         Command::Memory(options) => memory::run(options).map(all_went_well),
         Command::Store(options) => store_command::run(&options).map(all_went_well),
@@ -116,6 +153,8 @@ pub(crate) fn run() -> ExitCode {
         Command::Compare(options) => compare_command::run(&options).map(exit_code),
         Command::Calibrate(options) => compare_command::calibrate(&options).map(all_went_well),
         Command::Report(options) => report::run(&options).map(all_went_well),
+        Command::Convert(options) => files_command::convert(&options).map(all_went_well),
+        Command::Inspect(options) => files_command::inspect(&options).map(all_went_well),
         Command::List => list::print(&mut std::io::stdout().lock()).map(|()| ExitCode::SUCCESS),
     };
     match done {
@@ -155,7 +194,16 @@ fn arm(job: &str) -> std::io::Result<bool> {
     let work = || match job.task {
         Task::Store(_) => stores::dispatch(&job, &mut report),
         Task::Remix(_) => remix::dispatch(&job, &mut report),
-        _ => names::dispatch(&job, walk, &mut report),
+        _ => {
+            let walk = match &job.data {
+                Some(data) => match data.load(job.margin_bytes) {
+                    Ok(set) => Walk::of_set(set),
+                    Err(why) => return Outcome::Failed(why.to_string()),
+                },
+                None => walk,
+            };
+            names::dispatch(&job, walk, &mut report)
+        }
     };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text =

@@ -1,12 +1,14 @@
 //! What the run's process and its arms say to each other.
 
 use crate::alloc::Allocator;
-use crate::data::KindName;
+use crate::data::{KindName, Set};
+use crate::files::{self, Format, Reader};
 use crate::machine;
 use crate::measure::Clock;
 use crate::subjects::Pages;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
 /// What an arm is asked to do.
@@ -42,6 +44,29 @@ pub(crate) struct Job {
     /// By how many percent every loop is made longer, to see whether that is found.
     #[serde(default)]
     pub(crate) slowdown: f64,
+    /// A file whose pairs are measured in place of paths; unsaid if there is none, so that a job without one is told as
+    /// older builds, with which this one may be compared, tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) data: Option<DataFile>,
+}
+
+/// A file of pairs. Each arm loads it by itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct DataFile {
+    /// Its name.
+    pub(crate) path: PathBuf,
+    /// Its format.
+    pub(crate) format: Format,
+    /// Pages to load it to, by name.
+    pub(crate) pages: String,
+}
+
+impl DataFile {
+    /// Loads it.
+    pub(crate) fn load(&self, margin_bytes: u64) -> io::Result<Set> {
+        let pages = self.pages.parse().map_err(io::Error::other)?;
+        files::load(&mut Reader::open(&self.path, Some(self.format), false)?, pages, margin_bytes)
+    }
 }
 
 /// What to do with a subject.

@@ -5,9 +5,10 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > list, memory, llds_command, remix_command, store_command, compare_command, report > remix_report, store_report, compare,
-//! chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm > conform, llds, remix >
-//! stores > job > measure > subjects > data > hashes > machine > affinity, alloc, lock_file, statistics, usage`.
+//! `cli > list, files_command, memory, llds_command, remix_command, store_command, compare_command, report > remix_report,
+//! store_report, compare, chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm >
+//! conform, llds, remix > stores > job > measure > subjects > files > data > hashes > machine > affinity, alloc, lock_file, sizes,
+//! statistics, usage`.
 #![deny(unsafe_code)]
 
 mod affinity;
@@ -20,6 +21,8 @@ mod compare_command;
 mod conform;
 mod data;
 mod explain;
+mod files;
+mod files_command;
 mod goals;
 mod hashes;
 mod html;
@@ -41,6 +44,7 @@ mod remix_command;
 mod remix_report;
 mod report;
 mod runner;
+mod sizes;
 mod statistics;
 mod store_command;
 mod store_report;

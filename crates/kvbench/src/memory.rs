@@ -1,10 +1,11 @@
 //! `kvbench memory`: structures in memory, side by side.
 
 use crate::conform;
-use crate::data::{KindName, Walk, collect_paths};
+use crate::data::{KindName, Told, Walk, collect_paths};
+use crate::files::Format;
 use crate::goals::{self, Goal};
 use crate::hashes::Hash;
-use crate::job::{Figures, Job, Outcome, Step, Task};
+use crate::job::{DataFile, Figures, Job, Outcome, Step, Task};
 use crate::names::Name;
 use crate::options::Memory;
 use crate::record::{Figure, Run};
@@ -19,6 +20,9 @@ use std::io::{self, Write};
 /// Keys of a smoke run.
 const QUICK_KEYS: u64 = 20_000;
 const DEFAULT_KEYS: [u64; 2] = [10_000_000, 50_000_000];
+
+/// Subjects that end each key with a NUL, so that a key with one inside could be the beginning of another.
+const TERMINATED: [&str; 2] = ["blart", "rart"];
 
 /// A subject on its pages.
 type Who = (Name, Pages);
@@ -40,6 +44,9 @@ struct Bench {
     steps: Vec<Step>,
     walk: Walk,
     none: Walk,
+    /// A file in place of made pairs, and what it has.
+    data: Option<DataFile>,
+    told: Told,
     runner: Runner,
     record: Run,
     /// Subjects that were wrong or broke.
@@ -48,8 +55,21 @@ struct Bench {
 
 /// Measures, prints, records; true if every subject was right.
 pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
+    let (data, told) = match &options.data {
+        Some(path) => {
+            let format = options.data_format.map_or_else(|| Format::of_file(path), Ok)?;
+            let file = DataFile { path: path.clone(), format, pages: options.data_pages.name().to_owned() };
+            // Each arm loads it again, so that this process keeps no memory from them.
+            let told = file.load(options.common.margin)?.told().clone();
+            options.kinds = vec![KindName::Strings];
+            options.no_sweep = true;
+            (Some(file), told)
+        }
+        None => (None, Told::default()),
+    };
     let keys = match (options.keys.is_empty(), options.quick) {
         (false, _) => options.keys.clone(),
+        (true, _) if data.is_some() => vec![told.pairs],
         (true, true) => vec![QUICK_KEYS],
         (true, false) => DEFAULT_KEYS.to_vec(),
     };
@@ -63,7 +83,11 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     if options.subjects.is_empty() {
         options.subjects = Name::all().collect();
     }
-    let walk = if options.kinds.contains(&KindName::Strings) {
+    if let Some(most) = keys.iter().max().filter(|most| data.is_some() && **most > told.pairs) {
+        let what = format!("{most} pairs are asked for, the file has {} different keys", told.pairs);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    let walk = if options.kinds.contains(&KindName::Strings) && data.is_none() {
         let error =
             |error| io::Error::other(format!("no paths to be had from {}: {error}", options.tree.display()));
         collect_paths(&options.tree, options.common.seed).map_err(error)?
@@ -76,10 +100,15 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
         "margin_bytes": common.margin, "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
         "pinned": !options.no_pin, "clock": options.clock, "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
         "paths_left_out": walk.left_out,
+        "data": data.as_ref().map(|file| json!({
+            "file": file.path, "format": file.format, "pages": file.pages, "pages_had": told.pages, "pairs": told.pairs,
+            "duplicates": told.duplicates, "key_bytes": told.key_bytes, "value_bytes": told.value_bytes,
+            "keys_with_nul": told.with_nul,
+        })),
     });
     let record = Run::begin(common.json.as_deref(), kept)?;
     let runner = Runner::new(common.malloc_pages, 0)?;
-    Bench { keys, steps, walk, none: Walk::default(), runner, record, failures: 0, options }.run()
+    Bench { keys, steps, walk, none: Walk::default(), data, told, runner, record, failures: 0, options }.run()
 }
 
 impl Bench {
@@ -101,7 +130,10 @@ impl Bench {
                 let group = self.group(&mut out, *kind, keys, subjects)?;
                 tables::print_group(&mut out, &group)?;
                 tables::print_threads(&mut out, &group, self.options.common.threads)?;
-                goals.extend(goals::of_group(&group, self.options.common.threads));
+                // They are about the made pairs.
+                if self.data.is_none() {
+                    goals.extend(goals::of_group(&group, self.options.common.threads));
+                }
                 out.flush()?;
             }
         }
@@ -123,6 +155,24 @@ impl Bench {
                 "strings: {paths} paths of {tree}, {mean:.1} bytes in the mean, {left_out} left out; copies get a suffix"
             )
         });
+        let what = self.data.as_ref().map(|file| {
+            let (told, format) = (&self.told, file.format.name());
+            let mean = |bytes: u64| bytes as f64 / told.pairs.max(1) as f64;
+            let values = if told.valued {
+                format!("values of {:.1}", mean(told.value_bytes))
+            } else {
+                "made values, since it has none".to_owned()
+            };
+            format!(
+                "strings: {} ({format}), {} different keys of {:.1} bytes in the mean, {values}; {} pairs dropped whose key came \
+                 again later\nloaded to {}",
+                file.path.display(),
+                told.pairs,
+                mean(told.key_bytes),
+                told.duplicates,
+                told.pages
+            )
+        }).or(what);
         record.print_head(out, "memory", options.common.seed, what.as_deref())?;
         let cpus = record.machine.cpus;
         if cpus < usize::from(options.common.threads) && self.steps.contains(&Step::Threads) {
@@ -148,6 +198,7 @@ impl Bench {
             pin: !options.no_pin,
             clock: options.clock,
             slowdown: 0.0,
+            data: self.data.clone(),
         }
     }
 
@@ -183,7 +234,9 @@ impl Bench {
     /// Lets the subjects pass the conformance kit; returns those that did.
     fn conform(&mut self, out: &mut impl Write, kind: KindName, subjects: &[Name]) -> io::Result<Vec<Name>> {
         let (mut right, mut checked) = (Vec::new(), 0);
-        let ops = if self.options.quick { conform::QUICK_OPS } else { conform::OPS };
+        let pairs = if self.data.is_some() { self.told.pairs } else { conform::KEYS };
+        let wanted = if self.options.quick { conform::QUICK_OPS } else { conform::OPS };
+        let (ops, with_nul) = (conform::ops(wanted, pairs), self.told.with_nul);
         for &name in subjects {
             let job = self.job(Task::Conform(ops), (name, Pages::Auto), kind, conform::KEYS);
             let end = match name.run(kind) {
@@ -191,6 +244,9 @@ impl Bench {
                     right.push(name);
                     continue;
                 }
+                Ok(_) if with_nul > 0 && TERMINATED.contains(&name.entry.name) => Outcome::Left(format!(
+                    "it ends keys with a zero byte, and {with_nul} of the file's have one inside"
+                )),
                 Ok(_) => self.arm(&job),
                 Err(why) => Outcome::Left(why),
             };

@@ -1,12 +1,16 @@
 //! What the benchmarks can be told on the command line.
 
 use crate::data::KindName;
+use crate::files::{Format, Keys, Values, key_lengths};
 use crate::job::{Locality, RemixStep, Step, StoreStep};
 use crate::measure::Clock;
 use crate::names::Name;
+use crate::sizes::{bytes, number};
 use crate::stores;
 use crate::subjects::Pages;
 use clap::{Args, ValueEnum};
+use forrest_machine::pages;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// What the benchmarks of structures in memory take.
@@ -65,6 +69,15 @@ pub(crate) struct Memory {
     /// Directory tree whose paths are the string keys
     #[arg(long, default_value = "/usr", value_name = "DIRECTORY")]
     pub(crate) tree: PathBuf,
+    /// File of pairs (see `kvbench convert`) to measure on, in its order, in place of made ones; -n takes its first pairs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["kinds", "tree", "sweep", "quick"])]
+    pub(crate) data: Option<PathBuf>,
+    /// Format of that file [default: found out]
+    #[arg(short = 'F', long, value_enum, value_name = "FORMAT", requires = "data")]
+    pub(crate) data_format: Option<Format>,
+    /// Pages that it is loaded to: auto, 1g, 2m, transparent or plain; others are taken where these are not to be had
+    #[arg(long, default_value_t = pages::Pages::Auto, value_name = "PAGES", requires = "data")]
+    pub(crate) data_pages: pages::Pages,
     /// Sizes between which this project's index grows, read at each
     #[arg(long, value_delimiter = ',', default_value = "1M,3M,10M,30M,100M", value_parser = number)]
     pub(crate) sweep: Vec<u64>,
@@ -325,28 +338,103 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("{text:?} is no number from 0 to 100"))
 }
 
-/// Parses a number with a unit of the given size.
-fn scaled(text: &str, unit: u64) -> Result<u64, String> {
-    let (digits, factor) = match text.char_indices().next_back() {
-        Some((at, 'k' | 'K')) => (&text[..at], unit),
-        Some((at, 'm' | 'M')) => (&text[..at], unit * unit),
-        Some((at, 'g' | 'G')) => (&text[..at], unit * unit * unit),
-        _ => (text, 1),
-    };
-    let number = digits.replace('_', "").parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-    let scaled = number.map(|number| number * factor as f64).filter(|n| *n < 9e15);
-    scaled.map(|n| n as u64).ok_or_else(|| format!("{text:?} is not a number such as 500000, 10M or 1.5G"))
+/// Options of `kvbench convert`.
+#[derive(Args, Clone)]
+pub(crate) struct Convert {
+    /// File to read
+    #[arg(required_unless_present = "input_named", conflicts_with = "input_named", value_name = "INPUT")]
+    pub(crate) input: Option<PathBuf>,
+    /// File to make; it replaces one of that name when it is complete
+    #[arg(required_unless_present = "output_named", conflicts_with = "output_named", value_name = "OUTPUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// File to read, as the ancestor has it named
+    #[arg(short = 'i', value_name = "INPUT")]
+    pub(crate) input_named: Option<PathBuf>,
+    /// File to make, as the ancestor has it named
+    #[arg(short = 'o', value_name = "OUTPUT")]
+    pub(crate) output_named: Option<PathBuf>,
+    /// What the ancestor's generator does: words of a text to bin-text or bin-text1, told in its words
+    #[arg(short = 'm', value_enum, value_name = "MODE", conflicts_with_all = ["from", "to"])]
+    pub(crate) mode: Option<ConvertMode>,
+    /// Format to read [default: found out]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) from: Option<Format>,
+    /// Format to write [default: as the name of OUTPUT ends]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) to: Option<Format>,
+    /// Put a NUL behind each key of the ancestor's formats, counted in its size
+    #[arg(short = 't', long)]
+    pub(crate) terminated: bool,
+    /// Take the NUL off each key that is read from one of the ancestor's formats
+    #[arg(long)]
+    pub(crate) strip_nul: bool,
+    /// Keep only the first pair of each key
+    #[arg(long)]
+    pub(crate) unique: bool,
+    /// Print each key
+    #[arg(short = 'v', long)]
+    pub(crate) verbose: bool,
 }
 
-fn number(text: &str) -> Result<u64, String> {
-    match scaled(text, 1000)? {
-        0 => Err("at least 1 is needed".to_owned()),
-        number => Ok(number),
-    }
+/// Options of `kvbench gen`.
+#[derive(Args, Clone)]
+pub(crate) struct Gen {
+    /// File to make; it replaces one of that name when it is complete
+    pub(crate) output: PathBuf,
+    /// Number of pairs
+    #[arg(short = 'n', long, default_value = "1M", value_parser = number)]
+    pub(crate) pairs: u64,
+    /// As many pairs as have about so many bytes of keys and values
+    #[arg(long, value_parser = bytes, value_name = "BYTES", conflicts_with = "pairs")]
+    pub(crate) size: Option<u64>,
+    /// Shape of the keys; no two are equal
+    #[arg(long, value_enum, default_value_t = Keys::Uuid)]
+    pub(crate) keys: Keys,
+    /// Least and greatest length of zipf keys, in bytes
+    #[arg(long, default_value = "12-255", value_parser = key_lengths, value_name = "LEAST-MOST")]
+    pub(crate) key_lengths: RangeInclusive<u64>,
+    /// Lengths of values: none, fixed:BYTES, uniform:LEAST-MOST or lognormal:MEAN,SIGMA
+    #[arg(long, default_value = "none")]
+    pub(crate) values: Values,
+    /// How many times smaller a compressor makes the values, about; 1 is random bytes
+    #[arg(long, default_value_t = 1.0, value_parser = ratio)]
+    pub(crate) ratio: f64,
+    /// Seed of everything random; the same seed gives the same file
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Format [default: as the name of OUTPUT ends]
+    #[arg(short = 'F', long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
-    scaled(text, 1024)
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|ratio| (1.0..=1000.0).contains(ratio));
+    ratio.ok_or_else(|| "a number from 1 to 1000 is needed".to_owned())
+}
+
+/// What the ancestor's generator can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConvertMode {
+    /// Words of a text to bin-text
+    ConvertText,
+    /// Words of a text to bin-text1
+    ConvertText1,
+}
+
+/// Options of `kvbench inspect`.
+#[derive(Args, Clone)]
+pub(crate) struct Inspect {
+    /// File to look into
+    pub(crate) file: PathBuf,
+    /// Its format [default: found out]
+    #[arg(short = 'F', long, value_enum, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+    /// Only check it: every length, and every checksum where the format has some
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Least memory for a store.
@@ -381,19 +469,6 @@ mod tests {
         }
         for text in ["-1", "101", "nan", ""] {
             assert!(percent(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        for (text, n) in
-            [("1", 1), ("20_000", 20_000), ("10M", 10_000_000), ("1.5k", 1500), ("2g", 2_000_000_000)]
-        {
-            assert_eq!(number(text), Ok(n), "{text}");
-        }
-        assert_eq!(bytes("1G"), Ok(1 << 30));
-        for text in ["", "M", "-1", "1T", "nan", "inf", "0", "9e99"] {
-            assert!(number(text).is_err(), "{text}");
         }
     }
 }

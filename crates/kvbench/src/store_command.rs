@@ -147,6 +147,7 @@ impl Bench<'_> {
             pin: false,
             clock: Clock::Wall,
             slowdown: 0.0,
+            data: None,
         };
         let outcome = self.runner.arm(&job, &Walk::default());
         std::fs::remove_dir_all(&directory)?;

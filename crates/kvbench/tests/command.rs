@@ -1,5 +1,8 @@
 //! Drives the `kvbench` command as a user would: a smoke run of all subjects, llds's workload, bad command
-//! lines, and an arm whose run dies.
+//! lines, data sets as files, and an arm whose run dies.
+
+#[path = "command/files.rs"]
+mod files;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

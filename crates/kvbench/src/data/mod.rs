@@ -2,18 +2,20 @@
 //! ([`Block`]).
 //!
 //! Guarantees: pair number `i` of a source is a pure function of its seed and `i`, and no two numbers have
-//! the same key. So nothing has to keep the keys of a large run: they are made a block at a time, before
+//! the same key (but those that a [`Set`] does not have may). So nothing has to keep the keys of a large run: they are made a block at a time, before
 //! the clock starts, and a probe is always a fresh copy in a fresh order, never what was inserted.
 
 mod counters;
 mod edges;
 mod mix;
+mod set;
 mod strings;
 mod u64s;
 
 pub(crate) use counters::{CounterSource, Counters, Decimal};
 pub(crate) use edges::Edge;
 pub(crate) use mix::{Permutation, mix};
+pub(crate) use set::{Builder as SetBuilder, Set, Told};
 pub(crate) use strings::{Strings, Text, Walk, collect_paths, receive_paths, send_paths};
 pub(crate) use u64s::U64;
 
@@ -133,7 +135,8 @@ use number_keys;
 /// Makes pairs by number.
 pub(crate) trait Source<K: Kind>: Sync {
     /// Appends the key numbered `key` with the value numbered `value`. Numbers below [`Source::len`] are in
-    /// random order and make the data set; the numbers from there on are keys that it does not have.
+    /// random order (those of a [`Set`] in its own) and make the data set; the numbers from there on are keys that it
+    /// does not have.
     fn push_pair(&self, key: u64, value: u64, out: &mut K::Block);
 
     /// Appends this key, given as [`Kind::key_bytes`] gives it, with the value numbered `value`.

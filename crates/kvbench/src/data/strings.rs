@@ -4,14 +4,16 @@
 //! Copy `k` of a path is `path;k` (copy 0 has no suffix). Paths that end like a suffix are left out, so no
 //! two keys are equal. Paths longer than [`PATH_BYTES_MAX`] are left out too, because one of the peers takes
 //! keys of at most 256 bytes; how many is reported.
+//!
+//! In place of paths there may be a [`Set`]: its pairs in its order, with its values, or with made ones if it has none.
 
-use super::{Block, KeyForm, Kind, Permutation, Source, ValueForm, fold_bytes, mix};
+use super::{Block, KeyForm, Kind, Permutation, Set, Source, ValueForm, fold_bytes, mix};
 use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// Longest path taken, in bytes; with a suffix it stays within 256.
 pub(crate) const PATH_BYTES_MAX: usize = 240;
-/// Length of every value, in bytes: what a file's size, time and mode take.
+/// Length of every made value, in bytes: what a file's size, time and mode take.
 pub(crate) const VALUE_BYTES: usize = 20;
 /// Most paths kept of one tree.
 const PATHS_MAX: usize = 4_000_000;
@@ -51,9 +53,16 @@ pub(crate) struct Walk {
     ends: Vec<usize>,
     /// Paths that were too long, or ended like a suffix of ours.
     pub(crate) left_out: u64,
+    /// What there is in place of paths.
+    set: Option<Set>,
 }
 
 impl Walk {
+    /// A set in place of paths.
+    pub(crate) fn of_set(set: Set) -> Walk {
+        Walk { set: Some(set), ..Walk::default() }
+    }
+
     fn push(&mut self, path: &[u8]) {
         self.bytes.extend_from_slice(path);
         self.ends.push(self.bytes.len());
@@ -153,8 +162,9 @@ pub(crate) struct TextSource {
 }
 
 impl TextSource {
-    /// The data set of this many pairs.
+    /// The data set of this many pairs, or of all of a set that has fewer.
     pub(crate) fn new(walk: Walk, len: u64, seed: u64) -> Self {
+        let len = walk.set.as_ref().map_or(len, |set| len.min(set.len()));
         TextSource { walk, order: Permutation::new(len, seed ^ 1), seed: mix(seed), len }
     }
 
@@ -168,27 +178,39 @@ impl TextSource {
     }
 }
 
+impl TextSource {
+    /// Appends a path, or a copy of one, and a NUL.
+    fn push_path(&self, key: u64, keys: &mut Vec<u8>) {
+        let (number, paths) = (self.order.apply(key), self.walk.len() as u64);
+        let (at, copy) = ((number % paths) as usize, number / paths);
+        keys.extend_from_slice(self.walk.path(at));
+        if copy > 0 {
+            keys.push(b';');
+            keys.extend_from_slice(super::Decimal::new(copy).as_bytes());
+        }
+        keys.push(0);
+    }
+}
+
 impl Source<Strings> for TextSource {
     fn push_pair(&self, key: u64, value: u64, out: &mut TextBlock) {
-        let (at, copy) = {
-            let (number, paths) = (self.order.apply(key), self.walk.len() as u64);
-            ((number % paths) as usize, number / paths)
-        };
-        out.keys.extend_from_slice(self.walk.path(at));
-        if copy > 0 {
-            out.keys.push(b';');
-            out.keys.extend_from_slice(super::Decimal::new(copy).as_bytes());
+        match &self.walk.set {
+            Some(set) if key < set.len() => out.keys.extend_from_slice(set.key(key)),
+            Some(set) => set.push_absent(key - set.len(), &mut out.keys),
+            None => self.push_path(key, &mut out.keys),
         }
-        out.keys.push(0);
         out.ends.push(out.keys.len());
-        out.values.push(self.value(value));
+        match self.walk.set.as_ref().and_then(|set| set.value(value % set.len())) {
+            Some(value) => out.push_value(value),
+            None => out.push_value(&self.value(value)),
+        }
     }
 
     fn push_key(&self, key: &[u8], value: u64, out: &mut TextBlock) {
         out.keys.extend_from_slice(key);
         out.keys.push(0);
         out.ends.push(out.keys.len());
-        out.values.push(self.value(value));
+        out.push_value(&self.value(value));
     }
 
     fn len(&self) -> u64 {
@@ -196,12 +218,20 @@ impl Source<Strings> for TextSource {
     }
 }
 
-/// Keys one behind the other, each with a NUL, and values in an array.
+/// Keys one behind the other, each with a NUL, and values.
 #[derive(Default)]
 pub(crate) struct TextBlock {
     keys: Vec<u8>,
     ends: Vec<usize>,
-    values: Vec<[u8; VALUE_BYTES]>,
+    values: Vec<u8>,
+    value_ends: Vec<usize>,
+}
+
+impl TextBlock {
+    fn push_value(&mut self, value: &[u8]) {
+        self.values.extend_from_slice(value);
+        self.value_ends.push(self.values.len());
+    }
 }
 
 impl Block<Strings> for TextBlock {
@@ -217,13 +247,15 @@ impl Block<Strings> for TextBlock {
 
     #[inline]
     fn value(&self, at: usize) -> &[u8] {
-        &self.values[at]
+        let from = if at == 0 { 0 } else { self.value_ends[at - 1] };
+        &self.values[from..self.value_ends[at]]
     }
 
     fn clear(&mut self) {
         self.keys.clear();
         self.ends.clear();
         self.values.clear();
+        self.value_ends.clear();
     }
 }
 

@@ -1,0 +1,275 @@
+//! Pairs that came from elsewhere, in memory on large pages, in the order in which they came.
+//!
+//! No key is there twice: a later pair of a key replaces the value of the first one and keeps its place, which is what
+//! inserting all of them would end with. So a set's sums are those of what a structure holds; how many pairs were
+//! dropped is told.
+//!
+//! Keys that are not in the set are made by changing one byte of one that is, or by some more behind it where no change
+//! leads out of the set. While the set is made each is looked for in it, once; the few that need another try are
+//! remembered. No zero byte is put where none was: some structures end keys with it.
+
+use super::mix;
+use forrest_machine::pages::{self, Bytes, Pages};
+use hashbrown::HashTable;
+use std::collections::HashMap;
+use std::io;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Longest key, in bytes: what this project's index takes.
+pub(crate) const KEY_BYTES_MAX: usize = 65_535;
+/// Two lengths, before each pair.
+const HEAD_BYTES: usize = 8;
+/// Tries that change a byte; later ones put more behind the key.
+const CHANGES: u8 = 16;
+
+/// A set.
+pub(crate) struct Set {
+    /// Two lengths, key, NUL, value; of each pair.
+    bytes: Bytes,
+    /// Where each pair begins.
+    pairs: Vec<u64>,
+    /// Pairs whose absent key took several tries, and which one did it.
+    tries: HashMap<u64, u8>,
+    told: Told,
+}
+
+/// What there is to tell about a set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Pairs in it.
+    pub(crate) pairs: u64,
+    /// Pairs dropped, because a later one had their key.
+    pub(crate) duplicates: u64,
+    /// Bytes of all keys.
+    pub(crate) key_bytes: u64,
+    /// Bytes of all values.
+    pub(crate) value_bytes: u64,
+    /// Whether pairs have values.
+    pub(crate) valued: bool,
+    /// Keys with a zero byte in them.
+    pub(crate) with_nul: u64,
+    /// On which pages it lies.
+    pub(crate) pages: String,
+}
+
+/// A set being made.
+pub(crate) struct Builder {
+    set: Set,
+    table: HashTable<u64>,
+}
+
+/// The bytes of a record's key, and of its value.
+fn record(bytes: &[u8], at: u64) -> (&[u8], &[u8]) {
+    let rest = &bytes[at as usize..];
+    let len = |at: usize| rest[at..at + 4].try_into().map_or(0, u32::from_le_bytes) as usize;
+    let (key_end, value_bytes) = (HEAD_BYTES + len(0), len(4));
+    (&rest[HEAD_BYTES..=key_end], &rest[key_end + 1..key_end + 1 + value_bytes])
+}
+
+fn invalid(what: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+impl Builder {
+    /// Begins a set for which there are addresses for `room` bytes.
+    pub(crate) fn new(room: usize, pages: Pages) -> io::Result<Self> {
+        let bytes = Bytes::with_room(room, pages)?;
+        let set = Set { bytes, pairs: pages::vec(0), tries: HashMap::new(), told: Told::default() };
+        Ok(Builder { set, table: HashTable::new() })
+    }
+
+    /// Puts a pair behind the others, or in the place of the one with this key.
+    pub(crate) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
+        if key.len() > KEY_BYTES_MAX {
+            let what =
+                format!("a key of {} bytes; structures are asked to hold {KEY_BYTES_MAX} at most", key.len());
+            return Err(invalid(what));
+        }
+        let value_len = u32::try_from(value.map_or(0, <[u8]>::len))
+            .map_err(|_| invalid("a value of 4 GiB".to_owned()))?;
+        let Set { bytes, pairs, told, .. } = &mut self.set;
+        told.valued = value.is_some();
+        let hash = xxh3_64(key);
+        let is =
+            |at: &u64| record(bytes, pairs[*at as usize]).0.split_last().is_some_and(|(_, own)| own == key);
+        let there = self.table.find(hash, is).copied();
+        if let Some(at) = there {
+            let old = record(bytes, pairs[at as usize]).1;
+            told.duplicates += 1;
+            if old == value.unwrap_or_default() {
+                return Ok(());
+            }
+            told.value_bytes -= old.len() as u64;
+        } else {
+            told.key_bytes += key.len() as u64;
+            told.with_nul += u64::from(key.contains(&0));
+        }
+        told.value_bytes += u64::from(value_len);
+        let from = bytes.len() as u64;
+        let head = u64::from(key.len() as u32) | u64::from(value_len) << 32;
+        bytes.extend(&head.to_le_bytes())?;
+        bytes.extend(key)?;
+        bytes.extend(&[0])?;
+        bytes.extend(value.unwrap_or_default())?;
+        match there {
+            Some(at) => pairs[at as usize] = from,
+            None => {
+                let number = pairs.len() as u64;
+                pairs.push(from);
+                let own = |at: &u64| {
+                    let key = record(bytes, pairs[*at as usize]).0;
+                    xxh3_64(&key[..key.len() - 1])
+                };
+                self.table.insert_unique(hash, number, own);
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes the set: finds out which changed keys are not in it. It has at least one pair.
+    pub(crate) fn finish(mut self) -> io::Result<Set> {
+        let set = &mut self.set;
+        if set.pairs.is_empty() {
+            return Err(invalid("there are no pairs in it".to_owned()));
+        }
+        let mut key = Vec::new();
+        for number in 0..set.pairs.len() as u64 {
+            let outside = (0..=u8::MAX).find(|attempt| {
+                key.clear();
+                set.push_changed(number, *attempt, &mut key);
+                let is = |at: &u64| set.key(*at).split_last().is_some_and(|(_, own)| own == key);
+                self.table.find(xxh3_64(&key), is).is_none()
+            });
+            match outside {
+                Some(0) => {}
+                Some(attempt) => drop(set.tries.insert(number, attempt)),
+                None => return Err(invalid("no key was found that is not in it".to_owned())),
+            }
+        }
+        let had = set.bytes.committed();
+        let kinds = [
+            (had.huge_1g_bytes, "on explicit pages of 1 GiB"),
+            (had.huge_2m_bytes, "on explicit pages of 2 MiB"),
+            (had.transparent_bytes, "where transparent huge pages were granted"),
+            (had.plain_bytes, "on plain pages"),
+        ];
+        let kinds = kinds.iter().filter(|(bytes, _)| *bytes > 0);
+        let kinds: Vec<_> = kinds.map(|(bytes, kind)| format!("{} MiB {kind}", bytes >> 20)).collect();
+        set.told.pairs = set.pairs.len() as u64;
+        set.told.pages = kinds.join(", ");
+        Ok(self.set)
+    }
+}
+
+impl Set {
+    /// The number of pairs.
+    pub(crate) fn len(&self) -> u64 {
+        self.pairs.len() as u64
+    }
+
+    /// What there is to tell about it.
+    pub(crate) fn told(&self) -> &Told {
+        &self.told
+    }
+
+    /// A key, with a NUL behind it.
+    pub(crate) fn key(&self, number: u64) -> &[u8] {
+        record(&self.bytes, self.pairs[number as usize]).0
+    }
+
+    /// A value, if there are values.
+    pub(crate) fn value(&self, number: u64) -> Option<&[u8]> {
+        self.told.valued.then(|| record(&self.bytes, self.pairs[number as usize]).1)
+    }
+
+    /// Appends a key that is not in the set, and a NUL. Numbers go round after as many as there are pairs.
+    pub(crate) fn push_absent(&self, number: u64, out: &mut Vec<u8>) {
+        let number = number % self.len();
+        self.push_changed(number, self.tries.get(&number).copied().unwrap_or(0), out);
+        out.push(0);
+    }
+
+    /// Appends the key of a pair, changed.
+    fn push_changed(&self, number: u64, attempt: u8, out: &mut Vec<u8>) {
+        let key = self.key(number);
+        let key = &key[..key.len() - 1];
+        let random = mix(mix(number) ^ u64::from(attempt));
+        let from = out.len();
+        out.extend_from_slice(key);
+        if attempt < CHANGES && !key.is_empty() {
+            let byte = &mut out[from + (random % key.len() as u64) as usize];
+            // Another one near it, so that text stays text as a rule.
+            let near = *byte ^ (1 + (random >> 32) % 15) as u8;
+            *byte = if near == 0 { *byte | 0x10 } else { near };
+        } else {
+            let room = KEY_BYTES_MAX - key.len();
+            let more = (1 + usize::from(attempt) / 16).min(room);
+            out.extend((0..more).map(|at| b'a' + (mix(random ^ at as u64) % 26) as u8));
+            if more == 0 {
+                out.truncate(from + (random % KEY_BYTES_MAX as u64) as usize);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn set(pairs: &[(&[u8], Option<&[u8]>)]) -> io::Result<Set> {
+        let mut builder = Builder::new(1 << 22, Pages::Auto)?;
+        pairs.iter().try_for_each(|(key, value)| builder.push(key, *value))?;
+        builder.finish()
+    }
+
+    fn absent(set: &Set, number: u64) -> Vec<u8> {
+        let mut key = Vec::new();
+        set.push_absent(number, &mut key);
+        assert_eq!(key.pop(), Some(0));
+        key
+    }
+
+    #[test]
+    fn pairs_keep_their_order_and_the_last_value_of_a_key_wins() {
+        let set =
+            set(&[(b"b", Some(b"1")), (b"a\0c", Some(b"")), (b"b", Some(b"23")), (b"", Some(b"x"))]).unwrap();
+        let keys: Vec<_> = (0..3).map(|number| set.key(number)).collect();
+        assert_eq!(keys, [&b"b\0"[..], b"a\0c\0", b"\0"]);
+        let values: Vec<_> = (0..3).map(|number| set.value(number).unwrap()).collect();
+        assert_eq!(values, [&b"23"[..], b"", b"x"]);
+        let told = set.told();
+        assert_eq!((told.pairs, told.duplicates, told.with_nul, told.valued), (3, 1, 1, true));
+        assert_eq!((told.key_bytes, told.value_bytes), (4, 3));
+        assert!(told.pages.contains("MiB"), "{}", told.pages);
+    }
+
+    #[test]
+    fn absent_keys_are_absent_even_where_the_set_is_dense() {
+        let dense: Vec<_> = (0u16..4096).map(|number| number.to_be_bytes()).collect();
+        let bytes: Vec<_> = (0..=255u8).map(|byte| [byte]).collect();
+        let of = |keys: Vec<&[u8]>| {
+            let pairs: Vec<_> = keys.iter().map(|key| (*key, None)).collect();
+            let made = set(&pairs).unwrap();
+            let inside: HashSet<_> = keys.into_iter().collect();
+            for number in 0..made.len() + 10 {
+                assert!(!inside.contains(&absent(&made, number)[..]), "{number}");
+            }
+        };
+        of(dense.iter().map(|key| &key[..]).collect());
+        of(bytes.iter().map(|key| &key[..]).collect());
+        of(vec![b""]);
+        let long = [vec![b'x'; KEY_BYTES_MAX], vec![b'y'; KEY_BYTES_MAX]];
+        of(vec![&long[0], &long[1]]);
+        let made = set(&[(b"word", None), (b"another", None)]).unwrap();
+        assert!((0..2).all(|number| !absent(&made, number).contains(&0) && absent(&made, number).is_ascii()));
+        assert_eq!(absent(&made, 0), absent(&made, 2));
+    }
+
+    #[test]
+    fn what_no_structure_could_hold_is_refused() {
+        assert!(set(&[]).is_err());
+        let error = set(&[(&[b'k'; KEY_BYTES_MAX + 1], None)]).err().unwrap().to_string();
+        assert!(error.contains("65536"), "{error}");
+    }
+}

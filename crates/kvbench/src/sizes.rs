@@ -1,0 +1,45 @@
+//! Numbers as people write them on a command line: 500000, 10M, 1.5G.
+
+/// Parses a number with a unit of the given size.
+fn scaled(text: &str, unit: u64) -> Result<u64, String> {
+    let (digits, factor) = match text.char_indices().next_back() {
+        Some((at, 'k' | 'K')) => (&text[..at], unit),
+        Some((at, 'm' | 'M')) => (&text[..at], unit * unit),
+        Some((at, 'g' | 'G')) => (&text[..at], unit * unit * unit),
+        _ => (text, 1),
+    };
+    let number = digits.replace('_', "").parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    let scaled = number.map(|number| number * factor as f64).filter(|n| *n < 9e15);
+    scaled.map(|n| n as u64).ok_or_else(|| format!("{text:?} is not a number such as 500000, 10M or 1.5G"))
+}
+
+/// A number of things, at least one; 1K is a thousand.
+pub(crate) fn number(text: &str) -> Result<u64, String> {
+    match scaled(text, 1000)? {
+        0 => Err("at least 1 is needed".to_owned()),
+        number => Ok(number),
+    }
+}
+
+/// A number of bytes; 1K is 1,024.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    scaled(text, 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, n) in
+            [("1", 1), ("20_000", 20_000), ("10M", 10_000_000), ("1.5k", 1500), ("2g", 2_000_000_000)]
+        {
+            assert_eq!(number(text), Ok(n), "{text}");
+        }
+        assert_eq!(bytes("1G"), Ok(1 << 30));
+        for text in ["", "M", "-1", "1T", "nan", "inf", "0", "9e99"] {
+            assert!(number(text).is_err(), "{text}");
+        }
+    }
+}
