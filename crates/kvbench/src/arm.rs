@@ -6,7 +6,7 @@ use crate::data::{self, Block, Kind, Permutation, Source, Walk};
 use crate::job::{Done, Figures, Job, Outcome, Report, Step, Task, room, wrong};
 use crate::measure::{self, Clock, Facts, Measured, Timed, Work};
 use crate::subjects::Subject;
-use crate::{affinity, alloc, conform, llds, machine};
+use crate::{affinity, alloc, conform, counters, llds, machine};
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: usize = 50;
@@ -41,10 +41,11 @@ fn run_on<K: Kind>(
         affinity::pin(cpu);
     }
     measure::slow_down(job.slowdown);
+    let counted = (!job.events.is_empty()).then(|| counters::set_up(&job.events));
     let source = K::source(job.keys, job.seed, walk);
     let facts = subject.facts();
-    let arm =
-        Arm { job, source, subject, facts, figures: Figures::default(), total: Timed::default(), report };
+    let figures = Figures { notes: counted.clone().into_iter().collect(), counted, ..Figures::default() };
+    let arm = Arm { job, source, subject, facts, figures, total: Timed::default(), report };
     match &job.task {
         Task::Conform(ops) => {
             conform::check(&arm.source, arm.subject, *ops, job.seed).or_else(wrong).map(|()| arm.figures)
@@ -120,6 +121,14 @@ impl<K: Kind> Arm<'_, K> {
     /// Notes a loop's time.
     fn charge(&mut self, name: &str, timed: Timed) {
         self.figures.set(name, timed.ns(self.job.clock));
+        if let Some((step, size)) = name.split_once("_ns") {
+            for event in &self.job.events {
+                if let Some(count) = timed.counts.of(*event) {
+                    let each = count as f64 / timed.ops.max(1) as f64;
+                    self.figures.set(&format!("{step}_{}{size}", event.name()), each);
+                }
+            }
+        }
         self.total.add(timed);
     }
 

@@ -4,13 +4,14 @@
 //! subject was wrong or broke or a record could not be written, 2 for a command line that makes no sense. Those of a
 //! comparison that was made tell its verdict.
 
+use crate::ancestor_command::Ancestor;
 use crate::data::Walk;
 use crate::job::{Job, Message, Outcome, Task};
 use crate::options::{Calibrate, Compare, Convert, Gen, Inspect, Llds, Memory, Remixes, Report, Stores};
 use crate::statistics::Verdict;
 use crate::{
-    compare_command, data, files_command, list, llds_command, memory, names, remix, remix_command, report,
-    runner, store_command, stores,
+    ancestor_command, compare_command, data, files_command, list, llds_command, memory, names, remix,
+    remix_command, report, runner, store_command, stores,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -141,9 +142,23 @@ A damaged file is told with the offset and what is wrong; the exit code is then 
 
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> ExitCode {
-    let command = Cli::parse().command;
+    match done() {
+        Ok(code) => code,
+        // A reader that has seen enough is no failure.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kvbench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn done() -> std::io::Result<ExitCode> {
     let all_went_well = |done| if done { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    let done = match command {
+    if ancestor_command::is_meant(std::env::args_os().skip(1)) {
+        return Ancestor::parse().run().map(all_went_well);
+    }
+    match Cli::parse().command {
         Command::Gen(options) => files_command::generate(&options).map(all_went_well),
         Command::Arm { job } => arm(&job).map(all_went_well),
         Command::Memory(options) => memory::run(options).map(all_went_well),
@@ -156,15 +171,6 @@ pub(crate) fn run() -> ExitCode {
         Command::Convert(options) => files_command::convert(&options).map(all_went_well),
         Command::Inspect(options) => files_command::inspect(&options).map(all_went_well),
         Command::List => list::print(&mut std::io::stdout().lock()).map(|()| ExitCode::SUCCESS),
-    };
-    match done {
-        Ok(code) => code,
-        // A reader that has seen enough is no failure.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("kvbench: {error}");
-            ExitCode::FAILURE
-        }
     }
 }
 

@@ -64,6 +64,7 @@ fn side(party: &Party, how: &Comparison, slowdown: f64) -> io::Result<Side> {
         pin: true,
         clock: how.clock,
         slowdown,
+        events: Vec::new(),
         data: None,
     };
     Ok(Side { runner, job })

@@ -1,6 +1,7 @@
 //! What the run's process and its arms say to each other.
 
 use crate::alloc::Allocator;
+use crate::counters::Event;
 use crate::data::{KindName, Set};
 use crate::files::{self, Format, Reader};
 use crate::machine;
@@ -44,6 +45,9 @@ pub(crate) struct Job {
     /// By how many percent every loop is made longer, to see whether that is found.
     #[serde(default)]
     pub(crate) slowdown: f64,
+    /// What the processor is to count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) events: Vec<Event>,
     /// A file whose pairs are measured in place of paths; unsaid if there is none, so that a job without one is told as
     /// older builds, with which this one may be compared, tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,6 +223,9 @@ pub(crate) struct Figures {
     pub(crate) sums: BTreeMap<String, u64>,
     /// What is to be known about them: where the memory came from, what was left out.
     pub(crate) notes: Vec<String>,
+    /// Who counted what, or why nobody did.
+    #[serde(default)]
+    pub(crate) counted: Option<String>,
 }
 
 impl Figures {

@@ -116,6 +116,7 @@ impl Bench<'_> {
             pin: false,
             clock: Clock::Wall,
             slowdown: 0.0,
+            events: Vec::new(),
             data: None,
         };
         let (what, why) = match self.runner.arm(&job, &Walk::default()) {

@@ -5,20 +5,22 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > list, files_command, memory, llds_command, remix_command, store_command, compare_command, report > remix_report,
+//! `cli > ancestor_command, list, files_command, memory, llds_command, remix_command, store_command, compare_command, report > remix_report,
 //! store_report, compare, chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm >
-//! conform, llds, remix > stores > job > measure > subjects > files > data > hashes > machine > affinity, alloc, lock_file, sizes,
+//! conform, llds, remix > stores > job > measure > subjects > files > data > hashes > machine > affinity, alloc, counters, lock_file, sizes,
 //! statistics, usage`.
 #![deny(unsafe_code)]
 
 mod affinity;
 mod alloc;
+mod ancestor_command;
 mod arm;
 mod chart;
 mod cli;
 mod compare;
 mod compare_command;
 mod conform;
+mod counters;
 mod data;
 mod explain;
 mod files;

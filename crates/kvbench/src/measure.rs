@@ -5,6 +5,7 @@
 //! nobody is praised for a quick wrong answer. Nothing is allocated, printed or generated while a clock runs.
 
 use crate::affinity;
+use crate::counters::{self, Counts};
 use crate::data::{Block, Kind};
 use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,8 @@ pub(crate) struct Timed {
     pub(crate) sum: u64,
     /// Bytes of keys and values shown, where the loop counts them.
     pub(crate) bytes: u64,
+    /// What the processor counted.
+    pub(crate) counts: Counts,
 }
 
 impl Timed {
@@ -52,6 +55,7 @@ impl Timed {
         self.ops += other.ops;
         self.sum = self.sum.wrapping_add(other.sum);
         self.bytes += other.bytes;
+        self.counts.add(other.counts);
     }
 }
 
@@ -71,6 +75,7 @@ struct Watch {
 
 impl Watch {
     fn start() -> Self {
+        counters::start();
         Watch { cpu: cpu_time(), wall: Instant::now() }
     }
 
@@ -85,7 +90,8 @@ impl Watch {
         }
         let time = self.wall.elapsed();
         // The two clocks are not read at the same moment.
-        Timed { time, cpu: (cpu_time() - self.cpu).min(time), ops, sum, bytes: 0 }
+        let cpu = (cpu_time() - self.cpu).min(time);
+        Timed { time, cpu, ops, sum, bytes: 0, counts: counters::stop() }
     }
 }
 

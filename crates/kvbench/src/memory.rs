@@ -198,6 +198,7 @@ impl Bench {
             pin: !options.no_pin,
             clock: options.clock,
             slowdown: 0.0,
+            events: options.events.clone(),
             data: self.data.clone(),
         }
     }

@@ -1,5 +1,6 @@
 //! What the benchmarks can be told on the command line.
 
+use crate::counters::Event;
 use crate::data::KindName;
 use crate::files::{Format, Keys, Values, key_lengths};
 use crate::job::{Locality, RemixStep, Step, StoreStep};
@@ -84,6 +85,9 @@ pub(crate) struct Memory {
     /// Leave the sweep out
     #[arg(long)]
     pub(crate) no_sweep: bool,
+    /// What the processor is to count in steps of one thread, where it does; nothing unless it is asked for
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) events: Vec<Event>,
     /// What a step of one thread is charged; steps of several threads take the wall's time
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,

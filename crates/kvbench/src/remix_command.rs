@@ -124,6 +124,7 @@ impl Bench<'_> {
             pin: !options.no_pin,
             clock: Clock::Cpu,
             slowdown: 0.0,
+            events: Vec::new(),
             data: None,
         };
         let outcome = self.runner.arm(&job, &Walk::default());

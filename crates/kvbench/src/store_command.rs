@@ -147,6 +147,7 @@ impl Bench<'_> {
             pin: false,
             clock: Clock::Wall,
             slowdown: 0.0,
+            events: Vec::new(),
             data: None,
         };
         let outcome = self.runner.arm(&job, &Walk::default());

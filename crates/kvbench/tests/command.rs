@@ -1,6 +1,8 @@
 //! Drives the `kvbench` command as a user would: a smoke run of all subjects, llds's workload, bad command
 //! lines, data sets as files, and an arm whose run dies.
 
+#[path = "command/ancestor.rs"]
+mod ancestor;
 #[path = "command/files.rs"]
 mod files;
 

@@ -106,6 +106,7 @@ fn end<const HOW: u8>(steps: &[Step]) -> Outcome {
         pin: false,
         clock: Clock::Wall,
         slowdown: 0.0,
+        events: Vec::new(),
         data: None,
     };
     steps::run::<Map<HOW>>(&job, &orders, &mut |_| ())

@@ -1,0 +1,247 @@
+//! The ancestor's command line: `kvbench -f FILE -F FORMAT -d STRUCTURE [-h HASH] [-a ALLOCATOR]`. It measures an empty
+//! loop over the data, the insertion of all of it, and finding all of it again, ten times, and prints the last time, under
+//! the ancestor's names.
+//!
+//! What differs from the ancestor is what was wrong there: the output is one JSON object, with nothing but it on the standard
+//! output; the number of iterations is that of the keys; what was not counted is null; what there is not is an error and
+//! no empty result; and keys are looked up by copies of them in another order, not by the pointers that were inserted in
+//! the order in which they were.
+
+use crate::conform;
+use crate::counters::{EVENTS, Event};
+use crate::data::{KindName, Told, Walk};
+use crate::files::Format;
+use crate::job::{DataFile, Figures, Job, Outcome, Step, Task};
+use crate::measure::Clock;
+use crate::names::Name;
+use crate::options::MallocPages;
+use crate::runner::Runner;
+use crate::subjects::{EMPTY, Pages};
+use clap::Parser;
+use serde_json::{Map, Value, json};
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The seed of the order in which keys are looked up.
+const SEED: u64 = 42;
+/// Memory that must stay free.
+const MARGIN_BYTES: u64 = 1 << 30;
+/// Structures that the ancestor has under other names.
+const ALIASES: [(&str, &str); 1] = [("art", "blart")];
+
+/// The ancestor's way to call: insert and find all of a file's keys, ten times
+#[derive(Parser)]
+#[command(name = "kvbench", disable_help_flag = true, disable_version_flag = true)]
+pub(crate) struct Ancestor {
+    /// The data
+    #[arg(short = 'f', value_name = "FILE")]
+    file: PathBuf,
+    /// Its format: bin-text, bin-text-kv or bin-slice-kv
+    #[arg(short = 'F', value_name = "FORMAT", value_parser = format)]
+    format: Format,
+    /// The structure, from `kvbench list`
+    #[arg(short = 'd', value_name = "STRUCTURE")]
+    structure: String,
+    /// The hash: xxhash:XX3_64bits, t1ha::t1ha, city::cityhash64, or another one of `kvbench list`
+    #[arg(short = 'h', value_name = "HASH")]
+    hash: Option<String>,
+    /// The allocator
+    #[arg(short = 'a', value_name = "ALLOCATOR")]
+    allocator: Option<String>,
+    /// How often everything is measured
+    #[arg(short = 'r', default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    runs: u16,
+    /// How many of the last of these are told
+    #[arg(short = 'R', default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    record_runs: u16,
+    /// Says more, as the ancestor did
+    #[arg(short = 'v', default_value_t = 0)]
+    verbosity: u8,
+    /// Print this
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// The three formats that the ancestor names.
+fn format(text: &str) -> Result<Format, String> {
+    let formats = [Format::BinText, Format::BinTextKv, Format::BinSliceKv];
+    let known = formats.into_iter().find(|format| format.name() == text);
+    known.ok_or_else(|| "the formats are bin-text, bin-text-kv and bin-slice-kv".to_owned())
+}
+
+/// Whether these arguments, without the program's name, are the ancestor's: they begin with one of its flags and no
+/// command. `-h` alone asks for help.
+pub(crate) fn is_meant(mut arguments: impl Iterator<Item = impl AsRef<OsStr>>) -> bool {
+    let Some(first) = arguments.next() else { return false };
+    match first.as_ref().as_encoded_bytes() {
+        [b'-', b'h'] => arguments.next().is_some(),
+        [b'-', letter, ..] => b"fFdharRv".contains(letter),
+        _ => false,
+    }
+}
+
+/// What a run measured: the empty loop, insertion, finding.
+type Measured = [Figures; 2];
+
+impl Ancestor {
+    /// The subject that is meant.
+    fn name(&self) -> io::Result<Name> {
+        let structure = ALIASES
+            .iter()
+            .find(|(alias, _)| *alias == self.structure)
+            .map_or(self.structure.as_str(), |one| one.1);
+        let mut text = structure.to_owned();
+        if let Some(hash) = &self.hash {
+            text += &format!("+{hash}");
+        }
+        if let Some(allocator) = &self.allocator {
+            text += &format!("@{allocator}");
+        }
+        Name::parse(&text).map_err(io::Error::other)
+    }
+
+    /// Measures and prints; true always.
+    pub(crate) fn run(&self) -> io::Result<bool> {
+        let name = self.name()?;
+        let data = DataFile { path: self.file.clone(), format: self.format, pages: "auto".to_owned() };
+        eprintln!("loading '{}'", self.file.display());
+        let file_bytes = std::fs::metadata(&self.file).map_or(0, |of| of.len());
+        let told = data.load(MARGIN_BYTES)?.told().clone();
+        eprintln!("000000000 bytes left");
+        let mut runner = Runner::new(MallocPages::System, 2 * usize::from(self.runs) + 1)?;
+        let mut arm = |name: Name, task: Task| -> io::Result<Figures> {
+            let job = Job {
+                task,
+                subject: name.to_string(),
+                allocator: name.allocator,
+                kind: KindName::Strings,
+                keys: told.pairs,
+                seed: SEED,
+                probes: told.pairs,
+                threads: 1,
+                steps: vec![Step::Get],
+                pages: Pages::Auto,
+                margin_bytes: MARGIN_BYTES,
+                pin: true,
+                clock: Clock::Wall,
+                slowdown: 0.0,
+                data: Some(data.clone()),
+                events: EVENTS.to_vec(),
+            };
+            match runner.arm(&job, &Walk::default()) {
+                Outcome::Figures(figures) => Ok(figures),
+                Outcome::Left(why) | Outcome::Failed(why) => Err(io::Error::other(format!("{name}: {why}"))),
+            }
+        };
+        let empty = Name::parse(EMPTY).map_err(io::Error::other)?;
+        arm(name, Task::Conform(conform::ops(conform::QUICK_OPS, told.pairs)))?;
+        let mut measured: Vec<Measured> = Vec::new();
+        for _ in 0..self.runs {
+            measured.push([arm(empty, Task::Measure)?, arm(name, Task::Measure)?]);
+        }
+        let output = self.output(name, file_bytes, &told, &measured);
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&output)?)?;
+        Ok(true)
+    }
+
+    fn output(&self, name: Name, file_bytes: u64, told: &Told, measured: &[Measured]) -> Value {
+        let first = measured.len().saturating_sub(usize::from(self.record_runs));
+        let mut result = Vec::new();
+        // The empty loop is what insertion is without a structure.
+        for (what, side, step) in
+            [("benchmark-overhead", 0, "insert"), ("insert", 1, "insert"), ("find", 1, "get")]
+        {
+            for (run, figures) in measured.iter().enumerate().skip(first) {
+                result.push(told_of(&format!("{what} run {run}"), &figures[side], step, told.pairs));
+            }
+        }
+        let custom = name.allocator.name() != "malloc";
+        let provider = measured.iter().flatten().find_map(|figures| figures.counted.clone());
+        json!({
+            "config": {
+                "filename": self.file, "fileSizeBytes": file_bytes,
+                "format": if self.format == Format::BinSliceKv { "slice" } else { "text" },
+                "dataStructure": self.structure, "hashAlgorithm": name.hash.map(|hash| hash.name()),
+                "allocator": if custom { name.allocator.name() } else { "vanilla malloc or std::allocator" },
+                "needsHashAlgo": name.hash.is_some(), "customAlloc": custom,
+                "runs": self.runs, "recordRuns": self.record_runs, "verbosity": self.verbosity,
+                "subject": name.to_string(), "duplicates": told.duplicates, "pages": told.pages,
+                "probes": "copies of the keys, in another order", "counters": provider,
+            },
+            "stats": { "result": result },
+        })
+    }
+}
+
+/// What the ancestor calls an event.
+fn ancestors_name(event: Event) -> &'static str {
+    match event {
+        Event::Instructions => "pmuFixedCounter0RetiredInstructions",
+        Event::Cycles => "pmuFixedCounter1CoreCycles",
+        Event::ReferenceCycles => "pmuFixedCounter2ReferenceNoHaltCycles",
+        Event::LlcReferences => "pmuProgCounter0LLCHits",
+        Event::LlcMisses => "pmuProgCounter1LLCMisses",
+        Event::Branches => "pmuProgCounter2RetiredBranchInstructions",
+        Event::BranchMisses => "pmuProgCounter3RetiredBranchMispredictions",
+        Event::DtlbMisses => "pmuProgCounter4DTLBMisses",
+    }
+}
+
+/// A step of an arm, in total and for each operation.
+fn told_of(description: &str, figures: &Figures, step: &str, iterations: u64) -> Value {
+    let each = |end: &str| figures.values.get(&format!("{step}_{end}")).copied();
+    let in_all = |each: Option<f64>| each.map(|each| (each * iterations as f64).round());
+    let (mut total, mut one) = (Map::new(), Map::new());
+    total.insert("iterations".to_owned(), json!(iterations));
+    total.insert("elapsedTimeNs".to_owned(), json!(in_all(each("ns"))));
+    one.insert("elapsedTimeNs".to_owned(), json!(each("ns")));
+    // Over core cycles, unlike the ancestor's, which was over those of the reference.
+    let ipc =
+        each(Event::Instructions.name()).zip(each(Event::Cycles.name())).map(|(done, cycles)| done / cycles);
+    one.insert("IPC".to_owned(), json!(ipc.filter(|ipc| ipc.is_finite())));
+    for event in EVENTS {
+        total.insert(
+            ancestors_name(*event).to_owned(),
+            json!(in_all(each(event.name())).map(|all| all as u64)),
+        );
+        one.insert(ancestors_name(*event).to_owned(), json!(each(event.name())));
+    }
+    json!({ "description": description, "total": total, "perIteration": one })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ancestors_flags_are_told_from_commands() {
+        for (line, is) in [
+            ("-f x -F bin-text -d cuckoo -h xxhash:XX3_64bits", true),
+            ("-h xxhash:XX3_64bits -f x", true),
+            ("-h", false),
+            ("--help", false),
+            ("-V", false),
+            ("memory -n 10", false),
+            ("", false),
+        ] {
+            assert_eq!(is_meant(line.split_whitespace()), is, "{line}");
+        }
+        use clap::CommandFactory;
+        Ancestor::command().debug_assert();
+    }
+
+    #[test]
+    fn what_was_not_counted_is_null() {
+        let mut figures = Figures::default();
+        figures.set("get_ns", 12.5);
+        figures.set("get_instructions", 90.0);
+        let told = told_of("find run 9", &figures, "get", 1000);
+        assert_eq!(told["total"]["elapsedTimeNs"], 12_500.0);
+        assert_eq!(told["total"]["pmuFixedCounter0RetiredInstructions"], 90_000);
+        assert_eq!(told["perIteration"]["IPC"], Value::Null);
+        assert_eq!(told["total"]["pmuProgCounter1LLCMisses"], Value::Null);
+        figures.set("get_cycles", 30.0);
+        assert_eq!(told_of("", &figures, "get", 1000)["perIteration"]["IPC"], 3.0);
+    }
+}
