@@ -7,11 +7,13 @@
 use crate::ancestor_command::Ancestor;
 use crate::data::Walk;
 use crate::job::{Job, Message, Outcome, Task};
-use crate::options::{Calibrate, Compare, Convert, Gen, Inspect, Llds, Memory, Remixes, Report, Stores};
+use crate::options::{
+    Calibrate, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Remixes, Report, Run, Setup, Stores,
+};
 use crate::statistics::Verdict;
 use crate::{
-    ancestor_command, compare_command, data, files_command, list, llds_command, memory, names, remix,
-    remix_command, report, runner, store_command, stores,
+    ancestor_command, compare_command, data, doctor_command, files_command, list, llds_command, memory,
+    names, remix, remix_command, report, run_command, runner, store_command, stores,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -30,6 +32,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// A suite of measurements, its record, and a page of it
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Run),
     /// Structures in memory, side by side, and how far the project's goals are met
     #[command(after_help = MEMORY_EXAMPLES)]
     Memory(Memory),
@@ -59,6 +64,10 @@ enum Command {
     /// What is in a data set, and whether it is sound
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(Inspect),
+    /// What of this machine's figures can be trusted, and how to make it more
+    Doctor(Doctor),
+    /// Sets what makes figures steadier and needs root, and sets it back
+    Setup(Setup),
     /// The structures, hashes, allocators and stores, their versions, and what is to be known of each
     List,
     /// One arm of a run; started by the program itself
@@ -68,6 +77,13 @@ enum Command {
         job: String,
     },
 }
+
+const RUN_EXAMPLES: &str = "Examples:
+  kvbench run                          structures, on numbers and on the paths of this machine
+  kvbench run pages                    what virtual memory costs
+  kvbench run mine.toml --html mine.html
+
+A suite of your own is a file like those in crates/kvbench/suites: commands of this program, and why.";
 
 const MEMORY_EXAMPLES: &str = "Examples:
   kvbench memory --quick                           all subjects, small, in seconds
@@ -158,7 +174,14 @@ fn done() -> std::io::Result<ExitCode> {
     if ancestor_command::is_meant(std::env::args_os().skip(1)) {
         return Ancestor::parse().run().map(all_went_well);
     }
-    match Cli::parse().command {
+    perform(Cli::parse().command)
+}
+
+/// Does what a command says.
+fn perform(command: Command) -> std::io::Result<ExitCode> {
+    let all_went_well = |done| if done { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    match command {
+        Command::Run(options) => run_command::run(&options, &Own).map(all_went_well),
         Command::Gen(options) => files_command::generate(&options).map(all_went_well),
         Command::Arm { job } => arm(&job).map(all_went_well),
         Command::Memory(options) => memory::run(options).map(all_went_well),
@@ -170,7 +193,32 @@ fn done() -> std::io::Result<ExitCode> {
         Command::Report(options) => report::run(&options).map(all_went_well),
         Command::Convert(options) => files_command::convert(&options).map(all_went_well),
         Command::Inspect(options) => files_command::inspect(&options).map(all_went_well),
+        Command::Doctor(options) => doctor_command::doctor(&options).map(all_went_well),
+        Command::Setup(options) => doctor_command::setup(&options).map(all_went_well),
         Command::List => list::print(&mut std::io::stdout().lock()).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// The commands of this program, for suites.
+struct Own;
+
+impl run_command::Commands for Own {
+    type Command = Command;
+
+    fn read(&self, words: &[String]) -> Result<Command, String> {
+        let program = std::iter::once("kvbench").chain(words.iter().map(String::as_str));
+        match Cli::try_parse_from(program).map_err(|error| error.to_string())?.command {
+            Command::Run(_) => Err("a suite within a suite".to_owned()),
+            command => Ok(command),
+        }
+    }
+
+    fn perform(&self, command: Command) -> std::io::Result<bool> {
+        match command {
+            // Its verdict is a result.
+            Command::Compare(options) => compare_command::run(&options).map(|_| true),
+            command => perform(command).map(|code| code == ExitCode::SUCCESS),
+        }
     }
 }
 
@@ -224,6 +272,11 @@ fn arm(job: &str) -> std::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_suite_is_made_of_commands_that_make_sense() {
+        run_command::check_all(&Own).unwrap();
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -5,6 +5,7 @@ use crate::hashes::{self, HASHES};
 use crate::lock_file;
 use crate::names::Name;
 use crate::registry;
+use crate::run_command;
 use crate::stores;
 use std::io::{self, Write};
 
@@ -32,6 +33,11 @@ pub(crate) fn print(out: &mut impl Write) -> io::Result<()> {
         let version = allocator.package().map_or(Some("system"), lock_file::version).unwrap_or("");
         let missing = allocator.compiled_in().err().unwrap_or_default();
         writeln!(out, "{}", format!("{:<12} {version:<8} {missing}", allocator.name()).trim_end())?;
+    }
+
+    writeln!(out, "\nSuites, for `kvbench run`:")?;
+    for (name, about) in run_command::suites() {
+        writeln!(out, "{name:<12} {about}")?;
     }
 
     writeln!(out, "\nStores on disk:")?;

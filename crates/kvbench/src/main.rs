@@ -5,9 +5,9 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > ancestor_command, list, files_command, memory, llds_command, remix_command, store_command, compare_command, report > remix_report,
+//! `cli > list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, compare_command, doctor_command > report > remix_report,
 //! store_report, compare, chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm >
-//! conform, llds, remix > stores > job > measure > subjects > files > data > hashes > machine > affinity, alloc, counters, lock_file, sizes,
+//! conform, llds, remix > stores > job > measure > subjects > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
 //! statistics, usage`.
 #![deny(unsafe_code)]
 
@@ -22,6 +22,7 @@ mod compare_command;
 mod conform;
 mod counters;
 mod data;
+mod doctor_command;
 mod explain;
 mod files;
 mod files_command;
@@ -29,6 +30,7 @@ mod goals;
 mod hashes;
 mod html;
 mod job;
+mod knobs;
 mod list;
 mod llds;
 mod llds_command;
@@ -45,6 +47,7 @@ mod remix;
 mod remix_command;
 mod remix_report;
 mod report;
+mod run_command;
 mod runner;
 mod sizes;
 mod statistics;

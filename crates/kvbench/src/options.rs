@@ -52,7 +52,7 @@ pub(crate) struct Memory {
     /// Kinds of keys: random u64, or the paths of a directory tree
     #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings")]
     pub(crate) kinds: Vec<KindName>,
-    /// Subjects, STRUCTURE[+HASH][@ALLOCATOR] from `kvbench list` [default: all structures]
+    /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]` [default: all structures]
     #[arg(long, value_delimiter = ',', value_parser = Name::parse)]
     pub(crate) subjects: Vec<Name>,
     /// Steps beside insertion and memory [default: all]
@@ -305,6 +305,42 @@ pub(crate) struct Calibrate {
     /// What is measured.
     #[command(flatten)]
     pub(crate) how: Comparison,
+}
+
+/// Options of `kvbench doctor`.
+#[derive(Args, Clone)]
+pub(crate) struct Doctor {
+    /// Do not measure what a comparison with itself shows, which takes some seconds
+    #[arg(long)]
+    pub(crate) no_noise: bool,
+}
+
+/// Options of `kvbench setup`.
+#[derive(Args, Clone)]
+pub(crate) struct Setup {
+    /// What to set, and to what; without any, what there is
+    #[arg(value_name = "NAME[=VALUE]")]
+    pub(crate) settings: Vec<String>,
+    /// Set everything back
+    #[arg(long, conflicts_with = "settings")]
+    pub(crate) undo: bool,
+    /// Where it is kept what was there before
+    #[arg(long, default_value = "/run/kvbench-setup.json", value_name = "FILE")]
+    pub(crate) keep: PathBuf,
+}
+
+/// Options of `kvbench run`.
+#[derive(Args, Clone)]
+pub(crate) struct Run {
+    /// A suite from `kvbench list`, or a file of your own (.toml)
+    #[arg(default_value = "default")]
+    pub(crate) suite: String,
+    /// Where what is measured goes, a file that is not there yet [default: kvbench-SUITE.jsonl]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// The page to write [default: kvbench-SUITE.html]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Options of `kvbench report`.

@@ -441,3 +441,55 @@ fn a_record_becomes_a_page_and_rows() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("no figures"), "{}", text(&output.stderr));
 }
+
+#[test]
+fn a_suite_becomes_a_record_and_a_page() {
+    let [suite, record, page] = ["own.toml", "own.jsonl", "own.html"].map(scratch);
+    let name = |path: &PathBuf| path.to_str().unwrap().to_owned();
+    let common = "-n 1000 --probes 1000";
+    let steps = format!(
+        "about = \"two steps\"\n\
+         [[step]]\nwhy = \"figures\"\nrun = \"memory {common} --kinds u64 --subjects rbtree --only get --no-sweep\"\n\
+         [[step]]\nwhy = \"a verdict\"\nrun = \"compare btreemap rbtree {common} --blocks 4 --disturbed 100\"\n"
+    );
+    std::fs::write(&suite, steps).unwrap();
+    let arguments =
+        ["run", &name(&suite), "--json", &name(&record), "--html", &name(&page)].map(str::to_owned);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = kvbench(&arguments);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("== 1/2 kvbench memory") && out.contains("2 of 2 steps went well"), "{out}");
+    let kinds: BTreeSet<String> =
+        records(&record).iter().map(|record| record["record"].as_str().unwrap().to_owned()).collect();
+    assert!(kinds.contains("figures") && kinds.contains("compared"), "{kinds:?}");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("<title>rbtree: "));
+    // What was measured is not mixed with what will be.
+    let output = kvbench(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("is there already"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn the_doctor_tells_and_setup_needs_a_name() {
+    let output = kvbench(&["doctor", "--no-noise"]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    // Whatever the machine is, each of these is told as something.
+    for name in
+        ["governor is ", "smt is ", "nmi-watchdog is ", "perf is ", "thp is ", "huge-pages-2m is ", "count"]
+    {
+        assert!(out.contains(name), "{name}: {out}");
+    }
+    let output = kvbench(&["setup"]);
+    assert!(output.status.success() && text(&output.stdout).contains("governor=performance"));
+    let keep = scratch("keep.json");
+    let keep = keep.to_str().unwrap();
+    for (arguments, why) in [(["brightness"], "is none of governor"), (["huge-pages-2m"], "needs a value")] {
+        let output = kvbench(&[&["setup", "--keep", keep], &arguments[..]].concat());
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+    let output = kvbench(&["setup", "--keep", keep, "--undo"]);
+    assert!(text(&output.stdout).contains("0 settings are as they were"), "{}", text(&output.stderr));
+}

@@ -1,0 +1,239 @@
+//! What of a machine decides how far its figures can be trusted, and can be set by root: each knob with what it does, the
+//! value that is best for measuring, and where it is. What was set can be undone: the values that were there before are
+//! kept in a file until then.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Something that can be set.
+pub(crate) struct Knob {
+    /// The name on the command line.
+    pub(crate) name: &'static str,
+    /// Where it is, from the root of the file system; a `*` is the number of each CPU.
+    path: &'static str,
+    /// Values with which figures can be trusted; the first is what is set unless another one is named. None: any.
+    good: &'static [&'static str],
+    /// What it does to figures.
+    pub(crate) why: &'static str,
+}
+
+/// All of them.
+pub(crate) const KNOBS: &[Knob] = &[
+    Knob {
+        name: "governor",
+        path: "sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        good: &["performance"],
+        why: "any other lets the clock of the cores rise and fall while something is measured",
+    },
+    Knob {
+        name: "no-turbo",
+        path: "sys/devices/system/cpu/intel_pstate/no_turbo",
+        good: &["1"],
+        why: "with turbo, the clock depends on how warm the processor is and on what other cores do",
+    },
+    Knob {
+        name: "smt",
+        path: "sys/devices/system/cpu/smt/control",
+        good: &["off", "notsupported", "notimplemented", "forceoff"],
+        why: "two threads of one core share its caches and units: whoever runs on the other half is measured along",
+    },
+    Knob {
+        name: "nmi-watchdog",
+        path: "proc/sys/kernel/nmi_watchdog",
+        good: &["0"],
+        why: "it takes one of the processor's counters for itself",
+    },
+    Knob {
+        name: "perf",
+        path: "proc/sys/kernel/perf_event_paranoid",
+        good: &["2", "1", "0", "-1"],
+        why: "above 2, only root may count what the processor does",
+    },
+    Knob {
+        name: "thp",
+        path: "sys/kernel/mm/transparent_hugepage/enabled",
+        good: &["madvise", "always"],
+        why: "without transparent huge pages, large structures pay for walks of the page table",
+    },
+    Knob {
+        name: "huge-pages-2m",
+        path: "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+        good: &[],
+        why: "explicit huge pages, of 2 MiB, for --pages 2m; they are taken from everybody else",
+    },
+    Knob {
+        name: "huge-pages-1g",
+        path: "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages",
+        good: &[],
+        why: "the same of 1 GiB, for --pages 1g; often only to be had soon after the machine starts",
+    },
+];
+
+/// How a knob stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum State {
+    /// As is best.
+    Good(String),
+    /// It could be better.
+    Bad(String),
+    /// Neither: any value does.
+    Any(String),
+    /// This machine has none.
+    Missing,
+}
+
+/// The value in a file of the system: of several in a row, the one in brackets.
+fn value_of(text: &str) -> &str {
+    let text = text.trim();
+    match text.split_once('[').and_then(|(_, rest)| rest.split_once(']')) {
+        Some((chosen, _)) => chosen,
+        None => text,
+    }
+}
+
+impl Knob {
+    /// The knob of a name.
+    pub(crate) fn find(name: &str) -> Option<&'static Knob> {
+        KNOBS.iter().find(|knob| knob.name == name)
+    }
+
+    /// The files that it is.
+    fn files(&self, root: &Path) -> Vec<PathBuf> {
+        match self.path.split_once('*') {
+            None => vec![root.join(self.path)],
+            Some((before, after)) => (0..4096)
+                .map_while(|cpu| {
+                    let within = root.join(format!("{before}{cpu}"));
+                    within.exists().then(|| root.join(format!("{before}{cpu}{after}")))
+                })
+                .collect(),
+        }
+    }
+
+    /// How it stands.
+    pub(crate) fn state(&self, root: &Path) -> State {
+        let files = self.files(root);
+        let values: Vec<String> = files
+            .iter()
+            .filter_map(|file| Some(value_of(&std::fs::read_to_string(file).ok()?).to_owned()))
+            .collect();
+        let Some(first) = values.first() else { return State::Missing };
+        let Some(bad) = values.iter().find(|value| !self.good.contains(&value.as_str())) else {
+            return State::Good(first.clone());
+        };
+        if self.good.is_empty() { State::Any(bad.clone()) } else { State::Bad(bad.clone()) }
+    }
+
+    /// What it is set to unless something else is said.
+    pub(crate) fn best(&self) -> Option<&'static str> {
+        self.good.first().copied()
+    }
+}
+
+/// What was there before anything was set, by file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Before(BTreeMap<PathBuf, String>);
+
+/// An error that names its file.
+fn told(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    let path = path.display().to_string();
+    move |error| io::Error::new(error.kind(), format!("{path}: {error}"))
+}
+
+fn kept(keep: &Path) -> io::Result<Before> {
+    match std::fs::read_to_string(keep) {
+        Ok(text) => serde_json::from_str(&text).map_err(|error| told(keep)(io::Error::other(error))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Before::default()),
+        Err(error) => Err(told(keep)(error)),
+    }
+}
+
+/// Sets a knob, and keeps what was there before in a file. The error says what could not be written; what was set
+/// until then is kept, too.
+pub(crate) fn set(root: &Path, keep: &Path, knob: &Knob, value: &str) -> io::Result<()> {
+    let files = knob.files(root);
+    if knob.state(root) == State::Missing {
+        let what = format!("this machine has no {} ({})", knob.name, knob.path);
+        return Err(io::Error::new(io::ErrorKind::NotFound, what));
+    }
+    let mut before = kept(keep)?;
+    for file in &files {
+        let text = std::fs::read_to_string(file).map_err(told(file))?;
+        before.0.entry(file.clone()).or_insert_with(|| value_of(&text).to_owned());
+    }
+    // First, so that nothing is changed that cannot be undone.
+    std::fs::write(keep, serde_json::to_string_pretty(&before)?).map_err(told(keep))?;
+    files.iter().try_for_each(|file| std::fs::write(file, value).map_err(told(file)))
+}
+
+/// Sets everything back; how many files that were.
+pub(crate) fn undo(keep: &Path) -> io::Result<usize> {
+    let before = kept(keep)?;
+    for (file, value) in &before.0 {
+        std::fs::write(file, value).map_err(told(file))?;
+    }
+    if !before.0.is_empty() {
+        std::fs::remove_file(keep).map_err(told(keep))?;
+    }
+    Ok(before.0.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn machine() -> (tempfile::TempDir, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for cpu in 0..3 {
+            let governor = if cpu == 0 { "performance\n" } else { "powersave\n" };
+            file(&format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"), governor);
+        }
+        file("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+        file("proc/sys/kernel/perf_event_paranoid", "3\n");
+        file("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n");
+        let keep = root.path().join("kept.json");
+        (root, keep)
+    }
+
+    #[test]
+    fn knobs_tell_how_they_stand() {
+        let (root, _) = machine();
+        let state = |name: &str| Knob::find(name).unwrap().state(root.path());
+        assert_eq!(state("governor"), State::Bad("powersave".to_owned()));
+        assert_eq!(state("thp"), State::Good("madvise".to_owned()));
+        assert_eq!(state("perf"), State::Bad("3".to_owned()));
+        assert_eq!(state("huge-pages-2m"), State::Any("0".to_owned()));
+        assert_eq!(state("smt"), State::Missing);
+    }
+
+    #[test]
+    fn what_was_set_is_undone() {
+        let (root, keep) = machine();
+        let read = |path: &str| fs::read_to_string(root.path().join(path)).unwrap();
+        let governor = Knob::find("governor").unwrap();
+        let pages = Knob::find("huge-pages-2m").unwrap();
+        set(root.path(), &keep, governor, governor.best().unwrap()).unwrap();
+        set(root.path(), &keep, pages, "64").unwrap();
+        // The second time keeps what was there before the first.
+        set(root.path(), &keep, pages, "128").unwrap();
+        assert_eq!(governor.state(root.path()), State::Good("performance".to_owned()));
+        assert_eq!(read("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"), "128");
+        assert_eq!(undo(&keep).unwrap(), 4);
+        assert_eq!(read("sys/devices/system/cpu/cpu2/cpufreq/scaling_governor"), "powersave");
+        assert_eq!(read("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"), "0");
+        assert_eq!(undo(&keep).unwrap(), 0);
+        let missing = set(root.path(), &keep, Knob::find("smt").unwrap(), "off").unwrap_err();
+        assert!(missing.to_string().contains("no smt") && !keep.exists(), "{missing}");
+        fs::write(&keep, "x").unwrap();
+        assert!(undo(&keep).unwrap_err().to_string().contains("kept.json: "));
+    }
+}
