@@ -1,56 +1,65 @@
-//! `std::collections::BTreeMap`: the ordered map that every Rust programmer has.
+//! `std::collections::BTreeMap`: the ordered map that every Rust programmer has; and the adapter of all maps with its
+//! methods.
 
-use super::{Pages, Reader, Subject, Writer};
-use crate::data::{KeyForm, Kind, ValueForm};
-use std::collections::BTreeMap;
-use std::ops::Bound;
+/// An adapter of a map that is used as `BTreeMap` is.
+macro_rules! adapter {
+    ($inner:path) => {
+        use super::{Pages, Reader, Subject, Writer};
+        use crate::data::{KeyForm, Kind, ValueForm};
+        use std::ops::Bound;
+        use $inner as Inner;
 
-/// The map, in the form that the kind's users would take.
-pub(crate) struct Map<A, B>(BTreeMap<A, B>);
+        /// The map, in the form that the kind's users would take.
+        pub(crate) struct Map<A: Ord, B>(Inner<A, B>);
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
+        impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
+            type Reader<'a> = &'a Self;
+            type Writer<'a> = &'a mut Self;
 
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map(BTreeMap::new()))
-    }
+            fn build(_: Pages) -> Result<Self, String> {
+                Ok(Map(Inner::new()))
+            }
 
-    fn reader(&self) -> &Self {
-        self
-    }
+            fn reader(&self) -> &Self {
+                self
+            }
 
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+            fn writer(&mut self) -> &mut Self {
+                self
+            }
+        }
+
+        impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {
+            #[inline]
+            fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
+                self.0.get(K::query(&key)).map(|value| see(value.show()))
+            }
+
+            #[inline]
+            fn scan(&self, from: K::Key<'_>, count: usize, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+                let range = self.0.range::<K::Query, _>((Bound::Included(K::query(&from)), Bound::Unbounded));
+                range.take(count).for_each(|(key, value)| see(key.found(), value.show()));
+            }
+
+            #[inline]
+            fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+                self.0.iter().for_each(|(key, value)| see(key.found(), value.show()));
+            }
+        }
+
+        impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Writer<K> for &mut Map<A, B> {
+            #[inline]
+            fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+                self.0.insert(A::own(key), B::own(value));
+            }
+
+            #[inline]
+            fn remove(&mut self, key: K::Key<'_>) -> bool {
+                self.0.remove(K::query(&key)).is_some()
+            }
+        }
+    };
 }
+pub(super) use adapter;
 
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {
-    #[inline]
-    fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
-        self.0.get(K::query(&key)).map(|value| see(value.show()))
-    }
-
-    #[inline]
-    fn scan(&self, from: K::Key<'_>, count: usize, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
-        let range = self.0.range::<K::Query, _>((Bound::Included(K::query(&from)), Bound::Unbounded));
-        range.take(count).for_each(|(key, value)| see(key.found(), value.show()));
-    }
-
-    #[inline]
-    fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
-        self.0.iter().for_each(|(key, value)| see(key.found(), value.show()));
-    }
-}
-
-impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Writer<K> for &mut Map<A, B> {
-    #[inline]
-    fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
-        self.0.insert(A::own(key), B::own(value));
-    }
-
-    #[inline]
-    fn remove(&mut self, key: K::Key<'_>) -> bool {
-        self.0.remove(K::query(&key)).is_some()
-    }
-}
+adapter!(std::collections::BTreeMap);
