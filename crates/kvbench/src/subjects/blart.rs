@@ -1,7 +1,7 @@
 //! blart: an adaptive radix tree for one writer. It takes no key that is a prefix of another, so 64-bit keys
 //! are eight big-endian bytes, and strings, which hold no NUL, get one at their end.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{Kind, Strings, Text, U64};
 use blart::TreeMap;
 use std::ops::Bound;
@@ -13,20 +13,7 @@ pub(crate) struct Fixed(TreeMap<[u8; 8], u64>);
 pub(crate) struct Terminated(TreeMap<Box<[u8]>, Box<[u8]>>);
 
 impl Subject<U64> for Fixed {
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Fixed(TreeMap::new()))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Fixed(TreeMap::new()));
 }
 
 impl Reader<U64> for &Fixed {
@@ -60,20 +47,7 @@ impl Writer<U64> for &mut Fixed {
 }
 
 impl Subject<Strings> for Terminated {
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Terminated(TreeMap::new()))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Terminated(TreeMap::new()));
 }
 
 /// A stored key without its NUL.

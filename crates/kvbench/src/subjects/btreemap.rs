@@ -4,7 +4,7 @@
 /// An adapter of a map that is used as `BTreeMap` is.
 macro_rules! adapter {
     ($inner:path) => {
-        use super::{Pages, Reader, Subject, Writer};
+        use super::{Reader, Subject, Writer};
         use crate::data::{KeyForm, Kind, ValueForm};
         use std::ops::Bound;
         use $inner as Inner;
@@ -13,20 +13,7 @@ macro_rules! adapter {
         pub(crate) struct Map<A: Ord, B>(Inner<A, B>);
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
-            type Reader<'a> = &'a Self;
-            type Writer<'a> = &'a mut Self;
-
-            fn build(_: Pages) -> Result<Self, String> {
-                Ok(Map(Inner::new()))
-            }
-
-            fn reader(&self) -> &Self {
-                self
-            }
-
-            fn writer(&mut self) -> &mut Self {
-                self
-            }
+            super::by_itself!(Map(Inner::new()));
         }
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {

@@ -10,7 +10,7 @@
 //! its key being hashed. When both are full, the shortest chain of moves that frees a slot is looked for, over at most
 //! [`QUEUE_LEN`] buckets; if there is none, the table doubles.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use crate::hashes::HashFunction;
 use std::array;
@@ -216,20 +216,7 @@ fn on_the_way(queue: &[Step], mut at: usize, bucket: usize) -> bool {
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map::new(BUCKETS_MIN))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Map::new(BUCKETS_MIN));
 }
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {

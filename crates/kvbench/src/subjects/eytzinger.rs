@@ -3,7 +3,7 @@
 //! `2k + 1`, so that the first steps of all searches share a few cache lines.
 
 use super::gathered::Gathered;
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use std::mem;
 
@@ -70,20 +70,11 @@ impl<A: Default, B: Default> Map<A, B> {
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
     const STATIC: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map { keys: vec![A::default()], values: vec![B::default()], gathered: Gathered::new() })
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Map {
+        keys: vec![A::default()],
+        values: vec![B::default()],
+        gathered: Gathered::new()
+    });
 
     fn settle(&mut self) {
         let mut gathered = mem::replace(&mut self.gathered, Gathered::new());

@@ -10,7 +10,7 @@
 //! It is the variant that keeps pairs in the chunks (F14ValueMap). As it is safe Rust, tags are compared as two numbers
 //! of eight bytes, not by a vector instruction, and empty slots hold default values, which a growing table writes.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use crate::hashes::HashFunction;
 use std::array;
@@ -156,20 +156,7 @@ impl<A: Default, B: Default, H: HashFunction> Map<A, B, H> {
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map::new(1))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Map::new(1));
 }
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {

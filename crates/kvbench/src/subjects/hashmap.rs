@@ -4,7 +4,7 @@
 /// An adapter of a map that is used as `HashMap` is.
 macro_rules! adapter {
     ($inner:path) => {
-        use super::{Pages, Reader, Subject, Writer};
+        use super::{Reader, Subject, Writer};
         use crate::data::{KeyForm, Kind, ValueForm};
         use crate::hashes::{By, HashFunction};
         use $inner as Inner;
@@ -14,20 +14,7 @@ macro_rules! adapter {
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
             const ORDERED: bool = false;
-            type Reader<'a> = &'a Self;
-            type Writer<'a> = &'a mut Self;
-
-            fn build(_: Pages) -> Result<Self, String> {
-                Ok(Map(Inner::default()))
-            }
-
-            fn reader(&self) -> &Self {
-                self
-            }
-
-            fn writer(&mut self) -> &mut Self {
-                self
-            }
+            super::by_itself!(Map(Inner::default()));
         }
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {

@@ -82,6 +82,33 @@ impl Pages {
     }
 }
 
+/// The part of [`Subject`] that is the same for all structures that read and write by themselves: what a new one is.
+macro_rules! by_itself {
+    ($new:expr) => {
+        type Reader<'a>
+            = &'a Self
+        where
+            Self: 'a;
+        type Writer<'a>
+            = &'a mut Self
+        where
+            Self: 'a;
+
+        fn build(_: $crate::subjects::Pages) -> Result<Self, String> {
+            Ok($new)
+        }
+
+        fn reader(&self) -> &Self {
+            self
+        }
+
+        fn writer(&mut self) -> &mut Self {
+            self
+        }
+    };
+}
+use by_itself;
+
 /// A structure that can be measured.
 pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     /// Whether scans show keys in order; without it the scan and iteration steps are left out.

@@ -4,7 +4,7 @@
 //! A range of 0.11 takes as long as there are keys before its first (milliseconds with a hundred thousand), so that nothing in
 //! order is asked of it.
 
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{Strings, Text, U64};
 use rart::{AdaptiveRadixTree, ArrayKey, KeyTrait, VectorKey};
 
@@ -17,20 +17,7 @@ pub(crate) struct Terminated(AdaptiveRadixTree<VectorKey, Box<[u8]>>);
 
 impl Subject<U64> for Fixed {
     const ORDERED: bool = false;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Fixed(AdaptiveRadixTree::new()))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Fixed(AdaptiveRadixTree::new()));
 }
 
 impl Reader<U64> for &Fixed {
@@ -65,20 +52,7 @@ impl Writer<U64> for &mut Fixed {
 
 impl Subject<Strings> for Terminated {
     const ORDERED: bool = false;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Terminated(AdaptiveRadixTree::new()))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Terminated(AdaptiveRadixTree::new()));
 }
 
 /// A stored key without its NUL.

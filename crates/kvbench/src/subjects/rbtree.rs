@@ -10,7 +10,7 @@
 #![expect(unsafe_code, reason = "the subject is a structure of raw allocations, as it is written in C")]
 
 use super::packed::Packed;
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::marker::PhantomData;
@@ -359,20 +359,7 @@ impl<K: Packed> Drop for RbTree<K> {
 }
 
 impl<K: Packed> Subject<K> for RbTree<K> {
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(RbTree::new())
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(RbTree::new());
 }
 
 impl<K: Packed> Reader<K> for &RbTree<K> {

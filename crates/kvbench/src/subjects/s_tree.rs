@@ -3,7 +3,7 @@
 //! branch. Batches go down layer by layer, so that the core overlaps their misses.
 
 use super::gathered::Gathered;
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::U64;
 use std::mem;
 
@@ -106,20 +106,7 @@ impl Map {
 impl Subject<U64> for Map {
     const STATIC: bool = true;
     const BATCHED: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map::new(Vec::new()))
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Map::new(Vec::new()));
 
     fn settle(&mut self) {
         let mut gathered = mem::replace(&mut self.gathered, Gathered::new());

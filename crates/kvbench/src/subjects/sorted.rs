@@ -1,7 +1,7 @@
 //! A sorted array and binary search: the least memory there is, and what every static structure has to beat.
 
 use super::gathered::Gathered;
-use super::{Pages, Reader, Subject, Writer};
+use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use std::mem;
 
@@ -14,20 +14,7 @@ pub(crate) struct Map<A, B> {
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
     const STATIC: bool = true;
-    type Reader<'a> = &'a Self;
-    type Writer<'a> = &'a mut Self;
-
-    fn build(_: Pages) -> Result<Self, String> {
-        Ok(Map { keys: Vec::new(), values: Vec::new(), gathered: Gathered::new() })
-    }
-
-    fn reader(&self) -> &Self {
-        self
-    }
-
-    fn writer(&mut self) -> &mut Self {
-        self
-    }
+    super::by_itself!(Map { keys: Vec::new(), values: Vec::new(), gathered: Gathered::new() });
 
     fn settle(&mut self) {
         let had = || mem::take(&mut self.keys).into_iter().zip(mem::take(&mut self.values)).collect();
