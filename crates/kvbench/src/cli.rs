@@ -13,7 +13,7 @@ use crate::options::{
 use crate::statistics::Verdict;
 use crate::{
     ancestor_command, compare_command, data, doctor_command, files_command, list, llds_command, memory,
-    names, remix, remix_command, report, run_command, runner, store_command, stores,
+    names, remix, remix_command, report, run_command, runner, store_command, stores, workplace,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -70,6 +70,12 @@ enum Command {
     Setup(Setup),
     /// The structures, hashes, allocators and stores, their versions, and what is to be known of each
     List,
+    /// Removes a run's directory when the run has ended; started by the program itself
+    #[command(hide = true)]
+    Sweep {
+        /// The directory.
+        directory: std::path::PathBuf,
+    },
     /// One arm of a run; started by the program itself
     #[command(hide = true)]
     Arm {
@@ -183,6 +189,7 @@ fn perform(command: Command) -> std::io::Result<ExitCode> {
     match command {
         Command::Run(options) => run_command::run(&options, &Own).map(all_went_well),
         Command::Gen(options) => files_command::generate(&options).map(all_went_well),
+        Command::Sweep { directory } => workplace::sweep(&directory).map(|()| ExitCode::SUCCESS),
         Command::Arm { job } => arm(&job).map(all_went_well),
         Command::Memory(options) => memory::run(options).map(all_went_well),
         Command::Store(options) => store_command::run(&options).map(all_went_well),

@@ -8,7 +8,7 @@
 //! `cli > list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, compare_command, doctor_command > report > remix_report,
 //! store_report, compare, chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm >
 //! conform, llds, remix > stores > job > measure > subjects > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
-//! statistics, usage`.
+//! statistics, usage, workplace`.
 #![deny(unsafe_code)]
 
 mod affinity;
@@ -57,6 +57,7 @@ mod stores;
 mod subjects;
 mod tables;
 mod usage;
+mod workplace;
 
 use std::process::ExitCode;
 

@@ -13,12 +13,12 @@ use crate::record::{Figure, Run};
 use crate::remix_report::{self, Row};
 use crate::runner::{self, Runner};
 use crate::subjects::Pages;
+use crate::workplace::Workplace;
 use crate::{goals, remix};
 use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use tempfile::TempDir;
 
 /// What the arms and the records are called.
 const SUBJECT: &str = "remix";
@@ -26,7 +26,7 @@ const SUBJECT: &str = "remix";
 struct Bench<'a> {
     options: &'a Remixes,
     steps: Vec<Step>,
-    directory: TempDir,
+    directory: Workplace,
     runner: Runner,
     record: Run,
     failures: usize,
@@ -35,7 +35,7 @@ struct Bench<'a> {
 /// Measures, prints, records; true if nothing went wrong.
 pub(crate) fn run(options: &Remixes) -> io::Result<bool> {
     let steps = if options.only.is_empty() { Step::value_variants().to_vec() } else { options.only.clone() };
-    let directory = runner::directory(options.directory.as_deref())?;
+    let directory = Workplace::new(options.directory.as_deref())?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "steps": steps,
         "stretch": remix::STRETCH, "next": remix::STEPS,

@@ -11,7 +11,6 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use tempfile::TempDir;
 
 /// Starts arms.
 pub(crate) struct Runner {
@@ -103,17 +102,6 @@ impl Runner {
             Err(error) => Outcome::Failed(format!("its process broke off: {status}; {error}")),
         }))
     }
-}
-
-/// A new directory for arms in the one that was named, or beside this program, or where the system has its temporary ones.
-pub(crate) fn directory(named: Option<&Path>) -> io::Result<TempDir> {
-    let new = |within: &Path| tempfile::Builder::new().prefix("kvbench-store-").tempdir_in(within);
-    if let Some(within) = named {
-        return new(within)
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", within.display())));
-    }
-    let beside = std::env::current_exe().ok().and_then(|program| program.parent().map(Path::to_owned));
-    beside.and_then(|within| new(&within).ok()).map_or_else(|| new(&std::env::temp_dir()), Ok)
 }
 
 /// Tells the run's process something, from an arm. If nobody listens any more, the arm ends.

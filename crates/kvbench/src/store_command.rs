@@ -12,13 +12,13 @@ use crate::runner::{self, Runner};
 use crate::store_report::{self, Row};
 use crate::stores::{ENTRIES, Entry, not_compiled, pairs};
 use crate::subjects::Pages;
+use crate::workplace::Workplace;
 use crate::{goals, machine};
 use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use tempfile::TempDir;
 
 /// What was measured of a store, round by round.
 type Rounds = (&'static Entry, Vec<Figures>);
@@ -26,7 +26,7 @@ type Rounds = (&'static Entry, Vec<Figures>);
 struct Bench<'a> {
     options: &'a Stores,
     steps: Vec<Step>,
-    directory: TempDir,
+    directory: Workplace,
     runner: Runner,
     record: Run,
     failures: usize,
@@ -35,7 +35,7 @@ struct Bench<'a> {
 /// Measures, prints, records; true if nothing went wrong.
 pub(crate) fn run(options: &Stores) -> io::Result<bool> {
     let steps = if options.only.is_empty() { Step::value_variants().to_vec() } else { options.only.clone() };
-    let directory = runner::directory(options.directory.as_deref())?;
+    let directory = Workplace::new(options.directory.as_deref())?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "synced": options.synced,
         "budget_bytes": options.budget, "steps": steps, "key_bytes": pairs::KEY_BYTES,

@@ -493,3 +493,45 @@ fn the_doctor_tells_and_setup_needs_a_name() {
     let output = kvbench(&["setup", "--keep", keep, "--undo"]);
     assert!(text(&output.stdout).contains("0 settings are as they were"), "{}", text(&output.stderr));
 }
+
+/// Interrupted from the keyboard, or killed: no directory and no process stays.
+#[test]
+fn a_run_that_is_ended_leaves_nothing() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::os::unix::process::CommandExt;
+    for signal in ["INT", "KILL"] {
+        let within = tempfile::tempdir().unwrap();
+        let left = || std::fs::read_dir(within.path()).unwrap().count();
+        let mut run = Command::new(env!("CARGO_BIN_EXE_kvbench"))
+            // It would take long.
+            .args([
+                "store",
+                "-n",
+                "20M",
+                "--subjects",
+                "forrest",
+                "--directory",
+                within.path().to_str().unwrap(),
+            ])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("the program starts");
+        let mut line = String::new();
+        let mut said = BufReader::new(run.stdout.take().unwrap());
+        said.read_line(&mut line).unwrap();
+        assert!(line.starts_with("kvbench store") && left() == 1, "{line}");
+        // What the keyboard sends reaches the whole group, what kills may reach the run alone.
+        let whom = if signal == "INT" { format!("-{}", run.id()) } else { run.id().to_string() };
+        let sent = Command::new("kill").args([&format!("-{signal}"), "--", &whom]).status().unwrap();
+        assert!(sent.success() && !run.wait().unwrap().success());
+        drop(said);
+        // All its processes have this pipe: it ends with the last of them.
+        run.stderr.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
+        assert_eq!(left(), 0, "{signal}");
+    }
+    let output = kvbench(&["sweep", "/tmp"]);
+    assert!(text(&output.stderr).contains("no directory of a run"));
+}
