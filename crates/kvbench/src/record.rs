@@ -5,7 +5,8 @@
 //! belongs to). Types: `run` (date, revision, machine, versions, options), `figures` (one subject with one
 //! kind and number of keys; each figure has `median`, `min`, `max` and the value of each round; its unit is
 //! the end of its name; `sums` are checksums of what was shown, equal for all), `left_out` (who was not measured, and why), `goals` (each goal with what was
-//! measured). Missing figures are absent, never zero.
+//! measured), `compared` and `calibrated` (verdicts). Missing figures are absent, never zero. `schema/record.json` says all of it, and
+//! the tests hold every record against it.
 
 use crate::machine::Machine;
 use crate::registry::ENTRIES;

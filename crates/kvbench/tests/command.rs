@@ -27,9 +27,32 @@ fn scratch(name: &str) -> PathBuf {
     path
 }
 
+/// The lines of a record, each of which is what the schema says.
 fn records(path: &PathBuf) -> Vec<Value> {
+    static SCHEMA: std::sync::LazyLock<jsonschema::Validator> = std::sync::LazyLock::new(|| {
+        let schema = serde_json::from_str(include_str!("../schema/record.json")).expect("the schema is JSON");
+        jsonschema::validator_for(&schema).expect("the schema is one")
+    });
     let lines = std::fs::read_to_string(path).expect("the record was written");
-    lines.lines().map(|line| serde_json::from_str(line).expect("every line is JSON")).collect()
+    let line = |line: &str| {
+        let record: Value = serde_json::from_str(line).expect("every line is JSON");
+        if let Err(error) = SCHEMA.validate(&record) {
+            panic!("{}: {error} at {}: {line}", path.display(), error.instance_path());
+        }
+        record
+    };
+    lines.lines().map(line).collect()
+}
+
+#[test]
+fn every_record_of_the_project_is_what_the_schema_says() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/record");
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let lines: usize = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .map(|path| records(&path).len())
+        .sum();
+    assert!(lines > 100, "{lines}");
 }
 
 #[test]
