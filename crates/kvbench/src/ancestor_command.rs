@@ -11,12 +11,11 @@ use crate::conform;
 use crate::counters::{EVENTS, Event};
 use crate::data::{KindName, Told, Walk};
 use crate::files::Format;
-use crate::job::{DataFile, Figures, Job, Outcome, Step, Task};
-use crate::measure::Clock;
+use crate::job::{DataFile, Figures, Job, Step, Task};
 use crate::names::Name;
 use crate::options::MallocPages;
 use crate::runner::Runner;
-use crate::subjects::{EMPTY, Pages};
+use crate::subjects::EMPTY;
 use clap::Parser;
 use serde_json::{Map, Value, json};
 use std::ffi::OsStr;
@@ -112,27 +111,18 @@ impl Ancestor {
         let mut runner = Runner::new(MallocPages::System, 2 * usize::from(self.runs) + 1)?;
         let mut arm = |name: Name, task: Task| -> io::Result<Figures> {
             let job = Job {
-                task,
-                subject: name.to_string(),
                 allocator: name.allocator,
                 kind: KindName::Strings,
-                keys: told.pairs,
                 seed: SEED,
-                probes: told.pairs,
-                threads: 1,
                 steps: vec![Step::Get],
-                pages: Pages::Auto,
                 margin_bytes: MARGIN_BYTES,
                 pin: true,
-                clock: Clock::Wall,
-                slowdown: 0.0,
                 data: Some(data.clone()),
                 events: EVENTS.to_vec(),
+                ..Job::of(task, name, told.pairs)
             };
-            match runner.arm(&job, &Walk::default()) {
-                Outcome::Figures(figures) => Ok(figures),
-                Outcome::Left(why) | Outcome::Failed(why) => Err(io::Error::other(format!("{name}: {why}"))),
-            }
+            let told = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+            runner.arm(&job, &Walk::default()).measured().map_err(told)
         };
         let empty = Name::parse(EMPTY).map_err(io::Error::other)?;
         arm(name, Task::Conform(conform::ops(conform::QUICK_OPS, told.pairs)))?;

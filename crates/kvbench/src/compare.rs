@@ -5,12 +5,13 @@
 //! there are blocks, the comparison gives up rather than to choose the blocks that it likes.
 
 use crate::data::{Walk, mix};
-use crate::job::{Figures, Job, Outcome};
+use crate::job::{Figures, Job};
 use crate::machine;
 use crate::runner::Runner;
-use crate::statistics::{self, Block, Judged};
+use crate::statistics::{self, Block, Judged, Verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io;
 
 /// A side: a subject, in a program.
 pub(crate) struct Side {
@@ -46,23 +47,22 @@ pub(crate) struct Compared {
     pub(crate) gave_up: bool,
 }
 
-/// Four arms.
-type Arms = ([Figures; 2], [Figures; 2]);
+impl Compared {
+    /// What is said of all figures together.
+    pub(crate) fn verdict(&self) -> Verdict {
+        Verdict::of_all(self.judged.values().map(|judged| Verdict::of(judged.as_ref())))
+    }
+}
 
-/// Compares; `see` is told the number of blocks that are done. The error is how an arm ended that did not measure.
-pub(crate) fn compare(
-    sides: &mut [Side; 2],
-    plan: Plan,
-    walk: &Walk,
-    mut see: impl FnMut(usize),
-) -> Result<Compared, Outcome> {
+/// Compares. The error is why an arm did not measure.
+pub(crate) fn compare(sides: &mut [Side; 2], plan: Plan, walk: &Walk) -> io::Result<Compared> {
     let mut blocks: BTreeMap<String, Vec<Block>> = BTreeMap::new();
     let (mut done, mut disturbed) = (0, 0);
     while done < plan.blocks && disturbed <= plan.blocks {
         // One that is done again has other data: it is another block.
         let number = (done + disturbed) as u64;
         let before = machine::stolen();
-        let (a, b) = block(sides, mix(plan.seed ^ mix(number)), walk)?;
+        let [a, b] = block(sides, mix(plan.seed ^ mix(number)), walk)?;
         let stolen = before.zip(machine::stolen()).map(|(before, after)| after.percent_since(before));
         let arms = a.iter().chain(&b).map(|figures| figures.values.get("disturbed_percent").copied());
         if arms.chain([stolen]).flatten().any(|percent| percent > plan.disturbed_percent_max) {
@@ -77,33 +77,26 @@ pub(crate) fn compare(
             }
         }
         done += 1;
-        see(done);
     }
     let gave_up = done < plan.blocks;
     let names: Vec<String> = blocks.keys().cloned().collect();
     let figures: Vec<Vec<Block>> = blocks.values().cloned().collect();
     let mut judged = statistics::judge(&figures, plan.margin);
     if gave_up {
-        judged.iter_mut().flatten().for_each(|one| one.verdict = statistics::Verdict::Inconclusive);
+        judged.iter_mut().flatten().for_each(|one| one.verdict = Verdict::Inconclusive);
     }
     Ok(Compared { judged: names.into_iter().zip(judged).collect(), blocks, disturbed, gave_up })
 }
 
-/// One block, of data that the seed decides.
-fn block(sides: &mut [Side; 2], seed: u64, walk: &Walk) -> Result<Arms, Outcome> {
+/// One block, of data that the seed decides: the two arms of each side.
+fn block(sides: &mut [Side; 2], seed: u64, walk: &Walk) -> io::Result<[[Figures; 2]; 2]> {
     let outer = (seed & 1) as usize;
-    let mut arms: [Vec<Figures>; 2] = Default::default();
-    for side in [outer, 1 - outer, 1 - outer, outer] {
+    let mut arm = |side: usize| {
         let Side { runner, job } = &mut sides[side];
         job.seed = seed;
-        match runner.arm(job, walk) {
-            Outcome::Figures(figures) => arms[side].push(figures),
-            other => return Err(other),
-        }
-    }
-    let [a, b] = arms.map(<[Figures; 2]>::try_from);
-    match (a, b) {
-        (Ok(a), Ok(b)) => Ok((a, b)),
-        _ => Err(Outcome::Failed("a block has two arms of each side".to_owned())),
-    }
+        runner.arm(job, walk).measured()
+    };
+    let (first, second, third, fourth) = (arm(outer)?, arm(1 - outer)?, arm(1 - outer)?, arm(outer)?);
+    let (outside, inside) = ([first, fourth], [second, third]);
+    Ok(if outer == 0 { [outside, inside] } else { [inside, outside] })
 }

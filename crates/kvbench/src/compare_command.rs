@@ -4,16 +4,15 @@
 use crate::alloc::Allocator;
 use crate::compare::{self, Compared, Plan, Side};
 use crate::data::{KindName, Walk, collect_paths};
-use crate::job::{Job, Outcome, Task};
+use crate::job::{Job, Task};
 use crate::names::Name;
 use crate::options::{Calibrate, Compare, Comparison, MallocPages, Party};
 use crate::record::Run;
 use crate::recorded;
 use crate::runner::Runner;
 use crate::statistics::{self, Judged, Verdict};
-use crate::subjects::Pages;
 use serde_json::json;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// What two runs at different times may differ by where nothing differs: measured, one after the other, 0.92 to 1.05.
@@ -39,33 +38,27 @@ fn walk(how: &Comparison) -> io::Result<Walk> {
     collect_paths(&how.tree, how.seed).map_err(told)
 }
 
-/// The side that a party is, asked for what the comparison is about.
-fn side(party: &Party, how: &Comparison, slowdown: f64) -> io::Result<Side> {
+/// The side that a party is, asked for what the comparison is about; `arms` are those that it will have.
+fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Result<Side> {
     let Party::Subject { program, subject } = party else {
         return Err(io::Error::other("a record is no subject"));
     };
-    let mut runner = Runner::new(MallocPages::System, 0)?;
+    let mut runner = Runner::new(MallocPages::System, arms)?;
     if let Some(program) = program {
         runner = runner.of(program)?;
     }
     let job = Job {
-        task: Task::Measure,
-        subject: subject.clone(),
         // Another build may have subjects that this one has not; it then says so itself.
         allocator: Name::parse(subject).map_or(Allocator::Malloc, |name| name.allocator),
         kind: how.kind,
-        keys: how.keys,
         seed: how.seed,
         probes: how.probes,
-        threads: 1,
         steps: how.only.clone(),
-        pages: Pages::Auto,
         margin_bytes: how.free,
         pin: true,
         clock: how.clock,
         slowdown,
-        events: Vec::new(),
-        data: None,
+        ..Job::of(Task::Measure, subject, how.keys)
     };
     Ok(Side { runner, job })
 }
@@ -79,24 +72,6 @@ fn plan(how: &Comparison, seed: u64) -> Plan {
     }
 }
 
-/// An arm that did not measure, as an error.
-fn broken(end: &Outcome) -> io::Error {
-    match end {
-        Outcome::Figures(_) => io::Error::other("an arm measured something else"),
-        Outcome::Left(why) | Outcome::Failed(why) => io::Error::other(why.clone()),
-    }
-}
-
-/// Shows on a terminal how far it has come.
-fn progress(done: usize, all: usize) {
-    if io::stderr().is_terminal() {
-        eprint!("\r\x1b[K[{done}/{all}] blocks");
-        if done == all {
-            eprint!("\r\x1b[K");
-        }
-    }
-}
-
 fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     let how = &options.how;
     let mut out = io::stdout();
@@ -104,11 +79,9 @@ fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     let mut record = Run::begin(how.json.as_deref(), kept)?;
     let what = format!("b = {} against a = {}, {}", options.b, options.a, how.words());
     record.print_head(&mut out, "compare", how.seed, Some(&what))?;
-    let mut sides = [side(&options.a, how, 0.0)?, side(&options.b, how, options.slow_b)?];
-    let walk = walk(how)?;
-    let all = usize::from(how.blocks);
-    let compared = compare::compare(&mut sides, plan(how, how.seed), &walk, |done| progress(done, all))
-        .map_err(|end| broken(&end))?;
+    let arms = 2 * usize::from(how.blocks);
+    let mut sides = [side(&options.a, how, 0.0, arms)?, side(&options.b, how, options.slow_b, arms)?];
+    let compared = compare::compare(&mut sides, plan(how, how.seed), &walk(how)?)?;
     let verdict = print(&mut out, &compared)?;
     record.append("compared", &json!({ "compared": compared, "verdict": verdict }))?;
     Ok(verdict)
@@ -131,15 +104,14 @@ fn print_figures<'a>(
     writeln!(out, "\n{:42}{:>8}  {:17}{:>8}{:>8}  b is", "", "b / a", "  interval", "floor", "blocks")?;
     let mut verdicts = Vec::new();
     for (name, judged) in figures {
+        verdicts.push(Verdict::of(judged));
         let Some(judged) = judged else {
             writeln!(out, "{name:42}{:>8}  too few figures, or some that are none", "-")?;
-            verdicts.push(Verdict::Inconclusive);
             continue;
         };
         let Judged { ratio, low, high, floor, blocks, verdict, .. } = judged;
         let interval = format!("{low:.4} - {high:.4}");
         writeln!(out, "{name:42}{ratio:8.4}  {interval:17}{floor:8.4}{blocks:8}  {}", verdict.name())?;
-        verdicts.push(*verdict);
     }
     let verdict = Verdict::of_all(verdicts);
     writeln!(
@@ -185,18 +157,14 @@ pub(crate) fn calibrate(options: &Calibrate) -> io::Result<bool> {
     let walk = walk(how)?;
     let mut holds = true;
     for (name, slowdown) in [("itself", 0.0), ("itself, slower", options.inject)] {
-        let mut sides = [side(&options.subject, how, 0.0)?, side(&options.subject, how, slowdown)?];
+        let arms = 2 * usize::from(how.blocks) * usize::from(options.trials);
+        let mut sides =
+            [side(&options.subject, how, 0.0, arms)?, side(&options.subject, how, slowdown, arms)?];
         let mut counts = [0; 4];
         for trial in 0..options.trials {
             let seed = how.seed.wrapping_add(u64::from(trial) << 32);
-            let compared =
-                compare::compare(&mut sides, plan(how, seed), &walk, |_| ()).map_err(|end| broken(&end))?;
-            let judged = compared.judged.values();
-            let verdict = Verdict::of_all(
-                judged.map(|one| one.as_ref().map_or(Verdict::Inconclusive, |one| one.verdict)),
-            );
-            counts[verdict as usize] += 1;
-            progress(usize::from(trial) + 1, usize::from(options.trials));
+            let compared = compare::compare(&mut sides, plan(how, seed), &walk)?;
+            counts[compared.verdict() as usize] += 1;
         }
         let [faster, slower, same, inconclusive] = counts;
         let (wrong, limit) = if slowdown == 0.0 {

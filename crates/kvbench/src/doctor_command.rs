@@ -3,16 +3,14 @@
 
 use crate::compare::{self, Plan, Side};
 use crate::counters::{self, EVENTS};
-use crate::data::{KindName, Walk};
-use crate::job::{Job, Outcome, Step, Task};
+use crate::data::Walk;
+use crate::job::{Job, Step, Task};
 use crate::knobs::{self, KNOBS, Knob, State};
 use crate::machine::{self, Machine};
-use crate::measure::Clock;
 use crate::names::Name;
 use crate::options::{Doctor, MallocPages, Setup};
 use crate::runner::Runner;
 use crate::stores;
-use crate::subjects::Pages;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -120,31 +118,17 @@ fn noise(out: &mut impl Write) -> io::Result<()> {
     let name = Name::parse("btreemap").map_err(io::Error::other)?;
     let side = || -> io::Result<Side> {
         let job = Job {
-            task: Task::Measure,
-            subject: name.to_string(),
             allocator: name.allocator,
-            kind: KindName::U64,
-            keys: 100_000,
-            seed: 0,
             probes: 200_000,
-            threads: 1,
             steps: vec![Step::Get],
-            pages: Pages::Auto,
             margin_bytes: 1 << 30,
             pin: true,
-            clock: Clock::Wall,
-            slowdown: 0.0,
-            events: Vec::new(),
-            data: None,
+            ..Job::of(Task::Measure, name, 100_000)
         };
         Ok(Side { runner: Runner::new(MallocPages::System, 0)?, job })
     };
     let plan = Plan { blocks: BLOCKS, margin: 0.01, disturbed_percent_max: 100.0, seed: 42 };
-    let compared = compare::compare(&mut [side()?, side()?], plan, &Walk::default(), |_| ());
-    let compared = compared.map_err(|end| match end {
-        Outcome::Left(why) | Outcome::Failed(why) => io::Error::other(why),
-        Outcome::Figures(_) => io::Error::other("an arm measured something else"),
-    })?;
+    let compared = compare::compare(&mut [side()?, side()?], plan, &Walk::default())?;
     for (figure, judged) in &compared.judged {
         let Some(judged) = judged else { continue };
         let percent = 100.0 * (judged.floor - 1.0);

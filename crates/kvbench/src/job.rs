@@ -65,6 +65,31 @@ pub(crate) struct DataFile {
     pub(crate) pages: String,
 }
 
+impl Job {
+    /// What is asked for unless something else is: numbers, one thread that goes where it likes, wall time, nothing
+    /// counted, no step beside those that always are.
+    pub(crate) fn of(task: Task, subject: impl ToString, keys: u64) -> Self {
+        Job {
+            task,
+            subject: subject.to_string(),
+            allocator: Allocator::Malloc,
+            kind: KindName::U64,
+            keys,
+            seed: 0,
+            probes: keys,
+            threads: 1,
+            steps: Vec::new(),
+            pages: Pages::Auto,
+            margin_bytes: 0,
+            pin: false,
+            clock: Clock::Wall,
+            slowdown: 0.0,
+            events: Vec::new(),
+            data: None,
+        }
+    }
+}
+
 impl DataFile {
     /// Loads it.
     pub(crate) fn load(&self, margin_bytes: u64) -> io::Result<Set> {
@@ -209,6 +234,16 @@ pub(crate) enum Outcome {
     Left(String),
     /// The subject was wrong, or broke; how.
     Failed(String),
+}
+
+impl Outcome {
+    /// The figures, or as an error why there are none.
+    pub(crate) fn measured(self) -> io::Result<Figures> {
+        match self {
+            Outcome::Figures(figures) => Ok(figures),
+            Outcome::Left(why) | Outcome::Failed(why) => Err(io::Error::other(why)),
+        }
+    }
 }
 
 /// What an arm measured.

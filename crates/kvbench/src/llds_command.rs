@@ -1,16 +1,14 @@
 //! `kvbench llds`: the workload of llds's own benchmark, this project's index and its stores in the kernel against a
 //! red-black tree behind one readers-writer lock. How the ancestor's user-space program guarded its tree is not known.
 
-use crate::alloc::Allocator;
-use crate::data::{KindName, Walk};
+use crate::data::Walk;
 use crate::job::{Figures, Job, Outcome, Task};
 use crate::machine;
-use crate::measure::Clock;
 use crate::options::Llds;
 use crate::record::{Figure, Run};
 use crate::registry;
 use crate::runner::{self, Runner};
-use crate::subjects::{FORREST, Pages};
+use crate::subjects::FORREST;
 use crate::tables::number;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -102,22 +100,10 @@ impl Bench<'_> {
     ) -> io::Result<Option<Figures>> {
         let common = &self.options.common;
         let job = Job {
-            task: Task::Llds,
-            subject: subject.to_owned(),
-            allocator: Allocator::Malloc,
-            kind: KindName::U64,
-            keys,
             seed: common.seed,
-            probes: keys,
             threads: usize::from(common.threads),
-            steps: Vec::new(),
-            pages: Pages::Auto,
             margin_bytes: common.margin,
-            pin: false,
-            clock: Clock::Wall,
-            slowdown: 0.0,
-            events: Vec::new(),
-            data: None,
+            ..Job::of(Task::Llds, subject, keys)
         };
         let (what, why) = match self.runner.arm(&job, &Walk::default()) {
             Outcome::Figures(figures) => return Ok(Some(figures)),

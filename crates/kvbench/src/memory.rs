@@ -184,11 +184,8 @@ impl Bench {
     fn job(&self, task: Task, (name, pages): Who, kind: KindName, keys: u64) -> Job {
         let options = &self.options;
         Job {
-            task,
-            subject: name.to_string(),
             allocator: name.allocator,
             kind,
-            keys,
             seed: options.common.seed,
             probes: options.probes,
             threads: usize::from(options.common.threads),
@@ -197,9 +194,9 @@ impl Bench {
             margin_bytes: options.common.margin,
             pin: !options.no_pin,
             clock: options.clock,
-            slowdown: 0.0,
             events: options.events.clone(),
             data: self.data.clone(),
+            ..Job::of(task, name, keys)
         }
     }
 

@@ -4,15 +4,13 @@
 //! Each number of runs with one locality is an arm: a process and a directory of its own, in which all ways of reading
 //! take turns over the same tables.
 
-use crate::alloc::Allocator;
-use crate::data::{KindName, Walk};
+use crate::data::Walk;
 use crate::job::{Figures, Job, Locality, Outcome, RemixOrders, RemixStep as Step, Task};
 use crate::measure::Clock;
 use crate::options::{MallocPages, Remixes};
 use crate::record::{Figure, Run};
 use crate::remix_report::{self, Row};
 use crate::runner::{self, Runner};
-use crate::subjects::Pages;
 use crate::workplace::Workplace;
 use crate::{goals, remix};
 use clap::ValueEnum;
@@ -110,22 +108,11 @@ impl Bench<'_> {
             steps: self.steps.clone(),
         };
         let job = Job {
-            task: Task::Remix(orders),
-            subject: SUBJECT.to_owned(),
-            allocator: Allocator::Malloc,
-            kind: KindName::U64,
-            keys,
             seed: options.seed,
             probes: options.probes,
-            threads: 1,
-            steps: Vec::new(),
-            pages: Pages::Auto,
-            margin_bytes: 0,
             pin: !options.no_pin,
             clock: Clock::Cpu,
-            slowdown: 0.0,
-            events: Vec::new(),
-            data: None,
+            ..Job::of(Task::Remix(orders), SUBJECT, keys)
         };
         let outcome = self.runner.arm(&job, &Walk::default());
         std::fs::remove_dir_all(&directory)?;

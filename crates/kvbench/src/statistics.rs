@@ -65,6 +65,11 @@ impl Verdict {
         }
     }
 
+    /// What is said of a figure; nothing can be of one that could not be judged.
+    pub(crate) fn of(judged: Option<&Judged>) -> Verdict {
+        judged.map_or(Verdict::Inconclusive, |judged| judged.verdict)
+    }
+
     /// What is said of several figures together: who loses anywhere has lost, and who is not known is not the same.
     pub(crate) fn of_all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
         let rank = |verdict: &Verdict| match verdict {

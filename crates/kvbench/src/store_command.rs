@@ -2,16 +2,13 @@
 //!
 //! Each arm has a process and a directory of its own. The directory is removed when its arm has ended.
 
-use crate::alloc::Allocator;
-use crate::data::{KindName, Walk};
+use crate::data::Walk;
 use crate::job::{Figures, Job, Orders, Outcome, StoreStep as Step, Task};
-use crate::measure::Clock;
 use crate::options::{MallocPages, Stores};
 use crate::record::{Figure, Run};
 use crate::runner::{self, Runner};
 use crate::store_report::{self, Row};
 use crate::stores::{ENTRIES, Entry, not_compiled, pairs};
-use crate::subjects::Pages;
 use crate::workplace::Workplace;
 use crate::{goals, machine};
 use clap::ValueEnum;
@@ -133,22 +130,9 @@ impl Bench<'_> {
             steps: self.steps.clone(),
         };
         let job = Job {
-            task: Task::Store(orders),
-            subject: entry.name.to_owned(),
-            allocator: Allocator::Malloc,
-            kind: KindName::U64,
-            keys,
             seed: options.seed,
             probes: options.probes,
-            threads: 1,
-            steps: Vec::new(),
-            pages: Pages::Auto,
-            margin_bytes: 0,
-            pin: false,
-            clock: Clock::Wall,
-            slowdown: 0.0,
-            events: Vec::new(),
-            data: None,
+            ..Job::of(Task::Store(orders), entry.name, keys)
         };
         let outcome = self.runner.arm(&job, &Walk::default());
         std::fs::remove_dir_all(&directory)?;

@@ -1,11 +1,7 @@
 //! A store that answers wrongly fails its arm, in whichever way it is wrong.
 
 use super::{Answer, Reader, Settings, Store, Way, steps};
-use crate::alloc::Allocator;
-use crate::data::KindName;
 use crate::job::{Job, Orders, Outcome, StoreStep as Step, Task};
-use crate::measure::Clock;
-use crate::subjects::Pages;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
@@ -91,24 +87,7 @@ fn end<const HOW: u8>(steps: &[Step]) -> Outcome {
         synced: 10,
         steps: steps.to_vec(),
     };
-    let job = Job {
-        task: Task::Store(orders.clone()),
-        subject: "map".to_owned(),
-        allocator: Allocator::Malloc,
-        kind: KindName::U64,
-        keys: 1000,
-        seed: 1,
-        probes: 1000,
-        threads: 1,
-        steps: Vec::new(),
-        pages: Pages::Auto,
-        margin_bytes: 0,
-        pin: false,
-        clock: Clock::Wall,
-        slowdown: 0.0,
-        events: Vec::new(),
-        data: None,
-    };
+    let job = Job { seed: 1, ..Job::of(Task::Store(orders.clone()), "map", 1000) };
     steps::run::<Map<HOW>>(&job, &orders, &mut |_| ())
 }
 
