@@ -75,6 +75,38 @@ pub(crate) fn compiler(workspace: &Workspace) -> Result<(), String> {
     if on_path("gcc") { Ok(()) } else { packages(workspace, &["gcc", "libc6-dev"]) }
 }
 
+/// A C++ compiler and the libraries that kvbench's peers in C++ are made with; `kvbench doctor` names the same packages.
+pub(crate) fn peers(workspace: &Workspace) -> Result<(), String> {
+    if !cfg!(target_os = "linux") {
+        return Err("the packages are those of Debian".to_owned());
+    }
+    const HEADERS: &[&str] = &[
+        "absl/container/btree_map.h",
+        "boost/unordered/unordered_flat_map.hpp",
+        "Judy.h",
+        "libcuckoo",
+        "tbb",
+        "tsl/robin_map.h",
+    ];
+    let there = |header: &&str| std::path::Path::new("/usr/include").join(header).exists();
+    if on_path("g++") && on_path("pkg-config") && HEADERS.iter().all(there) {
+        return Ok(());
+    }
+    packages(
+        workspace,
+        &[
+            "g++",
+            "pkg-config",
+            "libabsl-dev",
+            "libboost1.81-dev",
+            "libcuckoo-dev",
+            "libjudy-dev",
+            "libtbb-dev",
+            "robin-map-dev",
+        ],
+    )
+}
+
 /// Debian packages, by apt-get.
 pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
     let told = format!("the packages {} are missing", names.join(", "));

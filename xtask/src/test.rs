@@ -59,43 +59,62 @@ fn clippy(workspace: &Workspace) -> Verdict {
     if let Err(why) = setup::subcommand(workspace, "clippy", "clippy") {
         return Ok(Outcome::Skipped(why));
     }
-    with_engine(workspace, &["clippy", "--workspace", "--all-targets", "--locked"], &["--", "-D", "warnings"])
+    with_foreign(
+        workspace,
+        &["clippy", "--workspace", "--all-targets", "--locked"],
+        &["--", "-D", "warnings"],
+    )
 }
 
 fn tests(workspace: &Workspace) -> Verdict {
     required::demand(workspace, required::LLDS_FORREST)?;
     required::demand(workspace, required::API_C)?;
-    with_engine(workspace, TESTS, &[])
+    with_foreign(workspace, TESTS, &[])
 }
 
 /// What cargo is to do in the step `tests`.
 const TESTS: &[&str] = &["test", "--workspace", "--locked"];
 
-/// That call with the kernel home's engine, and with more arguments.
+/// That call with what is not in Rust built along, and with more arguments.
 pub(crate) fn build(workspace: &Workspace, more: &[&str]) -> Command {
-    let mut command = workspace.cargo(&[TESTS, ENGINE, more].concat());
-    command.env(STRICT, "1");
+    let (features, _) = foreign(workspace);
+    let mut command = workspace.cargo(TESTS);
+    command.args(["--features", &features]).args(more).env(STRICT, "1");
     command
 }
 
-/// Builds the kernel home's engine along.
-const ENGINE: &[&str] =
-    &["--features", "forrest-cli/llds-user,forrest-c/llds-user,forrest-kvbench/llds-user"];
-/// Makes its warnings errors.
+/// What is not in Rust: what it is called, the features that build it along, and what gets what it needs.
+type Foreign = (&'static str, &'static str, fn(&Workspace) -> Result<(), String>);
+const FOREIGN: &[Foreign] = &[
+    ("llds-user", "forrest-cli/llds-user,forrest-c/llds-user,forrest-kvbench/llds-user", setup::compiler),
+    ("kvbench's peers in C++", "forrest-kvbench/cpp", setup::peers),
+];
+/// Makes the engine's warnings errors.
 const STRICT: &str = "FORREST_C_STRICT";
 
-/// Calls cargo on the workspace with the kernel home's engine built into it, whose warnings are errors. Where there is no
-/// C compiler, without; and that is told, for it is not all. Without the engine everything is built by `cross` and
-/// `portable`.
-fn with_engine(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Verdict {
-    let compiler = setup::compiler(workspace);
-    let feature = if compiler.is_ok() { ENGINE } else { &[] };
-    let mut command = workspace.cargo(&[arguments, feature, behind].concat());
+/// The features that build along what is not in Rust, and why some are left out.
+fn foreign(workspace: &Workspace) -> (String, Vec<String>) {
+    let (mut features, mut missing) = (Vec::new(), Vec::new());
+    for (name, of, get) in FOREIGN {
+        match get(workspace) {
+            Ok(()) => features.push(*of),
+            Err(why) => missing.push(format!("{name}: {why}")),
+        }
+    }
+    (features.join(","), missing)
+}
+
+/// Calls cargo on the workspace with what is not in Rust built into it. Where there is no compiler for it, without; and that
+/// is told, for it is not all. Without it everything is built by `cross` and `portable`.
+fn with_foreign(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Verdict {
+    let (features, missing) = foreign(workspace);
+    let mut command = workspace.cargo(arguments);
+    command.args(["--features", &features]).args(behind);
     workspace::run(command.env(STRICT, "1"))?;
-    Ok(compiler.map_or_else(
-        |why| Outcome::Skipped(format!("all passed but llds-user: {why}")),
-        |()| Outcome::Passed,
-    ))
+    if missing.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Ok(Outcome::Skipped(format!("all passed but {}", missing.join("; "))))
 }
 
 /// What the command line, the C library and all beneath them must compile for, beside the machine at hand.

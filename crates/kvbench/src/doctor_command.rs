@@ -110,6 +110,11 @@ fn of_features(out: &mut impl Write) -> io::Result<()> {
         let how = "cargo build --release --features allocators (Debian: gcc, g++, make, cmake)";
         say(out, Judged::Told, &what, how)?;
     }
+    if !cfg!(feature = "cpp") {
+        let how = "cargo build --release --features cpp (Debian: g++, pkg-config, libabsl-dev, libboost1.81-dev, libcuckoo-dev, \
+                   libjudy-dev, libtbb-dev, robin-map-dev)";
+        say(out, Judged::Told, "peers in C++ are not compiled in", how)?;
+    }
     Ok(())
 }
 

@@ -14,11 +14,13 @@ pub(crate) fn print(out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "Structures (a subject is STRUCTURE[+HASH][@ALLOCATOR]):")?;
     for name in Name::all() {
         let entry = name.entry;
-        let version = entry.version().or(entry.package).unwrap_or("here");
+        let of = if entry.foreign { "system" } else { "here" };
+        let version = entry.version().or(entry.package).unwrap_or(of);
         let hash = name.hash.map_or_else(String::new, |hash| format!(" (+{} by itself)", hash.name()));
         writeln!(out, "{:<12} {version:<8} {}{hash}", entry.name, entry.about)?;
     }
     print_left_out(out, registry::LEFT_OUT)?;
+    writeln!(out, "{:<12} {:<8} of a library made with kvbench_subject.h", "./FILE.so:NAME", "")?;
 
     writeln!(out, "\nHashes, and how each does in the tests of SMHasher3:")?;
     for about in HASHES {

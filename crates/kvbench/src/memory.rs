@@ -27,14 +27,17 @@ const TERMINATED: [&str; 2] = ["blart", "rart"];
 /// A subject on its pages.
 type Who = (Name, Pages);
 
-/// The subjects in the order of the structures, those of one structure in that in which they were named, each once.
+/// The subjects in the order of the structures, then those of libraries; those of one structure in that in which they were
+/// named, each once.
 fn in_order(named: &[Name]) -> Vec<Name> {
     let mut subjects: Vec<Name> = Vec::new();
-    for name in Name::all().flat_map(|of| named.iter().filter(move |name| name.entry.name == of.entry.name)) {
+    for name in named {
         if !subjects.iter().any(|there| there.to_string() == name.to_string()) {
             subjects.push(*name);
         }
     }
+    let place = |name: &Name| Name::all().position(|of| of.entry.name == name.entry.name);
+    subjects.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
     subjects
 }
 
@@ -316,6 +319,7 @@ impl Bench {
             values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect();
         let content = json!({
             "subject": name.to_string(), "structure": name.entry.name, "hash": name.hash.map(Hash::name), "allocator": name.allocator,
+            "about": name.entry.foreign.then_some(name.entry.about),
             "pages": pages.name(), "kind": kind, "keys": keys, "figures": figures, "sums": sums, "notes": notes,
         });
         self.record.append("figures", &content)?;

@@ -8,7 +8,8 @@ use crate::alloc::{self, Allocator};
 use crate::data::{KindName, Walk};
 use crate::hashes::{self, HASHES, Hash};
 use crate::job::{Job, Outcome, Report, Task};
-use crate::registry::{self, ENTRIES, Entry, Run, Runs};
+use crate::registry::{self, Entry, Run, Runs};
+use crate::subjects::foreign;
 use std::fmt;
 
 /// A subject: a structure, the hash that it uses, and what its process allocates with.
@@ -56,24 +57,29 @@ impl Name {
 
     /// Every structure, as [`Name::of`] has it.
     pub(crate) fn all() -> impl Iterator<Item = Name> {
-        ENTRIES.iter().map(Name::of)
+        registry::entries().map(Name::of)
     }
 
     /// Reads a name. The error tells which names there are.
     pub(crate) fn parse(text: &str) -> Result<Name, String> {
+        // A library is a file, whose name may have anything in it.
+        if foreign::is_library(text) {
+            let entry = Entry::find(text)?.ok_or_else(|| format!("{text:?} is no library"))?;
+            return Ok(Name::of(entry));
+        }
         let (rest, allocator) =
             text.split_once('@').map_or((text, None), |(rest, allocator)| (rest, Some(allocator)));
         let (structure, hash) =
             rest.split_once('+').map_or((rest, None), |(structure, hash)| (structure, Some(hash)));
-        let entry = Entry::find(structure).ok_or_else(|| {
-            let all = list(ENTRIES.iter().map(|entry| entry.name));
+        let entry = Entry::find(structure)?.ok_or_else(|| {
+            let all = list(registry::entries().map(|entry| entry.name));
             unknown("structures", structure, registry::LEFT_OUT, all)
         })?;
         let mut name = Name::of(entry);
         if let Some(hash) = hash {
             if entry.hash.is_none() {
                 let hashed =
-                    list(ENTRIES.iter().filter(|entry| entry.hash.is_some()).map(|entry| entry.name));
+                    list(registry::entries().filter(|entry| entry.hash.is_some()).map(|entry| entry.name));
                 return Err(format!(
                     "{structure} hashes nothing, so it takes no +HASH; those that do are {hashed}"
                 ));
@@ -86,6 +92,11 @@ impl Name {
             let all = || list(Allocator::ALL.iter().map(|allocator| allocator.name()));
             let found = Allocator::find(allocator);
             name.allocator = found.ok_or_else(|| unknown("allocators", allocator, &[], all()))?;
+            if entry.foreign && name.allocator != Allocator::Malloc {
+                return Err(format!(
+                    "{structure} is in another language and takes no @ALLOCATOR: it allocates by itself"
+                ));
+            }
         }
         Ok(name)
     }

@@ -52,7 +52,7 @@ pub(crate) struct Memory {
     /// Kinds of keys: random u64, or the paths of a directory tree
     #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings")]
     pub(crate) kinds: Vec<KindName>,
-    /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]` [default: all structures]
+    /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]`, or a library's, `./FILE.so[:NAME]` [default: all structures]
     #[arg(long, value_delimiter = ',', value_parser = Name::parse)]
     pub(crate) subjects: Vec<Name>,
     /// Steps beside insertion and memory [default: all]

@@ -9,7 +9,7 @@
 //! the tests hold every record against it.
 
 use crate::machine::Machine;
-use crate::registry::ENTRIES;
+use crate::registry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fs::{File, OpenOptions};
@@ -69,8 +69,7 @@ impl Run {
         };
         let stores =
             crate::stores::ENTRIES.iter().map(|entry| (entry.package.to_owned(), json!(entry.version())));
-        let versions: Map<String, Value> = ENTRIES
-            .iter()
+        let versions: Map<String, Value> = registry::entries()
             .filter_map(|entry| Some((entry.package?.to_owned(), json!(entry.version()?))))
             .chain(stores)
             .collect();

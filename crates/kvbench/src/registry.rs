@@ -5,11 +5,13 @@ use crate::data::{Counters, Strings, U64, Walk};
 use crate::hashes::{self, Hash};
 use crate::job::{Job, Outcome, Report};
 use crate::lock_file;
+use crate::subjects::foreign::{Foreign, Offer};
 use crate::subjects::{
     EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, cuckoo, dashmap, empty, eytzinger, f14,
-    fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, rart, s_tree, scc, scc_hash, skiplist,
-    sorted,
+    foreign, fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, rart, s_tree, scc, scc_hash,
+    skiplist, sorted,
 };
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// A structure as the command line knows it.
 pub(crate) struct Entry {
@@ -29,6 +31,8 @@ pub(crate) struct Entry {
     pub(crate) strings: Result<Runs, &'static str>,
     /// Does llds's workload; `None` for those that are not in that comparison.
     pub(crate) llds: Option<Run>,
+    /// Whether it is in another language, and allocates by itself.
+    pub(crate) foreign: bool,
 }
 
 /// Does a job on one subject.
@@ -74,8 +78,8 @@ macro_rules! hashed {
 pub(crate) const LEFT_OUT: &[(&str, &str)] =
     &[("hot", "the height optimized trie is C++ in no package registry, and nobody has written it in Rust")];
 
-/// Every structure, in the order of the tables.
-pub(crate) const ENTRIES: &[Entry] = &[
+/// Every structure that is written in Rust, in the order of the tables.
+const ENTRIES: &[Entry] = &[
     Entry {
         name: FORREST,
         package: Some("forrest-index"),
@@ -85,6 +89,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, Forrest),
         strings: one!(Strings, Forrest),
         llds: Some(arm::run_llds::<Forrest>),
+        foreign: false,
     },
     Entry {
         name: "rbtree",
@@ -95,6 +100,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, RbTree<U64>),
         strings: one!(Strings, RbTree<Strings>),
         llds: Some(arm::run_llds::<Locked<RbTree<Counters>>>),
+        foreign: false,
     },
     Entry {
         name: "btreemap",
@@ -105,6 +111,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, btreemap::Map<u64, u64>),
         strings: one!(Strings, btreemap::Map<Vec<u8>, Vec<u8>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "skiplist",
@@ -115,6 +122,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, skiplist::Map<u64, u64>),
         strings: one!(Strings, skiplist::Map<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "scc",
@@ -125,6 +133,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, scc::Map<u64, u64>),
         strings: one!(Strings, scc::Map<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "congee",
@@ -135,6 +144,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, congee::Map),
         strings: Err("its keys are machine words"),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "blart",
@@ -145,6 +155,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, blart::Fixed),
         strings: one!(Strings, blart::Terminated),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "masstree",
@@ -157,6 +168,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         // that begins inside a long common prefix skips keys.
         strings: Err("0.9.5 loses keys that share long first parts, a few in a million"),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "rart",
@@ -167,6 +179,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, rart::Fixed),
         strings: one!(Strings, rart::Terminated),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "indexset",
@@ -177,6 +190,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, indexset::Map<u64, u64>),
         strings: one!(Strings, indexset::Map<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "sorted",
@@ -187,6 +201,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, sorted::Map<u64, u64>),
         strings: one!(Strings, sorted::Map<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "eytzinger",
@@ -197,6 +212,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, eytzinger::Map<u64, u64>),
         strings: one!(Strings, eytzinger::Map<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "s-tree",
@@ -207,6 +223,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, s_tree::Map),
         strings: Err("its nodes hold numbers"),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "fst",
@@ -217,6 +234,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, fst::Map<u64>),
         strings: one!(Strings, fst::Map<Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "cuckoo",
@@ -227,6 +245,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: hashed!(U64, cuckoo<u64, u64>),
         strings: hashed!(Strings, cuckoo<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "f14",
@@ -237,6 +256,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: hashed!(U64, f14<u64, u64>),
         strings: hashed!(Strings, f14<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "hashbrown",
@@ -247,6 +267,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: hashed!(U64, hashbrown<u64, u64>),
         strings: hashed!(Strings, hashbrown<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "hashmap",
@@ -257,6 +278,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: hashed!(U64, hashmap<u64, u64>),
         strings: hashed!(Strings, hashmap<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "papaya",
@@ -267,6 +289,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: hashed!(U64, papaya<u64, u64>),
         strings: hashed!(Strings, papaya<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "dashmap",
@@ -277,6 +300,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: hashed!(U64, dashmap<u64, u64>),
         strings: hashed!(Strings, dashmap<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "scc-hash",
@@ -287,6 +311,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: hashed!(U64, scc_hash<u64, u64>),
         strings: hashed!(Strings, scc_hash<Box<[u8]>, Box<[u8]>>),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: EMPTY,
@@ -297,6 +322,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: one!(U64, empty::Empty),
         strings: one!(Strings, empty::Empty),
         llds: None,
+        foreign: false,
     },
     Entry {
         name: "llds",
@@ -307,6 +333,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::Kernel>),
+        foreign: false,
     },
     Entry {
         name: "llds-calls",
@@ -317,6 +344,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::KernelCalls>),
+        foreign: false,
     },
     #[cfg(feature = "llds-user")]
     Entry {
@@ -328,6 +356,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::User>),
+        foreign: false,
     },
     #[cfg(feature = "llds-user")]
     Entry {
@@ -339,16 +368,61 @@ pub(crate) const ENTRIES: &[Entry] = &[
         u64s: Err(ONLY_LLDS),
         strings: Err(ONLY_LLDS),
         llds: Some(arm::run_llds::<kernel::UserCalls>),
+        foreign: false,
     },
 ];
 
 /// Why a store of the kernel home is in no other comparison.
 const ONLY_LLDS: &str = "only asked in llds's workload";
 
+/// Every structure of this program, in the order of the tables.
+pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> + Clone {
+    static FOREIGN: LazyLock<Vec<Entry>> =
+        LazyLock::new(|| foreign::compiled_in().iter().map(Entry::of_foreign).collect());
+    ENTRIES.iter().chain(FOREIGN.iter())
+}
+
+/// Does a job on a structure of another language.
+fn of_foreign<K: foreign::Native>(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
+    match foreign::choose(&job.subject) {
+        Err(why) => Outcome::Left(why),
+        Ok(offer) if offer.ordered => arm::run::<K, Foreign<K, true>>(job, walk, report),
+        Ok(_) => arm::run::<K, Foreign<K, false>>(job, walk, report),
+    }
+}
+
 impl Entry {
-    /// The entry of a name.
-    pub(crate) fn find(name: &str) -> Option<&'static Entry> {
-        ENTRIES.iter().find(|entry| entry.name == name)
+    /// The entry of a name: of this program, or of a library.
+    pub(crate) fn find(name: &str) -> Result<Option<&'static Entry>, String> {
+        /// What libraries have offered.
+        static NAMED: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
+        if !foreign::is_library(name) {
+            return Ok(entries().find(|entry| entry.name == name));
+        }
+        let offer = foreign::find(name)?;
+        let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = named.iter().find(|entry| entry.name == offer.name) {
+            return Ok(Some(entry));
+        }
+        let entry = Box::leak(Box::new(Entry::of_foreign(offer)));
+        named.push(entry);
+        Ok(Some(entry))
+    }
+
+    fn of_foreign(offer: &'static Offer) -> Entry {
+        let numbers = Ok(Runs::One(of_foreign::<U64> as Run));
+        let strings = Ok(Runs::One(of_foreign::<Strings> as Run));
+        Entry {
+            name: &offer.name,
+            package: None,
+            about: &offer.about,
+            ordered: offer.ordered,
+            hash: None,
+            u64s: if offer.holds_u64s() { numbers } else { Err("it holds no numbers") },
+            strings: if offer.holds_strings() { strings } else { Err("it holds no strings") },
+            llds: None,
+            foreign: true,
+        }
     }
 
     /// The version measured, as the lock file has it.

@@ -5,6 +5,8 @@
 mod ancestor;
 #[path = "command/files.rs"]
 mod files;
+#[path = "command/foreign.rs"]
+mod foreign;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,6 +12,7 @@ pub(crate) mod dashmap;
 pub(crate) mod empty;
 pub(crate) mod eytzinger;
 pub(crate) mod f14;
+pub(crate) mod foreign;
 mod forrest;
 pub(crate) mod fst;
 mod gathered;

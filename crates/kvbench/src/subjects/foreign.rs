@@ -1,0 +1,516 @@
+//! Structures of other languages: what a library made with `include/kvbench_subject.h` offers, or this program itself
+//! where peers in C++ are compiled in.
+//!
+//! The interface is that header. What it says that a library may or must do is checked when it is loaded as far as it can
+//! be seen; what it does with keys and values is what the conformance kit checks.
+#![expect(unsafe_code, reason = "functions of a library in another language are called")]
+
+use super::{Pages, Reader, Subject, Writer};
+use crate::alloc;
+use crate::data::{Kind, Strings, U64};
+use libloading::Library;
+use std::ffi::{CStr, c_char, c_void};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// `KVBENCH_ABI`.
+const ABI: u32 = 1;
+/// `KVBENCH_ORDERED`.
+const ORDERED: u32 = 1;
+/// `KVBENCH_SHARED`.
+const SHARED: u32 = 2;
+/// The function by which a library tells what it offers.
+const SUBJECTS: &str = "kvbench_subjects";
+/// Most structures that a library may offer.
+const OFFERS_MAX: usize = 1000;
+
+/// `struct kvbench_bytes`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct CBytes {
+    data: *const u8,
+    size: usize,
+}
+
+impl CBytes {
+    fn of(bytes: &[u8]) -> CBytes {
+        CBytes { data: bytes.as_ptr(), size: bytes.len() }
+    }
+
+    /// The bytes.
+    ///
+    /// # Safety
+    ///
+    /// They are there as long as the result is.
+    unsafe fn get<'a>(self) -> &'a [u8] {
+        if self.size == 0 {
+            return &[];
+        }
+        // SAFETY: the caller's; that there are any, the size says.
+        unsafe { std::slice::from_raw_parts(self.data, self.size) }
+    }
+}
+
+/// Shows pairs.
+type See<T> = unsafe extern "C" fn(context: *mut c_void, keys: *const T, values: *const T, pairs: usize);
+
+/// `struct kvbench_u64` and `struct kvbench_strings`.
+#[repr(C)]
+struct RawCalls<T> {
+    create: Option<unsafe extern "C" fn() -> *mut c_void>,
+    destroy: Option<unsafe extern "C" fn(*mut c_void)>,
+    reserve: Option<unsafe extern "C" fn(*mut c_void, usize)>,
+    insert: Option<unsafe extern "C" fn(*mut c_void, T, T)>,
+    get: Option<unsafe extern "C" fn(*const c_void, T, *mut T) -> bool>,
+    remove: Option<unsafe extern "C" fn(*mut c_void, T) -> bool>,
+    each: Option<unsafe extern "C" fn(*const c_void, See<T>, *mut c_void)>,
+    scan: Option<unsafe extern "C" fn(*const c_void, T, usize, See<T>, *mut c_void)>,
+    bytes: Option<unsafe extern "C" fn(*const c_void) -> u64>,
+}
+
+/// The same, of which it is known that what must be there is.
+pub(crate) struct Calls<T> {
+    create: unsafe extern "C" fn() -> *mut c_void,
+    insert: unsafe extern "C" fn(*mut c_void, T, T),
+    get: unsafe extern "C" fn(*const c_void, T, *mut T) -> bool,
+    remove: unsafe extern "C" fn(*mut c_void, T) -> bool,
+    each: unsafe extern "C" fn(*const c_void, See<T>, *mut c_void),
+    /// There if it is ordered.
+    scan: Option<unsafe extern "C" fn(*const c_void, T, usize, See<T>, *mut c_void)>,
+    bytes: Option<unsafe extern "C" fn(*const c_void) -> u64>,
+}
+
+impl<T> Calls<T> {
+    fn checked(raw: &RawCalls<T>, is_ordered: bool) -> Result<Self, String> {
+        let missing = |name: &str| format!("has no function {name:?}");
+        raw.destroy.ok_or_else(|| missing("destroy"))?;
+        if is_ordered && raw.scan.is_none() {
+            return Err(missing("scan"));
+        }
+        Ok(Calls {
+            create: raw.create.ok_or_else(|| missing("create"))?,
+            insert: raw.insert.ok_or_else(|| missing("insert"))?,
+            get: raw.get.ok_or_else(|| missing("get"))?,
+            remove: raw.remove.ok_or_else(|| missing("remove"))?,
+            each: raw.each.ok_or_else(|| missing("each"))?,
+            scan: raw.scan,
+            bytes: raw.bytes,
+        })
+    }
+}
+
+/// `struct kvbench_subject`.
+#[repr(C)]
+struct RawSubject {
+    abi: u32,
+    flags: u32,
+    name: *const c_char,
+    about: *const c_char,
+    u64s: *const RawCalls<u64>,
+    strings: *const RawCalls<CBytes>,
+}
+
+/// What a library tells.
+type Subjects = unsafe extern "C" fn() -> *const *const RawSubject;
+
+/// A structure that is offered.
+pub(crate) struct Offer {
+    /// As it is named here: with its library, if it has one.
+    pub(crate) name: String,
+    /// One line.
+    pub(crate) about: String,
+    /// Whether it shows pairs in order.
+    pub(crate) ordered: bool,
+    shared: bool,
+    u64s: Option<Calls<u64>>,
+    strings: Option<Calls<CBytes>>,
+}
+
+/// Text that a library tells.
+///
+/// # Safety
+///
+/// If it is not null, it ends in NUL and stays.
+unsafe fn text(of: *const c_char, what: &str) -> Result<String, String> {
+    if of.is_null() {
+        return Err(format!("tells no {what}"));
+    }
+    // SAFETY: the caller's.
+    let text =
+        unsafe { CStr::from_ptr(of) }.to_str().map_err(|_| format!("tells a {what} that is no UTF-8"))?;
+    Ok(text.to_owned())
+}
+
+impl Offer {
+    /// What is offered, with the library's name before its own.
+    ///
+    /// # Safety
+    ///
+    /// What the pointers of the header lead to is as it says.
+    unsafe fn read(raw: &RawSubject, library: Option<&str>) -> Result<Offer, String> {
+        if raw.abi != ABI {
+            return Err(format!("is made for version {} of kvbench_subject.h, this is {ABI}", raw.abi));
+        }
+        // SAFETY: the caller's.
+        let (own, about) = unsafe { (text(raw.name, "name")?, text(raw.about, "line about it")?) };
+        let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if own.is_empty() || !own.bytes().all(is_name) {
+            return Err(format!("is named {own:?}; names have lower-case letters, digits and -"));
+        }
+        if about.chars().any(char::is_control) {
+            return Err(format!("{own} tells more than a line about it"));
+        }
+        if raw.flags & !(ORDERED | SHARED) != 0 {
+            return Err(format!("{own} has flags that nobody knows: {:#x}", raw.flags));
+        }
+        let is_ordered = raw.flags & ORDERED != 0;
+        // SAFETY: the caller's: they are null or lead to one.
+        let (u64s, strings) = unsafe { (raw.u64s.as_ref(), raw.strings.as_ref()) };
+        if u64s.is_none() && strings.is_none() {
+            return Err(format!("{own} holds neither numbers nor strings"));
+        }
+        let of = |why: String| format!("{own} {why}");
+        Ok(Offer {
+            name: library.map_or_else(|| own.clone(), |library| format!("{library}:{own}")),
+            about,
+            ordered: is_ordered,
+            shared: raw.flags & SHARED != 0,
+            u64s: u64s.map(|raw| Calls::checked(raw, is_ordered)).transpose().map_err(of)?,
+            strings: strings.map(|raw| Calls::checked(raw, is_ordered)).transpose().map_err(of)?,
+        })
+    }
+
+    /// All that is offered.
+    ///
+    /// # Safety
+    ///
+    /// The function does as the header says.
+    unsafe fn all(subjects: Subjects, library: Option<&str>) -> Result<Vec<Offer>, String> {
+        // SAFETY: the caller's.
+        let mut list = unsafe { subjects() };
+        let mut offers: Vec<Offer> = Vec::new();
+        if list.is_null() {
+            return Err("offers nothing".to_owned());
+        }
+        // SAFETY: the list ends in null, and this does not go on behind it.
+        while let Some(raw) = unsafe { (*list).as_ref() } {
+            if offers.len() == OFFERS_MAX {
+                return Err(format!(
+                    "offers more than {OFFERS_MAX} structures, or its list does not end in null"
+                ));
+            }
+            // SAFETY: the caller's.
+            let offer = unsafe { Offer::read(raw, library) }?;
+            if offers.iter().any(|there| there.name == offer.name) {
+                return Err(format!("offers {} twice", offer.name));
+            }
+            offers.push(offer);
+            // SAFETY: the last one was not the null at the end.
+            list = unsafe { list.add(1) };
+        }
+        if offers.is_empty() { Err("offers nothing".to_owned()) } else { Ok(offers) }
+    }
+
+    /// Whether it holds numbers.
+    pub(crate) fn holds_u64s(&self) -> bool {
+        self.u64s.is_some()
+    }
+
+    /// Whether it holds strings.
+    pub(crate) fn holds_strings(&self) -> bool {
+        self.strings.is_some()
+    }
+}
+
+/// Whether a name is that of a library, with or without a structure in it.
+pub(crate) fn is_library(name: &str) -> bool {
+    name.ends_with(".so") || name.contains(".so:")
+}
+
+/// What was loaded, by library.
+static LOADED: Mutex<Vec<(String, &'static [Offer])>> = Mutex::new(Vec::new());
+
+/// What a library offers. It is loaded once and stays: what it offers is used as long as the process runs.
+fn load(path: &str) -> Result<&'static [Offer], String> {
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, offers)) = loaded.iter().find(|(name, _)| name == path) {
+        return Ok(offers);
+    }
+    // A name without a slash is searched for in the system's libraries; whoever says libmine.so means the file here.
+    let file = if path.contains('/') { path.to_owned() } else { format!("./{path}") };
+    // SAFETY: whoever names a library wants its code to run.
+    let library =
+        unsafe { Library::new(&file) }.map_err(|error| format!("{path} cannot be loaded: {error}"))?;
+    let library = Box::leak(Box::new(library));
+    // SAFETY: a function of this name has this type, or the library is not made with the header.
+    let subjects = unsafe { library.get::<Subjects>(SUBJECTS.as_bytes()) };
+    let subjects =
+        subjects.map_err(|_| format!("{path} has no function {SUBJECTS}: see kvbench_subject.h"))?;
+    // SAFETY: as the header says.
+    let offers = unsafe { Offer::all(*subjects, Some(path)) }.map_err(|why| format!("{path} {why}"))?;
+    let offers: &'static [Offer] = Vec::leak(offers);
+    loaded.push((path.to_owned(), offers));
+    Ok(offers)
+}
+
+/// What is compiled into this program.
+pub(crate) fn compiled_in() -> &'static [Offer] {
+    #[cfg(feature = "cpp")]
+    {
+        unsafe extern "C" {
+            fn kvbench_subjects() -> *const *const RawSubject;
+        }
+        static OFFERS: OnceLock<Vec<Offer>> = OnceLock::new();
+        // SAFETY: it is compiled with the header, and the tests of this program load all of it.
+        OFFERS.get_or_init(|| unsafe { Offer::all(kvbench_subjects, None) }.unwrap_or_default())
+    }
+    #[cfg(not(feature = "cpp"))]
+    &[]
+}
+
+/// The structure of a name: one that is compiled in, `LIBRARY.so:STRUCTURE`, or `LIBRARY.so` where that has one.
+pub(crate) fn find(name: &str) -> Result<&'static Offer, String> {
+    if let Some(offer) = compiled_in().iter().find(|offer| offer.name == name) {
+        return Ok(offer);
+    }
+    let (library, structure) = match name.rsplit_once(".so:") {
+        Some((library, structure)) => (format!("{library}.so"), Some(structure)),
+        None => (name.to_owned(), None),
+    };
+    let offers = load(&library)?;
+    let own = |offer: &Offer| offer.name[library.len() + 1..].to_owned();
+    let all = || offers.iter().map(own).collect::<Vec<_>>().join(", ");
+    match (structure, offers) {
+        (None, [offer]) => Ok(offer),
+        (None, _) => Err(format!("{library} offers several structures: say {library}:NAME, of {}", all())),
+        (Some(structure), _) => {
+            let found = offers.iter().find(|offer| own(offer) == structure);
+            found.ok_or_else(|| format!("{library} offers no {structure:?}, but {}", all()))
+        }
+    }
+}
+
+/// The one that this process measures.
+static CHOSEN: OnceLock<&'static Offer> = OnceLock::new();
+
+/// Says which one this process measures, once and for all.
+pub(crate) fn choose(name: &str) -> Result<&'static Offer, String> {
+    let offer = find(name)?;
+    let chosen = CHOSEN.get_or_init(|| offer);
+    if ptr::eq(*chosen, offer) { Ok(offer) } else { Err(format!("this process measures {}", chosen.name)) }
+}
+
+/// A kind of pairs as the header has it.
+pub(crate) trait Native: Kind {
+    /// A key or a value.
+    type Cell: Copy + 'static;
+
+    /// What is offered for this kind.
+    fn calls(offer: &'static Offer) -> Option<&'static Calls<Self::Cell>>;
+    /// A key, there as long as that is.
+    fn key_cell(key: Self::Key<'_>) -> Self::Cell;
+    /// A value, there as long as that is.
+    fn value_cell(value: Self::Value<'_>) -> Self::Cell;
+    /// Where a value goes.
+    fn empty() -> Self::Cell;
+    /// A key that was shown.
+    ///
+    /// # Safety
+    ///
+    /// Its bytes are there as long as the result is.
+    unsafe fn found_of<'a>(cell: Self::Cell) -> Self::Found<'a>;
+    /// A value that was shown.
+    ///
+    /// # Safety
+    ///
+    /// Its bytes are there as long as the result is.
+    unsafe fn value_of<'a>(cell: Self::Cell) -> Self::Value<'a>;
+}
+
+impl Native for U64 {
+    type Cell = u64;
+
+    fn calls(offer: &'static Offer) -> Option<&'static Calls<u64>> {
+        offer.u64s.as_ref()
+    }
+
+    #[inline]
+    fn key_cell(key: u64) -> u64 {
+        key
+    }
+
+    #[inline]
+    fn value_cell(value: u64) -> u64 {
+        value
+    }
+
+    #[inline]
+    fn empty() -> u64 {
+        0
+    }
+
+    #[inline]
+    unsafe fn found_of<'a>(cell: u64) -> Self::Found<'a> {
+        cell
+    }
+
+    #[inline]
+    unsafe fn value_of<'a>(cell: u64) -> Self::Value<'a> {
+        cell
+    }
+}
+
+impl Native for Strings {
+    type Cell = CBytes;
+
+    fn calls(offer: &'static Offer) -> Option<&'static Calls<CBytes>> {
+        offer.strings.as_ref()
+    }
+
+    #[inline]
+    fn key_cell(key: Self::Key<'_>) -> CBytes {
+        CBytes::of(key.bytes())
+    }
+
+    #[inline]
+    fn value_cell(value: &[u8]) -> CBytes {
+        CBytes::of(value)
+    }
+
+    #[inline]
+    fn empty() -> CBytes {
+        CBytes::of(&[])
+    }
+
+    #[inline]
+    unsafe fn found_of<'a>(cell: CBytes) -> &'a [u8] {
+        // SAFETY: the caller's.
+        unsafe { cell.get() }
+    }
+
+    #[inline]
+    unsafe fn value_of<'a>(cell: CBytes) -> &'a [u8] {
+        // SAFETY: the caller's.
+        unsafe { cell.get() }
+    }
+}
+
+/// The structure that this process measures.
+pub(crate) struct Foreign<K: Native, const ORDERED: bool> {
+    map: *mut c_void,
+    calls: &'static Calls<K::Cell>,
+    shared: bool,
+    /// Bytes that malloc had given out before it was made, but for those of Rust.
+    malloc_bytes: i64,
+    kind: PhantomData<K>,
+}
+
+// SAFETY: the header lets readers be several at once, and writers where it is told to be shared.
+unsafe impl<K: Native, const ORDERED: bool> Send for Foreign<K, ORDERED> {}
+// SAFETY: the same.
+unsafe impl<K: Native, const ORDERED: bool> Sync for Foreign<K, ORDERED> {}
+
+/// Bytes that malloc has given out to others than Rust; 0 where it does not tell.
+fn malloc_bytes() -> i64 {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: it only reads.
+        let told = unsafe { libc::mallinfo2() };
+        (told.uordblks + told.hblkhd) as i64 - alloc::live_bytes()
+    }
+    #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+    0
+}
+
+/// Calls `see` with pairs that a library shows.
+unsafe extern "C" fn show<K: Native, F: FnMut(K::Found<'_>, K::Value<'_>)>(
+    see: *mut c_void,
+    keys: *const K::Cell,
+    values: *const K::Cell,
+    pairs: usize,
+) {
+    // SAFETY: the pointer is the one that went with this function, to a closure that nobody else uses meanwhile.
+    let see = unsafe { &mut *see.cast::<F>() };
+    for at in 0..pairs {
+        // SAFETY: the header: so many pairs are there until this returns.
+        unsafe { see(K::found_of(*keys.add(at)), K::value_of(*values.add(at))) };
+    }
+}
+
+/// A closure as a function and its context.
+fn pointers<K: Native, F: FnMut(K::Found<'_>, K::Value<'_>)>(see: &mut F) -> (See<K::Cell>, *mut c_void) {
+    (show::<K, F>, ptr::from_mut(see).cast())
+}
+
+impl<K: Native, const ORDERED: bool> Subject<K> for Foreign<K, ORDERED> {
+    const ORDERED: bool = ORDERED;
+    type Reader<'a> = &'a Self;
+    type Writer<'a> = &'a Self;
+
+    fn build(_: Pages) -> Result<Self, String> {
+        let offer = CHOSEN.get().ok_or("nobody said which structure this process measures")?;
+        let calls = K::calls(offer).ok_or("it does not hold such pairs")?;
+        let malloc_bytes = malloc_bytes();
+        // SAFETY: as the header says, in this and all other calls.
+        let map = unsafe { (calls.create)() };
+        if map.is_null() {
+            return Err("it could not be made".to_owned());
+        }
+        Ok(Foreign { map, calls, shared: offer.shared, malloc_bytes, kind: PhantomData })
+    }
+
+    fn reader(&self) -> &Self {
+        self
+    }
+
+    fn writer(&mut self) -> &Self {
+        self
+    }
+
+    fn shared_writer(&self) -> Option<&Self> {
+        self.shared.then_some(self)
+    }
+
+    fn own_bytes(&self) -> u64 {
+        // SAFETY: as the header says.
+        let own = self.calls.bytes.map_or(0, |bytes| unsafe { bytes(self.map) });
+        own + u64::try_from(malloc_bytes() - self.malloc_bytes).unwrap_or(0)
+    }
+}
+
+impl<K: Native, const ORDERED: bool> Reader<K> for &Foreign<K, ORDERED> {
+    #[inline]
+    fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
+        let mut value = K::empty();
+        // SAFETY: as the header says; the value is there until the next call.
+        unsafe { (self.calls.get)(self.map, K::key_cell(key), &mut value).then(|| see(K::value_of(value))) }
+    }
+
+    fn scan(&self, from: K::Key<'_>, count: usize, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        let Some(scan) = self.calls.scan else { return };
+        let (function, context) = pointers::<K, _>(&mut see);
+        // SAFETY: as the header says; the context is there while it runs.
+        unsafe { scan(self.map, K::key_cell(from), count, function, context) };
+    }
+
+    fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        let (function, context) = pointers::<K, _>(&mut see);
+        // SAFETY: as the header says; the context is there while it runs.
+        unsafe { (self.calls.each)(self.map, function, context) };
+    }
+}
+
+impl<K: Native, const ORDERED: bool> Writer<K> for &Foreign<K, ORDERED> {
+    #[inline]
+    fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+        // SAFETY: as the header says; this is the only writer, or writers may be several.
+        unsafe { (self.calls.insert)(self.map, K::key_cell(key), K::value_cell(value)) };
+    }
+
+    #[inline]
+    fn remove(&mut self, key: K::Key<'_>) -> bool {
+        // SAFETY: as the header says; this is the only writer, or writers may be several.
+        unsafe { (self.calls.remove)(self.map, K::key_cell(key)) }
+    }
+}

@@ -1,0 +1,119 @@
+//! Structures in C: the example of the header, as it is and with faults.
+
+use crate::{kvbench, records, scratch, text};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+
+const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/array.c");
+const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
+
+/// Whether there is a C compiler. Where there is none, that is told, and these tests have shown nothing.
+static COMPILER: LazyLock<bool> = LazyLock::new(|| {
+    let found = Command::new("cc").arg("--version").output().is_ok();
+    if !found {
+        eprintln!("skipped: structures in C, for there is no C compiler (Debian: gcc)");
+    }
+    found
+});
+
+/// The example as a library, with a fault if one is named.
+fn library(fault: &str) -> PathBuf {
+    let path = scratch(&format!("libarray-{}.so", fault.to_lowercase()));
+    let mut command = Command::new("cc");
+    command.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", INCLUDE]);
+    command.arg(format!("-DFAULT={fault}")).arg("-o").arg(&path).arg(SOURCE);
+    let output = command.output().expect("the compiler starts");
+    assert!(output.status.success(), "{fault}: {}", text(&output.stderr));
+    path
+}
+
+#[test]
+fn a_library_in_c_is_measured_beside_the_others() {
+    if !*COMPILER {
+        return;
+    }
+    let (library, json) = (library("NONE"), scratch("foreign.jsonl"));
+    let library = library.to_str().unwrap();
+    let subjects = format!("btreemap,{library},{library}:array");
+    let json_text = json.to_str().unwrap();
+    let output = kvbench(&[
+        "memory",
+        "--quick",
+        "-n",
+        "3000",
+        "--subjects",
+        &subjects,
+        "--json",
+        json_text,
+        "--no-sweep",
+    ]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("u64: 2 subjects agree") && out.contains("strings: 2 subjects agree"), "{out}");
+    let records = records(&json);
+    let of = |subject: &str| {
+        let mut figures =
+            records.iter().filter(|one| one["record"] == "figures" && one["subject"] == *subject);
+        let found = [figures.next(), figures.next()].map(|one| one.expect("both kinds"));
+        assert!(figures.next().is_none(), "{subject} is measured once");
+        found
+    };
+    for (foreign, own) in of(&format!("{library}:array")).into_iter().zip(of("btreemap")) {
+        assert_eq!(foreign["sums"], own["sums"]);
+        assert_eq!(foreign["about"], "a sorted array in C");
+        assert!(own["about"].is_null());
+        // Two arrays of cells, at most twice as long as they need be: what malloc gave out is counted.
+        let live = foreign["figures"]["live_bytes_per_key"]["median"].as_f64().unwrap();
+        assert!((16.0..600.0).contains(&live), "{live}");
+    }
+}
+
+#[test]
+fn a_library_that_is_none_says_why() {
+    let absent = kvbench(&["memory", "--quick", "--subjects", "./absent.so"]);
+    assert_eq!(absent.status.code(), Some(2));
+    assert!(text(&absent.stderr).contains("./absent.so cannot be loaded"), "{}", text(&absent.stderr));
+    if !*COMPILER {
+        return;
+    }
+    for (fault, why) in [
+        ("OTHER_ABI", "is made for version 2 of kvbench_subject.h, this is 1"),
+        ("NO_GET", "array has no function \"get\""),
+        ("NO_SCAN", "array has no function \"scan\""),
+        ("BAD_NAME", "is named \"Array, sorted\""),
+        ("NO_KINDS", "array holds neither numbers nor strings"),
+        ("UNKNOWN_FLAG", "array has flags that nobody knows: 0x80000000"),
+        ("EMPTY_LIST", "offers nothing"),
+        ("TWICE", ":array twice"),
+    ] {
+        let path = library(fault);
+        let output = kvbench(&["memory", "--quick", "--subjects", path.to_str().unwrap()]);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{fault}: {error}");
+        assert!(error.contains(why) && error.contains("libarray-"), "{fault}: {error}");
+    }
+    let path = library("NONE");
+    let named = format!("{}:list", path.display());
+    let error = text(&kvbench(&["memory", "--quick", "--subjects", &named]).stderr);
+    assert!(error.contains("offers no \"list\", but array"), "{error}");
+}
+
+#[test]
+fn a_library_that_is_wrong_is_not_timed() {
+    if !*COMPILER {
+        return;
+    }
+    for (fault, why) in [
+        ("LOSES_LAST_BYTE", "strings: FAILED"),
+        ("NO_UPDATE", "u64: FAILED: operation"),
+        ("CRASHES", "its process broke off: signal: 6"),
+    ] {
+        let path = library(fault);
+        let output =
+            kvbench(&["memory", "--quick", "-n", "1000", "--no-sweep", "--subjects", path.to_str().unwrap()]);
+        let out = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{fault}: {out}");
+        assert!(out.contains(why), "{fault}: {out}");
+    }
+}
