@@ -22,7 +22,7 @@ pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<
             let done = run_on::<K>(job, &mut subject, walk, report);
             // Taking a large structure apart takes long and is not measured; the process is about to end.
             std::mem::forget(subject);
-            done.map_or_else(|end| end, Outcome::Figures)
+            done.map_or_else(|end| end, Outcome::from)
         }
         Err(why) => Outcome::Left(why),
     }
@@ -60,7 +60,7 @@ fn run_on<K: Kind>(
 pub(crate) fn run_llds<S: Subject<data::Counters>>(job: &Job, _: Walk, report: Report<'_>) -> Outcome {
     affinity::cpus();
     match S::build(job.pages) {
-        Ok(subject) => llds::measure(job, subject, report).map_or_else(|end| end, Outcome::Figures),
+        Ok(subject) => llds::measure(job, subject, report).map_or_else(|end| end, Outcome::from),
         Err(why) => Outcome::Left(why),
     }
 }

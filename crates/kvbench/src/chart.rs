@@ -17,6 +17,12 @@ const STEP: f64 = 22.0;
 const HEIGHT: f64 = 320.0;
 const MARGIN: f64 = 50.0;
 
+/// The ends of the two axes of such a chart.
+const ACROSS: (f64, f64) = (MARGIN + 10.0, WIDTH - 20.0);
+const UP: (f64, f64) = (HEIGHT - MARGIN, 16.0);
+/// Most marks on an even axis.
+const TICKS_MOST: f64 = 8.0;
+
 /// A bar: a name, and the middle, the least and the most of its rounds.
 pub(crate) struct Bar<'a> {
     /// Whose it is.
@@ -85,43 +91,76 @@ pub(crate) fn bars(title: &str, bars: &[Bar<'_>]) -> String {
     svg + "</svg>\n"
 }
 
-/// A scale of powers of ten between the least and the most of these, from one end of the chart to the other.
+/// A scale from one end of the chart to the other: of powers of ten between the least and the most, or even from 0 on.
 struct Axis {
     from: f64,
     to: f64,
     ends: (f64, f64),
+    is_even: bool,
 }
 
 impl Axis {
+    fn even(values: impl Iterator<Item = f64>, ends: (f64, f64)) -> Axis {
+        let most = values.fold(f64::MIN_POSITIVE, f64::max);
+        Axis { from: 0.0, to: most * 1.05, ends, is_even: true }
+    }
+
     fn over(values: impl Iterator<Item = f64> + Clone, ends: (f64, f64)) -> Axis {
         let least = values.clone().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
         // Of nothing, or of nothing but zeros, any.
         let least = if least.is_finite() { least } else { 1.0 };
         let most = values.fold(least, f64::max);
         // Some air, and never nothing.
-        Axis { from: (least / 1.3).log10(), to: (most * 1.3).log10(), ends }
+        Axis { from: (least / 1.3).log10(), to: (most * 1.3).log10(), ends, is_even: false }
     }
 
     fn at(&self, value: f64) -> f64 {
-        let share = (value.max(f64::MIN_POSITIVE).log10() - self.from) / (self.to - self.from);
+        let value = if self.is_even { value } else { value.max(f64::MIN_POSITIVE).log10() };
+        let share = (value - self.from) / (self.to - self.from);
         self.ends.0 + share.clamp(0.0, 1.0) * (self.ends.1 - self.ends.0)
     }
 
-    /// 1, 2 and 5 times the powers of ten that there are.
-    fn ticks(&self) -> impl Iterator<Item = f64> {
+    /// 1, 2 and 5 times the powers of ten that there are; on an even scale, multiples of the one of these that makes some.
+    fn ticks(&self) -> Vec<f64> {
         let (from, to) = (self.from, self.to);
-        let decades = from.floor() as i32..=to.ceil() as i32;
-        let ticks = decades.flat_map(|power| [1.0, 2.0, 5.0].map(|one| one * 10f64.powi(power)));
-        ticks.filter(move |tick| (from..=to).contains(&tick.log10()))
+        let of_tens = |powers: std::ops::RangeInclusive<i32>| {
+            powers.flat_map(|power| [1.0, 2.0, 5.0].map(|one| one * 10f64.powi(power)))
+        };
+        if self.is_even {
+            let power = to.log10().floor() as i32;
+            let step = of_tens(power - 2..=power + 1).find(|step| to / step <= TICKS_MOST).unwrap_or(to);
+            return (0..=(to / step) as i32).map(|at| f64::from(at) * step).collect();
+        }
+        of_tens(from.floor() as i32..=to.ceil() as i32)
+            .filter(|tick| (from..=to).contains(&tick.log10()))
+            .collect()
     }
 }
 
 /// Points, joined if there are several of one name, on two scales of powers of ten.
-pub(crate) fn points(title: &str, (across, up): (&str, &str), lines: &[Line<'_>]) -> String {
+pub(crate) fn points(title: &str, labels: (&str, &str), lines: &[Line<'_>]) -> String {
     let all = || lines.iter().flat_map(|line| line.points.iter().copied());
-    let (left, bottom) = (MARGIN + 10.0, HEIGHT - MARGIN);
-    let x = Axis::over(all().map(|point| point.0), (left, WIDTH - 20.0));
-    let y = Axis::over(all().map(|point| point.1), (bottom, 16.0));
+    let x = Axis::over(all().map(|point| point.0), ACROSS);
+    let y = Axis::over(all().map(|point| point.1), UP);
+    drawn(title, labels, (&x, &y), lines, true)
+}
+
+/// Lines over time, on two even scales that begin at 0.
+pub(crate) fn over_time(title: &str, labels: (&str, &str), lines: &[Line<'_>]) -> String {
+    let all = || lines.iter().flat_map(|line| line.points.iter().copied());
+    let x = Axis::even(all().map(|point| point.0), ACROSS);
+    let y = Axis::even(all().map(|point| point.1), UP);
+    drawn(title, labels, (&x, &y), lines, false)
+}
+
+fn drawn(
+    title: &str,
+    (across, up): (&str, &str),
+    (x, y): (&Axis, &Axis),
+    lines: &[Line<'_>],
+    with_points: bool,
+) -> String {
+    let (left, bottom) = (ACROSS.0, UP.0);
     let mut svg = begin(title, HEIGHT);
     for tick in x.ticks() {
         let at = x.at(tick);
@@ -160,7 +199,7 @@ pub(crate) fn points(title: &str, (across, up): (&str, &str), lines: &[Line<'_>]
             "<path d=\"M{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
             path.join("L")
         );
-        for ((a, b), (across, up)) in places.iter().zip(&line.points) {
+        for ((a, b), (across, up)) in places.iter().zip(&line.points).filter(|_| with_points) {
             let _ = write!(
                 svg,
                 "<circle cx=\"{a:.1}\" cy=\"{b:.1}\" r=\"4\" fill=\"{colour}\"><title>{name}: {}, {}</title></circle>",
@@ -215,6 +254,19 @@ mod tests {
             (widths[1] / widths[0] - 2.0).abs() < 0.01 && widths[1] * 1.1 <= WIDTH - NAMES - FIGURES + 0.1
         );
         assert!(svg.contains("a &lt; b") && svg.contains("x&amp;y") && !svg.contains("x&y"));
+    }
+
+    #[test]
+    fn even_axes_have_some_marks() {
+        for most in [0.3, 1.0, 7.0, 99.0, 100.0, 123_456.0] {
+            let axis = Axis::even([most / 2.0, most].into_iter(), (10.0, 110.0));
+            let ticks = axis.ticks();
+            assert!((3..=9).contains(&ticks.len()) && ticks[0] == 0.0, "{most}: {ticks:?}");
+            assert!(ticks.iter().all(|tick| (10.0..=110.0).contains(&axis.at(*tick))), "{most}: {ticks:?}");
+            assert!((axis.at(most / 2.0) - 10.0) * 2.0 - (axis.at(most) - 10.0) < 1e-9);
+        }
+        let flat = over_time("t", ("s", "op/s"), &[Line { name: "x", points: vec![(0.0, 0.0), (1.0, 0.0)] }]);
+        assert!(!flat.contains("NaN") && !flat.contains("<circle"), "{flat}");
     }
 
     #[test]

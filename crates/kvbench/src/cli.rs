@@ -6,7 +6,7 @@
 
 use crate::ancestor_command::Ancestor;
 use crate::data::Walk;
-use crate::job::{Job, Message, Outcome, Task};
+use crate::job::{Job, Life, Message, Outcome, Task};
 use crate::options::{
     Calibrate, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Remixes, Report, Run, Setup, Stores,
 };
@@ -109,8 +109,9 @@ const STORE_EXAMPLES: &str = "Examples:
   kvbench store --rounds 3 --json bench/record/x.jsonl
   kvbench store -n 1M --subjects forrest,lmdb --only get,seek,scan
 
-The peers are compiled in by `cargo xtask bench store` only. Writes that are not synced go to the
-operating system. 1G of memory is 2^30 bytes.";
+  kvbench store -n 100K --durability memory,process,power
+
+The peers are compiled in by `cargo xtask bench store` only. 1G of memory is 2^30 bytes.";
 
 const REMIX_EXAMPLES: &str = "Examples:
   kvbench remix                                    as the ancestor measured it
@@ -271,7 +272,12 @@ fn arm(job: &str) -> std::io::Result<bool> {
             panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Outcome::Failed(format!("panicked: {}", text.unwrap_or("without a word")))
     });
+    let is_to_be_killed = matches!(&job.task, Task::Store(orders) if orders.life == Life::Killed);
     runner::tell(&Message::Done(outcome));
+    if is_to_be_killed {
+        // Nothing of this process is to end well: what it has not handed to the system by now is lost.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    }
     // The system takes the memory back faster than destructors would.
     std::process::exit(0)
 }

@@ -49,6 +49,8 @@ const PARTS: &[(&str, &str)] = &[
     ("_p50", "half of the operations took no longer"),
     ("_p999", "all but one of a thousand took no longer"),
     ("_p99", "all but one of a hundred took no longer"),
+    ("_max", "the longest"),
+    ("_worst", "in the slowest second"),
     ("_cpu", "CPU time of the whole process, background work included"),
     ("_plain", "without tags"),
 ];
@@ -82,6 +84,12 @@ const STEPS: &[(&str, &str)] = &[
     ("synced_8t", "single writes, each synced, eight threads"),
     ("remove", "a tenth of the keys, at random"),
     ("compact", "the store's own way to take the least space"),
+    ("open", "opening a store that was closed, until a pair is read"),
+    ("recover", "opening a store whose process was killed after it was loaded, until a pair is read"),
+    (
+        "recovered",
+        "of the pairs written before a kill, those that are there; all unless they may be lost with the process",
+    ),
     ("build", "making the REMIX from the runs alone"),
     ("rebuild", "making the REMIX from that of all runs but the newest"),
     ("read_1t", "keys that are there, one thread"),

@@ -143,10 +143,62 @@ pub(crate) struct Orders {
     pub(crate) directory: PathBuf,
     /// Memory for all of the store, in bytes.
     pub(crate) budget_bytes: u64,
+    /// What its writes are to survive.
+    #[serde(default)]
+    pub(crate) durability: Durability,
+    /// What becomes of the store at the end.
+    #[serde(default)]
+    pub(crate) life: Life,
     /// Writes of each step in which each is synced.
     pub(crate) synced: u64,
     /// Steps beside loading.
     pub(crate) steps: Vec<StoreStep>,
+}
+
+/// What a write survives once its call has returned.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Durability {
+    /// Nothing: the end of the process may lose it
+    Memory,
+    /// The end of the process: the operating system has it
+    #[default]
+    Process,
+    /// Power loss: the device has it
+    Power,
+}
+
+impl Durability {
+    /// The name in tables and records.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Durability::Memory => "memory",
+            Durability::Process => "process",
+            Durability::Power => "power",
+        }
+    }
+}
+
+/// What an arm does with a store's life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Life {
+    /// It is made, measured and closed.
+    #[default]
+    Whole,
+    /// It is there, closed by its last process, and opened; then it must have these pairs, with this sum.
+    Reopened {
+        /// Pairs.
+        pairs: u64,
+        /// Their sum, as [`Figures::sums`] has it.
+        sum: u64,
+    },
+    /// It is made and loaded, and the process is killed.
+    Killed,
+    /// It is there, left by a process that was killed, and opened; then it must have what was promised.
+    Recovered,
 }
 
 /// A step of a store's measurement. Loading is always measured.
@@ -173,6 +225,8 @@ pub(crate) enum StoreStep {
     Synced,
     /// The store's own way to take the least space.
     Compact,
+    /// Opening it again: when it was closed, and when its process was killed.
+    Reopen,
 }
 
 /// What an arm of `kvbench remix` is told beside what all arms are.
@@ -229,22 +283,31 @@ pub(crate) enum Message {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Outcome {
     /// It measured.
-    Figures(Figures),
+    Figures(Box<Figures>),
     /// The subject cannot do this; why.
     Left(String),
     /// The subject was wrong, or broke; how.
     Failed(String),
 }
 
+impl From<Figures> for Outcome {
+    fn from(figures: Figures) -> Self {
+        Outcome::Figures(Box::new(figures))
+    }
+}
+
 impl Outcome {
     /// The figures, or as an error why there are none.
     pub(crate) fn measured(self) -> io::Result<Figures> {
         match self {
-            Outcome::Figures(figures) => Ok(figures),
+            Outcome::Figures(figures) => Ok(*figures),
             Outcome::Left(why) | Outcome::Failed(why) => Err(io::Error::other(why)),
         }
     }
 }
+
+/// Milliseconds of a stretch of a time line.
+pub(crate) const TIMELINE_MS: u64 = 100;
 
 /// What an arm measured.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -254,6 +317,9 @@ pub(crate) struct Figures {
     /// Those of which the arm itself made several rounds, round by round.
     #[serde(default)]
     pub(crate) rounds: BTreeMap<String, Vec<f64>>,
+    /// Operations done in each stretch of [`TIMELINE_MS`] of a step, one after the other.
+    #[serde(default)]
+    pub(crate) timelines: BTreeMap<String, Vec<u64>>,
     /// Sums of what the loops read that all subjects must share.
     pub(crate) sums: BTreeMap<String, u64>,
     /// What is to be known about them: where the memory came from, what was left out.

@@ -106,7 +106,7 @@ impl Bench<'_> {
             ..Job::of(Task::Llds, subject, keys)
         };
         let (what, why) = match self.runner.arm(&job, &Walk::default()) {
-            Outcome::Figures(figures) => return Ok(Some(figures)),
+            Outcome::Figures(figures) => return Ok(Some(*figures)),
             Outcome::Left(why) => ("left out", why),
             Outcome::Failed(why) => ("FAILED", why),
         };

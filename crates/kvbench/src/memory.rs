@@ -289,7 +289,7 @@ impl Bench {
                 let end = self.arm(&job);
                 self.leave(out, who, &job, &end)?;
                 match end {
-                    Outcome::Figures(figures) => arms[at].1.push(figures),
+                    Outcome::Figures(figures) => arms[at].1.push(*figures),
                     // Who was wrong once has no figures at all.
                     Outcome::Failed(_) => arms[at].1.clear(),
                     Outcome::Left(_) => {}
@@ -366,7 +366,7 @@ impl Bench {
         let end = self.arm(&job);
         self.leave(out, who, &job, &end)?;
         let Outcome::Figures(figures) = end else { return Ok(Vec::new()) };
-        let row = self.row(who, "u64, growing", most, vec![figures])?;
+        let row = self.row(who, "u64, growing", most, vec![*figures])?;
         tables::print_sweep(out, &row, &sizes)?;
         Ok(goals::of_sweep(&row, &sizes))
     }

@@ -3,7 +3,7 @@
 use crate::counters::Event;
 use crate::data::KindName;
 use crate::files::{Format, Keys, Values, key_lengths};
-use crate::job::{Locality, RemixStep, Step, StoreStep};
+use crate::job::{Durability, Locality, RemixStep, Step, StoreStep};
 use crate::measure::Clock;
 use crate::names::Name;
 use crate::sizes::{bytes, number};
@@ -125,6 +125,10 @@ pub(crate) struct Stores {
     /// Stores, from `kvbench list` [default: all]
     #[arg(long, value_delimiter = ',', value_parser = store)]
     pub(crate) subjects: Vec<String>,
+    /// What a write must survive when its call returns; a store that does not offer it is measured at the next weaker level
+    /// that it offers, or else the next stronger, and its column says so
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "process")]
+    pub(crate) durability: Vec<Durability>,
     /// Leave RocksDB out, which takes many minutes to compile
     #[arg(long)]
     pub(crate) no_rocksdb: bool,

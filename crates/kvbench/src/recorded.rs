@@ -74,7 +74,13 @@ pub(crate) struct Row {
     /// What is to be known about them.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
-    /// All else: pages, locality, number of runs.
+    /// By step: operations done in each stretch of it.
+    #[serde(default)]
+    pub(crate) timelines: BTreeMap<String, Vec<u64>>,
+    /// Length of a stretch.
+    #[serde(default)]
+    pub(crate) timeline_ms: u64,
+    /// All else: pages, locality, number of runs, durability.
     #[serde(flatten)]
     more: Map<String, Value>,
 }
@@ -100,17 +106,19 @@ struct Goals {
 }
 
 impl Row {
-    /// The subject, and on which pages unless it chose them.
+    /// The subject, and on which pages unless it chose them, or what its writes survive unless it is what was asked for.
     pub(crate) fn label(&self) -> String {
-        match self.more.get("pages").and_then(Value::as_str) {
-            None | Some("auto") => self.subject.clone(),
-            Some(pages) => format!("{}/{pages}", self.subject),
+        let more = |name: &str| self.more.get(name).and_then(Value::as_str);
+        let had = more("durability_had").filter(|had| Some(*had) != more("durability"));
+        match more("pages").filter(|pages| *pages != "auto").or(had) {
+            None => self.subject.clone(),
+            Some(more) => format!("{}/{more}", self.subject),
         }
     }
 
-    /// What all rows share that can be compared: the run, the kind, the number of pairs, and of runs with their locality.
+    /// What all rows share that can be compared: the run, the kind, the number of pairs, of runs with their locality, of stores what writes are to survive.
     pub(crate) fn group(&self) -> String {
-        let more = ["runs", "locality"].iter().filter_map(|name| {
+        let more = ["runs", "locality", "durability"].iter().filter_map(|name| {
             let value = self.more.get(*name)?;
             Some(match value.as_str() {
                 Some(text) => format!(", {name} {text}"),

@@ -34,7 +34,7 @@ const CACHE_BYTES_MIN: u64 = 64 << 20;
 /// Does a job in this process.
 pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
     let Task::Remix(orders) = &job.task else { return Outcome::Left("not a job for runs".to_owned()) };
-    run(job, orders, report).map_or_else(|fault| Outcome::Failed(fault.to_string()), Outcome::Figures)
+    run(job, orders, report).map_or_else(|fault| Outcome::Failed(fault.to_string()), Outcome::from)
 }
 
 fn run(job: &Job, orders: &RemixOrders, report: Report<'_>) -> Answer<Figures> {

@@ -81,7 +81,7 @@ impl Bench<'_> {
         runs: u16,
     ) -> io::Result<Option<Row>> {
         let (what, why) = match self.arm(keys, locality, runs)? {
-            Outcome::Figures(figures) => return self.keep(keys, locality, runs, figures).map(Some),
+            Outcome::Figures(figures) => return self.keep(keys, locality, runs, *figures).map(Some),
             Outcome::Left(why) => ("left out", why),
             Outcome::Failed(why) => ("FAILED", why),
         };

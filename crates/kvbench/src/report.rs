@@ -141,6 +141,7 @@ fn group(page: &mut Page, name: &str, rows: &[&Row]) {
     }
     charts.extend(grown(rows, &labels, &known));
     charts.extend(latencies(rows, &labels, &known));
+    charts.extend(over_time(rows, &labels));
     charts.extend(against_memory(rows, &labels));
     page.charts(charts);
     let head = std::iter::once((String::new(), "who".to_owned()))
@@ -222,6 +223,38 @@ fn latencies(rows: &[&Row], labels: &[String], known: &[(&str, Explained<'_>)]) 
             title: format!("{step}, ns, the slowest"),
             caption: "of 2, of 100 and of 1,000 operations; less is better.".to_owned(),
             chart: chart::points(step, ("the slowest of so many", "ns"), &lines),
+        }
+    };
+    steps.into_iter().map(chart).collect()
+}
+
+/// Most points of a line over time.
+const TIME_POINTS: usize = 200;
+
+/// How many operations were done while time passed, where that was noted: a chart for each step, in which a stall is a gap.
+fn over_time(rows: &[&Row], labels: &[String]) -> Vec<Shown> {
+    let steps: BTreeSet<&str> =
+        rows.iter().flat_map(|row| row.timelines.keys()).map(String::as_str).collect();
+    let chart = |step: &str| {
+        let points = |row: &Row| -> Option<Vec<(f64, f64)>> {
+            let stretches = row.timelines.get(step).filter(|all| !all.is_empty())?;
+            let together = stretches.len().div_ceil(TIME_POINTS);
+            let seconds = |stretches: usize| stretches as f64 * row.timeline_ms as f64 / 1e3;
+            let point = |(at, part): (usize, &[u64])| {
+                let rate = part.iter().sum::<u64>() as f64 / seconds(part.len()).max(1e-9);
+                (seconds(at * together) + seconds(part.len()) / 2.0, rate)
+            };
+            Some(stretches.chunks(together).enumerate().map(point).collect())
+        };
+        let lines: Vec<_> = rows
+            .iter()
+            .zip(labels)
+            .filter_map(|(row, label)| Some(Line { name: label, points: points(row)? }))
+            .collect();
+        Shown {
+            title: format!("{step}, op/s, over time"),
+            caption: "of the last round; where a line falls, the store makes its user wait.".to_owned(),
+            chart: chart::over_time(step, ("seconds", "op/s"), &lines),
         }
     };
     steps.into_iter().map(chart).collect()

@@ -1,6 +1,7 @@
 //! What people read of `kvbench store`: tables of at most 100 columns, a column for each store; and the goals.
 
 use crate::goals::{Goal, Relation};
+use crate::job::Durability;
 use crate::record::Figure;
 use crate::runner;
 use crate::stores::FORREST;
@@ -12,6 +13,8 @@ use std::io::{self, Write};
 pub(crate) struct Row {
     /// Whose.
     pub(crate) name: &'static str,
+    /// The head of its column.
+    pub(crate) label: String,
     /// By name.
     pub(crate) figures: BTreeMap<String, Figure>,
 }
@@ -65,7 +68,7 @@ fn line(
 
 fn head(out: &mut impl Write, title: &str, rows: &[Row]) -> io::Result<()> {
     writeln!(out, "\n{title}")?;
-    line(out, "", rows, |row| Some(row.name.to_owned()))
+    line(out, "", rows, |row| Some(row.label.clone()))
 }
 
 fn us(ns: f64) -> String {
@@ -82,12 +85,22 @@ fn short_us(ns: f64) -> String {
     }
 }
 
-/// The tables of one number of pairs.
-pub(crate) fn print(out: &mut impl Write, keys: u64, rows: &[Row]) -> io::Result<()> {
+/// What a write is to survive, in words.
+fn survives(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Memory => "writes may be lost with the process",
+        Durability::Process => "writes survive the process",
+        Durability::Power => "each write survives power loss",
+    }
+}
+
+/// The tables of one number of pairs, whose writes survive this.
+pub(crate) fn print(out: &mut impl Write, keys: u64, durability: Durability, rows: &[Row]) -> io::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
-    head(out, &format!("{} pairs: us per operation", runner::keys(keys)), rows)?;
+    let what = survives(durability);
+    head(out, &format!("{} pairs, {what}: us per operation", runner::keys(keys)), rows)?;
     for (title, name) in STEPS {
         let name = format!("{name}_ns");
         line(out, title, rows, |row| row.median(&name).map(us))?;
@@ -102,6 +115,15 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, rows: &[Row]) -> io::Result
         line(out, title, rows, |row| {
             row.median(&format!("{name}_ops_per_s")).map(|rate| number(rate / 1000.0))
         })?;
+    }
+    let worst = |row: &Row, name: &str| {
+        row.median(&format!("{name}_worst_ops_per_s")).map(|rate| number(rate / 1000.0))
+    };
+    if STEPS.iter().any(|(_, name)| rows.iter().any(|row| worst(row, name).is_some())) {
+        head(out, "the same in the slowest second, of steps that took one", rows)?;
+        for (title, name) in STEPS {
+            line(out, title, rows, |row| worst(row, name))?;
+        }
     }
     head(out, "CPU us per operation, all threads", rows)?;
     for (title, name) in STEPS {
@@ -138,6 +160,13 @@ pub(crate) fn print(out: &mut impl Write, keys: u64, rows: &[Row]) -> io::Result
     for (title, name) in [("memory, loaded", "load_peak_bytes"), ("memory, at the end", "peak_bytes")] {
         line(out, title, rows, |row| row.median(name).map(mib))?;
     }
+    if rows.iter().any(|row| row.figures.contains_key("open_s")) {
+        head(out, "opened again, until the first pair is read: ms", rows)?;
+        for (title, name) in [("closed before", "open_s"), ("killed after loading", "recover_s")] {
+            line(out, title, rows, |row| row.median(name).map(|seconds| number(seconds * 1e3)))?;
+        }
+        line(out, "  of its pairs there, %", rows, |row| row.median("recovered_percent").map(number))?;
+    }
     Ok(())
 }
 
@@ -146,7 +175,7 @@ pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
         "\nload: every write by itself, until flushes and merges are done; on disk, loaded: with logs;\n\
-         memory: pages of mapped files count (lmdb); redb promises less for a write that is not synced;\n\
+         memory: pages of mapped files count (lmdb); redb/memory: it offers that, not what was asked for;\n\
          -: not offered, or left out. docs/benchmarks.md tells how each is set up and what is not equal."
     )
 }
@@ -194,7 +223,7 @@ mod tests {
     fn row(name: &'static str, figures: &[(&str, f64)]) -> Row {
         let figures =
             figures.iter().map(|(name, value)| (name.to_string(), Figure::new(vec![*value]))).collect();
-        Row { name, figures }
+        Row { name, label: name.to_owned(), figures }
     }
 
     #[test]
@@ -216,7 +245,7 @@ mod tests {
         let mut rows: Vec<_> = names.iter().map(|name| row(name, &figures)).collect();
         rows[1].figures.clear();
         let mut text = Vec::new();
-        print(&mut text, 1000, &rows).unwrap();
+        print(&mut text, 1000, Durability::Process, &rows).unwrap();
         print_legend(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.lines().all(|line| line.len() <= 100), "{text}");

@@ -232,7 +232,11 @@ fn a_store_is_measured_and_its_answers_are_right() {
     ]);
     let (out, error) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success() && error.is_empty(), "{out}{error}");
-    assert!(out.contains("3K pairs: us per operation") && out.contains("synced, 8 threads"), "{out}");
+    assert!(
+        out.contains("3K pairs, writes survive the process: us per operation")
+            && out.contains("synced, 8 threads"),
+        "{out}"
+    );
     let records = records(&path);
     let figures: Vec<_> = records.iter().filter(|record| record["record"] == "figures").collect();
     assert_eq!(figures.len(), 1);
@@ -242,6 +246,14 @@ fn a_store_is_measured_and_its_answers_are_right() {
         assert!(figure["median"].as_f64().unwrap() > 0.0, "{step}: {figure}");
         assert_eq!(figure["rounds"].as_array().unwrap().len(), 2, "{step}");
     }
+    for name in ["open_s", "recover_s", "load_max_ns"] {
+        assert!(figures[0]["figures"][name]["min"].as_f64().unwrap() > 0.0, "{name}");
+    }
+    assert_eq!(figures[0]["figures"]["recovered_percent"]["min"], 100.0);
+    assert_eq!(
+        (&figures[0]["durability"], &figures[0]["durability_had"]),
+        (&"process".into(), &"process".into())
+    );
     assert!(figures[0]["sums"]["scan"].is_string());
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
 }

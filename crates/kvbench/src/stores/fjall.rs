@@ -1,13 +1,25 @@
 //! fjall: no compression, memtable and cache by the budget, otherwise as it comes.
 
 use super::{Answer, Reader, Settings, Store, Way};
+use crate::job::Durability;
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-/// Each change is in the journal, and the operating system has it, before a call returns.
+/// Each change is in the journal, and the operating system has it, before a call returns; in the memory's class the journal
+/// is in the process, in that of power it is synced.
 pub(crate) struct Fjall {
     db: Database,
     pairs: Keyspace,
+    synced: bool,
+}
+
+impl Fjall {
+    fn end_write(&self, synced: bool) -> Answer<()> {
+        if synced {
+            self.db.persist(PersistMode::SyncData)?;
+        }
+        Ok(())
+    }
 }
 
 fn show(pair: Guard, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
@@ -17,12 +29,14 @@ fn show(pair: Guard, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
 }
 
 impl Store for Fjall {
+    const OFFERS: &'static [Durability] = &[Durability::Memory, Durability::Process, Durability::Power];
     type Reader<'s> = &'s Keyspace;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let db = Database::builder(settings.directory.join("store"))
             .cache_size(settings.cache_bytes() as u64)
             .journal_compression(CompressionType::None)
+            .manual_journal_persist(settings.durability == Durability::Memory)
             .open()?;
         let options = || {
             KeyspaceCreateOptions::default()
@@ -31,22 +45,24 @@ impl Store for Fjall {
                 .index_block_compression_policy(CompressionPolicy::disabled())
         };
         let pairs = db.keyspace("pairs", options)?;
-        Ok(Fjall { db, pairs })
+        Ok(Fjall { db, pairs, synced: settings.durability == Durability::Power })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
-        Ok(self.pairs.insert(key, value)?)
+        self.pairs.insert(key, value)?;
+        self.end_write(self.synced)
     }
 
     fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
         let mut batch = self.db.batch();
         pairs.for_each(|(key, value)| batch.insert(&self.pairs, key, value));
-        Ok(batch.commit()?)
+        batch.commit()?;
+        self.end_write(self.synced)
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
         self.pairs.insert(key, value)?;
-        Ok(self.db.persist(PersistMode::SyncData)?)
+        self.end_write(true)
     }
 
     fn reader(&self) -> Answer<&Keyspace> {

@@ -1,19 +1,25 @@
 //! This project's engine on disk, through its public API.
 
 use super::{Answer, Fault, Reader, Settings, Store, Way};
+use crate::job::Durability as Class;
 use forrest::{Cursor, Db, Durability, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
 
-/// Changes are handed to the operating system before a call returns ([`Durability::Buffered`]).
+/// A store at the level that it was told.
 pub(crate) struct Forrest(Db);
 
 impl Store for Forrest {
+    const OFFERS: &'static [Class] = &[Class::Memory, Class::Process, Class::Power];
     type Reader<'s> = Handle<'s>;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let path = settings.directory.join("store");
         let db = Db::builder()
-            .durability(Durability::Buffered)
+            .durability(match settings.durability {
+                Class::Memory => Durability::Memory,
+                Class::Process => Durability::Buffered,
+                Class::Power => Durability::Sync,
+            })
             .memtable_bytes(settings.memtable_bytes())
             .cache_bytes(settings.cache_bytes())
             .open(path.to_str().ok_or("the path is no text")?)?;

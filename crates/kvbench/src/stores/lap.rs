@@ -5,7 +5,7 @@
 //! nothing between blocks; it is the same for all.
 
 use super::{Answer, Store};
-use crate::job::Figures;
+use crate::job::{Figures, TIMELINE_MS};
 use crate::usage;
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 const BLOCK: u64 = 4096;
 /// Longest time of an operation that is told apart, in nanoseconds.
 const LONGEST_NS: u64 = 600_000_000_000;
+/// A stretch of a time line.
+const STRETCH: Duration = Duration::from_millis(TIMELINE_MS);
+/// Stretches of a second.
+const STRETCHES: usize = (1000 / TIMELINE_MS) as usize;
 /// How often a store is looked at that is to come to rest.
 const LOOK: Duration = Duration::from_millis(20);
 /// Rest is so long a time without work.
@@ -35,6 +39,8 @@ pub(crate) struct Lap {
     pub(crate) written: Option<u64>,
     /// Time of each operation in nanoseconds; empty if they were not told apart.
     pub(crate) each: Histogram<u64>,
+    /// Operations that ended in each stretch of [`STRETCH`]; empty if they were not told apart.
+    pub(crate) timeline: Vec<u64>,
 }
 
 /// A lap that runs.
@@ -57,7 +63,14 @@ impl Running {
         Ok(Running {
             making: Duration::ZERO,
             written: usage::written_bytes(),
-            lap: Lap { ops: 0, wall: Duration::ZERO, cpu: Duration::ZERO, written: None, each: histogram()? },
+            lap: Lap {
+                ops: 0,
+                wall: Duration::ZERO,
+                cpu: Duration::ZERO,
+                written: None,
+                each: histogram()?,
+                timeline: Vec::new(),
+            },
             cpu: usage::process_cpu(),
         })
     }
@@ -70,7 +83,7 @@ impl Running {
         mut run: impl FnMut(&O) -> Answer<()>,
     ) -> Answer<()> {
         let mut block = Vec::with_capacity(BLOCK.min(ops) as usize);
-        let mut at = 0;
+        let (mut at, mut ended) = (0, 0);
         while at < ops {
             let making = usage::thread_cpu();
             block.clear();
@@ -84,6 +97,11 @@ impl Running {
                 let now = Instant::now();
                 self.lap.each.saturating_record((now - last).as_nanos() as u64);
                 last = now;
+                // The operation that a stall is in ends in the stretch behind it; those between have none.
+                while self.lap.wall + (now - start) >= STRETCH * (self.lap.timeline.len() as u32 + 1) {
+                    self.lap.timeline.push(std::mem::take(&mut ended));
+                }
+                ended += 1;
             }
             self.lap.wall += last - start;
         }
@@ -151,9 +169,14 @@ impl Lap {
         figures.set(&format!("{name}_cpu_ns"), ns(self.cpu));
         figures.set(&format!("{name}_ops_per_s"), ops / self.wall.as_secs_f64().max(1e-9));
         if !self.each.is_empty() {
-            for (quantile, told) in [(0.5, "p50"), (0.99, "p99"), (0.999, "p999")] {
+            for (quantile, told) in [(0.5, "p50"), (0.99, "p99"), (0.999, "p999"), (1.0, "max")] {
                 figures.set(&format!("{name}_{told}_ns"), self.each.value_at_quantile(quantile) as f64);
             }
+        }
+        let seconds = self.timeline.windows(STRETCHES).map(|second| second.iter().sum::<u64>());
+        if let Some(worst) = seconds.min() {
+            figures.set(&format!("{name}_worst_ops_per_s"), (worst * parts) as f64);
+            figures.timelines.insert(name.to_owned(), self.timeline.clone());
         }
     }
 

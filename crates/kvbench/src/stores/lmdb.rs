@@ -1,6 +1,7 @@
-//! LMDB, through heed: a transaction for each write, given to the operating system and not synced.
+//! LMDB, through heed: a transaction for each write, given to the operating system, and synced in the class of power.
 
 use super::{Answer, Reader, Settings, Store, Way};
+use crate::job::Durability;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
 use std::ops::Bound;
@@ -15,14 +16,19 @@ pub(crate) struct Lmdb {
 }
 
 impl Store for Lmdb {
+    const OFFERS: &'static [Durability] = &[Durability::Process, Durability::Power];
     type Reader<'s> = View<'s>;
 
     #[expect(unsafe_code, reason = "LMDB maps its file")]
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES);
-        // SAFETY: without syncs a crash of the system may damage the file; nobody reads it after this process.
-        let options = unsafe { options.flags(EnvFlags::NO_SYNC) };
+        let flags = match settings.durability {
+            Durability::Power => EnvFlags::empty(),
+            _ => EnvFlags::NO_SYNC,
+        };
+        // SAFETY: without syncs a crash of the system may damage the file; nobody reads it after one.
+        let options = unsafe { options.flags(flags) };
         // SAFETY: the directory is this process's own, and nobody else changes the file.
         let env = unsafe { options.open(settings.directory)? };
         // The database borrows it, and both last as long as the arm's process.

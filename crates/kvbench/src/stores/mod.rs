@@ -24,7 +24,7 @@ mod steps;
 #[cfg(test)]
 mod steps_tests;
 
-use crate::job::{Job, Orders, Outcome, Report, Task};
+use crate::job::{Durability, Job, Orders, Outcome, Report, Task};
 use crate::lock_file;
 use std::path::Path;
 
@@ -38,10 +38,12 @@ pub(crate) const FORREST: &str = "forrest";
 
 /// How a store is opened.
 pub(crate) struct Settings<'a> {
-    /// A directory of its own, which is there and empty.
+    /// A directory of its own, which is there, and empty or this store's.
     pub(crate) directory: &'a Path,
     /// Memory for all of it, in bytes.
     pub(crate) budget_bytes: usize,
+    /// What writes survive; one that the store offers.
+    pub(crate) durability: Durability,
 }
 
 /// Of the budget, a memtable takes a sixteenth, where a store has any, and up to three of them are in memory at once.
@@ -70,17 +72,19 @@ pub(crate) enum Way {
     Backward,
 }
 
-/// A store, used as its documentation advises. A write by any of these is seen by readers that are made after it, and
-/// the operating system has it, unless the adapter says otherwise.
+/// A store, used as its documentation advises. A write by any of these is seen by readers that are made after it.
 pub(crate) trait Store: Sync + Sized {
+    /// What writes may be told to survive, the least first.
+    const OFFERS: &'static [Durability];
+
     /// How a thread reads.
     type Reader<'s>: Reader
     where
         Self: 's;
 
-    /// Opens a new store. Nothing is compressed.
+    /// Opens the store of the directory, or makes it. Nothing is compressed.
     fn open(settings: &Settings<'_>) -> Answer<Self>;
-    /// Maps a key to a value.
+    /// Maps a key to a value, which then survives what the store was told.
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()>;
     /// The same for several, all or none.
     fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()>;
@@ -90,7 +94,7 @@ pub(crate) trait Store: Sync + Sized {
     fn reader(&self) -> Answer<Self::Reader<'_>>;
     /// Shows all pairs in order.
     fn scan_all(&self, way: Way, see: impl FnMut(&[u8], &[u8])) -> Answer<()>;
-    /// Hands everything to the operating system that does not have it yet; for stores that do not write as they go.
+    /// Hands everything to the operating system that does not have it yet, where a writing step leaves something behind.
     fn hand_over(&self) -> Answer<()> {
         Ok(())
     }
@@ -120,17 +124,34 @@ pub(crate) struct Entry {
     pub(crate) package: &'static str,
     /// One line: what it is.
     pub(crate) about: &'static str,
-    /// Does an arm, or the feature without which it is not compiled.
+    /// What does an arm, or the feature without which it is not compiled.
     pub(crate) run: Result<Run, &'static str>,
 }
 
-/// Does an arm.
-type Run = fn(&Job, &Orders, Report<'_>) -> Outcome;
+/// What does an arm.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    /// [`Store::OFFERS`].
+    offers: &'static [Durability],
+    arm: fn(&Job, &Orders, Report<'_>) -> Outcome,
+}
+
+impl Run {
+    const fn of<S: Store>() -> Self {
+        Run { offers: S::OFFERS, arm: steps::run::<S> }
+    }
+
+    /// What the store offers where this is asked for: that, or the next weaker, or else the next stronger.
+    pub(crate) fn offered(self, asked: Durability) -> Durability {
+        let weaker = self.offers.iter().rev().find(|offered| **offered <= asked);
+        weaker.or_else(|| self.offers.first()).copied().unwrap_or(asked)
+    }
+}
 
 macro_rules! peer {
     ($feature:literal, $store:path) => {{
         #[cfg(feature = $feature)]
-        let run = Ok(steps::run::<$store> as Run);
+        let run = Ok(Run::of::<$store>());
         #[cfg(not(feature = $feature))]
         let run = Err($feature);
         run
@@ -143,7 +164,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         name: FORREST,
         package: "forrest",
         about: "this project's engine on disk",
-        run: Ok(steps::run::<forrest::Forrest>),
+        run: Ok(Run::of::<forrest::Forrest>()),
     },
     Entry {
         name: "rocksdb",
@@ -160,13 +181,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry {
         name: "redb",
         package: "redb",
-        about: "copy-on-write B-tree; a commit reaches the system with the next synced one",
+        about: "copy-on-write B-tree; commits that are not synced are in its memory",
         run: peer!("stores", redb::Redb),
     },
     Entry {
         name: "lmdb",
         package: "heed",
-        about: "LMDB through heed: copy-on-write B+-tree in a map, no sync at commits",
+        about: "LMDB through heed: copy-on-write B+-tree in a map",
         run: peer!("stores", lmdb::Lmdb),
     },
 ];
@@ -187,7 +208,7 @@ impl Entry {
 pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
     let Task::Store(orders) = &job.task else { return Outcome::Left("not a job for stores".to_owned()) };
     match Entry::find(&job.subject).map(|entry| entry.run) {
-        Some(Ok(run)) => run(job, orders, report),
+        Some(Ok(run)) => (run.arm)(job, orders, report),
         Some(Err(feature)) => Outcome::Left(not_compiled(feature)),
         None => Outcome::Left("there is no such store".to_owned()),
     }
@@ -209,7 +230,21 @@ mod tests {
 
     #[test]
     fn the_budget_is_shared_out() {
-        let settings = Settings { directory: Path::new(""), budget_bytes: 1 << 30 };
+        let settings =
+            Settings { directory: Path::new(""), budget_bytes: 1 << 30, durability: Durability::Process };
         assert_eq!((settings.memtable_bytes(), settings.cache_bytes()), (64 << 20, 832 << 20));
+    }
+
+    #[test]
+    fn what_is_not_offered_is_told_as_what_is() {
+        use Durability::{Memory, Power, Process};
+        let offers = |offers: &'static [Durability]| {
+            let run = Run { offers, arm: |_, _, _| Outcome::Left(String::new()) };
+            [Memory, Process, Power].map(|asked| run.offered(asked))
+        };
+        assert_eq!(offers(&[Memory, Process, Power]), [Memory, Process, Power]);
+        assert_eq!(offers(&[Memory, Power]), [Memory, Memory, Power]);
+        assert_eq!(offers(&[Process, Power]), [Process, Process, Power]);
+        assert_eq!(offers(&[Power]), [Power, Power, Power]);
     }
 }

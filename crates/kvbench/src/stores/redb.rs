@@ -1,15 +1,19 @@
-//! redb: a transaction for each write, not synced; its cache is the budget.
+//! redb: a transaction for each write; its cache is the budget.
 //!
-//! What such a transaction wrote is in the memory of the process until one is synced, so it promises less than the
-//! others here. redb offers nothing between that and a sync.
+//! What a transaction wrote that is not synced is in the memory of the process until one is. redb offers nothing between
+//! that and a sync.
 
 use super::{Answer, Fault, Reader, Settings, Store, Way};
+use crate::job::Durability as Class;
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 
 const PAIRS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("pairs");
 
 /// A database with one table.
-pub(crate) struct Redb(Database);
+pub(crate) struct Redb {
+    db: Database,
+    durability: Durability,
+}
 
 impl Redb {
     fn write<'p>(
@@ -17,7 +21,7 @@ impl Redb {
         durability: Durability,
         mut pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>,
     ) -> Answer<()> {
-        let mut transaction = self.0.begin_write()?;
+        let mut transaction = self.db.begin_write()?;
         transaction.set_durability(durability)?;
         {
             let mut table = transaction.open_table(PAIRS)?;
@@ -28,22 +32,28 @@ impl Redb {
 }
 
 impl Store for Redb {
+    const OFFERS: &'static [Class] = &[Class::Memory, Class::Power];
     type Reader<'s> = Table;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let path = settings.directory.join("store");
-        let store = Redb(Database::builder().set_cache_size(settings.budget_bytes).create(path)?);
+        let durability = match settings.durability {
+            Class::Power => Durability::Immediate,
+            _ => Durability::None,
+        };
+        let db = Database::builder().set_cache_size(settings.budget_bytes).create(path)?;
+        let store = Redb { db, durability };
         // Makes the table, so that readers find it.
         store.write(Durability::Immediate, std::iter::empty())?;
         Ok(store)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
-        self.write(Durability::None, std::iter::once((key, value)))
+        self.write(self.durability, std::iter::once((key, value)))
     }
 
     fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
-        self.write(Durability::None, pairs)
+        self.write(self.durability, pairs)
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
@@ -51,7 +61,7 @@ impl Store for Redb {
     }
 
     fn reader(&self) -> Answer<Table> {
-        Ok(Table(self.0.begin_read()?.open_table(PAIRS)?))
+        Ok(Table(self.db.begin_read()?.open_table(PAIRS)?))
     }
 
     fn scan_all(&self, way: Way, mut see: impl FnMut(&[u8], &[u8])) -> Answer<()> {
@@ -72,7 +82,7 @@ impl Store for Redb {
     }
 
     fn compact(&mut self) -> Answer<bool> {
-        self.0.compact().map_err(Fault::from)?;
+        self.db.compact().map_err(Fault::from)?;
         Ok(true)
     }
 }

@@ -2,6 +2,7 @@
 //! background jobs as there are CPUs; otherwise as it comes.
 
 use super::{Answer, MEMTABLES, Reader, Settings, Store, Way};
+use crate::job::Durability;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,
     WriteBatch, WriteOptions, properties,
@@ -10,13 +11,16 @@ use rocksdb::{
 /// Bits of Bloom filter for each key.
 const FILTER_BITS: f64 = 10.0;
 
-/// Each change is in the log, and the operating system has it, before a call returns.
+/// Each change is in the log, and the operating system has it, before a call returns; in the memory's class there is no
+/// log, in that of power it is synced.
 pub(crate) struct Rocks {
     db: DB,
+    written: WriteOptions,
     synced: WriteOptions,
 }
 
 impl Store for Rocks {
+    const OFFERS: &'static [Durability] = &[Durability::Memory, Durability::Process, Durability::Power];
     type Reader<'s> = Handle<'s>;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
@@ -30,19 +34,21 @@ impl Store for Rocks {
         options.set_write_buffer_size(settings.memtable_bytes());
         options.set_max_write_buffer_number(MEMTABLES as i32);
         options.increase_parallelism(crate::affinity::cpus().len() as i32);
-        let mut synced = WriteOptions::default();
+        let (mut written, mut synced) = (WriteOptions::default(), WriteOptions::default());
+        written.disable_wal(settings.durability == Durability::Memory);
+        written.set_sync(settings.durability == Durability::Power);
         synced.set_sync(true);
-        Ok(Rocks { db: DB::open(&options, settings.directory.join("store"))?, synced })
+        Ok(Rocks { db: DB::open(&options, settings.directory.join("store"))?, written, synced })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()> {
-        Ok(self.db.put(key, value)?)
+        Ok(self.db.put_opt(key, value, &self.written)?)
     }
 
     fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
         let mut batch = WriteBatch::default();
         pairs.for_each(|(key, value)| batch.put(key, value));
-        Ok(self.db.write(batch)?)
+        Ok(self.db.write_opt(batch, &self.written)?)
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {

@@ -8,7 +8,7 @@ use super::lap::{self, Lap, Running};
 use super::pairs::{Choice, Key, PAIR_BYTES, Pairs, Spread, Value, fold, just_below};
 use super::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::fold_bytes;
-use crate::job::{Figures, Job, Orders, Outcome, Report, StoreStep as Step};
+use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
 use crate::usage;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -38,13 +38,29 @@ struct Arm<'a, S> {
 /// Does an arm.
 pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> Outcome {
     let mut work = || -> Answer<Figures> {
-        let settings = Settings { directory: &orders.directory, budget_bytes: orders.budget_bytes as usize };
-        let (store, pairs) = (S::open(&settings)?, Pairs::new(job.seed));
+        let settings = Settings {
+            directory: &orders.directory,
+            budget_bytes: orders.budget_bytes as usize,
+            durability: orders.durability,
+        };
+        let (pairs, start) = (Pairs::new(job.seed), Instant::now());
+        let store = S::open(&settings)?;
         let mut arm = Arm { store, job, orders, pairs, figures: Figures::default() };
-        arm.run(report)?;
+        match orders.life {
+            Life::Whole => arm.run(report)?,
+            Life::Reopened { pairs, sum } => arm.reopened(start, pairs, sum)?,
+            Life::Recovered => arm.recovered(start)?,
+            Life::Killed => {
+                arm.load(report)?;
+                // Not closed, as its process is not to end well.
+                let Arm { store, figures, .. } = arm;
+                std::mem::forget(store);
+                return Ok(figures);
+            }
+        }
         Ok(arm.figures)
     };
-    work().map_or_else(|fault| Outcome::Failed(fault.to_string()), Outcome::Figures)
+    work().map_or_else(|fault| Outcome::Failed(fault.to_string()), Outcome::from)
 }
 
 fn wrong<T>(what: impl Into<String>) -> Answer<T> {
@@ -92,12 +108,65 @@ impl<S: Store> Arm<'_, S> {
                 Step::Batch => self.batch()?,
                 Step::Synced => SYNCED_THREADS.into_iter().try_for_each(|threads| self.synced(threads))?,
                 Step::Compact => self.compact()?,
+                // The process must have ended.
+                Step::Reopen => {}
             }
         }
         report("read all".to_owned());
         self.read_all("at the end")?;
         self.note_peak("peak_bytes");
+        self.figures.sums.insert("pairs".to_owned(), self.pairs.len());
+        self.figures.sums.insert("content".to_owned(), self.pairs.sum);
         Ok(())
+    }
+
+    /// Notes how long it took to open the store and read the first pair, as whoever waits for it sees it.
+    fn note_open(&mut self, name: &str, start: Instant) -> Answer<()> {
+        // Not the empty key, which some do not take.
+        self.store.reader()?.seek(&[0], |_, _| ())?;
+        self.figures.set(&format!("{name}_s"), start.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Opened again, a store must have what it had when it was closed.
+    fn reopened(&mut self, start: Instant, pairs: u64, sum: u64) -> Answer<()> {
+        self.note_open("open", start)?;
+        let found = self.content()?;
+        if found == (pairs, sum) {
+            return Ok(());
+        }
+        wrong(format!(
+            "closed and opened again: {} pairs for {pairs}, content right: {}",
+            found.0,
+            found.1 == sum
+        ))
+    }
+
+    /// After a kill a store must have all that its writes were promised to survive. In the class of memory it may have
+    /// lost any part of it.
+    fn recovered(&mut self, start: Instant) -> Answer<()> {
+        self.note_open("recover", start)?;
+        let (pairs, sum) = self.content()?;
+        for _ in 0..self.job.keys {
+            self.pairs.add();
+        }
+        let all = self.pairs.len();
+        self.figures.set("recovered_percent", 100.0 * pairs as f64 / all as f64);
+        let may_lose = self.orders.durability == Durability::Memory && pairs < all;
+        if may_lose || (pairs, sum) == (all, self.pairs.sum) {
+            return Ok(());
+        }
+        wrong(format!("after a kill: {pairs} pairs for {all}, content right: {}", sum == self.pairs.sum))
+    }
+
+    /// Number and sum of all pairs that are there.
+    fn content(&self) -> Answer<(u64, u64)> {
+        let (mut pairs, mut sum) = (0, 0u64);
+        self.store.scan_all(Way::Forward, |key, value| {
+            pairs += 1;
+            sum = sum.wrapping_add(fold(key, value));
+        })?;
+        Ok((pairs, sum))
     }
 
     fn note_peak(&mut self, name: &str) {

@@ -1,7 +1,7 @@
 //! A store that answers wrongly fails its arm, in whichever way it is wrong.
 
 use super::{Answer, Reader, Settings, Store, Way, steps};
-use crate::job::{Job, Orders, Outcome, StoreStep as Step, Task};
+use crate::job::{Durability, Job, Life, Orders, Outcome, StoreStep as Step, Task};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
@@ -16,6 +16,7 @@ const SCANS_FROM_ELSEWHERE: u8 = 5;
 struct Map<const HOW: u8>(RwLock<BTreeMap<Vec<u8>, Vec<u8>>>);
 
 impl<const HOW: u8> Store for Map<HOW> {
+    const OFFERS: &'static [Durability] = &[Durability::Memory];
     type Reader<'s> = &'s Self;
 
     fn open(_: &Settings<'_>) -> Answer<Self> {
@@ -80,10 +81,16 @@ impl<const HOW: u8> Reader for &Map<HOW> {
 
 /// How an arm ends that does these steps.
 fn end<const HOW: u8>(steps: &[Step]) -> Outcome {
+    end_of_life::<HOW>(Life::Whole, Durability::Memory, steps)
+}
+
+fn end_of_life<const HOW: u8>(life: Life, durability: Durability, steps: &[Step]) -> Outcome {
     let directory = tempfile::tempdir().expect("a directory");
     let orders = Orders {
         directory: directory.path().to_owned(),
         budget_bytes: 1 << 24,
+        durability,
+        life,
         synced: 10,
         steps: steps.to_vec(),
     };
@@ -110,7 +117,18 @@ fn right_answers_are_measured_and_wrong_ones_fail() {
     };
     assert!(figures.values["get_ns"] > 0.0 && !figures.values.contains_key("compact_ns"));
     assert!(figures.sums.contains_key("forward"));
+    let whole = (figures.sums["pairs"], figures.sums["content"]);
+    assert!(whole.0 > 1000 && whole.1 != 0);
+    // What is only in memory is gone when it is opened again, which only one level allows, and only after a kill.
+    let reopened = Life::Reopened { pairs: whole.0, sum: whole.1 };
+    let Outcome::Figures(figures) = end_of_life::<HONEST>(Life::Recovered, Durability::Memory, &[]) else {
+        panic!("what was promised to nobody is missed");
+    };
+    assert!(figures.values["recovered_percent"] == 0.0 && figures.values["recover_s"] > 0.0);
     let ends = [
+        end_of_life::<HONEST>(reopened, Durability::Memory, &[]),
+        end_of_life::<HONEST>(Life::Recovered, Durability::Process, &[]),
+        end_of_life::<HONEST>(Life::Recovered, Durability::Power, &[]),
         end::<LOSES>(&[]),
         end::<STALE>(&[Step::Update]),
         end::<SEEKS_TOO_FAR>(&[Step::Seek]),
