@@ -8,6 +8,8 @@ use congee::{Congee, DefaultAllocator, epoch};
 
 /// Pairs fetched at a time in a full iteration.
 const ITERATE_PAIRS: usize = 1024;
+/// Pairs fetched at a time in a scan.
+const SCAN_PAIRS: usize = 64;
 
 /// The tree.
 pub(crate) struct Map(Congee<usize, usize>);
@@ -47,10 +49,16 @@ impl Reader<U64> for Session<'_> {
 
     #[inline]
     fn scan(&self, from: u64, count: usize, mut see: impl FnMut(u64, u64)) {
-        let mut pairs = [(0, 0); 64];
-        let pairs = &mut pairs[..count.min(64)];
-        let found = self.tree.range(&(from as usize), &usize::MAX, pairs, &self.guard);
-        pairs[..found].iter().for_each(|&(key, value)| see(key as u64, value as u64));
+        let (mut pairs, mut from, mut left) = ([(0, 0); SCAN_PAIRS], from as usize, count);
+        while left > 0 {
+            let pairs = &mut pairs[..left.min(SCAN_PAIRS)];
+            let found = self.tree.range(&from, &usize::MAX, pairs, &self.guard);
+            pairs[..found].iter().for_each(|&(key, value)| see(key as u64, value as u64));
+            if found < pairs.len() {
+                return;
+            }
+            (from, left) = (pairs[found - 1].0 + 1, left - found);
+        }
     }
 
     #[inline]
