@@ -1,15 +1,71 @@
-//! Numbers that look random and can be taken back: a bijection of all 64-bit numbers, and bijections of any
-//! range `0..n`.
+//! Numbers that look random and can be taken back: a bijection of all 64-bit numbers, bijections of any range `0..n`,
+//! and a stream of numbers.
+
+use std::convert::Infallible;
+
+/// What SplitMix64 goes on by.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A bijection of the 64-bit numbers whose output bits depend on all input bits: the finaliser of
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), after its
 /// increment.
 #[inline]
 pub(crate) const fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = number.wrapping_add(STEP);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// A stream of random numbers: SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// The stream of a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// The next number.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(STEP);
+        mix(self.0)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// Above 0, at most 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Fills bytes.
+    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
+        for chunk in bytes.chunks_mut(8) {
+            let len = chunk.len();
+            chunk.copy_from_slice(&self.next().to_le_bytes()[..len]);
+        }
+    }
+}
+
+impl rand::TryRng for Random {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.next() as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.next())
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        self.fill(bytes);
+        Ok(())
+    }
 }
 
 /// A seeded bijection of `0..len`: a four-round Feistel network over the next even number of bits, walked

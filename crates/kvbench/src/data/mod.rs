@@ -6,6 +6,7 @@
 //! the clock starts, and a probe is always a fresh copy in a fresh order, never what was inserted.
 
 mod counters;
+mod distribution;
 mod edges;
 mod mix;
 mod set;
@@ -13,8 +14,9 @@ mod strings;
 mod u64s;
 
 pub(crate) use counters::{CounterSource, Counters, Decimal};
+pub(crate) use distribution::{Choice, Distribution};
 pub(crate) use edges::Edge;
-pub(crate) use mix::{Permutation, mix};
+pub(crate) use mix::{Permutation, Random, mix};
 pub(crate) use set::{Builder as SetBuilder, Set, Told};
 pub(crate) use strings::{Strings, Text, Walk, collect_paths, receive_paths, send_paths};
 pub(crate) use u64s::U64;

@@ -4,7 +4,7 @@
 //! them can be undone: nothing is kept, whatever the number of pairs. The order is random for every shape.
 
 use super::{Pair, Sink};
-use crate::data::{Permutation, mix};
+use crate::data::{Permutation, Random, mix};
 use crate::sizes;
 use std::fmt::Write as _;
 use std::io;
@@ -102,36 +102,10 @@ pub(crate) fn key_lengths(text: &str) -> Result<RangeInclusive<u64>, String> {
     }
 }
 
-/// Random numbers of one pair.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
-
-    /// Above 0, at most 1.
-    fn share(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
-    }
-
-    /// 0 to `end`, exclusive, `k` about 1/(k+1) times as often as 0.
-    fn zipf(&mut self, end: u64) -> u64 {
-        let number = ((end as f64 + 1.0).ln() * (1.0 - self.share())).exp() as u64;
-        number.clamp(1, end.max(1)) - 1
-    }
-
-    fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let len = chunk.len();
-            chunk.copy_from_slice(&self.next().to_le_bytes()[..len]);
-        }
-    }
+/// 0 to `end`, exclusive, `k` about 1/(k+1) times as often as 0.
+fn zipf(random: &mut Random, end: u64) -> u64 {
+    let number = ((end as f64 + 1.0).ln() * (1.0 - random.share())).exp() as u64;
+    number.clamp(1, end.max(1)) - 1
 }
 
 /// Makes pairs by number.
@@ -209,7 +183,7 @@ impl Generator {
         pair.value.clear();
         pair.valued = self.values != Values::None;
         if pair.valued {
-            let mut random = Random(mix(self.seed ^ mix(number)) ^ 1);
+            let mut random = Random::new(mix(self.seed ^ mix(number)) ^ 1);
             let len = self.value_len(&mut random);
             pair.value.resize(len, 0);
             let unique = ((len as f64 / self.ratio).ceil() as usize).min(len);
@@ -234,7 +208,7 @@ impl Generator {
 
     fn push_key(&self, number: u64, key: &mut Vec<u8>) {
         let (unique, at) = (mix(number ^ self.seed), self.order.apply(number));
-        let mut random = Random(mix(unique));
+        let mut random = Random::new(mix(unique));
         match self.keys {
             Keys::Dense => key.extend_from_slice(&at.to_be_bytes()),
             Keys::Sparse => key.extend_from_slice(&unique.to_be_bytes()),
@@ -246,12 +220,12 @@ impl Generator {
             Keys::Uuid => push_uuid(unique, random.next(), key),
             Keys::Urls => {
                 key.extend_from_slice(b"https://www.");
-                let host = random.zipf(10_000);
+                let host = zipf(&mut random, 10_000);
                 word(1000 + host, key);
                 key.extend_from_slice(if host.is_multiple_of(3) { b".org/" } else { b".com/" });
-                word(100 + random.zipf(50), key);
+                word(100 + zipf(&mut random, 50), key);
                 key.push(b'/');
-                word(100 + random.zipf(5000), key);
+                word(100 + zipf(&mut random, 5000), key);
                 // What tells one from all others is behind the only hyphen.
                 key.push(b'-');
                 word(at, key);
@@ -259,7 +233,7 @@ impl Generator {
             Keys::Paths => push_path(at, key),
             Keys::Zipf => {
                 let (least, most) = (*self.key_lengths.start(), *self.key_lengths.end());
-                let len = least + random.zipf(most - least + 1);
+                let len = least + zipf(&mut random, most - least + 1);
                 let mut rest = unique;
                 for _ in 0..ZIPF_BYTES_MIN {
                     key.push(alphanumeric(rest));

@@ -1,10 +1,9 @@
-//! The pairs of a store's measurement: 16-byte random keys, 100-byte values that cannot be compressed; and the choice
-//! of those that are asked for.
+//! The pairs of a store's measurement: 16-byte random keys, 100-byte values that cannot be compressed.
 //!
 //! A key is a pure function of seed and number, a value of that and how often the pair was written, so what a store
 //! must answer is known without keeping it.
 
-use crate::data::{Permutation, fold_bytes, mix};
+use crate::data::{fold_bytes, mix};
 
 /// Length of a key, in bytes.
 pub(crate) const KEY_BYTES: usize = 16;
@@ -95,76 +94,6 @@ pub(crate) fn just_below(key: &Key) -> Key {
     u128::from_be_bytes(*key).wrapping_sub(1).to_be_bytes()
 }
 
-/// How the pairs that are asked for are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spread {
-    /// All alike.
-    Uniform,
-    /// Few of them often, as YCSB does it.
-    Zipfian,
-}
-
-/// Chooses pairs.
-pub(crate) enum Choice {
-    /// Each once in every round, in random order.
-    Uniform(Permutation, u64),
-    /// By rank; which pair has which rank is random.
-    Zipfian(Permutation, Zipf),
-}
-
-impl Choice {
-    /// A choice among the first `len` pairs.
-    pub(crate) fn new(spread: Spread, len: u64, seed: u64) -> Self {
-        let order = Permutation::new(len, seed);
-        match spread {
-            Spread::Uniform => Choice::Uniform(order, len),
-            Spread::Zipfian => Choice::Zipfian(order, Zipf::new(len, seed)),
-        }
-    }
-
-    /// The number of the pair that operation `at` asks for.
-    pub(crate) fn pick(&self, at: u64) -> u64 {
-        match self {
-            Choice::Uniform(order, len) => order.apply(at % len),
-            Choice::Zipfian(order, zipf) => order.apply(zipf.rank(at)),
-        }
-    }
-}
-
-/// Skew of YCSB.
-const THETA: f64 = 0.99;
-
-/// Ranks with a Zipfian distribution, by the method of Gray and others: "Quickly generating billion-record synthetic
-/// databases", 1994.
-pub(crate) struct Zipf {
-    len: u64,
-    seed: u64,
-    zeta: f64,
-    eta: f64,
-}
-
-impl Zipf {
-    fn new(len: u64, seed: u64) -> Self {
-        let zeta = (1..=len).map(|rank| (rank as f64).powf(-THETA)).sum();
-        let zeta_2 = 1.0 + 0.5f64.powf(THETA);
-        let eta = (1.0 - (2.0 / len as f64).powf(1.0 - THETA)) / (1.0 - zeta_2 / zeta);
-        Zipf { len, seed: mix(seed ^ 2), zeta, eta }
-    }
-
-    fn rank(&self, at: u64) -> u64 {
-        let uniform = (mix(at ^ self.seed) >> 11) as f64 / (1u64 << 53) as f64;
-        let scaled = uniform * self.zeta;
-        if scaled < 1.0 {
-            return 0;
-        }
-        if scaled < 1.0 + 0.5f64.powf(THETA) {
-            return 1.min(self.len - 1);
-        }
-        let share = (self.eta * uniform - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        ((self.len as f64 * share) as u64).min(self.len - 1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,16 +114,5 @@ mod tests {
         let pairs = Pairs::new(7);
         let key = pairs.key(1);
         assert!(just_below(&key) < key && just_below(&key)[..8] == key[..8]);
-    }
-
-    #[test]
-    fn zipfian_choices_are_skewed_and_in_range() {
-        let choice = Choice::new(Spread::Zipfian, 1000, 5);
-        let mut counts = vec![0; 1000];
-        (0..100_000).for_each(|at| counts[choice.pick(at) as usize] += 1);
-        counts.sort_unstable();
-        // 1 / zeta(1000) is about 13 %.
-        assert!((11_000..15_000).contains(&counts[999]), "{}", counts[999]);
-        assert!(Choice::new(Spread::Zipfian, 1, 5).pick(9) == 0);
     }
 }

@@ -5,9 +5,9 @@
 //! and at the end. A wrong answer ends the arm.
 
 use super::lap::{self, Lap, Running};
-use super::pairs::{Choice, Key, PAIR_BYTES, Pairs, Spread, Value, fold, just_below};
+use super::pairs::{Key, PAIR_BYTES, Pairs, Value, fold, just_below};
 use super::{Answer, Fault, Reader, Settings, Store, Way};
-use crate::data::fold_bytes;
+use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
 use crate::usage;
 use std::sync::Barrier;
@@ -98,12 +98,12 @@ impl<S: Store> Arm<'_, S> {
                 Step::Scan => self.scan()?,
                 Step::Full => self.full()?,
                 Step::Update => {
-                    self.update(Spread::Uniform, "update")?;
-                    self.update(Spread::Zipfian, "update_zipfian")?;
+                    self.update(Distribution::Uniform, "update")?;
+                    self.update(Distribution::ZIPFIAN, "update_zipfian")?;
                 }
                 Step::Insert => {
-                    self.insert(Spread::Uniform, "insert")?;
-                    self.insert(Spread::Zipfian, "insert_zipfian")?;
+                    self.insert(Distribution::Uniform, "insert")?;
+                    self.insert(Distribution::ZIPFIAN, "insert_zipfian")?;
                 }
                 Step::Batch => self.batch()?,
                 Step::Synced => SYNCED_THREADS.into_iter().try_for_each(|threads| self.synced(threads))?,
@@ -182,7 +182,7 @@ impl<S: Store> Arm<'_, S> {
     }
 
     /// A choice of pairs for a step, different from the other steps'.
-    fn choice(&self, spread: Spread, step: u64) -> Choice {
+    fn choice(&self, spread: Distribution, step: u64) -> Choice {
         Choice::new(spread, self.pairs.len(), self.job.seed.wrapping_add(step << 32))
     }
 
@@ -278,7 +278,7 @@ impl<S: Store> Arm<'_, S> {
     }
 
     fn get(&mut self) -> Answer<()> {
-        let choice = self.choice(Spread::Uniform, 1);
+        let choice = self.choice(Distribution::Uniform, 1);
         let make = |at| {
             let number = choice.pick(at);
             (self.pairs.key(number), fold_bytes(&self.pairs.value(number)))
@@ -299,7 +299,7 @@ impl<S: Store> Arm<'_, S> {
     }
 
     fn seek(&mut self) -> Answer<()> {
-        let choice = self.choice(Spread::Uniform, 2);
+        let choice = self.choice(Distribution::Uniform, 2);
         let make = |at| {
             let number = choice.pick(at);
             let key = self.pairs.key(number);
@@ -315,7 +315,7 @@ impl<S: Store> Arm<'_, S> {
     }
 
     fn scan(&mut self) -> Answer<()> {
-        let choice = self.choice(Spread::Uniform, 3);
+        let choice = self.choice(Distribution::Uniform, 3);
         let mut shown = Shown::default();
         let make = |at| self.pairs.key(choice.pick(at));
         let lap = self.read(self.long_probes(), make, |reader, key| scan_from(reader, key, &mut shown))?;
@@ -339,7 +339,7 @@ impl<S: Store> Arm<'_, S> {
         Ok(())
     }
 
-    fn update(&mut self, spread: Spread, name: &str) -> Answer<()> {
+    fn update(&mut self, spread: Distribution, name: &str) -> Answer<()> {
         let (choice, ops) = (self.choice(spread, 4), self.probes());
         let (store, pairs) = (&self.store, &mut self.pairs);
         let mut running = Running::start()?;
@@ -372,7 +372,7 @@ impl<S: Store> Arm<'_, S> {
         }
     }
 
-    fn insert(&mut self, spread: Spread, name: &str) -> Answer<()> {
+    fn insert(&mut self, spread: Distribution, name: &str) -> Answer<()> {
         let (choice, ops) = (self.choice(spread, 5), self.long_probes());
         let (store, pairs) = (&self.store, &mut self.pairs);
         let mut running = Running::start()?;
