@@ -2,16 +2,20 @@
 //! is fresh and nothing of the subject before it is left. The run's own process starts it, hands it the
 //! [`Job`] and the paths, and reads messages from it.
 
-use crate::data::{self, Block, Kind, Permutation, Source, Walk};
+use crate::data::{self, Block, Choice, Kind, Permutation, Source, Walk, mix};
 use crate::job::{Done, Figures, Job, Outcome, Report, Step, Task, room, wrong};
+use crate::latency::{self, Stopwatch};
 use crate::measure::{self, Clock, Facts, Measured, Timed, Work};
 use crate::subjects::Subject;
+use crate::workload::{Mix, Model};
 use crate::{affinity, alloc, conform, counters, llds, machine};
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: usize = 50;
 /// Pairs made at a time before the clock of an insertion runs.
 const INSERT_BLOCK: u64 = 1 << 17;
+/// Longest time of a loop whose operations are due at a rate.
+const OPEN_S_MAX: u64 = 10;
 
 /// Does a job on a subject, in this process.
 pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
@@ -51,6 +55,7 @@ fn run_on<K: Kind>(
             conform::check(&arm.source, arm.subject, *ops, job.seed).or_else(wrong).map(|()| arm.figures)
         }
         Task::Measure => arm.measure(),
+        Task::Reserve => arm.reserved(),
         Task::Sweep(sizes) => arm.sweep(sizes),
         Task::Llds | Task::Store(_) | Task::Remix(_) => wrong("it has its own entry"),
     }
@@ -85,7 +90,18 @@ impl<K: Kind> Arm<'_, K> {
         (self.report)(step.to_owned());
     }
 
-    /// Fresh copies of pairs that are there (below `len`), in an order of their own for each `salt`.
+    /// The choice of pairs among the first `len`, as the distribution is asked for; another one for each `salt`.
+    fn choice(&self, len: u64, salt: u64) -> Choice {
+        Choice::new(self.job.asked.distribution, len, self.job.seed.wrapping_add(salt))
+    }
+
+    /// Fresh copies of so many pairs of a choice.
+    fn chosen(&self, len: u64, salt: u64, count: u64) -> K::Block {
+        let choice = self.choice(len, salt);
+        data::block_of::<K>(&self.source, (0..count).map(|at| choice.pick(at)))
+    }
+
+    /// Fresh copies of pairs that are there (below `len`), each once, in an order of their own for each `salt`.
     fn probes(&self, len: u64, salt: u64, range: std::ops::Range<u64>) -> K::Block {
         let order = Permutation::new(len, self.job.seed.wrapping_add(salt));
         data::block_of::<K>(&self.source, range.map(|at| order.apply(at)))
@@ -110,10 +126,16 @@ impl<K: Kind> Arm<'_, K> {
 
     /// Notes a loop's time, and holds its sum against what it must be.
     fn note(&mut self, name: &str, timed: Timed, expected: u64) -> Done<()> {
-        if timed.sum != expected && self.facts.answers {
+        self.hold(name, timed, Some(expected))?;
+        self.charge(name, timed);
+        Ok(())
+    }
+
+    /// Holds a loop's sum against what it must be, where that is known; the other subjects must have the same.
+    fn hold(&mut self, name: &str, timed: Timed, expected: Option<u64>) -> Done<()> {
+        if let Some(expected) = expected.filter(|sum| timed.sum != *sum && self.facts.answers) {
             return wrong(format!("{name}: the answers sum to {:x}, not to {expected:x}", timed.sum));
         }
-        self.charge(name, timed);
         self.figures.sums.insert(name.to_owned(), timed.sum);
         Ok(())
     }
@@ -185,6 +207,10 @@ impl<K: Kind> Arm<'_, K> {
         if self.wants(Step::Threads) && self.facts.answers {
             self.threads(len, probes)?;
         }
+        if self.wants(Step::Hits) {
+            self.hits(len, probes)?;
+        }
+        self.workloads(len, probes)?;
         if self.wants(Step::Remove) && !self.facts.is_static {
             self.say("remove");
             let block = self.probes(len, 9, 0..(len / 10).clamp(1, self.job.probes));
@@ -198,27 +224,99 @@ impl<K: Kind> Arm<'_, K> {
         Ok(self.end())
     }
 
-    /// The three ways of asking, among the first `len` pairs.
-    fn reads(&mut self, len: u64, probes: u64, suffix: &str) -> Done<()> {
-        let block = self.probes(len, 2, 0..probes);
-        let expected = measure::expected_sum::<K>(&block);
-        // Other keys first, so that the clock does not see the change from writing to reading.
+    /// Gets of other keys than those of the next loop, whose clock so does not see the change from what was before it.
+    fn warm_up(&mut self, len: u64, probes: u64) {
         let warm = self.probes(len, 3, 0..probes.div_ceil(16));
         std::hint::black_box(self.subject.get_all(&warm).sum);
+    }
+
+    /// Gets of which a part finds its key. Those that do and those that do not come in random order.
+    fn hits(&mut self, len: u64, probes: u64) -> Done<()> {
+        let (choice, absent) = (self.choice(len, 10), Permutation::new(len, self.job.seed.wrapping_add(11)));
+        for percent in self.job.asked.hits.clone() {
+            self.say("get, some misses");
+            let (mut block, mut expected) = (K::Block::default(), 0u64);
+            for at in 0..probes {
+                let hit = mix(self.job.seed ^ mix(at)) % 100 < u64::from(percent);
+                self.source.push(if hit { choice.pick(at) } else { len + absent.apply(at) }, &mut block);
+                if hit {
+                    expected = expected.wrapping_add(K::fold_value(block.value(at as usize)));
+                }
+            }
+            let timed = self.subject.get_all(&block);
+            self.note(&format!("get_hits_{percent}_ns"), timed, expected)?;
+        }
+        Ok(())
+    }
+
+    /// Mixes of operations, then the latency of their operations. What was written must be there at the end.
+    fn workloads(&mut self, len: u64, probes: u64) -> Done<()> {
+        let asked = &self.job.asked;
+        let fits =
+            |mix: &Mix| (mix.scans == 0 || self.facts.ordered) && !(mix.writes() && self.facts.is_static);
+        let mut mixes = asked.mixes(&self.job.steps);
+        mixes.retain(fits);
+        let timed = self.wants(Step::Latency);
+        if mixes.is_empty() && !timed {
+            return Ok(());
+        }
+        self.warm_up(len, probes);
+        let (mut model, mut seed) = (Model::default(), self.job.seed.wrapping_add(12));
+        for mix in &mixes {
+            self.say(&mix.name);
+            seed = seed.wrapping_add(1);
+            let work = model.lay_out::<K>(&self.source, mix, probes, seed);
+            let done = self.subject.operate(&work);
+            self.hold(&mix.name, done, work.expected)?;
+            self.charge(&format!("{}_ns", mix.name), done);
+        }
+        let rate = self.job.asked.rate;
+        let gets = Mix::of("get", 100, self.job.asked.distribution);
+        for mix in std::iter::once(&gets).chain(&mixes).filter(|_| timed) {
+            for rate in std::iter::once(None).chain(rate.map(Some)) {
+                self.say(&format!("{}, each timed", mix.name));
+                seed = seed.wrapping_add(1);
+                let ops = rate.map_or(probes, |rate| probes.min(rate.saturating_mul(OPEN_S_MAX)));
+                let work = model.lay_out::<K>(&self.source, mix, ops, seed);
+                let mut each = Stopwatch::new(latency::now as fn() -> u64, rate);
+                let done = self.subject.operate_timed(&work, &mut each);
+                let name =
+                    if rate.is_some() { format!("{}_open", mix.name) } else { format!("{}_each", mix.name) };
+                self.hold(&name, done, work.expected)?;
+                self.total.add(done);
+                self.figures.values.extend(each.figures(&mix.name, mix.has_sorts()));
+            }
+        }
+        let block = model.written::<K>(&self.source);
+        let found = self.subject.get_all(&block);
+        if self.facts.answers && found.sum != measure::expected_sum::<K>(&block) {
+            return wrong("what was written last is not what is read");
+        }
+        Ok(())
+    }
+
+    /// The three ways of asking, among the first `len` pairs.
+    fn reads(&mut self, len: u64, probes: u64, suffix: &str) -> Done<()> {
+        let block = self.chosen(len, 2, probes);
+        let expected = measure::expected_sum::<K>(&block);
+        // Other keys first, so that the clock does not see the change from writing to reading.
+        self.warm_up(len, probes);
         if self.wants(Step::Get) {
             self.say("get");
             let timed = self.subject.get_all(&block);
             self.note(&format!("get_ns{suffix}"), timed, expected)?;
         }
         if self.wants(Step::Batch) && self.facts.batched {
-            self.say("multi_get");
-            let timed = self.subject.get_batches(&block);
-            self.note(&format!("multi_get_64_ns{suffix}"), timed, expected)?;
+            for size in self.job.asked.batches.clone() {
+                self.say("multi_get");
+                let timed = self.subject.get_batches(&block, usize::from(size));
+                self.note(&format!("multi_get_{size}_ns{suffix}"), timed, expected)?;
+            }
         }
         drop(block);
         if self.wants(Step::Dependent) {
             self.say("get, dependent");
-            let block = self.probes(len, 4, 0..probes.div_ceil(2));
+            let block = self.chosen(len, 4, probes.div_ceil(2));
             let timed = self.subject.get_dependent(&block);
             self.note(&format!("get_dependent_ns{suffix}"), timed, measure::expected_sum::<K>(&block))?;
         }
@@ -260,6 +358,23 @@ impl<K: Kind> Arm<'_, K> {
         }
         done.iter().for_each(|(name, value)| self.figures.set(name, *value));
         Ok(())
+    }
+
+    /// Insertion alone, into a subject that was told how many keys will come; no figure where it cannot be told. It has a
+    /// process to itself because memory that a first structure had given back would be at hand.
+    fn reserved(mut self) -> Done<Figures> {
+        let len = self.source.len();
+        let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));
+        if let Some(mut timed) = self.subject.reserve_timed(len as usize) {
+            timed.add(self.build(0..len, &mut block)?);
+            self.charge("insert_reserved_ns", timed);
+            let block = self.probes(len, 2, 0..self.job.probes.min(len));
+            let found = self.subject.get_all(&block);
+            if self.facts.answers && found.sum != measure::expected_sum::<K>(&block) {
+                return wrong("what was inserted after reserving is not what is read");
+            }
+        }
+        Ok(self.end())
     }
 
     fn sweep(mut self, sizes: &[u64]) -> Done<Figures> {

@@ -97,6 +97,9 @@ const MEMORY_EXAMPLES: &str = "Examples:
   kvbench memory -n 1M --subjects forrest,btreemap --kinds u64 --only get,dependent --rounds 5
   kvbench memory -n 10M --no-sweep --pages auto,thp,plain
   kvbench memory -n 1M --subjects cuckoo+xxh3,f14+rapidhash,hashbrown@mimalloc --no-sweep
+  kvbench memory -n 1M --no-sweep --only ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f
+  kvbench memory -n 1M --no-sweep --only get,batch,hits,mixed --distribution zipfian:0.99 --batches 8,64 --hits 10,90
+  kvbench memory -n 1M --no-sweep --only mixed --reads 95 --rate 200K   each timed, closed and at a rate
 
 A subject is STRUCTURE[+HASH][@ALLOCATOR]; what is left out is the structure's own hash, and malloc.
 `kvbench list` has all of them. Allocators are compiled in by features of their names.

@@ -4,7 +4,7 @@
 use crate::alloc::Allocator;
 use crate::compare::{self, Compared, Plan, Side};
 use crate::data::{KindName, Walk, collect_paths};
-use crate::job::{Job, Task};
+use crate::job::{Job, Step, Task};
 use crate::names::Name;
 use crate::options::{Calibrate, Compare, Comparison, MallocPages, Party};
 use crate::record::Run;
@@ -47,6 +47,13 @@ fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Resu
     if let Some(program) = program {
         runner = runner.of(program)?;
     }
+    let task = match how.only[..] {
+        [Step::Reserve] => Task::Reserve,
+        _ if how.only.contains(&Step::Reserve) => {
+            return Err(io::Error::other("the step reserve has processes of its own: compare it alone"));
+        }
+        _ => Task::Measure,
+    };
     let job = Job {
         // Another build may have subjects that this one has not; it then says so itself.
         allocator: Name::parse(subject).map_or(Allocator::Malloc, |name| name.allocator),
@@ -54,11 +61,12 @@ fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Resu
         seed: how.seed,
         probes: how.probes,
         steps: how.only.clone(),
+        asked: how.asked.clone(),
         margin_bytes: how.free,
         pin: true,
         clock: how.clock,
         slowdown,
-        ..Job::of(Task::Measure, subject, how.keys)
+        ..Job::of(task, subject, how.keys)
     };
     Ok(Side { runner, job })
 }

@@ -1,6 +1,7 @@
 //! What a figure's name means: the step that was measured, which part of it, and the unit, each in words.
 //!
-//! A name is `STEP[_PART]_UNIT[@SIZE]`: `get_p99_ns`, `scan_50_ns`, `read_2t_mops`, `get_ns@1000000`.
+//! A name is `STEP[_PART]_UNIT[@SIZE]`: `get_p99_ns`, `scan_50_ns`, `read_2t_mops`, `get_ns@1000000`. A step of which a
+//! number is part is listed with `#` in its place; one that is timed from when its operations were due ends with `_open`.
 
 /// A figure's name, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +46,15 @@ const UNITS: &[(&str, &str, &str, bool)] = &[
     ("_s", "s", "seconds in all", true),
 ];
 
+/// The end of steps whose operations are due at a fixed rate.
+const OPEN: &str = "_open";
+
 const PARTS: &[(&str, &str)] = &[
+    ("_open_p50", "half of the operations were done no later after they were due"),
+    ("_open_p999", "all but one of a thousand were done no later after they were due"),
+    ("_open_p99", "all but one of a hundred were done no later after they were due"),
+    ("_open_max", "the latest, after it was due"),
+    (OPEN, "done, of those that were due"),
     ("_p50", "half of the operations took no longer"),
     ("_p999", "all but one of a thousand took no longer"),
     ("_p99", "all but one of a hundred took no longer"),
@@ -61,12 +70,17 @@ const STEPS: &[(&str, &str)] = &[
     ("load_settle", "from the end of the load until nothing worked in the background"),
     ("warm_up", "before the first step that is timed"),
     ("insert", "pairs put in; of stores: one in twenty of a mix, beside scans of 50"),
+    (
+        "insert_reserved",
+        "pairs put into a structure that was told their number before; reserving is part of it",
+    ),
     ("get", "keys that are there; independent of each other, so the core overlaps them"),
     ("get_dependent", "keys that are there; which is next is known only after the last answer: true latency"),
     ("get_miss", "keys that are not there"),
     ("miss", "keys that are not there"),
     ("hit", "keys that are there, below the memtables"),
-    ("multi_get_64", "64 keys asked for at once; for each of them"),
+    ("get_hits_#", "keys of which so many percent are there, the others not"),
+    ("multi_get_#", "so many keys asked for at once; for each of them"),
     ("seek", "the first pair at or after a key"),
     ("seek_merging", "the same by a merging iterator over the same tables"),
     ("scan_50", "50 pairs from a random key on; every byte is read"),
@@ -75,7 +89,26 @@ const STEPS: &[(&str, &str)] = &[
     ("iterate", "all pairs in order; every byte is read"),
     ("forward", "all pairs in order"),
     ("backward", "all pairs in descending order"),
-    ("update", "half updates, half gets"),
+    ("update", "of structures: keys that are there get another value; of stores: half updates, half gets"),
+    ("mixed_#", "so many percent gets, the others updates of keys that are there"),
+    ("mixed_#_read", "the gets among them"),
+    ("mixed_#_write", "the updates among them"),
+    ("ycsb_a", "YCSB A: half gets, half updates, by Zipf's law"),
+    ("ycsb_a_read", "the gets of YCSB A"),
+    ("ycsb_a_write", "the updates of YCSB A"),
+    ("ycsb_b", "YCSB B: 95 % gets, 5 % updates, by Zipf's law"),
+    ("ycsb_b_read", "the gets of YCSB B"),
+    ("ycsb_b_write", "the updates of YCSB B"),
+    ("ycsb_c", "YCSB C: gets, by Zipf's law"),
+    ("ycsb_d", "YCSB D: 95 % gets, mostly of what came last, 5 % insertions"),
+    ("ycsb_d_read", "the gets of YCSB D"),
+    ("ycsb_d_write", "the insertions of YCSB D"),
+    ("ycsb_e", "YCSB E: 95 % scans of 1 to 100 pairs, by Zipf's law, 5 % insertions"),
+    ("ycsb_e_scan", "the scans of YCSB E"),
+    ("ycsb_e_write", "the insertions of YCSB E"),
+    ("ycsb_f", "YCSB F: half gets, half reads followed by a write of the same key, by Zipf's law"),
+    ("ycsb_f_read", "the gets of YCSB F"),
+    ("ycsb_f_modify", "the reads followed by a write of YCSB F"),
     ("update_zipfian", "half updates, half gets, of keys that are asked for by Zipf's law"),
     ("insert_zipfian", "the same mix, of keys that are asked for by Zipf's law"),
     ("batch", "atomic batches of 100 writes"),
@@ -108,6 +141,14 @@ const STEPS: &[(&str, &str)] = &[
     ("disturbed", "of the measured time, others had the CPU"),
 ];
 
+/// Whether this is the step, with any number in the place of a `#`.
+fn is(known: &str, step: &str) -> bool {
+    known.split_once('#').map_or(known == step, |(before, behind)| {
+        let number = step.strip_prefix(before).and_then(|rest| rest.strip_suffix(behind));
+        number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
 /// What a figure's name says; `None` of a name that is none.
 pub(crate) fn explain(name: &str) -> Option<Explained<'_>> {
     let (name, size) = match name.split_once('@') {
@@ -115,12 +156,14 @@ pub(crate) fn explain(name: &str) -> Option<Explained<'_>> {
         None => (name, None),
     };
     let (rest, unit) = UNITS.iter().find_map(|unit| Some((name.strip_suffix(unit.0)?, unit)))?;
-    let place = |step: &str| STEPS.iter().position(|known| known.0 == step);
+    let place = |step: &str| STEPS.iter().position(|known| is(known.0, step));
     let (step, order, part) = match place(rest) {
         Some(order) => (rest, order, ""),
         None => {
-            let (step, part) = PARTS.iter().find_map(|part| Some((rest.strip_suffix(part.0)?, part.1)))?;
-            (step, place(step)?, part)
+            let (closed, end, part) =
+                PARTS.iter().find_map(|part| Some((rest.strip_suffix(part.0)?, part.0, part.1)))?;
+            let open = if end.starts_with(OPEN) { OPEN.len() } else { 0 };
+            (&rest[..closed.len() + open], place(closed)?, part)
         }
     };
     let (_, unit, unit_words, less_is_better) = *unit;
@@ -140,6 +183,13 @@ mod tests {
         assert_eq!((grown.step, grown.part, grown.size), ("multi_get_64", "", Some(3_000_000)));
         assert!(!explain("read_2t_mops").unwrap().less_is_better);
         assert_eq!(explain("load_peak_bytes").unwrap().step, "load_peak");
+        let open = explain("mixed_90_read_open_p99_ns").unwrap();
+        assert_eq!((open.step, open.what), ("mixed_90_read_open", "the gets among them"));
+        assert!(open.part.ends_with("after they were due"));
+        assert_eq!(explain("get_open_ops_per_s").unwrap().step, "get_open");
+        for name in ["mixed__ns", "mixed_x_ns", "mixed_9", "_open_ns", "get_open_ns_open"] {
+            assert_eq!(explain(name), None, "{name}");
+        }
         for name in ["", "get", "_ns", "get_ns@", "get_ns@x", "unknown_ns", "get_p98_ns"] {
             assert_eq!(explain(name), None, "{name}");
         }

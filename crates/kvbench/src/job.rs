@@ -2,11 +2,13 @@
 
 use crate::alloc::Allocator;
 use crate::counters::Event;
-use crate::data::{KindName, Set};
+use crate::data::{Distribution, KindName, Set};
 use crate::files::{self, Format, Reader};
 use crate::machine;
 use crate::measure::Clock;
-use crate::subjects::Pages;
+use crate::sizes;
+use crate::subjects::{Pages, SESSION_OPS};
+use crate::workload::Mix;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -34,6 +36,9 @@ pub(crate) struct Job {
     pub(crate) threads: usize,
     /// Steps to measure.
     pub(crate) steps: Vec<Step>,
+    /// What steps are told; unsaid if it is what they do anyway, so that older builds are told what they know.
+    #[serde(default, skip_serializing_if = "Asked::is_usual")]
+    pub(crate) asked: Asked,
     /// Pages for subjects that can choose.
     pub(crate) pages: Pages,
     /// Memory that must stay free, in bytes.
@@ -79,6 +84,7 @@ impl Job {
             probes: keys,
             threads: 1,
             steps: Vec::new(),
+            asked: Asked::default(),
             pages: Pages::Auto,
             margin_bytes: 0,
             pin: false,
@@ -105,6 +111,8 @@ pub(crate) enum Task {
     Conform(u64),
     /// Build it and take the steps.
     Measure,
+    /// Build it where it was told how many keys will come.
+    Reserve,
     /// Let it grow from one size to the next and take the reading steps at each.
     Sweep(Vec<u64>),
     /// llds's own workload.
@@ -134,6 +142,108 @@ pub(crate) enum Step {
     Threads,
     /// Removal of a tenth.
     Remove,
+    /// Insertion into tables that were told how many keys will come, in a process of its own.
+    Reserve,
+    /// Gets of which some find nothing (--hits).
+    Hits,
+    /// Updates of keys that are there.
+    Update,
+    /// Gets and updates (--reads).
+    Mixed,
+    /// YCSB: half gets, half updates, zipfian.
+    YcsbA,
+    /// YCSB: 95 % gets, 5 % updates, zipfian.
+    YcsbB,
+    /// YCSB: gets, zipfian.
+    YcsbC,
+    /// YCSB: 95 % gets of what came last, 5 % insertions.
+    YcsbD,
+    /// YCSB: 95 % scans of 1 to 100, zipfian, 5 % insertions.
+    YcsbE,
+    /// YCSB: half gets, half reads followed by a write, zipfian.
+    YcsbF,
+    /// Gets, and the operations of update, mixed and YCSB if these are chosen, each timed by itself.
+    Latency,
+}
+
+impl Step {
+    /// What is measured unless something else is asked for: what each structure can be compared by.
+    pub(crate) const USUAL: [Step; 8] = [
+        Step::Get,
+        Step::Dependent,
+        Step::Miss,
+        Step::Batch,
+        Step::Scan,
+        Step::Iterate,
+        Step::Threads,
+        Step::Remove,
+    ];
+}
+
+/// What steps are told beside that they are to be taken.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, clap::Args)]
+#[serde(default)]
+pub(crate) struct Asked {
+    /// How often each key is asked for by get, dependent, batch, hits, update, mixed and latency: uniform,
+    /// `zipfian[:THETA]`, `latest[:THETA]`, hotspot:KEYS,OPS (percent), or sequential
+    #[arg(long, default_value_t)]
+    pub(crate) distribution: Distribution,
+    /// Percent of the keys that are there, in the step hits
+    #[arg(long, value_delimiter = ',', default_value = "50", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) hits: Vec<u8>,
+    /// Percent of gets in the step mixed; the others are updates
+    #[arg(long, value_delimiter = ',', default_value = "50", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub(crate) reads: Vec<u8>,
+    /// Keys in a batch, at most 1,024
+    #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u16).range(1..=SESSION_OPS as i64))]
+    pub(crate) batches: Vec<u16>,
+    /// Take the step latency a second time with so many operations due a second, each counted from when it was due; 10 s of
+    /// each mix at most
+    #[arg(long, value_name = "OPS_PER_S", value_parser = rate)]
+    pub(crate) rate: Option<u64>,
+}
+
+/// Reads a number of operations a second.
+fn rate(text: &str) -> Result<u64, String> {
+    match sizes::number(text)? {
+        rate @ ..=1_000_000_000 => Ok(rate),
+        _ => Err("at most 1G operations a second can be told apart".to_owned()),
+    }
+}
+
+impl Default for Asked {
+    fn default() -> Self {
+        Asked {
+            distribution: Distribution::Uniform,
+            hits: vec![50],
+            reads: vec![50],
+            batches: vec![64],
+            rate: None,
+        }
+    }
+}
+
+impl Asked {
+    /// Whether it is what steps do anyway.
+    pub(crate) fn is_usual(&self) -> bool {
+        *self == Asked::default()
+    }
+
+    /// The mixes that these steps are.
+    pub(crate) fn mixes(&self, steps: &[Step]) -> Vec<Mix> {
+        let wanted = |step: Step| steps.contains(&step);
+        let mut mixes = Vec::new();
+        if wanted(Step::Update) {
+            mixes.push(Mix::of("update", 0, self.distribution));
+        }
+        if wanted(Step::Mixed) {
+            let of = |reads: &u8| Mix::of(format!("mixed_{reads}"), *reads, self.distribution);
+            mixes.extend(self.reads.iter().map(of));
+        }
+        let ycsb = [Step::YcsbA, Step::YcsbB, Step::YcsbC, Step::YcsbF, Step::YcsbD, Step::YcsbE];
+        mixes.extend(Mix::ycsb().into_iter().zip(ycsb).filter(|(_, step)| wanted(*step)).map(|(mix, _)| mix));
+        mixes
+    }
 }
 
 /// What an arm of `kvbench store` is told beside what all arms are.

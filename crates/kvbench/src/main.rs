@@ -7,7 +7,7 @@
 //! The modules, each using only those after it:
 //! `cli > list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, compare_command, doctor_command > report > remix_report,
 //! store_report, compare, chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm >
-//! conform, llds, remix > stores > job > measure > subjects > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
+//! conform, llds, remix > stores > job > measure > subjects, latency > workload > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
 //! statistics, usage, workplace`.
 #![deny(unsafe_code)]
 
@@ -31,6 +31,7 @@ mod hashes;
 mod html;
 mod job;
 mod knobs;
+mod latency;
 mod list;
 mod llds;
 mod llds_command;
@@ -57,6 +58,7 @@ mod stores;
 mod subjects;
 mod tables;
 mod usage;
+mod workload;
 mod workplace;
 
 use std::process::ExitCode;

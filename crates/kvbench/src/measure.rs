@@ -7,7 +7,9 @@
 use crate::affinity;
 use crate::counters::{self, Counts};
 use crate::data::{Block, Kind};
+use crate::latency::{Pace, Stopwatch, Unpaced};
 use crate::subjects::{BATCH_KEYS, Reader, SESSION_OPS, Subject, Writer};
+use crate::workload::{Op, Operations};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -171,8 +173,9 @@ fn get_dependent<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed
     watch.stop(block.len() as u64, sum)
 }
 
-/// Looks the block's keys up in batches.
-fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
+/// Looks the block's keys up in batches of `size`, whose keys are laid side by side `ROOM` at a time: as many, or more.
+#[inline(always)]
+fn multi_get<K: Kind, S: Subject<K>, const ROOM: usize>(subject: &S, block: &K::Block, size: usize) -> Timed {
     if block.len() == 0 {
         return Timed::default();
     }
@@ -180,12 +183,14 @@ fn multi_get<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     for session in sessions(block.len()) {
         let reader = subject.reader();
         let (from, end) = (session.start, session.end);
-        for from in (from..end).step_by(BATCH_KEYS) {
-            let len = BATCH_KEYS.min(end - from);
-            let keys: [_; BATCH_KEYS] = std::array::from_fn(|i| block.key(from + i.min(len - 1)));
-            reader.multi_get(&keys[..len], |_, value| {
-                sum = sum.wrapping_add(value.map_or(0, |value| K::fold_value(value)));
-            });
+        for from in (from..end).step_by(ROOM) {
+            let len = ROOM.min(end - from);
+            let keys: [_; ROOM] = std::array::from_fn(|i| block.key(from + i.min(len - 1)));
+            for keys in keys[..len].chunks(size) {
+                reader.multi_get(keys, |_, value| {
+                    sum = sum.wrapping_add(value.map_or(0, |value| K::fold_value(value)));
+                });
+            }
         }
     }
     watch.stop(block.len() as u64, sum)
@@ -197,10 +202,7 @@ fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> 
     for session in sessions(block.len()) {
         let reader = subject.reader();
         for at in session {
-            reader.scan(block.key(at), count, |key, value| {
-                let pair = K::fold_found(key).wrapping_add(K::fold_value(value));
-                sum = sum.rotate_left(1).wrapping_add(pair);
-            });
+            sum = scan_folded::<K>(&reader, block.key(at), count, sum);
         }
     }
     watch.stop(block.len() as u64, sum)
@@ -236,6 +238,108 @@ fn mixed<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block) -> Timed {
     watch.stop(block.len() as u64, sum)
 }
 
+/// What reads and writes in one thread.
+trait Hands<K: Kind> {
+    /// A number that depends on the key's value; 0 without one.
+    fn get(&self, key: K::Key<'_>) -> u64;
+    /// Gives the key a value.
+    fn put(&mut self, key: K::Key<'_>, value: K::Value<'_>);
+    /// A number that depends on what a scan shows, and on its order.
+    fn scan(&self, from: K::Key<'_>, count: usize, sum: u64) -> u64;
+}
+
+fn get_folded<K: Kind>(reader: &impl Reader<K>, key: K::Key<'_>) -> u64 {
+    reader.get(key, |value| K::fold_value(value)).unwrap_or(0)
+}
+
+fn scan_folded<K: Kind>(reader: &impl Reader<K>, from: K::Key<'_>, count: usize, mut sum: u64) -> u64 {
+    reader.scan(from, count, |key, value| {
+        let pair = K::fold_found(key).wrapping_add(K::fold_value(value));
+        sum = sum.rotate_left(1).wrapping_add(pair);
+    });
+    sum
+}
+
+/// Held both at once, where a subject lets several write.
+struct Both<R, W>(R, W);
+
+impl<K: Kind, R: Reader<K>, W: Writer<K>> Hands<K> for Both<R, W> {
+    #[inline]
+    fn get(&self, key: K::Key<'_>) -> u64 {
+        get_folded::<K>(&self.0, key)
+    }
+
+    #[inline]
+    fn put(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+        self.1.insert(key, value);
+    }
+
+    #[inline]
+    fn scan(&self, from: K::Key<'_>, count: usize, sum: u64) -> u64 {
+        scan_folded::<K>(&self.0, from, count, sum)
+    }
+}
+
+/// Taken by turns, where only one may write: nothing is held over several operations there.
+struct InTurn<'s, S>(&'s mut S);
+
+impl<K: Kind, S: Subject<K>> Hands<K> for InTurn<'_, S> {
+    #[inline]
+    fn get(&self, key: K::Key<'_>) -> u64 {
+        get_folded::<K>(&self.0.reader(), key)
+    }
+
+    #[inline]
+    fn put(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
+        self.0.writer().insert(key, value);
+    }
+
+    #[inline]
+    fn scan(&self, from: K::Key<'_>, count: usize, sum: u64) -> u64 {
+        scan_folded::<K>(&self.0.reader(), from, count, sum)
+    }
+}
+
+/// Does a stretch of operations; the sum over what was read goes on from `sum`.
+#[inline]
+fn stretch<K: Kind>(
+    hands: &mut impl Hands<K>,
+    work: &Operations<K>,
+    range: std::ops::Range<usize>,
+    pace: &mut impl Pace,
+    mut sum: u64,
+) -> u64 {
+    for at in range {
+        let (op, key) = (work.ops[at], work.block.key(at));
+        pace.before();
+        match op {
+            Op::Get => sum = sum.wrapping_add(hands.get(key)),
+            Op::Put => hands.put(key, work.block.value(at)),
+            Op::Scan(count) => sum = hands.scan(key, usize::from(count), sum),
+            Op::Modify => {
+                sum = sum.wrapping_add(hands.get(key));
+                hands.put(key, work.block.value(at));
+            }
+        }
+        pace.after(op);
+    }
+    sum
+}
+
+/// Does operations one after the other, from one thread.
+fn operate<K: Kind, S: Subject<K>>(subject: &mut S, work: &Operations<K>, pace: &mut impl Pace) -> Timed {
+    let (watch, mut sum) = (Watch::start(), 0);
+    for session in sessions(work.ops.len()) {
+        // Which of the two it is, the compiler sees.
+        sum = if let Some(writer) = subject.shared_writer() {
+            stretch(&mut Both(subject.reader(), writer), work, session, pace, sum)
+        } else {
+            stretch(&mut InTurn(subject), work, session, pace, sum)
+        };
+    }
+    watch.stop(work.ops.len() as u64, sum)
+}
+
 /// What is to be known of a subject before it is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
@@ -263,6 +367,8 @@ pub(crate) type SeeAnswer<'a, K> = &'a mut dyn FnMut(usize, Option<<K as Kind>::
 pub(crate) trait Measured<K: Kind>: Send + Sync {
     /// What is to be known of it.
     fn facts(&self) -> Facts;
+    /// [`Subject::reserve`], timed.
+    fn reserve_timed(&mut self, keys: usize) -> Option<Timed>;
     /// [`Subject::settle`], timed.
     fn settle_timed(&mut self) -> Timed;
     /// [`Subject::own_bytes`].
@@ -278,14 +384,18 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn get_all(&self, block: &K::Block) -> Timed;
     /// Looks a block's keys up, one after the other.
     fn get_dependent(&self, block: &K::Block) -> Timed;
-    /// Looks a block's keys up in batches.
-    fn get_batches(&self, block: &K::Block) -> Timed;
+    /// Looks a block's keys up in batches of `size`, from 1 to [`SESSION_OPS`], where they are more than single gets.
+    fn get_batches(&self, block: &K::Block, size: usize) -> Timed;
     /// Scans so many pairs from each key of a block on.
     fn scan_all(&self, block: &K::Block, count: usize) -> Timed;
     /// Shows every pair.
     fn iterate_all(&self) -> Timed;
     /// Half reads, half writes.
     fn mixed(&self, block: &K::Block) -> Timed;
+    /// Does operations one after the other.
+    fn operate(&mut self, work: &Operations<K>) -> Timed;
+    /// The same, each timed by itself.
+    fn operate_timed(&mut self, work: &Operations<K>, each: &mut Stopwatch) -> Timed;
 
     /// Maps a key to a value.
     fn insert_one(&mut self, key: K::Key<'_>, value: K::Value<'_>);
@@ -314,6 +424,11 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
             batched: S::BATCHED,
             shared: self.shared_writer().is_some(),
         }
+    }
+
+    fn reserve_timed(&mut self, keys: usize) -> Option<Timed> {
+        let watch = Watch::start();
+        self.reserve(keys).then(|| watch.stop(0, 0))
     }
 
     fn settle_timed(&mut self) -> Timed {
@@ -346,8 +461,14 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
         get_dependent(self, block)
     }
 
-    fn get_batches(&self, block: &K::Block) -> Timed {
-        multi_get(self, block)
+    fn get_batches(&self, block: &K::Block, size: usize) -> Timed {
+        match size {
+            // It has no loop of its own to be measured.
+            _ if !S::BATCHED => Timed::default(),
+            // The size that all records have is one that the compiler knows.
+            BATCH_KEYS => multi_get::<K, S, BATCH_KEYS>(self, block, BATCH_KEYS),
+            _ => multi_get::<K, S, SESSION_OPS>(self, block, size),
+        }
     }
 
     fn scan_all(&self, block: &K::Block, count: usize) -> Timed {
@@ -360,6 +481,14 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
 
     fn mixed(&self, block: &K::Block) -> Timed {
         mixed(self, block)
+    }
+
+    fn operate(&mut self, work: &Operations<K>) -> Timed {
+        operate(self, work, &mut Unpaced)
+    }
+
+    fn operate_timed(&mut self, work: &Operations<K>, each: &mut Stopwatch) -> Timed {
+        operate(self, work, each)
     }
 
     fn insert_one(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
@@ -439,4 +568,71 @@ pub(crate) fn together<K: Kind>(
     runs.iter().for_each(|run| total.add(run.2));
     total.time = end.zip(start).map_or(Duration::ZERO, |(end, start)| end - start);
     total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Distribution, U64, Walk};
+    use crate::subjects::Pages;
+    use crate::workload::{Mix, Model};
+    use std::collections::BTreeMap;
+
+    /// Answers after 100 ns, but once after 1 ms, by a clock of which each look takes 10 ns.
+    struct Stalls<'t> {
+        time: &'t AtomicU64,
+        asked: AtomicU64,
+    }
+
+    impl Subject<U64> for Stalls<'static> {
+        crate::subjects::by_itself!(Stalls { time: Box::leak(Box::default()), asked: AtomicU64::new(0) });
+    }
+
+    impl Reader<U64> for &Stalls<'static> {
+        fn get<R>(&self, _: u64, _: impl FnOnce(u64) -> R) -> Option<R> {
+            let takes = if self.asked.fetch_add(1, Ordering::Relaxed) == 500 { 1_000_000 } else { 100 };
+            self.time.fetch_add(takes, Ordering::Relaxed);
+            None
+        }
+
+        fn scan(&self, _: u64, _: usize, _: impl FnMut(u64, u64)) {}
+
+        fn iterate(&self, _: impl FnMut(u64, u64)) {}
+    }
+
+    impl Writer<U64> for &mut Stalls<'static> {
+        fn insert(&mut self, _: u64, _: u64) {}
+
+        fn remove(&mut self, _: u64) -> bool {
+            false
+        }
+    }
+
+    /// What 1,000 gets of it show.
+    fn stalled(rate: Option<u64>) -> BTreeMap<String, f64> {
+        let mut subject = Stalls::build(Pages::Auto).unwrap();
+        let time = subject.time;
+        let mut each = Stopwatch::new(move || time.fetch_add(10, Ordering::Relaxed), rate);
+        let gets = Mix::of("x", 100, Distribution::Uniform);
+        let work = Model::default().lay_out::<U64>(&U64::source(1000, 7, Walk::default()), &gets, 1000, 7);
+        assert_eq!(operate(&mut subject, &work, &mut each).ops, 1000);
+        each.figures("x", false).into_iter().collect()
+    }
+
+    #[test]
+    fn a_stall_is_one_operation_closed_and_all_that_waited_open() {
+        let near = |value: f64, wanted: f64| (value - wanted).abs() <= wanted / 100.0;
+        let closed = stalled(None);
+        assert!(near(closed["x_p50_ns"], 110.0) && near(closed["x_p999_ns"], 110.0), "{closed:?}");
+        assert!(near(closed["x_max_ns"], 1_000_000.0) && closed.len() == 4, "{closed:?}");
+
+        // One is due every 10 us: a hundred of a thousand were due while the stall lasted.
+        let open = stalled(Some(100_000));
+        assert!(open["x_open_p50_ns"] < 150.0 && open["x_open_p99_ns"] > 800_000.0, "{open:?}");
+        assert!(near(open["x_open_ops_per_s"], 100_000.0), "{open:?}");
+
+        // Ten million a second are more than can be done: the last waits for all.
+        let late = stalled(Some(10_000_000));
+        assert!(near(late["x_open_ops_per_s"], 1e12 / (1_000_000.0 + 999.0 * 100.0 + 20_000.0)), "{late:?}");
+    }
 }

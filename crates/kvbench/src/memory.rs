@@ -1,7 +1,7 @@
 //! `kvbench memory`: structures in memory, side by side.
 
 use crate::conform;
-use crate::data::{KindName, Told, Walk, collect_paths};
+use crate::data::{Distribution, KindName, Told, Walk, collect_paths};
 use crate::files::Format;
 use crate::goals::{self, Goal};
 use crate::hashes::Hash;
@@ -12,7 +12,6 @@ use crate::record::{Figure, Run};
 use crate::runner::{self, Runner};
 use crate::subjects::{EMPTY, FORREST, Pages};
 use crate::tables::{self, Group, Row, label};
-use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -82,7 +81,10 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     }
     options.sweep.sort_unstable();
     options.sweep.dedup();
-    let steps = if options.only.is_empty() { Step::value_variants().to_vec() } else { options.only.clone() };
+    let mut steps = if options.only.is_empty() { Step::USUAL.to_vec() } else { options.only.clone() };
+    if options.asked.rate.is_some() && !steps.contains(&Step::Latency) {
+        steps.push(Step::Latency);
+    }
     if options.subjects.is_empty() {
         options.subjects = Name::all().collect();
     }
@@ -99,7 +101,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     };
     let common = &options.common;
     let kept = json!({
-        "seed": common.seed, "threads": common.threads, "rounds": options.rounds, "probes": options.probes,
+        "seed": common.seed, "threads": common.threads, "rounds": options.rounds, "probes": options.probes, "asked": options.asked,
         "margin_bytes": common.margin, "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
         "pinned": !options.no_pin, "clock": options.clock, "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
         "paths_left_out": walk.left_out,
@@ -121,7 +123,9 @@ impl Bench {
         let subjects = in_order(&self.options.subjects);
         let kinds = self.options.kinds.clone();
         let groups = kinds.len() * self.keys.len();
-        self.runner.arms = subjects.len() * (kinds.len() + groups * usize::from(self.options.rounds)) + 1;
+        let each = 1 + usize::from(self.steps.contains(&Step::Reserve));
+        self.runner.arms =
+            subjects.len() * (kinds.len() + groups * usize::from(self.options.rounds) * each) + 1;
 
         let mut goals: Vec<Goal> = Vec::new();
         let mut fit: Vec<(KindName, Vec<Name>)> = Vec::new();
@@ -132,9 +136,11 @@ impl Bench {
             for keys in self.keys.clone() {
                 let group = self.group(&mut out, *kind, keys, subjects)?;
                 tables::print_group(&mut out, &group)?;
+                tables::print_workloads(&mut out, &group)?;
+                tables::print_latencies(&mut out, &group)?;
                 tables::print_threads(&mut out, &group, self.options.common.threads)?;
-                // They are about the made pairs.
-                if self.data.is_none() {
+                // They are about the made pairs, each asked for as often as the others.
+                if self.data.is_none() && self.is_uniform() {
                     goals.extend(goals::of_group(&group, self.options.common.threads));
                 }
                 out.flush()?;
@@ -142,11 +148,15 @@ impl Bench {
         }
         let forrest_fits =
             fit.iter().any(|(kind, fit)| *kind == KindName::U64 && fit.iter().any(|name| name.is(FORREST)));
-        if forrest_fits && !self.options.no_sweep {
+        if forrest_fits && !self.options.no_sweep && self.is_uniform() {
             goals.extend(self.sweep(&mut out)?);
         }
         tables::print_legend(&mut out)?;
         goals::conclude(&mut out, &mut self.record, &goals, self.failures)
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.options.asked.distribution == Distribution::Uniform
     }
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
@@ -177,6 +187,9 @@ impl Bench {
             )
         }).or(what);
         record.print_head(out, "memory", options.common.seed, what.as_deref())?;
+        if !self.is_uniform() {
+            writeln!(out, "keys are asked for by the distribution {}", options.asked.distribution)?;
+        }
         let cpus = record.machine.cpus;
         if cpus < usize::from(options.common.threads) && self.steps.contains(&Step::Threads) {
             writeln!(out, "several threads: left out, {cpus} CPUs for {} threads", options.common.threads)?;
@@ -193,6 +206,7 @@ impl Bench {
             probes: options.probes,
             threads: usize::from(options.common.threads),
             steps: self.steps.clone(),
+            asked: options.asked.clone(),
             pages,
             margin_bytes: options.common.margin,
             pin: !options.no_pin,
@@ -286,7 +300,20 @@ impl Bench {
                     continue;
                 }
                 let job = self.job(Task::Measure, who, kind, keys);
-                let end = self.arm(&job);
+                let mut end = self.arm(&job);
+                if let Outcome::Figures(figures) = &mut end
+                    && self.steps.contains(&Step::Reserve)
+                {
+                    match self.arm(&Job { task: Task::Reserve, ..job.clone() }) {
+                        // What others had of the CPU is told of the larger part.
+                        Outcome::Figures(more) => {
+                            more.values.into_iter().for_each(|(name, value)| {
+                                figures.values.entry(name).or_insert(value);
+                            });
+                        }
+                        other => end = other,
+                    }
+                }
                 self.leave(out, who, &job, &end)?;
                 match end {
                     Outcome::Figures(figures) => arms[at].1.push(*figures),
@@ -317,11 +344,14 @@ impl Bench {
         }
         let figures: BTreeMap<_, _> =
             values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect();
-        let content = json!({
+        let mut content = json!({
             "subject": name.to_string(), "structure": name.entry.name, "hash": name.hash.map(Hash::name), "allocator": name.allocator,
             "about": name.entry.foreign.then_some(name.entry.about),
             "pages": pages.name(), "kind": kind, "keys": keys, "figures": figures, "sums": sums, "notes": notes,
         });
+        if !self.is_uniform() {
+            content["distribution"] = json!(self.options.asked.distribution);
+        }
         self.record.append("figures", &content)?;
         Ok(Row { name, pages, figures, notes })
     }
@@ -339,7 +369,7 @@ impl Bench {
                 .filter(|arm| arm.0.0.entry.name != EMPTY)
                 .flat_map(|(who, rounds)| rounds.iter().map(move |f| (who, f)))
         };
-        for step in ["scan", "iterate"] {
+        for step in ["scan", "iterate", "ycsb_e"] {
             let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
             all()
                 .filter_map(|(_, figures)| figures.sums.get(step))

@@ -3,7 +3,7 @@
 use crate::counters::Event;
 use crate::data::KindName;
 use crate::files::{Format, Keys, Values, key_lengths};
-use crate::job::{Durability, Locality, RemixStep, Step, StoreStep};
+use crate::job::{Asked, Durability, Locality, RemixStep, Step, StoreStep};
 use crate::measure::Clock;
 use crate::names::Name;
 use crate::sizes::{bytes, number};
@@ -55,9 +55,12 @@ pub(crate) struct Memory {
     /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]`, or a library's, `./FILE.so[:NAME]` [default: all structures]
     #[arg(long, value_delimiter = ',', value_parser = Name::parse)]
     pub(crate) subjects: Vec<Name>,
-    /// Steps beside insertion and memory [default: all]
+    /// Steps beside insertion and memory [default: get to remove]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<Step>,
+    /// What they are told.
+    #[command(flatten)]
+    pub(crate) asked: Asked,
     /// Pages for this project's index, each in a row of its own
     #[arg(long, value_enum, value_delimiter = ',', default_value = "auto,plain")]
     pub(crate) pages: Vec<Pages>,
@@ -205,6 +208,9 @@ pub(crate) struct Comparison {
     /// Steps beside insertion; the more there are, the more it takes to be sure of one
     #[arg(long, value_enum, value_delimiter = ',', default_value = "get")]
     pub(crate) only: Vec<Step>,
+    /// What they are told.
+    #[command(flatten)]
+    pub(crate) asked: Asked,
     /// Most keys that a step asks for
     #[arg(long, default_value = "200K", value_parser = number)]
     pub(crate) probes: u64,
@@ -238,7 +244,7 @@ impl Comparison {
     /// For a record.
     pub(crate) fn describe(&self) -> serde_json::Value {
         serde_json::json!({
-            "kind": self.kind, "keys": self.keys, "steps": self.only, "probes": self.probes, "blocks": self.blocks,
+            "kind": self.kind, "keys": self.keys, "steps": self.only, "asked": self.asked, "probes": self.probes, "blocks": self.blocks,
             "margin_percent": self.margin, "disturbed_percent_max": self.disturbed, "clock": self.clock, "seed": self.seed,
         })
     }

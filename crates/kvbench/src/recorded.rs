@@ -116,9 +116,10 @@ impl Row {
         }
     }
 
-    /// What all rows share that can be compared: the run, the kind, the number of pairs, of runs with their locality, of stores what writes are to survive.
+    /// What all rows share that can be compared: the run, the kind, the number of pairs, of runs with their locality, of
+    /// stores what writes are to survive, of structures how often each key is asked for.
     pub(crate) fn group(&self) -> String {
-        let more = ["runs", "locality", "durability"].iter().filter_map(|name| {
+        let more = ["runs", "locality", "durability", "distribution"].iter().filter_map(|name| {
             let value = self.more.get(*name)?;
             Some(match value.as_str() {
                 Some(text) => format!(", {name} {text}"),

@@ -14,6 +14,7 @@ const SUITES: &[(&str, &str)] = &[
     ("default", include_str!("../suites/default.toml")),
     ("smoke", include_str!("../suites/smoke.toml")),
     ("structures", include_str!("../suites/structures.toml")),
+    ("ycsb", include_str!("../suites/ycsb.toml")),
     ("stores", include_str!("../suites/stores.toml")),
     ("llds", include_str!("../suites/llds.toml")),
     ("remix", include_str!("../suites/remix.toml")),

@@ -5,7 +5,8 @@ use crate::names::Name;
 use crate::record::Figure;
 use crate::runner;
 use crate::subjects::{EMPTY, FORREST, Pages};
-use std::collections::BTreeMap;
+use crate::workload::Op;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// One subject's figures.
@@ -76,9 +77,9 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// Columns: heading, width, figure.
-type Column = (&'static str, usize, &'static str);
+type Column<'a> = (&'a str, usize, &'a str);
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column<'_>; 11] = [
     ("insert", 7, "insert_ns"),
     ("get", 7, "get_ns"),
     ("dep.", 7, "get_dependent_ns"),
@@ -142,7 +143,7 @@ fn print_name(out: &mut impl Write, name: &str) -> io::Result<()> {
 fn print_row(
     out: &mut impl Write,
     name: &str,
-    columns: &[Column],
+    columns: &[Column<'_>],
     figure: impl Fn(&str) -> Option<f64>,
 ) -> io::Result<()> {
     print_name(out, name)?;
@@ -151,6 +152,82 @@ fn print_row(
         write!(out, "{text:>width$}")?;
     }
     writeln!(out)
+}
+
+/// Columns of a line that are for figures.
+const FIGURES_WIDTH: usize = 100 - NAME_WIDTH;
+/// Ends of latencies, as columns.
+const QUANTILES: [(&str, &str); 4] =
+    [("half", "_p50"), ("of 100", "_p99"), ("of 1000", "_p999"), ("longest", "_max")];
+
+/// The step whose latencies a figure is one of.
+fn latency_of(name: &str) -> Option<&str> {
+    let name = name.strip_suffix("_ns")?;
+    QUANTILES.iter().find_map(|(_, end)| name.strip_suffix(end))
+}
+
+/// All names of a group's figures.
+fn names(group: &Group) -> impl Iterator<Item = &str> {
+    let names: BTreeSet<&str> =
+        group.rows.iter().flat_map(|row| row.figures.keys()).map(String::as_str).collect();
+    names.into_iter()
+}
+
+/// The table of what else takes one thread a time for an operation: mixes of operations, other batches.
+pub(crate) fn print_workloads(out: &mut impl Write, group: &Group) -> io::Result<()> {
+    let is_known = |name: &str| COLUMNS.iter().any(|(_, _, known)| *known == name);
+    let steps = names(group).filter(|name| !is_known(name) && latency_of(name).is_none());
+    let mut columns: Vec<Column<'_>> = steps
+        .filter_map(|name| name.strip_suffix("_ns").map(|step| (step, step.len().max(6) + 2, name)))
+        .collect();
+    while !columns.is_empty() {
+        let mut width = 0;
+        let fit = columns.iter().take_while(|column| {
+            width += column.1;
+            width <= FIGURES_WIDTH
+        });
+        let rest = columns.split_off(fit.count().max(1));
+        write!(out, "\n{:NAME_WIDTH$}", "ns per operation")?;
+        columns.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
+        writeln!(out)?;
+        for row in &group.rows {
+            print_row(out, &label(row.name, row.pages), &columns, |name| row.median(name))?;
+        }
+        columns = rest;
+    }
+    Ok(())
+}
+
+/// The table of latencies, step by step.
+pub(crate) fn print_latencies(out: &mut impl Write, group: &Group) -> io::Result<()> {
+    if names(group).any(|name| latency_of(name).is_some()) {
+        writeln!(
+            out,
+            "\nns of each operation by itself: half took no longer; one of 100, one of 1,000 did; the longest"
+        )?;
+    }
+    for step in names(group).filter_map(latency_of).collect::<BTreeSet<_>>() {
+        let named = QUANTILES.map(|(heading, end)| (heading, 10, format!("{step}{end}_ns")));
+        // All sorts of a mix have one rate.
+        let mix = Op::SORTS.iter().find_map(|sort| step.strip_suffix(&format!("_{sort}_open")));
+        let rate = mix.map_or_else(|| format!("{step}_ops_per_s"), |mix| format!("{mix}_open_ops_per_s"));
+        let mut columns: Vec<Column<'_>> =
+            named.iter().map(|(heading, width, name)| (*heading, *width, name.as_str())).collect();
+        if group.rows.iter().any(|row| row.median(&rate).is_some()) {
+            columns.push(("op/s", 12, &rate));
+        }
+        writeln!(
+            out,
+            "\n{step}, ns: half took no longer, one of 100, one of 1,000 took longer, the longest"
+        )?;
+        write!(out, "{:NAME_WIDTH$}", "")?;
+        columns.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
+        writeln!(out)?;
+        for row in group.rows.iter().filter(|row| row.median(columns[0].2).is_some()) {
+            print_row(out, &label(row.name, row.pages), &columns, |name| row.median(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// The table of several threads.

@@ -151,6 +151,70 @@ fn rounds_show_their_spread_and_steps_can_be_chosen() {
     }
 }
 
+/// All that is not measured unless it is asked for; ordered, hashed and static subjects, one by itself and one with others.
+#[test]
+fn workloads_latencies_and_distributions_are_measured_and_checked() {
+    let path = scratch("workloads.jsonl");
+    let arguments = "memory -n 3000 --no-sweep --subjects btreemap,skiplist,hashbrown,papaya,cuckoo,f14,sorted,empty --only \
+                     get,batch,hits,update,mixed,reserve,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f,latency,remove --hits 20 \
+                     --reads 30 --rate 1000000 --distribution zipfian:0.8 --json";
+    let mut arguments: Vec<_> = arguments.split_whitespace().collect();
+    arguments.push(path.to_str().unwrap());
+    let output = kvbench(&arguments);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("zipfian:0.8") && !out.contains("Goals"), "{out}");
+    assert!(out.contains("ycsb_e") && out.contains("of 1000") && out.contains("op/s"), "{out}");
+    let records = records(&path);
+    assert_eq!(records[0]["options"]["asked"]["rate"], 1_000_000);
+    let figures: BTreeMap<(&str, &str), &Value> = records
+        .iter()
+        .filter(|record| record["record"] == "figures")
+        .map(|record| {
+            assert_eq!(record["distribution"], "zipfian:0.8");
+            let key = (record["kind"].as_str().unwrap(), record["subject"].as_str().unwrap());
+            (key, &record["figures"])
+        })
+        .collect();
+    assert_eq!(figures.len(), 16);
+    for ((kind, subject), figures) in figures {
+        let has = |name: &str| !figures[name].is_null();
+        let all = [
+            "get_hits_20_ns",
+            "ycsb_c_ns",
+            "get_p50_ns",
+            "get_max_ns",
+            "ycsb_c_p999_ns",
+            "get_open_p99_ns",
+            "get_open_ops_per_s",
+        ];
+        let writing = [
+            "update_ns",
+            "update_p99_ns",
+            "mixed_30_ns",
+            "mixed_30_read_p50_ns",
+            "mixed_30_write_open_p50_ns",
+            "ycsb_a_ns",
+            "ycsb_b_write_p50_ns",
+            "ycsb_d_read_p50_ns",
+            "ycsb_f_modify_p99_ns",
+        ];
+        let scanning = ["ycsb_e_ns", "ycsb_e_scan_p50_ns", "ycsb_e_write_open_max_ns"];
+        let hashed =
+            ["papaya+std", "hashbrown+foldhash", "cuckoo+rapidhash", "f14+rapidhash"].contains(&subject);
+        for (names, wanted) in [
+            (&all[..], true),
+            (&writing, subject != "sorted"),
+            (&scanning, ["btreemap", "skiplist"].contains(&subject)),
+            (&["insert_reserved_ns"], hashed),
+        ] {
+            for name in names {
+                assert_eq!(has(name), wanted, "{kind} {subject} {name}: {figures}");
+            }
+        }
+    }
+}
+
 #[test]
 fn subjects_are_named_with_hash_and_allocator() {
     let path = scratch("names.jsonl");
@@ -308,6 +372,11 @@ fn bad_command_lines_are_explained() {
         &["memory", "--subjects", "cuckoo+md5"],
         &["memory", "--subjects", "cuckoo@tcmalloc"],
         &["memory", "--threads", "1"],
+        &["memory", "--distribution", "zipf"],
+        &["memory", "--hits", "101"],
+        &["memory", "--batches", "0"],
+        &["memory", "--batches", "2000"],
+        &["memory", "--rate", "0"],
         &["llds", "--max", "-n", "5"],
         &["store", "--subjects", "leveldb"],
         &["store", "--budget", "1M"],

@@ -6,14 +6,12 @@
 
 use super::{Answer, Store};
 use crate::job::{Figures, TIMELINE_MS};
-use crate::usage;
+use crate::{latency, usage};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
 /// Operations made at a time.
 const BLOCK: u64 = 4096;
-/// Longest time of an operation that is told apart, in nanoseconds.
-const LONGEST_NS: u64 = 600_000_000_000;
 /// A stretch of a time line.
 const STRETCH: Duration = Duration::from_millis(TIMELINE_MS);
 /// Stretches of a second.
@@ -54,7 +52,7 @@ pub(crate) struct Running {
 
 /// No times yet.
 pub(crate) fn histogram() -> Answer<Histogram<u64>> {
-    Ok(Histogram::new_with_max(LONGEST_NS, 3)?)
+    Ok(latency::histogram())
 }
 
 impl Running {

@@ -217,6 +217,13 @@ fn on_the_way(queue: &[Step], mut at: usize, bucket: usize) -> bool {
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
     super::by_itself!(Map::new(BUCKETS_MIN));
+
+    fn reserve(&mut self, keys: usize) -> bool {
+        // It takes some 95 % of its slots; an eighth is left, so that it does not grow after all.
+        let slots = keys + keys.div_ceil(7);
+        *self = Map::new(slots.div_ceil(SLOTS).next_power_of_two().max(BUCKETS_MIN));
+        true
+    }
 }
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {

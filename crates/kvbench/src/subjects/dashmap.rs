@@ -17,6 +17,11 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Ma
         Ok(Map(DashMap::default()))
     }
 
+    fn reserve(&mut self, keys: usize) -> bool {
+        self.0 = DashMap::with_capacity_and_hasher(keys, By::default());
+        true
+    }
+
     fn reader(&self) -> &Self {
         self
     }

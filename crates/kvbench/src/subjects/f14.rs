@@ -157,6 +157,11 @@ impl<A: Default, B: Default, H: HashFunction> Map<A, B, H> {
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
     const ORDERED: bool = false;
     super::by_itself!(Map::new(1));
+
+    fn reserve(&mut self, keys: usize) -> bool {
+        *self = Map::new(keys.div_ceil(SLOTS_FULL).next_power_of_two());
+        true
+    }
 }
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {

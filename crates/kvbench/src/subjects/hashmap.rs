@@ -15,6 +15,11 @@ macro_rules! adapter {
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Subject<K> for Map<A, B, H> {
             const ORDERED: bool = false;
             super::by_itself!(Map(Inner::default()));
+
+            fn reserve(&mut self, keys: usize) -> bool {
+                self.0.reserve(keys);
+                true
+            }
         }
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>, H: HashFunction> Reader<K> for &Map<A, B, H> {

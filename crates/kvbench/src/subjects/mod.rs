@@ -108,7 +108,7 @@ macro_rules! by_itself {
         }
     };
 }
-use by_itself;
+pub(crate) use by_itself;
 
 /// A structure that can be measured.
 pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
@@ -140,6 +140,10 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     /// Begins to write beside others; `None` where only one may write.
     fn shared_writer(&self) -> Option<Self::Writer<'_>> {
         None
+    }
+    /// Tells an empty one how many keys will come; false where it cannot be told.
+    fn reserve(&mut self, _keys: usize) -> bool {
+        false
     }
     /// Makes the structure of all that was inserted, if it is a static one. This belongs to the time of the insertions.
     fn settle(&mut self) {}
