@@ -12,8 +12,9 @@ use crate::{Failure, setup};
 const SUBJECTS: &[&str] = &["memory", "store", "remix", "llds"];
 /// Stores that the benchmark has without any feature.
 const OWN: &str = "forrest";
-/// The store that has a feature for itself, named like it.
+/// The stores that have a feature for themselves, named like them.
 const SLOW: &str = "rocksdb";
+const DEBIAN: &str = "leveldb";
 
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -38,7 +39,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
             ))
         })?;
     }
-    let features = features.join(",");
+    let without = |feature: &&str| {
+        let Err(why) = (if *feature == DEBIAN { leveldb(workspace) } else { Ok(()) }) else { return true };
+        println!("without LevelDB: {why}");
+        false
+    };
+    let features = features.into_iter().filter(without).collect::<Vec<_>>().join(",");
     let mut command = workspace.cargo(&["run", "--release", "--locked", "--package", "forrest-kvbench"]);
     if !features.is_empty() {
         command.args(["--features", &features]);
@@ -71,13 +77,22 @@ fn features(arguments: &[String]) -> Vec<&'static str> {
         named.extend(list.into_iter().flat_map(|list| list.split(',')));
     }
     let slow = named.is_empty() || named.contains(&SLOW);
-    let others = named.is_empty() || named.iter().any(|&name| name != OWN && name != SLOW);
+    let debian = named.is_empty() || named.contains(&DEBIAN);
+    let others = named.is_empty() || named.iter().any(|&name| ![OWN, SLOW, DEBIAN].contains(&name));
     let slow = slow && !arguments.iter().any(|one| one == "--no-rocksdb");
-    [("stores", others), (SLOW, slow)]
+    [("stores", others), (DEBIAN, debian), (SLOW, slow)]
         .into_iter()
         .filter(|(_, wanted)| *wanted)
         .map(|(name, _)| name)
         .collect()
+}
+
+/// LevelDB with what it is linked by.
+fn leveldb(workspace: &Workspace) -> Result<(), String> {
+    if Path::new("/usr/include/leveldb/c.h").exists() {
+        return Ok(());
+    }
+    setup::packages(workspace, &["libleveldb-dev"])
 }
 
 /// libclang, with which the declarations of RocksDB are read: where a variable says, where Debian puts it, or from there.
@@ -107,12 +122,13 @@ mod tests {
 
     #[test]
     fn only_what_is_measured_is_compiled() {
-        let cases: [(&[&str], &[&str]); 7] = [
-            (&[], &["stores", "rocksdb"]),
-            (&["--no-rocksdb", "-n", "1M"], &["stores"]),
+        let cases: [(&[&str], &[&str]); 8] = [
+            (&[], &["stores", "leveldb", "rocksdb"]),
+            (&["--no-rocksdb", "-n", "1M"], &["stores", "leveldb"]),
             (&["--subjects", "forrest"], &[]),
             (&["--subjects=forrest,lmdb"], &["stores"]),
             (&["--subjects", "forrest,rocksdb"], &["rocksdb"]),
+            (&["--subjects", "leveldb"], &["leveldb"]),
             (&["--subjects", "rocksdb", "--no-rocksdb"], &[]),
             (&["--help"], &[]),
         ];

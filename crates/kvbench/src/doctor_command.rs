@@ -97,7 +97,7 @@ fn of_features(out: &mut impl Write) -> io::Result<()> {
         stores::ENTRIES.iter().filter(|entry| entry.run.is_err()).map(|entry| entry.name).collect();
     if !missing.is_empty() {
         let what = format!("stores that are not compiled in: {}", missing.join(", "));
-        let how = "cargo build --release --features stores,rocksdb (Debian: g++, libclang-dev for RocksDB)";
+        let how = "cargo build --release --features stores,leveldb,rocksdb (Debian: gcc; libleveldb-dev for LevelDB; g++, libclang-dev for RocksDB)";
         say(out, Judged::Told, &what, how)?;
     }
     let missing: Vec<_> = crate::alloc::Allocator::ALL

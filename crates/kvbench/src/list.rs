@@ -44,7 +44,7 @@ pub(crate) fn print(out: &mut impl Write) -> io::Result<()> {
 
     writeln!(out, "\nStores on disk:")?;
     for entry in stores::ENTRIES {
-        let version = entry.version().unwrap_or("here");
+        let version = entry.version().unwrap_or_default();
         let missing = if entry.run.is_ok() { "" } else { " (not compiled in)" };
         writeln!(out, "{:<12} {version:<8} {}{missing}", entry.name, entry.about)?;
     }

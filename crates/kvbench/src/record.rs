@@ -67,8 +67,9 @@ impl Run {
             machine: Machine::describe(),
             file: json.map(open).transpose()?,
         };
-        let stores =
-            crate::stores::ENTRIES.iter().map(|entry| (entry.package.to_owned(), json!(entry.version())));
+        let stores = crate::stores::ENTRIES.iter().filter_map(|entry| {
+            Some((entry.package.unwrap_or(entry.name).to_owned(), json!(entry.version()?)))
+        });
         let versions: Map<String, Value> = registry::entries()
             .filter_map(|entry| Some((entry.package?.to_owned(), json!(entry.version()?))))
             .chain(stores)

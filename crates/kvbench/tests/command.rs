@@ -378,7 +378,7 @@ fn bad_command_lines_are_explained() {
         &["memory", "--batches", "2000"],
         &["memory", "--rate", "0"],
         &["llds", "--max", "-n", "5"],
-        &["store", "--subjects", "leveldb"],
+        &["store", "--subjects", "berkeleydb"],
         &["store", "--budget", "1M"],
         &["remix", "--runs", "32"],
         &["stores"],

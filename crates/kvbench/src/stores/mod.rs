@@ -5,14 +5,16 @@
 //! | steps.rs | what an arm does with its store, and that the answers are right |
 //! | lap.rs | a stretch of operations, measured; waiting until a store is at rest |
 //! | pairs.rs | the pairs, and which of them are asked for |
-//! | forrest.rs, rocksdb.rs, fjall.rs, redb.rs, lmdb.rs | the stores |
+//! | forrest.rs, rocksdb.rs, leveldb.rs, fjall.rs, redb.rs, lmdb.rs, sqlite.rs | the stores |
 //!
-//! The peers are compiled with the features `stores` and `rocksdb` only.
+//! The peers are compiled with the features `stores`, `leveldb` and `rocksdb` only.
 
 #[cfg(feature = "stores")]
 mod fjall;
 mod forrest;
 mod lap;
+#[cfg(feature = "leveldb")]
+mod leveldb;
 #[cfg(feature = "stores")]
 mod lmdb;
 pub(crate) mod pairs;
@@ -20,6 +22,8 @@ pub(crate) mod pairs;
 mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+#[cfg(feature = "stores")]
+mod sqlite;
 mod steps;
 #[cfg(test)]
 mod steps_tests;
@@ -120,8 +124,8 @@ pub(crate) trait Reader {
 pub(crate) struct Entry {
     /// The name.
     pub(crate) name: &'static str,
-    /// The package that it comes from, for its version.
-    pub(crate) package: &'static str,
+    /// The package that it comes from, for its version; `None` if it is the system's.
+    pub(crate) package: Option<&'static str>,
     /// One line: what it is.
     pub(crate) about: &'static str,
     /// What does an arm, or the feature without which it is not compiled.
@@ -162,33 +166,45 @@ macro_rules! peer {
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry {
         name: FORREST,
-        package: "forrest",
+        package: Some("forrest"),
         about: "this project's engine on disk",
         run: Ok(Run::of::<forrest::Forrest>()),
     },
     Entry {
         name: "rocksdb",
-        package: "librocksdb-sys",
+        package: Some("librocksdb-sys"),
         about: "RocksDB: log-structured, levels, Bloom filters of 10 bits",
         run: peer!("rocksdb", rocksdb::Rocks),
     },
     Entry {
+        name: "leveldb",
+        package: None,
+        about: "LevelDB, the system's: log-structured, levels, Bloom filters of 10 bits",
+        run: peer!("leveldb", leveldb::Level),
+    },
+    Entry {
         name: "fjall",
-        package: "fjall",
+        package: Some("fjall"),
         about: "log-structured, levels, Bloom filters as it comes",
         run: peer!("stores", fjall::Fjall),
     },
     Entry {
         name: "redb",
-        package: "redb",
+        package: Some("redb"),
         about: "copy-on-write B-tree; commits that are not synced are in its memory",
         run: peer!("stores", redb::Redb),
     },
     Entry {
         name: "lmdb",
-        package: "heed",
+        package: Some("heed"),
         about: "LMDB through heed: copy-on-write B+-tree in a map",
         run: peer!("stores", lmdb::Lmdb),
+    },
+    Entry {
+        name: "sqlite",
+        package: Some("libsqlite3-sys"),
+        about: "SQLite through rusqlite: B-tree, write-ahead log",
+        run: peer!("stores", sqlite::Sqlite),
     },
 ];
 
@@ -198,9 +214,17 @@ impl Entry {
         ENTRIES.iter().find(|entry| entry.name == name)
     }
 
-    /// The version measured, as the lock file has it.
-    pub(crate) fn version(&self) -> Option<&'static str> {
-        lock_file::version(self.package)
+    /// The version measured: as the lock file has it, or as the system's library tells.
+    pub(crate) fn version(&self) -> Option<String> {
+        match self.package {
+            Some(package) => lock_file::version(package).map(str::to_owned),
+            None => {
+                #[cfg(feature = "leveldb")]
+                return Some(leveldb::version());
+                #[cfg(not(feature = "leveldb"))]
+                None
+            }
+        }
     }
 }
 
@@ -225,7 +249,7 @@ mod tests {
 
     #[test]
     fn versions_are_found_in_the_lock_file() {
-        assert!(ENTRIES.iter().all(|entry| entry.version().is_some()));
+        assert!(ENTRIES.iter().all(|entry| entry.version().is_some() || entry.run.is_err()));
     }
 
     #[test]
