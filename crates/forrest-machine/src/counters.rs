@@ -1,6 +1,6 @@
-//! Whether the processor's performance counters can be read.
+//! Whether the processor's performance counters can be read, and what the system counts of a thread without them.
 //!
-//! Probing only: nothing is measured here. A counter of the current thread, in user mode, is opened and closed.
+//! The first is probing only: a counter of the current thread, in user mode, is opened and closed.
 
 use std::fmt;
 
@@ -63,6 +63,36 @@ pub fn probe() -> Support {
 #[cfg(not(target_os = "linux"))]
 pub fn probe() -> Support {
     Support { level: Level::Nothing, errno: None, paranoid: None }
+}
+
+/// What the system has counted of a thread since it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Accesses to pages that were not mapped, whether or not a device had to be read for it.
+    pub page_faults: u64,
+    /// How often another thread got the processor, asked for or not.
+    pub context_switches: u64,
+}
+
+/// What the system has counted of the calling thread (`getrusage`); `None` where it does not tell of single threads.
+#[cfg(target_os = "linux")]
+pub fn thread_usage() -> Option<Usage> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the kernel writes one `rusage`, for which there is room.
+    let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+    // SAFETY: all bytes are initialised, and any are valid numbers.
+    let usage = unsafe { usage.assume_init() };
+    (done == 0).then(|| Usage {
+        page_faults: (usage.ru_minflt + usage.ru_majflt).unsigned_abs(),
+        context_switches: (usage.ru_nvcsw + usage.ru_nivcsw).unsigned_abs(),
+    })
+}
+
+/// `RUSAGE_THREAD` is Linux's.
+#[cfg(not(target_os = "linux"))]
+pub fn thread_usage() -> Option<Usage> {
+    None
 }
 
 #[cfg(target_os = "linux")]
@@ -156,5 +186,18 @@ mod tests {
             }
         }
         assert!(!support.to_string().is_empty());
+    }
+    /// Memory that was never touched is mapped when it is.
+    #[test]
+    fn a_thread_is_told_of_its_page_faults() {
+        let Some(before) = thread_usage() else {
+            println!("skipped: the system does not tell of single threads");
+            return;
+        };
+        let mut touched = vec![0_u8; 8 << 20];
+        touched.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+        let after = thread_usage().expect("it was told before");
+        assert!(std::hint::black_box(&touched).contains(&1) && after.page_faults > before.page_faults);
+        assert!(after.context_switches >= before.context_switches);
     }
 }

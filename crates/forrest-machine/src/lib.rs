@@ -12,7 +12,8 @@
 //! | [`prefetch`] | asking for a cache line early |
 //! | [`cpu`] | instruction sets, processors allowed, caches, pinning |
 //! | [`memory`] | how much there is, limits of control groups considered |
-//! | [`counters`] | whether the processor's performance counters can be read |
+//! | [`counters`] | whether the processor's performance counters can be read; what the system counts of a thread |
+//! | [`callgrind`] | counting by a simulated processor, where valgrind runs the program |
 //! | [`uring`] | whether io_uring is there, and why not |
 //! | [`files`] | how many files may be open |
 //! | [`frames`] | pages of memory that are read in place without a lock, on huge pages |
@@ -25,6 +26,7 @@
 #![cfg(not(loom))]
 
 pub mod barrier;
+pub mod callgrind;
 pub mod counters;
 pub mod cpu;
 pub mod doctor;
