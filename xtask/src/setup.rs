@@ -107,6 +107,14 @@ pub(crate) fn peers(workspace: &Workspace) -> Result<(), String> {
     )
 }
 
+/// The simulator of a processor, where kvbench uses it.
+pub(crate) fn valgrind(workspace: &Workspace) -> Result<(), String> {
+    if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        return Err("kvbench simulates on Linux on x86-64".to_owned());
+    }
+    if on_path("valgrind") { Ok(()) } else { packages(workspace, &["valgrind"]) }
+}
+
 /// Debian packages, by apt-get.
 pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
     let told = format!("the packages {} are missing", names.join(", "));

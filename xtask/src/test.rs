@@ -69,7 +69,13 @@ fn clippy(workspace: &Workspace) -> Verdict {
 fn tests(workspace: &Workspace) -> Verdict {
     required::demand(workspace, required::LLDS_FORREST)?;
     required::demand(workspace, required::API_C)?;
-    with_foreign(workspace, TESTS, &[])
+    let valgrind = setup::valgrind(workspace);
+    let outcome = with_foreign(workspace, TESTS, &[])?;
+    let Err(why) = valgrind else { return Ok(outcome) };
+    Ok(Outcome::Skipped(match outcome {
+        Outcome::Passed => format!("all passed but simulated counters: {why}"),
+        Outcome::Skipped(more) => format!("{more}; simulated counters: {why}"),
+    }))
 }
 
 /// What cargo is to do in the step `tests`.

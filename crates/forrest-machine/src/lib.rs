@@ -20,7 +20,7 @@
 //! | [`llds`] | the llds device: stores in the memory of the kernel |
 //! | [`doctor`] | all of it as findings, each with what to do about it |
 //!
-//! `doctor` uses all the others but `frames`, and `frames` uses `pages`; the others use none of each other.
+//! `doctor` uses all the others but `frames` and `callgrind`, and `frames` uses `pages`; the others use none of each other.
 
 // The models take the modules that they are about into their own test, see tests/loom.rs.
 #![cfg(not(loom))]

@@ -6,8 +6,8 @@
 //!
 //! The count is kept per thread without atomics, so that it costs about a nanosecond and no shared cache
 //! line. [`live_bytes`] is therefore the balance of the calling thread alone: right for what one thread built
-//! and still holds, which is when it is read. The bytes are those asked for, without the allocator's own overhead;
-//! the resident set shows that.
+//! and still holds, which is when it is read; [`peak_bytes`] is the most that this balance was. The bytes are those
+//! asked for, without the allocator's own overhead; the resident set shows that.
 #![expect(unsafe_code, reason = "a global allocator cannot be written without it")]
 
 use serde::{Deserialize, Serialize};
@@ -141,6 +141,7 @@ struct Counting;
 
 thread_local! {
     static LIVE: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
 }
 
 #[global_allocator]
@@ -151,8 +152,20 @@ pub(crate) fn live_bytes() -> i64 {
     LIVE.get()
 }
 
+/// The most that [`live_bytes`] was since [`begin_peak`], or since the thread began.
+pub(crate) fn peak_bytes() -> i64 {
+    PEAK.get()
+}
+
+/// Forgets what was held before.
+pub(crate) fn begin_peak() {
+    PEAK.set(LIVE.get());
+}
+
 fn count(bytes: i64) {
-    LIVE.set(LIVE.get() + bytes);
+    let live = LIVE.get() + bytes;
+    LIVE.set(live);
+    PEAK.set(PEAK.get().max(live));
 }
 
 /// Calls the chosen allocator. The caller's promises are those of the function that it calls.
@@ -214,6 +227,18 @@ mod tests {
         assert_eq!(live_bytes() - before, 12_345);
         drop(held);
         assert_eq!(live_bytes(), before);
+    }
+
+    #[test]
+    fn the_most_that_was_held_is_kept_until_it_is_forgotten() {
+        begin_peak();
+        let before = live_bytes();
+        drop(std::hint::black_box(vec![0u8; 100_000]));
+        let held = std::hint::black_box(vec![0u8; 1000]);
+        assert_eq!((peak_bytes() - before, live_bytes() - before), (100_000, 1000));
+        begin_peak();
+        assert_eq!(peak_bytes() - before, 1000);
+        drop(held);
     }
 
     #[test]

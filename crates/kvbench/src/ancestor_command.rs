@@ -8,7 +8,7 @@
 //! the order in which they were.
 
 use crate::conform;
-use crate::counters::{EVENTS, Event};
+use crate::counters::{EVENTS, Event, IPC, Provider, callgrind};
 use crate::data::{KindName, Told, Walk};
 use crate::files::Format;
 use crate::job::{DataFile, Figures, Job, Step, Task};
@@ -16,8 +16,10 @@ use crate::names::Name;
 use crate::options::MallocPages;
 use crate::runner::Runner;
 use crate::subjects::EMPTY;
+use crate::workplace::Workplace;
 use clap::Parser;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -57,6 +59,9 @@ pub(crate) struct Ancestor {
     /// Says more, as the ancestor did
     #[arg(short = 'v', default_value_t = 0)]
     verbosity: u8,
+    /// Count on a simulated processor (valgrind's callgrind), in place of the machine's; there are no times then
+    #[arg(long)]
+    simulate: bool,
     /// Print this
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -103,6 +108,10 @@ impl Ancestor {
     /// Measures and prints; true always.
     pub(crate) fn run(&self) -> io::Result<bool> {
         let name = self.name()?;
+        if self.simulate {
+            callgrind::version()?;
+        }
+        let simulation = self.simulate.then(|| Workplace::new(None)).transpose()?;
         let data = DataFile { path: self.file.clone(), format: self.format, pages: "auto".to_owned() };
         eprintln!("loading '{}'", self.file.display());
         let file_bytes = std::fs::metadata(&self.file).map_or(0, |of| of.len());
@@ -115,10 +124,15 @@ impl Ancestor {
                 kind: KindName::Strings,
                 seed: SEED,
                 steps: vec![Step::Get],
-                margin_bytes: MARGIN_BYTES,
+                // A simulation looks at nothing that may be different the next time.
+                margin_bytes: if self.simulate { 0 } else { MARGIN_BYTES },
                 pin: true,
                 data: Some(data.clone()),
-                events: EVENTS.to_vec(),
+                events: of_ancestor().collect(),
+                simulation: match task {
+                    Task::Conform(_) => None,
+                    _ => simulation.as_ref().map(|place| place.path().to_owned()),
+                },
                 ..Job::of(task, name, told.pairs)
             };
             let told = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
@@ -147,7 +161,11 @@ impl Ancestor {
             }
         }
         let custom = name.allocator.name() != "malloc";
-        let provider = measured.iter().flatten().find_map(|figures| figures.counted.clone());
+        // As they are told, the best first, each once; null where nothing was counted.
+        let counted = measured.iter().flatten().filter_map(|figures| figures.counted.as_ref());
+        let providers: BTreeSet<Provider> = counted.flat_map(|of| of.values().flatten().copied()).collect();
+        let providers: Vec<_> = providers.into_iter().map(Provider::words).collect();
+        let provider = (!providers.is_empty()).then(|| providers.join("; "));
         json!({
             "config": {
                 "filename": self.file, "fileSizeBytes": file_bytes,
@@ -164,9 +182,9 @@ impl Ancestor {
     }
 }
 
-/// What the ancestor calls an event.
-fn ancestors_name(event: Event) -> &'static str {
-    match event {
+/// What the ancestor calls an event, if it has it: what the system counts, it has not.
+fn ancestors_name(event: Event) -> Option<&'static str> {
+    Some(match event {
         Event::Instructions => "pmuFixedCounter0RetiredInstructions",
         Event::Cycles => "pmuFixedCounter1CoreCycles",
         Event::ReferenceCycles => "pmuFixedCounter2ReferenceNoHaltCycles",
@@ -175,7 +193,13 @@ fn ancestors_name(event: Event) -> &'static str {
         Event::Branches => "pmuProgCounter2RetiredBranchInstructions",
         Event::BranchMisses => "pmuProgCounter3RetiredBranchMispredictions",
         Event::DtlbMisses => "pmuProgCounter4DTLBMisses",
-    }
+        _ => return None,
+    })
+}
+
+/// The events that the ancestor has.
+fn of_ancestor() -> impl Iterator<Item = Event> {
+    EVENTS.iter().copied().filter(|event| ancestors_name(*event).is_some())
 }
 
 /// A step of an arm, in total and for each operation.
@@ -187,15 +211,10 @@ fn told_of(description: &str, figures: &Figures, step: &str, iterations: u64) ->
     total.insert("elapsedTimeNs".to_owned(), json!(in_all(each("ns"))));
     one.insert("elapsedTimeNs".to_owned(), json!(each("ns")));
     // Over core cycles, unlike the ancestor's, which was over those of the reference.
-    let ipc =
-        each(Event::Instructions.name()).zip(each(Event::Cycles.name())).map(|(done, cycles)| done / cycles);
-    one.insert("IPC".to_owned(), json!(ipc.filter(|ipc| ipc.is_finite())));
-    for event in EVENTS {
-        total.insert(
-            ancestors_name(*event).to_owned(),
-            json!(in_all(each(event.name())).map(|all| all as u64)),
-        );
-        one.insert(ancestors_name(*event).to_owned(), json!(each(event.name())));
+    one.insert("IPC".to_owned(), json!(each(IPC)));
+    for (event, name) in EVENTS.iter().filter_map(|event| Some((event, ancestors_name(*event)?))) {
+        total.insert(name.to_owned(), json!(in_all(each(event.name())).map(|all| all as u64)));
+        one.insert(name.to_owned(), json!(each(event.name())));
     }
     json!({ "description": description, "total": total, "perIteration": one })
 }
@@ -231,7 +250,7 @@ mod tests {
         assert_eq!(told["total"]["pmuFixedCounter0RetiredInstructions"], 90_000);
         assert_eq!(told["perIteration"]["IPC"], Value::Null);
         assert_eq!(told["total"]["pmuProgCounter1LLCMisses"], Value::Null);
-        figures.set("get_cycles", 30.0);
+        figures.set("get_ipc", 3.0);
         assert_eq!(told_of("", &figures, "get", 1000)["perIteration"]["IPC"], 3.0);
     }
 }

@@ -2,9 +2,11 @@
 //! is fresh and nothing of the subject before it is left. The run's own process starts it, hands it the
 //! [`Job`] and the paths, and reads messages from it.
 
+use crate::counters::Counts;
 use crate::data::{self, Block, Choice, Kind, Permutation, Source, Walk, mix};
 use crate::job::{Done, Figures, Job, Outcome, Report, Step, Task, room, wrong};
 use crate::latency::{self, Stopwatch};
+use crate::machine::Occupied;
 use crate::measure::{self, Clock, Facts, Measured, Timed, Work};
 use crate::subjects::Subject;
 use crate::workload::{Mix, Model};
@@ -45,11 +47,13 @@ fn run_on<K: Kind>(
         affinity::pin(cpu);
     }
     measure::slow_down(job.slowdown);
-    let counted = (!job.events.is_empty()).then(|| counters::set_up(&job.events));
+    let set_up = counters::set_up(&job.events, job.simulation.as_deref());
     let source = K::source(job.keys, job.seed, walk);
     let facts = subject.facts();
-    let figures = Figures { notes: counted.clone().into_iter().collect(), counted, ..Figures::default() };
-    let arm = Arm { job, source, subject, facts, figures, total: Timed::default(), report };
+    let counted = (!job.events.is_empty()).then(|| Box::new(set_up.counted.clone()));
+    let figures = Figures { notes: set_up.lines(), counted, ..Figures::default() };
+    let arm =
+        Arm { job, source, subject, facts, figures, total: Timed::default(), counted: Vec::new(), report };
     match &job.task {
         Task::Conform(ops) => {
             conform::check(&arm.source, arm.subject, *ops, job.seed).or_else(wrong).map(|()| arm.figures)
@@ -78,6 +82,8 @@ struct Arm<'a, K: Kind> {
     figures: Figures,
     /// All that one thread did while a clock ran.
     total: Timed,
+    /// What was counted in each of its loops: the name of its time, operations, counts.
+    counted: Vec<(String, u64, Counts)>,
     report: Report<'a>,
 }
 
@@ -140,38 +146,56 @@ impl<K: Kind> Arm<'_, K> {
         Ok(())
     }
 
-    /// Notes a loop's time.
+    /// Notes a loop's time, and what was counted.
     fn charge(&mut self, name: &str, timed: Timed) {
         self.figures.set(name, timed.ns(self.job.clock));
-        if let Some((step, size)) = name.split_once("_ns") {
-            for event in &self.job.events {
-                if let Some(count) = timed.counts.of(*event) {
-                    let each = count as f64 / timed.ops.max(1) as f64;
-                    self.figures.set(&format!("{step}_{}{size}", event.name()), each);
-                }
-            }
-        }
+        self.counted.push((name.to_owned(), timed.ops, timed.counts));
         self.total.add(timed);
     }
 
     /// Notes how much of the time others had the CPU, and gives the figures away.
-    fn end(mut self) -> Figures {
+    fn end(mut self) -> Done<Figures> {
         let share = self.total.cpu.as_secs_f64() / self.total.time.as_secs_f64().max(1e-9);
         self.figures.set("disturbed_percent", 100.0 * (1.0 - share));
-        self.figures
+        if self.job.simulation.is_some() {
+            // There is no time, and no memory that is not valgrind's as well.
+            self.figures.values.retain(|name, _| name.ends_with("live_bytes_per_key"));
+        }
+        for (name, ops, counts) in self.counted {
+            let Some((step, size)) = name.split_once("_ns") else { continue };
+            let counts = counts.with_dumps().or_else(wrong)?;
+            counts
+                .figures(ops)
+                .iter()
+                .for_each(|(what, each)| self.figures.set(&format!("{step}_{what}{size}"), *each));
+        }
+        Ok(self.figures)
     }
 
     fn measure(mut self) -> Done<Figures> {
         let (len, probes) = (self.source.len(), self.job.probes.min(self.source.len()));
         // What the loop needs is there before memory is measured, and stays until it was.
         let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));
-        let (live, resident) = (alloc::live_bytes(), machine::resident_bytes());
+        let live = alloc::live_bytes();
+        // Under a simulation it is not the subject's alone.
+        let simulated = self.job.simulation.is_some();
+        let before = (!simulated).then(Occupied::of_process).flatten();
+        let peak_is_known = !simulated && machine::begin_peak();
         let inserted = self.build(0..len, &mut block)?;
         self.charge("insert_ns", inserted);
-        let live = (alloc::live_bytes() - live).max(0) as f64 + self.subject.bytes() as f64;
-        self.figures.set("live_bytes_per_key", live / len as f64);
-        if let Some((before, after)) = resident.zip(machine::resident_bytes()) {
-            self.figures.set("resident_bytes_per_key", after.saturating_sub(before) as f64 / len as f64);
+        let mut each = |name: &str, bytes: f64| self.figures.set(name, bytes / len as f64);
+        // What the subject has beside the allocator's is counted at the end alone; it only grows until then.
+        let own = self.subject.bytes() as f64;
+        each("live_bytes_per_key", (alloc::live_bytes() - live).max(0) as f64 + own);
+        each("peak_live_bytes_per_key", (inserted.peak_bytes - live).max(0) as f64 + own);
+        if let Some((before, after)) = before.and_then(|before| Some((before, Occupied::of_process()?))) {
+            each("resident_bytes_per_key", after.bytes.saturating_sub(before.bytes) as f64);
+            if let Some(peak) = after.peak_bytes().filter(|_| peak_is_known) {
+                each("peak_resident_bytes_per_key", peak.saturating_sub(before.bytes) as f64);
+            }
+            if let Some(percent) = after.huge_percent_since(before) {
+                self.figures.set("resident_huge_percent", percent);
+            }
         }
         self.figures.notes.extend(self.subject.note());
         drop(block);
@@ -221,7 +245,7 @@ impl<K: Kind> Arm<'_, K> {
                 return wrong("keys were still there after their removal");
             }
         }
-        Ok(self.end())
+        self.end()
     }
 
     /// Gets of other keys than those of the next loop, whose clock so does not see the change from what was before it.
@@ -374,7 +398,7 @@ impl<K: Kind> Arm<'_, K> {
                 return wrong("what was inserted after reserving is not what is read");
             }
         }
-        Ok(self.end())
+        self.end()
     }
 
     fn sweep(mut self, sizes: &[u64]) -> Done<Figures> {
@@ -397,6 +421,6 @@ impl<K: Kind> Arm<'_, K> {
             }
             self.reads(size, self.job.probes.min(size), &format!("@{size}"))?;
         }
-        Ok(self.end())
+        self.end()
     }
 }

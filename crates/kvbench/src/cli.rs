@@ -96,6 +96,8 @@ const MEMORY_EXAMPLES: &str = "Examples:
   kvbench memory -n 10M --json bench/record/x.jsonl
   kvbench memory -n 1M --subjects forrest,btreemap --kinds u64 --only get,dependent --rounds 5
   kvbench memory -n 10M --no-sweep --pages auto,thp,plain
+  kvbench memory -n 1M --events instructions,cycles,llc_misses --subjects forrest,btreemap
+  kvbench memory --simulate --subjects forrest,btreemap --events instructions,branch_misses
   kvbench memory -n 1M --subjects cuckoo+xxh3,f14+rapidhash,hashbrown@mimalloc --no-sweep
   kvbench memory -n 1M --no-sweep --only ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f
   kvbench memory -n 1M --no-sweep --only get,batch,hits,mixed --distribution zipfian:0.99 --batches 8,64 --hits 10,90
@@ -247,11 +249,16 @@ fn exit_code(verdict: Verdict) -> ExitCode {
 fn arm(job: &str) -> std::io::Result<bool> {
     let job: Job = serde_json::from_str(job).map_err(std::io::Error::other)?;
     let walk = data::receive_paths(&mut std::io::stdin().lock())?;
-    runner::end_with_parent();
+    if job.simulation.is_some() {
+        runner::die_with_parent();
+    } else {
+        runner::end_with_parent();
+    }
     let mut last = std::time::Instant::now();
     let mut report = |step: String| {
-        // Often enough to look alive, seldom enough to cost nothing.
-        if !step.ends_with('%') || last.elapsed().as_millis() > 200 {
+        // Often enough to look alive, seldom enough to cost nothing; and never by a clock where all must be the same again.
+        let late = job.simulation.is_none() && last.elapsed().as_millis() > 200;
+        if !step.ends_with('%') || late {
             last = std::time::Instant::now();
             runner::tell(&Message::Progress(step));
         }

@@ -2,7 +2,7 @@
 //! needs root, and sets it back.
 
 use crate::compare::{self, Plan, Side};
-use crate::counters::{self, EVENTS};
+use crate::counters::{self, EVENTS, Provider, callgrind};
 use crate::data::Walk;
 use crate::job::{Job, Step, Task};
 use crate::knobs::{self, KNOBS, Knob, State};
@@ -60,10 +60,7 @@ pub(crate) fn doctor(options: &Doctor) -> io::Result<bool> {
             }
         }
     }
-    let counted = counters::set_up(EVENTS);
-    let judged = if counted.starts_with("nothing") { Judged::Bad } else { Judged::Good };
-    say(&mut out, judged, &counted, "")?;
-    counters::set_up(&[]);
+    of_counters(&mut out)?;
     of_features(&mut out)?;
     if !options.no_noise {
         noise(&mut out)?;
@@ -89,6 +86,22 @@ fn of_machine(out: &mut impl Write, machine: &Machine) -> io::Result<()> {
         say(out, Judged::Told, &format!("{} of memory can be had", machine::gib(free)), "")?;
     }
     Ok(())
+}
+
+/// Who would count what, why nobody better, and whether a processor can be simulated.
+fn of_counters(out: &mut impl Write) -> io::Result<()> {
+    let set_up = counters::set_up(EVENTS, None);
+    counters::set_up(&[], None);
+    let by_processor = set_up.counted.values().any(|of| matches!(of, Some(Provider::Rdpmc | Provider::Perf)));
+    let judged = if by_processor { Judged::Good } else { Judged::Bad };
+    let what = if by_processor { "the processor counts" } else { "the processor counts nothing here" };
+    say(out, judged, what, &set_up.lines().join("\n        "))?;
+    match callgrind::version() {
+        Ok(version) => {
+            say(out, Judged::Good, &format!("a processor can be simulated (--simulate): {version}"), "")
+        }
+        Err(why) => say(out, Judged::Told, "no processor can be simulated (--simulate)", &why.to_string()),
+    }
 }
 
 /// What is compiled in, and what the rest needs.

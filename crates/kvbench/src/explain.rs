@@ -29,6 +29,10 @@ const UNITS: &[(&str, &str, &str, bool)] = &[
     ("_bytes_per_key", "B/key", "bytes for a key", true),
     ("_written_per_byte", "B/B", "bytes written to the device for each byte that the user wrote", true),
     ("_disk_per_byte", "B/B", "bytes on the device for each byte that the user stored", true),
+    ("_context_switches", "switches", "changes to another thread for an operation", true),
+    ("_cpu_migrations", "moves", "moves to another processor for an operation", true),
+    ("_task_clock_ns", "ns", "nanoseconds of a processor that the thread had for an operation", true),
+    ("_page_faults", "faults", "accesses to pages that were not mapped, for an operation", true),
     ("_reference_cycles", "cycles", "cycles of the reference clock for an operation", true),
     ("_branch_misses", "branches", "branches predicted wrongly for an operation", true),
     ("_llc_references", "accesses", "accesses to the last-level cache for an operation", true),
@@ -39,7 +43,9 @@ const UNITS: &[(&str, &str, &str, bool)] = &[
     ("_cycles", "cycles", "cycles of the core for an operation", true),
     ("_gb_per_s", "GB/s", "10^9 bytes of keys and values a second", false),
     ("_ops_per_s", "op/s", "operations a second", false),
+    ("_ipc", "instr./cycle", "instructions for a cycle of the core", false),
     ("_mops", "M op/s", "million operations a second, of all threads", false),
+    ("_huge_percent", "%", "percent that lie on huge pages", false),
     ("_percent", "%", "percent", true),
     ("_bytes", "B", "bytes", true),
     ("_ns", "ns", "nanoseconds for an operation", true),
@@ -133,7 +139,9 @@ const STEPS: &[(&str, &str)] = &[
     ("mixed_shared_2t", "half reads, half writes, two threads on the same keys"),
     ("wall", "all of the workload"),
     ("live", "memory that the structure holds, as it asked for it"),
+    ("peak_live", "the most that the structure held while it was built, as it asked for it"),
     ("resident", "memory by which the process grew while the structure was built"),
+    ("peak_resident", "the most by which the process grew while the structure was built"),
     ("memory", "memory of the REMIX with its tags, or of one table's index"),
     ("order", "the part of the REMIX that knows the order of the keys"),
     ("peak", "most memory of the process"),
@@ -212,5 +220,15 @@ mod tests {
             }
         }
         assert!(names > 500, "{names}");
+    }
+    #[test]
+    fn what_can_be_counted_is_explained() {
+        for event in crate::counters::EVENTS {
+            assert_eq!(explain(&format!("get_{}", event.name())).unwrap().step, "get", "{event:?}");
+        }
+        assert!(!explain("get_ipc@1000").unwrap().less_is_better);
+        for name in ["peak_live_bytes_per_key", "peak_resident_bytes_per_key", "resident_huge_percent"] {
+            assert!(explain(name).is_some(), "{name}");
+        }
     }
 }

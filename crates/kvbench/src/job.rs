@@ -1,7 +1,7 @@
 //! What the run's process and its arms say to each other.
 
 use crate::alloc::Allocator;
-use crate::counters::Event;
+use crate::counters::{Counted, Event};
 use crate::data::{Distribution, KindName, Set};
 use crate::files::{self, Format, Reader};
 use crate::machine;
@@ -53,6 +53,9 @@ pub(crate) struct Job {
     /// What the processor is to count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<Event>,
+    /// Where callgrind, which then counts in place of the processor, puts what it counted: a directory for this job alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) simulation: Option<PathBuf>,
     /// A file whose pairs are measured in place of paths; unsaid if there is none, so that a job without one is told as
     /// older builds, with which this one may be compared, tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,6 +94,7 @@ impl Job {
             clock: Clock::Wall,
             slowdown: 0.0,
             events: Vec::new(),
+            simulation: None,
             data: None,
         }
     }
@@ -434,9 +438,9 @@ pub(crate) struct Figures {
     pub(crate) sums: BTreeMap<String, u64>,
     /// What is to be known about them: where the memory came from, what was left out.
     pub(crate) notes: Vec<String>,
-    /// Who counted what, or why nobody did.
+    /// Who counted what.
     #[serde(default)]
-    pub(crate) counted: Option<String>,
+    pub(crate) counted: Option<Box<Counted>>,
 }
 
 impl Figures {
@@ -459,7 +463,7 @@ pub(crate) fn wrong<T>(why: impl Into<String>) -> Done<T> {
 
 /// The end of an arm for whose pairs memory is too small, or `Ok` if it is not.
 pub(crate) fn room(pairs: u64, margin_bytes: u64) -> Done<()> {
-    match machine::available_bytes() {
+    match Some(margin_bytes).filter(|margin| *margin > 0).and_then(|_| machine::available_bytes()) {
         Some(free) if free < margin_bytes => Err(Outcome::Left(format!(
             "no room: {pairs} pairs in, {} of memory left, {} must stay free",
             machine::gib(free),

@@ -132,10 +132,76 @@ fn parse_stolen(text: &str) -> Option<Stolen> {
     Some(Stolen { stolen: *ticks.get(7)?, all: ticks.iter().sum() })
 }
 
-/// Bytes of memory that this process occupies, explicit huge pages included.
+/// Bytes of memory that this process occupies by itself, explicit huge pages included, pages of files (its code among them)
+/// left out.
 pub(crate) fn resident_bytes() -> Option<u64> {
-    let status = read("/proc/self/status")?;
-    Some(kib(&status, "VmRSS")? + kib(&status, "HugetlbPages").unwrap_or(0))
+    Occupied::of_process().map(|occupied| occupied.bytes)
+}
+
+/// What a process occupies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Occupied {
+    /// Bytes of its own, explicit huge pages included, pages of files (its code among them) left out.
+    pub(crate) bytes: u64,
+    /// Of these, bytes on huge pages, explicit or transparent; `None` if the system does not tell.
+    huge_bytes: Option<u64>,
+    /// Of these, bytes on explicit ones.
+    explicit_bytes: u64,
+    /// Bytes of files.
+    file_bytes: u64,
+}
+
+impl Occupied {
+    /// What this process occupies; `None` if the system does not tell. It looks at every page, which takes a while.
+    pub(crate) fn of_process() -> Option<Occupied> {
+        // What the status has is kept for each processor and may be some hundred pages behind.
+        let exactly = read("/proc/self/smaps_rollup").and_then(|text| parse_rollup(&text));
+        exactly.or_else(|| parse_status(&read("/proc/self/status")?))
+    }
+
+    /// How much of what came since an earlier look is on huge pages, in percent; `None` if nothing came.
+    pub(crate) fn huge_percent_since(self, earlier: Occupied) -> Option<f64> {
+        let huge = self.huge_bytes?.saturating_sub(earlier.huge_bytes?);
+        let all = self.bytes.checked_sub(earlier.bytes).filter(|all| *all > 0)?;
+        Some(100.0 * huge.min(all) as f64 / all as f64)
+    }
+
+    /// The most that this process has occupied of its own since [`begin_peak`], if this is what it occupies at the moment; as
+    /// exact as the system's status. `None` if that does not tell.
+    pub(crate) fn peak_bytes(self) -> Option<u64> {
+        let peak = kib(&read("/proc/self/status")?, "VmHWM")?;
+        // Explicit huge pages are not in it, and files are.
+        let counted = self.bytes.checked_sub(self.explicit_bytes)? + self.file_bytes;
+        Some(self.bytes + peak.saturating_sub(counted))
+    }
+}
+
+/// The sums over all mappings: explicit huge pages are in none of the others.
+fn parse_rollup(text: &str) -> Option<Occupied> {
+    let sum = |names: &[&str]| names.iter().map(|name| kib(text, name)).sum::<Option<u64>>();
+    let (explicit_bytes, resident) = (sum(&["Shared_Hugetlb", "Private_Hugetlb"])?, kib(text, "Rss")?);
+    // Memory that is shared without a file came later than the others.
+    let own = kib(text, "Anonymous")? + kib(text, "Pss_Shmem").unwrap_or(0);
+    Some(Occupied {
+        bytes: own + explicit_bytes,
+        huge_bytes: Some(explicit_bytes + sum(&["AnonHugePages", "ShmemPmdMapped"])?),
+        explicit_bytes,
+        file_bytes: resident.saturating_sub(own),
+    })
+}
+
+/// The same of a process's status, which does not know of transparent huge pages.
+fn parse_status(text: &str) -> Option<Occupied> {
+    let explicit_bytes = kib(text, "HugetlbPages").unwrap_or(0);
+    let own = kib(text, "RssAnon")? + kib(text, "RssShmem")?;
+    let file_bytes = kib(text, "RssFile")?;
+    Some(Occupied { bytes: own + explicit_bytes, huge_bytes: None, explicit_bytes, file_bytes })
+}
+
+/// Forgets the most that this process has occupied, so that [`Occupied::peak_bytes`] is of what follows; false if the system does not
+/// let it.
+pub(crate) fn begin_peak() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
 #[cfg(test)]
@@ -154,5 +220,44 @@ mod tests {
                 .iter()
                 .all(|text| parse_stolen(text).is_none())
         );
+    }
+    #[test]
+    fn huge_pages_are_told_from_others() {
+        let text = |anonymous: u64, explicit: u64, transparent: u64| {
+            let resident = anonymous + 700;
+            format!(
+                "55-7f ---p 00000000 00:00 0    [rollup]\nRss: {resident} kB\nPss_Shmem: 0 kB\nAnonymous: {anonymous} kB\n\
+                 AnonHugePages: {transparent} kB\nShmemPmdMapped: 0 kB\nShared_Hugetlb: 0 kB\nPrivate_Hugetlb: {explicit} kB\n"
+            )
+        };
+        let at =
+            |anonymous, explicit, transparent| parse_rollup(&text(anonymous, explicit, transparent)).unwrap();
+        let (before, after) = (at(1000, 0, 0), at(3000, 2000, 1000));
+        assert_eq!((after.bytes, after.huge_bytes), (5000 << 10, Some(3000 << 10)));
+        assert_eq!((after.explicit_bytes, after.file_bytes), (2000 << 10, 700 << 10));
+        assert_eq!(after.huge_percent_since(before), Some(75.0));
+        assert_eq!((before.huge_percent_since(after), after.huge_percent_since(after)), (None, None));
+        assert_eq!(at(3000, 0, 0).huge_percent_since(before), Some(0.0));
+        let status =
+            "VmHWM: 9 kB\nRssAnon: 2999 kB\nRssFile: 700 kB\nRssShmem: 1 kB\nHugetlbPages: 2000 kB\n";
+        assert_eq!(parse_status(status), Some(Occupied { huge_bytes: None, ..after }));
+        assert_eq!(parse_status(status).unwrap().huge_percent_since(before), None);
+        assert!(
+            ["", "Rss: 1 kB\n"]
+                .iter()
+                .all(|text| parse_rollup(text).is_none() && parse_status(text).is_none())
+        );
+    }
+
+    #[test]
+    fn the_peak_is_at_least_what_is_occupied() {
+        let Some(before) = Occupied::of_process() else {
+            return println!("skipped: the system does not tell");
+        };
+        println!("the peak can be forgotten: {}", begin_peak());
+        let held = std::hint::black_box(vec![1_u8; 32 << 20]);
+        let after = Occupied::of_process().unwrap();
+        assert!(after.bytes >= before.bytes / 2 && after.bytes >= held.len() as u64, "{before:?} {after:?}");
+        assert!(after.peak_bytes().is_none_or(|peak| peak >= after.bytes), "{after:?}");
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! The modules, each using only those after it:
 //! `cli > list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, compare_command, doctor_command > report > remix_report,
-//! store_report, compare, chart, explain > goals > tables, html > recorded > record > runner > options > names > registry > arm >
+//! store_report, compare, chart, explain > goals > counted > tables, html > recorded > record > runner > options > names > registry > arm >
 //! conform, llds, remix > stores > job > measure > subjects, latency > workload > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
 //! statistics, usage, workplace`.
 #![deny(unsafe_code)]
@@ -20,6 +20,7 @@ mod cli;
 mod compare;
 mod compare_command;
 mod conform;
+mod counted;
 mod counters;
 mod data;
 mod doctor_command;

@@ -5,6 +5,7 @@
 //! nobody is praised for a quick wrong answer. Nothing is allocated, printed or generated while a clock runs.
 
 use crate::affinity;
+use crate::alloc;
 use crate::counters::{self, Counts};
 use crate::data::{Block, Kind};
 use crate::latency::{Pace, Stopwatch, Unpaced};
@@ -39,7 +40,9 @@ pub(crate) struct Timed {
     pub(crate) sum: u64,
     /// Bytes of keys and values shown, where the loop counts them.
     pub(crate) bytes: u64,
-    /// What the processor counted.
+    /// The most that the thread held of what it asked the allocator for, in bytes.
+    pub(crate) peak_bytes: i64,
+    /// What was counted.
     pub(crate) counts: Counts,
 }
 
@@ -57,6 +60,7 @@ impl Timed {
         self.ops += other.ops;
         self.sum = self.sum.wrapping_add(other.sum);
         self.bytes += other.bytes;
+        self.peak_bytes = self.peak_bytes.max(other.peak_bytes);
         self.counts.add(other.counts);
     }
 }
@@ -69,19 +73,31 @@ pub(crate) fn slow_down(percent: f64) {
     SLOWDOWN.store(percent.max(0.0).to_bits(), Ordering::Relaxed);
 }
 
-/// Both clocks, running.
-struct Watch {
+/// Both clocks, running; none where a processor is simulated, which has no time, and would do one thing or another by the clock.
+struct Watch(Option<Clocks>);
+
+struct Clocks {
     wall: Instant,
     cpu: Duration,
 }
 
 impl Watch {
     fn start() -> Self {
-        counters::start();
-        Watch { cpu: cpu_time(), wall: Instant::now() }
+        alloc::begin_peak();
+        let simulated = counters::start();
+        Watch((!simulated).then(|| Clocks { cpu: cpu_time(), wall: Instant::now() }))
     }
 
     fn stop(self, ops: u64, sum: u64) -> Timed {
+        let (time, cpu) = self.0.map_or_else(Default::default, Clocks::stop);
+        let counts = counters::stop();
+        Timed { time, cpu, ops, sum, bytes: 0, peak_bytes: alloc::peak_bytes(), counts }
+    }
+}
+
+impl Clocks {
+    /// What passed, and how much of that the thread had a CPU.
+    fn stop(self) -> (Duration, Duration) {
         let longer = f64::from_bits(SLOWDOWN.load(Ordering::Relaxed));
         if longer > 0.0 {
             let (wall, cpu) = (self.wall.elapsed(), cpu_time() - self.cpu);
@@ -92,8 +108,7 @@ impl Watch {
         }
         let time = self.wall.elapsed();
         // The two clocks are not read at the same moment.
-        let cpu = (cpu_time() - self.cpu).min(time);
-        Timed { time, cpu, ops, sum, bytes: 0, counts: counters::stop() }
+        (time, (cpu_time() - self.cpu).min(time))
     }
 }
 

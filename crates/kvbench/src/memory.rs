@@ -1,6 +1,8 @@
 //! `kvbench memory`: structures in memory, side by side.
 
 use crate::conform;
+use crate::counted;
+use crate::counters::{Event, callgrind};
 use crate::data::{Distribution, KindName, Told, Walk, collect_paths};
 use crate::files::Format;
 use crate::goals::{self, Goal};
@@ -12,6 +14,7 @@ use crate::record::{Figure, Run};
 use crate::runner::{self, Runner};
 use crate::subjects::{EMPTY, FORREST, Pages};
 use crate::tables::{self, Group, Row, label};
+use crate::workplace::Workplace;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,6 +22,8 @@ use std::io::{self, Write};
 /// Keys of a smoke run.
 const QUICK_KEYS: u64 = 20_000;
 const DEFAULT_KEYS: [u64; 2] = [10_000_000, 50_000_000];
+/// Keys on a simulated processor, which is some fifty times slower.
+const SIMULATED_KEYS: u64 = 100_000;
 
 /// Subjects that end each key with a NUL, so that a key with one inside could be the beginning of another.
 const TERMINATED: [&str; 2] = ["blart", "rart"];
@@ -51,6 +56,8 @@ struct Bench {
     told: Told,
     runner: Runner,
     record: Run,
+    /// Where a simulated processor's counts go.
+    simulation: Option<Workplace>,
     /// Subjects that were wrong or broke.
     failures: usize,
 }
@@ -73,6 +80,7 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
         (false, _) => options.keys.clone(),
         (true, _) if data.is_some() => vec![told.pairs],
         (true, true) => vec![QUICK_KEYS],
+        (true, false) if options.simulate => vec![SIMULATED_KEYS],
         (true, false) => DEFAULT_KEYS.to_vec(),
     };
     if options.quick {
@@ -81,10 +89,19 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     }
     options.sweep.sort_unstable();
     options.sweep.dedup();
+    let simulator = options.simulate.then(callgrind::version).transpose()?;
+    if options.simulate {
+        options.no_sweep = true;
+        if options.events.is_empty() {
+            options.events = vec![Event::Instructions];
+        }
+    }
     let mut steps = if options.only.is_empty() { Step::USUAL.to_vec() } else { options.only.clone() };
     if options.asked.rate.is_some() && !steps.contains(&Step::Latency) {
         steps.push(Step::Latency);
     }
+    // There is one simulated processor, and it has no clock.
+    steps.retain(|step| !options.simulate || !matches!(step, Step::Threads | Step::Latency));
     if options.subjects.is_empty() {
         options.subjects = Name::all().collect();
     }
@@ -103,7 +120,8 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     let kept = json!({
         "seed": common.seed, "threads": common.threads, "rounds": options.rounds, "probes": options.probes, "asked": options.asked,
         "margin_bytes": common.margin, "malloc_pages": format!("{:?}", common.malloc_pages).to_lowercase(),
-        "pinned": !options.no_pin, "clock": options.clock, "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
+        "pinned": !options.no_pin, "clock": options.clock, "events": options.events, "simulator": simulator,
+        "tree": options.tree, "paths": walk.len(), "path_bytes_mean": walk.mean_bytes(),
         "paths_left_out": walk.left_out,
         "data": data.as_ref().map(|file| json!({
             "file": file.path, "format": file.format, "pages": file.pages, "pages_had": told.pages, "pairs": told.pairs,
@@ -113,7 +131,9 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
     });
     let record = Run::begin(common.json.as_deref(), kept)?;
     let runner = Runner::new(common.malloc_pages, 0)?;
-    Bench { keys, steps, walk, none: Walk::default(), data, told, runner, record, failures: 0, options }.run()
+    let simulation = options.simulate.then(|| Workplace::new(None)).transpose()?;
+    let none = Walk::default();
+    Bench { keys, steps, walk, none, data, told, runner, record, simulation, failures: 0, options }.run()
 }
 
 impl Bench {
@@ -135,12 +155,17 @@ impl Bench {
         for (kind, subjects) in &fit {
             for keys in self.keys.clone() {
                 let group = self.group(&mut out, *kind, keys, subjects)?;
-                tables::print_group(&mut out, &group)?;
-                tables::print_workloads(&mut out, &group)?;
-                tables::print_latencies(&mut out, &group)?;
-                tables::print_threads(&mut out, &group, self.options.common.threads)?;
+                if self.simulation.is_none() {
+                    tables::print_group(&mut out, &group)?;
+                    tables::print_workloads(&mut out, &group)?;
+                    tables::print_latencies(&mut out, &group)?;
+                    tables::print_threads(&mut out, &group, self.options.common.threads)?;
+                }
+                counted::print_memory(&mut out, &group)?;
+                counted::print_events(&mut out, &group, &self.options.events)?;
+                tables::print_notes(&mut out, &group)?;
                 // They are about the made pairs, each asked for as often as the others.
-                if self.data.is_none() && self.is_uniform() {
+                if self.data.is_none() && self.simulation.is_none() && self.is_uniform() {
                     goals.extend(goals::of_group(&group, self.options.common.threads));
                 }
                 out.flush()?;
@@ -199,6 +224,7 @@ impl Bench {
 
     fn job(&self, task: Task, (name, pages): Who, kind: KindName, keys: u64) -> Job {
         let options = &self.options;
+        let simulated = options.simulate && !matches!(task, Task::Conform(_));
         Job {
             allocator: name.allocator,
             kind,
@@ -208,10 +234,12 @@ impl Bench {
             steps: self.steps.clone(),
             asked: options.asked.clone(),
             pages,
-            margin_bytes: options.common.margin,
+            // A simulation looks at nothing that may be different the next time.
+            margin_bytes: if simulated { 0 } else { options.common.margin },
             pin: !options.no_pin,
             clock: options.clock,
             events: options.events.clone(),
+            simulation: self.simulation.as_ref().filter(|_| simulated).map(|place| place.path().to_owned()),
             data: self.data.clone(),
             ..Job::of(task, name, keys)
         }
@@ -339,6 +367,7 @@ impl Bench {
             figures.sums.iter().map(|(name, sum)| (name.clone(), format!("{sum:x}"))).collect()
         });
         let notes = rounds.last().map_or_else(Vec::new, |figures| figures.notes.clone());
+        let counted = rounds.last().and_then(|figures| figures.counted.clone());
         for (figure, value) in rounds.into_iter().flat_map(|figures| figures.values) {
             values.entry(figure).or_default().push(value);
         }
@@ -348,6 +377,7 @@ impl Bench {
             "subject": name.to_string(), "structure": name.entry.name, "hash": name.hash.map(Hash::name), "allocator": name.allocator,
             "about": name.entry.foreign.then_some(name.entry.about),
             "pages": pages.name(), "kind": kind, "keys": keys, "figures": figures, "sums": sums, "notes": notes,
+            "counted": counted,
         });
         if !self.is_uniform() {
             content["distribution"] = json!(self.options.asked.distribution);

@@ -88,9 +88,13 @@ pub(crate) struct Memory {
     /// Leave the sweep out
     #[arg(long)]
     pub(crate) no_sweep: bool,
-    /// What the processor is to count in steps of one thread, where it does; nothing unless it is asked for
+    /// What is to be counted in steps of one thread, by the processor or the system; nothing unless it is asked for
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) events: Vec<Event>,
+    /// Count on a simulated processor (valgrind's callgrind): the same on each run, and no times; --events
+    /// instructions and -n 100K unless something else is said
+    #[arg(long, conflicts_with_all = ["sweep", "clock", "malloc_pages"])]
+    pub(crate) simulate: bool,
     /// What a step of one thread is charged; steps of several threads take the wall's time
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,

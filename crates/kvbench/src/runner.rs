@@ -1,9 +1,10 @@
 //! Starts arms, each in a process of its own, and listens to them.
 //!
 //! No arm outlives the run: each watches its standard input, which closes when the run's process ends,
-//! however it ends.
+//! however it ends; or has the system watch it.
 
 use crate::alloc;
+use crate::counters::callgrind;
 use crate::data::{self, Walk};
 use crate::job::{Job, Message, Outcome, Task};
 use crate::options::MallocPages;
@@ -74,7 +75,10 @@ impl Runner {
     }
 
     fn talk(&self, job: &Job, walk: &Walk, label: &str) -> io::Result<Outcome> {
-        let mut command = Command::new(&self.program);
+        let mut command = match &job.simulation {
+            Some(directory) => callgrind::command(&self.program, &job.events, directory),
+            None => Command::new(&self.program),
+        };
         command.arg("arm").arg(serde_json::to_string(job)?).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.env(alloc::VARIABLE, job.allocator.name());
         if self.malloc_pages == MallocPages::Thp {
@@ -122,6 +126,14 @@ pub(crate) fn end_with_parent() {
     };
     // Without the thread, the next message that nobody takes ends the arm.
     drop(std::thread::Builder::new().name("watch".to_owned()).spawn(wait));
+}
+
+/// The same without a thread, which a simulation would take turns with as it happens: the system kills this arm.
+pub(crate) fn die_with_parent() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    // If it has ended before that, nobody takes this.
+    tell(&Message::Progress("starts".to_owned()));
 }
 
 /// A number of keys, short.

@@ -66,20 +66,22 @@ impl Group {
     }
 }
 
-/// A number with three digits that count.
+/// A number with three digits that count; a small one with one, and its power of ten.
 pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
+        ..0.005 => format!("{value:.0e}"),
         100.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
 }
 
-/// Columns: heading, width, figure.
-type Column<'a> = (&'a str, usize, &'a str);
+/// A column: heading, width, figure.
+pub(crate) type Column<'a> = (&'a str, usize, &'a str);
 
-const COLUMNS: [Column<'_>; 11] = [
+/// Those of one thread.
+pub(crate) const COLUMNS: [Column<'_>; 11] = [
     ("insert", 7, "insert_ns"),
     ("get", 7, "get_ns"),
     ("dep.", 7, "get_dependent_ns"),
@@ -97,7 +99,7 @@ const COLUMNS: [Column<'_>; 11] = [
 const DISTURBED_PERCENT: f64 = 2.0;
 
 /// Columns of a subject's name; a longer one has a line of its own.
-const NAME_WIDTH: usize = 23;
+pub(crate) const NAME_WIDTH: usize = 23;
 
 /// The table of one thread.
 pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()> {
@@ -119,9 +121,6 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
             print_row(out, "  most", &COLUMNS, |name| row.figures.get(name).map(|figure| figure.max))?;
         }
     }
-    for row in &group.rows {
-        row.notes.iter().try_for_each(|note| writeln!(out, "{}: {note}", label(row.name, row.pages)))?;
-    }
     let disturbed =
         |row: &&Row| row.median("disturbed_percent").is_some_and(|share| share > DISTURBED_PERCENT);
     let names: Vec<_> = group.rows.iter().filter(disturbed).map(|row| label(row.name, row.pages)).collect();
@@ -135,12 +134,29 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
     Ok(())
 }
 
+/// What is to be known of the rows, each thing once.
+pub(crate) fn print_notes(out: &mut impl Write, group: &Group) -> io::Result<()> {
+    let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    for (row, note) in group.rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {
+        match notes.iter_mut().find(|(said, _)| said == note) {
+            Some((_, of)) => of.push(label(row.name, row.pages)),
+            None => notes.push((note, vec![label(row.name, row.pages)])),
+        }
+    }
+    for (note, of) in notes {
+        let of = if of.len() > 1 && of.len() == group.rows.len() { "all".to_owned() } else { of.join(", ") };
+        writeln!(out, "{of}: {note}")?;
+    }
+    Ok(())
+}
+
 fn print_name(out: &mut impl Write, name: &str) -> io::Result<()> {
     let name = if name.len() < NAME_WIDTH { name } else { writeln!(out, "{name}").map(|()| "")? };
     write!(out, "{name:NAME_WIDTH$}")
 }
 
-fn print_row(
+/// A line of a table.
+pub(crate) fn print_row(
     out: &mut impl Write,
     name: &str,
     columns: &[Column<'_>],
@@ -303,9 +319,15 @@ mod tests {
 
     #[test]
     fn three_digits_count() {
-        for (value, text) in
-            [(0.0, "0"), (0.456, "0.46"), (12.34, "12.3"), (123.4, "123"), (12345.6, "12346")]
-        {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.0032, "3e-3"),
+            (0.00999, "0.01"),
+            (0.456, "0.46"),
+            (12.34, "12.3"),
+            (123.4, "123"),
+            (12345.6, "12346"),
+        ] {
             assert_eq!(number(value), text);
         }
     }

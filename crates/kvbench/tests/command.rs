@@ -3,6 +3,8 @@
 
 #[path = "command/ancestor.rs"]
 mod ancestor;
+#[path = "command/counted.rs"]
+mod counted;
 #[path = "command/files.rs"]
 mod files;
 #[path = "command/foreign.rs"]
@@ -582,9 +584,16 @@ fn the_doctor_tells_and_setup_needs_a_name() {
     let out = text(&output.stdout);
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
     // Whatever the machine is, each of these is told as something.
-    for name in
-        ["governor is ", "smt is ", "nmi-watchdog is ", "perf is ", "thp is ", "huge-pages-2m is ", "count"]
-    {
+    for name in [
+        "governor is ",
+        "smt is ",
+        "nmi-watchdog is ",
+        "perf is ",
+        "thp is ",
+        "huge-pages-2m is ",
+        "count",
+        "--simulate",
+    ] {
         assert!(out.contains(name), "{name}: {out}");
     }
     let output = kvbench(&["setup"]);

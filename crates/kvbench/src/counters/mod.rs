@@ -1,15 +1,30 @@
-//! What the processor counts while a loop runs, of the calling thread alone, in user mode.
+//! What is counted while a loop runs, of the calling thread alone.
 //!
-//! The provider is the system's perf events. A counter that cannot be had, or that had to share its place in the processor
-//! with others and so missed a part, has no figure: nothing is estimated, and nothing missing is zero. Counters are set up
-//! when an arm begins, and started and read outside of what is timed.
+//! Each event has the best provider that can be had ([`Provider`]): the processor's counters, in user mode; for what the system
+//! does itself, its perf events or `getrusage`; when it is asked for, a simulated processor in place of all of them. An event that
+//! cannot be had, or whose counter had to share its place in the processor with others and so missed a part, has no figure:
+//! nothing is estimated, and nothing missing is zero. Counters are set up when an arm begins, and read outside of what is timed.
+//!
+//! The modules, each using only those after it: `mod > perf > callgrind`.
 
+pub(crate) mod callgrind;
+#[cfg(target_os = "linux")]
+mod perf;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_perf.rs"]
+mod perf;
+
+use crate::usage;
+use callgrind::Simulation;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What can be counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
+#[value(rename_all = "snake_case")]
 pub(crate) enum Event {
     /// Instructions that were carried out.
     Instructions,
@@ -27,6 +42,14 @@ pub(crate) enum Event {
     BranchMisses,
     /// Loads whose page was not in the buffer of translations.
     DtlbMisses,
+    /// Accesses to pages that were not mapped yet; the system counts them, as all that follow.
+    PageFaults,
+    /// How often another thread got the processor.
+    ContextSwitches,
+    /// How often the thread went on on another processor.
+    CpuMigrations,
+    /// Nanoseconds of a processor that the thread had.
+    TaskClockNs,
 }
 
 /// All of them, in the order of tables.
@@ -39,7 +62,14 @@ pub(crate) const EVENTS: &[Event] = &[
     Event::Branches,
     Event::BranchMisses,
     Event::DtlbMisses,
+    Event::PageFaults,
+    Event::ContextSwitches,
+    Event::CpuMigrations,
+    Event::TaskClockNs,
 ];
+
+/// Instructions for a cycle of the core: the end of a figure's name.
+pub(crate) const IPC: &str = "ipc";
 
 impl Event {
     /// The name, which is the end of a figure's.
@@ -53,7 +83,84 @@ impl Event {
             Event::Branches => "branches",
             Event::BranchMisses => "branch_misses",
             Event::DtlbMisses => "dtlb_misses",
+            Event::PageFaults => "page_faults",
+            Event::ContextSwitches => "context_switches",
+            Event::CpuMigrations => "cpu_migrations",
+            Event::TaskClockNs => "task_clock_ns",
         }
+    }
+
+    /// Whether it is of the system's doing, and so counted by the system and not by the processor.
+    fn is_of_system(self) -> bool {
+        self >= Event::PageFaults
+    }
+}
+
+/// Who counts, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Provider {
+    /// The processor, whose counter is read without the system.
+    Rdpmc,
+    /// The processor, whose counter the system reads.
+    Perf,
+    /// The system's perf events.
+    Software,
+    /// What the system tells of each thread.
+    Getrusage,
+    /// A simulated processor.
+    Callgrind,
+}
+
+impl Provider {
+    /// In words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Provider::Rdpmc => "the processor, read by rdpmc",
+            Provider::Perf => "the processor, read by perf events",
+            Provider::Software => "the system, by perf events",
+            Provider::Getrusage => "the system, by getrusage",
+            Provider::Callgrind => "callgrind (simulated)",
+        }
+    }
+}
+
+/// Who counts each event that was asked for; `None` if nobody does.
+pub(crate) type Counted = BTreeMap<Event, Option<Provider>>;
+
+/// What became of setting up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SetUp {
+    /// Who counts what.
+    pub(crate) counted: Counted,
+    /// Why it is nobody, or nobody better: each reason, and of what.
+    pub(crate) refused: BTreeMap<String, Vec<Event>>,
+}
+
+/// Names of events with commas between.
+fn names<'e>(events: impl IntoIterator<Item = &'e Event>) -> String {
+    events.into_iter().map(|event| event.name()).collect::<Vec<_>>().join(", ")
+}
+
+impl SetUp {
+    fn refuse(&mut self, event: Event, why: String) {
+        self.refused.entry(why).or_default().push(event);
+    }
+
+    /// Who counts what, and why not better: a line for each provider, and for each reason.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut of: BTreeMap<Option<Provider>, Vec<Event>> = BTreeMap::new();
+        self.counted.iter().for_each(|(event, provider)| of.entry(*provider).or_default().push(*event));
+        let nobody = of.remove(&None);
+        let mut lines: Vec<_> = of
+            .iter()
+            .filter_map(|(provider, events)| {
+                Some(format!("{} counts {}", (*provider)?.words(), names(events)))
+            })
+            .collect();
+        lines.extend(nobody.map(|events| format!("nobody counts {}", names(&events))));
+        lines.extend(self.refused.iter().map(|(why, events)| format!("{}: {why}", names(events))));
+        lines
     }
 }
 
@@ -63,16 +170,23 @@ impl Event {
 pub(crate) struct Counts {
     counts: [u64; EVENTS.len()],
     missing: u16,
+    /// Which of callgrind's dumps have more, from the first to the one after the last.
+    dumps: (u32, u32),
 }
 
 impl Counts {
     /// Nothing was counted.
     fn none() -> Self {
-        Counts { counts: [0; EVENTS.len()], missing: u16::MAX }
+        Counts { counts: [0; EVENTS.len()], missing: u16::MAX, dumps: (0, 0) }
+    }
+
+    fn set(&mut self, event: Event, count: u64) {
+        self.counts[event as usize] = count;
+        self.missing &= !(1 << event as u16);
     }
 
     /// How often this happened; `None` if that is not known.
-    pub(crate) fn of(&self, event: Event) -> Option<u64> {
+    fn of(&self, event: Event) -> Option<u64> {
         (self.missing >> event as u16 & 1 == 0).then_some(self.counts[event as usize])
     }
 
@@ -80,137 +194,159 @@ impl Counts {
     pub(crate) fn add(&mut self, other: Counts) {
         self.missing |= other.missing;
         self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        self.dumps = match (self.dumps, other.dumps) {
+            ((0, 0), dumps) | (dumps, (0, 0)) => dumps,
+            ((first, end), (other, other_end)) => (first.min(other), end.max(other_end)),
+        };
     }
+
+    /// With what callgrind dumped. The error says what is wrong with a dump.
+    pub(crate) fn with_dumps(mut self) -> Result<Counts, String> {
+        SIMULATION.with_borrow_mut(|simulation| {
+            let Some(simulation) = simulation else { return Ok(self) };
+            for (event, count) in simulation.counts(self.dumps)? {
+                self.set(event, count);
+            }
+            Ok(self)
+        })
+    }
+
+    /// What is known, for each of so many operations, by the ends of the figures' names.
+    pub(crate) fn figures(&self, ops: u64) -> Vec<(&'static str, f64)> {
+        let each = |event: &Event| Some((event.name(), self.of(*event)? as f64 / ops.max(1) as f64));
+        let ipc = self.of(Event::Instructions).zip(self.of(Event::Cycles).filter(|cycles| *cycles > 0));
+        let ipc = ipc.map(|(instructions, cycles)| (IPC, instructions as f64 / cycles as f64));
+        EVENTS.iter().filter_map(each).chain(ipc).collect()
+    }
+}
+
+/// Something that is read before and after, of which the difference is the count.
+enum Source {
+    Perf(perf::Counter),
+    /// What the system tells of the thread anyway.
+    Told(fn() -> Option<u64>),
+}
+
+impl Source {
+    /// What it stands at; `None` if it missed something.
+    fn now(&mut self) -> Option<u64> {
+        match self {
+            Source::Perf(counter) => counter.now(),
+            Source::Told(now) => now(),
+        }
+    }
+}
+
+/// An event that is counted, and what it stood at when the loop began.
+struct Running {
+    event: Event,
+    source: Source,
+    from: Option<u64>,
 }
 
 thread_local! {
-    static COUNTERS: RefCell<Vec<(Event, provider::Counter)>> = const { RefCell::new(Vec::new()) };
+    static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+    static SIMULATION: RefCell<Option<Simulation>> = const { RefCell::new(None) };
+    static SIMULATED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets counters up for the calling thread. Says who counts what, or why nobody does.
-pub(crate) fn set_up(events: &[Event]) -> String {
-    let mut counters = Vec::new();
-    let mut refused = None;
-    for &event in events {
-        match provider::open(event) {
-            Ok(counter) => counters.push((event, counter)),
-            Err(why) => refused = Some(why),
-        }
+/// What is told of a thread without perf events.
+fn told(event: Event) -> Option<fn() -> Option<u64>> {
+    fn usage_of(which: fn(forrest_machine::counters::Usage) -> u64) -> Option<u64> {
+        forrest_machine::counters::thread_usage().map(which)
     }
-    let names: Vec<_> = counters.iter().map(|(event, _)| event.name()).collect();
-    let said = match refused {
-        _ if events.is_empty() => "nothing is to be counted".to_owned(),
-        Some(why) if names.is_empty() => format!("nothing is counted: {why}"),
-        Some(why) => format!("perf events count {}; not the others: {why}", names.join(", ")),
-        None => format!("perf events count {}", names.join(", ")),
+    let told: fn() -> Option<u64> = match event {
+        Event::PageFaults => || usage_of(|usage| usage.page_faults),
+        Event::ContextSwitches => || usage_of(|usage| usage.context_switches),
+        Event::TaskClockNs => || u64::try_from(usage::thread_cpu().as_nanos()).ok(),
+        _ => return None,
     };
-    COUNTERS.with_borrow_mut(|own| *own = counters);
-    said
+    told().is_some().then_some(told)
 }
 
-/// Begins to count, from zero.
-pub(crate) fn start() {
-    COUNTERS.with_borrow_mut(|counters| counters.iter_mut().for_each(|(_, counter)| counter.start()));
+/// Sets counters up for the calling thread, in place of those that were: by callgrind if there is a simulation, whose
+/// directory this is, and else by the best provider of each event.
+pub(crate) fn set_up(events: &[Event], simulation: Option<&Path>) -> SetUp {
+    let (mut running, mut done) = (Vec::new(), SetUp::default());
+    for &event in events {
+        let provider = match simulation {
+            Some(_) => callgrind::counts(event).map(|()| Provider::Callgrind),
+            None if event.is_of_system() => match perf::open_of_system(event) {
+                Ok(counter) => {
+                    running.push(Running { event, source: Source::Perf(counter), from: None });
+                    Ok(Provider::Software)
+                }
+                Err(why) => match told(event) {
+                    Some(told) => {
+                        running.push(Running { event, source: Source::Told(told), from: None });
+                        done.refuse(event, format!("no perf event: {why}"));
+                        Ok(Provider::Getrusage)
+                    }
+                    None => Err(why),
+                },
+            },
+            None => perf::open(event).map(|counter| {
+                let why = counter.why_not_rdpmc();
+                running.push(Running { event, source: Source::Perf(counter), from: None });
+                match why {
+                    None => Provider::Rdpmc,
+                    Some(why) => {
+                        done.refuse(event, format!("not read by rdpmc: {why}"));
+                        Provider::Perf
+                    }
+                }
+            }),
+        };
+        let provider = provider.map_err(|why| done.refuse(event, why)).ok();
+        done.counted.insert(event, provider);
+    }
+    RUNNING.set(running);
+    SIMULATED.set(simulation.is_some());
+    SIMULATION.set(simulation.map(|directory| Simulation::new(directory, events)));
+    if simulation.is_some() {
+        forrest_machine::callgrind::begin();
+    }
+    done
+}
+
+/// Begins to count; true if a processor is simulated.
+#[inline]
+pub(crate) fn start() -> bool {
+    RUNNING.with_borrow_mut(|running| running.iter_mut().for_each(|one| one.from = one.source.now()));
+    let simulated = SIMULATED.get();
+    if simulated {
+        forrest_machine::callgrind::toggle();
+    }
+    simulated
 }
 
 /// Ends that; what was counted.
+#[inline]
 pub(crate) fn stop() -> Counts {
-    COUNTERS.with_borrow_mut(|counters| {
-        let mut counts = Counts::none();
-        counters.iter_mut().for_each(|(_, counter)| counter.stop());
-        for (event, counter) in counters {
-            if let Some(count) = counter.read() {
-                counts.counts[*event as usize] = count;
-                counts.missing &= !(1 << *event as u16);
-            }
-        }
-        counts
-    })
-}
-
-#[cfg(target_os = "linux")]
-mod provider {
-    use super::Event;
-    use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware};
-    use perf_event::{Builder, ReadFormat};
-
-    pub(super) struct Counter(perf_event::Counter);
-
-    fn built<E: perf_event::events::Event>(event: E) -> std::io::Result<perf_event::Counter> {
-        // The kernel and a hypervisor are left out unless they are asked for.
-        Builder::new(event)
-            .read_format(ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING)
-            .build()
+    let mut counts = Counts::none();
+    if SIMULATED.get() {
+        forrest_machine::callgrind::toggle();
+        counts.dumps =
+            SIMULATION.with_borrow_mut(|simulation| simulation.as_mut().map_or((0, 0), Simulation::dump));
     }
-
-    pub(super) fn open(event: Event) -> Result<Counter, String> {
-        let translations =
-            Cache { which: CacheId::DTLB, operation: CacheOp::READ, result: CacheResult::MISS };
-        let counter = match event {
-            Event::Instructions => built(Hardware::INSTRUCTIONS),
-            Event::Cycles => built(Hardware::CPU_CYCLES),
-            Event::ReferenceCycles => built(Hardware::REF_CPU_CYCLES),
-            Event::LlcReferences => built(Hardware::CACHE_REFERENCES),
-            Event::LlcMisses => built(Hardware::CACHE_MISSES),
-            Event::Branches => built(Hardware::BRANCH_INSTRUCTIONS),
-            Event::BranchMisses => built(Hardware::BRANCH_MISSES),
-            Event::DtlbMisses => built(translations),
-        };
-        counter.map(Counter).map_err(|error| format!("{}: {error}", event.name()))
-    }
-
-    impl Counter {
-        pub(super) fn start(&mut self) {
-            // One that does not start has no time, and so no figure.
-            drop(self.0.reset());
-            drop(self.0.enable());
+    // The other way round, so that reading one is counted by as few of the others as can be.
+    RUNNING.with_borrow_mut(|running| {
+        for one in running.iter_mut().rev() {
+            let count = one.source.now().zip(one.from).and_then(|(now, from)| now.checked_sub(from));
+            count.into_iter().for_each(|count| counts.set(one.event, count));
         }
-
-        pub(super) fn stop(&mut self) {
-            drop(self.0.disable());
-        }
-
-        /// The count, if nothing was missed.
-        pub(super) fn read(&mut self) -> Option<u64> {
-            let read = self.0.read_full().ok()?;
-            let (enabled, running) = (read.time_enabled()?, read.time_running()?);
-            (running > std::time::Duration::ZERO && running == enabled).then(|| read.count())
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod provider {
-    use super::Event;
-
-    pub(super) enum Counter {}
-
-    pub(super) fn open(_: Event) -> Result<Counter, String> {
-        Err("there are no perf events on this system".to_owned())
-    }
-
-    impl Counter {
-        pub(super) fn start(&mut self) {
-            match *self {}
-        }
-
-        pub(super) fn stop(&mut self) {
-            match *self {}
-        }
-
-        pub(super) fn read(&mut self) -> Option<u64> {
-            match *self {}
-        }
-    }
+    });
+    counts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::ValueEnum;
 
     #[test]
     fn what_is_missing_once_is_missing_in_the_sum() {
-        let counted = |missing| Counts { counts: [5; EVENTS.len()], missing };
+        let counted = |missing| Counts { counts: [5; EVENTS.len()], missing, dumps: (0, 0) };
         let mut sum = Counts::default();
         sum.add(counted(0));
         sum.add(counted(1 << Event::Cycles as u16));
@@ -218,10 +354,57 @@ mod tests {
         assert!(EVENTS.iter().enumerate().all(|(at, event)| *event as usize == at));
     }
 
+    #[test]
+    fn the_sum_has_all_dumps() {
+        let of = |dumps| Counts { dumps, ..Counts::none() };
+        let mut sum = Counts::default();
+        [(3, 4), (4, 5), (0, 0), (5, 7)].into_iter().for_each(|dumps| sum.add(of(dumps)));
+        assert_eq!(sum.dumps, (3, 7));
+    }
+
+    #[test]
+    fn instructions_for_a_cycle_need_both() {
+        let mut counts = Counts::none();
+        assert_eq!(counts.figures(10), []);
+        counts.set(Event::Instructions, 60);
+        assert_eq!(counts.figures(10), [("instructions", 6.0)]);
+        counts.set(Event::Cycles, 0);
+        assert_eq!(counts.figures(10), [("instructions", 6.0), ("cycles", 0.0)]);
+        counts.set(Event::Cycles, 20);
+        assert_eq!(counts.figures(10), [("instructions", 6.0), ("cycles", 2.0), ("ipc", 3.0)]);
+    }
+
+    #[test]
+    fn an_event_has_one_name_everywhere() {
+        for event in EVENTS {
+            assert_eq!(Event::from_str(event.name(), false), Ok(*event));
+            assert_eq!(serde_json::to_value(event).unwrap(), event.name());
+        }
+        assert_eq!(Event::value_variants().len(), EVENTS.len());
+    }
+
+    /// Whoever counts tells it, and whoever does not says why; there is no third.
+    #[test]
+    fn every_event_has_a_provider_or_a_reason() {
+        let done = set_up(EVENTS, None);
+        assert_eq!(done.counted.len(), EVENTS.len());
+        for (event, provider) in &done.counted {
+            let refused = done.refused.values().flatten().any(|of| of == event);
+            assert!(provider.is_some() || refused, "{event:?}: {done:?}");
+            // What the processor would count is not made up of what the system knows.
+            let of_system = matches!(provider, Some(Provider::Software | Provider::Getrusage));
+            assert!(!of_system || event.is_of_system(), "{event:?}: {provider:?}");
+        }
+        println!("{}", done.lines().join("\n"));
+        set_up(&[], None);
+        start();
+        assert_eq!(stop(), Counts::none());
+    }
+
     /// On a machine that counts, a loop of a million steps has as many instructions, and more the longer it is.
     #[test]
     fn counts_grow_with_the_work() {
-        let said = set_up(EVENTS);
+        let said = set_up(EVENTS, None).lines();
         let work = |steps: u64| {
             start();
             std::hint::black_box(
@@ -234,12 +417,38 @@ mod tests {
             Some((short, long)) => {
                 assert!(
                     (1_000_000..100_000_000).contains(&short) && long > 3 * short,
-                    "{short} {long}: {said}"
+                    "{short} {long}: {said:?}"
                 )
             }
-            None => println!("skipped: instructions are not counted here: {said}"),
+            None => println!("skipped: instructions are not counted here: {said:?}"),
         }
-        set_up(&[]);
-        assert_eq!(work(1), Counts::none());
+    }
+
+    /// Pages that nobody has touched fault once each, or once for all where they are huge. Both providers see it.
+    #[test]
+    fn page_faults_are_counted_where_the_system_tells() {
+        const BYTES: u64 = 64 << 20;
+        fn touch() {
+            let mut touched = vec![0_u8; BYTES as usize];
+            touched.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+            std::hint::black_box(&touched);
+        }
+        let faults = BYTES >> 21..BYTES >> 9;
+        let done = set_up(&[Event::PageFaults], None);
+        start();
+        touch();
+        let count = stop().of(Event::PageFaults);
+        assert_eq!(count.is_some(), done.counted[&Event::PageFaults].is_some(), "{done:?}");
+        assert!(count.is_none_or(|count| faults.contains(&count)), "{count:?}");
+        match told(Event::PageFaults) {
+            Some(now) => {
+                let before = now();
+                touch();
+                let count = now().zip(before).map(|(now, before)| now - before);
+                assert!(count.is_some_and(|count| faults.contains(&count)), "{count:?}");
+            }
+            None => println!("skipped: the system does not tell of single threads"),
+        }
+        assert!(told(Event::CpuMigrations).is_none() && told(Event::Cycles).is_none());
     }
 }

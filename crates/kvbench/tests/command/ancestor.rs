@@ -62,6 +62,29 @@ fn the_worked_example_prints_one_json_object() {
     }
 }
 
+#[test]
+fn a_simulated_processor_has_instructions_and_no_time() {
+    if !super::counted::simulates() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let bin = converted(directory.path(), 300);
+    let run = || {
+        let output = kvbench(&["-f", &bin, "-F", "bin-text", "-d", "cuckoo", "-r", "1", "--simulate"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).expect("one JSON object and nothing else")
+    };
+    let printed = run();
+    assert_eq!(printed["config"]["counters"], "callgrind (simulated)");
+    for one in printed["stats"]["result"].as_array().unwrap() {
+        assert!(one["total"]["elapsedTimeNs"].is_null() && one["perIteration"]["IPC"].is_null(), "{one}");
+        assert!(one["total"]["pmuFixedCounter1CoreCycles"].is_null(), "{one}");
+        let instructions = one["total"]["pmuFixedCounter0RetiredInstructions"].as_u64().unwrap();
+        assert!(instructions >= 300 && one["total"]["pmuProgCounter0LLCHits"].is_u64(), "{one}");
+    }
+    assert_eq!(printed, run());
+}
+
 /// The ancestor printed empty results for these, and success.
 #[test]
 fn what_there_is_not_is_an_error() {
