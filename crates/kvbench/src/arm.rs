@@ -4,13 +4,15 @@
 
 use crate::counters::Counts;
 use crate::data::{self, Block, Choice, Kind, Permutation, Source, Walk, mix};
-use crate::job::{Done, Figures, Job, Outcome, Report, Step, Task, room, wrong};
+use crate::job::{Done, Figures, Job, Outcome, Report, Step, TURN, Task, room, wrong};
 use crate::latency::{self, Stopwatch};
 use crate::machine::Occupied;
 use crate::measure::{self, Clock, Facts, Measured, Timed, Work};
+use crate::statistics::median;
 use crate::subjects::Subject;
 use crate::workload::{Mix, Model};
-use crate::{affinity, alloc, conform, counters, llds, machine};
+use crate::{affinity, alloc, conform, counters, llds, machine, turns};
+use std::collections::BTreeMap;
 
 /// Pairs of a scan.
 pub(crate) const SCAN_PAIRS: usize = 50;
@@ -153,10 +155,18 @@ impl<K: Kind> Arm<'_, K> {
         self.total.add(timed);
     }
 
-    /// Notes how much of the time others had the CPU, and gives the figures away.
-    fn end(mut self) -> Done<Figures> {
+    /// Notes how much of the time others had the CPU.
+    fn note_disturbance(&mut self) {
         let share = self.total.cpu.as_secs_f64() / self.total.time.as_secs_f64().max(1e-9);
         self.figures.set("disturbed_percent", 100.0 * (1.0 - share));
+    }
+
+    /// Gives the figures away.
+    fn end(mut self) -> Done<Figures> {
+        // Of turns it is the median, as of all their figures.
+        if self.job.turns <= 1 {
+            self.note_disturbance();
+        }
         if self.job.simulation.is_some() {
             // There is no time, and no memory that is not valgrind's as well.
             self.figures.values.retain(|name, _| name.ends_with("live_bytes_per_key"));
@@ -200,6 +210,51 @@ impl<K: Kind> Arm<'_, K> {
         self.figures.notes.extend(self.subject.note());
         drop(block);
 
+        self.turns(len, probes)?;
+        if self.wants(Step::Threads) && self.facts.answers {
+            self.threads(len, probes)?;
+        }
+        if self.wants(Step::Hits) {
+            self.hits(len, probes)?;
+        }
+        self.workloads(len, probes)?;
+        if self.wants(Step::Remove) && !self.facts.is_static {
+            self.say("remove");
+            let block = self.probes(len, 9, 0..(len / 10).clamp(1, self.job.probes));
+            let timed = self.subject.remove_all(&block);
+            self.note("remove_ns", timed, block.len() as u64)?;
+            let left = self.subject.get_all(&block);
+            if left.sum != 0 && self.facts.answers {
+                return wrong("keys were still there after their removal");
+            }
+        }
+        self.end()
+    }
+
+    /// The steps that only read, each time when it is this arm's turn; the figures are the medians of the turns.
+    fn turns(&mut self, len: u64, probes: u64) -> Done<()> {
+        if self.job.turns <= 1 {
+            return self.only_read(len, probes);
+        }
+        let built = std::mem::take(&mut self.figures.values);
+        let mut turns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for _ in 0..self.job.turns {
+            self.say(TURN);
+            turns::take();
+            self.total = Timed::default();
+            self.only_read(len, probes)?;
+            self.note_disturbance();
+            for (name, value) in std::mem::take(&mut self.figures.values) {
+                turns.entry(name).or_default().push(value);
+            }
+        }
+        self.figures.values = built;
+        let medians = turns.into_iter().map(|(name, values)| (name, median(&values)));
+        self.figures.values.extend(medians);
+        Ok(())
+    }
+
+    fn only_read(&mut self, len: u64, probes: u64) -> Done<()> {
         if self.wants(Step::Get) || self.wants(Step::Batch) || self.wants(Step::Dependent) {
             self.reads(len, probes, "")?;
         }
@@ -228,24 +283,7 @@ impl<K: Kind> Arm<'_, K> {
             self.figures.set("iterate_gb_per_s", bytes / timed.ns(self.job.clock).max(1e-3));
             self.figures.sums.insert("iterate".to_owned(), timed.sum);
         }
-        if self.wants(Step::Threads) && self.facts.answers {
-            self.threads(len, probes)?;
-        }
-        if self.wants(Step::Hits) {
-            self.hits(len, probes)?;
-        }
-        self.workloads(len, probes)?;
-        if self.wants(Step::Remove) && !self.facts.is_static {
-            self.say("remove");
-            let block = self.probes(len, 9, 0..(len / 10).clamp(1, self.job.probes));
-            let timed = self.subject.remove_all(&block);
-            self.note("remove_ns", timed, block.len() as u64)?;
-            let left = self.subject.get_all(&block);
-            if left.sum != 0 && self.facts.answers {
-                return wrong("keys were still there after their removal");
-            }
-        }
-        self.end()
+        Ok(())
     }
 
     /// Gets of other keys than those of the next loop, whose clock so does not see the change from what was before it.

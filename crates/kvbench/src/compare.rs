@@ -1,24 +1,27 @@
 //! Comparing two sides by blocks of fresh processes: A B B A, or B A A B, in an order that the seed decides.
 //!
+//! The four of a block are there at once and take turns at the steps that only read, some tens of milliseconds each: what
+//! befalls the machine for longer meets both sides alike, and what befalls it for a turn is not in the median of the turns.
+//!
 //! The number of blocks is fixed before the first: who looks until it is significant finds something. A block during which
 //! others had the CPU is done again, because it says something of them; it is counted, and after as many of these as
 //! there are blocks, the comparison gives up rather than to choose the blocks that it likes.
 
 use crate::data::{Walk, mix};
-use crate::job::{Figures, Job};
+use crate::job::{Figures, Job, Outcome};
 use crate::machine;
-use crate::runner::Runner;
+use crate::runner::{self, Runner};
 use crate::statistics::{self, Block, Judged, Verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A side: a subject, in a program.
-pub(crate) struct Side {
-    /// Starts its arms.
-    pub(crate) runner: Runner,
-    /// What an arm is told, but for the seed.
-    pub(crate) job: Job,
+/// The two sides: each a subject, in a program.
+pub(crate) struct Sides {
+    /// Who starts the arms of each.
+    pub(crate) runners: [Runner; 2],
+    /// What an arm of each is told, but for the seed.
+    pub(crate) jobs: [Job; 2],
 }
 
 /// How a comparison is made.
@@ -55,8 +58,11 @@ impl Compared {
 }
 
 /// Compares. The error is why an arm did not measure.
-pub(crate) fn compare(sides: &mut [Side; 2], plan: Plan, walk: &Walk) -> io::Result<Compared> {
+pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<Compared> {
     let mut blocks: BTreeMap<String, Vec<Block>> = BTreeMap::new();
+    // What is measured once in a process is no match for medians, and is left to comparisons without turns.
+    let by_turns = sides.jobs.iter().any(|job| job.turns > 1);
+    let is_judged = |name: &str| name.ends_with("_ns") && !(by_turns && name == "insert_ns");
     let (mut done, mut disturbed) = (0, 0);
     while done < plan.blocks && disturbed <= plan.blocks {
         // One that is done again has other data: it is another block.
@@ -69,7 +75,7 @@ pub(crate) fn compare(sides: &mut [Side; 2], plan: Plan, walk: &Walk) -> io::Res
             disturbed += 1;
             continue;
         }
-        for (name, first) in a[0].values.iter().filter(|(name, _)| name.ends_with("_ns")) {
+        for (name, first) in a[0].values.iter().filter(|(name, _)| is_judged(name)) {
             let others = [&a[1], &b[0], &b[1]].map(|figures| figures.values.get(name).copied());
             if let [Some(second), Some(third), Some(fourth)] = others {
                 let block = Block { a: [*first, second], b: [third, fourth] };
@@ -89,14 +95,13 @@ pub(crate) fn compare(sides: &mut [Side; 2], plan: Plan, walk: &Walk) -> io::Res
 }
 
 /// One block, of data that the seed decides: the two arms of each side.
-fn block(sides: &mut [Side; 2], seed: u64, walk: &Walk) -> io::Result<[[Figures; 2]; 2]> {
+fn block(sides: &mut Sides, seed: u64, walk: &Walk) -> io::Result<[[Figures; 2]; 2]> {
     let outer = (seed & 1) as usize;
-    let mut arm = |side: usize| {
-        let Side { runner, job } = &mut sides[side];
-        job.seed = seed;
-        runner.arm(job, walk).measured()
-    };
-    let (first, second, third, fourth) = (arm(outer)?, arm(1 - outer)?, arm(1 - outer)?, arm(outer)?);
+    sides.jobs.iter_mut().for_each(|job| job.seed = seed);
+    let order = [outer, 1 - outer, 1 - outer, outer].map(|side| (side, &sides.jobs[side]));
+    let mut ends = runner::by_turns(&mut sides.runners, &order, walk).into_iter();
+    let mut next = || ends.next().map_or_else(|| Ok(Figures::default()), Outcome::measured);
+    let (first, second, third, fourth) = (next()?, next()?, next()?, next()?);
     let (outside, inside) = ([first, fourth], [second, third]);
     Ok(if outer == 0 { [outside, inside] } else { [inside, outside] })
 }

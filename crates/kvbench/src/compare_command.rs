@@ -2,7 +2,7 @@
 //! how often that verdict is wrong on this machine.
 
 use crate::alloc::Allocator;
-use crate::compare::{self, Compared, Plan, Side};
+use crate::compare::{self, Compared, Plan, Sides};
 use crate::data::{KindName, Walk, collect_paths};
 use crate::job::{Job, Step, Task};
 use crate::names::Name;
@@ -38,8 +38,15 @@ fn walk(how: &Comparison) -> io::Result<Walk> {
     collect_paths(&how.tree, how.seed).map_err(told)
 }
 
-/// The side that a party is, asked for what the comparison is about; `arms` are those that it will have.
-fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Result<Side> {
+/// The sides that two parties are, asked for what the comparison is about, the second made slower by so many percent; `arms`
+/// are those that each will have.
+fn sides(parties: [&Party; 2], how: &Comparison, slowdown: f64, arms: usize) -> io::Result<Sides> {
+    let [a, b] = parties;
+    let ((a_runner, a), (b_runner, b)) = (side(a, how, 0.0, arms)?, side(b, how, slowdown, arms)?);
+    Ok(Sides { runners: [a_runner, b_runner], jobs: [a, b] })
+}
+
+fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Result<(Runner, Job)> {
     let Party::Subject { program, subject } = party else {
         return Err(io::Error::other("a record is no subject"));
     };
@@ -66,9 +73,10 @@ fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Resu
         pin: true,
         clock: how.clock,
         slowdown,
+        turns: how.turns,
         ..Job::of(task, subject, how.keys)
     };
-    Ok(Side { runner, job })
+    Ok((runner, job))
 }
 
 fn plan(how: &Comparison, seed: u64) -> Plan {
@@ -88,7 +96,7 @@ fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     let what = format!("b = {} against a = {}, {}", options.b, options.a, how.words());
     record.print_head(&mut out, "compare", how.seed, Some(&what))?;
     let arms = 2 * usize::from(how.blocks);
-    let mut sides = [side(&options.a, how, 0.0, arms)?, side(&options.b, how, options.slow_b, arms)?];
+    let mut sides = sides([&options.a, &options.b], how, options.slow_b, arms)?;
     let compared = compare::compare(&mut sides, plan(how, how.seed), &walk(how)?)?;
     let verdict = print(&mut out, &compared)?;
     record.append("compared", &json!({ "compared": compared, "verdict": verdict }))?;
@@ -166,8 +174,7 @@ pub(crate) fn calibrate(options: &Calibrate) -> io::Result<bool> {
     let mut holds = true;
     for (name, slowdown) in [("itself", 0.0), ("itself, slower", options.inject)] {
         let arms = 2 * usize::from(how.blocks) * usize::from(options.trials);
-        let mut sides =
-            [side(&options.subject, how, 0.0, arms)?, side(&options.subject, how, slowdown, arms)?];
+        let mut sides = sides([&options.subject, &options.subject], how, slowdown, arms)?;
         let mut counts = [0; 4];
         for trial in 0..options.trials {
             let seed = how.seed.wrapping_add(u64::from(trial) << 32);

@@ -1,7 +1,7 @@
 //! `kvbench doctor`: what of this machine's figures can be trusted, and how to make it more; and `kvbench setup`: sets what
 //! needs root, and sets it back.
 
-use crate::compare::{self, Plan, Side};
+use crate::compare::{self, Plan, Sides};
 use crate::counters::{self, EVENTS, Provider, callgrind};
 use crate::data::Walk;
 use crate::job::{Job, Step, Task};
@@ -17,6 +17,8 @@ use std::path::Path;
 /// Where the system shows what can be set.
 const ROOT: &str = "/";
 /// Blocks of the look at noise.
+/// Turns that an arm of these takes.
+const TURNS: u16 = 5;
 const BLOCKS: usize = 8;
 
 /// How one thing is judged.
@@ -134,19 +136,19 @@ fn of_features(out: &mut impl Write) -> io::Result<()> {
 /// What a comparison with itself shows here.
 fn noise(out: &mut impl Write) -> io::Result<()> {
     let name = Name::parse("btreemap").map_err(io::Error::other)?;
-    let side = || -> io::Result<Side> {
-        let job = Job {
-            allocator: name.allocator,
-            probes: 200_000,
-            steps: vec![Step::Get],
-            margin_bytes: 1 << 30,
-            pin: true,
-            ..Job::of(Task::Measure, name, 100_000)
-        };
-        Ok(Side { runner: Runner::new(MallocPages::System, 0)?, job })
+    let job = Job {
+        allocator: name.allocator,
+        probes: 200_000,
+        steps: vec![Step::Get],
+        margin_bytes: 1 << 30,
+        pin: true,
+        turns: TURNS,
+        ..Job::of(Task::Measure, name, 100_000)
     };
+    let runner = || Runner::new(MallocPages::System, 0);
+    let mut sides = Sides { runners: [runner()?, runner()?], jobs: [job.clone(), job] };
     let plan = Plan { blocks: BLOCKS, margin: 0.01, disturbed_percent_max: 100.0, seed: 42 };
-    let compared = compare::compare(&mut [side()?, side()?], plan, &Walk::default())?;
+    let compared = compare::compare(&mut sides, plan, &Walk::default())?;
     for (figure, judged) in &compared.judged {
         let Some(judged) = judged else { continue };
         let percent = 100.0 * (judged.floor - 1.0);

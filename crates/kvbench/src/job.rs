@@ -50,6 +50,10 @@ pub(crate) struct Job {
     /// By how many percent every loop is made longer, to see whether that is found.
     #[serde(default)]
     pub(crate) slowdown: f64,
+    /// How often the steps that only read are taken, each time when its turn has come; the figures are medians. 0 and 1 are
+    /// once, without waiting for anybody, as older builds do it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) turns: u16,
     /// What the processor is to count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<Event>,
@@ -73,6 +77,13 @@ pub(crate) struct DataFile {
     pub(crate) pages: String,
 }
 
+fn is_zero(turns: &u16) -> bool {
+    *turns == 0
+}
+
+/// What an arm says that waits until it is told to go on.
+pub(crate) const TURN: &str = "waits for its turn";
+
 impl Job {
     /// What is asked for unless something else is: numbers, one thread that goes where it likes, wall time, nothing
     /// counted, no step beside those that always are.
@@ -93,6 +104,7 @@ impl Job {
             pin: false,
             clock: Clock::Wall,
             slowdown: 0.0,
+            turns: 0,
             events: Vec::new(),
             simulation: None,
             data: None,

@@ -58,6 +58,7 @@ mod store_report;
 mod stores;
 mod subjects;
 mod tables;
+mod turns;
 mod usage;
 mod workload;
 mod workplace;

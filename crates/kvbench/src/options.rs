@@ -221,11 +221,15 @@ pub(crate) struct Comparison {
     /// Blocks of four processes each, fixed beforehand
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(4..=10_000))]
     pub(crate) blocks: u16,
+    /// Turns that a process takes at the steps that only read, while the other three of its block wait; the figure is the
+    /// median. With 1 each process runs to its end before the next one starts, and there is memory for one
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) turns: u16,
     /// What is still the same, in percent
     #[arg(long, default_value_t = 1.0, value_parser = percent, value_name = "PERCENT")]
     pub(crate) margin: f64,
     /// A block is done again if others had more of the CPU than this, in percent
-    #[arg(long, default_value_t = 2.0, value_parser = percent, value_name = "PERCENT")]
+    #[arg(long, default_value_t = 10.0, value_parser = percent, value_name = "PERCENT")]
     pub(crate) disturbed: f64,
     /// What a step is charged
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
@@ -248,7 +252,7 @@ impl Comparison {
     /// For a record.
     pub(crate) fn describe(&self) -> serde_json::Value {
         serde_json::json!({
-            "kind": self.kind, "keys": self.keys, "steps": self.only, "asked": self.asked, "probes": self.probes, "blocks": self.blocks,
+            "kind": self.kind, "keys": self.keys, "steps": self.only, "asked": self.asked, "probes": self.probes, "blocks": self.blocks, "turns": self.turns,
             "margin_percent": self.margin, "disturbed_percent_max": self.disturbed, "clock": self.clock, "seed": self.seed,
         })
     }

@@ -10,6 +10,7 @@
 
 use crate::machine::Machine;
 use crate::registry;
+use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::fs::{File, OpenOptions};
@@ -45,12 +46,9 @@ pub(crate) struct Figure {
 impl Figure {
     /// The figure of these rounds; there is at least one.
     pub(crate) fn new(rounds: Vec<f64>) -> Self {
-        let mut sorted = rounds.clone();
-        sorted.sort_by(f64::total_cmp);
-        let half = sorted.len() / 2;
-        let median =
-            if sorted.len() % 2 == 1 { sorted[half] } else { (sorted[half - 1] + sorted[half]) / 2.0 };
-        Figure { median, min: sorted[0], max: sorted[sorted.len() - 1], rounds }
+        let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        Figure { median: median(&rounds), min: least, max: most, rounds }
     }
 }
 

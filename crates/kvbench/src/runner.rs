@@ -6,11 +6,12 @@
 use crate::alloc;
 use crate::counters::callgrind;
 use crate::data::{self, Walk};
-use crate::job::{Job, Message, Outcome, Task};
+use crate::job::{Job, Message, Outcome, TURN, Task};
 use crate::options::MallocPages;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use crate::turns;
+use std::io::{self, BufRead, BufReader, IsTerminal, Lines, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 /// Starts arms.
@@ -61,20 +62,11 @@ impl Runner {
 
     /// Runs one arm to its end.
     pub(crate) fn arm(&mut self, job: &Job, walk: &Walk) -> Outcome {
-        let kind = match &job.task {
-            Task::Store(_) => "store".to_owned(),
-            Task::Remix(orders) => format!("of {} runs", orders.runs),
-            _ => job.kind.name().to_owned(),
-        };
-        let label = format!("{} {kind} {}", job.subject, keys(job.keys));
-        self.progress(&label, "starts");
-        let outcome = self.talk(job, walk, &label).unwrap_or_else(|error| Outcome::Failed(error.to_string()));
-        self.done += 1;
-        self.clear();
-        outcome
+        let mut arms = by_turns(std::slice::from_mut(self), &[(0, job)], walk);
+        arms.pop().unwrap_or_else(|| Outcome::Failed("it was not started".to_owned()))
     }
 
-    fn talk(&self, job: &Job, walk: &Walk, label: &str) -> io::Result<Outcome> {
+    fn start(&self, job: &Job, walk: &Walk) -> io::Result<Started> {
         let mut command = match &job.simulation {
             Some(directory) => callgrind::command(&self.program, &job.events, directory),
             None => Command::new(&self.program),
@@ -87,25 +79,105 @@ impl Runner {
         let mut child = command.spawn()?;
         let mut stdin = child.stdin.take();
         let sent = stdin.as_mut().map_or(Ok(()), |stdin| data::send_paths(walk, stdin));
-        let mut outcome = None;
-        if let Some(stdout) = child.stdout.take() {
-            for line in BufReader::new(stdout).lines() {
-                match serde_json::from_str(&line?) {
-                    Ok(Message::Progress(step)) => self.progress(label, &step),
-                    Ok(Message::Done(done)) => outcome = Some(done),
-                    Err(error) => {
-                        outcome = Some(Outcome::Failed(format!("said what nobody understands: {error}")))
-                    }
+        let lines = child.stdout.take().map(|stdout| BufReader::new(stdout).lines());
+        Ok(Started { child, stdin, sent, lines, outcome: None })
+    }
+}
+
+/// An arm that was started.
+struct Started {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    /// Whether it took what it was sent.
+    sent: io::Result<()>,
+    /// What it says, until it has said all.
+    lines: Option<Lines<BufReader<ChildStdout>>>,
+    outcome: Option<Outcome>,
+}
+
+impl Started {
+    /// Listens until it waits for its turn, or has said all.
+    fn listen(&mut self, see: impl Fn(&str)) -> io::Result<()> {
+        let Some(lines) = &mut self.lines else { return Ok(()) };
+        for line in lines {
+            match serde_json::from_str(&line?) {
+                Ok(Message::Progress(step)) if step == TURN => return Ok(()),
+                Ok(Message::Progress(step)) => see(&step),
+                Ok(Message::Done(done)) => self.outcome = Some(done),
+                Err(error) => {
+                    let why = format!("said what nobody understands: {error}");
+                    self.outcome = Some(Outcome::Failed(why));
                 }
             }
         }
-        let status = child.wait()?;
+        self.lines = None;
+        Ok(())
+    }
+
+    /// Lets it go on. One that cannot hear it any more has ended, which is heard then.
+    fn go(&mut self) {
+        if let Some(stdin) = &mut self.stdin {
+            drop(stdin.write_all(b"\n").and_then(|()| stdin.flush()));
+        }
+    }
+
+    fn end(mut self) -> io::Result<Outcome> {
+        let status = self.child.wait()?;
         // One that has answered needed no more than it took.
-        Ok(outcome.unwrap_or_else(|| match sent {
+        Ok(self.outcome.unwrap_or_else(|| match self.sent {
             Ok(()) => Outcome::Failed(format!("its process broke off: {status}")),
             Err(error) => Outcome::Failed(format!("its process broke off: {status}; {error}")),
         }))
     }
+}
+
+/// Runs arms to their ends, each by the runner of that number. One works at a time: each is started when the one before it has
+/// ended or waits for its turn; then those that wait take turns, in the order given and that of neighbours exchanged.
+pub(crate) fn by_turns(runners: &mut [Runner], arms: &[(usize, &Job)], walk: &Walk) -> Vec<Outcome> {
+    let mut started: Vec<io::Result<Started>> = Vec::new();
+    let listen = |runners: &[Runner], at: usize, arm: &mut Started| {
+        let (runner, job) = arms[at];
+        arm.listen(|step| runners[runner].progress(&label(job), step))
+    };
+    for (at, (runner, job)) in arms.iter().enumerate() {
+        runners[*runner].progress(&label(job), "starts");
+        let arm = runners[*runner].start(job, walk);
+        started.push(arm.and_then(|mut arm| listen(runners, at, &mut arm).map(|()| arm)));
+    }
+    for turn in 0.. {
+        let works = |arm: &io::Result<Started>| arm.as_ref().is_ok_and(|arm| arm.lines.is_some());
+        if !started.iter().any(works) {
+            break;
+        }
+        for place in 0..started.len() {
+            let exchanged = if (place ^ 1) < started.len() { place ^ 1 } else { place };
+            let at = if turn % 2 == 0 { place } else { exchanged };
+            if let Ok(arm) = &mut started[at]
+                && arm.lines.is_some()
+            {
+                arm.go();
+                if let Err(error) = listen(runners, at, arm) {
+                    started[at] = Err(error);
+                }
+            }
+        }
+    }
+    let ends = started.into_iter().zip(arms).map(|(arm, (runner, _))| {
+        runners[*runner].done += 1;
+        runners[*runner].clear();
+        arm.and_then(Started::end).unwrap_or_else(|error| Outcome::Failed(error.to_string()))
+    });
+    ends.collect()
+}
+
+/// What an arm is called in the progress line.
+fn label(job: &Job) -> String {
+    let kind = match &job.task {
+        Task::Store(_) => "store".to_owned(),
+        Task::Remix(orders) => format!("of {} runs", orders.runs),
+        _ => job.kind.name().to_owned(),
+    };
+    format!("{} {kind} {}", job.subject, keys(job.keys))
 }
 
 /// Tells the run's process something, from an arm. If nobody listens any more, the arm ends.
@@ -117,11 +189,13 @@ pub(crate) fn tell(message: &Message) {
     }
 }
 
-/// Ends this arm when the run's process does.
+/// Ends this arm when the run's process does; until then, what that says gives it turns.
 pub(crate) fn end_with_parent() {
     let wait = || {
         let mut byte = [0];
-        while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
+        while matches!(io::stdin().read(&mut byte), Ok(1..)) {
+            turns::give(1);
+        }
         std::process::exit(1);
     };
     // Without the thread, the next message that nobody takes ends the arm.

@@ -19,6 +19,18 @@ const TRIM: f64 = 0.1;
 /// Fewer blocks than this have no interval.
 pub(crate) const BLOCKS_MIN: usize = 4;
 
+/// The middle of some values, or the mean of the two in the middle.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let half = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        len if len % 2 == 1 => sorted[half],
+        _ => (sorted[half - 1] + sorted[half]) / 2.0,
+    }
+}
+
 /// One figure over four arms, two of each side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Block {
