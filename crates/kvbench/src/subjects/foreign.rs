@@ -72,6 +72,7 @@ struct RawCalls<T> {
 /// The same, of which it is known that what must be there is.
 pub(crate) struct Calls<T> {
     create: unsafe extern "C" fn() -> *mut c_void,
+    reserve: Option<unsafe extern "C" fn(*mut c_void, usize)>,
     insert: unsafe extern "C" fn(*mut c_void, T, T),
     get: unsafe extern "C" fn(*const c_void, T, *mut T) -> bool,
     remove: unsafe extern "C" fn(*mut c_void, T) -> bool,
@@ -90,6 +91,7 @@ impl<T> Calls<T> {
         }
         Ok(Calls {
             create: raw.create.ok_or_else(|| missing("create"))?,
+            reserve: raw.reserve,
             insert: raw.insert.ok_or_else(|| missing("insert"))?,
             get: raw.get.ok_or_else(|| missing("get"))?,
             remove: raw.remove.ok_or_else(|| missing("remove"))?,
@@ -470,6 +472,13 @@ impl<K: Native, const ORDERED: bool> Subject<K> for Foreign<K, ORDERED> {
 
     fn shared_writer(&self) -> Option<&Self> {
         self.shared.then_some(self)
+    }
+
+    fn reserve(&mut self, keys: usize) -> bool {
+        let Some(reserve) = self.calls.reserve else { return false };
+        // SAFETY: as the header says; nobody else has it.
+        unsafe { reserve(self.map, keys) };
+        true
     }
 
     fn own_bytes(&self) -> u64 {

@@ -70,6 +70,21 @@ fn a_library_in_c_is_measured_beside_the_others() {
 }
 
 #[test]
+fn a_library_in_c_is_told_how_many_keys_will_come() {
+    if !*COMPILER {
+        return;
+    }
+    let (library, json) = (library("NONE_TOO"), scratch("foreign-reserve.jsonl"));
+    let subjects = format!("hashbrown,{}", library.display());
+    let how = ["memory", "-n", "3000", "--kinds", "u64", "--no-sweep", "--only", "reserve"];
+    let output = kvbench(&[&how[..], &["--subjects", &subjects, "--json", json.to_str().unwrap()]].concat());
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let all = records(&json).into_iter().filter(|one| one["record"] == "figures");
+    let reserved = all.filter(|one| one["figures"]["insert_reserved_ns"]["median"].as_f64() > Some(0.0));
+    assert_eq!(reserved.count(), 2);
+}
+
+#[test]
 fn a_library_that_is_none_says_why() {
     let absent = kvbench(&["memory", "--quick", "--subjects", "./absent.so"]);
     assert_eq!(absent.status.code(), Some(2));
