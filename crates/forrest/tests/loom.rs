@@ -7,6 +7,8 @@
 //! weakened: states_early what_is_stated_is_so
 //! weakened: goes_on after_a_failure_nothing_is_acknowledged
 //! weakened: asks_no_more after_a_failure_nothing_is_acknowledged
+//! weakened: wakes_one who_waits_for_a_sync_is_woken
+//! weakened: wakes_early who_waits_for_a_sync_is_woken
 //! weakened: waits_blindly a_call_is_heard
 //! weakened: waits_blindly the_end_is_heard
 //! weakened: wakes_first a_call_is_heard
@@ -257,6 +259,12 @@ fn who_syncs_finds_it_on_the_device() {
     together(Some(3), None, [sync_all, sync_all]);
     together(Some(3), None, [write, sync_all]);
     together(Some(2), None, [write, sync_all, sync_all]);
+}
+
+/// Whoever is not woken waits for ever, which loom reports.
+#[test]
+fn who_waits_for_a_sync_is_woken() {
+    together(Some(2), None, [sync_all, sync_all, sync_all]);
 }
 
 /// One goes on in a new file while others sync.

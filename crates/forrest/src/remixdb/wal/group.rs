@@ -3,7 +3,8 @@
 //!
 //! Changes are queued in their order. Who wants more commits: the first to come takes the turn and writes all that is
 //! queued as one record; those who come while it does wait for the turn, and then find theirs written. Syncs have a turn
-//! of their own, in the same way, so that changes are queued and written while the device works.
+//! of their own, so that changes are queued and written while the device works. A sync takes long, and many wait for it: they
+//! are woken together when it ends, so that whoever is done goes on at once and has queued more before the next one begins.
 //!
 //! What holds, and which line it rests on:
 //!
@@ -15,10 +16,12 @@
 //!   syncs takes the number first and the files after, and goes through them from the oldest on.
 //! - *After a failure nothing is acknowledged that was not before.* The failure is stored before the turn is given up, and
 //!   looked for after it is taken.
+//! - *Nobody waits for ever.* Who waits for the turn to sync looks, under the lock under which it ends, whether it has ended;
+//!   and all who wait are woken, for whoever is done by then takes no turn and wakes nobody.
 
 use crate::remixdb::planted::Bug;
-use crate::remixdb::sync::{AtomicU64, Mutex, Ordering, lock};
-use std::sync::{Arc, OnceLock};
+use crate::remixdb::sync::{AtomicU64, Condvar, Mutex, Ordering, lock};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 /// What lies below: files that records are appended to.
 pub(crate) trait Device {
@@ -47,8 +50,9 @@ pub(crate) struct Group<V: Device> {
     queue: Mutex<Queue<V::File>>,
     /// The turn to write: the file that is written to.
     writing: Mutex<Arc<Open<V::File>>>,
-    /// The turn to sync.
-    syncing: Mutex<()>,
+    /// Whether somebody has the turn to sync, and that it has ended.
+    syncing: Mutex<bool>,
+    ended: Condvar,
     /// What a sync has to cover, in order; the last one is written to.
     files: Mutex<Vec<Arc<Open<V::File>>>>,
     /// The sequence number up to which changes are written, or synced.
@@ -87,6 +91,26 @@ impl<F> Open<F> {
     }
 }
 
+/// The turn to sync, which ends when this is dropped.
+struct Turn<'g> {
+    taken: &'g Mutex<bool>,
+    ended: &'g Condvar,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if cfg!(forrest_weakened = "wakes_early") {
+            self.ended.notify_all();
+        }
+        *lock(self.taken) = false;
+        if cfg!(forrest_weakened = "wakes_one") {
+            self.ended.notify_one();
+        } else if !cfg!(forrest_weakened = "wakes_early") {
+            self.ended.notify_all();
+        }
+    }
+}
+
 /// What is to be known of a file when another is begun behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
@@ -115,7 +139,8 @@ impl<V: Device> Group<V> {
             most,
             queue: Mutex::new(queue),
             writing: Mutex::new(open.clone()),
-            syncing: Mutex::new(()),
+            syncing: Mutex::new(false),
+            ended: Condvar::new(),
             files: Mutex::new(vec![open]),
             written: AtomicU64::new(last),
             synced: AtomicU64::new(last),
@@ -232,10 +257,7 @@ impl<V: Device> Group<V> {
         if self.synced.load(Ordering::Acquire) >= last {
             return Ok(());
         }
-        let _syncing = lock(&self.syncing);
-        if self.synced.load(Ordering::Acquire) >= last {
-            return Ok(());
-        }
+        let Some(_turn) = self.turn_to_sync(last) else { return Ok(()) };
         if !cfg!(forrest_weakened = "asks_no_more") {
             self.check()?;
         }
@@ -263,10 +285,23 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
+    /// Waits for the turn to sync; `None` if the changes up to `last` are synced before it comes.
+    fn turn_to_sync(&self, last: u64) -> Option<Turn<'_>> {
+        let mut taken = lock(&self.syncing);
+        while self.synced.load(Ordering::Acquire) < last {
+            if !*taken {
+                *taken = true;
+                return Some(Turn { taken: &self.syncing, ended: &self.ended });
+            }
+            taken = self.ended.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
     /// Gives up the files that are not `needed`: what is in them is durable elsewhere. The one that is written to stays.
     pub(crate) fn forget(&self, needed: impl Fn(&V::File) -> bool) {
         // Whoever syncs goes through the files as they were when it began.
-        let _syncing = lock(&self.syncing);
+        let _turn = self.turn_to_sync(u64::MAX);
         let mut files = lock(&self.files);
         let newest = files.pop();
         files.retain(|open| needed(&open.file));
