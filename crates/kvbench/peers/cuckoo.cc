@@ -12,8 +12,7 @@ template <class Cell, class Hash, class Equal> struct Cuckoo {
 	using Owned = typename Of::Owned;
 	using Map = libcuckoo::cuckoohash_map<Owned, Owned, Hash, Equal>;
 
-	static void *create() { return new (std::nothrow) Map(); }
-	static void destroy(void *map) { delete static_cast<Map *>(map); }
+	using Made = peers::Made<Map>;
 	static void reserve(void *map, size_t pairs) { static_cast<Map *>(map)->reserve(pairs); }
 
 	static void insert(void *map, Cell key, Cell value) noexcept
@@ -45,7 +44,7 @@ template <class Cell, class Hash, class Equal> struct Cuckoo {
 
 	static constexpr typename Of::Calls calls()
 	{
-		return {create, destroy, reserve, insert, get, remove, each, nullptr, nullptr};
+		return {Made::create, Made::destroy, reserve, insert, get, remove, each, nullptr, nullptr};
 	}
 };
 

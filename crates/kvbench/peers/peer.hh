@@ -72,12 +72,18 @@ public:
 	}
 };
 
-/* The functions of a map; Of is there for maps that are asked with something else than std::string_view. */
-template <class Map, class Cell, class Of = Shape<Cell>> struct Peer {
-	using Owned = typename Of::Owned;
-
+/* How a map is made. */
+template <class Map> struct Made {
 	static void *create() { return new (std::nothrow) Map(); }
 	static void destroy(void *map) { delete static_cast<Map *>(map); }
+};
+
+/* The functions of a map; Of is there for maps that are asked with something else than std::string_view. */
+template <class Map, class Cell, class Of = Shape<Cell>> struct Peer : Made<Map> {
+	using Made<Map>::create;
+	using Made<Map>::destroy;
+	using Owned = typename Of::Owned;
+
 	static void reserve(void *map, size_t pairs) { static_cast<Map *>(map)->reserve(pairs); }
 
 	static void insert(void *map, Cell key, Cell value) noexcept

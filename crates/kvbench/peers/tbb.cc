@@ -20,8 +20,7 @@ template <class Cell, class Compare> struct Table {
 	/* Not TBB's own allocator, which is another where its library is installed. */
 	using Map = tbb::concurrent_hash_map<Owned, Owned, Compare, std::allocator<std::pair<const Owned, Owned>>>;
 
-	static void *create() { return new (std::nothrow) Map(); }
-	static void destroy(void *map) { delete static_cast<Map *>(map); }
+	using Made = peers::Made<Map>;
 	static void reserve(void *map, size_t pairs) { static_cast<Map *>(map)->rehash(pairs); }
 
 	static void insert(void *map, Cell key, Cell value) noexcept
@@ -57,7 +56,7 @@ template <class Cell, class Compare> struct Table {
 
 	static constexpr typename Of::Calls calls()
 	{
-		return {create, destroy, reserve, insert, get, remove, each, nullptr, nullptr};
+		return {Made::create, Made::destroy, reserve, insert, get, remove, each, nullptr, nullptr};
 	}
 };
 

@@ -10,6 +10,7 @@
 use crate::conform;
 use crate::counters::{EVENTS, Event, IPC, Provider, callgrind};
 use crate::data::{KindName, Told, Walk};
+use crate::errors;
 use crate::files::Format;
 use crate::job::{DataFile, Figures, Job, Step, Task};
 use crate::names::Name;
@@ -135,8 +136,7 @@ impl Ancestor {
                 },
                 ..Job::of(task, name, told.pairs)
             };
-            let told = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
-            runner.arm(&job, &Walk::default()).measured().map_err(told)
+            runner.arm(&job, &Walk::default()).measured().map_err(|error| errors::told(name, &error))
         };
         let empty = Name::parse(EMPTY).map_err(io::Error::other)?;
         arm(name, Task::Conform(conform::ops(conform::QUICK_OPS, told.pairs)))?;

@@ -3,11 +3,12 @@
 //! [`Job`] and the paths, and reads messages from it.
 
 use crate::counters::Counts;
-use crate::data::{self, Block, Choice, Kind, Permutation, Source, Walk, mix};
+use crate::data::{self, Block, Choice, Kind, Permutation, Source, U64, Walk, mix};
 use crate::job::{Done, Figures, Job, Outcome, Report, Step, TURN, Task, room, wrong};
 use crate::latency::{self, Stopwatch};
 use crate::machine::Occupied;
 use crate::measure::{self, Clock, Facts, Measured, Timed, Work};
+use crate::spoken::{PREFIX, Spoken};
 use crate::statistics::median;
 use crate::subjects::Subject;
 use crate::workload::{Mix, Model};
@@ -33,6 +34,23 @@ pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<
             done.map_or_else(|end| end, Outcome::from)
         }
         Err(why) => Outcome::Left(why),
+    }
+}
+
+/// Does a job on a program that is spoken to by lines.
+pub(crate) fn run_spoken(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
+    affinity::cpus();
+    // Before this process is pinned, so that the program is not.
+    match Spoken::start(job.subject.strip_prefix(PREFIX).unwrap_or(&job.subject)) {
+        Ok(mut subject) => {
+            let done = run_on::<U64>(job, &mut subject, walk, report);
+            // What it said wrong is why its answers were.
+            match subject.end() {
+                Some(fault) => Outcome::Failed(fault),
+                None => done.map_or_else(|end| end, Outcome::from),
+            }
+        }
+        Err(why) => Outcome::Failed(why),
     }
 }
 
@@ -63,7 +81,7 @@ fn run_on<K: Kind>(
         Task::Measure => arm.measure(),
         Task::Reserve => arm.reserved(),
         Task::Sweep(sizes) => arm.sweep(sizes),
-        Task::Llds | Task::Store(_) | Task::Remix(_) => wrong("it has its own entry"),
+        Task::Llds | Task::Store(_) | Task::Remix(_) | Task::Chase(_) => wrong("it has its own entry"),
     }
 }
 
@@ -91,7 +109,8 @@ struct Arm<'a, K: Kind> {
 
 impl<K: Kind> Arm<'_, K> {
     fn wants(&self, step: Step) -> bool {
-        self.job.steps.contains(&step)
+        let of_blocks = [Step::Get, Step::Hits, Step::Miss, Step::Scan, Step::Iterate, Step::Remove];
+        self.job.steps.contains(&step) && (!self.facts.by_block || of_blocks.contains(&step))
     }
 
     fn say(&mut self, step: &str) {
@@ -317,7 +336,7 @@ impl<K: Kind> Arm<'_, K> {
         let fits =
             |mix: &Mix| (mix.scans == 0 || self.facts.ordered) && !(mix.writes() && self.facts.is_static);
         let mut mixes = asked.mixes(&self.job.steps);
-        mixes.retain(fits);
+        mixes.retain(|mix| fits(mix) && !self.facts.by_block);
         let timed = self.wants(Step::Latency);
         if mixes.is_empty() && !timed {
             return Ok(());

@@ -8,12 +8,14 @@ use crate::ancestor_command::Ancestor;
 use crate::data::Walk;
 use crate::job::{Job, Life, Message, Outcome, Task};
 use crate::options::{
-    Calibrate, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Remixes, Report, Run, Setup, Stores,
+    Calibrate, Chase, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Remixes, Report, Run, Setup,
+    Stores,
 };
 use crate::statistics::Verdict;
 use crate::{
-    ancestor_command, compare_command, data, doctor_command, files_command, list, llds_command, memory,
-    names, remix, remix_command, report, run_command, runner, store_command, stores, workplace,
+    ancestor_command, chase, chase_command, compare_command, data, doctor_command, files_command, list,
+    llds_command, memory, names, remix, remix_command, report, run_command, runner, store_command, stores,
+    workplace,
 };
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -47,6 +49,9 @@ enum Command {
     /// The workload of llds's own benchmark: this project's index against a red-black tree
     #[command(after_help = LLDS_EXAMPLES)]
     Llds(Llds),
+    /// What a load from memory costs, by size and kind of pages: a pointer chase
+    #[command(after_help = CHASE_EXAMPLES)]
+    Chase(Chase),
     /// Whether one subject, or one build, is faster than another: a verdict, and an exit code
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Compare),
@@ -70,11 +75,13 @@ enum Command {
     Setup(Setup),
     /// The structures, hashes, allocators and stores, their versions, and what is to be known of each
     List,
-    /// Removes a run's directory when the run has ended; started by the program itself
+    /// Removes a run's directory, and the group that limits its memory, when the run has ended; started by the program itself
     #[command(hide = true)]
     Sweep {
         /// The directory.
         directory: std::path::PathBuf,
+        /// The group, if there is one.
+        group: Option<std::path::PathBuf>,
     },
     /// One arm of a run; started by the program itself
     #[command(hide = true)]
@@ -129,6 +136,12 @@ const LLDS_EXAMPLES: &str = "Examples:
 
 The table of llds begins at 500M keys, 2 threads.";
 
+const CHASE_EXAMPLES: &str = "Examples:
+  kvbench chase                                    256 KiB to 4 GiB on plain and transparent huge pages
+  kvbench chase --sizes 1G --pages plain,thp,2m,1g
+
+Explicit pages (2m, 1g) must be reserved: `kvbench setup` tells how. 1G is 2^30 bytes.";
+
 const COMPARE_EXAMPLES: &str = "Examples:
   kvbench compare btreemap forrest                 is forrest faster than BTreeMap?
   kvbench compare ./kvbench-before=forrest forrest --only get,scan -n 1M
@@ -147,6 +160,7 @@ const REPORT_EXAMPLES: &str = "Examples:
   kvbench memory -n 1M --rounds 5 --json here.jsonl && kvbench report here.jsonl
   kvbench report bench/record/*.jsonl --html all.html
   kvbench report here.jsonl --csv -
+  kvbench report here.jsonl --markdown - --figures insert_ns,get_ns,resident_bytes_per_key
 
 The page needs no network and has no scripts; each column is explained where it stands.";
 
@@ -195,12 +209,15 @@ fn perform(command: Command) -> std::io::Result<ExitCode> {
     match command {
         Command::Run(options) => run_command::run(&options, &Own).map(all_went_well),
         Command::Gen(options) => files_command::generate(&options).map(all_went_well),
-        Command::Sweep { directory } => workplace::sweep(&directory).map(|()| ExitCode::SUCCESS),
+        Command::Sweep { directory, group } => {
+            workplace::sweep(&directory, group.as_deref()).map(|()| ExitCode::SUCCESS)
+        }
         Command::Arm { job } => arm(&job).map(all_went_well),
         Command::Memory(options) => memory::run(options).map(all_went_well),
         Command::Store(options) => store_command::run(&options).map(all_went_well),
         Command::Remix(options) => remix_command::run(&options).map(all_went_well),
         Command::Llds(options) => llds_command::run(&options).map(all_went_well),
+        Command::Chase(options) => chase_command::run(&options).map(all_went_well),
         Command::Compare(options) => compare_command::run(&options).map(exit_code),
         Command::Calibrate(options) => compare_command::calibrate(&options).map(all_went_well),
         Command::Report(options) => report::run(&options).map(all_went_well),
@@ -266,6 +283,7 @@ fn arm(job: &str) -> std::io::Result<bool> {
     let work = || match job.task {
         Task::Store(_) => stores::dispatch(&job, &mut report),
         Task::Remix(_) => remix::dispatch(&job, &mut report),
+        Task::Chase(_) => chase::dispatch(&job, &mut report),
         _ => {
             let walk = match &job.data {
                 Some(data) => match data.load(job.margin_bytes) {

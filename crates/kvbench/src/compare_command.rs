@@ -4,7 +4,7 @@
 use crate::alloc::Allocator;
 use crate::compare::{self, Compared, Plan, Sides};
 use crate::data::{KindName, Walk, collect_paths};
-use crate::job::{Job, Step, Task};
+use crate::job::{DataFile, Job, Step, Task};
 use crate::names::Name;
 use crate::options::{Calibrate, Compare, Comparison, MallocPages, Party};
 use crate::record::Run;
@@ -29,24 +29,53 @@ pub(crate) fn run(options: &Compare) -> io::Result<Verdict> {
     }
 }
 
-/// Paths, if there is need of any.
-fn walk(how: &Comparison) -> io::Result<Walk> {
-    if how.kind == KindName::U64 {
-        return Ok(Walk::default());
+/// The pairs that both sides have.
+struct Pairs {
+    data: Option<DataFile>,
+    kind: KindName,
+    keys: u64,
+    /// Paths, if they are made of any.
+    walk: Walk,
+}
+
+impl Pairs {
+    fn of(how: &Comparison) -> io::Result<Pairs> {
+        if let Some((file, told)) = how.file.told(how.free)? {
+            let keys = how.keys.min(told.pairs);
+            return Ok(Pairs { data: Some(file), kind: KindName::Strings, keys, walk: Walk::default() });
+        }
+        let told =
+            |error| io::Error::other(format!("no paths to be had from {}: {error}", how.tree.display()));
+        let walk = match how.kind {
+            KindName::U64 => Walk::default(),
+            KindName::Strings => collect_paths(&how.tree, how.seed).map_err(told)?,
+        };
+        Ok(Pairs { data: None, kind: how.kind, keys: how.keys, walk })
     }
-    let told = |error| io::Error::other(format!("no paths to be had from {}: {error}", how.tree.display()));
-    collect_paths(&how.tree, how.seed).map_err(told)
 }
 
 /// The sides that two parties are, asked for what the comparison is about, the second made slower by so many percent; `arms`
 /// are those that each will have.
-fn sides(parties: [&Party; 2], how: &Comparison, slowdown: f64, arms: usize) -> io::Result<Sides> {
+fn sides(
+    parties: [&Party; 2],
+    pairs: &Pairs,
+    how: &Comparison,
+    slowdown: f64,
+    arms: usize,
+) -> io::Result<Sides> {
     let [a, b] = parties;
-    let ((a_runner, a), (b_runner, b)) = (side(a, how, 0.0, arms)?, side(b, how, slowdown, arms)?);
+    let ((a_runner, a), (b_runner, b)) =
+        (side(a, pairs, how, 0.0, arms)?, side(b, pairs, how, slowdown, arms)?);
     Ok(Sides { runners: [a_runner, b_runner], jobs: [a, b] })
 }
 
-fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Result<(Runner, Job)> {
+fn side(
+    party: &Party,
+    pairs: &Pairs,
+    how: &Comparison,
+    slowdown: f64,
+    arms: usize,
+) -> io::Result<(Runner, Job)> {
     let Party::Subject { program, subject } = party else {
         return Err(io::Error::other("a record is no subject"));
     };
@@ -64,7 +93,8 @@ fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Resu
     let job = Job {
         // Another build may have subjects that this one has not; it then says so itself.
         allocator: Name::parse(subject).map_or(Allocator::Malloc, |name| name.allocator),
-        kind: how.kind,
+        kind: pairs.kind,
+        data: pairs.data.clone(),
         seed: how.seed,
         probes: how.probes,
         steps: how.only.clone(),
@@ -74,7 +104,7 @@ fn side(party: &Party, how: &Comparison, slowdown: f64, arms: usize) -> io::Resu
         clock: how.clock,
         slowdown,
         turns: how.turns,
-        ..Job::of(task, subject, how.keys)
+        ..Job::of(task, subject, pairs.keys)
     };
     Ok((runner, job))
 }
@@ -90,14 +120,16 @@ fn plan(how: &Comparison, seed: u64) -> Plan {
 
 fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     let how = &options.how;
+    let pairs = Pairs::of(how)?;
     let mut out = io::stdout();
-    let kept = json!({ "a": options.a.to_string(), "b": options.b.to_string(), "how": how.describe() });
+    let kept =
+        json!({ "a": options.a.to_string(), "b": options.b.to_string(), "how": how.describe(pairs.keys) });
     let mut record = Run::begin(how.json.as_deref(), kept)?;
-    let what = format!("b = {} against a = {}, {}", options.b, options.a, how.words());
+    let what = format!("b = {} against a = {}, {}", options.b, options.a, how.words(pairs.keys));
     record.print_head(&mut out, "compare", how.seed, Some(&what))?;
     let arms = 2 * usize::from(how.blocks);
-    let mut sides = sides([&options.a, &options.b], how, options.slow_b, arms)?;
-    let compared = compare::compare(&mut sides, plan(how, how.seed), &walk(how)?)?;
+    let mut sides = sides([&options.a, &options.b], &pairs, how, options.slow_b, arms)?;
+    let compared = compare::compare(&mut sides, plan(how, how.seed), &pairs.walk)?;
     let verdict = print(&mut out, &compared)?;
     record.append("compared", &json!({ "compared": compared, "verdict": verdict }))?;
     Ok(verdict)
@@ -163,22 +195,23 @@ fn of_records(a: &Path, b: &Path, margin: f64) -> io::Result<Verdict> {
 /// promised.
 pub(crate) fn calibrate(options: &Calibrate) -> io::Result<bool> {
     let how = &options.how;
+    let pairs = Pairs::of(how)?;
     let mut out = io::stdout();
     let kept = json!({
-        "subject": options.subject.to_string(), "trials": options.trials, "inject_percent": options.inject, "how": how.describe(),
+        "subject": options.subject.to_string(), "trials": options.trials, "inject_percent": options.inject, "how": how.describe(pairs.keys),
     });
     let mut record = Run::begin(how.json.as_deref(), kept)?;
-    let what = format!("{} with itself, {} times, {}", options.subject, options.trials, how.words());
+    let what =
+        format!("{} with itself, {} times, {}", options.subject, options.trials, how.words(pairs.keys));
     record.print_head(&mut out, "calibrate", how.seed, Some(&what))?;
-    let walk = walk(how)?;
     let mut holds = true;
     for (name, slowdown) in [("itself", 0.0), ("itself, slower", options.inject)] {
         let arms = 2 * usize::from(how.blocks) * usize::from(options.trials);
-        let mut sides = sides([&options.subject, &options.subject], how, slowdown, arms)?;
+        let mut sides = sides([&options.subject, &options.subject], &pairs, how, slowdown, arms)?;
         let mut counts = [0; 4];
         for trial in 0..options.trials {
             let seed = how.seed.wrapping_add(u64::from(trial) << 32);
-            let compared = compare::compare(&mut sides, plan(how, seed), &walk)?;
+            let compared = compare::compare(&mut sides, plan(how, seed), &pairs.walk)?;
             counts[compared.verdict() as usize] += 1;
         }
         let [faster, slower, same, inconclusive] = counts;

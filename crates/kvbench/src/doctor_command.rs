@@ -10,6 +10,7 @@ use crate::machine::{self, Machine};
 use crate::names::Name;
 use crate::options::{Doctor, MallocPages, Setup};
 use crate::runner::Runner;
+use crate::sizes;
 use crate::stores;
 use std::io::{self, Write};
 use std::path::Path;
@@ -85,7 +86,7 @@ fn of_machine(out: &mut impl Write, machine: &Machine) -> io::Result<()> {
         say(out, Judged::Bad, "one CPU: steps of several threads are left out", "")?;
     }
     if let Some(free) = machine::available_bytes() {
-        say(out, Judged::Told, &format!("{} of memory can be had", machine::gib(free)), "")?;
+        say(out, Judged::Told, &format!("{} of memory can be had", sizes::text(free)), "")?;
     }
     Ok(())
 }

@@ -24,6 +24,13 @@ pub(crate) struct Explained<'n> {
     pub(crate) size: Option<u64>,
 }
 
+impl Explained<'_> {
+    /// Whether it is of a whole step, at the size of the run.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.size.is_none() && self.part.is_empty()
+    }
+}
+
 /// Ends of names, the longest of those that end alike first: unit, words, whether less is better.
 const UNITS: &[(&str, &str, &str, bool)] = &[
     ("_bytes_per_key", "B/key", "bytes for a key", true),
@@ -137,6 +144,11 @@ const STEPS: &[(&str, &str)] = &[
     ("mixed_disjoint_2t", "half reads, half writes, two threads, each with keys of its own"),
     ("mixed_shared_1t", "half reads, half writes, one thread"),
     ("mixed_shared_2t", "half reads, half writes, two threads on the same keys"),
+    (
+        "chase",
+        "a load from a random line of the memory, whose address is what the last load gave: true latency",
+    ),
+    ("chase_8", "the same from eight places at once, which the core overlaps; for each load"),
     ("wall", "all of the workload"),
     ("live", "memory that the structure holds, as it asked for it"),
     ("peak_live", "the most that the structure held while it was built, as it asked for it"),
@@ -206,17 +218,11 @@ mod tests {
     /// Whoever adds a figure says what it is.
     #[test]
     fn every_figure_that_was_ever_recorded_is_explained() {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/record");
         let mut names = 0;
-        for entry in std::fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|end| end == "jsonl") {
-                for row in crate::recorded::read(&path).unwrap().rows {
-                    for name in row.figures.keys() {
-                        assert!(explain(name).is_some(), "{}: {name}", path.display());
-                        names += 1;
-                    }
-                }
+        for row in crate::recorded::committed().iter().flat_map(|record| &record.rows) {
+            for name in row.figures.keys() {
+                assert!(explain(name).is_some(), "{} of {}: {name}", row.label(), row.run);
+                names += 1;
             }
         }
         assert!(names > 500, "{names}");

@@ -137,6 +137,8 @@ pub(crate) enum Task {
     Store(Orders),
     /// Runs, read in several ways.
     Remix(RemixOrders),
+    /// A pointer chase through memory of each of these sizes, in bytes.
+    Chase(Vec<u64>),
 }
 
 /// A step of a measurement. Insertion and memory are always measured.
@@ -269,6 +271,9 @@ pub(crate) struct Orders {
     pub(crate) directory: PathBuf,
     /// Memory for all of the store, in bytes.
     pub(crate) budget_bytes: u64,
+    /// The group that limits the memory of the arm; unsaid if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<PathBuf>,
     /// What its writes are to survive.
     #[serde(default)]
     pub(crate) durability: Durability,
@@ -478,8 +483,8 @@ pub(crate) fn room(pairs: u64, margin_bytes: u64) -> Done<()> {
     match Some(margin_bytes).filter(|margin| *margin > 0).and_then(|_| machine::available_bytes()) {
         Some(free) if free < margin_bytes => Err(Outcome::Left(format!(
             "no room: {pairs} pairs in, {} of memory left, {} must stay free",
-            machine::gib(free),
-            machine::gib(margin_bytes)
+            sizes::text(free),
+            sizes::text(margin_bytes)
         ))),
         _ => Ok(()),
     }

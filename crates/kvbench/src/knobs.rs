@@ -2,6 +2,7 @@
 //! value that is best for measuring, and where it is. What was set can be undone: the values that were there before are
 //! kept in a file until then.
 
+use crate::errors::told;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -137,17 +138,13 @@ impl Knob {
 #[serde(transparent)]
 struct Before(BTreeMap<PathBuf, String>);
 
-/// An error that names its file.
-fn told(path: &Path) -> impl Fn(io::Error) -> io::Error {
-    let path = path.display().to_string();
-    move |error| io::Error::new(error.kind(), format!("{path}: {error}"))
-}
-
 fn kept(keep: &Path) -> io::Result<Before> {
     match std::fs::read_to_string(keep) {
-        Ok(text) => serde_json::from_str(&text).map_err(|error| told(keep)(io::Error::other(error))),
+        Ok(text) => {
+            serde_json::from_str(&text).map_err(|error| told(keep.display(), &io::Error::other(error)))
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Before::default()),
-        Err(error) => Err(told(keep)(error)),
+        Err(error) => Err(told(keep.display(), &error)),
     }
 }
 
@@ -161,22 +158,25 @@ pub(crate) fn set(root: &Path, keep: &Path, knob: &Knob, value: &str) -> io::Res
     }
     let mut before = kept(keep)?;
     for file in &files {
-        let text = std::fs::read_to_string(file).map_err(told(file))?;
+        let text = std::fs::read_to_string(file).map_err(|error| told(file.display(), &error))?;
         before.0.entry(file.clone()).or_insert_with(|| value_of(&text).to_owned());
     }
     // First, so that nothing is changed that cannot be undone.
-    std::fs::write(keep, serde_json::to_string_pretty(&before)?).map_err(told(keep))?;
-    files.iter().try_for_each(|file| std::fs::write(file, value).map_err(told(file)))
+    std::fs::write(keep, serde_json::to_string_pretty(&before)?)
+        .map_err(|error| told(keep.display(), &error))?;
+    files
+        .iter()
+        .try_for_each(|file| std::fs::write(file, value).map_err(|error| told(file.display(), &error)))
 }
 
 /// Sets everything back; how many files that were.
 pub(crate) fn undo(keep: &Path) -> io::Result<usize> {
     let before = kept(keep)?;
     for (file, value) in &before.0 {
-        std::fs::write(file, value).map_err(told(file))?;
+        std::fs::write(file, value).map_err(|error| told(file.display(), &error))?;
     }
     if !before.0.is_empty() {
-        std::fs::remove_file(keep).map_err(told(keep))?;
+        std::fs::remove_file(keep).map_err(|error| told(keep.display(), &error))?;
     }
     Ok(before.0.len())
 }

@@ -21,6 +21,7 @@ pub(crate) fn print(out: &mut impl Write) -> io::Result<()> {
     }
     print_left_out(out, registry::LEFT_OUT)?;
     writeln!(out, "{:<12} {:<8} of a library made with kvbench_subject.h", "./FILE.so:NAME", "")?;
+    writeln!(out, "{:<12} {:<8} a program that is spoken to by lines", "exec:FILE", "")?;
 
     writeln!(out, "\nHashes, and how each does in the tests of SMHasher3:")?;
     for about in HASHES {

@@ -8,6 +8,7 @@ use crate::options::Llds;
 use crate::record::{Figure, Run};
 use crate::registry;
 use crate::runner::{self, Runner};
+use crate::sizes;
 use crate::subjects::FORREST;
 use crate::tables::number;
 use serde_json::json;
@@ -148,7 +149,7 @@ impl Bench<'_> {
                 out,
                 "{subject}: about {} bytes a key, {} usable, so {} keys",
                 number(per_key),
-                machine::gib(usable),
+                sizes::text(usable),
                 runner::keys(keys)
             )?;
             most.push((subject, keys));
@@ -176,6 +177,6 @@ fn print_row(out: &mut impl Write, subject: &str, keys: u64, figures: &Figures) 
         text("wall_s"),
         text("multi_get_64_s"),
         text("resident_bytes_per_key"),
-        figure("resident_bytes").map_or_else(|| "-".to_owned(), |bytes| machine::gib(bytes as u64)),
+        figure("resident_bytes").map_or_else(|| "-".to_owned(), |bytes| sizes::text(bytes as u64)),
     )
 }

@@ -1,6 +1,7 @@
 //! What the machine is, and how much memory it has left. Where the system does not tell, the answer is
 //! "unknown", never a guess.
 
+use crate::sizes;
 use serde::{Deserialize, Serialize};
 use std::fs;
 
@@ -74,17 +75,12 @@ impl Machine {
             self.cpus,
             if self.virtual_machine == Some(true) { " (virtual)" } else { "" },
             self.last_level_cache.clone().unwrap_or_else(unknown),
-            self.memory_bytes.map_or_else(unknown, gib),
+            self.memory_bytes.map_or_else(unknown, sizes::text),
             self.system,
             self.transparent_huge_pages.clone().unwrap_or_else(unknown),
-            gib(self.huge_pages_free_bytes)
+            sizes::text(self.huge_pages_free_bytes)
         )
     }
-}
-
-/// Bytes as GiB with one digit.
-pub(crate) fn gib(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64)
 }
 
 /// Bytes of explicit huge pages of all sizes that nobody has taken or reserved.
@@ -130,6 +126,11 @@ fn parse_stolen(text: &str) -> Option<Stolen> {
     let numbers = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let ticks: Vec<u64> = numbers.take(8).map_while(|number| number.parse().ok()).collect();
     Some(Stolen { stolen: *ticks.get(7)?, all: ticks.iter().sum() })
+}
+
+/// What another process occupies, in bytes; `None` if the system does not tell.
+pub(crate) fn resident_bytes_of(process: u32) -> Option<u64> {
+    kib(&read(&format!("/proc/{process}/status"))?, "VmRSS")
 }
 
 /// Bytes of memory that this process occupies by itself, explicit huge pages included, pages of files (its code among them)

@@ -5,17 +5,21 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, compare_command, doctor_command > report > remix_report,
-//! store_report, compare, chart, explain > goals > counted > tables, html > recorded > record > runner > options > names > registry > arm >
-//! conform, llds, remix > stores > job > measure > subjects, latency > workload > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
-//! statistics, usage, workplace`.
+//! `cli > list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, chase_command,
+//! compare_command, doctor_command > report > remix_report, store_report, compare, chart, explain > goals > counted > tables, html >
+//! recorded > record > runner > live > options > names > registry > arm > conform, llds, remix, chase > stores, spoken > job >
+//! measure > subjects, latency > workload > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
+//! statistics, usage, workplace > cap > errors`.
 #![deny(unsafe_code)]
 
 mod affinity;
 mod alloc;
 mod ancestor_command;
 mod arm;
+mod cap;
 mod chart;
+mod chase;
+mod chase_command;
 mod cli;
 mod compare;
 mod compare_command;
@@ -24,6 +28,7 @@ mod counted;
 mod counters;
 mod data;
 mod doctor_command;
+mod errors;
 mod explain;
 mod files;
 mod files_command;
@@ -34,6 +39,7 @@ mod job;
 mod knobs;
 mod latency;
 mod list;
+mod live;
 mod llds;
 mod llds_command;
 mod lock_file;
@@ -52,6 +58,7 @@ mod report;
 mod run_command;
 mod runner;
 mod sizes;
+mod spoken;
 mod statistics;
 mod store_command;
 mod store_report;

@@ -74,7 +74,7 @@ pub(crate) fn slow_down(percent: f64) {
 }
 
 /// Both clocks, running; none where a processor is simulated, which has no time, and would do one thing or another by the clock.
-struct Watch(Option<Clocks>);
+pub(crate) struct Watch(Option<Clocks>);
 
 struct Clocks {
     wall: Instant,
@@ -82,13 +82,15 @@ struct Clocks {
 }
 
 impl Watch {
-    fn start() -> Self {
+    /// Starts them.
+    pub(crate) fn start() -> Self {
         alloc::begin_peak();
         let simulated = counters::start();
         Watch((!simulated).then(|| Clocks { cpu: cpu_time(), wall: Instant::now() }))
     }
 
-    fn stop(self, ops: u64, sum: u64) -> Timed {
+    /// Stops them after so many operations, whose answers have this sum.
+    pub(crate) fn stop(self, ops: u64, sum: u64) -> Timed {
         let (time, cpu) = self.0.map_or_else(Default::default, Clocks::stop);
         let counts = counters::stop();
         Timed { time, cpu, ops, sum, bytes: 0, peak_bytes: alloc::peak_bytes(), counts }
@@ -368,6 +370,8 @@ pub(crate) struct Facts {
     pub(crate) batched: bool,
     /// Whether several may write at once.
     pub(crate) shared: bool,
+    /// Whether it is only asked to do the same with each key of a block.
+    pub(crate) by_block: bool,
 }
 
 /// Shows a value.
@@ -438,6 +442,7 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
             answers: S::ANSWERS,
             batched: S::BATCHED,
             shared: self.shared_writer().is_some(),
+            by_block: false,
         }
     }
 

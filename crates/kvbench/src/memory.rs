@@ -4,7 +4,6 @@ use crate::conform;
 use crate::counted;
 use crate::counters::{Event, callgrind};
 use crate::data::{Distribution, KindName, Told, Walk, collect_paths};
-use crate::files::Format;
 use crate::goals::{self, Goal};
 use crate::hashes::Hash;
 use crate::job::{DataFile, Figures, Job, Outcome, Step, Task};
@@ -64,18 +63,12 @@ struct Bench {
 
 /// Measures, prints, records; true if every subject was right.
 pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
-    let (data, told) = match &options.data {
-        Some(path) => {
-            let format = options.data_format.map_or_else(|| Format::of_file(path), Ok)?;
-            let file = DataFile { path: path.clone(), format, pages: options.data_pages.name().to_owned() };
-            // Each arm loads it again, so that this process keeps no memory from them.
-            let told = file.load(options.common.margin)?.told().clone();
-            options.kinds = vec![KindName::Strings];
-            options.no_sweep = true;
-            (Some(file), told)
-        }
-        None => (None, Told::default()),
-    };
+    let (data, told) = options.file.told(options.common.margin)?.unzip();
+    let told = told.unwrap_or_default();
+    if data.is_some() {
+        options.kinds = vec![KindName::Strings];
+        options.no_sweep = true;
+    }
     let keys = match (options.keys.is_empty(), options.quick) {
         (false, _) => options.keys.clone(),
         (true, _) if data.is_some() => vec![told.pairs],
@@ -318,6 +311,7 @@ impl Bench {
         };
         let mut arms: Vec<(Who, Vec<Figures>)> =
             subjects.iter().flat_map(chosen).map(|who| (who, Vec::new())).collect();
+        self.runner.live.begin(Some(tables::head("", &tables::COLUMNS)));
         for round in 0..self.options.rounds {
             // There and back again, so that a drift of the machine favours nobody.
             let order: Vec<_> =
@@ -344,13 +338,19 @@ impl Bench {
                 }
                 self.leave(out, who, &job, &end)?;
                 match end {
-                    Outcome::Figures(figures) => arms[at].1.push(*figures),
+                    Outcome::Figures(figures) => {
+                        let figure = |name: &str| figures.values.get(name).copied();
+                        let row = tables::line(&label(who.0, who.1), &tables::COLUMNS, figure);
+                        self.runner.live.row(row);
+                        arms[at].1.push(*figures);
+                    }
                     // Who was wrong once has no figures at all.
                     Outcome::Failed(_) => arms[at].1.clear(),
                     Outcome::Left(_) => {}
                 }
             }
         }
+        self.runner.live.begin(None);
         self.compare_sums(out, kind, keys, &arms)?;
         let mut rows = Vec::new();
         for (who, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {

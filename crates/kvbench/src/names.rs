@@ -9,7 +9,6 @@ use crate::data::{KindName, Walk};
 use crate::hashes::{self, HASHES, Hash};
 use crate::job::{Job, Outcome, Report, Task};
 use crate::registry::{self, Entry, Run, Runs};
-use crate::subjects::foreign;
 use std::fmt;
 
 /// A subject: a structure, the hash that it uses, and what its process allocates with.
@@ -62,9 +61,9 @@ impl Name {
 
     /// Reads a name. The error tells which names there are.
     pub(crate) fn parse(text: &str) -> Result<Name, String> {
-        // A library is a file, whose name may have anything in it.
-        if foreign::is_library(text) {
-            let entry = Entry::find(text)?.ok_or_else(|| format!("{text:?} is no library"))?;
+        // The name of a file may have anything in it.
+        if registry::is_file(text) {
+            let entry = Entry::find(text)?.ok_or_else(|| format!("{text:?} is no file"))?;
             return Ok(Name::of(entry));
         }
         let (rest, allocator) =

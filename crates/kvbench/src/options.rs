@@ -1,9 +1,9 @@
 //! What the benchmarks can be told on the command line.
 
 use crate::counters::Event;
-use crate::data::KindName;
+use crate::data::{KindName, Told};
 use crate::files::{Format, Keys, Values, key_lengths};
-use crate::job::{Asked, Durability, Locality, RemixStep, Step, StoreStep};
+use crate::job::{Asked, DataFile, Durability, Locality, RemixStep, Step, StoreStep};
 use crate::measure::Clock;
 use crate::names::Name;
 use crate::sizes::{bytes, number};
@@ -11,6 +11,7 @@ use crate::stores;
 use crate::subjects::Pages;
 use clap::{Args, ValueEnum};
 use forrest_machine::pages;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -43,6 +44,32 @@ pub(crate) enum MallocPages {
     Thp,
 }
 
+/// Pairs of a file.
+#[derive(Args, Clone)]
+pub(crate) struct File {
+    /// File of pairs (see `kvbench convert`) to measure on, in its order, in place of made ones; -n takes its first pairs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) data: Option<PathBuf>,
+    /// Format of that file [default: found out]
+    #[arg(short = 'F', long, value_enum, value_name = "FORMAT", requires = "data")]
+    data_format: Option<Format>,
+    /// Pages that it is loaded to: auto, 1g, 2m, transparent or plain; others are taken where these are not to be had
+    #[arg(long, default_value_t = pages::Pages::Auto, value_name = "PAGES", requires = "data")]
+    data_pages: pages::Pages,
+}
+
+impl File {
+    /// The file, if there is one, and what it has, while so many bytes of memory stay free. Each arm loads it again, so that
+    /// this process keeps no memory from them.
+    pub(crate) fn told(&self, margin_bytes: u64) -> io::Result<Option<(DataFile, Told)>> {
+        let Some(path) = &self.data else { return Ok(None) };
+        let format = self.data_format.map_or_else(|| Format::of_file(path), Ok)?;
+        let file = DataFile { path: path.clone(), format, pages: self.data_pages.name().to_owned() };
+        let told = file.load(margin_bytes)?.told().clone();
+        Ok(Some((file, told)))
+    }
+}
+
 /// Options of `kvbench memory`.
 #[derive(Args, Clone)]
 pub(crate) struct Memory {
@@ -50,9 +77,9 @@ pub(crate) struct Memory {
     #[arg(short = 'n', long, value_delimiter = ',', value_parser = number)]
     pub(crate) keys: Vec<u64>,
     /// Kinds of keys: random u64, or the paths of a directory tree
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings", conflicts_with = "data")]
     pub(crate) kinds: Vec<KindName>,
-    /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]`, or a library's, `./FILE.so[:NAME]` [default: all structures]
+    /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]`, or a library's, `./FILE.so[:NAME]`, or a program, `exec:FILE` [default: all structures]
     #[arg(long, value_delimiter = ',', value_parser = Name::parse)]
     pub(crate) subjects: Vec<Name>,
     /// Steps beside insertion and memory [default: get to remove]
@@ -71,19 +98,13 @@ pub(crate) struct Memory {
     #[arg(long, default_value = "2M", value_parser = number)]
     pub(crate) probes: u64,
     /// Directory tree whose paths are the string keys
-    #[arg(long, default_value = "/usr", value_name = "DIRECTORY")]
+    #[arg(long, default_value = "/usr", value_name = "DIRECTORY", conflicts_with = "data")]
     pub(crate) tree: PathBuf,
-    /// File of pairs (see `kvbench convert`) to measure on, in its order, in place of made ones; -n takes its first pairs
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["kinds", "tree", "sweep", "quick"])]
-    pub(crate) data: Option<PathBuf>,
-    /// Format of that file [default: found out]
-    #[arg(short = 'F', long, value_enum, value_name = "FORMAT", requires = "data")]
-    pub(crate) data_format: Option<Format>,
-    /// Pages that it is loaded to: auto, 1g, 2m, transparent or plain; others are taken where these are not to be had
-    #[arg(long, default_value_t = pages::Pages::Auto, value_name = "PAGES", requires = "data")]
-    pub(crate) data_pages: pages::Pages,
+    /// A file in place of made pairs.
+    #[command(flatten)]
+    pub(crate) file: File,
     /// Sizes between which this project's index grows, read at each
-    #[arg(long, value_delimiter = ',', default_value = "1M,3M,10M,30M,100M", value_parser = number)]
+    #[arg(long, value_delimiter = ',', default_value = "1M,3M,10M,30M,100M", value_parser = number, conflicts_with = "data")]
     pub(crate) sweep: Vec<u64>,
     /// Leave the sweep out
     #[arg(long)]
@@ -102,7 +123,7 @@ pub(crate) struct Memory {
     #[arg(long)]
     pub(crate) no_pin: bool,
     /// A smoke run of seconds: 20,000 keys unless -n says otherwise, a short sweep
-    #[arg(long)]
+    #[arg(long, conflicts_with = "data")]
     pub(crate) quick: bool,
     /// What both benchmarks take.
     #[command(flatten)]
@@ -154,6 +175,10 @@ pub(crate) struct Stores {
     /// Memory for a store: its memtables and caches together
     #[arg(long, default_value = "1G", value_parser = budget, value_name = "BYTES")]
     pub(crate) budget: u64,
+    /// Memory that the process of a store may have at all, the page cache of its files included; a store that needs more is
+    /// left out. By a control group, for which root is needed
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
+    pub(crate) memory: Option<u64>,
     /// Where a temporary directory is made for the stores [default: beside this program]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) directory: Option<PathBuf>,
@@ -200,13 +225,42 @@ pub(crate) struct Remixes {
     pub(crate) json: Option<PathBuf>,
 }
 
+/// Options of `kvbench chase`.
+#[derive(Args, Clone)]
+pub(crate) struct Chase {
+    /// Sizes of the memory
+    #[arg(long, value_delimiter = ',', default_value = "256K,1M,4M,16M,64M,256M,1G,4G", value_parser = bytes, value_name = "BYTES")]
+    pub(crate) sizes: Vec<u64>,
+    /// Pages that it lies on
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "plain,thp")]
+    pub(crate) pages: Vec<Pages>,
+    /// Loads that are timed, of each size
+    #[arg(long, default_value = "5M", value_parser = number)]
+    pub(crate) loads: u64,
+    /// Rounds: each measures every size once
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: u16,
+    /// Memory that must stay free
+    #[arg(long, default_value = "1G", value_parser = bytes, value_name = "BYTES")]
+    pub(crate) margin: u64,
+    /// Seed of the order
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Append what was measured to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
 /// What `kvbench compare` and `kvbench calibrate` measure.
 #[derive(Args, Clone)]
 pub(crate) struct Comparison {
     /// Kind of keys: random u64, or the paths of a directory tree
-    #[arg(long, value_enum, default_value = "u64")]
+    #[arg(long, value_enum, default_value = "u64", conflicts_with = "data")]
     pub(crate) kind: KindName,
-    /// Number of keys
+    /// A file in place of made pairs.
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Number of keys; of a file, all that it has if they are fewer
     #[arg(short = 'n', long, default_value = "100K", value_parser = number)]
     pub(crate) keys: u64,
     /// Steps beside insertion; the more there are, the more it takes to be sure of one
@@ -235,7 +289,7 @@ pub(crate) struct Comparison {
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,
     /// Directory tree whose paths are the string keys
-    #[arg(long, default_value = "/usr", value_name = "DIRECTORY")]
+    #[arg(long, default_value = "/usr", value_name = "DIRECTORY", conflicts_with = "data")]
     pub(crate) tree: PathBuf,
     /// Seed of everything random; each block has its own keys
     #[arg(long, default_value_t = 42)]
@@ -249,19 +303,24 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// For a record.
-    pub(crate) fn describe(&self) -> serde_json::Value {
+    /// For a record, of so many keys.
+    pub(crate) fn describe(&self, keys: u64) -> serde_json::Value {
         serde_json::json!({
-            "kind": self.kind, "keys": self.keys, "steps": self.only, "asked": self.asked, "probes": self.probes, "blocks": self.blocks, "turns": self.turns,
+            "data": self.file.data,
+            "kind": self.kind, "keys": keys, "steps": self.only, "asked": self.asked, "probes": self.probes, "blocks": self.blocks, "turns": self.turns,
             "margin_percent": self.margin, "disturbed_percent_max": self.disturbed, "clock": self.clock, "seed": self.seed,
         })
     }
 
-    /// For a reader.
-    pub(crate) fn words(&self) -> String {
-        let (keys, kind) = (self.keys, self.kind.name());
+    /// For a reader, of so many keys.
+    pub(crate) fn words(&self, keys: u64) -> String {
+        let kind = self.kind.name();
         let clock = if self.clock == Clock::Wall { "wall" } else { "CPU" };
-        format!("{keys} pairs of kind {kind}, {} blocks of four processes, {clock} time", self.blocks)
+        let kind = match &self.file.data {
+            Some(path) => format!("of {}", path.display()),
+            None => format!("of kind {kind}"),
+        };
+        format!("{keys} pairs {kind}, {} blocks of four processes, {clock} time", self.blocks)
     }
 }
 
@@ -367,12 +426,18 @@ pub(crate) struct Report {
     /// Records, as --json writes them
     #[arg(required = true, value_name = "FILE.jsonl")]
     pub(crate) records: Vec<PathBuf>,
-    /// The page to write [default: report.html, unless --csv is given]
+    /// The page to write [default: report.html, unless --csv or --markdown is given]
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Write all figures as rows of CSV; - is the standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
+    /// Write a table of Markdown for each kind and number of pairs; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Figures of those tables, as the record names them [default: all of a whole step]
+    #[arg(long, value_delimiter = ',', value_name = "NAME", requires = "markdown")]
+    pub(crate) figures: Vec<String>,
 }
 
 /// Reads a side.

@@ -8,6 +8,7 @@
 //! measured), `compared` and `calibrated` (verdicts). Missing figures are absent, never zero. `schema/record.json` says all of it, and
 //! the tests hold every record against it.
 
+use crate::errors::told;
 use crate::machine::Machine;
 use crate::registry;
 use crate::statistics::median;
@@ -57,7 +58,7 @@ impl Run {
     pub(crate) fn begin(json: Option<&Path>, options: Value) -> io::Result<Self> {
         let open = |path: &Path| {
             let opened = OpenOptions::new().create(true).append(true).open(path);
-            opened.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+            opened.map_err(|error| told(path.display(), &error))
         };
         let mut run = Run {
             date: date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())),

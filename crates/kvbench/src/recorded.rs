@@ -1,5 +1,6 @@
 //! Records, read back. What is missing or of another form is an error that names the file and the line.
 
+use crate::errors::told;
 use crate::record::Figure;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -131,10 +132,19 @@ impl Row {
     }
 }
 
+/// Every record of the project.
+#[cfg(test)]
+pub(crate) fn committed() -> Vec<Recorded> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/record");
+    let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    paths.sort();
+    paths.iter().map(|path| read(path).unwrap()).collect()
+}
+
 /// Reads a file.
 pub(crate) fn read(path: &Path) -> io::Result<Recorded> {
-    let file = File::open(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+    let file = File::open(path).map_err(|error| told(path.display(), &error))?;
     let mut recorded = Recorded::default();
     for (at, line) in BufReader::new(file).lines().enumerate() {
         let wrong = |why: String| {

@@ -5,6 +5,7 @@ use crate::data::{Counters, Strings, U64, Walk};
 use crate::hashes::{self, Hash};
 use crate::job::{Job, Outcome, Report};
 use crate::lock_file;
+use crate::spoken;
 use crate::subjects::foreign::{Foreign, Offer};
 use crate::subjects::{
     EMPTY, FORREST, Forrest, Locked, RbTree, blart, btreemap, congee, cuckoo, dashmap, empty, eytzinger, f14,
@@ -382,6 +383,11 @@ pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> + Clone {
     ENTRIES.iter().chain(FOREIGN.iter())
 }
 
+/// Whether a name is that of a file: of a library, with or without a structure in it, or of a program.
+pub(crate) fn is_file(name: &str) -> bool {
+    name.starts_with(spoken::PREFIX) || foreign::is_library(name)
+}
+
 /// Does a job on a structure of another language.
 fn of_foreign<K: foreign::Native>(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
     match foreign::choose(&job.subject) {
@@ -396,17 +402,35 @@ impl Entry {
     pub(crate) fn find(name: &str) -> Result<Option<&'static Entry>, String> {
         /// What libraries have offered.
         static NAMED: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
-        if !foreign::is_library(name) {
+        if !is_file(name) {
             return Ok(entries().find(|entry| entry.name == name));
         }
-        let offer = foreign::find(name)?;
         let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(entry) = named.iter().find(|entry| entry.name == offer.name) {
-            return Ok(Some(entry));
+        let entry = if name.starts_with(spoken::PREFIX) {
+            Entry::of_spoken(name)
+        } else {
+            Entry::of_foreign(foreign::find(name)?)
+        };
+        if let Some(there) = named.iter().find(|there| there.name == entry.name) {
+            return Ok(Some(there));
         }
-        let entry = Box::leak(Box::new(Entry::of_foreign(offer)));
+        let entry = Box::leak(Box::new(entry));
         named.push(entry);
         Ok(Some(entry))
+    }
+
+    fn of_spoken(name: &str) -> Entry {
+        Entry {
+            name: name.to_owned().leak(),
+            package: None,
+            about: "a program that is spoken to by lines",
+            ordered: false,
+            hash: None,
+            u64s: Ok(Runs::One(arm::run_spoken)),
+            strings: Err("what is spoken by lines is numbers"),
+            llds: None,
+            foreign: true,
+        }
     }
 
     fn of_foreign(offer: &'static Offer) -> Entry {

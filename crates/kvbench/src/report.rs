@@ -1,16 +1,17 @@
-//! `kvbench report`: records as one page of HTML, or as rows of CSV.
+//! `kvbench report`: records as one page of HTML, as rows of CSV, or as tables of Markdown.
 
 use crate::chart::{self, Bar, Line};
 use crate::explain::{Explained, explain};
+use crate::files::Output;
 use crate::html::{Page, Shown};
 use crate::options::Report;
+use crate::record::Figure;
 use crate::recorded::{self, Recorded, Row};
 use crate::runner;
 use crate::subjects::EMPTY;
 use crate::tables::number;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Writes what was asked for; true always.
@@ -21,56 +22,114 @@ pub(crate) fn run(options: &Report) -> io::Result<bool> {
         return Err(io::Error::other("no figures in what was given"));
     }
     if let Some(path) = &options.csv {
-        write(path, &csv(&records))?;
+        write(path, &csv(&records)?)?;
     }
-    if options.csv.is_none() || options.html.is_some() {
+    if let Some(path) = &options.markdown {
+        write(path, markdown(&records, &options.figures)?.as_bytes())?;
+    }
+    let nothing_else = options.csv.is_none() && options.markdown.is_none();
+    if nothing_else || options.html.is_some() {
         let path = options.html.as_deref().unwrap_or(Path::new("report.html"));
-        write(path, &page(&records))?;
+        write(path, page(&records).as_bytes())?;
         println!("written to {}", path.display());
     }
     Ok(true)
 }
 
 /// Writes a file whole or not at all; `-` is the standard output.
-fn write(path: &Path, content: &str) -> io::Result<()> {
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     if path == Path::new("-") {
-        return io::stdout().write_all(content.as_bytes());
+        return io::stdout().write_all(content);
     }
-    let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    let within = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // As far as the user's mask allows: a report is to be shown.
-    let readable = std::fs::Permissions::from_mode(0o666);
-    let mut file = tempfile::Builder::new()
-        .prefix(".kvbench-")
-        .permissions(readable)
-        .tempfile_in(within)
-        .map_err(told)?;
-    file.write_all(content.as_bytes()).map_err(told)?;
-    file.persist(path).map_err(|error| told(error.error))?;
-    Ok(())
+    let mut output = Output::create(path)?;
+    output.write_all(content)?;
+    output.finish(b"")
 }
 
-/// A field as CSV has it (RFC 4180).
-fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
-}
-
-fn csv(records: &[Recorded]) -> String {
-    let mut csv = "run,group,subject,figure,unit,median,min,max,rounds\n".to_owned();
+fn csv(records: &[Recorded]) -> io::Result<Vec<u8>> {
+    let mut csv = ::csv::Writer::from_writer(Vec::new());
+    csv.write_record(["run", "group", "subject", "figure", "unit", "median", "min", "max", "rounds"])?;
     for row in records.iter().flat_map(|record| &record.rows) {
         for (name, figure) in &row.figures {
             let unit = explain(name).map_or("", |explained| explained.unit);
-            let (median, min, max) = (figure.median, figure.min, figure.max);
-            let [run, group, label] = [&row.run, &row.group(), &row.label()].map(|text| field(text));
-            let rounds = figure.rounds.len();
-            csv += &format!("{run},{group},{label},{name},{unit},{median},{min},{max},{rounds}\n");
+            let Figure { median, min, max, rounds } = figure;
+            let [median, min, max] = [median, min, max].map(f64::to_string);
+            let (group, label, rounds) = (row.group(), row.label(), rounds.len().to_string());
+            let fields: [&str; 9] = [&row.run, &group, &label, name, unit, &median, &min, &max, &rounds];
+            csv.write_record(fields)?;
         }
     }
-    csv
+    csv.into_inner().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// The rows of a run that can be compared with each other, by what they share, in the order of the record.
+fn groups<'r>(record: &'r Recorded, run: &str) -> Vec<(String, Vec<&'r Row>)> {
+    let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
+    for row in record.rows.iter().filter(|row| row.run == run) {
+        let name = row.group();
+        match groups.iter_mut().find(|(of, _)| *of == name) {
+            Some((_, rows)) => rows.push(row),
+            None => groups.push((name, vec![row])),
+        }
+    }
+    groups
+}
+
+/// The figures that any of the rows has, of those that are explained, in the order of the steps.
+fn known<'r>(rows: &[&'r Row]) -> Vec<(&'r str, Explained<'r>)> {
+    let names: BTreeSet<&str> = rows.iter().flat_map(|row| row.figures.keys()).map(String::as_str).collect();
+    let mut known: Vec<_> = names.into_iter().filter_map(|name| Some((name, explain(name)?))).collect();
+    known.sort_by_key(|(_, of)| of.order);
+    known
+}
+
+/// A table for each group: of the figures that were chosen, or else of all that are of a whole step. Of subjects and figures,
+/// those that are more have the lines.
+fn markdown(records: &[Recorded], chosen: &[String]) -> io::Result<String> {
+    let mut text = String::new();
+    let mut missing: BTreeSet<&str> = chosen.iter().map(String::as_str).collect();
+    for (record, run) in records.iter().flat_map(|record| record.runs.iter().map(move |run| (record, run))) {
+        for (name, rows) in groups(record, &run.date) {
+            let known = known(&rows);
+            let figures: Vec<&str> = match chosen {
+                [] => known.iter().filter(|(_, of)| of.is_whole()).map(|(name, _)| *name).collect(),
+                chosen => {
+                    let there = |name: &&str| known.iter().any(|(of, _)| of == name);
+                    chosen.iter().map(String::as_str).filter(there).collect()
+                }
+            };
+            missing.retain(|name| !figures.contains(name));
+            if figures.is_empty() {
+                continue;
+            }
+            let cell = |row: &Row, figure: &str| {
+                row.figures.get(figure).map_or_else(|| "-".to_owned(), |figure| number(figure.median))
+            };
+            let titles: Vec<String> = figures.iter().map(|figure| title(figure)).collect();
+            let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
+            let (heads, lines): (&[String], Vec<(&String, Vec<String>)>) = if rows.len() > figures.len() {
+                let line = |row: &&Row| figures.iter().map(|figure| cell(row, figure)).collect();
+                (&titles, labels.iter().zip(rows.iter().map(line)).collect())
+            } else {
+                let line = |figure: &&str| rows.iter().map(|row| cell(row, figure)).collect();
+                (&labels, titles.iter().zip(figures.iter().map(line)).collect())
+            };
+            text += &format!("| {name} | {} |\n|---{}|\n", heads.join(" | "), "|--:".repeat(heads.len()));
+            lines.iter().for_each(|(label, cells)| text += &format!("| {label} | {} |\n", cells.join(" | ")));
+            text.push('\n');
+        }
+    }
+    match missing.first() {
+        Some(name) => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, format!("no record has a figure {name:?}")))
+        }
+        None => Ok(text),
+    }
+}
+
+/// A figure's name for a reader.
+fn title(figure: &str) -> String {
+    explain(figure).map_or_else(|| figure.to_owned(), |of| format!("{}, {}", of.step, of.unit))
 }
 
 fn page(records: &[Recorded]) -> String {
@@ -87,15 +146,7 @@ fn page(records: &[Recorded]) -> String {
             let versions = run.versions.iter().filter_map(|(name, version)| Some((name, version.as_ref()?)));
             let versions: Vec<_> = versions.map(|(name, version)| format!("{name} {version}")).collect();
             page.folded("Versions", |page| page.paragraph(&versions.join(", ")));
-            let rows: Vec<_> = record.rows.iter().filter(|row| row.run == run.date).collect();
-            let mut groups: Vec<String> = Vec::new();
-            for row in &rows {
-                if !groups.contains(&row.group()) {
-                    groups.push(row.group());
-                }
-            }
-            for name in groups {
-                let rows: Vec<_> = rows.iter().copied().filter(|row| row.group() == name).collect();
+            for (name, rows) in groups(record, &run.date) {
                 group(&mut page, &name, &rows);
             }
         }
@@ -114,13 +165,10 @@ fn caption(of: &Explained<'_>) -> String {
 /// All rows that can be compared with each other.
 fn group(page: &mut Page, name: &str, rows: &[&Row]) {
     page.heading(3, name);
-    let names: BTreeSet<&str> = rows.iter().flat_map(|row| row.figures.keys()).map(String::as_str).collect();
     let labels: Vec<String> = rows.iter().map(|row| row.label()).collect();
-    let mut known: Vec<(&str, Explained<'_>)> =
-        names.iter().filter_map(|name| Some((*name, explain(name)?))).collect();
-    known.sort_by_key(|(_, of)| of.order);
+    let known = known(rows);
     let mut charts: Vec<Shown> = Vec::new();
-    for (name, of) in known.iter().filter(|(_, of)| of.size.is_none() && of.part.is_empty()) {
+    for (name, of) in known.iter().filter(|(_, of)| of.is_whole()) {
         let mut bars: Vec<Bar<'_>> = rows
             .iter()
             .zip(&labels)
@@ -168,6 +216,12 @@ fn group(page: &mut Page, name: &str, rows: &[&Row]) {
     }
 }
 
+/// The points of each row, of those that have any.
+fn lines<'l>(rows: &[&Row], labels: &'l [String], points: impl Fn(&Row) -> Vec<(f64, f64)>) -> Vec<Line<'l>> {
+    let lines = rows.iter().zip(labels).map(|(row, name)| Line { name, points: points(row) });
+    lines.filter(|line| !line.points.is_empty()).collect()
+}
+
 /// What was measured while something grew: a chart for each step, over the size.
 fn grown(rows: &[&Row], labels: &[String], known: &[(&str, Explained<'_>)]) -> Vec<Shown> {
     let mut steps: BTreeMap<(&str, &str), &Explained<'_>> = BTreeMap::new();
@@ -175,23 +229,15 @@ fn grown(rows: &[&Row], labels: &[String], known: &[(&str, Explained<'_>)]) -> V
         steps.insert((of.step, of.unit), of);
     }
     let chart = |((step, unit), of): ((&str, &str), &Explained<'_>)| {
-        let lines: Vec<Line<'_>> = rows
-            .iter()
-            .zip(labels)
-            .map(|(row, label)| {
-                let mut points: Vec<(f64, f64)> = row
-                    .figures
-                    .iter()
-                    .filter_map(|(name, figure)| {
-                        let named = explain(name).filter(|named| named.step == step && named.unit == unit)?;
-                        Some((named.size? as f64, figure.median))
-                    })
-                    .collect();
-                points.sort_by(|a, b| a.0.total_cmp(&b.0));
-                Line { name: label, points }
-            })
-            .filter(|line| !line.points.is_empty())
-            .collect();
+        let lines = lines(rows, labels, |row| {
+            let point = |(name, figure): (&String, &Figure)| {
+                let named = explain(name).filter(|named| named.step == step && named.unit == unit)?;
+                Some((named.size? as f64, figure.median))
+            };
+            let mut points: Vec<_> = row.figures.iter().filter_map(point).collect();
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            points
+        });
         Shown {
             title: format!("{step}, {unit}, over the number of keys"),
             caption: caption(of),
@@ -208,17 +254,12 @@ fn latencies(rows: &[&Row], labels: &[String], known: &[(&str, Explained<'_>)]) 
     let chart = |step: &str| {
         // One of so many took longer.
         let places = [("p50", 2.0), ("p99", 100.0), ("p999", 1000.0)];
-        let lines: Vec<Line<'_>> = rows
-            .iter()
-            .zip(labels)
-            .map(|(row, label)| {
-                let point = |(part, place): (&str, f64)| {
-                    Some((place, row.figures.get(&format!("{step}_{part}_ns"))?.median))
-                };
-                Line { name: label, points: places.into_iter().filter_map(point).collect() }
-            })
-            .filter(|line: &Line<'_>| !line.points.is_empty())
-            .collect();
+        let lines = lines(rows, labels, |row| {
+            let point = |(part, place): (&str, f64)| {
+                Some((place, row.figures.get(&format!("{step}_{part}_ns"))?.median))
+            };
+            places.into_iter().filter_map(point).collect()
+        });
         Shown {
             title: format!("{step}, ns, the slowest"),
             caption: "of 2, of 100 and of 1,000 operations; less is better.".to_owned(),
@@ -236,21 +277,16 @@ fn over_time(rows: &[&Row], labels: &[String]) -> Vec<Shown> {
     let steps: BTreeSet<&str> =
         rows.iter().flat_map(|row| row.timelines.keys()).map(String::as_str).collect();
     let chart = |step: &str| {
-        let points = |row: &Row| -> Option<Vec<(f64, f64)>> {
-            let stretches = row.timelines.get(step).filter(|all| !all.is_empty())?;
-            let together = stretches.len().div_ceil(TIME_POINTS);
+        let lines = lines(rows, labels, |row| {
+            let stretches = row.timelines.get(step).map_or(&[][..], Vec::as_slice);
+            let together = stretches.len().div_ceil(TIME_POINTS).max(1);
             let seconds = |stretches: usize| stretches as f64 * row.timeline_ms as f64 / 1e3;
             let point = |(at, part): (usize, &[u64])| {
                 let rate = part.iter().sum::<u64>() as f64 / seconds(part.len()).max(1e-9);
                 (seconds(at * together) + seconds(part.len()) / 2.0, rate)
             };
-            Some(stretches.chunks(together).enumerate().map(point).collect())
-        };
-        let lines: Vec<_> = rows
-            .iter()
-            .zip(labels)
-            .filter_map(|(row, label)| Some(Line { name: label, points: points(row)? }))
-            .collect();
+            stretches.chunks(together).enumerate().map(point).collect()
+        });
         Shown {
             title: format!("{step}, op/s, over time"),
             caption: "of the last round; where a line falls, the store makes its user wait.".to_owned(),
@@ -262,15 +298,11 @@ fn over_time(rows: &[&Row], labels: &[String]) -> Vec<Shown> {
 
 /// Speed against memory, where both were measured.
 fn against_memory(rows: &[&Row], labels: &[String]) -> Option<Shown> {
-    let lines: Vec<Line<'_>> = rows
-        .iter()
-        .zip(labels)
-        .filter(|(row, _)| row.subject != EMPTY)
-        .filter_map(|(row, label)| {
-            let of = |name: &str| row.figures.get(name).map(|figure| figure.median).filter(|one| *one > 0.0);
-            Some(Line { name: label, points: vec![(of("resident_bytes_per_key")?, of("get_ns")?)] })
-        })
-        .collect();
+    let lines = lines(rows, labels, |row| {
+        let of = |name: &str| row.figures.get(name).map(|figure| figure.median).filter(|one| *one > 0.0);
+        let point = of("resident_bytes_per_key").zip(of("get_ns"));
+        point.filter(|_| row.subject != EMPTY).into_iter().collect()
+    });
     (lines.len() > 1).then(|| Shown {
         title: "Speed against memory:".to_owned(),
         caption: "the nearer to the lower left corner, the better.".to_owned(),
@@ -314,18 +346,9 @@ fn left_out_and_goals(page: &mut Page, record: &Recorded) {
 mod tests {
     use super::*;
 
-    fn committed() -> Vec<Recorded> {
-        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/record");
-        let paths = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-        let mut paths: Vec<_> =
-            paths.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
-        paths.sort();
-        paths.iter().map(|path| recorded::read(path).unwrap()).collect()
-    }
-
     #[test]
     fn every_record_of_the_project_makes_a_page_that_is_whole_by_itself() {
-        let records = committed();
+        let records = recorded::committed();
         let page = page(&records);
         let document = roxmltree::Document::parse_with_options(
             &page,
@@ -348,9 +371,39 @@ mod tests {
     }
 
     #[test]
+    fn markdown_has_the_more_numerous_in_lines() {
+        let row = |subject: &str| {
+            serde_json::from_value(serde_json::json!({
+                "run": "r", "subject": subject, "kind": "u64", "keys": 1000, "figures": {
+                    "get_ns": { "median": 1.5, "min": 1.0, "max": 2.0, "rounds": [1.0, 2.0] },
+                    "insert_ns": { "median": 20.0, "min": 20.0, "max": 20.0, "rounds": [20.0] },
+                    "get_p99_ns": { "median": 9.0, "min": 9.0, "max": 9.0, "rounds": [9.0] },
+                },
+            }))
+            .unwrap()
+        };
+        let machine = crate::machine::Machine::describe();
+        let run = serde_json::json!({ "date": "r", "command": [], "machine": machine });
+        let record = |names: &[&str]| Recorded {
+            runs: vec![serde_json::from_value(run.clone()).unwrap()],
+            rows: names.iter().map(|name| row(name)).collect(),
+            ..Recorded::default()
+        };
+        let of = |names: &[&str], chosen: &[&str]| {
+            let chosen: Vec<_> = chosen.iter().map(|name| (*name).to_owned()).collect();
+            markdown(&[record(names)], &chosen).map_err(|error| error.to_string())
+        };
+        let few = "| u64, 1K pairs | a | b |\n|---|--:|--:|\n| insert, ns | 20.0 | 20.0 |\n| get, ns | 1.50 | 1.50 |\n\n";
+        assert_eq!(of(&["a", "b"], &[]).as_deref(), Ok(few));
+        let many = "| u64, 1K pairs | get, ns |\n|---|--:|\n| a | 1.50 |\n| b | 1.50 |\n\n";
+        assert_eq!(of(&["a", "b"], &["get_ns"]).as_deref(), Ok(many));
+        assert_eq!(of(&["a"], &["put_ns"]), Err("no record has a figure \"put_ns\"".to_owned()));
+    }
+
+    #[test]
     fn csv_has_a_row_for_every_figure() {
-        let records = committed();
-        let text = csv(&records);
+        let records = recorded::committed();
+        let text = String::from_utf8(csv(&records).unwrap()).unwrap();
         let figures: usize =
             records.iter().flat_map(|record| &record.rows).map(|row| row.figures.len()).sum();
         assert_eq!(text.lines().count(), figures + 1);
@@ -358,6 +411,12 @@ mod tests {
         assert!(
             text.lines().filter(|line| !line.contains('"')).all(|line| line.split(',').count() == columns)
         );
-        assert_eq!(field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        let row = serde_json::json!({
+            "run": "r", "subject": "a,\"b\"", "kind": "u64", "keys": 1000,
+            "figures": { "get_ns": { "median": 1.5, "min": 1.0, "max": 2.0, "rounds": [1.0, 2.0] } },
+        });
+        let one = Recorded { rows: vec![serde_json::from_value(row).unwrap()], ..Recorded::default() };
+        let text = String::from_utf8(csv(&[one]).unwrap()).unwrap();
+        assert_eq!(text.lines().nth(1), Some("r,\"u64, 1K pairs\",\"a,\"\"b\"\"\",get_ns,ns,1.5,1,2,2"));
     }
 }

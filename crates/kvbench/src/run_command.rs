@@ -3,6 +3,7 @@
 //!
 //! Nothing is run before every step of the suite makes sense. A step that fails is told, and the next one is run.
 
+use crate::errors::told;
 use crate::options::{Report, Run};
 use crate::report;
 use serde::Deserialize;
@@ -62,8 +63,7 @@ fn suite_of(named: &str) -> io::Result<(String, String)> {
         let what = format!("the suites are {}; a file of your own ends in .toml", names.join(", "));
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
-    let told = |error: io::Error| io::Error::new(error.kind(), format!("{named}: {error}"));
-    let text = std::fs::read_to_string(path).map_err(told)?;
+    let text = std::fs::read_to_string(path).map_err(|error| told(named, &error))?;
     let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     Ok((stem, text))
 }
@@ -117,7 +117,13 @@ pub(crate) fn run<C: Commands>(options: &Run, commands: &C) -> io::Result<bool> 
         }
     }
     writeln!(out, "\n{} of {all} steps went well; measured: {}", all - failed, record.display())?;
-    report::run(&Report { records: vec![record], html: Some(html), csv: None })?;
+    report::run(&Report {
+        records: vec![record],
+        html: Some(html),
+        csv: None,
+        markdown: None,
+        figures: Vec::new(),
+    })?;
     Ok(failed == 0)
 }
 

@@ -6,10 +6,12 @@
 use crate::alloc;
 use crate::counters::callgrind;
 use crate::data::{self, Walk};
+use crate::errors::told;
 use crate::job::{Job, Message, Outcome, TURN, Task};
+use crate::live::Live;
 use crate::options::MallocPages;
 use crate::turns;
-use std::io::{self, BufRead, BufReader, IsTerminal, Lines, Read, Write};
+use std::io::{self, BufRead, BufReader, Lines, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
@@ -18,7 +20,8 @@ use std::time::Instant;
 pub(crate) struct Runner {
     program: std::path::PathBuf,
     malloc_pages: MallocPages,
-    terminal: bool,
+    /// What the terminal shows meanwhile.
+    pub(crate) live: Live,
     started: Instant,
     /// Arms that the run has, as far as it is known.
     pub(crate) arms: usize,
@@ -31,7 +34,7 @@ impl Runner {
         Ok(Runner {
             program: std::env::current_exe()?,
             malloc_pages,
-            terminal: io::stderr().is_terminal(),
+            live: Live::new(),
             started: Instant::now(),
             arms,
             done: 0,
@@ -40,24 +43,14 @@ impl Runner {
 
     /// The same, of another program: an earlier build of this one, say. The error names it if it cannot be run.
     pub(crate) fn of(mut self, program: &Path) -> io::Result<Self> {
-        let told = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", program.display()));
-        self.program = program.canonicalize().map_err(told)?;
+        self.program = program.canonicalize().map_err(|error| told(program.display(), &error))?;
         Ok(self)
     }
 
     fn progress(&self, label: &str, step: &str) {
-        if self.terminal {
-            let seconds = self.started.elapsed().as_secs();
-            let (at, all) = (self.done + 1, self.arms.max(self.done + 1));
-            eprint!("\r\x1b[K{:02}:{:02} [{at}/{all}] {label}: {step}", seconds / 60, seconds % 60);
-        }
-    }
-
-    /// Takes the progress line off the terminal.
-    pub(crate) fn clear(&self) {
-        if self.terminal {
-            eprint!("\r\x1b[K");
-        }
+        let seconds = self.started.elapsed().as_secs();
+        let (at, all) = (self.done + 1, self.arms.max(self.done + 1));
+        self.live.draw(&format!("{:02}:{:02} [{at}/{all}] {label}: {step}", seconds / 60, seconds % 60));
     }
 
     /// Runs one arm to its end.
@@ -164,7 +157,7 @@ pub(crate) fn by_turns(runners: &mut [Runner], arms: &[(usize, &Job)], walk: &Wa
     }
     let ends = started.into_iter().zip(arms).map(|(arm, (runner, _))| {
         runners[*runner].done += 1;
-        runners[*runner].clear();
+        runners[*runner].live.clear();
         arm.and_then(Started::end).unwrap_or_else(|error| Outcome::Failed(error.to_string()))
     });
     ends.collect()
@@ -175,6 +168,7 @@ fn label(job: &Job) -> String {
     let kind = match &job.task {
         Task::Store(_) => "store".to_owned(),
         Task::Remix(orders) => format!("of {} runs", orders.runs),
+        Task::Chase(_) => job.pages.name().to_owned(),
         _ => job.kind.name().to_owned(),
     };
     format!("{} {kind} {}", job.subject, keys(job.keys))

@@ -1,4 +1,4 @@
-//! Numbers as people write them on a command line: 500000, 10M, 1.5G.
+//! Numbers as people write them on a command line, 500000, 10M, 1.5G; and sizes as they read them.
 
 /// Parses a number with a unit of the given size.
 fn scaled(text: &str, unit: u64) -> Result<u64, String> {
@@ -26,6 +26,15 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     scaled(text, 1024)
 }
 
+/// Bytes in the unit that suits them.
+pub(crate) fn text(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 30 => format!("{:.1} GiB", bytes as f64 / (1u64 << 30) as f64),
+        _ if bytes >= 1 << 20 || bytes == 0 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} KiB", bytes.div_ceil(1 << 10)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +49,15 @@ mod tests {
         assert_eq!(bytes("1G"), Ok(1 << 30));
         for text in ["", "M", "-1", "1T", "nan", "inf", "0", "9e99"] {
             assert!(number(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_told() {
+        for (bytes, told) in
+            [(0, "0 MiB"), (1, "1 KiB"), (1 << 18, "256 KiB"), (64 << 20, "64 MiB"), (3 << 29, "1.5 GiB")]
+        {
+            assert_eq!(text(bytes), told);
         }
     }
 }

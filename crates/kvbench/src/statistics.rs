@@ -9,7 +9,7 @@
 //! The *floor* is what the same machine, in the same minutes, shows between two arms of the same side, brought to as many
 //! blocks. It knows nothing of the ratio, so a comparison cannot hide its own noise.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// At most this share of comparisons of a thing with itself is to end in "faster" or "slower".
@@ -32,7 +32,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 }
 
 /// One figure over four arms, two of each side.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Block {
     /// The two of the first side.
     pub(crate) a: [f64; 2],
@@ -53,7 +53,7 @@ impl Block {
 }
 
 /// What is said of the second side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     /// It takes less.

@@ -2,6 +2,7 @@
 //!
 //! Each arm has a process and a directory of its own. The directory is removed when its arm has ended.
 
+use crate::cap::Cap;
 use crate::data::Walk;
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, StoreStep as Step, TIMELINE_MS, Task};
 use crate::options::{MallocPages, Stores};
@@ -10,7 +11,7 @@ use crate::runner::{self, Runner};
 use crate::store_report::{self, Row};
 use crate::stores::{self, ENTRIES, Entry, not_compiled, pairs};
 use crate::workplace::Workplace;
-use crate::{goals, machine};
+use crate::{goals, sizes};
 use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -59,6 +60,8 @@ struct Bench<'a> {
     options: &'a Stores,
     steps: Vec<Step>,
     directory: Workplace,
+    /// What limits the memory of the arms, if anything does.
+    cap: Option<Cap>,
     runner: Runner,
     record: Run,
     failures: usize,
@@ -67,15 +70,24 @@ struct Bench<'a> {
 /// Measures, prints, records; true if nothing went wrong.
 pub(crate) fn run(options: &Stores) -> io::Result<bool> {
     let steps = if options.only.is_empty() { Step::value_variants().to_vec() } else { options.only.clone() };
-    let directory = Workplace::new(options.directory.as_deref())?;
+    if let Some(memory) = options.memory.filter(|memory| *memory < options.budget) {
+        let (memory, budget) = (sizes::text(memory), sizes::text(options.budget));
+        let what = format!(
+            "a budget of {budget} for each store is more than the memory of {memory}: name a smaller --budget"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    let cap = options.memory.map(Cap::new).transpose()?;
+    let group = cap.as_ref().map(Cap::group);
+    let directory = Workplace::with_group(options.directory.as_deref(), group)?;
     let kept = json!({
         "seed": options.seed, "rounds": options.rounds, "probes": options.probes, "synced": options.synced,
-        "budget_bytes": options.budget, "steps": steps, "key_bytes": pairs::KEY_BYTES,
+        "budget_bytes": options.budget, "memory_bytes": options.memory, "steps": steps, "key_bytes": pairs::KEY_BYTES,
         "value_bytes": pairs::VALUE_BYTES, "durability": options.durability,
     });
     let record = Run::begin(options.json.as_deref(), kept)?;
     let runner = Runner::new(MallocPages::System, 0)?;
-    Bench { options, steps, directory, runner, record, failures: 0 }.run()
+    Bench { options, steps, directory, cap, runner, record, failures: 0 }.run()
 }
 
 impl Bench<'_> {
@@ -112,8 +124,12 @@ impl Bench<'_> {
 
     fn print_head(&self, out: &mut impl Write) -> io::Result<()> {
         let what = format!(
-            "pairs of 16 + 100 random bytes, nothing compressed, {} for each store, in {}",
-            machine::gib(self.options.budget),
+            "pairs of 16 + 100 random bytes, nothing compressed, {} for each store{}, in {}",
+            sizes::text(self.options.budget),
+            self.options.memory.map_or_else(String::new, |memory| format!(
+                " and at most {} with the page cache of its files",
+                sizes::text(memory)
+            )),
             self.directory.path().parent().unwrap_or(self.directory.path()).display()
         );
         self.record.print_head(out, "store", self.options.seed, Some(&what))
@@ -137,6 +153,7 @@ impl Bench<'_> {
 
     fn measure(&mut self, out: &mut impl Write, who: Vec<Who>, keys: u64) -> io::Result<Vec<Rounds>> {
         let mut arms: Vec<Rounds> = who.into_iter().map(|who| (who, Vec::new())).collect();
+        self.runner.live.begin(Some(store_report::head_across()));
         for round in 0..self.options.rounds {
             // There and back again, so that a drift of the machine favours nobody.
             let order: Vec<_> =
@@ -149,13 +166,17 @@ impl Bench<'_> {
                 let end = self.lives(*who, keys)?;
                 self.leave(out, &who.label(), Some(keys), &end)?;
                 match end {
-                    Outcome::Figures(figures) => rounds.push(*figures),
+                    Outcome::Figures(figures) => {
+                        self.runner.live.row(store_report::line_across(&who.label(), &figures.values));
+                        rounds.push(*figures);
+                    }
                     // Who was wrong once has no figures at all.
                     Outcome::Failed(_) => rounds.clear(),
                     Outcome::Left(_) => {}
                 }
             }
         }
+        self.runner.live.begin(None);
         Ok(arms)
     }
 
@@ -188,6 +209,7 @@ impl Bench<'_> {
         let orders = Orders {
             directory: directory.to_owned(),
             budget_bytes: options.budget,
+            group: self.cap.as_ref().map(|cap| cap.group().to_owned()),
             durability: who.durability(),
             life,
             synced: options.synced,
@@ -198,7 +220,13 @@ impl Bench<'_> {
             probes: options.probes,
             ..Job::of(Task::Store(orders), who.entry.name, keys)
         };
-        self.runner.arm(&job, &Walk::default())
+        let killed = || self.cap.as_ref().map_or(0, Cap::killed);
+        let before = killed();
+        let end = self.runner.arm(&job, &Walk::default());
+        match options.memory.filter(|_| killed() > before) {
+            Some(memory) => Outcome::Left(format!("it needs more memory than {}", sizes::text(memory))),
+            None => end,
+        }
     }
 
     /// Says why a store has no figures; a wrong one counts as a failure.

@@ -47,6 +47,8 @@ const STEPS: [(&str, &str); 16] = [
 
 const NAME_WIDTH: usize = 24;
 const WIDTH: usize = 15;
+/// The same in the table with a line for each store.
+const ACROSS_WIDTH: usize = 9;
 
 /// Prints one line, if anybody has a figure.
 fn line(
@@ -69,6 +71,27 @@ fn line(
 fn head(out: &mut impl Write, title: &str, rows: &[Row]) -> io::Result<()> {
     writeln!(out, "\n{title}")?;
     line(out, "", rows, |row| Some(row.label.clone()))
+}
+
+/// Columns of the table with a line for each store: those of the steps, us per operation.
+fn across() -> impl Iterator<Item = (&'static str, String)> {
+    // Their variants are left to the whole table.
+    STEPS.iter().filter(|(_, name)| !name.contains('_')).map(|(_, name)| (*name, format!("{name}_ns")))
+}
+
+/// The head of that table.
+pub(crate) fn head_across() -> String {
+    across()
+        .map(|(heading, _)| format!("{heading:>ACROSS_WIDTH$}"))
+        .fold(format!("{:WIDTH$}", ""), |head, one| head + &one)
+}
+
+/// A line of it.
+pub(crate) fn line_across(label: &str, values: &BTreeMap<String, f64>) -> String {
+    let text = |name: &str| values.get(name).map_or_else(|| "-".to_owned(), |ns| us(*ns));
+    across()
+        .map(|(_, name)| format!("{:>ACROSS_WIDTH$}", text(&name)))
+        .fold(format!("{label:WIDTH$}"), |line, one| line + &one)
 }
 
 fn us(ns: f64) -> String {

@@ -111,9 +111,7 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
         group.kind.name()
     )?;
     writeln!(out, "bytes per key asked for (live) and occupied (resid.)")?;
-    write!(out, "{:NAME_WIDTH$}", "")?;
-    COLUMNS.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
-    writeln!(out)?;
+    writeln!(out, "{}", head("", &COLUMNS))?;
     for row in &group.rows {
         print_row(out, &label(row.name, row.pages), &COLUMNS, |name| row.median(name))?;
         if row.figures.values().any(|figure| figure.rounds.len() > 1) {
@@ -150,9 +148,22 @@ pub(crate) fn print_notes(out: &mut impl Write, group: &Group) -> io::Result<()>
     Ok(())
 }
 
-fn print_name(out: &mut impl Write, name: &str) -> io::Result<()> {
-    let name = if name.len() < NAME_WIDTH { name } else { writeln!(out, "{name}").map(|()| "")? };
-    write!(out, "{name:NAME_WIDTH$}")
+/// The head of a table, and what stands over the names.
+pub(crate) fn head(names: &str, columns: &[Column<'_>]) -> String {
+    let headings: String = columns.iter().map(|(heading, width, _)| format!("{heading:>width$}")).collect();
+    format!("{names:NAME_WIDTH$}{headings}")
+}
+
+/// A line of a table, in which a long name takes the room that it needs.
+pub(crate) fn line(name: &str, columns: &[Column<'_>], figure: impl Fn(&str) -> Option<f64>) -> String {
+    let text = |name: &str| figure(name).map_or_else(|| "-".to_owned(), number);
+    let cells: String = columns.iter().map(|(_, width, name)| format!("{:>width$}", text(name))).collect();
+    format!("{name:NAME_WIDTH$}{cells}")
+}
+
+/// The name, if it has a line of its own; what stands before the figures.
+fn print_name<'n>(out: &mut impl Write, name: &'n str) -> io::Result<&'n str> {
+    if name.len() < NAME_WIDTH { Ok(name) } else { writeln!(out, "{name}").map(|()| "") }
 }
 
 /// A line of a table.
@@ -162,12 +173,8 @@ pub(crate) fn print_row(
     columns: &[Column<'_>],
     figure: impl Fn(&str) -> Option<f64>,
 ) -> io::Result<()> {
-    print_name(out, name)?;
-    for (_, width, name) in columns {
-        let text = figure(name).map_or_else(|| "-".to_owned(), number);
-        write!(out, "{text:>width$}")?;
-    }
-    writeln!(out)
+    let name = print_name(out, name)?;
+    writeln!(out, "{}", line(name, columns, figure))
 }
 
 /// Columns of a line that are for figures.
@@ -203,9 +210,7 @@ pub(crate) fn print_workloads(out: &mut impl Write, group: &Group) -> io::Result
             width <= FIGURES_WIDTH
         });
         let rest = columns.split_off(fit.count().max(1));
-        write!(out, "\n{:NAME_WIDTH$}", "ns per operation")?;
-        columns.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
-        writeln!(out)?;
+        writeln!(out, "\n{}", head("ns per operation", &columns))?;
         for row in &group.rows {
             print_row(out, &label(row.name, row.pages), &columns, |name| row.median(name))?;
         }
@@ -236,9 +241,7 @@ pub(crate) fn print_latencies(out: &mut impl Write, group: &Group) -> io::Result
             out,
             "\n{step}, ns: half took no longer, one of 100, one of 1,000 took longer, the longest"
         )?;
-        write!(out, "{:NAME_WIDTH$}", "")?;
-        columns.iter().try_for_each(|(heading, width, _)| write!(out, "{heading:>width$}"))?;
-        writeln!(out)?;
+        writeln!(out, "{}", head("", &columns))?;
         for row in group.rows.iter().filter(|row| row.median(columns[0].2).is_some()) {
             print_row(out, &label(row.name, row.pages), &columns, |name| row.median(name))?;
         }
@@ -270,9 +273,11 @@ pub(crate) fn print_threads(out: &mut impl Write, group: &Group, threads: u16) -
     }
     writeln!(out)?;
     for row in rows {
-        print_name(out, &label(row.name, row.pages))?;
-        for name in ["read", "mixed_disjoint", "mixed_shared"] {
-            let pair = row.median(&format!("{name}_1t_mops")).zip(row.median(&several(name)));
+        let label = label(row.name, row.pages);
+        let name = print_name(out, &label)?;
+        write!(out, "{name:NAME_WIDTH$}")?;
+        for step in ["read", "mixed_disjoint", "mixed_shared"] {
+            let pair = row.median(&format!("{step}_1t_mops")).zip(row.median(&several(step)));
             let [one, many, times] = pair.map_or_else(
                 || [const { String::new() }; 3].map(|_| "-".to_owned()),
                 |(one, many)| [number(one), number(many), format!("{:.2}x", many / one)],

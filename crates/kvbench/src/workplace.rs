@@ -4,6 +4,8 @@
 //! interrupted from the keyboard, or was killed. Then it removes what is left. It has a process group of its own, so that
 //! what the keyboard sends does not reach it.
 
+use crate::cap;
+use crate::errors::told;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -26,10 +28,14 @@ pub(crate) struct Workplace {
 impl Workplace {
     /// A new one in the directory that was named, or beside this program, or where the system has its temporary ones.
     pub(crate) fn new(named: Option<&Path>) -> io::Result<Workplace> {
+        Workplace::with_group(named, None)
+    }
+
+    /// The same, and a group of [`crate::cap`] is removed with it.
+    pub(crate) fn with_group(named: Option<&Path>, group: Option<&Path>) -> io::Result<Workplace> {
         let new = |within: &Path| tempfile::Builder::new().prefix(PREFIX).tempdir_in(within);
         let directory = match named {
-            Some(within) => new(within)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", within.display())))?,
+            Some(within) => new(within).map_err(|error| told(within.display(), &error))?,
             None => {
                 let program = std::env::current_exe().ok();
                 let beside = program.as_deref().and_then(Path::parent).and_then(|within| new(within).ok());
@@ -39,6 +45,7 @@ impl Workplace {
         let sweeper = Command::new(std::env::current_exe()?)
             .arg("sweep")
             .arg(directory.path())
+            .args(group)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .process_group(0)
@@ -61,8 +68,8 @@ impl Drop for Workplace {
     }
 }
 
-/// The process beside the run: waits for its end, and removes the directory if it is still there.
-pub(crate) fn sweep(directory: &Path) -> io::Result<()> {
+/// The process beside the run: waits for its end, and removes the directory and the group if they are still there.
+pub(crate) fn sweep(directory: &Path, group: Option<&Path>) -> io::Result<()> {
     let name = directory.file_name().and_then(|name| name.to_str());
     if name.is_none_or(|name| !name.starts_with(PREFIX)) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no directory of a run"));
@@ -70,10 +77,14 @@ pub(crate) fn sweep(directory: &Path) -> io::Result<()> {
     let mut byte = [0];
     while matches!(io::stdin().read(&mut byte), Ok(1..)) {}
     for _ in 0..TRIES {
-        match std::fs::remove_dir_all(directory) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(_) => {}
+        let removed = match std::fs::remove_dir_all(directory) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            // An arm may make it again.
+            Ok(()) => Err(io::ErrorKind::Interrupted.into()),
+            Err(_) => group.map_or(Ok(()), cap::remove),
+        };
+        if removed.is_ok() {
+            return Ok(());
         }
         std::thread::sleep(PAUSE);
     }

@@ -324,6 +324,48 @@ fn a_store_is_measured_and_its_answers_are_right() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
 }
 
+/// How a store of so many pairs is measured in so much memory.
+fn within_memory(pairs: &str, memory: &str) -> Output {
+    kvbench(&[
+        "store",
+        "-n",
+        pairs,
+        "--subjects",
+        "forrest",
+        "--only",
+        "get",
+        "--budget",
+        "16M",
+        "--memory",
+        memory,
+    ])
+}
+
+/// Whether memory can be limited here.
+static LIMITS: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+    let error = text(&within_memory("100", "256M").stderr);
+    let limits = !error.contains("memory cannot be limited");
+    if !limits {
+        eprintln!("skipped: limits of memory: {error}");
+    }
+    limits
+});
+
+#[test]
+fn the_memory_of_a_store_is_limited() {
+    if !*LIMITS {
+        return;
+    }
+    let output = within_memory("20K", "256M");
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("at most 256 MiB with the page cache") && out.contains("get, hit"), "{out}");
+    // Even the program does not fit in the least that the budget allows.
+    let output = within_memory("500K", "16M");
+    let out = text(&output.stdout);
+    assert!(output.status.success() && out.contains("left out: it needs more memory than 16 MiB"), "{out}");
+}
+
 #[test]
 fn a_remix_is_measured_checked_and_recorded() {
     let directory = tempfile::tempdir().unwrap();
@@ -382,6 +424,8 @@ fn bad_command_lines_are_explained() {
         &["llds", "--max", "-n", "5"],
         &["store", "--subjects", "berkeleydb"],
         &["store", "--budget", "1M"],
+        &["memory", "--data", "x.kvb", "--tree", "/usr"],
+        &["compare", "btreemap", "forrest", "--data", "x.kvb", "--kind", "u64"],
         &["remix", "--runs", "32"],
         &["stores"],
         &[],
@@ -390,6 +434,8 @@ fn bad_command_lines_are_explained() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{arguments:?}");
     }
+    let output = kvbench(&["store", "--memory", "64M"]);
+    assert!(text(&output.stderr).contains("name a smaller --budget"), "{}", text(&output.stderr));
     let output = kvbench(&["memory", "--quick", "--tree", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("/nowhere/at/all"), "{}", text(&output.stderr));
@@ -615,7 +661,24 @@ fn the_doctor_tells_and_setup_needs_a_name() {
     assert!(text(&output.stdout).contains("0 settings are as they were"), "{}", text(&output.stderr));
 }
 
-/// Interrupted from the keyboard, or killed: no directory and no process stays.
+/// Groups that limit the memory of a run.
+fn groups(run: u32) -> usize {
+    let mut groups = vec![PathBuf::from("/sys/fs/cgroup")];
+    let name = format!("kvbench-memory-{run}");
+    let mut found = 0;
+    while let Some(group) = groups.pop() {
+        found += usize::from(group.ends_with(&name));
+        let within = std::fs::read_dir(group).into_iter().flatten().flatten();
+        groups.extend(
+            within
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
+    }
+    found
+}
+
+/// Interrupted from the keyboard, or killed: no directory, no group and no process stays.
 #[test]
 fn a_run_that_is_ended_leaves_nothing() {
     use std::io::{BufRead, BufReader, Read};
@@ -634,6 +697,7 @@ fn a_run_that_is_ended_leaves_nothing() {
                 "--directory",
                 within.path().to_str().unwrap(),
             ])
+            .args(LIMITS.then_some("--memory=2G"))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -644,6 +708,7 @@ fn a_run_that_is_ended_leaves_nothing() {
         let mut said = BufReader::new(run.stdout.take().unwrap());
         said.read_line(&mut line).unwrap();
         assert!(line.starts_with("kvbench store") && left() == 1, "{line}");
+        assert_eq!(groups(run.id()), usize::from(*LIMITS));
         // What the keyboard sends reaches the whole group, what kills may reach the run alone.
         let whom = if signal == "INT" { format!("-{}", run.id()) } else { run.id().to_string() };
         let sent = Command::new("kill").args([&format!("-{signal}"), "--", &whom]).status().unwrap();
@@ -651,7 +716,7 @@ fn a_run_that_is_ended_leaves_nothing() {
         drop(said);
         // All its processes have this pipe: it ends with the last of them.
         run.stderr.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
-        assert_eq!(left(), 0, "{signal}");
+        assert_eq!((left(), groups(run.id())), (0, 0), "{signal}");
     }
     let output = kvbench(&["sweep", "/tmp"]);
     assert!(text(&output.stderr).contains("no directory of a run"));

@@ -3,6 +3,7 @@
 //! Every length that a file claims is held against what is left of the file, and against [`PAIR_BYTES_MAX`],
 //! before memory is taken for it. What is wrong is told with the file, the offset and the reason.
 
+use crate::errors::told;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -21,11 +22,6 @@ pub(crate) struct Input {
     len: u64,
 }
 
-/// An error of a file, which it names.
-pub(crate) fn told(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-}
-
 /// What is wrong with the bytes at an offset of a file.
 pub(crate) fn damaged(path: &Path, at: u64, what: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{}: byte {at}: {what}", path.display()))
@@ -42,7 +38,7 @@ impl Input {
             }
             Err(io::Error::new(io::ErrorKind::InvalidInput, "is no regular file"))
         };
-        let (file, len) = open().map_err(|error| told(path, &error))?;
+        let (file, len) = open().map_err(|error| told(path.display(), &error))?;
         Ok(Input { path: path.to_owned(), reader: BufReader::with_capacity(BUFFER_BYTES, file), at: 0, len })
     }
 
@@ -66,7 +62,7 @@ impl Input {
         if at > self.len {
             return Err(self.damaged(at, format!("lies beyond the end, which is at {}", self.len)));
         }
-        self.reader.seek(SeekFrom::Start(at)).map_err(|error| told(&self.path, &error))?;
+        self.reader.seek(SeekFrom::Start(at)).map_err(|error| told(self.path.display(), &error))?;
         self.at = at;
         Ok(())
     }
@@ -75,7 +71,7 @@ impl Input {
     pub(crate) fn skip(&mut self, bytes: u64) -> io::Result<()> {
         match i64::try_from(bytes) {
             Ok(by) if bytes <= self.left() => {
-                self.reader.seek_relative(by).map_err(|error| told(&self.path, &error))?;
+                self.reader.seek_relative(by).map_err(|error| told(self.path.display(), &error))?;
                 self.at += bytes;
                 Ok(())
             }
@@ -111,7 +107,7 @@ impl Input {
         let len = self.believe(len, most, what)?;
         into.reserve(len);
         let read = self.reader.by_ref().take(len as u64).read_to_end(into);
-        let read = read.map_err(|error| told(&self.path, &error))?;
+        let read = read.map_err(|error| told(self.path.display(), &error))?;
         self.at += read as u64;
         if read < len { Err(self.damaged(self.at, "the file became shorter")) } else { Ok(()) }
     }
@@ -120,7 +116,7 @@ impl Input {
     pub(crate) fn field<const N: usize>(&mut self, what: &str) -> io::Result<[u8; N]> {
         self.believe(N as u64, N as u64, what)?;
         let mut bytes = [0; N];
-        self.reader.read_exact(&mut bytes).map_err(|error| told(&self.path, &error))?;
+        self.reader.read_exact(&mut bytes).map_err(|error| told(self.path.display(), &error))?;
         self.at += N as u64;
         Ok(bytes)
     }
@@ -137,7 +133,7 @@ impl Input {
 
     /// Some of the next bytes, without going on; empty at the end.
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
-        self.reader.fill_buf().map_err(|error| told(&self.path, &error))
+        self.reader.fill_buf().map_err(|error| told(self.path.display(), &error))
     }
 
     /// Goes on by as many of the bytes that [`Input::peek`] showed.
@@ -151,7 +147,7 @@ impl Input {
         line.clear();
         let from = self.at;
         let read = self.reader.by_ref().take(2 * PAIR_BYTES_MAX).read_until(b'\n', line);
-        let read = read.map_err(|error| told(&self.path, &error))? as u64;
+        let read = read.map_err(|error| told(self.path.display(), &error))? as u64;
         self.at += read;
         if read == 2 * PAIR_BYTES_MAX {
             return Err(self.damaged(from, format!("a line of more than {read} bytes")));

@@ -1,9 +1,10 @@
 //! All pairs of a file into memory, before any clock starts.
 
-use super::input::told;
 use super::{Pair, Reader};
 use crate::data::{Set, SetBuilder};
+use crate::errors::told;
 use crate::machine;
+use crate::sizes;
 use forrest_machine::pages::Pages;
 use std::io;
 
@@ -18,7 +19,7 @@ const LOOK_PAIRS: u64 = 1 << 16;
 /// Loads a file. It ends with an error when less than `margin_bytes` of memory would stay free.
 pub(crate) fn load(reader: &mut Reader, pages: Pages, margin_bytes: u64) -> io::Result<Set> {
     let path = reader.path().to_owned();
-    let named = |error: io::Error| told(&path, &error);
+    let named = |error: io::Error| told(path.display(), &error);
     let room = usize::try_from(reader.file_bytes.saturating_mul(ROOM).saturating_add(ROOM_BYTES));
     let mut set = SetBuilder::new(room.unwrap_or(usize::MAX), pages).map_err(named)?;
     let mut pair = Pair::default();
@@ -27,7 +28,7 @@ pub(crate) fn load(reader: &mut Reader, pages: Pages, margin_bytes: u64) -> io::
         if reader.pairs().is_multiple_of(LOOK_PAIRS)
             && let Some(free) = machine::available_bytes().filter(|free| *free < margin_bytes)
         {
-            let (in_it, left, free) = (reader.pairs(), machine::gib(free), machine::gib(margin_bytes));
+            let (in_it, left, free) = (reader.pairs(), sizes::text(free), sizes::text(margin_bytes));
             let what = format!("no room: {in_it} pairs loaded, {left} of memory left, {free} must stay free");
             return Err(named(io::Error::new(io::ErrorKind::OutOfMemory, what)));
         }

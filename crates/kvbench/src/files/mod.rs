@@ -30,9 +30,11 @@ pub(crate) use convert::convert;
 pub(crate) use generate::{Generator, Keys, Values, generate, key_lengths};
 pub(crate) use inspect::{Inspected, inspect};
 pub(crate) use load::load;
+pub(crate) use output::Output;
 pub(crate) use pair::{Pair, Sink};
 
-use input::{Input, told};
+use crate::errors::told;
+use input::Input;
 use pair::Source;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -134,7 +136,7 @@ impl Format {
         match of_lengths(&mut input)?[..] {
             [format] => return Ok(format),
             [] => {}
-            _ => return Err(told(path, &unknown("could be of several formats"))),
+            _ => return Err(told(path.display(), &unknown("could be of several formats"))),
         }
         // Text has no NUL; what is binary has one in its first count.
         if !beginning.is_empty() && !beginning.contains(&0) {
@@ -143,7 +145,7 @@ impl Format {
             let format = begins.iter().find(|(text, _)| beginning.starts_with(text));
             return Ok(format.map_or(Format::Text, |(_, format)| *format));
         }
-        Err(told(path, &unknown("is of no format that is known")))
+        Err(told(path.display(), &unknown("is of no format that is known")))
     }
 }
 
@@ -223,7 +225,7 @@ impl Reader {
             (Format::Ycsb, _) => Box::new(ycsb::Reader::open(path)?),
             _ => Box::new(text::Reader::open(path)?),
         };
-        let file_bytes = std::fs::metadata(path).map_err(|error| told(path, &error))?.len();
+        let file_bytes = std::fs::metadata(path).map_err(|error| told(path.display(), &error))?.len();
         Ok(Reader { path: path.to_owned(), format, file_bytes, source, pairs: 0, valued: false })
     }
 
@@ -299,7 +301,7 @@ pub(crate) fn create(
         (Format::SosdU32, _) => Box::new(sosd::Writer::create(path, 4)?),
         (Format::Ycsb, _) => {
             let what = "traces of YCSB are read and not written";
-            return Err(told(path, &io::Error::new(io::ErrorKind::Unsupported, what)));
+            return Err(told(path.display(), &io::Error::new(io::ErrorKind::Unsupported, what)));
         }
         _ => Box::new(text::Writer::create(path)?),
     })

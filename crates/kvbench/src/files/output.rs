@@ -3,7 +3,7 @@
 //!
 //! Nothing is synced: a data set can be made again.
 
-use super::input::told;
+use crate::errors::told;
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -35,7 +35,7 @@ impl Output {
             let permissions = Permissions::from_mode(0o666);
             tempfile::Builder::new().prefix(".kvbench-").permissions(permissions).tempfile_in(within)
         };
-        let (file, temporary) = create().map_err(|error| told(path, &error))?.into_parts();
+        let (file, temporary) = create().map_err(|error| told(path.display(), &error))?.into_parts();
         Ok(Output {
             path: path.to_owned(),
             temporary,
@@ -62,20 +62,20 @@ impl Output {
             file.seek(SeekFrom::Start(0))?;
             file.write_all(beginning)
         };
-        complete().map_err(|error| told(&self.path, &error))?;
-        self.temporary.persist(&self.path).map_err(|error| told(&self.path, &error.error))
+        complete().map_err(|error| told(self.path.display(), &error))?;
+        self.temporary.persist(&self.path).map_err(|error| told(self.path.display(), &error.error))
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes).map_err(|error| told(&self.path, &error))?;
+        let written = self.file.write(bytes).map_err(|error| told(self.path.display(), &error))?;
         self.at += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush().map_err(|error| told(&self.path, &error))
+        self.file.flush().map_err(|error| told(self.path.display(), &error))
     }
 }
 

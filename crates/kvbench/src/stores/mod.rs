@@ -28,6 +28,7 @@ mod steps;
 #[cfg(test)]
 mod steps_tests;
 
+use crate::cap;
 use crate::job::{Durability, Job, Orders, Outcome, Report, Task};
 use crate::lock_file;
 use std::path::Path;
@@ -231,6 +232,9 @@ impl Entry {
 /// Does a job in this process.
 pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
     let Task::Store(orders) = &job.task else { return Outcome::Left("not a job for stores".to_owned()) };
+    if let Some(Err(error)) = orders.group.as_deref().map(cap::join) {
+        return Outcome::Left(format!("its memory cannot be limited: {error}"));
+    }
     match Entry::find(&job.subject).map(|entry| entry.run) {
         Some(Ok(run)) => (run.arm)(job, orders, report),
         Some(Err(feature)) => Outcome::Left(not_compiled(feature)),

@@ -3,7 +3,6 @@
 use super::{BATCH_KEYS, Pages, Reader, Subject, Writer};
 use crate::data::Kind;
 use forrest_index::{Direction, Index, Options, Tree};
-use forrest_machine::pages;
 use std::ops::{Bound, ControlFlow};
 
 /// An index with one tree.
@@ -15,14 +14,7 @@ pub(crate) struct Forrest {
 /// The options for these pages. Where they are not to be had, the index takes smaller ones, and what it says
 /// about its memory tells so.
 fn options(pages: Pages) -> Options {
-    let pages = match pages {
-        Pages::Auto => pages::Pages::Auto,
-        Pages::Huge1G => pages::Pages::Huge1G,
-        Pages::Huge2M => pages::Pages::Huge2M,
-        Pages::Thp => pages::Pages::Transparent,
-        Pages::Plain => pages::Pages::Plain,
-    };
-    Options { pages, ..Options::default() }
+    Options { pages: pages.into(), ..Options::default() }
 }
 
 impl<K: Kind> Subject<K> for Forrest {

@@ -70,6 +70,18 @@ pub(crate) enum Pages {
     Plain,
 }
 
+impl From<Pages> for forrest_machine::pages::Pages {
+    fn from(pages: Pages) -> Self {
+        match pages {
+            Pages::Auto => Self::Auto,
+            Pages::Huge1G => Self::Huge1G,
+            Pages::Huge2M => Self::Huge2M,
+            Pages::Thp => Self::Transparent,
+            Pages::Plain => Self::Plain,
+        }
+    }
+}
+
 impl Pages {
     /// The name on the command line and in tables.
     pub(crate) fn name(self) -> &'static str {

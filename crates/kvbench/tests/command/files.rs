@@ -163,6 +163,11 @@ fn subjects_tell_keys_apart_by_their_last_bytes() {
         "{out}"
     );
     assert!(out.contains("50 pairs of kind strings") && out.contains("blart"), "{out}");
+    let how = ["compare", "btreemap", "btreemap", "--data", &text, "--blocks", "4", "--turns", "1"];
+    let output = kvbench(&how);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(matches!(output.status.code(), Some(0 | 3 | 4 | 5)), "{told}{output:?}");
+    assert!(told.contains(&format!("50 pairs of {text}")) && told.contains("get_ns"), "{told}");
     // The same with a NUL behind each: what ends keys with one is left out, and says so.
     done(&["convert", "-m", "convert-text", "-i", &text, "-o", &bin, "-t"]);
     let out = measured(&bin, &["--subjects", "forrest,blart", "--data-pages", "plain"]);

@@ -1,4 +1,4 @@
-//! Structures in C: the example of the header, as it is and with faults.
+//! Structures in C and in Perl: the examples, as they are and with faults.
 
 use crate::{kvbench, records, scratch, text};
 use std::path::PathBuf;
@@ -131,4 +131,36 @@ fn a_library_that_is_wrong_is_not_timed() {
         assert_eq!(output.status.code(), Some(1), "{fault}: {out}");
         assert!(out.contains(why), "{fault}: {out}");
     }
+}
+
+/// Measures the example in Perl, with a fault if one is named.
+fn spoken(fault: &str) -> (Option<i32>, String) {
+    let program = concat!("exec:", env!("CARGO_MANIFEST_DIR"), "/tests/foreign/map.pl");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kvbench"));
+    command.args(["memory", "-n", "3000", "--quick", "--no-sweep", "--subjects"]);
+    command.arg(format!("hashmap,{program}")).env("KVBENCH_TEST_FAULT", fault);
+    let output = command.output().expect("the program starts");
+    (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+}
+
+#[test]
+fn a_program_is_measured_by_lines() {
+    if Command::new("perl").arg("-v").output().is_err() {
+        return eprintln!("skipped: programs that are spoken to, for there is no perl");
+    }
+    let (code, out) = spoken("");
+    assert!(code == Some(0) && out.contains("u64: 2 subjects agree"), "{out}");
+    assert!(out.contains("map.pl, strings: left out: what is spoken by lines is numbers"), "{out}");
+    for (fault, why) in [
+        ("hello", "it said \"hello\" where \"ordered\" or \"unordered\" was to be said"),
+        ("ready", "it said \"steady\" where \"ready\" was to be said"),
+        ("ends", "FAILED: it ended"),
+        ("sum", "get_ns: the answers sum to"),
+    ] {
+        let (code, out) = spoken(fault);
+        assert!(code == Some(1) && out.contains(why), "{fault}: {out}");
+    }
+    let output = kvbench(&["memory", "--quick", "--kinds", "u64", "--subjects", "exec:/nowhere/map"]);
+    let out = text(&output.stdout);
+    assert!(output.status.code() == Some(1) && out.contains("/nowhere/map cannot be started"), "{out}");
 }

@@ -1,0 +1,336 @@
+//! Structures in any language: programs that are spoken to by lines.
+//!
+//! kvbench writes lines to the program's standard input and reads its standard output; numbers are decimal and below 2^64. The
+//! first line is `kvbench 1 u64`, to which the program says `ordered` or `unordered`. Then, each with `N` lines behind it of a
+//! key, or of a key and a value:
+//!
+//! | asked | done |
+//! |---|---|
+//! | `insert N` | each key is mapped to its value |
+//! | `get N` | the sum of the values that are there |
+//! | `remove N` | the number of keys that were there |
+//! | `scan N PAIRS` | from each key on, up to so many pairs: the sum, begun at 0, is rotated left by a bit, then key and value are added |
+//! | `iterate 0` | the same over all pairs, in order |
+//!
+//! The program reads these lines, says `ready`, waits for the line `go`, does it, and says `done SUM`, of `iterate` `done SUM
+//! PAIRS`; sums are modulo 2^64. What passes between `go` and `done` is timed, so that reading and writing numbers is not. And to be
+//! checked, without being timed: `show get N` is answered by a line for each key, its value or `-`; `show scan 1 PAIRS` and `show
+//! all 0` by lines `KEY VALUE` and a line `.` behind them, where the latter needs no order if the program keeps none.
+//!
+//! It ends when its input does.
+#![expect(
+    unsafe_code,
+    reason = "the system is told between fork and exec to end the program with this process"
+)]
+
+use crate::data::{Block, Kind, U64};
+use crate::latency::Stopwatch;
+use crate::measure::{Facts, Measured, SeeAnswer, SeePair, SeeValue, Timed, Watch};
+use crate::workload::Operations;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// How such a subject is named, before its program.
+pub(crate) const PREFIX: &str = "exec:";
+/// Longest line that a program may say, in bytes.
+const LINE_BYTES_MAX: u64 = 1 << 10;
+/// Bytes handed over at once.
+const BUFFER_BYTES: usize = 1 << 16;
+
+type Pairs = <U64 as Kind>::Block;
+
+/// A program.
+pub(crate) struct Spoken {
+    child: Child,
+    is_ordered: bool,
+    lines: Mutex<Lines>,
+}
+
+/// What is said both ways.
+struct Lines {
+    to: BufWriter<ChildStdin>,
+    from: BufReader<ChildStdout>,
+    line: String,
+    /// What went wrong first; nothing is said after that.
+    fault: Option<String>,
+}
+
+impl Lines {
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        self.to.write_all(line.as_bytes())
+    }
+
+    /// The next line that the program says.
+    fn hear(&mut self) -> io::Result<&str> {
+        self.to.flush()?;
+        self.line.clear();
+        let read = (&mut self.from).take(LINE_BYTES_MAX).read_line(&mut self.line)?;
+        if read == 0 {
+            return Err(io::Error::other("it ended"));
+        }
+        match self.line.strip_suffix('\n') {
+            Some(line) => Ok(line.trim_end_matches('\r')),
+            None => Err(io::Error::other(format!("it said more than {LINE_BYTES_MAX} bytes in a line"))),
+        }
+    }
+
+    fn expect(&mut self, wanted: &str) -> io::Result<()> {
+        match self.hear()? {
+            line if line == wanted => Ok(()),
+            line => Err(unexpected(line, wanted)),
+        }
+    }
+
+    /// Says what is to be done with pairs of a block.
+    fn ask(&mut self, what: &str, block: &Pairs, with_values: bool) -> io::Result<()> {
+        let mut line = String::new();
+        for at in 0..block.len() {
+            line.clear();
+            let end = match with_values {
+                true => writeln!(line, "{} {}", block.key(at), block.value(at)),
+                false => writeln!(line, "{}", block.key(at)),
+            };
+            end.map_err(io::Error::other)?;
+            if at == 0 {
+                self.say(what)?;
+            }
+            self.say(&line)?;
+        }
+        if block.len() == 0 { self.say(what) } else { Ok(()) }
+    }
+
+    /// Lets it do what it was asked for; the sum, and the pairs if it tells them.
+    fn go(&mut self, ops: usize) -> io::Result<(Timed, Option<u64>)> {
+        self.expect("ready")?;
+        let watch = Watch::start();
+        self.say("go\n")?;
+        let line = self.hear()?;
+        let mut words = line.strip_prefix("done ").unwrap_or_default().split(' ').map(str::parse::<u64>);
+        let (Some(Ok(sum)), pairs) = (words.next(), words.next()) else {
+            return Err(unexpected(line, "done SUM"));
+        };
+        let timed = watch.stop(ops as u64, sum);
+        // This thread waits meanwhile, and has nothing of the CPU.
+        Ok((Timed { cpu: timed.time, ..timed }, pairs.and_then(Result::ok)))
+    }
+
+    /// Shows pairs until a line with nothing but a dot.
+    fn pairs(&mut self, see: SeePair<'_, U64>) -> io::Result<()> {
+        loop {
+            let line = self.hear()?;
+            if line == "." {
+                return Ok(());
+            }
+            let pair = line.split_once(' ').map(|(key, value)| (key.parse(), value.parse()));
+            let Some((Ok(key), Ok(value))) = pair else { return Err(unexpected(line, "KEY VALUE")) };
+            see(key, value);
+        }
+    }
+}
+
+fn unexpected(line: &str, wanted: &str) -> io::Error {
+    io::Error::other(format!("it said {line:?} where \"{wanted}\" was to be said"))
+}
+
+impl Spoken {
+    /// Starts a program; the error says why there is none, or what it says instead.
+    pub(crate) fn start(program: &str) -> Result<Spoken, String> {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::unix::process::CommandExt;
+            let end_with_parent = || {
+                let killed = Some(rustix::process::Signal::KILL);
+                rustix::process::set_parent_process_death_signal(killed).map_err(io::Error::from)
+            };
+            // SAFETY: one system call, which allocates nothing and takes no lock.
+            unsafe { command.pre_exec(end_with_parent) };
+        }
+        let mut child = command.spawn().map_err(|error| format!("{program} cannot be started: {error}"))?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(format!("{program} has no standard input and output"));
+        };
+        let mut lines = Lines {
+            to: BufWriter::with_capacity(BUFFER_BYTES, stdin),
+            from: BufReader::with_capacity(BUFFER_BYTES, stdout),
+            line: String::new(),
+            fault: None,
+        };
+        let kind = lines.say("kvbench 1 u64\n").and_then(|()| lines.hear()).map(str::to_owned);
+        let is_ordered = match kind.as_deref() {
+            Ok("ordered") => true,
+            Ok("unordered") => false,
+            Ok(line) => {
+                return Err(format!("{program}: {}", unexpected(line, "ordered\" or \"unordered")));
+            }
+            Err(error) => return Err(format!("{program}: {error}")),
+        };
+        Ok(Spoken { child, is_ordered, lines: Mutex::new(lines) })
+    }
+
+    /// What it did wrong in speaking, if anything.
+    pub(crate) fn end(mut self) -> Option<String> {
+        // It may have ended by itself.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        self.lines.into_inner().unwrap_or_else(PoisonError::into_inner).fault
+    }
+
+    /// Speaks with it, unless something has gone wrong before.
+    fn speak<T: Default>(&self, about: impl FnOnce(&mut Lines) -> io::Result<T>) -> T {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.fault.is_some() {
+            return T::default();
+        }
+        about(&mut lines).unwrap_or_else(|error| {
+            lines.fault = Some(error.to_string());
+            T::default()
+        })
+    }
+
+    fn whole(&self, what: &str, block: &Pairs, with_values: bool) -> Timed {
+        let what = format!("{what}\n");
+        self.speak(|lines| {
+            lines.ask(&what, block, with_values)?;
+            lines.go(block.len()).map(|(timed, _)| timed)
+        })
+    }
+
+    fn one(&self, what: &str, key: u64, value: u64) -> u64 {
+        let (what, with_value) = (format!("{what} 1\n"), what == "insert");
+        self.speak(|lines| {
+            lines.say(&what)?;
+            lines.say(&if with_value { format!("{key} {value}\n") } else { format!("{key}\n") })?;
+            lines.go(1).map(|(timed, _)| timed.sum)
+        })
+    }
+}
+
+impl Measured<U64> for Spoken {
+    fn facts(&self) -> Facts {
+        Facts {
+            ordered: self.is_ordered,
+            is_static: false,
+            answers: true,
+            batched: false,
+            shared: false,
+            by_block: true,
+        }
+    }
+
+    fn reserve_timed(&mut self, _: usize) -> Option<Timed> {
+        None
+    }
+
+    fn settle_timed(&mut self) -> Timed {
+        Timed::default()
+    }
+
+    fn bytes(&self) -> u64 {
+        crate::machine::resident_bytes_of(self.child.id()).unwrap_or(0)
+    }
+
+    fn note(&self) -> Option<String> {
+        Some("live: all that its process occupies".to_owned())
+    }
+
+    fn insert_all(&mut self, block: &Pairs) -> Timed {
+        Timed { sum: 0, ..self.whole(&format!("insert {}", block.len()), block, true) }
+    }
+
+    fn remove_all(&mut self, block: &Pairs) -> Timed {
+        self.whole(&format!("remove {}", block.len()), block, false)
+    }
+
+    fn get_all(&self, block: &Pairs) -> Timed {
+        self.whole(&format!("get {}", block.len()), block, false)
+    }
+
+    fn scan_all(&self, block: &Pairs, count: usize) -> Timed {
+        self.whole(&format!("scan {} {count}", block.len()), block, false)
+    }
+
+    fn iterate_all(&self) -> Timed {
+        self.speak(|lines| {
+            lines.say("iterate 0\n")?;
+            let (timed, pairs) = lines.go(0)?;
+            let pairs = pairs.ok_or_else(|| io::Error::other("it said \"done\" of iterate without PAIRS"))?;
+            Ok(Timed { ops: pairs, bytes: pairs.saturating_mul(16), ..timed })
+        })
+    }
+
+    // What follows is not asked of it.
+
+    fn get_dependent(&self, _: &Pairs) -> Timed {
+        Timed::default()
+    }
+
+    fn get_batches(&self, _: &Pairs, _: usize) -> Timed {
+        Timed::default()
+    }
+
+    fn mixed(&self, _: &Pairs) -> Timed {
+        Timed::default()
+    }
+
+    fn operate(&mut self, _: &Operations<U64>) -> Timed {
+        Timed::default()
+    }
+
+    fn operate_timed(&mut self, _: &Operations<U64>, _: &mut Stopwatch) -> Timed {
+        Timed::default()
+    }
+
+    fn insert_shared(&self, _: u64, _: u64) {}
+
+    fn remove_shared(&self, _: u64) -> bool {
+        false
+    }
+
+    // To be checked.
+
+    fn insert_one(&mut self, key: u64, value: u64) {
+        self.one("insert", key, value);
+    }
+
+    fn remove_one(&mut self, key: u64) -> bool {
+        self.one("remove", key, 0) == 1
+    }
+
+    fn get_one(&self, key: u64, see: SeeValue<'_, U64>) {
+        self.get_batch(&[key], &mut |_, value| value.into_iter().for_each(&mut *see));
+    }
+
+    fn get_batch(&self, keys: &[u64], see: SeeAnswer<'_, U64>) {
+        self.speak(|lines| {
+            lines.say(&format!("show get {}\n", keys.len()))?;
+            keys.iter().try_for_each(|key| lines.say(&format!("{key}\n")))?;
+            for at in 0..keys.len() {
+                let line = lines.hear()?;
+                match line.parse() {
+                    Ok(value) => see(at, Some(value)),
+                    Err(_) if line == "-" => see(at, None),
+                    Err(_) => return Err(unexpected(line, "VALUE\" or \"-")),
+                }
+            }
+            Ok(())
+        });
+    }
+
+    fn scan_one(&self, from: u64, count: usize, see: SeePair<'_, U64>) {
+        self.speak(|lines| {
+            lines.say(&format!("show scan 1 {count}\n{from}\n"))?;
+            lines.pairs(see)
+        });
+    }
+
+    fn show_all(&self, see: SeePair<'_, U64>) {
+        self.speak(|lines| {
+            lines.say("show all 0\n")?;
+            lines.pairs(see)
+        });
+    }
+}
