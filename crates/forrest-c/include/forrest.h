@@ -9,10 +9,16 @@
  *   negative error. forrest_strerror() has words for a code, forrest_error_message() tells what went wrong and where.
  * - Bytes are a pointer and a length, and may be any bytes. The pointer may be null if the length is 0; the key of
  *   length 0 is a key. What is passed in is copied or read before the function returns.
- * - Null handles, null pointers to results, null bytes of a length above 0 and lengths above the limits are answered
- *   by errors. A function that fails leaves results as null or 0.
- * - A forrest_db may be used by many threads at once; a forrest_value may be read by many. A forrest_batch and a
- *   forrest_iter may go from thread to thread, but are used by one at a time.
+ * - A handle (forrest_db, forrest_iter, ...) is a number in a pointer's clothes: it points to nothing. One that is null, was
+ *   given back, was never given out or is of another kind is FORREST_INVALID_ARGUMENT, however often and from
+ *   whichever thread it is used; no number is given out twice. After a fork, the child's use of what the parent opened
+ *   is FORREST_INVALID_ARGUMENT as well. It may open stores itself, if no other thread was in a call of the library when
+ *   the parent forked; otherwise it calls exec.
+ * - Null pointers to results, null bytes of a length above 0 and lengths above the limits are answered by errors. A
+ *   function that fails leaves results as null or 0.
+ * - A forrest_db may be used by many threads at once; a forrest_value may be read by many. A forrest_batch, a
+ *   forrest_options and a forrest_iter may go from thread to thread, but are used by one at a time: another one is told
+ *   FORREST_BUSY. Giving a handle back waits for the calls that are using it.
  * - The library sets no signal handler, and starts no thread before a store on disk is opened. It never ends the
  *   process on bad input. What is broken in itself is FORREST_INTERNAL.
  */
@@ -23,6 +29,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/**
+ * The length that, with a null pointer, stands for what is not there: no value where one is compared or set, no end of a
+ * range.
+ */
+#define FORREST_ABSENT SIZE_MAX
 
 /**
  * Done.
@@ -40,6 +52,11 @@
 #define FORREST_TOO_SMALL 2
 
 /**
+ * A comparison found another value than was expected, and nothing was changed. Not an error.
+ */
+#define FORREST_MISMATCH 3
+
+/**
  * The operating system refused a read, a write or another call. The store is as it was.
  */
 #define FORREST_IO -1
@@ -50,7 +67,7 @@
 #define FORREST_CORRUPT -2
 
 /**
- * The call makes no sense as it is: a null handle, a URL that names no home. Change the call.
+ * The call makes no sense as it is: a handle that is null or was given back, a URL that names no home. Change the call.
  */
 #define FORREST_INVALID_ARGUMENT -3
 
@@ -65,7 +82,7 @@
 #define FORREST_OUT_OF_SPACE -5
 
 /**
- * Somebody else holds what is needed. Try again later.
+ * Somebody else holds what is needed, or another thread is using the handle. Try again later.
  */
 #define FORREST_BUSY -6
 
@@ -90,12 +107,212 @@
 #define FORREST_ABI 1
 
 /**
+ * Most memory of the nodes of a store in memory, or of a store in the kernel that is made. Bytes; from 1. By default what the
+ * machine has, or what the module allows.
+ */
+#define FORREST_CAPACITY_BYTES 1
+
+/**
+ * On which pages memory lies: one of `FORREST_PAGES_AUTO` to `FORREST_PAGES_PLAIN`.
+ */
+#define FORREST_PAGES 2
+
+/**
+ * Which memory of a machine with several nodes is used: `FORREST_NUMA_LOCAL` or `FORREST_NUMA_INTERLEAVE`.
+ */
+#define FORREST_NUMA 3
+
+/**
+ * What is promised about a change when its call returns: one of `FORREST_DURABILITY_MEMORY` to
+ * `FORREST_DURABILITY_SYNC`; by default the most that needs no wait for a device. More than the home can keep is
+ * `FORREST_UNSUPPORTED` when it is opened.
+ */
+#define FORREST_DURABILITY 4
+
+/**
+ * Most changes in a batch; 1 to 4,294,967,295. By default 1,048,576.
+ */
+#define FORREST_BATCH_OPS_MAX 5
+
+/**
+ * Most bytes of keys and values in a batch; 1 to 2^40. By default 1 GiB.
+ */
+#define FORREST_BATCH_BYTES_MAX 6
+
+/**
+ * Size at which a store on disk writes its newest changes out as tables. Bytes; from 1. By default 64 MiB.
+ */
+#define FORREST_MEMTABLE_BYTES 7
+
+/**
+ * Memory for what a store on disk has read from its tables. Bytes; from 1. By default 256 MiB.
+ */
+#define FORREST_CACHE_BYTES 8
+
+/**
+ * Size at which a store on disk finishes a table and begins another, where it merges. Bytes; from 1. By default 80 MiB.
+ */
+#define FORREST_TABLE_BYTES 9
+
+/**
+ * Whether a store on disk keeps a byte of hash for each key of several overlapping tables, which makes look-ups of single keys
+ * quicker: 0 or 1. By default 1.
+ */
+#define FORREST_TAGS 10
+
+/**
+ * Most threads that write and merge the tables of a store on disk at once; 1 to 256. By default the number of processors
+ * that the process may use, 4 at most.
+ */
+#define FORREST_WORKERS 11
+
+/**
+ * The number of a processor that these threads may run on. Set again, it adds another. By default they may run on all.
+ */
+#define FORREST_WORKER_CPU 12
+
+/**
+ * Most files that a store on disk has open to be read; from 1. By default 4,096, or half of what the process may have.
+ */
+#define FORREST_OPEN_FILES 13
+
+/**
+ * Whether a store that is not there is made: 0 or 1. By default 1.
+ */
+#define FORREST_CREATE 14
+
+/**
+ * Who may read and write a store in the kernel that is made: the bits of a file's mode, up to 0666. By default 0600.
+ */
+#define FORREST_MODE 15
+
+/**
+ * Whether the store is opened to be read only, while others may write to it: 0 or 1. By default 0. It must be there then, and
+ * nothing else may be set. `FORREST_UNSUPPORTED` when it is opened, but in the kernel.
+ */
+#define FORREST_READ_ONLY 16
+
+/**
+ * The largest pages that are to be had. The default.
+ */
+#define FORREST_PAGES_AUTO 0
+
+/**
+ * Explicit huge pages of 1 GiB; where there are none, transparent ones.
+ */
+#define FORREST_PAGES_HUGE_1G 1
+
+/**
+ * Explicit huge pages of 2 MiB; where there are none, transparent ones.
+ */
+#define FORREST_PAGES_HUGE_2M 2
+
+/**
+ * Transparent huge pages; where there are none, plain ones.
+ */
+#define FORREST_PAGES_TRANSPARENT 3
+
+/**
+ * Plain pages.
+ */
+#define FORREST_PAGES_PLAIN 4
+
+/**
+ * The node of the thread that needs the memory. The default.
+ */
+#define FORREST_NUMA_LOCAL 0
+
+/**
+ * All nodes, in turn.
+ */
+#define FORREST_NUMA_INTERLEAVE 1
+
+/**
+ * For `forrest_write_with`: what the store was opened with.
+ */
+#define FORREST_DURABILITY_DEFAULT 0
+
+/**
+ * A change is made. The end of the process may lose it.
+ */
+#define FORREST_DURABILITY_MEMORY 1
+
+/**
+ * The operating system has it. It survives the end of the process.
+ */
+#define FORREST_DURABILITY_BUFFERED 2
+
+/**
+ * The device has reported it stored, and all that came before it. It survives power loss.
+ */
+#define FORREST_DURABILITY_SYNC 3
+
+/**
+ * Ordered iteration both ways.
+ */
+#define FORREST_CAN_ITERATE 1
+
+/**
+ * Atomic batches.
+ */
+#define FORREST_CAN_BATCH 2
+
+/**
+ * Snapshots.
+ */
+#define FORREST_CAN_SNAPSHOT 4
+
+/**
+ * More keyspaces than "default".
+ */
+#define FORREST_CAN_KEYSPACES 8
+
+/**
+ * Data outlives the process.
+ */
+#define FORREST_CAN_PERSIST 16
+
+/**
+ * Several processes share one store.
+ */
+#define FORREST_CAN_SHARE 32
+
+/**
+ * `FORREST_DURABILITY_SYNC`: data survives power loss.
+ */
+#define FORREST_CAN_SYNC 64
+
+/**
+ * `FORREST_READ_ONLY`.
+ */
+#define FORREST_CAN_READ_ONLY 128
+
+/**
+ * `forrest_checkpoint`.
+ */
+#define FORREST_CAN_CHECKPOINT 256
+
+/**
+ * `forrest_verify`.
+ */
+#define FORREST_CAN_VERIFY 512
+
+/**
+ * `forrest_compact`.
+ */
+#define FORREST_CAN_COMPACT 1024
+
+/**
  * Changes to be made at one instant. One thread at a time may use it.
  */
 typedef struct forrest_batch forrest_batch;
 
 /**
- * An open store. Many threads may use it at once.
+ * An open store, one of its keyspaces, or a past state of one. Many threads may use it at once.
+ *
+ * What is read and changed by the handle that `forrest_open` makes is the keyspace "default". `forrest_keyspace` makes a
+ * handle to another one, and `forrest_snapshot` one to what there is now, which can be read only. All of them are closed by
+ * `forrest_close`, in any order.
  */
 typedef struct forrest_db forrest_db;
 
@@ -107,10 +324,74 @@ typedef struct forrest_db forrest_db;
 typedef struct forrest_iter forrest_iter;
 
 /**
+ * How a store is opened: what was not set is as by default. One thread at a time may use it.
+ */
+typedef struct forrest_options forrest_options;
+
+/**
  * A value that a read found, held until it is released. It stays as it was found, whatever becomes of its key and of
  * the store.
  */
 typedef struct forrest_value forrest_value;
+
+/**
+ * What a store holds and what it costs, at about the moment of the call. Later versions of the library have more of it, at
+ * the end.
+ */
+typedef struct {
+  /**
+   * Keys in all keyspaces. On disk an estimate.
+   */
+  uint64_t keys;
+  /**
+   * Keyspaces, with the default one.
+   */
+  uint64_t keyspaces;
+  /**
+   * Snapshots alive.
+   */
+  uint64_t snapshots;
+  /**
+   * Bytes in use for nodes: keys, values up to 239 bytes, and what holds them together.
+   */
+  uint64_t node_bytes;
+  /**
+   * Bytes of longer values, which are outside the nodes.
+   */
+  uint64_t value_bytes_outside;
+  /**
+   * Bytes taken from the operating system for nodes.
+   */
+  uint64_t reserved_bytes;
+  /**
+   * Of these, bytes on explicit huge pages.
+   */
+  uint64_t explicit_huge_bytes;
+  /**
+   * Of these, bytes on transparent huge pages, as far as the system grants them.
+   */
+  uint64_t transparent_huge_bytes;
+  /**
+   * Tables on disk.
+   */
+  uint64_t tables;
+  /**
+   * Bytes of all tables.
+   */
+  uint64_t table_bytes;
+  /**
+   * Bytes of memory that hold what was read from tables.
+   */
+  uint64_t cache_bytes;
+  /**
+   * Bytes of memory that say where in tables keys are.
+   */
+  uint64_t index_bytes;
+  /**
+   * Files of the store that are open.
+   */
+  uint64_t open_files;
+} forrest_stats;
 
 #ifdef __cplusplus
 extern "C" {
@@ -139,8 +420,31 @@ uint32_t forrest_abi(void);
 const char *forrest_error_message(void);
 
 /**
+ * Makes an options object with all defaults, to be given to `forrest_options_destroy`.
+ *
+ * # Safety
+ * - `options` is null or may be written to.
+ */
+int32_t forrest_options_create(forrest_options **options);
+
+/**
+ * Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_READ_ONLY`.
+ *
+ * `FORREST_INVALID_ARGUMENT` if this library knows no such option or value; numbers out of their limits are found when a
+ * store is opened. The options are as they were then.
+ */
+int32_t forrest_options_set(forrest_options *options,
+                            int32_t option,
+                            uint64_t value);
+
+/**
+ * Gives an options object back. Stores that were opened with it go on. Null is nothing to give back.
+ */
+int32_t forrest_options_destroy(forrest_options *options);
+
+/**
  * Opens a store. The URL, in UTF-8, is as for the command `forrest`: "memory:" is a new, empty store that lives as
- * long as its handle; a path is a store on disk, in a directory of its own, which is made if there is none;
+ * long as its handles; a path is a store on disk, in a directory of its own, which is made if there is none;
  * "llds:NAME" is a store in the memory of the kernel, by its module, which all who open it share, and which is made if
  * there is none; "llds-user:NAME" is the module's engine in this process, if it was built into the library.
  *
@@ -156,34 +460,79 @@ int32_t forrest_open(const char *url,
                      forrest_db **db);
 
 /**
- * Gives a store back. It is closed once its iterators are destroyed as well; what was written to a path is there when
- * it is opened again. Null is nothing to give back.
+ * Opens a store with options, which may be changed or destroyed afterwards.
+ *
+ * `FORREST_INVALID_ARGUMENT` also if an option is out of its limits, or is not for what others say; otherwise as
+ * `forrest_open`.
  *
  * # Safety
- * - `db` is null, or came from `forrest_open`, was not closed, and is used by nobody.
+ * - `url` is null, or ends with a zero byte.
+ * - `db` is null or may be written to.
+ */
+int32_t forrest_open_with(const char *url,
+                          const forrest_options *options,
+                          forrest_db **db);
+
+/**
+ * Makes a handle to a keyspace of a store, and the keyspace, if there is none of that name: 1 to 255 bytes of UTF-8. With
+ * a snapshot it is that keyspace's past state, and empty if there was none.
+ *
+ * `FORREST_LIMIT` if the name is too long or there are 4,096 keyspaces, `FORREST_INVALID_ARGUMENT` if it is empty,
+ * `FORREST_UNSUPPORTED` in the kernel, which has the keyspace "default" only; `FORREST_OUT_OF_SPACE`, `FORREST_IO`.
+ *
+ * # Safety
+ * - `name` is null, or ends with a zero byte.
+ * - `keyspace` is null or may be written to.
+ */
+int32_t forrest_keyspace(forrest_db *db,
+                         const char *name,
+                         forrest_db **keyspace);
+
+/**
+ * The names of all keyspaces of the store, sorted, each ending with a zero byte; "default" is always among them. They are in
+ * one piece of memory with the list, to be given to `forrest_free` once.
+ *
+ * `FORREST_OUT_OF_SPACE`, `FORREST_IO`; `FORREST_UNSUPPORTED` if a program that is not in C has made one with a zero byte in
+ * its name.
+ *
+ * # Safety
+ * - `names` and `count` are each null or may be written to.
+ */
+int32_t forrest_keyspaces(const forrest_db *db,
+                          char ***names,
+                          size_t *count);
+
+/**
+ * Removes a keyspace with all that it holds. Handles to it answer `FORREST_INVALID_ARGUMENT` from then on, also if one
+ * of that name is made again; snapshots still have it.
+ *
+ * `FORREST_NOT_FOUND` if there is none of that name; `FORREST_INVALID_ARGUMENT` for "default", which stays, and for a
+ * snapshot; `FORREST_IO`, `FORREST_STOPPED`.
+ *
+ * # Safety
+ * - `name` is null, or ends with a zero byte.
+ */
+int32_t forrest_drop_keyspace(forrest_db *db,
+                              const char *name);
+
+/**
+ * Makes a handle to the state of the whole store as it is now: that of the keyspace of `db` to begin with, and of the
+ * others by `forrest_keyspace`. Nothing is copied; while the handle is open, what is replaced later is kept for it.
+ *
+ * `FORREST_UNSUPPORTED` in the kernel, `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
+ *
+ * # Safety
+ * - `snapshot` is null or may be written to.
+ */
+int32_t forrest_snapshot(const forrest_db *db,
+                         forrest_db **snapshot);
+
+/**
+ * Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it. The
+ * store is closed once all its handles and iterators are given back; what was written to a path is there when it is opened
+ * again. Null is nothing to give back.
  */
 int32_t forrest_close(forrest_db *db);
-
-/**
- * Maps a key to a value, whether it was there or not.
- *
- * `FORREST_LIMIT` if one of them is too long (keys have 65,535 bytes at most, 4,096 in the kernel; values
- * 4,294,967,295), `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`.
- *
- * # Safety
- * - `db` is null, or came from `forrest_open` and is not closed.
- * - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
- */
-int32_t forrest_set(forrest_db *db, const void *key, size_t key_bytes, const void *value, size_t value_bytes);
-
-/**
- * Removes a key. `FORREST_NOT_FOUND` if it was not there; otherwise as `forrest_set`.
- *
- * # Safety
- * - `db` is null, or came from `forrest_open` and is not closed.
- * - `key` has `key_bytes` bytes, or is null.
- */
-int32_t forrest_delete(forrest_db *db, const void *key, size_t key_bytes);
 
 /**
  * Reads the value of a key and holds it: `forrest_value_data` has its bytes, `forrest_value_release` gives it back.
@@ -193,7 +542,6 @@ int32_t forrest_delete(forrest_db *db, const void *key, size_t key_bytes);
  * `FORREST_IO`, `FORREST_CORRUPT`.
  *
  * # Safety
- * - `db` is null, or came from `forrest_open` and is not closed.
  * - `key` has `key_bytes` bytes, or is null.
  * - `value` is null or may be written to.
  */
@@ -210,7 +558,6 @@ int32_t forrest_get(const forrest_db *db,
  * `FORREST_OUT_OF_SPACE`.
  *
  * # Safety
- * - `db` is null, or came from `forrest_open` and is not closed.
  * - `key` has `key_bytes` bytes, or is null.
  * - `value` and `value_bytes` are each null or may be written to.
  */
@@ -228,7 +575,6 @@ int32_t forrest_get_alloc(const forrest_db *db,
  * errors as of `forrest_get`.
  *
  * # Safety
- * - `db` is null, or came from `forrest_open` and is not closed.
  * - `key` has `key_bytes` bytes, or is null.
  * - `buffer` has `buffer_bytes` bytes that may be written to and are not the key's, or is null.
  * - `value_bytes` is null or may be written to.
@@ -241,21 +587,58 @@ int32_t forrest_get_into(const forrest_db *db,
                          size_t *value_bytes);
 
 /**
+ * Reads the values of many keys, faster than one after the other, because the waits for memory and the device overlap. Each
+ * key is read by itself; for one state of all, read from a snapshot.
+ *
+ * `values` gets a value for each key, to be given to `forrest_value_release`, or null if it is not there. If the call fails, all
+ * are null. Errors as of `forrest_get`.
+ *
+ * # Safety
+ * - `keys` and `keys_bytes` each have `count` elements, or are null; each key has as many bytes as its element of
+ *   `keys_bytes` says, or is null.
+ * - `values` has `count` elements that may be written to, or is null.
+ */
+int32_t forrest_multi_get(const forrest_db *db,
+                          const void *const *keys,
+                          const size_t *keys_bytes,
+                          size_t count,
+                          forrest_value **values);
+
+/**
+ * Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. Errors as of `forrest_get`.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ */
+int32_t forrest_contains(const forrest_db *db, const void *key, size_t key_bytes);
+
+/**
+ * Counts the keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. Takes time in proportion
+ * to their number. Errors as of `forrest_get`.
+ *
+ * # Safety
+ * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
+ * - `keys` is null or may be written to.
+ */
+int32_t forrest_count(const forrest_db *db,
+                      const void *start,
+                      size_t start_bytes,
+                      const void *end,
+                      size_t end_bytes,
+                      uint64_t *keys);
+
+/**
  * The bytes of a value. They stay where they are until the value is released, and are not to be changed.
  *
  * # Safety
- * - `value` is null, or came from `forrest_get` and was not released.
  * - `data` and `value_bytes` are each null or may be written to.
  */
 int32_t forrest_value_data(const forrest_value *value, const void **data, size_t *value_bytes);
 
 /**
  * Gives a value back. Its bytes are not to be read any more. Null is nothing to give back.
- *
- * # Safety
- * - `value` is null, or came from `forrest_get`, was not released, and is used by nobody.
  */
-void forrest_value_release(forrest_value *value);
+int32_t forrest_value_release(forrest_value *value);
 
 /**
  * Gives back memory that a function of this library says to be freed so; not by `free`, of which a process may have
@@ -267,6 +650,81 @@ void forrest_value_release(forrest_value *value);
 void forrest_free(void *memory);
 
 /**
+ * Maps a key to a value, whether it was there or not.
+ *
+ * `FORREST_LIMIT` if one of them is too long (keys have 65,535 bytes at most, 4,096 in the kernel; values
+ * 4,294,967,295), `FORREST_INVALID_ARGUMENT` also if `db` is a snapshot, or its keyspace was dropped;
+ * `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, and `FORREST_UNSUPPORTED` if the store is open to be read only.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
+ */
+int32_t forrest_set(forrest_db *db,
+                    const void *key,
+                    size_t key_bytes,
+                    const void *value,
+                    size_t value_bytes);
+
+/**
+ * Removes a key. `FORREST_NOT_FOUND` if it was not there; otherwise as `forrest_set`.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ */
+int32_t forrest_delete(forrest_db *db, const void *key, size_t key_bytes);
+
+/**
+ * Removes all keys from `start` on and before `end` at one instant, and tells how many there were; null with the length
+ * `FORREST_ABSENT` is no end. Errors as of `forrest_set`.
+ *
+ * # Safety
+ * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
+ * - `deleted` may be written to, or is null, if it is not wanted.
+ */
+int32_t forrest_delete_range(forrest_db *db,
+                             const void *start,
+                             size_t start_bytes,
+                             const void *end,
+                             size_t end_bytes,
+                             uint64_t *deleted);
+
+/**
+ * Adds to a counter, at one instant, and tells its new value. A counter is a value of 8 bytes, a big-endian two's complement
+ * integer; a key that is not there counts as 0.
+ *
+ * `FORREST_INVALID_ARGUMENT` if the value is no counter, or the sum overflows; otherwise as `forrest_set`.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ * - `sum` may be written to, or is null, if it is not wanted.
+ */
+int32_t forrest_add(forrest_db *db,
+                    const void *key,
+                    size_t key_bytes,
+                    int64_t delta,
+                    int64_t *sum);
+
+/**
+ * Replaces what a key maps to by another value, at one instant, if it is what was expected, byte for byte. Null with the
+ * length `FORREST_ABSENT` is absence: what is expected to be so is made, and what becomes so is removed.
+ *
+ * `FORREST_MISMATCH` if something else was there. Then nothing is changed, and `found` is what was there, to be given to
+ * `forrest_value_release`, or null if nothing was. Errors as of `forrest_set`.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.
+ * - `found` may be written to, or is null, if it is not wanted.
+ */
+int32_t forrest_compare_and_swap(forrest_db *db,
+                                 const void *key,
+                                 size_t key_bytes,
+                                 const void *expected,
+                                 size_t expected_bytes,
+                                 const void *desired,
+                                 size_t desired_bytes,
+                                 forrest_value **found);
+
+/**
  * Makes an empty batch, to be given to `forrest_batch_destroy`. It belongs to no store.
  *
  * # Safety
@@ -275,10 +733,18 @@ void forrest_free(void *memory);
 int32_t forrest_batch_create(forrest_batch **batch);
 
 /**
+ * Has what is added from now on change the keyspace of a handle. What was added before any call of this, or after one with
+ * null, changes that of the handle that the batch is written to.
+ *
+ * `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
+ */
+int32_t forrest_batch_on(forrest_batch *batch,
+                         const forrest_db *db);
+
+/**
  * Will map a key to a value. `FORREST_LIMIT` if one of them is too long for any store.
  *
  * # Safety
- * - `batch` is null, or came from `forrest_batch_create`, was not destroyed, and is used by nobody else.
  * - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
  */
 int32_t forrest_batch_set(forrest_batch *batch,
@@ -291,45 +757,99 @@ int32_t forrest_batch_set(forrest_batch *batch,
  * Will remove a key, if it is there. `FORREST_LIMIT` if it is too long for any store.
  *
  * # Safety
- * - `batch` is null, or came from `forrest_batch_create`, was not destroyed, and is used by nobody else.
  * - `key` has `key_bytes` bytes, or is null.
  */
 int32_t forrest_batch_delete(forrest_batch *batch, const void *key, size_t key_bytes);
 
 /**
- * Takes all changes out and keeps the memory for the next ones.
+ * Will remove all keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. `FORREST_LIMIT` if
+ * one of them is too long for any store.
  *
  * # Safety
- * - `batch` is null, or came from `forrest_batch_create`, was not destroyed, and is used by nobody else.
+ * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
+ */
+int32_t forrest_batch_delete_range(forrest_batch *batch,
+                                   const void *start,
+                                   size_t start_bytes,
+                                   const void *end,
+                                   size_t end_bytes);
+
+/**
+ * Will add to a counter, as `forrest_add` does. If that fails, so does the whole batch. `FORREST_LIMIT` if the key is too
+ * long for any store.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ */
+int32_t forrest_batch_add(forrest_batch *batch,
+                          const void *key,
+                          size_t key_bytes,
+                          int64_t delta);
+
+/**
+ * Will replace a value by another one if it is what was expected, as `forrest_compare_and_swap` does. If it is not, nothing of the
+ * batch is done, and writing it is `FORREST_MISMATCH`. With one value twice it is a condition that changes nothing.
+ * `FORREST_LIMIT` if something is too long for any store.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.
+ */
+int32_t forrest_batch_compare_and_swap(forrest_batch *batch,
+                                       const void *key,
+                                       size_t key_bytes,
+                                       const void *expected,
+                                       size_t expected_bytes,
+                                       const void *desired,
+                                       size_t desired_bytes);
+
+/**
+ * How many changes are in a batch, and how many bytes of keys and values.
+ *
+ * # Safety
+ * - `changes` and `bytes` are each null or may be written to.
+ */
+int32_t forrest_batch_size(const forrest_batch *batch, size_t *changes, size_t *bytes);
+
+/**
+ * Takes all changes out and keeps the memory for the next ones, which are on the keyspace that the batch is written to.
  */
 int32_t forrest_batch_clear(forrest_batch *batch);
 
 /**
  * Gives a batch back, written or not. Null is nothing to give back.
- *
- * # Safety
- * - `batch` is null, or came from `forrest_batch_create`, was not destroyed, and is used by nobody.
  */
-void forrest_batch_destroy(forrest_batch *batch);
+int32_t forrest_batch_destroy(forrest_batch *batch);
 
 /**
  * Makes all changes of a batch at one instant, or, if it fails, none: no reader sees a part of it, and neither does
  * who opens the store after a crash. A later change of the batch sees the earlier ones. The batch stays as it is, and
- * may be written again, to other stores too.
+ * may be written again, to other stores too, if it names no keyspaces.
  *
- * Errors are those of `forrest_set`; `FORREST_LIMIT` also if the batch has more than 1,048,576 changes, or more than
- * 1 GiB of keys and values. The message tells which change of the batch it was.
- *
- * # Safety
- * - `db` is null, or came from `forrest_open` and is not closed.
- * - `batch` is null, or came from `forrest_batch_create`, was not destroyed, and is not changed meanwhile.
+ * `FORREST_MISMATCH` if a comparison in it found another value than was expected. Errors are those of `forrest_set`;
+ * `FORREST_LIMIT` also if the batch has more than 1,048,576 changes, or more than 1 GiB of keys and values, if the store's
+ * options say nothing else; `FORREST_INVALID_ARGUMENT` also if an addition is not to a counter, or a keyspace is of another
+ * store. The message tells which change of the batch it was.
  */
 int32_t forrest_write(forrest_db *db,
                       const forrest_batch *batch);
 
 /**
+ * As `forrest_write`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`, which is
+ * `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_MISMATCH`, `change` is the number of the change in the batch,
+ * from 0, and `found` the value that was there, to be given to `forrest_value_release`, or null if there was none.
+ *
+ * # Safety
+ * - `change` and `found` may each be written to, or are null, if they are not wanted.
+ */
+int32_t forrest_write_with(forrest_db *db,
+                           const forrest_batch *batch,
+                           uint64_t durability,
+                           size_t *change,
+                           forrest_value **found);
+
+/**
  * Makes an iterator, at no pair yet, to be given to `forrest_iter_destroy`. It outlives the handle of its store, and
- * keeps the store open.
+ * keeps the store open. Of a snapshot it walks over that state.
  *
  * Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, and then the iterator is at
  * none, or an error. So this is a walk:
@@ -338,7 +858,6 @@ int32_t forrest_write(forrest_db *db,
  *     if (code < 0) { ... forrest_error_message() ... }
  *
  * # Safety
- * - `db` is null, or came from `forrest_open` and is not closed.
  * - `iter` is null or may be written to.
  */
 int32_t forrest_iter_create(const forrest_db *db,
@@ -348,7 +867,6 @@ int32_t forrest_iter_create(const forrest_db *db,
  * Moves to the first key at or after `key`.
  *
  * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
  * - `key` has `key_bytes` bytes, or is null.
  */
 int32_t forrest_iter_seek(forrest_iter *iter, const void *key, size_t key_bytes);
@@ -357,57 +875,49 @@ int32_t forrest_iter_seek(forrest_iter *iter, const void *key, size_t key_bytes)
  * Moves to the last key at or before `key`.
  *
  * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
  * - `key` has `key_bytes` bytes, or is null.
  */
 int32_t forrest_iter_seek_for_prev(forrest_iter *iter, const void *key, size_t key_bytes);
 
 /**
  * Moves to the first key.
- *
- * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
  */
 int32_t forrest_iter_first(forrest_iter *iter);
 
 /**
  * Moves to the last key.
- *
- * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
  */
 int32_t forrest_iter_last(forrest_iter *iter);
 
 /**
  * Moves to the next key. At no pair it stays there.
- *
- * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
  */
 int32_t forrest_iter_next(forrest_iter *iter);
 
 /**
  * Moves to the previous key. At no pair it stays there.
- *
- * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
  */
 int32_t forrest_iter_prev(forrest_iter *iter);
 
 /**
- * True if the last move came to a pair; false for null.
- *
- * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is not moved meanwhile.
+ * Moves so many pairs forward, as so many calls of `forrest_iter_next` do, but reads no values on the way.
+ */
+int32_t forrest_iter_skip(forrest_iter *iter, uint64_t pairs);
+
+/**
+ * Gives back what the iterator keeps beside its pair: on disk, the state that it found, with memory and files that may have been
+ * replaced since. It stays where it is. For iterators that are kept for long between moves.
+ */
+int32_t forrest_iter_park(forrest_iter *iter);
+
+/**
+ * True if the last move came to a pair; false for what is no iterator.
  */
 bool forrest_iter_valid(const forrest_iter *iter);
 
 /**
  * Tells whether the last move failed: its error, or `FORREST_OK`, also if it came to no pair. For loops over
  * `forrest_iter_valid`. The message is that of the move.
- *
- * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is not moved meanwhile.
  */
 int32_t forrest_iter_status(const forrest_iter *iter);
 
@@ -417,7 +927,6 @@ int32_t forrest_iter_status(const forrest_iter *iter);
  * `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed.
  *
  * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is not moved meanwhile.
  * - `key` and `key_bytes` are each null or may be written to.
  */
 int32_t forrest_iter_key(const forrest_iter *iter,
@@ -430,7 +939,6 @@ int32_t forrest_iter_key(const forrest_iter *iter,
  * `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed; `FORREST_IO`, `FORREST_CORRUPT`.
  *
  * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
  * - `value` and `value_bytes` are each null or may be written to.
  */
 int32_t forrest_iter_value(forrest_iter *iter,
@@ -439,11 +947,63 @@ int32_t forrest_iter_value(forrest_iter *iter,
 
 /**
  * Gives an iterator back. Null is nothing to give back.
+ */
+int32_t forrest_iter_destroy(forrest_iter *iter);
+
+/**
+ * Returns when everything written before is as durable as this home can make it. On disk it survives power loss then; in memory
+ * that is at once, for nothing outlives the process.
+ *
+ * `FORREST_IO` if the device reports a failure, `FORREST_STOPPED` if it did so before.
+ */
+int32_t forrest_sync(forrest_db *db);
+
+/**
+ * Writes a copy of the store as it is now to a new directory, while it goes on.
+ *
+ * `FORREST_UNSUPPORTED` where `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
  *
  * # Safety
- * - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody.
+ * - `path` is null, or ends with a zero byte.
  */
-void forrest_iter_destroy(forrest_iter *iter);
+int32_t forrest_checkpoint(forrest_db *db, const char *path);
+
+/**
+ * Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
+ *
+ * `FORREST_CORRUPT`, with file and offset of the first damage in the message; `FORREST_IO`; `FORREST_UNSUPPORTED` in memory
+ * and in the kernel.
+ */
+int32_t forrest_verify(forrest_db *db);
+
+/**
+ * Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty. Takes time in
+ * proportion to the store; writers wait at times.
+ *
+ * `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`; `FORREST_UNSUPPORTED` in memory and in the kernel.
+ */
+int32_t forrest_compact(forrest_db *db);
+
+/**
+ * Tells what a store holds and what it costs. `stats_bytes` is `sizeof(forrest_stats)`: of what the library knows, as much is told
+ * as the program was compiled for; what only the program knows is 0.
+ *
+ * # Safety
+ * - `stats` has `stats_bytes` bytes that may be written to, or is null.
+ */
+int32_t forrest_get_stats(const forrest_db *db,
+                          forrest_stats *stats,
+                          size_t stats_bytes);
+
+/**
+ * Tells what the home of a store can do: the sum of its capabilities, `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`. What it cannot
+ * do is `FORREST_UNSUPPORTED`.
+ *
+ * # Safety
+ * - `capabilities` is null or may be written to.
+ */
+int32_t forrest_capabilities(const forrest_db *db,
+                             uint64_t *capabilities);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,9 +1,10 @@
-//! What comes from C, made safe: bytes, handles, and places for results. Here is what can be checked; what cannot is
-//! in the `# Safety` lists of the functions that C calls.
+//! What comes from C, made safe: bytes, text, and places for results. Here is what can be checked; what cannot is
+//! in the `# Safety` lists of the functions that C calls. Handles are in handle.rs.
 
+use crate::code::FORREST_ABSENT;
 use crate::failure::Failure;
 use forrest_rust::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
 
 /// A key from C.
 ///
@@ -23,6 +24,38 @@ pub(crate) unsafe fn value<'a>(start: *const c_void, length: usize) -> Result<&'
     unsafe { bytes("value", start, length, MAX_VALUE_BYTES) }
 }
 
+/// What may be absent: null with the length `FORREST_ABSENT`; otherwise a key or a value, as `read` reads it.
+///
+/// # Safety
+/// - As [`bytes`].
+pub(crate) unsafe fn perhaps<'a>(
+    read: unsafe fn(*const c_void, usize) -> Result<&'a [u8], Failure>,
+    start: *const c_void,
+    length: usize,
+) -> Result<Option<&'a [u8]>, Failure> {
+    if start.is_null() && length == FORREST_ABSENT {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { read(start, length) }.map(Some)
+}
+
+/// Text from C: a URL, a name, a path.
+///
+/// # Safety
+/// - `start` is null, or ends with a zero byte and does not change for as long as the result is used.
+pub(crate) unsafe fn text<'a>(what: &str, start: *const c_char) -> Result<&'a str, Failure> {
+    if start.is_null() {
+        return Err(Failure::invalid(format_args!("the {what} is null")));
+    }
+    // SAFETY: it is not null, and the caller promises the rest.
+    let text = unsafe { CStr::from_ptr(start) };
+    text.to_str().map_err(|_| {
+        let shown = text.to_bytes().escape_ascii();
+        Failure::invalid(format_args!("the {what} \"{shown}\" is not UTF-8"))
+    })
+}
+
 /// Bytes from C. A pointer to no bytes is not looked at.
 ///
 /// # Safety
@@ -37,31 +70,13 @@ unsafe fn bytes<'a>(
         return Ok(&[]);
     }
     if start.is_null() {
-        return Err(Failure::invalid(format!("the {what} is null, and its length {length}")));
+        return Err(Failure::invalid(format_args!("the {what} is null, and its length {length}")));
     }
     if length > limit.min(isize::MAX as usize) {
         return Err(Failure::limit(what, length, limit));
     }
     // SAFETY: it is not null, no longer than a slice may be, and the caller promises the rest.
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), length) })
-}
-
-/// A handle that is only looked at.
-///
-/// # Safety
-/// - `handle` is null, or came from this library, was not given back, and is not changed while the result is used.
-pub(crate) unsafe fn shared<'a, T>(what: &str, handle: *const T) -> Result<&'a T, Failure> {
-    // SAFETY: the caller's promise; handles of this library are aligned boxes.
-    unsafe { handle.as_ref() }.ok_or_else(|| Failure::invalid(format!("the {what} is null")))
-}
-
-/// A handle that is changed.
-///
-/// # Safety
-/// - `handle` is null, or came from this library, was not given back, and is used by nobody else while the result is.
-pub(crate) unsafe fn exclusive<'a, T>(what: &str, handle: *mut T) -> Result<&'a mut T, Failure> {
-    // SAFETY: the caller's promise; handles of this library are aligned boxes.
-    unsafe { handle.as_mut() }.ok_or_else(|| Failure::invalid(format!("the {what} is null")))
 }
 
 /// A place for a result.
@@ -75,11 +90,20 @@ impl<T> Place<T> {
     /// - `place` is null, or aligned and may be written to until the call ends.
     pub(crate) unsafe fn of(what: &str, place: *mut T, nothing: T) -> Result<Place<T>, Failure> {
         if place.is_null() {
-            return Err(Failure::invalid(format!("the place for the {what} is null")));
+            return Err(Failure::invalid(format_args!("the place for the {what} is null")));
         }
         let mut place = Place(place);
         place.put(nothing);
         Ok(place)
+    }
+
+    /// As [`of`](Place::of), where null means that the result is not wanted.
+    ///
+    /// # Safety
+    /// - As `of`.
+    pub(crate) unsafe fn perhaps(place: *mut T, nothing: T) -> Option<Place<T>> {
+        // SAFETY: the caller's promise.
+        unsafe { Place::of("result", place, nothing) }.ok()
     }
 
     /// Puts the result there. What was there is not dropped: it may be no `T` at all.

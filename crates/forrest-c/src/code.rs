@@ -8,17 +8,19 @@ pub const FORREST_OK: i32 = 0;
 pub const FORREST_NOT_FOUND: i32 = 1;
 /// The value is longer than the buffer, into which nothing was written; its length was told. Not an error.
 pub const FORREST_TOO_SMALL: i32 = 2;
+/// A comparison found another value than was expected, and nothing was changed. Not an error.
+pub const FORREST_MISMATCH: i32 = 3;
 /// The operating system refused a read, a write or another call. The store is as it was.
 pub const FORREST_IO: i32 = -1;
 /// Stored bytes are damaged; the message names file and offset. Restore them from elsewhere.
 pub const FORREST_CORRUPT: i32 = -2;
-/// The call makes no sense as it is: a null handle, a URL that names no home. Change the call.
+/// The call makes no sense as it is: a handle that is null or was given back, a URL that names no home. Change the call.
 pub const FORREST_INVALID_ARGUMENT: i32 = -3;
 /// A key, a value or a batch is larger than can be stored. Make it smaller.
 pub const FORREST_LIMIT: i32 = -4;
 /// The memory, the disk or the file descriptors are used up. Delete something or give more.
 pub const FORREST_OUT_OF_SPACE: i32 = -5;
-/// Somebody else holds what is needed. Try again later.
+/// Somebody else holds what is needed, or another thread is using the handle. Try again later.
 pub const FORREST_BUSY: i32 = -6;
 /// This home cannot do this, or was not built into the library. Use another.
 pub const FORREST_UNSUPPORTED: i32 = -7;
@@ -26,6 +28,11 @@ pub const FORREST_UNSUPPORTED: i32 = -7;
 pub const FORREST_STOPPED: i32 = -8;
 /// The library is broken in itself; please report the message. Close the store.
 pub const FORREST_INTERNAL: i32 = -100;
+
+/// The length of what is not there; cbindgen.toml has it for C, as `SIZE_MAX` means nothing to cbindgen.
+///
+/// cbindgen:ignore
+pub const FORREST_ABSENT: usize = usize::MAX;
 
 /// The number of this interface: what `forrest_abi()` returns. It grows when programs must be compiled anew.
 pub const FORREST_ABI: u32 = 1;
@@ -60,6 +67,7 @@ pub(crate) fn words(code: i32) -> &'static CStr {
         FORREST_OK => c"ok",
         FORREST_NOT_FOUND => c"not found",
         FORREST_TOO_SMALL => c"buffer too small",
+        FORREST_MISMATCH => c"another value was there",
         FORREST_IO => c"input/output",
         FORREST_CORRUPT => c"corrupt",
         FORREST_INVALID_ARGUMENT => c"invalid argument",

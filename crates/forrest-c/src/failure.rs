@@ -5,6 +5,7 @@ use forrest_rust::{Error, ErrorKind};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
+use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
@@ -20,23 +21,25 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// A failure of a kind, with what and where.
+    pub(crate) fn new(kind: ErrorKind, message: impl Display) -> Failure {
+        Failure { code: code_of(kind), message: format!("{kind}: {message}") }
+    }
+
     /// A call that makes no sense.
-    pub(crate) fn invalid(message: impl Into<String>) -> Failure {
-        let message = format!("{}: {}", ErrorKind::InvalidArgument, message.into());
-        Failure { code: code::FORREST_INVALID_ARGUMENT, message }
+    pub(crate) fn invalid(message: impl Display) -> Failure {
+        Failure::new(ErrorKind::InvalidArgument, message)
     }
 
     /// `length` bytes of `what` where at most `limit` are allowed.
     pub(crate) fn limit(what: &str, length: usize, limit: usize) -> Failure {
-        let kind = ErrorKind::Limit;
-        let message = format!("{kind}: {what} of {length} bytes; at most {limit} bytes are allowed");
-        Failure { code: code::FORREST_LIMIT, message }
+        let message = format_args!("{what} of {length} bytes; at most {limit} bytes are allowed");
+        Failure::new(ErrorKind::Limit, message)
     }
 
     /// No memory of so many bytes.
     pub(crate) fn out_of_memory(bytes: usize) -> Failure {
-        let message = format!("{}: no memory for {bytes} bytes", ErrorKind::OutOfSpace);
-        Failure { code: code::FORREST_OUT_OF_SPACE, message }
+        Failure::new(ErrorKind::OutOfSpace, format_args!("no memory for {bytes} bytes"))
     }
 
     fn panicked(panic: &(dyn Any + Send)) -> Failure {
@@ -88,14 +91,6 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     failure.code
 }
 
-/// As [`guard`], for what cannot fail but by a panic.
-pub(crate) fn guard_quietly(body: impl FnOnce()) {
-    guard(|| {
-        body();
-        Ok(code::FORREST_OK)
-    });
-}
-
 /// What went wrong in the last call of this thread that returned an error: the words for its kind, and what and
 /// where. Empty if there was none. Never null; valid until the next call of this thread.
 #[unsafe(no_mangle)]
@@ -118,9 +113,9 @@ mod tests {
         assert_eq!(message(), "");
         assert_eq!(guard(|| panic!("the tree has no {}", "root")), code::FORREST_INTERNAL);
         assert_eq!(message(), "internal error: the tree has no root");
-        guard_quietly(|| panic!("plain"));
+        guard(|| panic!("plain"));
         assert_eq!(message(), "internal error: plain");
-        guard_quietly(|| std::panic::panic_any(7));
+        guard(|| std::panic::panic_any(7));
         assert_eq!(message(), "internal error: no message");
     }
 

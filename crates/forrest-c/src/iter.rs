@@ -1,9 +1,10 @@
 //! Iterators: a position in the order of keys that moves both ways.
 
-use crate::argument::{Place, exclusive, key, shared};
+use crate::argument::{Place, key};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
-use crate::failure::{Failure, guard, guard_quietly};
+use crate::failure::{Failure, guard};
+use crate::handle::Table;
 use forrest_rust::{Cursor, Value};
 use std::ffi::c_void;
 use std::ptr;
@@ -12,7 +13,10 @@ use std::ptr;
 ///
 /// A key that is there all the while is met exactly once, in order; one that comes or goes meanwhile may be met or not.
 #[derive(Debug)]
-pub struct Iter {
+pub struct Iter(Box<Walk>); // in memory of its own, so that those who look for wrong reads see its end
+
+#[derive(Debug)]
+struct Walk {
     cursor: Cursor,
     /// The value at the cursor, once it has been asked for: what C was shown is in here.
     value: Option<Value>,
@@ -20,7 +24,9 @@ pub struct Iter {
     failed: Option<(i32, String)>,
 }
 
-impl Iter {
+static ITERS: Table<Iter, 1> = Table::new("iterator", 5);
+
+impl Walk {
     /// Moves, and remembers whether that failed.
     fn go(&mut self, go: impl FnOnce(&mut Cursor) -> Result<bool, Failure>) -> Result<i32, Failure> {
         self.value = None;
@@ -39,7 +45,7 @@ impl Iter {
 }
 
 /// Makes an iterator, at no pair yet, to be given to `forrest_iter_destroy`. It outlives the handle of its store, and
-/// keeps the store open.
+/// keeps the store open. Of a snapshot it walks over that state.
 ///
 /// Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, and then the iterator is at
 /// none, or an error. So this is a walk:
@@ -48,15 +54,14 @@ impl Iter {
 ///     if (code < 0) { ... forrest_error_message() ... }
 ///
 /// # Safety
-/// - `db` is null, or came from `forrest_open` and is not closed.
 /// - `iter` is null or may be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_create(db: *const Db, iter: *mut *mut Iter) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
-        let (mut iter, db) = unsafe { (Place::of("iterator", iter, ptr::null_mut())?, shared("store", db)?) };
-        let made = Iter { cursor: db.0.cursor(), value: None, failed: None };
-        iter.put(Box::into_raw(Box::new(made)));
+        // SAFETY: the caller's promise.
+        let mut iter = unsafe { Place::of("iterator", iter, ptr::null_mut()) }?;
+        let cursor = Db::of(db)?.view().cursor();
+        iter.put(ITERS.insert([Iter(Box::new(Walk { cursor, value: None, failed: None }))])?);
         Ok(FORREST_OK)
     })
 }
@@ -64,21 +69,19 @@ pub unsafe extern "C" fn forrest_iter_create(db: *const Db, iter: *mut *mut Iter
 /// Moves to the first key at or after `key`.
 ///
 /// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
 /// - `key` has `key_bytes` bytes, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_seek(iter: *mut Iter, key: *const c_void, key_bytes: usize) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
-        let (iter, key) = unsafe { (exclusive("iterator", iter)?, self::key(key, key_bytes)) };
-        iter.go(|cursor| Ok(cursor.seek(key?)?))
+        // SAFETY: the caller's promise.
+        let key = unsafe { self::key(key, key_bytes) };
+        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek(key?)?))
     })
 }
 
 /// Moves to the last key at or before `key`.
 ///
 /// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
 /// - `key` has `key_bytes` bytes, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_seek_for_prev(
@@ -87,76 +90,69 @@ pub unsafe extern "C" fn forrest_iter_seek_for_prev(
     key_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
-        let (iter, key) = unsafe { (exclusive("iterator", iter)?, self::key(key, key_bytes)) };
-        iter.go(|cursor| Ok(cursor.seek_for_prev(key?)?))
+        // SAFETY: the caller's promise.
+        let key = unsafe { self::key(key, key_bytes) };
+        ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek_for_prev(key?)?))
     })
 }
 
 /// Moves to the first key.
-///
-/// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_iter_first(iter: *mut Iter) -> i32 {
-    // SAFETY: the caller's promise.
-    guard(|| unsafe { exclusive("iterator", iter) }?.go(|cursor| Ok(cursor.first()?)))
+pub extern "C" fn forrest_iter_first(iter: *mut Iter) -> i32 {
+    guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.first()?)))
 }
 
 /// Moves to the last key.
-///
-/// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_iter_last(iter: *mut Iter) -> i32 {
-    // SAFETY: the caller's promise.
-    guard(|| unsafe { exclusive("iterator", iter) }?.go(|cursor| Ok(cursor.last()?)))
+pub extern "C" fn forrest_iter_last(iter: *mut Iter) -> i32 {
+    guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.last()?)))
 }
 
 /// Moves to the next key. At no pair it stays there.
-///
-/// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_iter_next(iter: *mut Iter) -> i32 {
-    // SAFETY: the caller's promise.
-    guard(|| unsafe { exclusive("iterator", iter) }?.go(|cursor| Ok(cursor.next()?)))
+pub extern "C" fn forrest_iter_next(iter: *mut Iter) -> i32 {
+    guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.next()?)))
 }
 
 /// Moves to the previous key. At no pair it stays there.
-///
-/// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_iter_prev(iter: *mut Iter) -> i32 {
-    // SAFETY: the caller's promise.
-    guard(|| unsafe { exclusive("iterator", iter) }?.go(|cursor| Ok(cursor.prev()?)))
+pub extern "C" fn forrest_iter_prev(iter: *mut Iter) -> i32 {
+    guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.prev()?)))
 }
 
-/// True if the last move came to a pair; false for null.
-///
-/// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is not moved meanwhile.
+/// Moves so many pairs forward, as so many calls of `forrest_iter_next` do, but reads no values on the way.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_iter_valid(iter: *const Iter) -> bool {
+pub extern "C" fn forrest_iter_skip(iter: *mut Iter, pairs: u64) -> i32 {
+    guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.skip(pairs)?)))
+}
+
+/// Gives back what the iterator keeps beside its pair: on disk, the state that it found, with memory and files that may have been
+/// replaced since. It stays where it is. For iterators that are kept for long between moves.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_iter_park(iter: *mut Iter) -> i32 {
+    guard(|| {
+        ITERS.exclusive(iter)?.0.cursor.park();
+        Ok(FORREST_OK)
+    })
+}
+
+/// True if the last move came to a pair; false for what is no iterator.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_iter_valid(iter: *const Iter) -> bool {
     let mut valid = false;
-    guard_quietly(|| {
-        // SAFETY: the caller's promise.
-        valid =
-            unsafe { iter.as_ref() }.is_some_and(|iter| iter.failed.is_none() && iter.cursor.key().is_some());
+    guard(|| {
+        let iter = &ITERS.shared(iter)?.0;
+        valid = iter.failed.is_none() && iter.cursor.key().is_some();
+        Ok(FORREST_OK)
     });
     valid
 }
 
 /// Tells whether the last move failed: its error, or `FORREST_OK`, also if it came to no pair. For loops over
 /// `forrest_iter_valid`. The message is that of the move.
-///
-/// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is not moved meanwhile.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_iter_status(iter: *const Iter) -> i32 {
-    // SAFETY: the caller's promise.
-    guard(|| unsafe { shared("iterator", iter) }?.check().map(|()| FORREST_OK))
+pub extern "C" fn forrest_iter_status(iter: *const Iter) -> i32 {
+    guard(|| ITERS.shared(iter)?.0.check().map(|()| FORREST_OK))
 }
 
 /// The key where the iterator is. Its bytes stay until the iterator is moved or destroyed, and are not to be changed.
@@ -164,7 +160,6 @@ pub unsafe extern "C" fn forrest_iter_status(iter: *const Iter) -> i32 {
 /// `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed.
 ///
 /// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is not moved meanwhile.
 /// - `key` and `key_bytes` are each null or may be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_key(
@@ -174,13 +169,9 @@ pub unsafe extern "C" fn forrest_iter_key(
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller's promises.
-        let (mut key, mut key_bytes, iter) = unsafe {
-            (
-                Place::of("key", key, ptr::null())?,
-                Place::of("length", key_bytes, 0)?,
-                shared("iterator", iter)?,
-            )
-        };
+        let (mut key, mut key_bytes) =
+            unsafe { (Place::of("key", key, ptr::null())?, Place::of("length", key_bytes, 0)?) };
+        let iter = &ITERS.shared(iter)?.0;
         iter.check()?;
         let Some(found) = iter.cursor.key() else { return Ok(FORREST_NOT_FOUND) };
         key.put(found.as_ptr().cast());
@@ -194,7 +185,6 @@ pub unsafe extern "C" fn forrest_iter_key(
 /// `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed; `FORREST_IO`, `FORREST_CORRUPT`.
 ///
 /// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody else.
 /// - `value` and `value_bytes` are each null or may be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_value(
@@ -204,13 +194,9 @@ pub unsafe extern "C" fn forrest_iter_value(
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller's promises.
-        let (mut value, mut value_bytes, iter) = unsafe {
-            (
-                Place::of("value", value, ptr::null())?,
-                Place::of("length", value_bytes, 0)?,
-                exclusive("iterator", iter)?,
-            )
-        };
+        let (mut value, mut value_bytes) =
+            unsafe { (Place::of("value", value, ptr::null())?, Place::of("length", value_bytes, 0)?) };
+        let iter = &mut ITERS.exclusive(iter)?.0;
         iter.check()?;
         if iter.value.is_none() {
             iter.value = iter.cursor.value()?;
@@ -223,14 +209,7 @@ pub unsafe extern "C" fn forrest_iter_value(
 }
 
 /// Gives an iterator back. Null is nothing to give back.
-///
-/// # Safety
-/// - `iter` is null, or came from `forrest_iter_create`, was not destroyed, and is used by nobody.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_iter_destroy(iter: *mut Iter) {
-    if !iter.is_null() {
-        // SAFETY: it is a box of this library, and the caller has no use for it any more.
-        let iter = unsafe { Box::from_raw(iter) };
-        guard_quietly(|| drop(iter));
-    }
+pub extern "C" fn forrest_iter_destroy(iter: *mut Iter) -> i32 {
+    guard(|| ITERS.remove(iter).map(|()| FORREST_OK))
 }

@@ -13,16 +13,25 @@
 //! |---|---|
 //! | iter.rs | iterators |
 //! | batch.rs | batches, and writing them |
-//! | db.rs | opening, changing, the three ways to read |
+//! | whole.rs | the store as a whole: sync, verify, statistics |
+//! | change.rs, read.rs | changing and reading keys |
+//! | db.rs | opening, keyspaces, snapshots, closing |
+//! | options.rs | how a store is opened |
 //! | value.rs | values that are held, and their memory |
+//! | handle.rs | what C holds in place of all these |
 //! | argument.rs | pointers and lengths from C, made safe |
 //! | failure.rs | what went wrong, per thread; the border that panics do not cross |
 //! | code.rs | codes and versions |
 
 mod argument;
 pub mod batch;
+pub mod change;
 pub mod code;
 pub mod db;
 pub mod failure;
+mod handle;
 pub mod iter;
+pub mod options;
+pub mod read;
 pub mod value;
+pub mod whole;

@@ -1,20 +1,35 @@
 //! Values that are held until they are released, and memory that is handed to C.
 
-use crate::argument::{Place, shared};
+use crate::argument::Place;
 use crate::code::FORREST_OK;
-use crate::failure::{Failure, guard, guard_quietly};
+use crate::failure::{Failure, guard};
+use crate::handle::Table;
 use std::ffi::c_void;
 use std::ptr;
 
 /// A value that a read found, held until it is released. It stays as it was found, whatever becomes of its key and of
 /// the store.
 #[derive(Debug)]
-pub struct Value(pub(crate) forrest_rust::Value);
+pub struct Value(Box<forrest_rust::Value>);
+
+static VALUES: Table<Value, 1> = Table::new("value", 2);
+
+/// Holds a value for C; null for none.
+pub(crate) fn hold(value: Option<forrest_rust::Value>) -> Result<*mut Value, Failure> {
+    // In memory of its own, so that its bytes stay where they are, and those who look for wrong reads see its end.
+    value.map_or(Ok(ptr::null_mut()), |value| VALUES.insert([Value(Box::new(value))]))
+}
+
+/// Gives values back of which C was not told.
+pub(crate) fn release(values: impl IntoIterator<Item = *mut Value>) {
+    for value in values {
+        let _it_is_there = VALUES.remove(value);
+    }
+}
 
 /// The bytes of a value. They stay where they are until the value is released, and are not to be changed.
 ///
 /// # Safety
-/// - `value` is null, or came from `forrest_get` and was not released.
 /// - `data` and `value_bytes` are each null or may be written to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_value_data(
@@ -24,13 +39,9 @@ pub unsafe extern "C" fn forrest_value_data(
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller's promises.
-        let (mut data, mut value_bytes, value) = unsafe {
-            (
-                Place::of("bytes", data, ptr::null())?,
-                Place::of("length", value_bytes, 0)?,
-                shared("value", value)?,
-            )
-        };
+        let (mut data, mut value_bytes) =
+            unsafe { (Place::of("bytes", data, ptr::null())?, Place::of("length", value_bytes, 0)?) };
+        let value = VALUES.shared(value)?;
         data.put(value.0.as_ptr().cast());
         value_bytes.put(value.0.len());
         Ok(FORREST_OK)
@@ -38,16 +49,9 @@ pub unsafe extern "C" fn forrest_value_data(
 }
 
 /// Gives a value back. Its bytes are not to be read any more. Null is nothing to give back.
-///
-/// # Safety
-/// - `value` is null, or came from `forrest_get`, was not released, and is used by nobody.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_value_release(value: *mut Value) {
-    if !value.is_null() {
-        // SAFETY: it is a box of this library, and the caller has no use for it any more.
-        let value = unsafe { Box::from_raw(value) };
-        guard_quietly(|| drop(value));
-    }
+pub extern "C" fn forrest_value_release(value: *mut Value) -> i32 {
+    guard(|| VALUES.remove(value).map(|()| FORREST_OK))
 }
 
 /// Gives back memory that a function of this library says to be freed so; not by `free`, of which a process may have
@@ -57,12 +61,12 @@ pub unsafe extern "C" fn forrest_value_release(value: *mut Value) {
 /// - `memory` is null, or came from a function that says so, and was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_free(memory: *mut c_void) {
-    // SAFETY: it came from `copied`, and so from malloc.
+    // SAFETY: it came from `hand_over`, and so from malloc.
     unsafe { libc::free(memory) }
 }
 
 /// A copy of `bytes` for C, to be given to [`forrest_free`]. Never null.
-pub(crate) fn copied(bytes: &[u8]) -> Result<*mut c_void, Failure> {
+pub(crate) fn hand_over(bytes: &[u8]) -> Result<*mut c_void, Failure> {
     // SAFETY: any length may be asked for.
     let memory = unsafe { libc::malloc(bytes.len().max(1)) };
     if memory.is_null() {

@@ -1,74 +1,11 @@
-/* Calls every function, rightly and wrongly: api URL, where URL names a new store of any home. Prints how many checks
- * there were; the first that fails ends it. */
+/* Calls what opens, reads and changes keys, writes batches and iterates, rightly and wrongly: api URL, where URL names a new
+ * store of any home. */
 
 #define _POSIX_C_SOURCE 200809L
-#include <forrest.h>
+#include "check.h"
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static int checks;
-
-#define CHECK(condition)                                                                                    \
-    do {                                                                                                    \
-        __atomic_fetch_add(&checks, 1, __ATOMIC_RELAXED);                                                   \
-        if (!(condition)) {                                                                                 \
-            fprintf(stderr, "%s:%d: %s (last error: %s)\n", __FILE__, __LINE__, #condition,                 \
-                    forrest_error_message());                                                               \
-            exit(1);                                                                                        \
-        }                                                                                                   \
-    } while (0)
-
-/* The call answers with this code; if that is an error, the message begins with its words. */
-#define ANSWERS(expected, call)                                                                             \
-    do {                                                                                                    \
-        int32_t answer = (call);                                                                            \
-        CHECK(answer == (expected));                                                                        \
-        const char *words = forrest_strerror(answer);                                                       \
-        CHECK(answer >= 0 || strncmp(forrest_error_message(), words, strlen(words)) == 0);                  \
-        CHECK(answer >= 0 || strlen(forrest_error_message()) > strlen(words) + 2);                          \
-    } while (0)
-
-/* A text literal, which may have zero bytes, as bytes and their number. */
-#define T(text) (text), (sizeof(text) - 1)
 
 static const size_t HUGE_LENGTHS[] = {65536, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX};
-/* What a pointer to results holds before. */
-static char nothing;
-#define JUNK ((void *)&nothing)
-
-static bool has(forrest_db *db, const char *key, size_t key_bytes, const char *value, size_t value_bytes) {
-    char buffer[100];
-    size_t bytes = 77;
-    int32_t code = forrest_get_into(db, key, key_bytes, buffer, sizeof buffer, &bytes);
-    return code == FORREST_OK && bytes == value_bytes && memcmp(buffer, value, value_bytes) == 0;
-}
-
-static bool has_not(forrest_db *db, const char *key, size_t key_bytes) {
-    size_t bytes = 77;
-    return forrest_get_into(db, key, key_bytes, NULL, 0, &bytes) == FORREST_NOT_FOUND && bytes == 0;
-}
-
-/* The iterator is there. */
-static bool is_at(forrest_iter *iter, const char *key, const char *value) {
-    const void *found, *value_found, *again;
-    size_t bytes, value_bytes;
-    return forrest_iter_valid(iter) && forrest_iter_status(iter) == FORREST_OK &&
-           forrest_iter_key(iter, &found, &bytes) == FORREST_OK && bytes == strlen(key) &&
-           memcmp(found, key, bytes) == 0 && forrest_iter_value(iter, &value_found, &value_bytes) == FORREST_OK &&
-           value_bytes == strlen(value) && memcmp(value_found, value, value_bytes) == 0 &&
-           forrest_iter_value(iter, &again, &value_bytes) == FORREST_OK && again == value_found;
-}
-
-/* The iterator is at no pair, and nothing failed. */
-static bool is_nowhere(forrest_iter *iter) {
-    const void *key = JUNK, *value = JUNK;
-    size_t bytes = 77, value_bytes = 77;
-    return !forrest_iter_valid(iter) && forrest_iter_status(iter) == FORREST_OK &&
-           forrest_iter_key(iter, &key, &bytes) == FORREST_NOT_FOUND && key == NULL && bytes == 0 &&
-           forrest_iter_value(iter, &value, &value_bytes) == FORREST_NOT_FOUND && value == NULL && value_bytes == 0;
-}
 
 static void versions_and_words(void) {
     CHECK(forrest_abi() == FORREST_ABI);
@@ -77,6 +14,7 @@ static void versions_and_words(void) {
         FORREST_OK,       FORREST_NOT_FOUND, FORREST_TOO_SMALL,        FORREST_IO,
         FORREST_CORRUPT,  FORREST_LIMIT,     FORREST_INVALID_ARGUMENT, FORREST_OUT_OF_SPACE,
         FORREST_BUSY,     FORREST_STOPPED,   FORREST_UNSUPPORTED,      FORREST_INTERNAL,
+        FORREST_MISMATCH,
     };
     const size_t count = sizeof CODES / sizeof CODES[0];
     for (size_t a = 0; a < count; a++) {
@@ -279,14 +217,16 @@ static void batches(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_write(db, batch));
     CHECK(has_not(db, T("k1")) && has_not(db, T("k3")) && has_not(db, NULL, 0));
 
-    /* What is too much is not written at all. */
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+#ifndef WATCHED /* takes a minute there, and store.c sets a limit of its own */
+    /* What is too much is not written at all. */
     for (int at = 0; at <= 1048576; at++)
         if (forrest_batch_set(batch, T("many"), T("")) != FORREST_OK)
             CHECK(false);
     ANSWERS(FORREST_LIMIT, forrest_write(db, batch));
     CHECK(has_not(db, T("many")));
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+#endif
 
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_create(NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_set(NULL, T("k"), T("v")));

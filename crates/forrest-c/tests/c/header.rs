@@ -3,7 +3,18 @@
 use crate::tools::{Language, compare, own, run};
 
 /// The sources with what C sees, in the order in which the header tells of it.
-const SOURCES: &[&str] = &["code.rs", "failure.rs", "db.rs", "value.rs", "batch.rs", "iter.rs"];
+const SOURCES: &[&str] = &[
+    "code.rs",
+    "failure.rs",
+    "options.rs",
+    "db.rs",
+    "read.rs",
+    "value.rs",
+    "change.rs",
+    "batch.rs",
+    "iter.rs",
+    "whole.rs",
+];
 
 #[test]
 fn the_header_is_what_the_code_makes() {

@@ -1,7 +1,8 @@
 //! Programs in C and C++: they compile without a warning, link with the library, static and shared, and print what they
 //! should, on each home.
 
-use crate::tools::{Language, libraries, own, run, succeeds};
+use crate::tools::{Language, libraries, loaded, own, run, succeeds};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,13 +24,17 @@ fn build(language: Language, source: &Path, link: Link, flags: &[&str], to: &Pat
     let name = source.file_stem().expect("a source has a name").to_string_lossy();
     let program = to.join(format!("{name}-{link:?}"));
     let libraries = libraries();
-    compiler.args(flags).arg("-o").arg(&program).arg(source);
+    compiler.arg("-I").arg(own("tests/c")).args(flags).arg("-o").arg(&program).arg(source);
     match link {
         // Without what debuggers want, which takes the linker seconds.
         Link::Static => compiler.arg(libraries.join("libforrest.a")).args(SYSTEM).arg("-Wl,-S"),
         Link::Shared => {
-            let path = libraries.display();
-            compiler.args([format!("-L{path}"), "-lforrest".into(), format!("-Wl,-rpath,{path}")])
+            let (path, loaded) = (libraries.display(), loaded(to));
+            compiler.args([
+                format!("-L{path}"),
+                "-lforrest".into(),
+                format!("-Wl,-rpath,{}", loaded.display()),
+            ])
         }
     };
     run(&mut compiler);
@@ -47,10 +52,15 @@ fn prints(language: Language, source: &str, links: &[Link], expected: &str) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for &link in links {
         let Some(program) = build(language, &own(source), link, &[], directory.path()) else { return };
-        for url in homes(directory.path(), &format!("{link:?}")) {
+        for url in homes(directory.path(), &named(&format!("{link:?}"), source)) {
             assert_eq!(program_prints(&program, &url), expected, "{source} on {url}, {link:?}");
         }
     }
+}
+
+/// A name for the stores of a program.
+fn named(why: &str, source: &str) -> String {
+    why.to_owned() + &source.replace(['/', '.'], "-")
 }
 
 /// A new store in each home.
@@ -107,19 +117,41 @@ fn owned_runs_in_cpp() {
     );
 }
 
-const API: &str = "tests/c/api.c";
-const API_PRINTS: &str = "all is as it should be\n";
+/// The programs that check all calls, and the calls themselves.
+const CHECKS: &[&str] = &["tests/c/api.c", "tests/c/store.c", "tests/c/misuse.c"];
+const CHECKED: &str = "all is as it should be\n";
 
 #[test]
 fn every_call_answers_as_the_header_says() {
-    prints(Language::C, API, BOTH, API_PRINTS);
+    for checks in CHECKS {
+        prints(Language::C, checks, BOTH, CHECKED);
+    }
 }
 
-/// The program of `every_call_answers_as_the_header_says`, and with it what the library allocates, whose memory is
+#[test]
+fn every_call_is_there_for_cpp() {
+    prints(Language::Cpp, "tests/c/every.cpp", BOTH, CHECKED);
+}
+
+/// What the programs are that call every function, in each language.
+#[test]
+fn every_function_is_called() {
+    let read =
+        |file: &str| std::fs::read_to_string(own(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let symbols = read("symbols.txt");
+    for files in [CHECKS, &["tests/c/every.cpp"]] {
+        let text: String = files.iter().map(|file| read(file)).collect();
+        let words: HashSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let missing: Vec<&str> = symbols.lines().filter(|name| !words.contains(name)).collect();
+        assert!(missing.is_empty(), "{files:?} call no {missing:?}");
+    }
+}
+
+/// The programs of `every_call_answers_as_the_header_says`, and with them what the library allocates, whose memory is
 /// looked at.
 #[test]
 fn nothing_is_read_after_its_end_or_leaked() {
-    const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DWATCHED"];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let Some(mut compiler) = Language::C.compiler() else { return };
     // A compiler may come without its sanitizers' libraries, and a container may forbid what they do.
@@ -133,10 +165,37 @@ fn nothing_is_read_after_its_end_or_leaked() {
         println!("skipped: programs with -fsanitize=address do not run here");
         return;
     }
-    let Some(program) = build(Language::C, &own(API), Link::Shared, SANITIZERS, directory.path()) else {
+    for checks in CHECKS {
+        let built = build(Language::C, &own(checks), Link::Shared, SANITIZERS, directory.path());
+        let Some(program) = built else { return };
+        for url in homes(directory.path(), &named("sanitized", checks)) {
+            assert_eq!(program_prints(&program, &url), CHECKED, "{checks} on {url}");
+        }
+    }
+}
+
+/// The same under valgrind, which looks at the Rust in it as well.
+#[test]
+fn valgrind_finds_nothing() {
+    const CALL: &[&str] =
+        &["-q", "--error-exitcode=9", "--errors-for-leak-kinds=definite", "--fair-sched=yes"];
+    if !succeeds(Command::new("valgrind").arg("--version")) {
+        println!("skipped: there is no valgrind");
         return;
-    };
-    for url in homes(directory.path(), "sanitized") {
-        assert_eq!(program_prints(&program, &url), API_PRINTS, "{url}");
+    }
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for checks in CHECKS {
+        let built = build(Language::C, &own(checks), Link::Shared, &["-g", "-DWATCHED"], directory.path());
+        let Some(program) = built else { return };
+        for url in homes(directory.path(), &named("valgrind", checks)) {
+            if url.starts_with("llds-user:") {
+                println!("skipped llds-user: it reserves more addresses than valgrind has");
+                continue;
+            }
+            // In children of a fork that is lost what threads had that are not there.
+            let leaks = if checks.contains("misuse") { "--leak-check=no" } else { "--leak-check=full" };
+            let printed = run(Command::new("valgrind").args(CALL).arg(leaks).arg(&program).arg(&url));
+            assert_eq!(printed, CHECKED, "{checks} on {url}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The shared library exports what is listed in `symbols.txt`, and nothing else; and the header has a declaration of
 //! each.
 
-use crate::tools::{compare, libraries, own, run, shared_name, succeeds};
+use crate::tools::{SONAME, compare, libraries, own, run, shared_name, succeeds};
 use std::process::Command;
 
 #[test]
@@ -32,4 +32,18 @@ fn each_symbol_is_declared() {
     let mut sorted = declared.clone();
     sorted.sort_unstable();
     assert_eq!(sorted, symbols.lines().collect::<Vec<&str>>());
+}
+
+#[test]
+fn the_library_has_the_number_of_its_interface() {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: the name is that of Linux");
+        return;
+    }
+    if !succeeds(Command::new("readelf").arg("--version")) {
+        println!("skipped: there is no readelf");
+        return;
+    }
+    let shown = run(Command::new("readelf").arg("-d").arg(libraries().join(shared_name())));
+    assert!(shown.contains(&format!("soname: [{SONAME}]")), "{shown}");
 }

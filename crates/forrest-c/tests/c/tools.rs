@@ -56,6 +56,23 @@ pub(crate) fn shared_name() -> String {
     format!("{}forrest{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
+/// What the shared library calls itself, and a program that is linked with it looks for.
+pub(crate) const SONAME: &str = "libforrest.so.0";
+
+/// A directory where a program finds the shared library, made below `directory`: cargo builds it without the number.
+pub(crate) fn loaded(directory: &Path) -> PathBuf {
+    if cfg!(target_os = "macos") {
+        return libraries();
+    }
+    let loaded = directory.join("loaded");
+    std::fs::create_dir_all(&loaded).expect("a directory");
+    let (link, library) = (loaded.join(SONAME), libraries().join(shared_name()));
+    if !link.exists() {
+        std::os::unix::fs::symlink(library, link).expect("a link");
+    }
+    loaded
+}
+
 /// Compares a committed file with what it should hold, or writes it.
 pub(crate) fn compare(file: &str, expected: &str) {
     let path = own(file);

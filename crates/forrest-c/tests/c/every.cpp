@@ -1,0 +1,346 @@
+// Every function from C++, by handles that give themselves back, errors as exceptions, and bytes as views: every URL, where URL names
+// a new store of any home.
+
+#include <forrest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using std::string_view;
+
+struct Error : std::runtime_error {
+    int32_t code;
+    explicit Error(int32_t code) : std::runtime_error(forrest_error_message()), code(code) {}
+};
+
+// The answer, if it is no error.
+int32_t check(int32_t code) {
+    if (code < 0)
+        throw Error(code);
+    return code;
+}
+
+void demand(bool condition, const char *what) {
+    if (!condition) {
+        std::cerr << what << " (last error: " << forrest_error_message() << ")\n";
+        std::exit(1);
+    }
+}
+#define DEMAND(condition) demand((condition), #condition)
+
+struct Release {
+    void operator()(forrest_db *db) const { DEMAND(forrest_close(db) == FORREST_OK); }
+    void operator()(forrest_options *options) const { DEMAND(forrest_options_destroy(options) == FORREST_OK); }
+    void operator()(forrest_value *value) const { DEMAND(forrest_value_release(value) == FORREST_OK); }
+    void operator()(forrest_batch *batch) const { DEMAND(forrest_batch_destroy(batch) == FORREST_OK); }
+    void operator()(forrest_iter *iter) const { DEMAND(forrest_iter_destroy(iter) == FORREST_OK); }
+    void operator()(void *memory) const { forrest_free(memory); }
+};
+template <typename Handle> using Owned = std::unique_ptr<Handle, Release>;
+
+// What a function puts where it is told.
+template <typename Handle, typename Call> Owned<Handle> made(Call call) {
+    Handle *handle = nullptr;
+    check(call(&handle));
+    return Owned<Handle>(handle);
+}
+
+class Value {
+    Owned<forrest_value> value;
+
+  public:
+    explicit Value(forrest_value *held) : value(held) {}
+    explicit operator bool() const { return value != nullptr; }
+    string_view operator*() const {
+        const void *data;
+        size_t bytes;
+        check(forrest_value_data(value.get(), &data, &bytes));
+        return {static_cast<const char *>(data), bytes};
+    }
+};
+
+class Batch {
+    Owned<forrest_batch> batch = made<forrest_batch>(forrest_batch_create);
+
+  public:
+    forrest_batch *get() const { return batch.get(); }
+    Batch &set(string_view key, string_view value) {
+        check(forrest_batch_set(get(), key.data(), key.size(), value.data(), value.size()));
+        return *this;
+    }
+    Batch &remove(string_view key) {
+        check(forrest_batch_delete(get(), key.data(), key.size()));
+        return *this;
+    }
+    Batch &remove_from(string_view start) {
+        check(forrest_batch_delete_range(get(), start.data(), start.size(), nullptr, FORREST_ABSENT));
+        return *this;
+    }
+    Batch &add(string_view key, int64_t delta) {
+        check(forrest_batch_add(get(), key.data(), key.size(), delta));
+        return *this;
+    }
+    Batch &swap(string_view key, string_view expected, string_view desired) {
+        check(forrest_batch_compare_and_swap(get(), key.data(), key.size(), expected.data(), expected.size(),
+                                             desired.data(), desired.size()));
+        return *this;
+    }
+    Batch &on(const forrest_db *db) {
+        check(forrest_batch_on(get(), db));
+        return *this;
+    }
+    void clear() { check(forrest_batch_clear(get())); }
+    std::pair<size_t, size_t> size() const {
+        size_t changes, bytes;
+        check(forrest_batch_size(get(), &changes, &bytes));
+        return {changes, bytes};
+    }
+};
+
+class Iter {
+    Owned<forrest_iter> iter;
+
+  public:
+    explicit Iter(const forrest_db *db)
+        : iter(made<forrest_iter>([db](forrest_iter **to) { return forrest_iter_create(db, to); })) {}
+    bool first() { return check(forrest_iter_first(iter.get())) == FORREST_OK; }
+    bool last() { return check(forrest_iter_last(iter.get())) == FORREST_OK; }
+    bool next() { return check(forrest_iter_next(iter.get())) == FORREST_OK; }
+    bool prev() { return check(forrest_iter_prev(iter.get())) == FORREST_OK; }
+    bool skip(uint64_t pairs) { return check(forrest_iter_skip(iter.get(), pairs)) == FORREST_OK; }
+    void park() { check(forrest_iter_park(iter.get())); }
+    bool seek(string_view key) { return check(forrest_iter_seek(iter.get(), key.data(), key.size())) == FORREST_OK; }
+    bool seek_for_prev(string_view key) {
+        return check(forrest_iter_seek_for_prev(iter.get(), key.data(), key.size())) == FORREST_OK;
+    }
+    bool valid() const {
+        const bool valid = forrest_iter_valid(iter.get());
+        check(forrest_iter_status(iter.get()));
+        return valid;
+    }
+    string_view key() const {
+        const void *data;
+        size_t bytes;
+        check(forrest_iter_key(iter.get(), &data, &bytes));
+        return {static_cast<const char *>(data), bytes};
+    }
+    string_view value() const {
+        const void *data;
+        size_t bytes;
+        check(forrest_iter_value(iter.get(), &data, &bytes));
+        return {static_cast<const char *>(data), bytes};
+    }
+};
+
+class Db {
+    Owned<forrest_db> db;
+
+  public:
+    explicit Db(Owned<forrest_db> opened) : db(std::move(opened)) {}
+    explicit Db(const char *url)
+        : db(made<forrest_db>([url](forrest_db **to) { return forrest_open(url, to); })) {}
+    Db(const char *url, const Owned<forrest_options> &options)
+        : db(made<forrest_db>([&](forrest_db **to) { return forrest_open_with(url, options.get(), to); })) {}
+    forrest_db *get() const { return db.get(); }
+
+    Db keyspace(const char *name) const {
+        return Db(made<forrest_db>([&](forrest_db **to) { return forrest_keyspace(get(), name, to); }));
+    }
+    Db snapshot() const {
+        return Db(made<forrest_db>([&](forrest_db **to) { return forrest_snapshot(get(), to); }));
+    }
+    std::vector<std::string> keyspaces() const {
+        size_t count = 0;
+        auto names = made<char *>([&](char ***to) { return forrest_keyspaces(get(), to, &count); });
+        return std::vector<std::string>(names.get(), names.get() + count);
+    }
+    bool drop(const char *name) const { return check(forrest_drop_keyspace(get(), name)) == FORREST_OK; }
+
+    void set(string_view key, string_view value) const {
+        check(forrest_set(get(), key.data(), key.size(), value.data(), value.size()));
+    }
+    bool remove(string_view key) const { return check(forrest_delete(get(), key.data(), key.size())) == FORREST_OK; }
+    uint64_t remove_range(string_view start, string_view end) const {
+        uint64_t keys;
+        check(forrest_delete_range(get(), start.data(), start.size(), end.data(), end.size(), &keys));
+        return keys;
+    }
+    int64_t add(string_view key, int64_t delta) const {
+        int64_t sum;
+        check(forrest_add(get(), key.data(), key.size(), delta, &sum));
+        return sum;
+    }
+    // Nothing if it was done, else what was there.
+    std::optional<Value> swap(string_view key, std::optional<string_view> expected, string_view desired) const {
+        forrest_value *found;
+        const int32_t code = check(forrest_compare_and_swap(
+            get(), key.data(), key.size(), expected ? expected->data() : nullptr,
+            expected ? expected->size() : FORREST_ABSENT, desired.data(), desired.size(), &found));
+        return code == FORREST_MISMATCH ? std::optional<Value>(Value(found)) : std::nullopt;
+    }
+    bool write(const Batch &batch) const { return check(forrest_write(get(), batch.get())) == FORREST_OK; }
+    std::optional<size_t> write(const Batch &batch, uint64_t durability) const {
+        size_t change;
+        forrest_value *found;
+        if (check(forrest_write_with(get(), batch.get(), durability, &change, &found)) == FORREST_OK)
+            return std::nullopt;
+        Value{found};
+        return change;
+    }
+
+    bool contains(string_view key) const {
+        return check(forrest_contains(get(), key.data(), key.size())) == FORREST_OK;
+    }
+    uint64_t count(string_view start) const {
+        uint64_t keys;
+        check(forrest_count(get(), start.data(), start.size(), nullptr, FORREST_ABSENT, &keys));
+        return keys;
+    }
+    Value held(string_view key) const {
+        forrest_value *value;
+        check(forrest_get(get(), key.data(), key.size(), &value));
+        return Value(value);
+    }
+    std::string text(string_view key) const {
+        size_t bytes = 0;
+        auto memory =
+            made<void>([&](void **to) { return forrest_get_alloc(get(), key.data(), key.size(), to, &bytes); });
+        return {static_cast<const char *>(memory.get()), bytes};
+    }
+    std::string buffered(string_view key) const {
+        std::string buffer;
+        size_t bytes;
+        while (check(forrest_get_into(get(), key.data(), key.size(), buffer.data(), buffer.size(), &bytes)) ==
+               FORREST_TOO_SMALL)
+            buffer.resize(bytes);
+        buffer.resize(bytes);
+        return buffer;
+    }
+    std::vector<Value> many(const std::vector<string_view> &keys) const {
+        std::vector<const void *> starts;
+        std::vector<size_t> lengths;
+        for (string_view key : keys) {
+            starts.push_back(key.data());
+            lengths.push_back(key.size());
+        }
+        std::vector<forrest_value *> values(keys.size());
+        check(forrest_multi_get(get(), starts.data(), lengths.data(), keys.size(), values.data()));
+        std::vector<Value> held;
+        for (forrest_value *value : values)
+            held.emplace_back(value);
+        return held;
+    }
+
+    void sync() const { check(forrest_sync(get())); }
+    void verify() const { check(forrest_verify(get())); }
+    void compact() const { check(forrest_compact(get())); }
+    void checkpoint(const char *path) const { check(forrest_checkpoint(get(), path)); }
+    forrest_stats stats() const {
+        forrest_stats stats;
+        check(forrest_get_stats(get(), &stats, sizeof stats));
+        return stats;
+    }
+    uint64_t capabilities() const {
+        uint64_t capabilities;
+        check(forrest_capabilities(get(), &capabilities));
+        return capabilities;
+    }
+};
+
+// A call does what it says where the home can do it, and is refused where it cannot.
+template <typename Call> void where(bool can, Call call) {
+    try {
+        call();
+        DEMAND(can);
+    } catch (const Error &error) {
+        DEMAND(!can && error.code == FORREST_UNSUPPORTED);
+        DEMAND(string_view(error.what()).substr(0, 11) == forrest_strerror(FORREST_UNSUPPORTED));
+    }
+}
+
+void all(const char *url) {
+    DEMAND(forrest_abi() == FORREST_ABI && forrest_version() != nullptr);
+    auto options = made<forrest_options>(forrest_options_create);
+    check(forrest_options_set(options.get(), FORREST_CACHE_BYTES, 8 << 20));
+    const Db db(url, options);
+
+    db.set("oak", "Quercus robur");
+    db.set("elm", "Ulmus glabra");
+    DEMAND(*db.held("oak") == "Quercus robur" && !db.held("fir"));
+    DEMAND(db.text("elm") == "Ulmus glabra" && db.buffered("oak") == "Quercus robur");
+    DEMAND(db.contains("elm") && !db.contains("fir") && db.count("f") == 1);
+    const auto many = db.many({"oak", "fir", "elm"});
+    DEMAND(*many[0] == "Quercus robur" && !many[1] && *many[2] == "Ulmus glabra");
+    DEMAND(db.remove("elm") && !db.remove("elm"));
+    DEMAND(db.add("visits", 3) == 3 && db.add("visits", -1) == 2);
+    DEMAND(!db.swap("door", std::nullopt, "open"));
+    DEMAND(**db.swap("door", std::nullopt, "shut") == "open");
+    DEMAND(!db.swap("door", "open", "shut") && *db.held("door") == "shut");
+
+    Batch batch;
+    batch.set("a", "1").set("b", "2").remove("b").add("visits", 1).swap("door", "shut", "open").remove_from("x");
+    DEMAND(batch.size().first == 6 && batch.size().second > 20);
+    DEMAND(db.write(batch) && db.contains("a") && !db.contains("b") && *db.held("door") == "open");
+    DEMAND(db.write(batch, FORREST_DURABILITY_MEMORY) == size_t(4) && db.add("visits", 0) == 3);
+    batch.clear();
+
+    Iter iter(db.get());
+    std::string walked;
+    for (bool there = iter.first(); there; there = iter.next())
+        walked.append(iter.key()).append(iter.key() == "oak" ? iter.value() : ",");
+    DEMAND(walked == "a,door,oakQuercus roburvisits,");
+    DEMAND(iter.last() && iter.key() == "visits" && iter.prev() && iter.key() == "oak");
+    DEMAND(iter.seek("b") && iter.key() == "door" && iter.skip(2) && iter.key() == "visits");
+    iter.park();
+    DEMAND(iter.valid() && iter.seek_for_prev("b") && iter.key() == "a" && !iter.prev() && !iter.valid());
+
+    const uint64_t can = db.capabilities();
+    where(can & FORREST_CAN_SNAPSHOT, [&] {
+        const Db past = db.snapshot();
+        db.set("oak", "Quercus petraea");
+        DEMAND(*past.held("oak") == "Quercus robur" && *db.held("oak") == "Quercus petraea");
+    });
+    DEMAND(db.keyspaces() == std::vector<std::string>{"default"});
+    where(can & FORREST_CAN_KEYSPACES, [&] {
+        const Db people = db.keyspace("people");
+        batch.on(people.get()).set("ada", "1815");
+        DEMAND(db.write(batch) && *people.held("ada") == "1815" && !db.contains("ada"));
+        DEMAND(db.keyspaces().size() == 2 && db.drop("people") && !db.drop("people"));
+    });
+    where(can & FORREST_CAN_VERIFY, [&] { db.verify(); });
+    where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
+    if (!(can & FORREST_CAN_CHECKPOINT))
+        where(false, [&] { db.checkpoint("/nowhere/at/all"); });
+    db.sync();
+    DEMAND(db.stats().keys == 4 && db.remove_range("a", "z") == 4 && db.count("") == 0);
+
+    try {
+        Db("mermory:");
+        DEMAND(false);
+    } catch (const Error &error) {
+        DEMAND(error.code == FORREST_INVALID_ARGUMENT);
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    if (argc != 2)
+        return 2;
+    try {
+        all(argv[1]);
+    } catch (const std::exception &error) {
+        std::cerr << error.what() << '\n';
+        return 1;
+    }
+    std::cout << "all is as it should be\n";
+}

@@ -1,0 +1,333 @@
+/* Misuses handles in every way there is, and is answered by codes: misuse URL, where URL names a new store of any home. */
+
+#define _POSIX_C_SOURCE 200809L
+#include "check.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* One handle of each kind. */
+struct handles {
+    forrest_db *db;
+    forrest_options *options;
+    forrest_value *value;
+    forrest_batch *batch;
+    forrest_iter *iter;
+};
+
+static struct handles make(const char *url) {
+    struct handles made;
+    ANSWERS(FORREST_OK, forrest_open(url, &made.db));
+    ANSWERS(FORREST_OK, forrest_options_create(&made.options));
+    ANSWERS(FORREST_OK, forrest_set(made.db, T("key"), T("value")));
+    ANSWERS(FORREST_OK, forrest_get(made.db, T("key"), &made.value));
+    ANSWERS(FORREST_OK, forrest_batch_create(&made.batch));
+    ANSWERS(FORREST_OK, forrest_iter_create(made.db, &made.iter));
+    return made;
+}
+
+static void give_back(const struct handles *handles) {
+    ANSWERS(FORREST_OK, forrest_options_destroy(handles->options));
+    ANSWERS(FORREST_OK, forrest_value_release(handles->value));
+    ANSWERS(FORREST_OK, forrest_batch_destroy(handles->batch));
+    ANSWERS(FORREST_OK, forrest_iter_destroy(handles->iter));
+    ANSWERS(FORREST_OK, forrest_close(handles->db));
+}
+
+/* Every function refuses these. A batch and an options object that are right come along, so that they are not what is refused. */
+static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *batch, forrest_options *options) {
+    forrest_db *made = JUNK;
+    forrest_value *value = JUNK;
+    forrest_iter *iter = JUNK;
+    void *memory = JUNK;
+    const void *bytes = JUNK, *keys[] = {"key"};
+    size_t length = 77, lengths[] = {3};
+    char buffer[8], **names = JUNK;
+    uint64_t number = 77;
+    int64_t sum = 77;
+    forrest_stats stats;
+    const int32_t no = FORREST_INVALID_ARGUMENT;
+    ANSWERS(no, forrest_options_set(wrong->options, FORREST_TAGS, 1));
+    ANSWERS(no, forrest_open_with("memory:", wrong->options, &made));
+    CHECK(made == NULL);
+    made = JUNK;
+    ANSWERS(no, forrest_keyspace(wrong->db, "default", &made));
+    CHECK(made == NULL);
+    ANSWERS(no, forrest_keyspaces(wrong->db, &names, &length));
+    CHECK(names == NULL && length == 0);
+    ANSWERS(no, forrest_drop_keyspace(wrong->db, "people"));
+    ANSWERS(no, forrest_snapshot(wrong->db, &made));
+    ANSWERS(no, forrest_get(wrong->db, T("key"), &value));
+    CHECK(value == NULL);
+    length = 77;
+    ANSWERS(no, forrest_get_alloc(wrong->db, T("key"), &memory, &length));
+    CHECK(memory == NULL && length == 0);
+    ANSWERS(no, forrest_get_into(wrong->db, T("key"), buffer, sizeof buffer, &length));
+    ANSWERS(no, forrest_multi_get(wrong->db, keys, lengths, 1, &value));
+    ANSWERS(no, forrest_contains(wrong->db, T("key")));
+    ANSWERS(no, forrest_count(wrong->db, T("a"), T("z"), &number));
+    ANSWERS(no, forrest_set(wrong->db, T("key"), T("other")));
+    ANSWERS(no, forrest_delete(wrong->db, T("key")));
+    ANSWERS(no, forrest_delete_range(wrong->db, T("a"), T("z"), &number));
+    ANSWERS(no, forrest_add(wrong->db, T("key"), 1, &sum));
+    ANSWERS(no, forrest_compare_and_swap(wrong->db, T("key"), T("value"), T("other"), &value));
+    ANSWERS(no, forrest_write(wrong->db, batch));
+    ANSWERS(no, forrest_write(db, wrong->batch));
+    ANSWERS(no, forrest_write_with(db, wrong->batch, FORREST_DURABILITY_DEFAULT, &length, &value));
+    ANSWERS(no, forrest_sync(wrong->db));
+    ANSWERS(no, forrest_checkpoint(wrong->db, "/nowhere/at/all"));
+    ANSWERS(no, forrest_verify(wrong->db));
+    ANSWERS(no, forrest_compact(wrong->db));
+    ANSWERS(no, forrest_get_stats(wrong->db, &stats, sizeof stats));
+    ANSWERS(no, forrest_capabilities(wrong->db, &number));
+    ANSWERS(no, forrest_iter_create(wrong->db, &iter));
+    CHECK(iter == NULL);
+    ANSWERS(no, forrest_value_data(wrong->value, &bytes, &length));
+    CHECK(bytes == NULL && length == 0);
+    ANSWERS(no, forrest_batch_set(wrong->batch, T("key"), T("value")));
+    ANSWERS(no, forrest_batch_delete(wrong->batch, T("key")));
+    ANSWERS(no, forrest_batch_delete_range(wrong->batch, T("a"), T("z")));
+    ANSWERS(no, forrest_batch_add(wrong->batch, T("key"), 1));
+    ANSWERS(no, forrest_batch_compare_and_swap(wrong->batch, T("a"), T("b"), T("c")));
+    ANSWERS(no, forrest_batch_on(wrong->batch, db));
+    ANSWERS(no, forrest_batch_size(wrong->batch, &length, &length));
+    ANSWERS(no, forrest_batch_clear(wrong->batch));
+    if (wrong->db != NULL)
+        ANSWERS(no, forrest_batch_on(batch, wrong->db));
+    ANSWERS(no, forrest_iter_seek(wrong->iter, T("key")));
+    ANSWERS(no, forrest_iter_seek_for_prev(wrong->iter, T("key")));
+    ANSWERS(no, forrest_iter_first(wrong->iter));
+    ANSWERS(no, forrest_iter_last(wrong->iter));
+    ANSWERS(no, forrest_iter_next(wrong->iter));
+    ANSWERS(no, forrest_iter_prev(wrong->iter));
+    ANSWERS(no, forrest_iter_skip(wrong->iter, 1));
+    ANSWERS(no, forrest_iter_park(wrong->iter));
+    ANSWERS(no, forrest_iter_status(wrong->iter));
+    ANSWERS(no, forrest_iter_key(wrong->iter, &bytes, &length));
+    ANSWERS(no, forrest_iter_value(wrong->iter, &bytes, &length));
+    CHECK(!forrest_iter_valid(wrong->iter));
+    /* Giving nothing back is nothing to refuse. */
+    const int32_t back = wrong->db == NULL ? FORREST_OK : no;
+    ANSWERS(back, forrest_options_destroy(wrong->options));
+    ANSWERS(back, forrest_value_release(wrong->value));
+    ANSWERS(back, forrest_batch_destroy(wrong->batch));
+    ANSWERS(back, forrest_iter_destroy(wrong->iter));
+    ANSWERS(back, forrest_close(wrong->db));
+    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_TAGS, 1));
+}
+
+static void wrong_handles(const char *url) {
+    const struct handles right = make(url);
+    struct handles wrong = {NULL, NULL, NULL, NULL, NULL};
+    refused(&wrong, right.db, right.batch, right.options);
+
+    /* What is no handle at all, and is not looked at. */
+    static const uintptr_t NUMBERS[] = {1, 8, 4096, 0x1234567812345670, UINTPTR_MAX, UINTPTR_MAX - 15};
+    void *memory = malloc(1);
+    void *const POINTERS[] = {&wrong, (void *)"text", memory, JUNK};
+    const size_t numbers = sizeof NUMBERS / sizeof NUMBERS[0], pointers = sizeof POINTERS / sizeof POINTERS[0];
+    for (size_t at = 0; at < numbers + pointers; at++) {
+        void *none = at < numbers ? (void *)NUMBERS[at] : POINTERS[at - numbers];
+        wrong = (struct handles){none, none, none, none, none};
+        refused(&wrong, right.db, right.batch, right.options);
+    }
+    free(memory);
+
+    /* Handles of other kinds. */
+    wrong = (struct handles){(void *)right.iter, (void *)right.db, (void *)right.options, (void *)right.value,
+                             (void *)right.batch};
+    refused(&wrong, right.db, right.batch, right.options);
+
+    /* Handles that were given back, also when others have come in their place. */
+    const struct handles gone = make("memory:");
+    give_back(&gone);
+    refused(&gone, right.db, right.batch, right.options);
+    const struct handles later = make("memory:");
+    refused(&gone, right.db, right.batch, right.options);
+    CHECK(has(later.db, T("key"), T("value")) && has(right.db, T("key"), T("value")));
+    give_back(&later);
+    give_back(&right);
+}
+
+/* Iterators, snapshots and values keep what they need; the store is closed with the last of them. */
+static void closing_in_any_order(const char *url) {
+    const bool on_disk = strchr(url, ':') == NULL;
+    struct handles it = make(url);
+    forrest_db *snapshot = NULL, *again;
+    uint64_t can;
+    ANSWERS(FORREST_OK, forrest_capabilities(it.db, &can));
+    if (can & FORREST_CAN_SNAPSHOT)
+        ANSWERS(FORREST_OK, forrest_snapshot(it.db, &snapshot));
+    ANSWERS(FORREST_OK, forrest_iter_first(it.iter));
+    ANSWERS(FORREST_OK, forrest_close(it.db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_close(it.db));
+    CHECK(strstr(forrest_error_message(), "given back already") != NULL);
+    CHECK(is_at(it.iter, "key", "value"));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_next(it.iter));
+    if (on_disk)
+        ANSWERS(FORREST_BUSY, forrest_open(url, &again));
+    ANSWERS(FORREST_OK, forrest_iter_destroy(it.iter));
+    if (snapshot != NULL) {
+        CHECK(has(snapshot, T("key"), T("value")));
+        if (on_disk)
+            ANSWERS(FORREST_BUSY, forrest_open(url, &again));
+        ANSWERS(FORREST_OK, forrest_close(snapshot));
+    }
+    if (on_disk) {
+        ANSWERS(FORREST_OK, forrest_open(url, &again));
+        ANSWERS(FORREST_OK, forrest_close(again));
+    }
+    ANSWERS(FORREST_OK, forrest_batch_destroy(it.batch));
+    ANSWERS(FORREST_OK, forrest_options_destroy(it.options));
+    CHECK(forrest_value_release(it.value) == FORREST_OK);
+}
+
+#define THREADS 4
+
+static struct handles shared;
+static atomic_int closed, refusals, rounds;
+
+/* Uses a handle until it is closed, and closes it; one of all threads succeeds. */
+static void *use_and_close(void *unused) {
+    (void)unused;
+    for (int at = 0;; at++) {
+        size_t bytes;
+        char buffer[8];
+        const int32_t code = forrest_get_into(shared.db, T("key"), buffer, sizeof buffer, &bytes);
+        if (code != FORREST_OK) {
+            CHECK(code == FORREST_INVALID_ARGUMENT);
+            break;
+        }
+        CHECK(bytes == 5 && memcmp(buffer, "value", 5) == 0);
+        if (at == 50)
+            atomic_fetch_add(&closed, forrest_close(shared.db) == FORREST_OK);
+    }
+    return NULL;
+}
+
+/* Uses an iterator, a batch and an options object that others use as well. */
+static void *use_alone(void *unused) {
+    (void)unused;
+    for (int at = 0; at < 500; at++) {
+        const int32_t codes[] = {
+            forrest_iter_first(shared.iter),
+            forrest_batch_set(shared.batch, T("key"), T("value")),
+            forrest_batch_clear(shared.batch),
+            forrest_options_set(shared.options, FORREST_TAGS, 1),
+        };
+        for (size_t call = 0; call < 4; call++) {
+            CHECK(codes[call] == FORREST_OK || codes[call] == FORREST_BUSY || codes[call] == FORREST_INVALID_ARGUMENT);
+            atomic_fetch_add(&refusals, codes[call] == FORREST_BUSY);
+        }
+    }
+    atomic_fetch_add(&closed, forrest_iter_destroy(shared.iter) == FORREST_OK);
+    atomic_fetch_add(&closed, forrest_batch_destroy(shared.batch) == FORREST_OK);
+    return NULL;
+}
+
+static void in_threads(void *(*work)(void *)) {
+    pthread_t threads[THREADS];
+    for (int at = 0; at < THREADS; at++)
+        CHECK(pthread_create(&threads[at], NULL, work, NULL) == 0);
+    for (int at = 0; at < THREADS; at++)
+        CHECK(pthread_join(threads[at], NULL) == 0);
+}
+
+static void several_threads(const char *url) {
+    for (int round = 0; round < 10; round++) {
+        ANSWERS(FORREST_OK, forrest_open(url, &shared.db));
+        ANSWERS(FORREST_OK, forrest_set(shared.db, T("key"), T("value")));
+        closed = 0;
+        in_threads(use_and_close);
+        CHECK(closed == 1);
+    }
+    shared = make(url);
+    closed = 0;
+    in_threads(use_alone);
+    CHECK(closed == 2);
+    ANSWERS(FORREST_OK, forrest_options_destroy(shared.options));
+    ANSWERS(FORREST_OK, forrest_value_release(shared.value));
+    ANSWERS(FORREST_OK, forrest_close(shared.db));
+}
+
+/* Makes handles and gives them back while others fork. */
+static void *churn(void *unused) {
+    (void)unused;
+    while (atomic_load(&rounds) > 0) {
+        forrest_value *value;
+        forrest_iter *iter;
+        CHECK(forrest_get(shared.db, T("key"), &value) == FORREST_OK);
+        CHECK(forrest_iter_create(shared.db, &iter) == FORREST_OK);
+        CHECK(forrest_iter_first(iter) == FORREST_OK);
+        CHECK(forrest_iter_destroy(iter) == FORREST_OK);
+        CHECK(forrest_value_release(value) == FORREST_OK);
+    }
+    return NULL;
+}
+
+/* In a child, what the parent has open is refused, and what the child opens is its own. */
+static void child(int generations) {
+    const struct handles own = make("memory:");
+    refused(&shared, own.db, own.batch, own.options);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(shared.db, T("key")));
+    CHECK(strstr(forrest_error_message(), "forked") != NULL);
+    CHECK(has(own.db, T("key"), T("value")));
+    if (generations > 1) {
+        const struct handles before = shared;
+        shared = own;
+        const pid_t grandchild = fork();
+        CHECK(grandchild >= 0);
+        if (grandchild == 0) {
+            child(generations - 1);
+            shared = before;
+            child(1);
+            _exit(0);
+        }
+        int status = 1;
+        CHECK(waitpid(grandchild, &status, 0) == grandchild && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    give_back(&own);
+}
+
+/* AddressSanitizer's own locks may be held by such threads when others fork, and then its children hang. */
+#ifdef __SANITIZE_ADDRESS__
+#define CHURNING 0
+#else
+#define CHURNING 2
+#endif
+
+static void after_fork(const char *url) {
+    shared = make(url);
+    rounds = 10;
+    pthread_t threads[CHURNING + 1];
+    for (int at = 0; at < CHURNING; at++)
+        CHECK(pthread_create(&threads[at], NULL, churn, NULL) == 0);
+    for (; atomic_load(&rounds) > 0; atomic_fetch_sub(&rounds, 1)) {
+        const pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            child(2);
+            _exit(0);
+        }
+        int status = 1;
+        CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        CHECK(has(shared.db, T("key"), T("value")));
+    }
+    for (int at = 0; at < CHURNING; at++)
+        CHECK(pthread_join(threads[at], NULL) == 0);
+    give_back(&shared);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fputs("misuse URL\n", stderr);
+        return 2;
+    }
+    wrong_handles(argv[1]);
+    closing_in_any_order(argv[1]);
+    several_threads(argv[1]);
+    after_fork(argv[1]);
+    puts("all is as it should be");
+    return checks > 0 ? 0 : 1;
+}

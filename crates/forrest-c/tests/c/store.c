@@ -1,0 +1,555 @@
+/* Calls what concerns options, ranges, comparisons, keyspaces, snapshots and stores as a whole, rightly and wrongly: store URL,
+ * where URL names a new store of any home. */
+
+#include "check.h"
+
+/* What this home can do. */
+static uint64_t can;
+
+static void setting_options(const char *url) {
+    static const struct {
+        int32_t option;
+        uint64_t right, wrong; /* when it is set */
+    } OPTIONS[] = {
+        {FORREST_CAPACITY_BYTES, 1 << 30, 0},
+        {FORREST_PAGES, FORREST_PAGES_PLAIN, FORREST_PAGES_PLAIN + 1},
+        {FORREST_PAGES, FORREST_PAGES_TRANSPARENT, 0},
+        {FORREST_PAGES, FORREST_PAGES_HUGE_2M, 0},
+        {FORREST_PAGES, FORREST_PAGES_HUGE_1G, 0},
+        {FORREST_PAGES, FORREST_PAGES_AUTO, 0},
+        {FORREST_NUMA, FORREST_NUMA_INTERLEAVE, FORREST_NUMA_INTERLEAVE + 1},
+        {FORREST_NUMA, FORREST_NUMA_LOCAL, 0},
+        {FORREST_DURABILITY, FORREST_DURABILITY_MEMORY, FORREST_DURABILITY_SYNC + 1},
+        {FORREST_BATCH_OPS_MAX, 3, 0},
+        {FORREST_BATCH_BYTES_MAX, 1000, 0},
+        {FORREST_MEMTABLE_BYTES, 1 << 20, 0},
+        {FORREST_CACHE_BYTES, 1 << 22, 0},
+        {FORREST_TABLE_BYTES, 1 << 21, 0},
+        {FORREST_TAGS, 0, 2},
+        {FORREST_WORKERS, 2, 0},
+        {FORREST_OPEN_FILES, 100, 0},
+        {FORREST_CREATE, 1, 2},
+        {FORREST_MODE, 0640, (uint64_t)1 << 32},
+    };
+    forrest_options *options;
+    ANSWERS(FORREST_OK, forrest_options_create(&options));
+    for (size_t at = 0; at < sizeof OPTIONS / sizeof OPTIONS[0]; at++) {
+        if (OPTIONS[at].wrong != 0)
+            ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, OPTIONS[at].option, OPTIONS[at].wrong));
+        ANSWERS(FORREST_OK, forrest_options_set(options, OPTIONS[at].option, OPTIONS[at].right));
+    }
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, FORREST_DURABILITY, FORREST_DURABILITY_DEFAULT));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, FORREST_READ_ONLY, 2));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, 0, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, 1000000, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, -1, 1));
+
+    /* They hold. */
+    forrest_db *db;
+    forrest_batch *batch;
+    ANSWERS(FORREST_OK, forrest_open_with(url, options, &db));
+    ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+    for (int at = 0; at < 4; at++)
+        ANSWERS(FORREST_OK, forrest_batch_set(batch, T("key"), T("value")));
+    ANSWERS(FORREST_LIMIT, forrest_write(db, batch));
+    CHECK(strstr(forrest_error_message(), "at most 3") != NULL);
+    ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
+
+    /* What is out of its limits is found when a store is opened, and nothing is to be closed then. */
+    forrest_db *none = JUNK;
+    static const int32_t FROM_1[] = {FORREST_CAPACITY_BYTES, FORREST_BATCH_OPS_MAX, FORREST_WORKERS, FORREST_OPEN_FILES};
+    for (size_t at = 0; at < sizeof FROM_1 / sizeof FROM_1[0]; at++) {
+        forrest_options *wrong;
+        ANSWERS(FORREST_OK, forrest_options_create(&wrong));
+        ANSWERS(FORREST_OK, forrest_options_set(wrong, FROM_1[at], 0));
+        none = JUNK;
+        ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, wrong, &none));
+        CHECK(none == NULL);
+        ANSWERS(FORREST_OK, forrest_options_destroy(wrong));
+    }
+    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_READ_ONLY, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, options, &none)); /* with the others */
+    ANSWERS(FORREST_OK, forrest_options_destroy(options));
+
+    ANSWERS(FORREST_OK, forrest_capabilities(db, &can));
+    ANSWERS(FORREST_OK, forrest_options_create(&options));
+    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_READ_ONLY, 1));
+    if (can & FORREST_CAN_READ_ONLY) {
+        forrest_db *reader;
+        ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("value")));
+        ANSWERS(FORREST_OK, forrest_open_with(url, options, &reader));
+        CHECK(has(reader, T("key"), T("value")));
+        ANSWERS(FORREST_UNSUPPORTED, forrest_set(reader, T("key"), T("other")));
+        ANSWERS(FORREST_OK, forrest_close(reader));
+        ANSWERS(FORREST_OK, forrest_delete(db, T("key")));
+    } else {
+        ANSWERS(FORREST_UNSUPPORTED, forrest_open_with(url, options, &none));
+    }
+    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_READ_ONLY, 0));
+    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_CREATE, 0));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    /* A processor that no machine has. */
+    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_WORKER_CPU, 0));
+    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_WORKER_CPU, 1000000));
+    if (strchr(url, ':') == NULL)
+        CHECK(forrest_open_with(url, options, &none) < 0 && none == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(NULL, options, &none));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, NULL, &none));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, options, NULL));
+    ANSWERS(FORREST_OK, forrest_options_destroy(options));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_create(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(NULL, FORREST_TAGS, 1));
+    ANSWERS(FORREST_OK, forrest_options_destroy(NULL));
+}
+
+static void counting_and_deleting_ranges(forrest_db *db) {
+    uint64_t keys = 77;
+    for (char key = 'a'; key <= 'j'; key++)
+        ANSWERS(FORREST_OK, forrest_set(db, &key, 1, T("v")));
+    ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
+    CHECK(keys == 10);
+    ANSWERS(FORREST_OK, forrest_count(db, T("b"), T("d"), &keys));
+    CHECK(keys == 2);
+    ANSWERS(FORREST_OK, forrest_count(db, T("b"), NULL, 0, &keys)); /* before the first key there can be */
+    CHECK(keys == 0);
+    ANSWERS(FORREST_OK, forrest_count(db, T("d"), T("b"), &keys));
+    CHECK(keys == 0);
+    ANSWERS(FORREST_OK, forrest_contains(db, T("a")));
+    ANSWERS(FORREST_NOT_FOUND, forrest_contains(db, T("aa")));
+
+    ANSWERS(FORREST_OK, forrest_delete_range(db, T("b"), T("d"), &keys));
+    CHECK(keys == 2 && has(db, T("a"), T("v")) && has_not(db, T("b")) && has_not(db, T("c")) && has(db, T("d"), T("v")));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, T("d"), T("d"), &keys));
+    CHECK(keys == 0 && has(db, T("d"), T("v")));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, T("h"), NULL, FORREST_ABSENT, NULL));
+    CHECK(has(db, T("g"), T("v")) && has_not(db, T("h")) && has_not(db, T("j")));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
+    CHECK(keys == 5);
+    ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
+    CHECK(keys == 0);
+
+    keys = 77;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(NULL, T("a"), T("b"), &keys));
+    CHECK(keys == 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, T("a"), T("b"), NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, NULL, 1, T("b"), &keys));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, T("a"), NULL, 1, &keys));
+    ANSWERS(FORREST_LIMIT, forrest_count(db, T("a"), "b", FORREST_ABSENT, &keys)); /* it is there, and so long */
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, T("a"), NULL, FORREST_ABSENT - 1, &keys));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, NULL, FORREST_ABSENT, T("b"), &keys)); /* a start is never absent */
+    ANSWERS(FORREST_LIMIT, forrest_count(db, "a", FORREST_ABSENT, T("b"), &keys));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(NULL, T("a"), T("b"), &keys));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(db, NULL, FORREST_ABSENT, T("b"), &keys));
+    ANSWERS(FORREST_LIMIT, forrest_delete_range(db, T("a"), "b", 65536, &keys));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(NULL, T("a")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(db, NULL, 1));
+    ANSWERS(FORREST_LIMIT, forrest_contains(db, "a", 65536));
+}
+
+static void reading_many(forrest_db *db) {
+    const void *keys[] = {"oak", NULL, "ash", "fir", "oak"};
+    size_t bytes[] = {3, 0, 3, 3, 3};
+    forrest_value *values[5];
+    ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_set(db, T(""), T("of nothing")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("fir"), T("")));
+    for (size_t at = 0; at < 5; at++)
+        values[at] = JUNK;
+    ANSWERS(FORREST_OK, forrest_multi_get(db, keys, bytes, 5, values));
+    static const char *const EXPECTED[] = {"Quercus", "of nothing", NULL, "", "Quercus"};
+    for (size_t at = 0; at < 5; at++) {
+        const void *data;
+        size_t length;
+        CHECK((values[at] == NULL) == (EXPECTED[at] == NULL));
+        if (values[at] == NULL)
+            continue;
+        ANSWERS(FORREST_OK, forrest_value_data(values[at], &data, &length));
+        CHECK(length == strlen(EXPECTED[at]) && memcmp(data, EXPECTED[at], length) == 0);
+        ANSWERS(FORREST_OK, forrest_value_release(values[at]));
+    }
+    ANSWERS(FORREST_OK, forrest_multi_get(db, NULL, NULL, 0, NULL));
+    for (size_t at = 0; at < 5; at++)
+        values[at] = JUNK;
+    bytes[4] = 65536;
+    ANSWERS(FORREST_LIMIT, forrest_multi_get(db, keys, bytes, 5, values));
+    for (size_t at = 0; at < 5; at++)
+        CHECK(values[at] == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_multi_get(NULL, keys, bytes, 4, values));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_multi_get(NULL, NULL, NULL, 0, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_multi_get(db, NULL, bytes, 4, values));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_multi_get(db, keys, NULL, 4, values));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_multi_get(db, keys, bytes, 4, NULL));
+    ANSWERS(FORREST_LIMIT, forrest_multi_get(db, keys, bytes, SIZE_MAX, values));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+}
+
+static bool is_value(forrest_value *value, const char *expected) {
+    const void *data;
+    size_t bytes;
+    bool is = forrest_value_data(value, &data, &bytes) == FORREST_OK && bytes == strlen(expected) &&
+              memcmp(data, expected, bytes) == 0;
+    return forrest_value_release(value) == FORREST_OK && is;
+}
+
+static void adding_and_comparing(forrest_db *db) {
+    int64_t sum = 77;
+    ANSWERS(FORREST_OK, forrest_add(db, T("n"), 3, &sum));
+    CHECK(sum == 3);
+    ANSWERS(FORREST_OK, forrest_add(db, T("n"), -5, &sum));
+    CHECK(sum == -2 && has(db, T("n"), T("\xff\xff\xff\xff\xff\xff\xff\xfe")));
+    ANSWERS(FORREST_OK, forrest_add(db, T("n"), 2, NULL));
+    CHECK(has(db, T("n"), T("\0\0\0\0\0\0\0\0")));
+    ANSWERS(FORREST_OK, forrest_add(db, T("n"), INT64_MAX, NULL));
+    sum = 77;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_add(db, T("n"), 1, &sum));
+    CHECK(sum == 0);
+    ANSWERS(FORREST_OK, forrest_set(db, T("n"), T("no counter")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_add(db, T("n"), 1, &sum));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_add(NULL, T("n"), 1, &sum));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_add(db, NULL, 1, 1, &sum));
+    ANSWERS(FORREST_LIMIT, forrest_add(db, "n", SIZE_MAX, 1, &sum));
+    CHECK(has(db, T("n"), T("no counter")));
+
+    forrest_value *found = JUNK;
+    ANSWERS(FORREST_OK, forrest_compare_and_swap(db, T("door"), NULL, FORREST_ABSENT, T("open"), &found));
+    CHECK(found == NULL && has(db, T("door"), T("open")));
+    ANSWERS(FORREST_MISMATCH, forrest_compare_and_swap(db, T("door"), NULL, FORREST_ABSENT, T("shut"), &found));
+    CHECK(found != NULL && is_value(found, "open"));
+    ANSWERS(FORREST_MISMATCH, forrest_compare_and_swap(db, T("door"), NULL, 0, T("shut"), NULL)); /* nothing is a value */
+    CHECK(has(db, T("door"), T("open")));
+    ANSWERS(FORREST_OK, forrest_compare_and_swap(db, T("door"), T("open"), NULL, 0, &found));
+    CHECK(found == NULL && has(db, T("door"), T("")));
+    ANSWERS(FORREST_OK, forrest_compare_and_swap(db, T("door"), NULL, 0, NULL, FORREST_ABSENT, NULL));
+    CHECK(has_not(db, T("door")));
+    found = JUNK;
+    ANSWERS(FORREST_MISMATCH, forrest_compare_and_swap(db, T("door"), T("open"), T("shut"), &found));
+    CHECK(found == NULL && has_not(db, T("door")));
+    found = JUNK;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compare_and_swap(NULL, T("door"), T("open"), T("shut"), &found));
+    CHECK(found == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compare_and_swap(db, NULL, 1, T("open"), T("shut"), NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compare_and_swap(db, T("door"), NULL, 1, T("shut"), NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compare_and_swap(db, T("door"), T("open"), NULL, 1, NULL));
+    ANSWERS(FORREST_LIMIT, forrest_compare_and_swap(db, T("door"), "open", FORREST_ABSENT, T("shut"), NULL));
+    ANSWERS(FORREST_LIMIT, forrest_compare_and_swap(db, T("door"), T("open"), "shut", FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("n")));
+}
+
+static void batches_of_all_kinds(forrest_db *db) {
+    forrest_batch *batch;
+    size_t changes = 77, bytes = 77;
+    ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+    ANSWERS(FORREST_OK, forrest_batch_size(batch, &changes, &bytes));
+    CHECK(changes == 0 && bytes == 0);
+    ANSWERS(FORREST_OK, forrest_set(db, T("b"), T("1")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("d"), T("2")));
+    ANSWERS(FORREST_OK, forrest_batch_delete_range(batch, T("c"), NULL, FORREST_ABSENT));
+    ANSWERS(FORREST_OK, forrest_batch_add(batch, T("n"), 7));
+    ANSWERS(FORREST_OK, forrest_batch_add(batch, T("n"), -6));
+    ANSWERS(FORREST_OK, forrest_batch_compare_and_swap(batch, T("b"), T("1"), T("2")));
+    ANSWERS(FORREST_OK, forrest_batch_compare_and_swap(batch, T("e"), NULL, FORREST_ABSENT, T("5")));
+    ANSWERS(FORREST_OK, forrest_batch_size(batch, &changes, &bytes));
+    CHECK(changes == 5 && bytes == 1 + 1 + 1 + 3 + 2);
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has(db, T("b"), T("2")) && has_not(db, T("d")) && has(db, T("e"), T("5")));
+    CHECK(has(db, T("n"), T("\0\0\0\0\0\0\0\1")));
+    /* Again: b is not 1 any more, and nothing is done. */
+    forrest_value *found = JUNK;
+    ANSWERS(FORREST_MISMATCH, forrest_write(db, batch));
+    ANSWERS(FORREST_MISMATCH, forrest_write_with(db, batch, FORREST_DURABILITY_MEMORY, NULL, NULL));
+    ANSWERS(FORREST_MISMATCH, forrest_write_with(db, batch, FORREST_DURABILITY_DEFAULT, &changes, &found));
+    CHECK(changes == 3 && is_value(found, "2"));
+    CHECK(has(db, T("n"), T("\0\0\0\0\0\0\0\1")) && has(db, T("e"), T("5")));
+
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("s"), T("survives")));
+    ANSWERS(can & FORREST_CAN_SYNC ? FORREST_OK : FORREST_UNSUPPORTED,
+            forrest_write_with(db, batch, FORREST_DURABILITY_SYNC, &changes, &found));
+    CHECK(changes == 0 && found == NULL);
+    CHECK(can & FORREST_CAN_SYNC ? has(db, T("s"), T("survives")) : has_not(db, T("s")));
+    if (can & FORREST_CAN_SYNC)
+        ANSWERS(FORREST_OK, forrest_write_with(db, batch, FORREST_DURABILITY_BUFFERED, NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(db, batch, 4, NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(NULL, batch, 0, NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(db, NULL, 0, NULL, NULL));
+
+    /* An addition to no counter, told by its number. */
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("z"), T("1")));
+    ANSWERS(FORREST_OK, forrest_batch_add(batch, T("z"), 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, batch));
+    CHECK(strstr(forrest_error_message(), "operation 1") != NULL && has_not(db, T("z")));
+
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    ANSWERS(FORREST_LIMIT, forrest_batch_add(batch, "n", 65536, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_add(batch, NULL, 1, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_add(NULL, T("n"), 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_delete_range(NULL, T("a"), T("b")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_delete_range(batch, NULL, 1, T("b")));
+    ANSWERS(FORREST_LIMIT, forrest_batch_delete_range(batch, T("a"), "b", FORREST_ABSENT));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_and_swap(NULL, T("a"), T("b"), T("c")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_compare_and_swap(batch, T("a"), NULL, 1, T("c")));
+    ANSWERS(FORREST_LIMIT, forrest_batch_compare_and_swap(batch, T("a"), T("b"), "c", FORREST_ABSENT));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(NULL, &changes, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(batch, NULL, &bytes));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(batch, &changes, NULL));
+    ANSWERS(FORREST_OK, forrest_batch_size(batch, &changes, &bytes));
+    CHECK(changes == 0); /* what was refused is not in it */
+    ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+}
+
+static void skipping_and_parking(forrest_db *db) {
+    forrest_iter *iter;
+    for (char key = 'a'; key <= 'j'; key++)
+        ANSWERS(FORREST_OK, forrest_set(db, &key, 1, &key, 1));
+    ANSWERS(FORREST_OK, forrest_iter_create(db, &iter));
+    ANSWERS(FORREST_OK, forrest_iter_park(iter));
+    ANSWERS(FORREST_OK, forrest_iter_first(iter));
+    ANSWERS(FORREST_OK, forrest_iter_skip(iter, 4));
+    CHECK(is_at(iter, "e", "e"));
+    ANSWERS(FORREST_OK, forrest_iter_park(iter));
+    CHECK(is_at(iter, "e", "e"));
+    ANSWERS(FORREST_OK, forrest_iter_skip(iter, 0));
+    CHECK(is_at(iter, "e", "e"));
+    ANSWERS(FORREST_OK, forrest_iter_next(iter));
+    CHECK(is_at(iter, "f", "f"));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_skip(iter, UINT64_MAX));
+    CHECK(is_nowhere(iter));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_skip(NULL, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_park(NULL));
+    ANSWERS(FORREST_OK, forrest_iter_destroy(iter));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+}
+
+static void keyspaces(forrest_db *db) {
+    forrest_db *people = JUNK, *again, *same;
+    char **names;
+    size_t count;
+    ANSWERS(FORREST_OK, forrest_keyspaces(db, &names, &count));
+    CHECK(count == 1 && strcmp(names[0], "default") == 0);
+    forrest_free(names);
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "default", &same));
+    ANSWERS(FORREST_OK, forrest_set(same, T("key"), T("value")));
+    CHECK(has(db, T("key"), T("value")));
+    ANSWERS(FORREST_OK, forrest_close(same));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("key")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspace(NULL, "people", &people));
+    CHECK(people == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspace(db, NULL, &people));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspace(db, "people", NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspace(db, "", &people));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspace(db, "\xff", &people));
+    names = JUNK;
+    count = 77;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspaces(NULL, &names, &count));
+    CHECK(names == NULL && count == 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspaces(db, NULL, &count));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_keyspaces(db, &names, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_drop_keyspace(NULL, "people"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_drop_keyspace(db, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_drop_keyspace(db, "default"));
+    if (!(can & FORREST_CAN_KEYSPACES)) {
+        ANSWERS(FORREST_UNSUPPORTED, forrest_keyspace(db, "people", &people));
+        CHECK(people == NULL);
+        return;
+    }
+    char name[300];
+    memset(name, 'n', sizeof name);
+    name[256] = 0;
+    ANSWERS(FORREST_LIMIT, forrest_keyspace(db, name, &people));
+    name[255] = 0;
+    ANSWERS(FORREST_OK, forrest_keyspace(db, name, &people));
+    ANSWERS(FORREST_OK, forrest_close(people));
+    ANSWERS(FORREST_OK, forrest_drop_keyspace(db, name));
+
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "people", &people));
+    ANSWERS(FORREST_OK, forrest_set(people, T("ada"), T("1815")));
+    CHECK(has(people, T("ada"), T("1815")) && has_not(db, T("ada")));
+    ANSWERS(FORREST_OK, forrest_keyspaces(people, &names, &count));
+    CHECK(count == 2 && strcmp(names[0], "default") == 0 && strcmp(names[1], "people") == 0);
+    forrest_free(names);
+
+    /* A batch on several: what is on none is on that which it is written to. */
+    forrest_batch *batch;
+    ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("emmy"), T("1")));
+    ANSWERS(FORREST_OK, forrest_batch_on(batch, people));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("emmy"), T("1882")));
+    ANSWERS(FORREST_OK, forrest_batch_on(batch, NULL));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("last"), T("2")));
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has(db, T("emmy"), T("1")) && has(people, T("emmy"), T("1882")) && has(db, T("last"), T("2")));
+    CHECK(has_not(people, T("last")));
+    ANSWERS(FORREST_OK, forrest_write(people, batch));
+    CHECK(has(people, T("last"), T("2")) && has(people, T("emmy"), T("1882")));
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch));
+    ANSWERS(FORREST_OK, forrest_batch_on(batch, people));
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch)); /* forgets that, too */
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("here"), T("3")));
+    ANSWERS(FORREST_OK, forrest_write(db, batch));
+    CHECK(has(db, T("here"), T("3")) && has_not(people, T("here")));
+    forrest_db *other;
+    ANSWERS(FORREST_OK, forrest_open("memory:", &other));
+    ANSWERS(FORREST_OK, forrest_batch_on(batch, other));
+    ANSWERS(FORREST_OK, forrest_batch_set(batch, T("there"), T("4")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, batch)); /* of another store */
+    ANSWERS(FORREST_OK, forrest_close(other));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_on(NULL, people));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_on(batch, other));
+    ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
+
+    /* The handle of a keyspace keeps its store. */
+    ANSWERS(FORREST_OK, forrest_keyspace(people, "people", &again));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+    CHECK(has(again, T("ada"), T("1815")));
+    ANSWERS(FORREST_OK, forrest_drop_keyspace(again, "people"));
+    ANSWERS(FORREST_NOT_FOUND, forrest_drop_keyspace(db, "people"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(people, T("ada"), T("1816")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(again, T("ada")));
+    ANSWERS(FORREST_OK, forrest_close(again));
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "people", &again)); /* another one of that name */
+    CHECK(has_not(again, T("ada")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(people, T("ada"), T("1816")));
+    ANSWERS(FORREST_OK, forrest_close(people));
+    ANSWERS(FORREST_OK, forrest_close(again));
+    ANSWERS(FORREST_OK, forrest_drop_keyspace(db, "people"));
+}
+
+static void snapshots(forrest_db *db) {
+    forrest_db *snapshot = JUNK, *people, *past;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_snapshot(NULL, &snapshot));
+    CHECK(snapshot == NULL);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_snapshot(db, NULL));
+    if (!(can & FORREST_CAN_SNAPSHOT)) {
+        ANSWERS(FORREST_UNSUPPORTED, forrest_snapshot(db, &snapshot));
+        CHECK(snapshot == NULL);
+        return;
+    }
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "people", &people));
+    ANSWERS(FORREST_OK, forrest_set(people, T("ada"), T("1815")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("a"), T("old")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("b"), T("gone")));
+    ANSWERS(FORREST_OK, forrest_snapshot(db, &snapshot));
+    ANSWERS(FORREST_OK, forrest_set(db, T("a"), T("new")));
+    ANSWERS(FORREST_OK, forrest_delete(db, T("b")));
+    ANSWERS(FORREST_OK, forrest_set(db, T("c"), T("came")));
+
+    CHECK(has(snapshot, T("a"), T("old")) && has(snapshot, T("b"), T("gone")) && has_not(snapshot, T("c")));
+    CHECK(has(db, T("a"), T("new")) && has_not(db, T("b")));
+    uint64_t keys;
+    ANSWERS(FORREST_OK, forrest_count(snapshot, NULL, 0, NULL, FORREST_ABSENT, &keys));
+    CHECK(keys == 2);
+    forrest_iter *iter;
+    ANSWERS(FORREST_OK, forrest_iter_create(snapshot, &iter));
+    ANSWERS(FORREST_OK, forrest_iter_last(iter));
+    CHECK(is_at(iter, "b", "gone"));
+    ANSWERS(FORREST_OK, forrest_iter_prev(iter));
+    CHECK(is_at(iter, "a", "old"));
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_prev(iter));
+
+    /* Its other keyspaces, and one that came later. */
+    ANSWERS(FORREST_OK, forrest_drop_keyspace(db, "people"));
+    ANSWERS(FORREST_OK, forrest_keyspace(snapshot, "people", &past));
+    CHECK(has(past, T("ada"), T("1815")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(past, T("ada"), T("1816")));
+    ANSWERS(FORREST_OK, forrest_close(past));
+    ANSWERS(FORREST_OK, forrest_keyspace(snapshot, "later", &past));
+    CHECK(has_not(past, T("ada")));
+    ANSWERS(FORREST_OK, forrest_close(past));
+    char **names;
+    size_t count;
+    ANSWERS(FORREST_OK, forrest_keyspaces(snapshot, &names, &count));
+    CHECK(count == 2 && strcmp(names[1], "people") == 0);
+    forrest_free(names);
+
+    /* It can be read only. */
+    forrest_batch *batch;
+    forrest_stats stats;
+    ANSWERS(FORREST_OK, forrest_batch_create(&batch));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(snapshot, T("a"), T("newer")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete(snapshot, T("a")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_add(snapshot, T("a"), 1, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(snapshot, T("a"), T("z"), NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compare_and_swap(snapshot, T("a"), T("old"), T("newer"), NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(snapshot, batch));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_on(batch, snapshot));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_snapshot(snapshot, &past));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_drop_keyspace(snapshot, "people"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_sync(snapshot));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_stats(snapshot, &stats, sizeof stats));
+    ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
+
+    ANSWERS(FORREST_OK, forrest_get_stats(db, &stats, sizeof stats));
+    CHECK(stats.snapshots >= 1);
+    ANSWERS(FORREST_OK, forrest_close(snapshot));
+    ANSWERS(FORREST_OK, forrest_iter_first(iter)); /* outlives the handle */
+    CHECK(is_at(iter, "a", "old"));
+    ANSWERS(FORREST_OK, forrest_iter_destroy(iter));
+    ANSWERS(FORREST_OK, forrest_close(people));
+    ANSWERS(FORREST_OK, forrest_get_stats(db, &stats, sizeof stats));
+    CHECK(stats.snapshots == 0);
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+}
+
+static void the_store_as_a_whole(forrest_db *db) {
+    ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("value")));
+    ANSWERS(FORREST_OK, forrest_sync(db));
+    ANSWERS(can & FORREST_CAN_VERIFY ? FORREST_OK : FORREST_UNSUPPORTED, forrest_verify(db));
+    ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED, forrest_compact(db));
+    if (!(can & FORREST_CAN_CHECKPOINT))
+        ANSWERS(FORREST_UNSUPPORTED, forrest_checkpoint(db, "/nowhere/at/all"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_sync(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_verify(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compact(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(NULL, "/nowhere/at/all"));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, NULL));
+
+    /* A program that was compiled for a later library, and one for an earlier. */
+    struct {
+        forrest_stats known;
+        uint64_t later[2];
+    } stats;
+    memset(&stats, 0x77, sizeof stats);
+    ANSWERS(FORREST_OK, forrest_get_stats(db, &stats.known, sizeof stats));
+    CHECK(stats.known.keys == 1 && stats.known.keyspaces == 1 && stats.known.snapshots == 0);
+    CHECK(stats.later[0] == 0 && stats.later[1] == 0);
+    CHECK(can & FORREST_CAN_COMPACT ? stats.known.tables == 1 && stats.known.table_bytes > 0 : stats.known.tables == 0);
+    memset(&stats, 0x77, sizeof stats);
+    ANSWERS(FORREST_OK, forrest_get_stats(db, &stats.known, sizeof stats.known.keys));
+    CHECK(stats.known.keys == 1 && stats.known.keyspaces == 0x7777777777777777);
+    ANSWERS(FORREST_OK, forrest_get_stats(db, &stats.known, 0));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_stats(NULL, &stats.known, sizeof stats));
+    CHECK(stats.known.keys == 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_get_stats(db, NULL, sizeof stats));
+
+    uint64_t capabilities = 77;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_capabilities(NULL, &capabilities));
+    CHECK(capabilities == 0);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_capabilities(db, NULL));
+    CHECK((can & FORREST_CAN_ITERATE) && (can & FORREST_CAN_BATCH));
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fputs("store URL\n", stderr);
+        return 2;
+    }
+    const char *url = argv[1];
+    setting_options(url);
+    forrest_db *db;
+    ANSWERS(FORREST_OK, forrest_open(url, &db));
+    CHECK(!(can & FORREST_CAN_PERSIST) == (strcmp(url, "memory:") == 0 || strncmp(url, "llds-user:", 10) == 0));
+    CHECK(!(can & FORREST_CAN_SHARE) || strncmp(url, "llds", 4) == 0);
+    counting_and_deleting_ranges(db);
+    reading_many(db);
+    adding_and_comparing(db);
+    batches_of_all_kinds(db);
+    skipping_and_parking(db);
+    keyspaces(db);
+    snapshots(db);
+    the_store_as_a_whole(db);
+    ANSWERS(FORREST_OK, forrest_close(db));
+    puts("all is as it should be");
+    return checks > 0 ? 0 : 1;
+}
