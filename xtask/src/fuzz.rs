@@ -118,8 +118,8 @@ fn host(workspace: &Workspace) -> Result<String, String> {
     if !setup::SANITIZED.contains(&host.as_str()) {
         return Err(format!("the compiler has no sanitizers for {host}"));
     }
-    if !setup::on_path("c++") && std::env::var_os("CXX").is_none() {
-        setup::packages(workspace, &["g++"]).map_err(|why| format!("no C++ compiler: {why}"))?;
+    if std::env::var_os("CXX").is_none() {
+        setup::cpp(workspace).map_err(|why| format!("no C++ compiler: {why}"))?;
     }
     Ok(host)
 }

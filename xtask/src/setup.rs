@@ -75,6 +75,11 @@ pub(crate) fn compiler(workspace: &Workspace) -> Result<(), String> {
     if on_path("gcc") { Ok(()) } else { packages(workspace, &["gcc", "libc6-dev"]) }
 }
 
+/// A C++ compiler: programs in C++ call the C library.
+pub(crate) fn cpp(workspace: &Workspace) -> Result<(), String> {
+    if on_path("c++") { Ok(()) } else { packages(workspace, &["g++"]) }
+}
+
 /// A C++ compiler and the libraries that kvbench's peers in C++ are made with; `kvbench doctor` names the same packages.
 pub(crate) fn peers(workspace: &Workspace) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
@@ -107,10 +112,10 @@ pub(crate) fn peers(workspace: &Workspace) -> Result<(), String> {
     )
 }
 
-/// The simulator of a processor, where kvbench uses it.
+/// valgrind: kvbench's simulated processor, and what watches the C library.
 pub(crate) fn valgrind(workspace: &Workspace) -> Result<(), String> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
-        return Err("kvbench simulates on Linux on x86-64".to_owned());
+        return Err("valgrind is used on Linux on x86-64".to_owned());
     }
     if on_path("valgrind") { Ok(()) } else { packages(workspace, &["valgrind"]) }
 }

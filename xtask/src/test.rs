@@ -69,12 +69,15 @@ fn clippy(workspace: &Workspace) -> Verdict {
 fn tests(workspace: &Workspace) -> Verdict {
     required::demand(workspace, required::LLDS_FORREST)?;
     required::demand(workspace, required::API_C)?;
-    let valgrind = setup::valgrind(workspace);
+    let tools = [
+        ("simulated counters and the C library under valgrind", setup::valgrind(workspace)),
+        ("the C library from C++", setup::cpp(workspace)),
+    ];
     let outcome = with_foreign(workspace, TESTS, &[])?;
-    let Err(why) = valgrind else { return Ok(outcome) };
-    Ok(Outcome::Skipped(match outcome {
-        Outcome::Passed => format!("all passed but simulated counters: {why}"),
-        Outcome::Skipped(more) => format!("{more}; simulated counters: {why}"),
+    Ok(tools.into_iter().fold(outcome, |outcome, (what, got)| match (got, outcome) {
+        (Ok(()), outcome) => outcome,
+        (Err(why), Outcome::Passed) => Outcome::Skipped(format!("all passed but {what}: {why}")),
+        (Err(why), Outcome::Skipped(more)) => Outcome::Skipped(format!("{more}; {what}: {why}")),
     }))
 }
 
