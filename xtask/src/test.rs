@@ -141,7 +141,8 @@ fn cross(workspace: &Workspace) -> Verdict {
     for triple in TARGETS.iter().filter(|triple| **triple != host) {
         match setup::target(workspace, triple) {
             Ok(()) => {
-                let packages = ["--package", "forrest-cli", "--package", "forrest-c"];
+                let packages =
+                    ["--package", "forrest-cli", "--package", "forrest-c", "--package", "forrest-remixdb"];
                 let mut command = workspace.cargo(&["check", "--locked", "--target", triple]);
                 workspace::run(command.args(packages))?;
             }

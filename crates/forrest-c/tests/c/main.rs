@@ -5,3 +5,6 @@ mod header;
 mod programs;
 mod symbols;
 mod tools;
+
+/// The library that is tested.
+const LIBRARY: &str = "forrest";

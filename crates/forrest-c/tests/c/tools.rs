@@ -1,5 +1,7 @@
-//! What the tests call: compilers, programs, and the libraries that were built.
+//! What the tests call: compilers, programs, and the libraries that were built. Those of forrest-remixdb use it as well; the crate
+//! tells the name of its library.
 
+use crate::LIBRARY;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -44,7 +46,7 @@ pub(crate) fn own(path: &str) -> PathBuf {
 pub(crate) fn libraries() -> PathBuf {
     let own = std::env::current_exe().expect("a test knows where it is");
     let directory = own.parent().expect("it is in a directory").to_owned();
-    for name in ["libforrest.a".to_owned(), shared_name()] {
+    for name in [format!("lib{LIBRARY}.a"), shared_name()] {
         let path = directory.join(name);
         assert!(path.exists(), "cargo has built no {}", path.display());
     }
@@ -53,11 +55,13 @@ pub(crate) fn libraries() -> PathBuf {
 
 /// The file name of the shared library.
 pub(crate) fn shared_name() -> String {
-    format!("{}forrest{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+    format!("{}{LIBRARY}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
 /// What the shared library calls itself, and a program that is linked with it looks for.
-pub(crate) const SONAME: &str = "libforrest.so.0";
+pub(crate) fn soname() -> String {
+    format!("lib{LIBRARY}.so.0")
+}
 
 /// A directory where a program finds the shared library, made below `directory`: cargo builds it without the number.
 pub(crate) fn loaded(directory: &Path) -> PathBuf {
@@ -66,7 +70,7 @@ pub(crate) fn loaded(directory: &Path) -> PathBuf {
     }
     let loaded = directory.join("loaded");
     std::fs::create_dir_all(&loaded).expect("a directory");
-    let (link, library) = (loaded.join(SONAME), libraries().join(shared_name()));
+    let (link, library) = (loaded.join(soname()), libraries().join(shared_name()));
     if !link.exists() {
         std::os::unix::fs::symlink(library, link).expect("a link");
     }
@@ -88,10 +92,11 @@ pub(crate) fn compare(file: &str, expected: &str) {
     let line = |text: &str| text.lines().nth(at).unwrap_or("nothing").to_owned();
     panic!(
         "{file} is not what the code makes. In line {} it has:\n{}\nand the code makes:\n{}\n\
-         Write it anew, and look at the difference:\n{BLESS}=1 cargo test -p forrest-c --test c",
+         Write it anew, and look at the difference:\n{BLESS}=1 cargo test -p {} --test c",
         at + 1,
         line(&found),
         line(expected),
+        env!("CARGO_PKG_NAME"),
     );
 }
 

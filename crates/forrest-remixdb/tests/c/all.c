@@ -1,0 +1,174 @@
+/* Uses every function, rightly and wrongly: all DIR, where DIR is to be a new store. */
+
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+#include <remixdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                          \
+    do {                                                                          \
+        if (!(condition)) {                                                       \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);       \
+            exit(1);                                                              \
+        }                                                                         \
+    } while (0)
+
+#define KEYS 1000
+#define THREADS 3
+
+static char buffer[REMIXDB_MAX_BYTES + 8];
+
+static uint32_t name(char *key, int number) {
+    return (uint32_t)sprintf(key, "key/%05d", number);
+}
+
+static bool is(struct xdb_ref *ref, const char *key, const char *value) {
+    uint32_t bytes = 77;
+    return remixdb_probe(ref, key, (uint32_t)strlen(key)) &&
+           remixdb_get(ref, key, (uint32_t)strlen(key), buffer, &bytes) && bytes == strlen(value) &&
+           memcmp(buffer, value, bytes) == 0;
+}
+
+static bool is_not(struct xdb_ref *ref, const char *key) {
+    uint32_t bytes = 77;
+    return !remixdb_probe(ref, key, (uint32_t)strlen(key)) &&
+           !remixdb_get(ref, key, (uint32_t)strlen(key), buffer, &bytes) && bytes == 77;
+}
+
+static void changing(struct xdb_ref *ref) {
+    CHECK(is_not(ref, "oak"));
+    CHECK(remixdb_put(ref, "oak", 3, "Quercus", 7) && is(ref, "oak", "Quercus"));
+    CHECK(remixdb_put(ref, "oak", 3, "robur", 5) && is(ref, "oak", "robur"));
+    CHECK(remixdb_get(ref, "oak", 3, NULL, NULL));
+    uint32_t bytes = 77;
+    CHECK(remixdb_get(ref, "oak", 3, NULL, &bytes) && bytes == 5);
+    CHECK(remixdb_put(ref, "", 0, NULL, 0) && is(ref, "", ""));
+    CHECK(remixdb_del(ref, "oak", 3) && is_not(ref, "oak") && remixdb_del(ref, "oak", 3));
+    CHECK(remixdb_del(ref, NULL, 0) && is_not(ref, ""));
+}
+
+/* What is too long is refused, and nothing is written behind the end of a buffer. */
+static void limits(struct xdb_ref *ref) {
+    static char value[REMIXDB_MAX_BYTES + 1];
+    memset(value, 'v', sizeof value);
+    CHECK(!remixdb_put(ref, "k", 1, value, REMIXDB_MAX_BYTES) && is_not(ref, "k"));
+    CHECK(!remixdb_put(ref, "k", 1, value, REMIXDB_MAX_BYTES + 1) && is_not(ref, "k"));
+    CHECK(!remixdb_put(ref, "k", 1, value, UINT32_MAX) && is_not(ref, "k"));
+    CHECK(!remixdb_put(ref, value, UINT32_MAX, "v", 1));
+    CHECK(remixdb_put(ref, "k", 1, value, REMIXDB_MAX_BYTES - 1));
+    uint32_t bytes = 77;
+    memset(buffer, '.', sizeof buffer);
+    CHECK(remixdb_get(ref, "k", 1, buffer, &bytes) && bytes == REMIXDB_MAX_BYTES - 1);
+    CHECK(memcmp(buffer, value, bytes) == 0 && buffer[bytes] == '.');
+    CHECK(remixdb_put(ref, value, REMIXDB_MAX_BYTES, NULL, 0) && remixdb_probe(ref, value, REMIXDB_MAX_BYTES));
+    CHECK(remixdb_del(ref, "k", 1) && remixdb_del(ref, value, REMIXDB_MAX_BYTES));
+}
+
+static void misuse(struct xdb *xdb, struct xdb_ref *ref) {
+    uint32_t bytes = 77;
+    CHECK(remixdb_open(NULL, 16, 16, true) == NULL && remixdb_open_compact(NULL, 16, 16) == NULL);
+    CHECK(remixdb_open("/dev/null", 16, 16, true) == NULL && remixdb_open("\xff", 16, 16, true) == NULL);
+    CHECK(remixdb_ref(NULL) == NULL && remixdb_unref(NULL) == NULL && remixdb_iter_create(NULL) == NULL);
+    remixdb_close(NULL);
+    CHECK(!remixdb_put(NULL, "k", 1, "v", 1) && !remixdb_del(NULL, "k", 1) && !remixdb_probe(NULL, "k", 1));
+    CHECK(!remixdb_get(NULL, "k", 1, buffer, &bytes) && bytes == 77 && !remixdb_sync(NULL));
+    CHECK(!remixdb_put(ref, NULL, 1, "v", 1) && !remixdb_put(ref, "k", 1, NULL, 1));
+    CHECK(!remixdb_del(ref, NULL, 1) && !remixdb_probe(ref, NULL, 1) && !remixdb_get(ref, NULL, 1, buffer, &bytes));
+    remixdb_iter_seek(NULL, "k", 1);
+    remixdb_iter_skip1(NULL);
+    remixdb_iter_skip(NULL, 1);
+    remixdb_iter_park(NULL);
+    remixdb_iter_destroy(NULL);
+    CHECK(!remixdb_iter_valid(NULL) && !remixdb_iter_peek(NULL, buffer, &bytes, buffer, &bytes));
+    struct xdb_ref *second = remixdb_ref(xdb);
+    CHECK(second != NULL && remixdb_unref(second) == xdb);
+}
+
+static void iterating(struct xdb_ref *ref) {
+    char key[32], found[REMIXDB_MAX_BYTES];
+    uint32_t bytes, value_bytes;
+    for (int at = 0; at < KEYS; at++) {
+        const uint32_t length = name(key, at);
+        CHECK(remixdb_put(ref, key, length, key + 4, length - 4));
+    }
+    struct xdb_iter *iter = remixdb_iter_create(ref);
+    CHECK(iter != NULL && !remixdb_iter_valid(iter) && !remixdb_iter_peek(iter, found, &bytes, NULL, NULL));
+    remixdb_iter_seek(iter, NULL, 0);
+    for (int at = 0; at < KEYS; at++, remixdb_iter_skip1(iter)) {
+        const uint32_t length = name(key, at);
+        CHECK(remixdb_iter_valid(iter) && remixdb_iter_peek(iter, found, &bytes, buffer, &value_bytes));
+        CHECK(bytes == length && memcmp(found, key, length) == 0);
+        CHECK(value_bytes == length - 4 && memcmp(buffer, key + 4, value_bytes) == 0);
+        if (at % 100 == 0)
+            remixdb_iter_park(iter);
+    }
+    CHECK(!remixdb_iter_valid(iter));
+    remixdb_iter_seek(iter, "key/00500", 9);
+    remixdb_iter_skip(iter, 42);
+    CHECK(remixdb_iter_peek(iter, found, NULL, NULL, NULL) && memcmp(found, "key/00542", 9) == 0);
+    CHECK(remixdb_iter_peek(iter, NULL, &bytes, NULL, &value_bytes) && bytes == 9 && value_bytes == 5);
+    remixdb_iter_seek(iter, "key/005420", 10);
+    CHECK(remixdb_iter_peek(iter, found, NULL, NULL, NULL) && memcmp(found, "key/00543", 9) == 0);
+    remixdb_iter_skip(iter, KEYS);
+    CHECK(!remixdb_iter_valid(iter));
+    remixdb_iter_seek(iter, NULL, 1); /* no move */
+    CHECK(!remixdb_iter_valid(iter));
+    remixdb_iter_destroy(iter);
+}
+
+static struct xdb *shared;
+
+static void *work(void *argument) {
+    struct xdb_ref *ref = remixdb_ref(shared);
+    for (int at = 0; at < KEYS; at++) {
+        char key[64];
+        sprintf(key, "thread/%d/%d", *(int *)argument, at);
+        uint32_t bytes = 0;
+        char value[64];
+        CHECK(remixdb_put(ref, key, (uint32_t)strlen(key), key, (uint32_t)strlen(key)));
+        CHECK(remixdb_get(ref, key, (uint32_t)strlen(key), value, &bytes) && bytes == strlen(key));
+    }
+    CHECK(remixdb_unref(ref) == shared);
+    return NULL;
+}
+
+static void threads(struct xdb *xdb) {
+    pthread_t threads[THREADS];
+    int numbers[THREADS];
+    shared = xdb;
+    for (int at = 0; at < THREADS; at++) {
+        numbers[at] = at;
+        CHECK(pthread_create(&threads[at], NULL, work, &numbers[at]) == 0);
+    }
+    for (int at = 0; at < THREADS; at++)
+        CHECK(pthread_join(threads[at], NULL) == 0);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) {
+        fputs("all DIR\n", stderr);
+        return 2;
+    }
+    struct xdb *xdb = remixdb_open(argv[1], 16, 16, true);
+    CHECK(xdb != NULL);
+    CHECK(remixdb_open(argv[1], 16, 16, true) == NULL); /* it is open */
+    struct xdb_ref *ref = remixdb_ref(xdb);
+    changing(ref);
+    limits(ref);
+    misuse(xdb, ref);
+    iterating(ref);
+    threads(xdb);
+    CHECK(remixdb_sync(ref));
+    CHECK(remixdb_unref(ref) == xdb);
+    remixdb_close(xdb);
+
+    /* The other way to open finds all of it. */
+    CHECK((xdb = remixdb_open_compact(argv[1], 0, 0)) != NULL);
+    ref = remixdb_ref(xdb);
+    CHECK(is(ref, "key/00042", "00042") && is(ref, "thread/1/999", "thread/1/999") && is_not(ref, "oak"));
+    remixdb_close(remixdb_unref(ref));
+    puts("all is as it should be");
+    return 0;
+}
