@@ -2,11 +2,11 @@
 
 use super::abi::{self, command};
 use super::error::{Error, Result, system};
-use super::mapped::Mapped;
+use super::mapped::{self, Mapped};
 use super::probe::DEVICE_PATH;
 use super::ran::{self, Ran};
 use rustix::ioctl::{Getter, Opcode, Setter, Updater, ioctl};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
@@ -231,15 +231,37 @@ impl Mapping {
         let mut mapping = Mapping { parts: Vec::new(), mapped: None };
         for (offset, bytes) in Mapping::PARTS {
             let bytes = usize::try_from(bytes).ok()?;
-            // SAFETY: at an address of the system's choice, where nothing is.
-            let at = unsafe { mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::SHARED, file, offset) };
-            mapping.parts.push((NonNull::new(at.ok()?.cast())?, bytes));
+            mapping.parts.push((map_aligned(file, offset, bytes)?, bytes));
         }
         let [(header, _), (blocks, _), (buckets, _)] = mapping.parts[..] else { return None };
         // SAFETY: what the module shows at these offsets, until `mapping` is dropped.
         mapping.mapped = unsafe { Mapped::new(header.cast(), blocks, buckets) };
         Some(mapping)
     }
+}
+
+/// Maps a part at a multiple of [`mapped::SLAB_BYTES`], which the system does not do by itself.
+fn map_aligned(file: &File, offset: u64, bytes: usize) -> Option<NonNull<u8>> {
+    let room = bytes + mapped::SLAB_BYTES;
+    let nothing = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: at an address of the system's choice, where nothing is.
+    let all = unsafe { mmap_anonymous(null_mut(), room, ProtFlags::empty(), nothing) }.ok()?;
+    let before = all.addr().wrapping_neg() % mapped::SLAB_BYTES;
+    let at = all.wrapping_byte_add(before);
+    // SAFETY: in the room, which nobody else knows of.
+    let part = unsafe { mmap(at, bytes, ProtFlags::READ, MapFlags::SHARED | MapFlags::FIXED, file, offset) };
+    let Ok(part) = part else {
+        // SAFETY: likewise.
+        let _ = unsafe { munmap(all, room) };
+        return None;
+    };
+    for (rest, bytes) in [(all, before), (at.wrapping_byte_add(bytes), mapped::SLAB_BYTES - before)] {
+        if bytes > 0 {
+            // SAFETY: what of the room is before the part, and behind it.
+            let _ = unsafe { munmap(rest, bytes) };
+        }
+    }
+    NonNull::new(part.cast())
 }
 
 impl Drop for Mapping {

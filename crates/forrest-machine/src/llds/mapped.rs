@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const TRIES: u32 = 64;
 /// Handles count so many bytes.
 const UNIT_BYTES: usize = 16;
-/// An entry lies in one of these, on a multiple of their length.
-const SLAB_BYTES: usize = 65_536;
+/// An entry lies in one of these, on a multiple of their length: from there on, blocks are in sight.
+pub(super) const SLAB_BYTES: usize = 65_536;
 /// Bytes of a bucket, and where its parts are.
 const BUCKET_BYTES: usize = 64;
 const NEXT: usize = 4;
@@ -40,7 +40,8 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// A store whose header, blocks and buckets are in sight there; `None` if it is none that can be read so.
+    /// A store whose header, blocks and buckets are in sight there; `None` if it is none that can be read so, or the
+    /// blocks do not begin at a multiple of [`SLAB_BYTES`].
     ///
     /// # Safety
     /// The header is there. If it says that the store can be mapped, the others are, as `uapi/llds.h` has it: with memory
@@ -52,7 +53,9 @@ impl Mapped {
     ) -> Option<Mapped> {
         // SAFETY: it is there, by contract, and these never change.
         let (abi, flags) = unsafe { ((*header.as_ptr()).abi, (*header.as_ptr()).flags) };
-        (abi == abi::ABI && flags & abi::MAPPABLE != 0).then_some(Mapped { header, blocks, buckets })
+        let is_readable = abi == abi::ABI && flags & abi::MAPPABLE != 0;
+        let is_aligned = blocks.addr().get().is_multiple_of(SLAB_BYTES);
+        (is_readable && is_aligned).then_some(Mapped { header, blocks, buckets })
     }
 
     /// Looks a key up, and makes something of a copy of its value, or of its absence. `make` comes back if it cannot be

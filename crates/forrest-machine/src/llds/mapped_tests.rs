@@ -2,6 +2,8 @@
 
 use super::super::abi;
 use super::super::{Attach, User};
+use super::Mapped;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(in super::super) fn open(name: &str) -> User {
@@ -30,6 +32,17 @@ fn a_word_has_one_hash() {
     for key in (0..1000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
         assert_eq!(super::hash(7, &key.to_ne_bytes()), super::hash_of_word(7, key));
     }
+}
+
+#[test]
+fn blocks_begin_where_a_slab_does() {
+    let user = open("blocks elsewhere");
+    let mapped = user.mapped().expect("it can be seen");
+    let blocks = NonNull::new(mapped.block(0).cast_mut()).expect("they are there");
+    let elsewhere = NonNull::new(mapped.block(256).cast_mut()).expect("they are there");
+    // SAFETY: these are those of the store, and nothing is read through them.
+    let [right, wrong] = [blocks, elsewhere].map(|at| unsafe { Mapped::new(mapped.header(), at, blocks) });
+    assert!(right.is_some() && wrong.is_none());
 }
 
 #[test]
