@@ -1,5 +1,5 @@
 //! What uses the module in the test machine: the library's tests and the command line, as the step `tests` builds them,
-//! with the shared libraries that they need.
+//! and programs of the C library, with the shared libraries that they need.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,11 +24,22 @@ const COSTS: &str = "llds_costs";
 /// Files for the machine's archive, by their names in it.
 pub(crate) struct Client(Vec<(String, Vec<u8>)>);
 
+/// Where the C library is, seen from the root, and programs of it that are told a store: their names in the machine.
+const C_LIBRARY: &str = "crates/forrest-c";
+const C_PROGRAMS: &[(&str, &str)] = &[("c_api", "tests/c/api.c"), ("c_first", "examples/first.c")];
+
 impl Client {
-    /// Builds both programs, and finds their libraries.
-    pub(crate) fn build(workspace: &Workspace, folder: &Path) -> Result<Client, String> {
-        let programs =
-            [("it", library_tests(workspace)?), ("forrest", workspace.target.join("debug/forrest"))];
+    /// Builds all programs, those in C with this compiler, and finds their libraries.
+    pub(crate) fn build(workspace: &Workspace, folder: &Path, compiler: &str) -> Result<Client, String> {
+        let tests = library_tests(workspace)?;
+        // What cargo builds for the tests of the C library lies beside those of the other.
+        let library = tests.with_file_name("libforrest.a");
+        let mut programs = vec![("it", tests), ("forrest", workspace.target.join("debug/forrest"))];
+        for (name, source) in C_PROGRAMS {
+            let program = folder.join(format!("{name}.unstripped"));
+            c_program(workspace, compiler, source, &library, &program)?;
+            programs.push((name, program));
+        }
         Client::of(workspace, folder, &programs)
     }
 
@@ -77,6 +88,21 @@ impl Client {
         directories.into_iter().for_each(|directory| archive.directory(directory));
         self.0.iter().for_each(|(name, content)| archive.file(name, content));
     }
+}
+
+/// Builds a program in C, linked with the library's archive.
+fn c_program(
+    workspace: &Workspace,
+    compiler: &str,
+    source: &str,
+    library: &Path,
+    program: &Path,
+) -> Result<(), String> {
+    let folder = workspace.root.join(C_LIBRARY);
+    let mut command = workspace.command(compiler);
+    command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"]).arg(folder.join("include"));
+    command.arg("-o").arg(program).arg(folder.join(source)).arg(library);
+    workspace::run(command.args(["-lpthread", "-ldl", "-lm", "-Wl,-S"]))
 }
 
 /// The library's tests, built as the step `tests` builds them, so that it is done once.

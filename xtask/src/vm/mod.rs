@@ -152,7 +152,7 @@ fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
         Err(why) => return Ok(Outcome::Skipped(why)),
     };
     bench.build()?;
-    let client = Client::build(workspace, bench.folder())?;
+    let client = Client::build(workspace, bench.folder(), bench.compiler())?;
     bench.pack(Some(&client))?;
     let processors = bench.processors();
     // All at once: each waits a good part of its time.
