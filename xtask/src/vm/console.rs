@@ -92,12 +92,6 @@ pub(crate) fn complaint(console: &str) -> Option<&str> {
     lines.find(|line| COMPLAINTS.iter().any(|mark| line.contains(mark)))
 }
 
-/// The checks that a machine began.
-pub(crate) fn begun(console: &str) -> Vec<&str> {
-    let lines: Vec<&str> = console.lines().map(|line| line.trim_end_matches('\r')).collect();
-    beginning_with(&lines, BEGINS)
-}
-
 /// Lines with a beginning, without it.
 fn beginning_with<'a>(lines: &[&'a str], beginning: &str) -> Vec<&'a str> {
     lines.iter().filter_map(|line| line.strip_prefix(beginning)).collect()
@@ -146,7 +140,6 @@ mod tests {
         let report = Report { passed: 2, skipped: vec!["c: no such processor".to_owned()] };
         assert_eq!(read(GOOD), Ok(report));
         assert!(failures(GOOD).is_empty());
-        assert_eq!(begun(GOOD), ["a", "b"]);
     }
 
     #[test]

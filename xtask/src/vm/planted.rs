@@ -4,9 +4,10 @@
 //! sources; its head says what the mistake is and which checks must fail, on lines `fails: NAME`. A check fails too if
 //! the machine stops in it; `fails: the build` says that the module must not even build. A line `boot: NAME` names
 //! the boot that tells, if it is not the first: `debug` is that of the other machine (`cargo xtask vm --debug --planted`),
-//! of whose mistakes none is planted for this one. Checks that none of the mistakes makes fail are told at the end.
+//! of whose mistakes none is planted for this one. Only the checks that a mistake names are run, and all where it is the
+//! kernel's log that tells; before that, they must pass without a mistake. Checks that none of the mistakes names are told
+//! at the end.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +17,10 @@ use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 
 const FOLDER: &str = "kernel/llds/tests/planted";
+const TESTS: &str = "kernel/llds/tests";
 const THE_BUILD: &str = "the build";
+/// It finds what another check brought about.
+const THE_LOG: &str = "log_is_clean";
 
 /// Enough for each mistake, and fast. In the debug machine, less is done anyway.
 const FEW: &str = "hostile_calls=10000 loads=200 opens=2000 races=10";
@@ -31,6 +35,7 @@ struct Mistake {
 /// The command. `names` are the mistakes to plant; all of that machine if there are none.
 pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &str) -> Verdict {
     let mut mistakes = mistakes(&workspace.root.join(FOLDER), names)?;
+    let named: Vec<String> = mistakes.iter().flat_map(|mistake| mistake.fails.clone()).collect();
     mistakes.retain(|mistake| (mistake.boot.name == DEBUG.name) == (kind == Kind::Debug));
     if mistakes.is_empty() {
         return Err("none of the mistakes is for this machine".to_owned());
@@ -42,8 +47,13 @@ pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &
     bench.build()?;
     bench.pack(None)?;
     let processors = bench.processors();
-    let few = if kind == Kind::Debug { "" } else { FEW };
-    let (mut missed, mut began, mut failed) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (few, first) = if kind == Kind::Debug { ("", &DEBUG) } else { (FEW, &BOOTS[0]) };
+    // What fails anyway would catch any mistake. The names of all checks are too many for a kernel's command line.
+    let wanted: Vec<String> = mistakes.iter().flat_map(|mistake| mistake.fails.clone()).collect();
+    let all = if names.is_empty() { String::new() } else { only(&wanted) };
+    let said = bench.boot(first, processors, &format!("{few} {all} {settings}"))?;
+    console::read(&said).map_err(|why| format!("without a mistake: {why}"))?;
+    let mut missed = Vec::new();
     for mistake in &mistakes {
         bench.copy_sources()?;
         let patch = workspace.root.join(FOLDER).join(format!("{}.patch", mistake.name));
@@ -57,8 +67,11 @@ pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &
             Err(_) => vec![THE_BUILD.to_owned()],
             Ok(()) => {
                 bench.pack(None)?;
-                let said = bench.boot(mistake.boot, processors, &format!("{few} {settings}"))?;
-                began.extend(console::begun(&said).into_iter().map(str::to_owned));
+                let said = bench.boot(
+                    mistake.boot,
+                    processors,
+                    &format!("{few} {} {settings}", only(&mistake.fails)),
+                )?;
                 console::failures(&said).into_iter().map(str::to_owned).collect()
             }
         };
@@ -69,15 +82,38 @@ pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &
             println!("{}: MISSED by {}", mistake.name, silent.join(", "));
             missed.push(format!("{} was missed by {}", mistake.name, silent.join(", ")));
         }
-        failed.extend(caught);
     }
-    let never: Vec<&str> = began.difference(&failed).map(String::as_str).collect();
     println!("\n{} mistakes, {} missed", mistakes.len(), missed.len());
-    println!(
-        "checks that none of them made fail: {}",
-        if never.is_empty() { "none".to_owned() } else { never.join(", ") }
-    );
+    if names.is_empty() {
+        let mut checks = checks(&workspace.root.join(TESTS))?;
+        checks.retain(|check| !named.contains(check));
+        println!("checks that no mistake names: {}", checks.join(", "));
+    }
     if missed.is_empty() { Ok(Outcome::Passed) } else { Err(missed.join("; ")) }
+}
+
+/// The setting that lets only these checks run; none where all must.
+fn only(names: &[String]) -> String {
+    if names.iter().any(|name| name == THE_LOG) {
+        return String::new();
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != THE_BUILD).collect();
+    format!("only={}", names.join(","))
+}
+
+/// The names of all checks: what the lists at the ends of the files have.
+fn checks(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "c"));
+    paths.sort();
+    let mut checks = Vec::new();
+    for path in paths {
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let names = text.lines().filter_map(|line| line.strip_prefix("\t{ \"")?.split_once("\","));
+        checks.extend(names.map(|(name, _)| name.to_owned()));
+    }
+    Ok(checks)
 }
 
 /// The mistakes of a folder, in order.
@@ -129,16 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn only_what_a_mistake_names_is_run() {
+        let names = |names: &[&str]| only(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(names(&["a", THE_BUILD, "b"]), "only=a,b");
+        assert_eq!(names(&["a", THE_LOG]), "");
+    }
+
+    #[test]
     fn the_planted_mistakes_name_checks_that_there_are() {
         let workspace = Workspace::find().expect("this test runs in it");
-        let tests = workspace.root.join("kernel/llds/tests");
-        let files = fs::read_dir(&tests)
-            .expect("they are there")
-            .filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
-        let source: String = files.collect();
+        let checks = checks(&workspace.root.join(TESTS)).expect("they can be read");
         for mistake in mistakes(&workspace.root.join(FOLDER), &[]).expect("they can be read") {
             for name in mistake.fails.iter().filter(|name| *name != THE_BUILD) {
-                assert!(source.contains(&format!("{{ \"{name}\",")), "{}: {name}", mistake.name);
+                assert!(checks.contains(name), "{}: {name}", mistake.name);
             }
         }
     }
