@@ -284,9 +284,10 @@ int main(void)
 {
 	static const struct check *const lists[] = {
 		loading_checks, device_checks, pointer_checks, data_checks,
-		mapping_checks, store_checks, list_checks, quota_checks,
-		sharing_checks, uring_checks, hostile_checks, leak_checks,
-		fault_call_checks, fault_run_checks, kernel_checks,
+		mapping_checks, sight_checks, store_checks, list_checks,
+		quota_checks, sharing_checks, uring_checks, hostile_checks,
+		leak_checks, fault_call_checks, fault_run_checks,
+		kernel_checks,
 	};
 	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0;
 	const struct check *check;

@@ -31,6 +31,7 @@ extern const struct check device_checks[];
 extern const struct check pointer_checks[];
 extern const struct check data_checks[];
 extern const struct check mapping_checks[];
+extern const struct check sight_checks[];
 extern const struct check store_checks[];
 extern const struct check list_checks[];
 extern const struct check quota_checks[];

@@ -29,10 +29,14 @@ static u32 again(const u32 *sequence)
  * Copies an entry, of which nothing is believed yet but that it lies in a
  * slab. False if it is being changed, or makes no sense.
  */
-static bool read_entry(const struct llds_entry *entry, u32 *sizes, u8 *to)
+static bool read_entry(const struct mapped *mapped, u32 handle, u32 *sizes,
+		       u8 *to)
 {
+	const struct llds_entry *entry = block_at(mapped, handle);
 	const u32 version = smp_load_acquire(&entry->version);
-	const u32 in_slab = (uintptr_t)entry & (LLDS_SLAB_BYTES - 1);
+	/* What the address says only where blocks begin at such a multiple. */
+	const u32 in_slab = ((const char *)entry - mapped->blocks) &
+			    (LLDS_SLAB_BYTES - 1);
 	u32 bytes;
 
 	*sizes = READ_ONCE(entry->sizes);
@@ -68,7 +72,7 @@ static enum mapped_found try_get(const struct mapped *mapped, const u8 *key,
 			handle = READ_ONCE(bucket->handles[slot]);
 			if (again(&home->sequence) != sequence)
 				return MAPPED_BUSY;
-			if (!read_entry(block_at(mapped, handle), &sizes, to))
+			if (!read_entry(mapped, handle, &sizes, to))
 				return MAPPED_BUSY;
 			if (llds_key_bytes(sizes) != key_bytes ||
 			    memcmp(to, key, key_bytes))
@@ -186,7 +190,7 @@ static enum mapped_found try_next(const struct mapped *mapped, const u8 *key,
 			if (again(&leaf->node.sequence) != sequence ||
 			    again(&header->order_sequence) != order)
 				return MAPPED_BUSY;
-			if (!read_entry(block_at(mapped, entry), &sizes, to))
+			if (!read_entry(mapped, entry, &sizes, to))
 				return MAPPED_BUSY;
 			*found_key = llds_key_bytes(sizes);
 			*found_bytes = llds_body_bytes(sizes);
