@@ -263,6 +263,8 @@ static const char *random_calls_are_answered_rightly(void)
 	const bool rings = !ring_open(&ring, 1, 0);
 	int error;
 
+	/* Many take longer than any other check may. */
+	alarm(number("seconds", LIMIT_SECONDS) * (1 + calls / 100000));
 	DEMAND(page != MAP_FAILED && !mprotect(page + 4096, 4096, PROT_READ) &&
 	       !mprotect(page + 8192, 4096, PROT_NONE),
 	       "mmap: %s", strerror(errno));

@@ -47,7 +47,8 @@ struct Boot {
 }
 
 const BOOTS: &[Boot] = &[
-    Boot { name: "plain", count: 2, parameters: "loads=200" },
+    // The one with time for a million random calls. With two processors, each of the races takes longer.
+    Boot { name: "plain", count: 2, parameters: "loads=200 races=20 hostile_calls=1000000" },
     // Every object of every slab is poisoned, fenced and looked at. And one processor: unloading waits for all of
     // them, which is what a thousand times would mostly do.
     Boot { name: "slab-debugging", count: 1, parameters: "slub_debug=FZPU loads=1000" },
