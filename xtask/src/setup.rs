@@ -120,6 +120,14 @@ pub(crate) fn valgrind(workspace: &Workspace) -> Result<(), String> {
     if on_path("valgrind") { Ok(()) } else { packages(workspace, &["valgrind"]) }
 }
 
+/// The programs of other stores, whose dumps the command line reads and writes.
+pub(crate) fn other_stores(workspace: &Workspace) -> Result<(), String> {
+    if ["ldb", "mdb_dump", "mdb_load"].iter().all(|program| on_path(program)) {
+        return Ok(());
+    }
+    packages(workspace, &["lmdb-utils", "rocksdb-tools"])
+}
+
 /// Debian packages, by apt-get.
 pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
     let told = format!("the packages {} are missing", names.join(", "));

@@ -69,16 +69,19 @@ fn clippy(workspace: &Workspace) -> Verdict {
 fn tests(workspace: &Workspace) -> Verdict {
     required::demand(workspace, required::LLDS_FORREST)?;
     required::demand(workspace, required::API_C)?;
-    let tools = [
+    let programs = [
         ("simulated counters and the C library under valgrind", setup::valgrind(workspace)),
         ("the C library from C++", setup::cpp(workspace)),
+        ("dumps of RocksDB and LMDB", setup::other_stores(workspace)),
     ];
     let outcome = with_foreign(workspace, TESTS, &[])?;
-    Ok(tools.into_iter().fold(outcome, |outcome, (what, got)| match (got, outcome) {
-        (Ok(()), outcome) => outcome,
-        (Err(why), Outcome::Passed) => Outcome::Skipped(format!("all passed but {what}: {why}")),
-        (Err(why), Outcome::Skipped(more)) => Outcome::Skipped(format!("{more}; {what}: {why}")),
-    }))
+    let missing = programs.into_iter().filter_map(|(what, got)| Some(format!("{what}: {}", got.err()?)));
+    let missing = missing.collect::<Vec<_>>().join("; ");
+    Ok(match outcome {
+        outcome if missing.is_empty() => outcome,
+        Outcome::Passed => Outcome::Skipped(format!("all passed but {missing}")),
+        Outcome::Skipped(more) => Outcome::Skipped(format!("{more}; {missing}")),
+    })
 }
 
 /// What cargo is to do in the step `tests`.

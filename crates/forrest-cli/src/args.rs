@@ -39,7 +39,7 @@ pub(crate) struct StoreArgs {
     /// Keyspace, an ordered map of its own [default: default]
     #[arg(long, short = 'k', global = true, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
-    /// Format: text, hex, jsonl or ops [default: text]
+    /// Format: text, hex, jsonl, ops, ldb, mdb [default: text]
     #[arg(
         long,
         short = 'f',
@@ -432,7 +432,7 @@ pub(crate) enum LineCommand {
     },
     /// Write and read keys and values in another format
     Format {
-        /// The format: text, hex, jsonl or ops
+        /// The format: text, hex, jsonl, ops, ldb, mdb or mdb-print
         #[arg(value_enum, value_name = "FORMAT", hide_possible_values = true)]
         format: Format,
     },

@@ -61,7 +61,7 @@ pub(crate) fn run_on_store(session: &mut Session, command: StoreCommand) -> Resu
 fn argument(session: &Session, what: &str, argument: &OsStr) -> Result<Vec<u8>, Failure> {
     // The shell has taken the escapes out already when it split its line into words.
     match session.format {
-        Format::Text | Format::Jsonl | Format::Ops if session.in_shell => Ok(argument.as_bytes().to_vec()),
+        format if session.in_shell && !format.is_hex() => Ok(argument.as_bytes().to_vec()),
         format => format.read_argument(what, argument.as_bytes()),
     }
 }

@@ -4,10 +4,11 @@
 //! named as the format has it, also the default one. A regular file is written under another name beside
 //! it and takes its place when it is complete, so that an error on the way destroys nothing.
 
-use crate::codec::{Format, Shown};
+use crate::codec::{Extent, Format, Shown, mdb};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::Session;
+use crate::term;
 use forrest::Keyspace;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -20,13 +21,15 @@ pub(crate) fn dump(session: &mut Session, path: &Path) -> Result<(), Failure> {
         true => vec![session.space.clone()],
         false => session.db.keyspaces()?.iter().map(|n| session.db.keyspace(n)).collect::<Result<_, _>>()?,
     };
+    format.check_keyspaces(&spaces.iter().map(Keyspace::name).collect::<Vec<_>>())?;
+    let whole = if format.needs_extent() { extent(session, &spaces)? } else { Extent::default() };
     if path == Path::new("-") {
-        pairs(&spaces, format, |bytes| session.write(bytes))?;
+        pairs(&spaces, format, &whole, |bytes| session.write(bytes))?;
     } else {
         let cannot = |e| Failure::io(format!("cannot write {}", path.display()), e);
         let target = Target::create(path).map_err(cannot)?;
         let mut file = BufWriter::with_capacity(1 << 16, &target.file);
-        pairs(&spaces, format, |bytes| file.write_all(bytes).map_err(cannot))?;
+        pairs(&spaces, format, &whole, |bytes| file.write_all(bytes).map_err(cannot))?;
         file.flush().map_err(cannot)?;
         drop(file);
         target.finish().map_err(cannot)?;
@@ -35,24 +38,50 @@ pub(crate) fn dump(session: &mut Session, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// How much there is, and a note of what LMDB will not take.
+fn extent(session: &Session, spaces: &[Keyspace]) -> Result<Extent, Failure> {
+    let (mut whole, mut refused) = (Extent::default(), 0);
+    for space in spaces {
+        for entry in space.range(..) {
+            interrupt::check()?;
+            let entry = entry?;
+            whole.pairs += 1;
+            whole.bytes += (entry.key().len() + entry.value()?.len()) as u64;
+            refused += u64::from(!(1..=mdb::KEY_BYTES_MAX).contains(&entry.key().len()));
+        }
+    }
+    if refused > 0 {
+        session.note(format_args!(
+            "{} empty or longer than {} bytes, which LMDB does not take: mdb_load will stop there",
+            term::plural(refused, "key is", "keys are"),
+            mdb::KEY_BYTES_MAX
+        ));
+    }
+    Ok(whole)
+}
+
 fn pairs(
     spaces: &[Keyspace],
     format: Format,
+    whole: &Extent,
     mut write: impl FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut out = Vec::new();
     for space in spaces {
         let name = (spaces.len() > 1).then(|| space.name());
         out.clear();
-        name.inspect(|name| format.write_keyspace(name, &mut out));
-        write(&out)?;
+        format.write_begin(name, whole, &mut out);
+        let mut count = 0;
         for entry in space.range(..) {
             interrupt::check()?;
             let entry = entry?;
-            out.clear();
             format.write_pair(name, entry.key(), Shown::Bytes(&entry.value()?), &mut out);
             write(&out)?;
+            out.clear();
+            count += 1;
         }
+        format.write_end(count, &mut out);
+        write(&out)?;
     }
     Ok(())
 }

@@ -110,9 +110,17 @@ Formats (--format, unless the file's name ends in .txt, .hex, .jsonl or .ops):
   hex    key TAB value, in hexadecimal
   jsonl  {\"key\": \"...\", \"value\": \"...\"}, or \"key_hex\" and \"value_hex\"
   ops    an operation a line: set KEY VALUE, delete KEY, add KEY DELTA, ...
-Except in jsonl, # begins a comment, and \"#keyspace NAME\" says where the lines
-after it belong. A mistake is reported as FILE:LINE:COLUMN, where the column
-counts bytes from 1; what came before it has been loaded.
+  ldb    0xKEY ==> 0xVALUE, as RocksDB's \"ldb dump --hex\" prints
+  mdb    as LMDB's mdb_dump prints; databases are keyspaces. With -p, LMDB up to
+         0.9.24 does not escape backslashes: better without
+But in mdb, # begins a comment; in text and hex \"#keyspace NAME\" says where
+the lines after it belong. A mistake is reported as FILE:LINE:COLUMN, where the
+column counts characters from 1; what came before it has been loaded.
+
+From RocksDB and LMDB:
+  ldb dump --hex --db=DIR | forrest --db trees -f ldb load -
+  mdb_dump DIR | forrest --db trees -f mdb load -
+  mdb_dump -a DIR | forrest --db trees -f mdb load -    named databases
 
 Examples:
   forrest --db trees load in.txt
@@ -125,11 +133,21 @@ pub(crate) const DUMP: &str = "\
 Without --keyspace, all keyspaces are written. What dump writes, load reads,
 byte for byte. A file is replaced as a whole when it is complete.
 
+The formats are those of load, and mdb-print: mdb with text where possible. ldb
+holds one keyspace; in mdb several become named databases.
+
+To RocksDB and LMDB:
+  forrest --db trees -k default -f ldb dump |
+      ldb load --hex --db=DIR --create_if_missing
+  forrest --db trees -f mdb dump | mdb_load DIR
+
 Examples:
   forrest --db trees dump trees.txt
   forrest --load in.txt dump
   forrest --load in.txt --format hex dump
-  forrest --load in.txt dump copy.jsonl";
+  forrest --load in.txt dump copy.jsonl
+  forrest --load in.txt -f ldb dump > copy.ldb; forrest -f ldb load copy.ldb
+  forrest --load in.txt -f mdb dump > copy.mdb; forrest -f mdb load copy.mdb";
 
 pub(crate) const STAT: &str = "\
 On disk the number of keys is an estimate: one that is in memory and in a table

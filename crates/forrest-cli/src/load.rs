@@ -3,7 +3,7 @@
 //! Each line is applied as it is read, so that files of any size need no memory of their own; a mistake ends
 //! the load with its file, line and column, and what came before it stays.
 
-use crate::codec::{Format, Item, Mistake};
+use crate::codec::{Format, Item, Mistake, Reader};
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
 use crate::progress::Bar;
@@ -50,11 +50,13 @@ pub(crate) fn load(session: &mut Session, path: &Path) -> Result<Loaded, Failure
 
 struct Loader<'s, 'n> {
     session: &'s mut Session,
+    /// Where the input begins.
+    first: Keyspace,
     /// Where lines that name no keyspace go.
     space: Keyspace,
     /// The keyspace that the line before named, kept open for the next that does.
     named: Option<Keyspace>,
-    format: Format,
+    reader: Reader,
     input: &'n str,
     changes: u64,
     mismatches: u64,
@@ -62,8 +64,9 @@ struct Loader<'s, 'n> {
 
 impl<'s, 'n> Loader<'s, 'n> {
     fn new(session: &'s mut Session, format: Format, input: &'n str) -> Self {
-        let space = session.space.clone();
-        Loader { session, space, named: None, format, input, changes: 0, mismatches: 0 }
+        let first = session.space.clone();
+        let (space, reader) = (first.clone(), Reader::new(format));
+        Loader { session, first, space, named: None, reader, input, changes: 0, mismatches: 0 }
     }
 
     fn run(mut self, mut reader: impl BufRead, len_bytes: u64) -> Result<Loaded, Failure> {
@@ -86,13 +89,15 @@ impl<'s, 'n> Loader<'s, 'n> {
             let line = line.strip_suffix(b"\n").unwrap_or(&line);
             let place = |column| Place { input: self.input.to_owned(), line: number, column };
             let item = self
-                .format
-                .read_line(line)
+                .reader
+                .line(line)
                 .map_err(|Mistake { at, what }| Failure::Input(place(column(line, at)), what.into_owned()))?;
             self.take(item)
                 .map_err(|e| e.at(Place { input: self.input.to_owned(), line: number, column: 0 }))?;
         }
         drop(bar);
+        let end = || Place { input: self.input.to_owned(), line: number.max(1), column: 0 };
+        self.reader.end().map_err(|what| Failure::Input(end(), what.to_owned()))?;
         if self.mismatches > 0 {
             let count = term::plural(self.mismatches, "compare-and-swap", "compare-and-swaps");
             self.session.note(format_args!("{}: {count} did not match", self.input));
@@ -104,7 +109,10 @@ impl<'s, 'n> Loader<'s, 'n> {
         match item {
             Item::Nothing => Ok(()),
             Item::Keyspace(name) => {
-                self.space = self.session.db.keyspace(&name)?;
+                self.space = match name {
+                    Some(name) => self.session.db.keyspace(&name)?,
+                    None => self.first.clone(),
+                };
                 Ok(())
             }
             Item::Change(op, None) => {

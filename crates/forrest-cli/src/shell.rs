@@ -174,7 +174,8 @@ impl Shell<'_> {
     fn run_words(&mut self, text: &str, words: Vec<line::Word>) -> Result<ControlFlow<()>, Stop> {
         let flow = match op(text, &words)? {
             Some(op) => {
-                let op = if self.session.format == Format::Hex { from_hex(&op)? } else { op };
+                let format = self.session.format;
+                let op = if format.is_hex() { from_hex(format, &op)? } else { op };
                 self.answer = commands::perform(self.session, op.borrowed())?;
                 ControlFlow::Continue(())
             }
@@ -333,10 +334,10 @@ fn op(text: &str, words: &[line::Word]) -> Result<Option<Op>, line::ParseError> 
 }
 
 /// The operation whose bytes are what the words of `op` say in hexadecimal.
-fn from_hex(op: &Op) -> Result<Op, Failure> {
+fn from_hex(format: Format, op: &Op) -> Result<Op, Failure> {
     let mut mistake = None;
     let op = op.map(|word| {
-        let read = Format::Hex.read_argument("word", word);
+        let read = format.read_argument("word", word);
         read.unwrap_or_else(|e| {
             mistake = Some(e);
             Vec::new()

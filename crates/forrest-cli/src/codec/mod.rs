@@ -1,4 +1,4 @@
-//! How pairs are written and read, one per line. Each format is reversible for any bytes.
+//! How pairs are written and read. Each format is reversible for any bytes.
 //!
 //! | format | a line |
 //! |---|---|
@@ -6,13 +6,17 @@
 //! | `hex` | key TAB value, both in hexadecimal |
 //! | `jsonl` | `{"key": "...", "value": "..."}`; bytes that are not UTF-8 as `"key_hex"`, `"value_hex"` |
 //! | `ops` | an operation, as the library's [`forrest::line`] module has them: `set KEY VALUE` and the others |
+//! | `ldb` | a pair of RocksDB's, as [`ldb`] says |
+//! | `mdb`, `mdb-print` | a key or a value of LMDB's, as [`mdb`] says, in hexadecimal or where possible as text |
 //!
-//! A line that begins with `#` is a comment; a key that begins with `#` is escaped in `text`. A pair's
+//! But in the last two a line that begins with `#` is a comment; a key that begins with `#` is escaped in `text`. A pair's
 //! keyspace is named in `text` and `hex` by a line `#keyspace NAME` before it, in `jsonl` by the field
-//! `"keyspace"`, and in `ops` by `@NAME` before the operation. Empty lines mean nothing, and so does a
-//! carriage return at the end of a line.
+//! `"keyspace"`, in `ops` by `@NAME` before the operation, and in `mdb` in a header. Empty lines mean nothing, and so
+//! does a carriage return at the end of a line.
 
 pub(crate) mod hex;
+mod ldb;
+pub(crate) mod mdb;
 pub(crate) mod text;
 
 use crate::failure::Failure;
@@ -37,6 +41,12 @@ pub(crate) enum Format {
     Jsonl,
     /// set KEY VALUE, an operation a line, as the shell understands
     Ops,
+    /// 0xKEY ==> 0xVALUE, as RocksDB's "ldb dump --hex" prints
+    Ldb,
+    /// as LMDB's mdb_dump prints
+    Mdb,
+    /// as LMDB's "mdb_dump -p" prints
+    MdbPrint,
 }
 
 /// A value to be written.
@@ -63,8 +73,8 @@ impl<'v> Shown<'v> {
 pub(crate) enum Item {
     /// Nothing: it is empty or a comment.
     Nothing,
-    /// The lines after it belong to this keyspace.
-    Keyspace(String),
+    /// The lines after it belong to this keyspace; `None` is the one that the input began in.
+    Keyspace(Option<String>),
     /// A change, and the keyspace that it names, if it does.
     Change(Op, Option<String>),
 }
@@ -102,18 +112,29 @@ impl Format {
         }
     }
 
-    /// Appends a key or value to `out` as `text`, `hex` or `ops` has it.
+    /// Appends a key or value to `out`.
     fn write_word(self, bytes: &[u8], out: &mut Vec<u8>) {
         match self {
             Format::Text | Format::Jsonl => text::escape_into(bytes, out),
             Format::Hex => hex::encode_into(bytes, out),
             Format::Ops => out.extend_from_slice(line::quote(bytes).to_string().as_bytes()),
+            Format::Ldb => ldb::write_word(bytes, out),
+            Format::Mdb | Format::MdbPrint => mdb::write_word(self == Format::MdbPrint, bytes, out),
         }
     }
 
-    /// Reads a key or value given as an argument: hexadecimal with `hex`, else escaped text.
+    /// True if keys and values in arguments are hexadecimal.
+    pub(crate) fn is_hex(self) -> bool {
+        matches!(self, Format::Hex | Format::Ldb | Format::Mdb)
+    }
+
+    /// Reads a key or value given as an argument: hexadecimal where the format is, else escaped text.
     pub(crate) fn read_argument(self, what: &str, argument: &[u8]) -> Result<Vec<u8>, Failure> {
-        let read = if self == Format::Hex { hex::decode(argument) } else { text::unescape(argument) };
+        let read = match self {
+            Format::Ldb => ldb::read_word(argument),
+            _ if self.is_hex() => hex::decode(argument),
+            _ => text::unescape(argument),
+        };
         read.map_err(|Mistake { at, what: why }| {
             Failure::usage(format!(
                 "{what} '{}', at byte {}: {why}",
@@ -124,12 +145,16 @@ impl Format {
     }
 
     /// Appends the line of a pair to `out`, its line feed included. `keyspace` is named where the format can
-    /// do so in each line; others need [`Format::write_keyspace`].
+    /// do so in each line; others need [`Format::write_begin`].
     pub(crate) fn write_pair(self, keyspace: Option<&str>, key: &[u8], value: Shown<'_>, out: &mut Vec<u8>) {
         match (self, value) {
-            (Format::Text | Format::Hex, _) => {
+            (Format::Text | Format::Hex | Format::Ldb | Format::Mdb | Format::MdbPrint, _) => {
                 self.write_key(key, out);
-                out.push(b'\t');
+                out.extend_from_slice(match self {
+                    Format::Ldb => ldb::ARROW.as_bytes(),
+                    Format::Mdb | Format::MdbPrint => b"\n",
+                    _ => b"\t",
+                });
                 self.write_value(value, out);
             }
             (Format::Jsonl, _) => {
@@ -177,11 +202,11 @@ impl Format {
     /// Appends the line of a value alone; where lines are objects or operations, the key goes with it.
     pub(crate) fn write_value_line(self, key: &[u8], value: Shown<'_>, out: &mut Vec<u8>) {
         match self {
-            Format::Text | Format::Hex => {
+            Format::Jsonl | Format::Ops => self.write_pair(None, key, value, out),
+            _ => {
                 self.write_value(value, out);
                 out.push(b'\n');
             }
-            Format::Jsonl | Format::Ops => self.write_pair(None, key, value, out),
         }
     }
 
@@ -203,36 +228,122 @@ impl Format {
         }
     }
 
-    /// Appends the line after which pairs belong to `keyspace`.
-    pub(crate) fn write_keyspace(self, keyspace: &str, out: &mut Vec<u8>) {
-        if matches!(self, Format::Text | Format::Hex) {
-            out.extend_from_slice(KEYSPACE_DIRECTIVE);
-            text::escape_into(keyspace.as_bytes(), out);
-            out.push(b'\n');
+    /// Appends what stands before the pairs of a keyspace, which is named if there are others, in a dump of `whole`.
+    pub(crate) fn write_begin(self, keyspace: Option<&str>, whole: &Extent, out: &mut Vec<u8>) {
+        match (self, keyspace) {
+            (Format::Text | Format::Hex, Some(name)) => {
+                out.extend_from_slice(KEYSPACE_DIRECTIVE);
+                text::escape_into(name.as_bytes(), out);
+                out.push(b'\n');
+            }
+            (Format::Mdb | Format::MdbPrint, _) => {
+                mdb::write_begin(self == Format::MdbPrint, keyspace, whole.pairs, whole.bytes, out);
+            }
+            _ => {}
         }
     }
 
-    /// Reads a line, without its line feed.
-    pub(crate) fn read_line(self, line: &[u8]) -> Result<Item, Mistake> {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if let Some(name) = line.strip_prefix(KEYSPACE_DIRECTIVE)
-            && matches!(self, Format::Text | Format::Hex)
-        {
-            let at = KEYSPACE_DIRECTIVE.len();
-            let name = text::unescape(name).map_err(|m| m.after(at))?;
-            let name =
-                String::from_utf8(name).map_err(|_| Mistake::new(at, "a keyspace's name must be UTF-8"))?;
-            return Ok(Item::Keyspace(name));
-        }
-        if line.is_empty() || line.starts_with(b"#") {
-            return Ok(Item::Nothing);
-        }
+    /// Appends what stands behind the `pairs` pairs of a keyspace.
+    pub(crate) fn write_end(self, pairs: u64, out: &mut Vec<u8>) {
         match self {
-            Format::Text => read_pair(line, text::unescape),
-            Format::Hex => read_pair(line, hex::decode),
-            Format::Jsonl => read_json(line),
-            Format::Ops => read_op(line),
+            Format::Ldb => ldb::write_end(pairs, out),
+            Format::Mdb | Format::MdbPrint => mdb::write_end(out),
+            _ => {}
         }
+    }
+
+    /// True if [`Format::write_begin`] must know how much there is.
+    pub(crate) fn needs_extent(self) -> bool {
+        matches!(self, Format::Mdb | Format::MdbPrint)
+    }
+
+    /// Fails if the format cannot hold keyspaces of these names, of which the first is not written where it is the only
+    /// one.
+    pub(crate) fn check_keyspaces(self, names: &[&str]) -> Result<(), Failure> {
+        match self {
+            _ if names.len() < 2 => Ok(()),
+            Format::Ldb => Err(Failure::usage(format!(
+                "what ldb reads holds one keyspace, and there are {}; choose one by --keyspace",
+                names.len()
+            ))),
+            // Each is a line of its header, and ends as strings of C do.
+            Format::Mdb | Format::MdbPrint => {
+                match names.iter().find(|name| name.contains(['\n', '\r', '\0'])) {
+                    Some(name) => Err(Failure::usage(format!(
+                        "the keyspace {} cannot be named in what mdb_load reads; choose others by --keyspace",
+                        text::escape(name.as_bytes())
+                    ))),
+                    None => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How much there is in all keyspaces of a dump.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Extent {
+    pub(crate) pairs: u64,
+    /// Keys and values.
+    pub(crate) bytes: u64,
+}
+
+/// Reads an input line by line.
+pub(crate) enum Reader {
+    /// In a format whose lines mean the same everywhere.
+    Lines(Format),
+    Ldb(ldb::Reader),
+    Mdb(mdb::Reader),
+}
+
+impl Reader {
+    /// At the start of an input.
+    pub(crate) fn new(format: Format) -> Self {
+        match format {
+            Format::Ldb => Reader::Ldb(ldb::Reader::default()),
+            Format::Mdb | Format::MdbPrint => Reader::Mdb(mdb::Reader::default()),
+            format => Reader::Lines(format),
+        }
+    }
+
+    /// Reads the next line, without its line feed.
+    pub(crate) fn line(&mut self, line: &[u8]) -> Result<Item, Mistake> {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match self {
+            Reader::Lines(format) => read_line(*format, line),
+            Reader::Ldb(reader) => reader.line(line),
+            Reader::Mdb(reader) => reader.line(line),
+        }
+    }
+
+    /// Says what is missing where the input ends, if anything is.
+    pub(crate) fn end(&self) -> Result<(), &'static str> {
+        match self {
+            Reader::Mdb(reader) => reader.end(),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn read_line(format: Format, line: &[u8]) -> Result<Item, Mistake> {
+    if let Some(name) = line.strip_prefix(KEYSPACE_DIRECTIVE)
+        && matches!(format, Format::Text | Format::Hex)
+    {
+        let at = KEYSPACE_DIRECTIVE.len();
+        let name = text::unescape(name).map_err(|m| m.after(at))?;
+        let name =
+            String::from_utf8(name).map_err(|_| Mistake::new(at, "a keyspace's name must be UTF-8"))?;
+        return Ok(Item::Keyspace(Some(name)));
+    }
+    if line.is_empty() || line.starts_with(b"#") {
+        return Ok(Item::Nothing);
+    }
+    match format {
+        Format::Jsonl => read_json(line),
+        Format::Ops => read_op(line),
+        _ if format.is_hex() => read_pair(line, hex::decode),
+        _ => read_pair(line, text::unescape),
     }
 }
 

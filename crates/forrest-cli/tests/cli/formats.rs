@@ -51,10 +51,29 @@ fn parse(jsonl: &str) -> BTreeMap<String, Pairs> {
     out
 }
 
+/// All formats.
+const FORMATS: [&str; 7] = ["text", "hex", "jsonl", "ops", "ldb", "mdb", "mdb-print"];
+
+/// The format that a file's name ends in.
+fn format_of(name: &str) -> &str {
+    match name.rsplit('.').next() {
+        Some("txt") | None => "text",
+        Some(format) => format,
+    }
+}
+
+/// Loads a file into memory and dumps it to another, each in the format that its name ends in.
+fn convert(place: &Place, from: &str, to: &str) {
+    let dump = place.path().join("between.txt");
+    let dump = dump.to_str().unwrap();
+    place.run(&["-q", "-f", format_of(from), "load", from, "--dump", dump]).ok();
+    place.run(&["-q", "-f", format_of(to), "--load", dump, "count", "--dump", to]).ok();
+}
+
 #[test]
 fn dump_and_load_are_inverse() {
-    // Each case starts four processes.
-    let mut runner = TestRunner::new(Config { cases: 48, ..Config::default() });
+    // Each case starts twelve processes.
+    let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
     let pairs = || prop::collection::btree_map(bytes(), bytes(), 1..8);
     let name = prop_oneof![Just("people".to_owned()), Just("# \\\t\"é\u{202e}".to_owned()), "\\PC{1,10}"];
     let stores = (pairs(), prop::collection::btree_map(name, pairs(), 0..3));
@@ -65,8 +84,8 @@ fn dump_and_load_are_inverse() {
             let place = Place::new();
             place.write("first.jsonl", jsonl(&store));
             let mut last = "first.jsonl".to_owned();
-            for next in ["a.txt", "b.hex", "c.ops", "d.jsonl"] {
-                place.run(&["-q", "load", &last, "--dump", next]).ok();
+            for next in ["a.txt", "b.hex", "c.ops", "d.mdb", "e.mdb-print", "f.jsonl"] {
+                convert(&place, &last, next);
                 last = next.to_owned();
             }
             let dumped = std::fs::read_to_string(place.path().join(last)).unwrap();
@@ -77,10 +96,60 @@ fn dump_and_load_are_inverse() {
 }
 
 #[test]
+fn every_format_goes_in_and_out_of_every_home() {
+    let mut homes = vec!["memory:", "on disk"];
+    match cfg!(feature = "llds-user") {
+        true => homes.push("llds-user:formats"),
+        false => println!("skipped llds-user:, which was not built"),
+    }
+    match std::path::Path::new("/dev/llds").exists() {
+        true => homes.push("llds:forrest-cli-formats"),
+        false => println!("skipped llds:, because the kernel module is not loaded"),
+    }
+    let mut runner = TestRunner::new(Config { cases: 2, ..Config::default() });
+    let pairs = prop::collection::btree_map(bytes(), bytes(), 1..40);
+    runner
+        .run(&pairs, |pairs| {
+            let store = BTreeMap::from([("default".to_owned(), pairs)]);
+            for home in &homes {
+                for format in FORMATS {
+                    let place = Place::new();
+                    place.write("in.jsonl", jsonl(&store));
+                    let empty = || {
+                        if home.starts_with("llds:") {
+                            place.run(&["--db", home, "delete-range", "--all", "-q"]);
+                        }
+                    };
+                    empty();
+                    let options = ["--db", home, "-q", "-f", format];
+                    let run = |more: &[&str]| place.run(&[&options[..], more].concat()).ok().to_owned();
+                    run(&["load", "in.jsonl", "--dump", "out"]);
+                    match *home {
+                        // Another process finds it there.
+                        "on disk" => {
+                            run(&["dump", "again"]);
+                            let read = |name| std::fs::read(place.path().join(name)).unwrap();
+                            prop_assert_eq!(read("out"), read("again"));
+                            std::fs::remove_dir_all(place.path().join(home)).unwrap();
+                        }
+                        _ => empty(),
+                    }
+                    run(&["load", "out", "--dump", "back.jsonl"]);
+                    empty();
+                    let back = std::fs::read_to_string(place.path().join("back.jsonl")).unwrap();
+                    prop_assert_eq!(parse(&back), store.clone(), "{} {}", home, format);
+                }
+            }
+            Ok(())
+        })
+        .unwrap_or_else(|e| panic!("{e}"));
+}
+
+#[test]
 fn no_input_panics() {
     let mut runner = TestRunner::new(Config { cases: 48, ..Config::default() });
     let lines = prop::collection::vec(bytes(), 0..6).prop_map(|lines| lines.join(&b'\n'));
-    let formats = prop::sample::select(vec!["text", "hex", "jsonl", "ops"]);
+    let formats = prop::sample::select(FORMATS.to_vec());
     runner
         .run(&(lines, formats), |(lines, format)| {
             let place = Place::new();

@@ -5,7 +5,8 @@
 //! | scripts.rs | readable sessions in `scripts/`, compared word for word |
 //! | arguments.rs | bad arguments: code 2, standard error, nothing on standard output |
 //! | help.rs | every help has examples that work, and fits 80 columns |
-//! | formats.rs | any bytes through dump and load, in every format |
+//! | formats.rs | any bytes through dump and load, in every format and home |
+//! | foreign.rs | the dumps of RocksDB and LMDB, with their own programs |
 //! | disk.rs | stores on disk: made, kept, refused, verified |
 //! | process.rs | broken pipes, full devices, Ctrl-C |
 //! | reports.rs | `stat` and `doctor`, for people and for programs |
@@ -20,6 +21,7 @@ mod arguments;
 mod checks;
 mod demo;
 mod disk;
+mod foreign;
 mod formats;
 mod harness;
 mod help;
