@@ -180,6 +180,11 @@ A line is a command as on the command line, without \"forrest\"; \"help\" lists
 them. Words are split at spaces; \"double quotes\" keep them together, and \\xNN
 \\n \\r \\t \\\" \\\\ are escapes. A line that begins with # is a comment.
 
+At a prompt, Tab completes commands, options, keyspaces, files and keys, and the
+arrow keys bring back lines, those of earlier sessions as well. They are kept in
+the file that FORREST_HISTORY names (if it is empty, nowhere), else in
+~/.local/state/forrest/history; a line that begins with a space is not.
+
 With a prompt, errors are shown and the shell goes on; in a script the first
 error ends it, and it is reported with its line. The exit code is that of the
 last command.

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | main.rs | from arguments to exit code |
 //! | args.rs, help.rs | what can be asked for, and the help that teaches it |
-//! | shell.rs | many commands on one store |
+//! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
 //! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, verify.rs the longer ones |
 //! | demo/ | the tour on real files: walk.rs, meta.rs, ask.rs, measure.rs |
 //! | stress/ | threads against each other: truth.rs, work.rs |
@@ -30,6 +30,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod dump;
+mod editor;
 mod failure;
 mod help;
 mod home;

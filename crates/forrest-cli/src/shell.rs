@@ -9,6 +9,7 @@ use crate::args::{Line, LineCommand};
 use crate::codec::{Format, Shown, text, write_json_field};
 use crate::commands;
 use crate::diff::{Change, Diff, Kind};
+use crate::editor::Editor;
 use crate::failure::{Failure, Place};
 use crate::interrupt::{self, Patient};
 use crate::session::{Answer, Session};
@@ -16,7 +17,6 @@ use crate::term::{self, Style};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches};
 use forrest::{Op, WriteBatch, Written, line};
-use rustyline::error::ReadlineError;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -27,6 +27,7 @@ use std::path::Path;
 
 /// The operation that is no command under the same name.
 const OP_ONLY: &str = "compare-and-swap";
+
 /// Runs the shell on a script, or on standard input for `-` or nothing.
 pub(crate) fn run(session: &mut Session, script: Option<&Path>) -> Result<Answer, Failure> {
     let outer = std::mem::replace(&mut session.in_shell, true);
@@ -89,9 +90,8 @@ impl Shell<'_> {
     }
 
     fn run_prompt(&mut self) -> Result<(), Failure> {
-        let cannot = |e| Failure::io("cannot use the terminal", io::Error::other(e));
         drop(self.session.take_stdin()?);
-        let mut editor = rustyline::DefaultEditor::new().map_err(cannot)?;
+        let mut editor = Editor::new(self.session)?;
         self.greet()?;
         loop {
             interrupt::forget();
@@ -102,16 +102,8 @@ impl Shell<'_> {
                 &format!(":{}", text::escape(name.as_bytes()))
             };
             let mark = if self.session.batch.is_some() { "+" } else { ">" };
-            let line = match editor.readline(&format!("forrest{space}{mark} ")) {
-                Ok(line) => line,
-                // Ctrl-C takes back the line, Ctrl-D leaves.
-                Err(ReadlineError::Interrupted) => continue,
-                Err(ReadlineError::Eof) => return Ok(()),
-                Err(e) => return Err(cannot(e)),
-            };
-            if !line.trim().is_empty() {
-                editor.add_history_entry(&line).map_err(cannot)?;
-            }
+            let prompt = format!("forrest{space}{mark} ");
+            let Some(line) = editor.line(self.session, &prompt)? else { return Ok(()) };
             // What is pasted comes as one line, whatever it holds.
             let flow = line.lines().try_fold(ControlFlow::Continue(()), |flow, line| match flow {
                 ControlFlow::Continue(()) => self.run_line(line),

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// Longest wait for something to appear.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A variable of the environment that is not there.
+const UNSET: &str = "(unset)";
+
 /// A terminal in which the command runs.
 pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
@@ -34,7 +37,11 @@ impl Terminal {
         }
         command.env("LC_ALL", "C.UTF-8");
         command.env("TERM", "xterm-256color");
-        env.iter().for_each(|(name, value)| command.env(name, value));
+        // What is typed here is nobody's history.
+        command.env("FORREST_HISTORY", "");
+        for (name, value) in env {
+            if *value == UNSET { command.env_remove(name) } else { command.env(name, value) }
+        }
         let child = pair.slave.spawn_command(command).expect("the command starts");
         drop(pair.slave);
         let mut reader = pair.master.try_clone_reader().unwrap();
@@ -178,6 +185,88 @@ fn the_shell_takes_what_is_typed_ahead() {
     terminal.type_in("set a 1\rset b 2\radd n 40\radd n 2\rcount\rquit\r");
     assert_eq!(terminal.end(), 0);
     assert!(terminal.text().contains("\n42\n") && terminal.text().contains("\n3\n"), "{}", terminal.text());
+}
+
+#[test]
+fn tab_completes_commands_options_keyspaces_and_keys() {
+    let place = Place::new();
+    place.write("in.txt", "apple\t3\napricot\t4\ntwo words\t5\n#keyspace people\nada\t1\n");
+    let mut terminal = Terminal::start(&place, 80, &["--load", "in.txt", "shell"], &[]);
+    terminal.wait_until("a prompt", |screen| screen.ends_with("forrest>"));
+    for (typed, seen, answer) in [
+        ("cou\t", "forrest> count", "3"),
+        ("get tw\t", "forrest> get \"two words\"", "5"),
+        // As far as all have it in common, and then one more letter.
+        ("get a\tr\t", "forrest> get apricot", "4"),
+        ("get app\t", "forrest> get apple", "3"),
+        ("@peo\tget a\t", "forrest> @people get ada", "1"),
+        ("scan --val\t--li\t1", "forrest> scan --values --limit 1", "3"),
+        ("load in.t\t", "forrest> load in.txt", "4 pairs loaded"),
+    ] {
+        terminal.type_in(typed);
+        terminal.wait_until(seen, |screen| screen.ends_with(seen));
+        let before = terminal.text().trim_end().len();
+        terminal.type_in("\r");
+        terminal.wait_until("a prompt", |screen| screen.len() > before && screen.ends_with('>'));
+        assert!(terminal.text()[before..].contains(answer), "{typed}: {}", terminal.text());
+    }
+    // What is not alone is listed.
+    terminal.type_in("get ap\t\t");
+    terminal.wait_until("both keys", |screen| screen.contains("apple") && screen.contains("apricot"));
+    terminal.answer("", "\x03");
+    terminal.type_in("\x04");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn what_was_typed_comes_back_in_the_next_shell() {
+    let place = Place::new();
+    let file = place.path().join("state/of/history");
+    let env = [("FORREST_HISTORY", file.to_str().unwrap())];
+    let mut terminal = Terminal::start(&place, 80, &["shell"], &env);
+    terminal.wait_until("a prompt", |screen| screen.ends_with("forrest>"));
+    for line in ["set oak 'Quercus'", " set secret 1", "get oak"] {
+        terminal.answer(line, "\r");
+    }
+    // It is there at once: a shell that is killed has kept it.
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(kept.contains("set oak 'Quercus'\nget oak\n") && !kept.contains("secret"), "{kept}");
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o077, 0);
+    drop(terminal);
+    let mut terminal = Terminal::start(&place, 80, &["shell"], &env);
+    terminal.wait_until("a prompt", |screen| screen.ends_with("forrest>"));
+    terminal.type_in("\x1b[A\x1b[A");
+    terminal.wait_until("the line before the last", |screen| screen.ends_with("forrest> set oak 'Quercus'"));
+    terminal.answer("", "\x03");
+    terminal.type_in("\x04");
+    assert_eq!(terminal.end(), 0);
+    // Where it cannot be kept the shell says so, once, and goes on.
+    let env = [("FORREST_HISTORY", "/proc/none/history")];
+    let mut terminal = Terminal::start(&place, 80, &["shell"], &env);
+    terminal.wait_until("a prompt", |screen| screen.ends_with("forrest>"));
+    assert!(terminal.answer("set a 1", "\r").contains("is not kept"), "{}", terminal.text());
+    assert!(!terminal.answer("set a 2", "\r").contains("is not kept"), "{}", terminal.text());
+    terminal.type_in("\x04");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn the_history_lies_where_the_system_has_such_files() {
+    let place = Place::new();
+    let home = place.path().to_str().unwrap();
+    let state = place.path().join("state");
+    let state = state.to_str().unwrap();
+    for (env, file) in [
+        ([("HOME", home), ("XDG_STATE_HOME", UNSET)], ".local/state/forrest/history"),
+        ([("HOME", "/none"), ("XDG_STATE_HOME", state)], "state/forrest/history"),
+    ] {
+        let mut terminal =
+            Terminal::start(&place, 80, &["shell"], &[&env[..], &[("FORREST_HISTORY", UNSET)]].concat());
+        terminal.wait_until("a prompt", |screen| screen.ends_with("forrest>"));
+        terminal.answer("set a 1", "\r");
+        assert!(place.path().join(file).exists(), "{file}");
+    }
 }
 
 #[test]
