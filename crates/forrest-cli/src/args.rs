@@ -3,6 +3,7 @@
 //! The subcommands on a store are one type, [`StoreCommand`], which the command line, the part of `load`
 //! behind `--`, and the shell share; so whatever works in one works in the others.
 
+use crate::bench::Benchmark;
 use crate::codec::Format;
 use crate::crash::Mark;
 use crate::help;
@@ -76,6 +77,9 @@ pub(crate) enum Command {
     /// Store a directory tree, ask ordered questions, time it
     #[command(after_help = help::DEMO)]
     Demo(DemoArgs),
+    /// Time the store as db_bench does
+    #[command(after_help = help::BENCH)]
+    Bench(BenchArgs),
     /// Read while others write, and look for stale answers
     #[command(after_help = help::STRESS)]
     Stress(StressArgs),
@@ -325,6 +329,51 @@ pub(crate) struct DemoArgs {
     /// Open a shell on the filled store at the end
     #[arg(long)]
     pub(crate) shell: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// What to run, in this order, separated by commas
+    #[arg(
+        value_name = "LIST",
+        value_enum,
+        value_delimiter = ',',
+        hide_possible_values = true,
+        hide_default_value = true,
+        default_value = "fillseq,readseq,readreverse,fillrandom,readrandom,readmissing,seekrandom,overwrite,\
+                         readwhilewriting,deleterandom"
+    )]
+    pub(crate) benchmarks: Vec<Benchmark>,
+    /// Keys; operations of a benchmark
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub(crate) num: u64,
+    /// Operations of each benchmark that reads [default: --num]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub(crate) reads: Option<u64>,
+    /// Size of a key, in bytes
+    #[arg(long, alias = "key_size", value_name = "N", default_value_t = 16)]
+    pub(crate) key_size: u16,
+    /// Size of a value, in bytes
+    #[arg(long, alias = "value_size", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 30))]
+    pub(crate) value_size: u32,
+    /// Threads, which share the operations
+    #[arg(long, short = 't', value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub(crate) threads: u64,
+    /// Keys of a batch or of a multi-get
+    #[arg(long, alias = "batch_size", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) batch_size: u64,
+    /// Pairs read behind each one sought
+    #[arg(long, alias = "seek_nexts", value_name = "N", default_value_t = 0)]
+    pub(crate) seek_nexts: u64,
+    /// End each benchmark after N seconds
+    #[arg(long, value_name = "N")]
+    pub(crate) duration: Option<u64>,
+    /// Fill what is there already, without emptying it first
+    #[arg(long, aliases = ["use_existing", "use-existing-db", "use_existing_db"])]
+    pub(crate) use_existing: bool,
+    /// Seed of what is done
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use crate::args::{
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
 use crate::session::{Answer, Session};
-use crate::{crash, demo, doctor, dump, interrupt, llds, load, shell, stat, stress, term, verify};
+use crate::{bench, crash, demo, doctor, dump, interrupt, llds, load, shell, stat, stress, term, verify};
 use clap::Parser;
 use forrest::{Op, Outcome, Swap};
 use std::ffi::OsStr;
@@ -22,6 +22,7 @@ pub(crate) fn run(session: &mut Session, command: Command) -> Result<Answer, Fai
         Command::Store(command) => run_on_store(session, command),
         Command::Shell(args) => shell::run(session, args.script.as_deref()),
         Command::Demo(args) => demo::run(session, &args),
+        Command::Bench(args) => bench::run(session, &args),
         Command::Stress(args) => stress::run(session, &args),
         Command::Crash(args) => crash::run(session, &args),
         Command::Llds(command) => llds::run(session, &command),

@@ -221,6 +221,39 @@ Examples:
   forrest demo --db files; forrest --db files -k files count
   forrest demo /etc --shell                  then explore: scan --prefix /etc/";
 
+pub(crate) const BENCH: &str = "\
+Names and figures are those of db_bench, which comes with RocksDB and LevelDB:
+  fillseq, fillrandom, fillbatch   into an empty store, in the order of the
+                                   keys, in random order, in batches in order
+  fillsync                         each change survives power loss; num / 1000
+  overwrite, updaterandom          random keys; with a get before each set
+  readrandom, readmissing          gets of random keys; of keys not there
+  readhot, multireadrandom         of 1 % of the keys; many keys in a call
+  readseq, readreverse             all pairs, forwards and backwards
+  seekrandom                       a new cursor to a key, and --seek-nexts on
+  deleteseq, deleterandom          deletes, in order and of random keys
+  readrandomwriterandom            9 gets to 1 set
+  readwhilewriting, seekrandomwhilewriting    beside one thread that overwrites
+  compact                          all tables become one run
+As there, random keys repeat, so fillrandom leaves about 63 % of the keys.
+
+ops/s is of all threads; us/op is what an operation takes in its thread; MB/s
+are millions of bytes of keys and values. With --sync, each change is safe
+first. The store is on disk in a temporary directory, which goes away; --db
+names another, in which the keyspace \"bench\" is emptied by each fill
+(FORREST_URL is not asked).
+
+It is a quick look, one run in one process. To decide something, use kvbench,
+the benchmark beside this command: it repeats, takes turns, gives intervals.
+
+Examples:
+  forrest bench --num 10000
+  forrest bench fillseq,readrandom,readseq --num 10000 --value-size 1000
+  forrest bench --db memory: fillrandom,readrandom --num 10000 --threads 2
+  forrest bench --db dir3 fillrandom -n 10000
+  forrest bench --db dir3 readseq,readrandom -n 10000
+  forrest bench fillsync,readwhilewriting -n 10000 --duration 1 -f jsonl";
+
 pub(crate) const STRESS: &str = "\
 Each key has one thread that writes it, and publishes the version that it wrote
 when the call has returned. A reader that then finds an older version was told

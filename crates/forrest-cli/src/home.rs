@@ -67,9 +67,9 @@ impl Home {
         self
     }
 
-    /// The same store, each change of which survives power loss if `syncs`.
+    /// The same store, each change of which survives power loss if `syncs`, and if it is on disk.
     pub(crate) fn durable(mut self, syncs: bool) -> Self {
-        if syncs {
+        if syncs && self.directory().is_some() {
             self.builder = self.builder.durability(Durability::Sync);
         }
         self

@@ -10,6 +10,7 @@
 //! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
 //! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, verify.rs the longer ones |
 //! | demo/ | the tour on real files: walk.rs, meta.rs, ask.rs, measure.rs |
+//! | bench/ | what db_bench measures: work.rs |
 //! | stress/ | threads against each other: truth.rs, work.rs |
 //! | crash/ | runs that end without closing the store: plan.rs, verify.rs |
 //! | llds.rs | the stores in the kernel as a whole |
@@ -17,12 +18,14 @@
 //! | session.rs | the open store, and standard output; home.rs: which store that is |
 //! | diff.rs | what tells two ordered ranges apart |
 //! | codec/ | the formats of pairs |
-//! | random.rs | numbers that follow from a seed |
+//! | random.rs, clock.rs | numbers that follow from a seed; what timing needs |
 //! | term.rs, progress.rs | fitting output to where it goes |
 //! | interrupt.rs, failure.rs | Ctrl-C, errors and exit codes |
 #![forbid(unsafe_code)]
 
 mod args;
+mod bench;
+mod clock;
 mod codec;
 mod commands;
 mod crash;
@@ -70,6 +73,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     let has_its_own = match command {
         Command::Doctor => Some("doctor looks at the machine and not at a store"),
         Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
+        Command::Bench(_) => Some("bench fills and reads its own keyspace"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
         Command::Crash(_) => Some("crash fills and reads its own keyspace"),
         _ => None,
@@ -96,6 +100,10 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         Command::Doctor | Command::Llds(_) => Ok(Home::at(home::MEMORY, true)),
         // Neither in the store that the environment names: nobody wants it filled with this.
         Command::Demo(_) => store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true))),
+        Command::Bench(_) => {
+            let home = store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true)))?;
+            Ok(home.durable(store.sync))
+        }
         Command::Shell(_) => Home::named(store.db.as_deref(), true),
         Command::Stress(args) => {
             // Not what the environment names: nobody wants that in a store that is used otherwise.

@@ -5,6 +5,7 @@
 //! calls by the sum of the times so corrected, so the loop around them does not count. Keys are drawn from
 //! the store in an order that follows from a seed alone.
 
+use crate::clock;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::progress::Bar;
@@ -19,8 +20,6 @@ use std::time::{Duration, Instant};
 const KEYS_MAX: usize = 1_000_000;
 /// Most time for one operation.
 const BUDGET: Duration = Duration::from_millis(400);
-/// Longest time told apart, in nanoseconds.
-const LATENCY_NS_MAX: u64 = 60_000_000_000;
 /// Keys of one `multi_get`.
 const MULTI_GET_KEYS: usize = 64;
 /// Pairs of one range.
@@ -100,8 +99,7 @@ impl Runner<'_> {
         mut call: impl FnMut(usize) -> forrest::Result<T>,
     ) -> Result<usize, Failure> {
         self.bar.show(self.rows.len() as u64, || format!("timing {name}"));
-        let mut latencies_ns =
-            Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order");
+        let mut latencies_ns = clock::latencies_ns();
         let mut total_ns = 0;
         let begin = Instant::now();
         let mut done = 0;
@@ -130,7 +128,7 @@ pub(crate) fn measure(db: &Db, files: &View, seed: u64, bar: &Bar) -> Result<Tab
     let mut random = Random(seed);
     let keys = Keys::sample(files, &mut random)?;
     let timed = db.keyspace(TIMED)?;
-    let mut run = Runner { clock_ns: clock_ns(), bar, rows: Vec::new() };
+    let mut run = Runner { clock_ns: clock::clock_ns(), bar, rows: Vec::new() };
     let n = keys.len();
     let mut buf = Vec::new();
 
@@ -172,18 +170,6 @@ pub(crate) fn measure(db: &Db, files: &View, seed: u64, bar: &Bar) -> Result<Tab
     run.time("delete", 1, set, |i| timed.delete(keys.get(i)))?;
     db.drop_keyspace(TIMED)?;
     Ok(Table { rows: run.rows, clock_ns: run.clock_ns, keys: n, seed })
-}
-
-/// What two readings of the clock with nothing between them take: the median of many, in nanoseconds.
-fn clock_ns() -> u64 {
-    let mut pairs: Vec<u64> = (0..10_001)
-        .map(|_| {
-            let start = Instant::now();
-            (Instant::now() - start).as_nanos() as u64
-        })
-        .collect();
-    pairs.sort_unstable();
-    pairs[pairs.len() / 2]
 }
 
 impl Table {

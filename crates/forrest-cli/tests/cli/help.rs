@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "get",
     "set",
     "add",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 20] = [
     "compact",
     "shell",
     "demo",
+    "bench",
     "stress",
     "crash",
     "llds",

@@ -12,12 +12,14 @@
 //! | reports.rs | `stat` and `doctor`, for people and for programs |
 //! | terminal.rs | the prompt, the bars, the width, on the screen of a terminal |
 //! | demo.rs | the tour on trees of all kinds |
+//! | bench.rs | each benchmark, by what it leaves and counts |
 //! | checks.rs | `stress`, and `crash` as far as nobody is killed |
 //! | kill.rs | writers killed at random moments: what was acknowledged is there |
 //! | harness.rs | what they share |
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod bench;
 mod checks;
 mod demo;
 mod disk;

@@ -1,0 +1,24 @@
+//! What timing needs: what the clock itself costs, and where latencies are counted.
+
+use hdrhistogram::Histogram;
+use std::time::Instant;
+
+/// Longest time told apart, in nanoseconds.
+const LATENCY_NS_MAX: u64 = 60_000_000_000;
+
+/// A histogram of times in nanoseconds, in three digits.
+pub(crate) fn latencies_ns() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order")
+}
+
+/// What two readings of the clock with nothing between them take: the median of many, in nanoseconds.
+pub(crate) fn clock_ns() -> u64 {
+    let mut pairs: Vec<u64> = (0..10_001)
+        .map(|_| {
+            let start = Instant::now();
+            (Instant::now() - start).as_nanos() as u64
+        })
+        .collect();
+    pairs.sort_unstable();
+    pairs[pairs.len() / 2]
+}
