@@ -11,6 +11,7 @@ mod crash;
 mod docs;
 mod engine;
 mod fuzz;
+mod install;
 mod models;
 mod page;
 mod portable;
@@ -100,6 +101,18 @@ const COMMANDS: &[Command] = &[
         run: fuzz::run,
     },
     Command {
+        name: "install",
+        arguments: "--prefix DIR",
+        does: "the commands, libforrest, header, pkg-config, manual pages and completions below DIR",
+        run: install::install,
+    },
+    Command {
+        name: "package",
+        arguments: "[DIR]",
+        does: "the same as a Debian package, an archive, and a PKGBUILD for Arch",
+        run: install::package,
+    },
+    Command {
         name: "docs",
         arguments: "",
         does: "documentation with warnings denied; links and commands in the Markdown files",
@@ -179,6 +192,9 @@ fn help_of(command: &Command) -> String {
                 races::LONG_SECONDS,
                 races::SECONDS_VARIABLE
             );
+        }
+        "package" => {
+            help += "\nDIR is target/package unless told. It needs dpkg-deb, tar, sha256sum and strip.\n"
         }
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),

@@ -27,6 +27,8 @@ pub(crate) const CONCURRENCY_FORREST: &str = "crates/forrest/tests/it/concurrenc
 pub(crate) const LLDS_FORREST: &str = "crates/forrest/tests/it/llds.rs";
 /// Every call of the C library, in C.
 pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
+/// A program in C, which is built against what is installed.
+pub(crate) const EXAMPLE_C: &str = "crates/forrest-c/examples/first.c";
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
@@ -67,6 +69,7 @@ mod tests {
             CONCURRENCY_FORREST,
             LLDS_FORREST,
             API_C,
+            EXAMPLE_C,
             GATES,
             OPTIONS,
             README,

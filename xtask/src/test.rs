@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, docs, engine, models, page, portable, races, required, setup, tidy, vm};
+use crate::{Failure, docs, engine, install, models, page, portable, races, required, setup, tidy, vm};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
@@ -15,6 +15,11 @@ const STEPS: &[Step] = &[
         name: "engine",
         does: "the kernel home's engine in user space, under sanitizers",
         run: engine::step,
+    },
+    Step {
+        name: "install",
+        does: "what is installed and packaged, used from C and at the shell",
+        run: install::step,
     },
     Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },

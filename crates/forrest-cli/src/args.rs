@@ -92,6 +92,16 @@ pub(crate) enum Command {
     /// Report what this machine offers, and what to do about the rest
     #[command(after_help = help::DOCTOR)]
     Doctor,
+    /// Write manual pages and completions of shells, to be installed
+    #[command(hide = true)]
+    Pages(PagesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PagesArgs {
+    /// Where to; it is made
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
 }
 
 /// What is done on the stores in the kernel as a whole.

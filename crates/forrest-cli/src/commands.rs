@@ -7,7 +7,9 @@ use crate::args::{
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
 use crate::session::{Answer, Session};
-use crate::{bench, crash, demo, doctor, dump, interrupt, llds, load, shell, stat, stress, term, verify};
+use crate::{
+    bench, crash, demo, doctor, dump, interrupt, llds, load, pages, shell, stat, stress, term, verify,
+};
 use clap::Parser;
 use forrest::{Op, Outcome, Swap};
 use std::ffi::OsStr;
@@ -27,6 +29,7 @@ pub(crate) fn run(session: &mut Session, command: Command) -> Result<Answer, Fai
         Command::Crash(args) => crash::run(session, &args),
         Command::Llds(command) => llds::run(session, &command),
         Command::Doctor => doctor::run(session),
+        Command::Pages(args) => pages::run(&args.directory),
     }
 }
 

@@ -14,7 +14,7 @@
 //! | stress/ | threads against each other: truth.rs, work.rs |
 //! | crash/ | runs that end without closing the store: plan.rs, verify.rs |
 //! | llds.rs | the stores in the kernel as a whole |
-//! | doctor.rs | what the machine offers |
+//! | doctor.rs, pages.rs | what the machine offers; manual pages and completions |
 //! | session.rs | the open store, and standard output; home.rs: which store that is |
 //! | diff.rs | what tells two ordered ranges apart |
 //! | codec/ | the formats of pairs |
@@ -40,6 +40,7 @@ mod home;
 mod interrupt;
 mod llds;
 mod load;
+mod pages;
 mod progress;
 mod random;
 mod session;
@@ -72,6 +73,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     let home = home_of(&command, &store)?;
     let has_its_own = match command {
         Command::Doctor => Some("doctor looks at the machine and not at a store"),
+        Command::Pages(_) => Some("pages writes what is installed beside the command"),
         Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
         Command::Bench(_) => Some("bench fills and reads its own keyspace"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
@@ -97,7 +99,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
 /// The store that a command works on.
 fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
     match command {
-        Command::Doctor | Command::Llds(_) => Ok(Home::at(home::MEMORY, true)),
+        Command::Doctor | Command::Llds(_) | Command::Pages(_) => Ok(Home::at(home::MEMORY, true)),
         // Neither in the store that the environment names: nobody wants it filled with this.
         Command::Demo(_) => store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true))),
         Command::Bench(_) => {

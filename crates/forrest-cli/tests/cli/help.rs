@@ -87,6 +87,34 @@ fn all_examples_work() {
 }
 
 #[test]
+fn pages_and_completions_tell_every_command() {
+    let place = Place::new();
+    place.run(&["pages", "out"]).ok();
+    let read = |name: &str| std::fs::read_to_string(place.path().join("out").join(name)).unwrap();
+    let pages = COMMANDS.iter().chain(&NESTED).map(|name| format!("forrest-{}.1", name.replace(' ', "-")));
+    for page in pages.chain(["forrest.1".to_owned()]) {
+        let text = read(&page);
+        assert!(text.starts_with(".ie") || text.contains(".TH "), "{page}");
+        let (_, notes) =
+            text.split_once("\n.SH NOTES\n.nf\n").expect("it has notes, with lines as they stand");
+        assert!(notes.contains("Examples:\n  forrest") && !text.contains(".SH EXTRA"), "{page}");
+    }
+    for completion in ["forrest.bash", "_forrest", "forrest.fish"] {
+        let text = read(completion);
+        for name in COMMANDS {
+            assert!(text.contains(name), "{name} in {completion}");
+        }
+    }
+    // What bash would offer.
+    let ran = place.shell(
+        "source out/forrest.bash && COMP_WORDS=(forrest ver) COMP_CWORD=1 && _forrest forrest ver forrest && \
+         echo \"${COMPREPLY[@]}\"",
+    );
+    assert_eq!(ran.ok(), "verify\n");
+    assert!(!place.run(&["--help"]).ok().contains("pages"));
+}
+
+#[test]
 fn version_and_help_go_to_standard_output() {
     let place = Place::new();
     assert_eq!(place.run(&["--version"]).ok(), concat!("forrest ", env!("CARGO_PKG_VERSION"), "\n"));

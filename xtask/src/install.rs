@@ -1,0 +1,408 @@
+//! `cargo xtask install` and `cargo xtask package`: what users get, put in place below a prefix, and that as packages.
+//!
+//! ```text
+//! bin/                     forrest, kvbench
+//! include/                 forrest.h
+//! lib/                     libforrest.so.VERSION, the names that lead to it, libforrest.a
+//! lib/pkgconfig/           forrest.pc, which finds its prefix by where it lies
+//! share/man/man1/          a page for the command and for each of its commands
+//! share/                   completions for bash, zsh and fish
+//! share/doc/forrest/       README, CHANGELOG, licences
+//! ```
+//!
+//! The step `install` of `cargo xtask test` installs to a directory of its own, builds a program in C by what
+//! pkg-config says, and does the same from each package.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::steps::{Outcome, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, required, setup};
+
+/// The commands: the package that has them, and their names.
+const COMMANDS: &[(&str, &str)] = &[("forrest-cli", "forrest"), ("forrest-kvbench", "kvbench")];
+/// What is said of the library and the packages.
+const ABOUT: &str = "ordered key-value store for memory, the kernel and disk";
+
+/// `cargo xtask install`.
+pub(crate) fn install(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let [option, prefix] = arguments else {
+        return Err(Failure::Usage("a prefix is needed".to_owned()));
+    };
+    if option != "--prefix" {
+        return Err(Failure::Usage(format!("unexpected argument {option:?}")));
+    }
+    let prefix =
+        std::path::absolute(prefix).map_err(|error| Failure::Broken(format!("{prefix}: {error}")))?;
+    put(workspace, &prefix, "release").map_err(Failure::Broken)?;
+    println!("installed to {}", prefix.display());
+    Ok(())
+}
+
+/// `cargo xtask package`.
+pub(crate) fn package(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let directory = match arguments {
+        [] => workspace.target.join("package"),
+        [directory] => std::path::absolute(directory)
+            .map_err(|error| Failure::Broken(format!("{directory}: {error}")))?,
+        [_, one, ..] => return Err(Failure::Usage(format!("unexpected argument {one:?}"))),
+    };
+    let packages = Packages::make(workspace, &directory, "release").map_err(Failure::Broken)?;
+    for path in [&packages.debian, &packages.archive, &packages.arch] {
+        println!("made {}", path.display());
+    }
+    Ok(())
+}
+
+/// Builds, and puts everything in place. `profile` is cargo's.
+fn put(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), String> {
+    if !cfg!(target_os = "linux") {
+        return Err("what is installed is laid out for Linux".to_owned());
+    }
+    let built = build(workspace, profile)?;
+    for (_, command) in COMMANDS {
+        place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
+    }
+    let headers = workspace.root.join("crates/forrest-c/include");
+    for header in entries(&headers)? {
+        place(&headers.join(&header), &prefix.join("include").join(&header), 0o644)?;
+    }
+    library(workspace, &built, prefix)?;
+    pages(workspace, &built.join("forrest"), prefix)?;
+    for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+        place(&workspace.root.join(name), &prefix.join("share/doc/forrest").join(name), 0o644)?;
+    }
+    Ok(())
+}
+
+/// Builds what is installed, and returns where it is.
+fn build(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
+    let mut command = workspace.cargo(&["build", "--locked", "--profile", profile, "--package", "forrest-c"]);
+    for (package, _) in COMMANDS {
+        command.args(["--package", package]);
+    }
+    workspace::run(&mut command)?;
+    Ok(workspace.target.join(if profile == "dev" { "debug" } else { profile }))
+}
+
+/// The libraries, and what pkg-config is to say of them.
+fn library(workspace: &Workspace, built: &Path, prefix: &Path) -> Result<(), String> {
+    let version = version();
+    let to = prefix.join("lib");
+    place(&built.join("libforrest.a"), &to.join("libforrest.a"), 0o644)?;
+    let shared = built.join("libforrest.so");
+    let whole = format!("libforrest.so.{version}");
+    place(&shared, &to.join(&whole), 0o755)?;
+    // What programs ask for when they start, and the linker when they are made.
+    for name in soname(workspace, &shared)?.into_iter().chain(["libforrest.so".to_owned()]) {
+        if name != whole {
+            link(&whole, &to.join(name))?;
+        }
+    }
+    let config = format!(
+        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
+         Name: forrest\nDescription: {ABOUT}\nVersion: {version}\n\
+         Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -lforrest\nLibs.private: -lpthread -ldl -lm\n"
+    );
+    write(&to.join("pkgconfig/forrest.pc"), config.as_bytes())
+}
+
+/// The name that programs linked with a library ask for, if it has one of its own.
+fn soname(workspace: &Workspace, library: &Path) -> Result<Option<String>, String> {
+    let (text, status) = workspace::capture(workspace.command("readelf").arg("-d").arg(library))?;
+    if !status.success() {
+        return Err(format!("readelf: {text}"));
+    }
+    Ok(soname_told(&text))
+}
+
+/// That name in what readelf tells.
+fn soname_told(text: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.contains("(SONAME)"))?;
+    Some(line.split_once('[')?.1.split_once(']')?.0.to_owned())
+}
+
+/// Manual pages and completions, which the command itself writes.
+fn pages(workspace: &Workspace, command: &Path, prefix: &Path) -> Result<(), String> {
+    let written = workspace.target.join("pages");
+    empty(&written)?;
+    workspace::run(workspace.command(command).arg("pages").arg(&written))?;
+    let share = prefix.join("share");
+    let manual = share.join("man/man1");
+    for name in entries(&written)? {
+        let to = match name.as_str() {
+            "forrest.bash" => share.join("bash-completion/completions/forrest"),
+            "_forrest" => share.join("zsh/site-functions/_forrest"),
+            "forrest.fish" => share.join("fish/vendor_completions.d/forrest.fish"),
+            name if name.ends_with(".1") => manual.join(name),
+            name => return Err(format!("forrest pages wrote {name}, which has no place")),
+        };
+        place(&written.join(&name), &to, 0o644)?;
+    }
+    Ok(())
+}
+
+/// What was made of an installed tree.
+struct Packages {
+    debian: PathBuf,
+    /// The tree, for the next one.
+    archive: PathBuf,
+    /// The directory of a PKGBUILD.
+    arch: PathBuf,
+}
+
+impl Packages {
+    fn make(workspace: &Workspace, directory: &Path, profile: &str) -> Result<Packages, String> {
+        for program in ["dpkg-deb", "tar", "sha256sum", "strip"] {
+            if !setup::on_path(program) {
+                return Err(format!("there is no {program}"));
+            }
+        }
+        let version = version();
+        let tree = directory.join("tree");
+        empty(&tree)?;
+        put(workspace, &tree.join("usr"), profile)?;
+        strip(workspace, &tree.join("usr"))?;
+
+        let archive = directory.join(format!("forrest-{version}-{}.tar.gz", std::env::consts::ARCH));
+        let mut tar = workspace.command("tar");
+        // The same tree is the same archive.
+        tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mtime=@0", "-czf"]);
+        workspace::run(tar.arg(&archive).arg("-C").arg(&tree).arg("usr"))?;
+
+        let arch = directory.join("arch");
+        empty(&arch)?;
+        let (sum, status) = workspace::capture(workspace.command("sha256sum").arg(&archive))?;
+        let sum =
+            sum.split_whitespace().next().filter(|_| status.success()).ok_or("sha256sum tells nothing")?;
+        write(&arch.join("PKGBUILD"), pkgbuild(sum).as_bytes())?;
+        let name = archive.file_name().ok_or("the archive has no name")?;
+        place(&archive, &arch.join(name), 0o644)?;
+
+        let debian = directory.join(format!("forrest_{version}_{}.deb", debian_architecture()?));
+        let doc = tree.join("usr/share/doc/forrest");
+        write(&doc.join("copyright"), copyright(workspace)?.as_bytes())?;
+        write(&tree.join("DEBIAN/control"), control(&tree)?.as_bytes())?;
+        // Programs are to find the library at once.
+        write(&tree.join("DEBIAN/triggers"), b"activate-noawait ldconfig\n")?;
+        workspace::run(
+            workspace
+                .command("dpkg-deb")
+                .args(["--root-owner-group", "-Zgzip", "--build"])
+                .arg(&tree)
+                .arg(&debian),
+        )?;
+        Ok(Packages { debian, archive, arch })
+    }
+}
+
+/// Takes out of a tree what only a debugger reads, which is most of it.
+fn strip(workspace: &Workspace, tree: &Path) -> Result<(), String> {
+    let mut strip = workspace.command("strip");
+    strip.arg("--strip-debug").args(COMMANDS.iter().map(|(_, name)| tree.join("bin").join(name)));
+    strip.arg(tree.join("lib/libforrest.a")).arg(tree.join(format!("lib/libforrest.so.{}", version())));
+    workspace::run(&mut strip)
+}
+
+/// What Debian is told of its package.
+fn control(tree: &Path) -> Result<String, String> {
+    let kib = bytes(&tree.join("usr"))?.div_ceil(1024);
+    let (version, architecture) = (version(), debian_architecture()?);
+    Ok(format!(
+        "Package: forrest\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the Forrest developers\n\
+         Installed-Size: {kib}\nDepends: libc6, libgcc-s1\nSection: database\nPriority: optional\n\
+         Description: {ABOUT}\n The command forrest, its benchmark kvbench, and libforrest for C with its header.\n"
+    ))
+}
+
+/// What Debian wants beside each package.
+fn copyright(workspace: &Workspace) -> Result<String, String> {
+    let licence = |name: &str| {
+        fs::read_to_string(workspace.root.join(name)).map_err(|error| format!("{name}: {error}"))
+    };
+    Ok(format!(
+        "Forrest is under the MIT or the Apache-2.0 licence, at your option.\n\n{}\n{}",
+        licence("LICENSE-MIT")?,
+        licence("LICENSE-APACHE")?
+    ))
+}
+
+/// What Arch is told.
+fn pkgbuild(sum: &str) -> String {
+    let (version, architecture) = (version(), std::env::consts::ARCH);
+    format!(
+        "pkgname=forrest\npkgver={version}\npkgrel=1\npkgdesc='{ABOUT}'\narch=('{architecture}')\n\
+         license=('MIT OR Apache-2.0')\ndepends=('gcc-libs' 'glibc')\noptions=('staticlibs')\n\
+         source=(\"forrest-$pkgver-$CARCH.tar.gz\")\nsha256sums=('{sum}')\n\n\
+         package() {{\n  cp -a \"$srcdir/usr\" \"$pkgdir/\"\n  \
+         install -Dm644 \"$srcdir/usr/share/doc/forrest/LICENSE-MIT\" -t \"$pkgdir/usr/share/licenses/forrest/\"\n}}\n"
+    )
+}
+
+/// The version of the workspace: all crates have the same.
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+fn debian_architecture() -> Result<&'static str, String> {
+    match std::env::consts::ARCH {
+        "x86_64" => Ok("amd64"),
+        "aarch64" => Ok("arm64"),
+        other => Err(format!("Debian's name for {other} is not known here")),
+    }
+}
+
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    if !cfg!(target_os = "linux") {
+        return Ok(Outcome::Skipped("what is installed is laid out for Linux".to_owned()));
+    }
+    required::demand(workspace, required::EXAMPLE_C)?;
+    let compiler = if setup::on_path("cc") { Ok(()) } else { setup::compiler(workspace) };
+    let pkg_config =
+        if setup::on_path("pkg-config") { Ok(()) } else { setup::packages(workspace, &["pkg-config"]) };
+    if let Err(why) = compiler.and(pkg_config) {
+        return Ok(Outcome::Skipped(why));
+    }
+    let directory = workspace.target.join("install");
+    let prefix = directory.join("prefix");
+    empty(&directory)?;
+    put(workspace, &prefix, "dev")?;
+    check(workspace, &prefix)?;
+    let packages = match Packages::make(workspace, &directory.join("package"), "dev") {
+        Ok(packages) => packages,
+        Err(why) if why.starts_with("there is no ") => {
+            return Ok(Outcome::Skipped(format!("all passed but packages: {why}")));
+        }
+        Err(why) => return Err(why),
+    };
+    let root = directory.join("debian");
+    empty(&root)?;
+    workspace::run(workspace.command("dpkg-deb").arg("-x").arg(&packages.debian).arg(&root))?;
+    check(workspace, &root.join("usr"))?;
+
+    // What makepkg does, as far as it matters here.
+    let (source, root) = (directory.join("arch-source"), directory.join("arch"));
+    empty(&source)?;
+    empty(&root)?;
+    let script = "set -e; CARCH=$(uname -m); . ./PKGBUILD; echo \"$sha256sums  $source\" | sha256sum -c --quiet; \
+                  tar -xzf \"$source\" -C \"$srcdir\"; package";
+    let mut makepkg = workspace.command("bash");
+    makepkg.args(["-c", script]).current_dir(&packages.arch).env("srcdir", &source).env("pkgdir", &root);
+    workspace::run(&mut makepkg)?;
+    check(workspace, &root.join("usr"))?;
+    Ok(Outcome::Passed)
+}
+
+/// Uses what is installed as its users do.
+fn check(workspace: &Workspace, prefix: &Path) -> Result<(), String> {
+    let config = prefix.join("lib/pkgconfig");
+    let libraries = prefix.join("lib");
+    for linking in [&["--cflags", "--libs"][..], &["--cflags", "--libs", "--static"]] {
+        let mut asked = workspace.command("pkg-config");
+        asked.args(linking).arg("forrest").env("PKG_CONFIG_PATH", &config);
+        let (flags, status) = workspace::capture(&mut asked)?;
+        if !status.success() {
+            return Err(format!("pkg-config: {flags}"));
+        }
+        let program = prefix.join("example");
+        let mut compiler = workspace.command("cc");
+        compiler
+            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic"])
+            .arg(workspace.root.join(required::EXAMPLE_C));
+        // pkg-config cannot say which of the two libraries is meant.
+        let is_static = linking.contains(&"--static");
+        let library = if is_static { "-l:libforrest.a" } else { "-lforrest" };
+        let flags = flags.split_whitespace().map(|flag| if flag == "-lforrest" { library } else { flag });
+        workspace::run(compiler.args(flags).arg("-o").arg(&program))?;
+        workspace::run(workspace.command(&program).env("LD_LIBRARY_PATH", &libraries))?;
+        fs::remove_file(&program).map_err(|error| error.to_string())?;
+    }
+    for (_, name) in COMMANDS {
+        workspace::run(workspace.command(prefix.join("bin").join(name)).arg("--version"))?;
+    }
+    let completion = "source share/bash-completion/completions/forrest && complete -p forrest";
+    workspace::run(workspace.command("bash").args(["-c", completion]).current_dir(prefix))?;
+    let page = fs::read_to_string(prefix.join("share/man/man1/forrest-load.1")).map_err(|e| e.to_string())?;
+    if !page.contains("mdb_dump") {
+        return Err("the page of forrest load does not tell of mdb_dump".to_owned());
+    }
+    Ok(())
+}
+
+/// Copies a file, and makes the directories that lead to it.
+fn place(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
+    parent(to)?;
+    // Whoever runs the old one goes on with it.
+    drop(fs::remove_file(to));
+    let told = |error| format!("{} to {}: {error}", from.display(), to.display());
+    fs::copy(from, to).map_err(told)?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(told)
+}
+
+fn link(to: &str, at: &Path) -> Result<(), String> {
+    drop(fs::remove_file(at));
+    symlink(to, at).map_err(|error| format!("{}: {error}", at.display()))
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<(), String> {
+    parent(path)?;
+    fs::write(path, content).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn parent(path: &Path) -> Result<(), String> {
+    let directory = path.parent().unwrap_or(path);
+    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))
+}
+
+/// An empty directory.
+fn empty(path: &Path) -> Result<(), String> {
+    drop(fs::remove_dir_all(path));
+    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The names in a directory, sorted.
+fn entries(path: &Path) -> Result<Vec<String>, String> {
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(told)? {
+        let name = entry.map_err(told)?.file_name();
+        names.push(name.into_string().map_err(|name| format!("{}: {name:?} is no name", path.display()))?);
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// The bytes of all files below a directory.
+fn bytes(path: &Path) -> Result<u64, String> {
+    let mut sum = 0;
+    for name in entries(path)? {
+        let path = path.join(name);
+        let metadata = fs::symlink_metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        sum += if metadata.is_dir() { bytes(&path)? } else { metadata.len() };
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_that_programs_ask_for_is_found() {
+        let told = " 0x01 (NEEDED)  Shared library: [libc.so.6]\n 0x0e (SONAME)  Library soname: [libforrest.so.0]\n";
+        assert_eq!(soname_told(told).as_deref(), Some("libforrest.so.0"));
+        assert_eq!(soname_told(" 0x01 (NEEDED)  Shared library: [libc.so.6]\n"), None);
+    }
+
+    #[test]
+    fn only_a_prefix_is_taken() {
+        let workspace = Workspace::find().expect("this test runs in it");
+        for arguments in [&[][..], &["--prefix"], &["--perfix", "x"], &["--prefix", "x", "y"]] {
+            let arguments: Vec<String> = arguments.iter().map(|one| (*one).to_owned()).collect();
+            assert!(matches!(install(&workspace, &arguments), Err(Failure::Usage(_))), "{arguments:?}");
+        }
+    }
+}
