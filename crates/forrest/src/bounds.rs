@@ -88,8 +88,18 @@ pub(crate) fn successor(key: &[u8]) -> Option<Vec<u8>> {
     prefix_end(&key[..MAX_KEY_BYTES])
 }
 
-/// The smallest byte string above all that begin with `prefix`; `None` if there is none.
-pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+/// The smallest byte string above all that begin with `prefix`; `None` if there is none. It is where a range of them ends.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use std::ops::Bound;
+/// db.set("/usr/bin/env", "")?;
+/// let prefix = b"/usr/";
+/// let end = forrest::prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+/// assert_eq!(db.delete_range((Bound::Included(prefix.to_vec()), end))?, 1);
+/// # Ok::<(), forrest::Error>(())
+/// ```
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != 0xFF)?;
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;

@@ -44,7 +44,7 @@
 //! | chunk.rs | what passes between iterations and engines |
 //! | line.rs | the text form of operations |
 //! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes |
-//! | bounds.rs | [`KeyRange`] |
+//! | bounds.rs | [`KeyRange`], [`prefix_end`] |
 //! | stats.rs, options.rs, error.rs | [`Stats`], [`Capabilities`]; [`Builder`], [`WriteOptions`]; [`Error`] |
 #![forbid(unsafe_code)]
 // The models take the modules that they are about into their own test, see tests/loom.rs.
@@ -73,7 +73,7 @@ mod view;
 pub use remixdb::bench;
 
 pub use batch::{On, WriteBatch};
-pub use bounds::KeyRange;
+pub use bounds::{KeyRange, prefix_end};
 pub use cursor::{Cursor, Entry, Range};
 pub use db::{Db, Snapshot};
 pub use error::{Error, ErrorKind, Result};
