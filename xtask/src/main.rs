@@ -15,6 +15,7 @@ mod install;
 mod models;
 mod page;
 mod portable;
+mod python;
 mod races;
 mod required;
 mod setup;

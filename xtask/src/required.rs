@@ -29,6 +29,16 @@ pub(crate) const LLDS_FORREST: &str = "crates/forrest/tests/it/llds.rs";
 pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
 /// A program in C, which is built against what is installed.
 pub(crate) const EXAMPLE_C: &str = "crates/forrest-c/examples/first.c";
+/// The Python package's tests, and what they are run with.
+pub(crate) const PYTHON: &[&str] = &[
+    "crates/forrest-py/tests/requirements.txt",
+    "crates/forrest-py/tests/test_api.py",
+    "crates/forrest-py/tests/test_closing.py",
+    "crates/forrest-py/tests/test_docs.py",
+    "crates/forrest-py/tests/test_fork.py",
+    "crates/forrest-py/tests/test_model.py",
+    "crates/forrest-py/tests/test_threads.py",
+];
 /// Random operations against a model, on the index and on the library: what `portable` runs beside unit tests.
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
@@ -75,7 +85,9 @@ mod tests {
             README,
             DEBUG_CONFIG,
         ];
-        for path in files.iter().chain(MODELS).chain(MODULE).chain(LOOM.iter().map(|loom| &loom.file)) {
+        for path in
+            files.iter().chain(MODELS).chain(MODULE).chain(PYTHON).chain(LOOM.iter().map(|loom| &loom.file))
+        {
             assert_eq!(demand(&workspace, path), Ok(()));
         }
         assert_eq!(demand(&workspace, "no/such/file"), Err("no/such/file is missing".to_owned()));

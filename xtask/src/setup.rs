@@ -128,6 +128,21 @@ pub(crate) fn other_stores(workspace: &Workspace) -> Result<(), String> {
     packages(workspace, &["lmdb-utils", "rocksdb-tools"])
 }
 
+/// Python 3.11 or newer, and what makes environments of it.
+pub(crate) fn python(workspace: &Workspace) -> Result<(), String> {
+    if !cfg!(target_os = "linux") {
+        return Err("the package is for Linux".to_owned());
+    }
+    let is_there = || {
+        let asks = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))";
+        workspace::succeeds(workspace.command("python3").args(["-c", asks]))
+    };
+    if !is_there() {
+        packages(workspace, &["python3", "python3-venv"])?;
+    }
+    if is_there() { Ok(()) } else { Err("python3 is older than 3.11, or has no venv".to_owned()) }
+}
+
 /// Debian packages, by apt-get.
 pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
     let told = format!("the packages {} are missing", names.join(", "));

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, docs, engine, install, models, page, portable, races, required, setup, tidy, vm};
+use crate::{Failure, docs, engine, install, models, page, portable, python, races, required, setup, tidy, vm};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     },
     Step { name: "docs", does: "documentation, and what the Markdown files mention", run: docs::step },
     Step { name: "page", does: "the page that kvbench makes of records, in a browser", run: page::step },
+    Step { name: "python", does: "the Python package: its tests, its guide, its types", run: python::step },
     Step { name: "loom", does: "models of the lock-free protocols", run: models::loom },
     Step {
         name: "weakened",

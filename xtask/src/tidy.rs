@@ -7,8 +7,12 @@ use crate::workspace::Workspace;
 
 /// Crates whose root must forbid unsafe code: all above the bottom two. The benchmark's subjects may need it, and so does
 /// the C library, which is called with pointers.
-const SAFE_ROOTS: &[&str] =
-    &["crates/forrest/src/lib.rs", "crates/forrest-cli/src/main.rs", "xtask/src/main.rs"];
+const SAFE_ROOTS: &[&str] = &[
+    "crates/forrest/src/lib.rs",
+    "crates/forrest-cli/src/main.rs",
+    "crates/forrest-py/src/lib.rs",
+    "xtask/src/main.rs",
+];
 
 /// The step.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {

@@ -1,0 +1,179 @@
+//! [`Batch`]: changes that are made together or not at all.
+
+use crate::argument::{Bytes, key_range};
+use crate::failure::Failure;
+use crate::keyspace::Keyspace;
+use crate::options::{DURABILITY, choose};
+use crate::scope::Part;
+use forrest::{On, WriteBatch, WriteOptions, Written};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyAny;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Changes, in order, that are made at one instant when the with block ends, or by write(): every reader sees all of them or
+/// none. If the block is left by an exception, none is made. What is given is copied. A keyspace may be named for each
+/// change; the others are made where the batch came from.
+#[pyclass(module = "forrest", frozen, mapping)]
+pub(crate) struct Batch {
+    open: Part<Open>,
+    options: WriteOptions,
+}
+
+struct Open {
+    db: forrest::Db,
+    default: forrest::Keyspace,
+    batch: Mutex<WriteBatch>,
+}
+
+impl Open {
+    /// Nothing that waits runs under this lock.
+    fn batch(&self) -> MutexGuard<'_, WriteBatch> {
+        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Batch {
+    fn push(
+        &self,
+        py: Python<'_>,
+        keyspace: Option<&Keyspace>,
+        push: impl FnOnce(&mut On<'_>),
+    ) -> PyResult<()> {
+        let keyspace = keyspace.map(|keyspace| keyspace.handle(py)).transpose()?;
+        self.open.at_once(py, |open| {
+            push(&mut open.batch().on(keyspace.as_ref().unwrap_or(&open.default)));
+            Ok(())
+        })
+    }
+}
+
+#[pymethods]
+impl Batch {
+    #[new]
+    #[pyo3(signature = (keyspace, *, durability=None))]
+    fn new(py: Python<'_>, keyspace: &Keyspace, durability: Option<&str>) -> PyResult<Batch> {
+        let durability = durability.map(|word| choose(py, "durability", DURABILITY, word)).transpose()?;
+        let db = keyspace.store().at_once(py, |db| Ok(db.clone()))?;
+        let open = Open { db, default: keyspace.handle(py)?, batch: Mutex::default() };
+        let open = Part::new(keyspace.scope(), open).map_err(|failure| failure.raise(py))?;
+        Ok(Batch { open, options: WriteOptions { durability } })
+    }
+
+    fn __setitem__(&self, py: Python<'_>, key: Bytes<'_>, value: Bytes<'_>) -> PyResult<()> {
+        self.set(py, key, value, None)
+    }
+
+    fn __delitem__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<()> {
+        self.delete(py, key, None)
+    }
+
+    /// Will map a key to a value.
+    #[pyo3(signature = (key, value, *, keyspace=None))]
+    fn set(
+        &self,
+        py: Python<'_>,
+        key: Bytes<'_>,
+        value: Bytes<'_>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        self.push(py, keyspace, |batch| {
+            batch.set(key.get(), value.get());
+        })
+    }
+
+    /// Will remove a key, if it is there.
+    #[pyo3(signature = (key, *, keyspace=None))]
+    fn delete(&self, py: Python<'_>, key: Bytes<'_>, keyspace: Option<&Keyspace>) -> PyResult<()> {
+        self.push(py, keyspace, |batch| {
+            batch.delete(key.get());
+        })
+    }
+
+    /// Will add to a counter, as add() of a keyspace does. If that fails, so does the whole batch.
+    #[pyo3(signature = (key, delta, *, keyspace=None))]
+    fn add(&self, py: Python<'_>, key: Bytes<'_>, delta: i64, keyspace: Option<&Keyspace>) -> PyResult<()> {
+        self.push(py, keyspace, |batch| {
+            batch.add(key.get(), delta);
+        })
+    }
+
+    /// Will replace what a key maps to if it is what is expected. If it is not, nothing of the batch is applied, and
+    /// MismatchError is raised.
+    #[pyo3(signature = (key, expected, new, *, keyspace=None))]
+    fn compare_and_swap(
+        &self,
+        py: Python<'_>,
+        key: Bytes<'_>,
+        expected: Option<Bytes<'_>>,
+        new: Option<Bytes<'_>>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        let (expected, new) = (expected.as_ref().map(Bytes::get), new.as_ref().map(Bytes::get));
+        self.push(py, keyspace, |batch| {
+            batch.compare_and_swap(key.get(), expected, new);
+        })
+    }
+
+    /// Will remove all keys of a range, which is told as for range() of a keyspace.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, keyspace=None))]
+    fn delete_range(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+        keyspace: Option<&Keyspace>,
+    ) -> PyResult<()> {
+        let bounds = key_range(start, stop, prefix);
+        self.push(py, keyspace, |batch| {
+            batch.delete_range(bounds);
+        })
+    }
+
+    /// The number of changes.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.open.at_once(py, |open| Ok(open.batch().len()))
+    }
+
+    /// Takes all changes out.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        self.open.at_once(py, |open| {
+            open.batch().clear();
+            Ok(())
+        })
+    }
+
+    /// Makes all changes at one instant, or none if it raises an exception. The batch is empty afterwards in any case.
+    fn write(&self, py: Python<'_>) -> PyResult<()> {
+        self.open.detached(py, |open| {
+            let batch = std::mem::take(&mut *open.batch());
+            match open.db.write_with(batch, &self.options)? {
+                Written::Applied => Ok(()),
+                Written::Mismatch { op, found } => Err(Failure::Mismatch(op, found)),
+            }
+        })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (exception_type, exception, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exception_type: &Bound<'_, PyAny>,
+        exception: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let _ = (exception, traceback);
+        if exception_type.is_none() { self.write(py) } else { self.clear(py) }
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a Batch cannot be pickled, because it belongs to a store that is open in this process",
+        ))
+    }
+}

@@ -1,0 +1,43 @@
+//! Words that choose, and how homes are named.
+
+use crate::failure::Failure;
+use forrest::{Durability, Numa, Pages};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+/// The values of an option by their words.
+type Words<T> = [(&'static str, T)];
+
+pub(crate) const DURABILITY: &Words<Durability> =
+    &[("memory", Durability::Memory), ("buffered", Durability::Buffered), ("sync", Durability::Sync)];
+pub(crate) const PAGES: &Words<Pages> = &[
+    ("auto", Pages::Auto),
+    ("1g", Pages::Huge1G),
+    ("2m", Pages::Huge2M),
+    ("transparent", Pages::Transparent),
+    ("plain", Pages::Plain),
+];
+pub(crate) const NUMA: &Words<Numa> = &[("local", Numa::Local), ("interleave", Numa::Interleave)];
+
+/// What a word chooses.
+pub(crate) fn choose<T: Copy>(py: Python<'_>, option: &str, words: &Words<T>, word: &str) -> PyResult<T> {
+    let found = words.iter().find(|(known, _)| *known == word);
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let known: Vec<String> = words.iter().map(|(known, _)| format!("{known:?}")).collect();
+        Failure::Invalid(format!("{option} is {word:?}; it is one of {}", known.join(", "))).raise(py)
+    })
+}
+
+/// The URL that an argument is: a string, or what stands for a path, whatever it begins with.
+pub(crate) fn url(argument: &Bound<'_, PyAny>) -> PyResult<String> {
+    if argument.is_instance_of::<PyString>() {
+        return argument.extract();
+    }
+    let path = argument.py().import("os")?.call_method1("fspath", (argument,))?;
+    if !path.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("a path is text, not bytes; os.fsdecode() makes text of it"));
+    }
+    let path: String = path.extract()?;
+    Ok(if forrest::directory(&path).is_some() || path.is_empty() { path } else { format!("./{path}") })
+}

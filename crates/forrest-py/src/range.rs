@@ -1,0 +1,114 @@
+//! [`Range`]: the pairs or keys of a range, one after the other.
+//!
+//! Pairs are fetched ahead, more and more, so that Python's other threads are let on once for many of them. What was fetched
+//! is memory of this process, and belongs to no store.
+
+use crate::argument::KeyRange;
+use crate::failure::Failure;
+use crate::scope::Part;
+use forrest::{Entry, View};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::{PyBytes, PyTuple};
+use std::sync::{Mutex, PoisonError};
+use std::vec;
+
+/// Pairs that are fetched first, how many times more each time, and how many at most.
+const PAIRS_FIRST: usize = 16;
+const PAIRS_GROWTH: usize = 4;
+const PAIRS_MAX: usize = 1024;
+/// With so many bytes fetched, no more are.
+const BYTES_MAX: usize = 256 << 10;
+
+/// An iteration over a range of keys, in order. What it sees of changes that are made meanwhile: a key that is there
+/// throughout is seen exactly once; one that comes or goes may be seen or not.
+#[pyclass(module = "forrest", frozen, generic)]
+pub(crate) struct Range {
+    source: Part<Mutex<forrest::Range>>,
+    reverse: bool,
+    keys_only: bool,
+    fetched: Mutex<Fetched>,
+}
+
+struct Fetched {
+    entries: vec::IntoIter<Entry>,
+    /// What came after them.
+    failure: Option<Failure>,
+    pairs: usize,
+}
+
+impl Range {
+    /// Over a range of a view.
+    pub(crate) fn new(
+        py: Python<'_>,
+        view: &Part<View>,
+        bounds: KeyRange,
+        reverse: bool,
+        keys_only: bool,
+    ) -> PyResult<Range> {
+        let range = view.at_once(py, |view| Ok(view.range(bounds)))?;
+        let source = Part::new(view.scope(), Mutex::new(range)).map_err(|failure| failure.raise(py))?;
+        let fetched = Fetched { entries: Vec::new().into_iter(), failure: None, pairs: PAIRS_FIRST };
+        Ok(Range { source, reverse, keys_only, fetched: Mutex::new(fetched) })
+    }
+}
+
+impl Fetched {
+    fn fetch(&mut self, py: Python<'_>, source: &Part<Mutex<forrest::Range>>, reverse: bool) -> PyResult<()> {
+        let pairs = self.pairs;
+        self.pairs = (pairs * PAIRS_GROWTH).min(PAIRS_MAX);
+        let (entries, failure) = source.detached(py, |range| {
+            let mut range = range.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut entries = Vec::new();
+            let mut bytes = 0;
+            while entries.len() < pairs && bytes < BYTES_MAX {
+                let next = if reverse { range.next_back() } else { range.next() };
+                let sized = |entry: Entry| Ok((entry.key().len() + entry.value_bytes()?.len(), entry));
+                match next.map(|entry| entry.and_then(sized)) {
+                    None => break,
+                    Some(Err(error)) => return Ok((entries, Some(Failure::from(error)))),
+                    Some(Ok((more, entry))) => {
+                        bytes += more;
+                        entries.push(entry);
+                    }
+                }
+            }
+            Ok((entries, None))
+        })?;
+        (self.entries, self.failure) = (entries.into_iter(), failure);
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Range {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.source.scope().check().map_err(|failure| failure.raise(py))?;
+        // Two threads may share an iteration: who waits for the other lets go of the interpreter.
+        let mut fetched = self.fetched.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+        if fetched.entries.as_slice().is_empty() {
+            if let Some(failure) = fetched.failure.take() {
+                return Err(failure.raise(py));
+            }
+            fetched.fetch(py, &self.source, self.reverse)?;
+        }
+        let Some(entry) = fetched.entries.next() else {
+            return fetched.failure.take().map_or(Ok(None), |failure| Err(failure.raise(py)));
+        };
+        let key = PyBytes::new(py, entry.key());
+        if self.keys_only {
+            return Ok(Some(key.into_any()));
+        }
+        let value = entry.value_bytes().map_err(|error| Failure::from(error).raise(py))?;
+        Ok(Some(PyTuple::new(py, [key, PyBytes::new(py, value)])?.into_any()))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("an iteration over an open store cannot be pickled"))
+    }
+}

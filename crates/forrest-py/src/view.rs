@@ -1,0 +1,149 @@
+//! [`View`]: everything that can be read from one keyspace, in its newest state or a snapshot's.
+
+use crate::argument::{Bytes, key_range};
+use crate::failure::Failure;
+use crate::range::Range;
+use crate::scope::{Part, Scope};
+use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use std::sync::Arc;
+
+/// Keys or pairs of a long call that are done at a time; in between, Python looks whether it was interrupted.
+pub(crate) const CHUNK: usize = 4096;
+
+/// One keyspace, to be read.
+#[pyclass(module = "forrest", subclass, frozen, mapping)]
+pub(crate) struct View {
+    view: Part<forrest::View>,
+    /// What it is of, for people.
+    told: String,
+}
+
+impl View {
+    /// In a scope.
+    pub(crate) fn new(scope: &Arc<Scope>, view: &forrest::View, told: String) -> Result<View, Failure> {
+        Ok(View { view: Part::new(scope, view.clone())?, told })
+    }
+
+    /// Where it belongs.
+    pub(crate) fn scope(&self) -> &Arc<Scope> {
+        self.view.scope()
+    }
+
+    fn find<'py>(&self, py: Python<'py>, key: &Bytes<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let key = key.get();
+        let found = self.view.read(py, |view| Ok(view.get(key)?))?;
+        Ok(found.map(|value| PyBytes::new(py, &value)))
+    }
+}
+
+/// What is raised for a key that is not there.
+pub(crate) fn missing(key: Bound<'_, PyAny>) -> PyErr {
+    PyKeyError::new_err((key.unbind(),))
+}
+
+#[pymethods]
+impl View {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        self.find(py, &Bytes::new(key.clone())?)?.ok_or_else(|| missing(key))
+    }
+
+    /// The value of a key, or the default.
+    #[pyo3(signature = (key, default=None, /))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Bytes<'py>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.find(py, &key)?.map(Bound::into_any).or(default))
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: Bytes<'_>) -> PyResult<bool> {
+        let key = key.get();
+        self.view.read(py, |view| Ok(view.contains(key)?))
+    }
+
+    /// The number of keys; takes time in proportion to it.
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let keys = self.view.detached(py, |view| Ok(view.count(..)?))?;
+        usize::try_from(keys).map_err(|_| PyOverflowError::new_err("more keys than addresses"))
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.view.read(py, |view| Ok(view.first()?.is_some()))
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Range> {
+        self.range(py, None, None, None, false, true)
+    }
+
+    fn __reversed__(&self, py: Python<'_>) -> PyResult<Range> {
+        self.range(py, None, None, None, true, true)
+    }
+
+    /// The pairs of a range in the order of their keys: from start on, before stop, and, if there is a prefix, those
+    /// that begin with it. What is not given is no limit. Backwards if reverse is true; keys alone if keys_only is.
+    ///
+    /// Pairs are fetched as they are asked for, some way ahead.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, keys_only=false))]
+    fn range(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+        reverse: bool,
+        keys_only: bool,
+    ) -> PyResult<Range> {
+        Range::new(py, &self.view, key_range(start, stop, prefix), reverse, keys_only)
+    }
+
+    /// The number of keys in a range, which is told as for range(); takes time in proportion to it.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
+    fn count(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+    ) -> PyResult<u64> {
+        let bounds = key_range(start, stop, prefix);
+        self.view.detached(py, |view| Ok(view.count(bounds)?))
+    }
+
+    /// The values of many keys, in the order of the keys; None for those that are not there. Faster than one by one. Each
+    /// key is read by itself; for one state of all, read from a snapshot.
+    #[pyo3(signature = (keys, /))]
+    fn get_many<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let values = PyList::empty(py);
+        let mut keys = keys.try_iter()?;
+        loop {
+            let chunk =
+                keys.by_ref().take(CHUNK).map(|key| Bytes::new(key?)).collect::<PyResult<Vec<_>>>()?;
+            let last = chunk.len() < CHUNK;
+            let keys: Vec<&[u8]> = chunk.iter().map(Bytes::get).collect();
+            for value in self.view.detached(py, |view| Ok(view.multi_get(&keys)?))? {
+                values.append(value.map(|value| PyBytes::new(py, &value)))?;
+            }
+            if last {
+                return Ok(values);
+            }
+            py.check_signals()?;
+        }
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let view = slf.get();
+        let state = if view.scope().is_closed() { ", closed" } else { "" };
+        Ok(format!("<{} {}{state}>", slf.get_type().name()?, view.told))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let name = slf.get_type().name()?;
+        Err(PyTypeError::new_err(format!(
+            "a {name} cannot be pickled, because it is open in this process; another one opens the store by its URL"
+        )))
+    }
+}

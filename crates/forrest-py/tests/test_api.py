@@ -1,0 +1,393 @@
+"""What each call takes, answers and refuses."""
+
+from __future__ import annotations
+
+import array
+import copy
+import inspect
+import pickle
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import forrest
+from conftest import needs
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+def test_it_is_a_mutable_mapping(db: forrest.Db) -> None:
+    assert isinstance(db, MutableMapping) and issubclass(forrest.Keyspace, MutableMapping)
+    assert issubclass(forrest.Snapshot, Mapping) and not issubclass(forrest.Snapshot, MutableMapping)
+    db.update({b"b": b"2", b"a": b"1"})
+    db.update([(b"c", b"3")])
+    assert dict(db) == {b"a": b"1", b"b": b"2", b"c": b"3"}
+    assert b"2" in db.values() and b"4" not in db.values()
+    assert (b"a", b"1") in db.items() and (b"a", b"2") not in db.items()
+    assert list(reversed(db.keys())) == [b"c", b"b", b"a"]
+    assert list(reversed(db.items())) == [(b"c", b"3"), (b"b", b"2"), (b"a", b"1")]
+    assert list(reversed(db.values())) == [b"3", b"2", b"1"]
+    assert db.keys() & {b"a", b"x"} == {b"a"}
+    match db:
+        case {b"a": one}:
+            assert one == b"1"
+        case _:
+            pytest.fail("it does not match as a mapping")
+    db.clear()
+    assert not db and len(db) == 0
+
+
+def test_absence(db: forrest.Db) -> None:
+    with pytest.raises(KeyError) as error:
+        db[b"nothing"]
+    assert error.value.args == (b"nothing",)
+    assert db.get(b"nothing") is None and db.get(b"nothing", 7) == 7
+    with pytest.raises(KeyError):
+        db.pop(b"nothing")
+    assert db.pop(b"nothing", None) is None and db.pop(b"nothing", default=b"x") == b"x"
+    with pytest.raises(KeyError):
+        del db[b"nothing"]
+    db[b""] = b""
+    assert db[b""] == b"" and b"" in db
+
+
+def test_bytes_like_in_and_bytes_out(db: forrest.Db) -> None:
+    class Subclass(bytes):
+        pass
+
+    strided = memoryview(b"a.b.c.")[::2]
+    forms: list[Buffer] = [b"abc", bytearray(b"abc"), memoryview(b"abc"), array.array("B", b"abc")]
+    for given in (*forms, strided, Subclass(b"abc")):
+        db[given] = given
+        assert db[given] == b"abc" and type(db[given]) is bytes
+        assert list(db) == [b"abc"] and type(next(iter(db))) is bytes
+        assert db.pop(given) == b"abc"
+    numbers = array.array("H", [1, 2])
+    db[b"numbers"] = numbers
+    assert db[b"numbers"] == numbers.tobytes()
+
+
+def test_what_is_put_is_copied(db: forrest.Db) -> None:
+    key, value = bytearray(b"key"), bytearray(b"value")
+    db[key] = value
+    key[0], value[0] = 0, 0
+    assert dict(db) == {b"key": b"value"}
+
+
+@pytest.mark.parametrize("wrong", ["text", 7, None, [1, 2], 1.5, object()])
+def test_what_is_no_bytes_is_a_type_error(db: forrest.Db, wrong: Any) -> None:
+    space: forrest.Keyspace = db
+    calls: list[Callable[[], object]] = [
+        lambda: space[wrong],
+        lambda: space.get(wrong),
+        lambda: wrong in space,
+        lambda: space.__setitem__(wrong, b""),
+        lambda: space.__setitem__(b"", wrong),
+        lambda: space.put_many([(b"", wrong)]),
+        lambda: space.get_many([wrong]),
+        lambda: space.pop(wrong, None),
+        lambda: space.batch().set(wrong, b""),
+    ]
+    if wrong is not None:
+        calls.append(lambda: space.range(wrong))
+    for call in calls:
+        with pytest.raises(TypeError, match="a bytes-like object is required"):
+            call()
+    assert not db
+
+
+def test_text_is_told_how_it_becomes_bytes(db: forrest.Db) -> None:
+    with pytest.raises(TypeError, match="not 'str'; text becomes bytes by encode()"):
+        db["oak"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("wrong", [b"ab", (b"a",), (b"a", b"b", b"c"), [b"a", b"b"], None])
+def test_what_is_no_pair_is_a_type_error(db: forrest.Db, wrong: Any) -> None:
+    with pytest.raises(TypeError, match="a pair is a tuple of a key and a value"):
+        db.put_many([(b"before", b""), wrong, (b"after", b"")])
+    assert list(db) == [b"before"]
+    with pytest.raises(TypeError):
+        db.put_many(7)  # type: ignore[arg-type]
+
+
+def test_many_at_once(db: forrest.Db) -> None:
+    # More than one piece of the call, and not a whole number of them.
+    keys = [b"%06d" % number for number in range(10_000)]
+    db.put_many(zip(keys, keys))
+    assert db.get_many(keys) == keys
+    assert db.get_many(keys[:4096]) == keys[:4096]
+    db.put_many({b"a": b"1"}.items())
+    assert db.get_many([]) == [] and db.pop(b"a") == b"1"
+    assert list(db.range(b"005000", b"005003")) == [(key, key) for key in keys[5000:5003]]
+    assert len(db) == 10_000
+
+
+def test_an_error_in_the_middle_says_where(db: forrest.Db) -> None:
+    pairs = [(b"%06d" % number, b"") for number in range(5000)] + [(bytes(70_000), b"")]
+    with pytest.raises(forrest.LimitError, match="pair 5000 of the call") as error:
+        db.put_many(pairs)
+    assert error.value.op == 5000 and len(db) == 5000
+
+    def failing() -> Iterator[tuple[bytes, bytes]]:
+        yield b"a", b""
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        db.put_many(failing())
+    assert b"a" in db
+
+
+def test_counters(db: forrest.Db) -> None:
+    assert db.add(b"visits", 3) == 3 and db.add(b"visits", -5) == -2
+    assert int.from_bytes(db[b"visits"], signed=True) == -2
+    db[b"name"] = b"Ada"
+    with pytest.raises(forrest.InvalidArgumentError):
+        db.add(b"name", 1)
+    with pytest.raises(OverflowError):
+        db.add(b"visits", 1 << 70)
+
+
+def test_errors_have_kinds(db: forrest.Db) -> None:
+    with pytest.raises(forrest.LimitError) as error:
+        db[bytes(65_536)] = b""
+    assert isinstance(error.value, forrest.Error) and isinstance(error.value, ValueError)
+    assert "65536" in str(error.value) and error.value.op is None
+    kinds = [kind for _, kind in inspect.getmembers(forrest, inspect.isclass) if issubclass(kind, Exception)]
+    assert len(kinds) == 10 and all(issubclass(kind, forrest.Error) for kind in kinds)
+
+
+def test_homes_are_named(tmp_path: Path) -> None:
+    for wrong in ("", "mermory:", "memory:x", "llds-user:"):
+        with pytest.raises(forrest.InvalidArgumentError):
+            forrest.open(wrong)
+    with pytest.raises(TypeError):
+        forrest.open(b"memory:")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        forrest.open(7)  # type: ignore[arg-type]
+
+
+def test_a_path_is_a_path_whatever_it_begins_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with forrest.open(Path("memory:")) as db:
+        db[b"a"] = b"1"
+    assert (tmp_path / "memory:").is_dir()
+
+
+def test_options(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with pytest.raises(forrest.IoError):
+        forrest.open(path, create=False)
+    with forrest.open(
+        path,
+        durability="sync",
+        cache_bytes=1 << 20,
+        memtable_bytes=1 << 20,
+        table_bytes=1 << 20,
+        tags=False,
+        workers=1,
+        worker_cpus=[],
+        open_files=10,
+        batch_ops_max=1,
+        batch_bytes_max=100,
+        pages="plain",
+        numa="local",
+        mode=0o600,
+        capacity_bytes=1 << 30,
+    ) as db:
+        with pytest.raises(forrest.LimitError):
+            with db.batch() as batch:
+                batch[b"a"] = batch[b"b"] = b""
+        with pytest.raises(forrest.BusyError):
+            forrest.open(path)
+    with pytest.raises(forrest.InvalidArgumentError, match='it is one of "memory", "buffered", "sync"'):
+        forrest.open(path, durability="never")  # type: ignore[arg-type]
+    with pytest.raises(forrest.InvalidArgumentError, match="workers"):
+        forrest.open(path, workers=0)
+    with pytest.raises(OverflowError):
+        forrest.open(path, cache_bytes=-1)
+    with pytest.raises(forrest.UnsupportedError):
+        forrest.open("memory:", durability="sync")
+    with pytest.raises(forrest.UnsupportedError):
+        forrest.open("memory:", read_only=True)
+    with pytest.raises(forrest.OutOfSpaceError):
+        small = forrest.open("memory:", capacity_bytes=4 << 20)
+        small.put_many((b"%08d" % number, bytes(200)) for number in range(100_000))
+
+
+def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
+    db.put_many((b"%d" % number, b"") for number in range(100))
+    db.sync()
+    stats = db.stats()
+    assert stats["keys"] == 100 and all(isinstance(figure, int) for figure in stats.values())
+    able = db.capabilities()
+    for capability, call in (("verify", db.verify), ("compact", db.compact)):
+        if able[capability]:
+            call()
+        else:
+            with pytest.raises(forrest.UnsupportedError):
+                call()
+    if not able["checkpoint"]:
+        with pytest.raises(forrest.UnsupportedError):
+            db.checkpoint(tmp_path / "copy")
+    assert len(db) == 100
+
+
+def test_keyspaces(db: forrest.Db) -> None:
+    needs(db, "several keyspaces")
+    people = db.keyspace("people")
+    people[b"ada"] = b"1815"
+    assert b"ada" not in db and db.keyspace("people")[b"ada"] == b"1815"
+    assert db.keyspaces() == ["default", "people"]
+    assert people.name == "people" and db.name == "default"
+    assert db.drop_keyspace("people") and not db.drop_keyspace("people")
+    with pytest.raises(forrest.InvalidArgumentError):
+        people[b"ada"]
+    with pytest.raises(forrest.InvalidArgumentError):
+        db.keyspace("")
+    with pytest.raises(forrest.LimitError):
+        db.keyspace("x" * 256)
+
+
+def test_keyspaces_where_there_is_one(db: forrest.Db) -> None:
+    if db.capabilities()["several keyspaces"]:
+        pytest.skip(f"{db!r} has several")
+    with pytest.raises(forrest.UnsupportedError):
+        db.keyspace("people")
+
+
+def test_batches(db: forrest.Db) -> None:
+    with db.batch() as batch:
+        batch[b"a"] = b"1"
+        batch.set(b"b", b"2")
+        del batch[b"c"]
+        batch.add(b"n", 5)
+        assert len(batch) == 4 and not db
+    assert len(db) == 3 and db.add(b"n", 0) == 5 and len(batch) == 0
+    with pytest.raises(ZeroDivisionError):
+        with db.batch() as batch:
+            batch.delete(b"a")
+            raise ZeroDivisionError
+    assert db[b"a"] == b"1" and len(batch) == 0
+    batch = db.batch()
+    batch.delete_range()
+    batch.clear()
+    batch.write()
+    assert len(db) == 3
+
+
+def test_a_batch_that_fails_changes_nothing(db: forrest.Db) -> None:
+    db[b"door"] = b"locked"
+    with pytest.raises(forrest.MismatchError) as mismatch:
+        with db.batch() as batch:
+            batch[b"visitors"] = b"one more"
+            batch.compare_and_swap(b"door", b"open", b"open")
+    assert mismatch.value.op == 1 and mismatch.value.found == b"locked" and b"visitors" not in db
+    with pytest.raises(forrest.InvalidArgumentError) as error:
+        with db.batch() as batch:
+            batch[b"name"] = b"not a counter"
+            batch.add(b"name", 1)
+    assert error.value.op == 1 and b"name" not in db
+    with pytest.raises(forrest.LimitError) as limit:
+        with db.batch() as batch:
+            batch[b"fits"] = b""
+            batch[bytes(70_000)] = b""
+    assert limit.value.op == 1 and b"fits" not in db
+
+
+def test_a_batch_spans_keyspaces(db: forrest.Db) -> None:
+    needs(db, "several keyspaces")
+    log = db.keyspace("log")
+    with db.batch() as batch:
+        batch[b"key"] = b"here"
+        batch.set(b"key", b"there", keyspace=log)
+    assert db[b"key"] == b"here" and log[b"key"] == b"there"
+    with log.batch() as batch:
+        del batch[b"key"]
+    assert b"key" in db and b"key" not in log
+    with forrest.open("memory:") as other:
+        with pytest.raises(forrest.InvalidArgumentError, match="another store"):
+            with other.batch() as batch:
+                batch.set(b"key", b"", keyspace=log)
+
+
+def test_durability_of_a_batch(disk: forrest.Db) -> None:
+    with disk.batch(durability="sync") as batch:
+        batch[b"a"] = b"1"
+    with pytest.raises(forrest.InvalidArgumentError):
+        disk.batch(durability="never")  # type: ignore[arg-type]
+    with forrest.open("memory:") as memory, pytest.raises(forrest.UnsupportedError):
+        with memory.batch(durability="sync") as batch:
+            batch[b"a"] = b"1"
+
+
+def test_snapshots(db: forrest.Db) -> None:
+    if not db.capabilities()["snapshots"]:
+        with pytest.raises(forrest.UnsupportedError):
+            db.snapshot()
+        return
+    db[b"key"] = b"old"
+    people = db.keyspace("people")
+    with db.snapshot() as snapshot:
+        db[b"key"] = b"new"
+        people[b"ada"] = b"1815"
+        assert snapshot[b"key"] == b"old" and db[b"key"] == b"new"
+        assert not snapshot.keyspace("people") and snapshot.keyspaces() == ["default", "people"]
+        assert not snapshot.keyspace("no such keyspace")
+        assert db.stats()["snapshots"] == 1
+    assert db.stats()["snapshots"] == 0
+    with pytest.raises(TypeError):
+        snapshot[b"key"] = b""  # type: ignore[index]
+    with pytest.raises(TypeError):
+        forrest.Snapshot(people)  # type: ignore[arg-type]
+
+
+def test_a_range_is_lazy(db: forrest.Db) -> None:
+    db.put_many((b"%06d" % number, b"") for number in range(10_000))
+    rows = db.range()
+    assert next(rows) == (b"000000", b"")
+    # Far behind what was fetched ahead.
+    del db[b"009999"]
+    assert sum(1 for _ in rows) == 9_998
+    assert next(rows, None) is None
+
+
+def test_a_range_may_be_deleted_from(db: forrest.Db) -> None:
+    db.put_many((b"%06d" % number, b"") for number in range(5_000))
+    for key in db:
+        del db[key]
+    assert not db
+
+
+def test_nothing_is_pickled(db: forrest.Db) -> None:
+    db[b"a"] = b"1"
+    things: list[object] = [db, db.batch(), db.range()]
+    if db.capabilities()["several keyspaces"]:
+        things.append(db.keyspace("people"))
+    if db.capabilities()["snapshots"]:
+        things.append(db.snapshot())
+    for thing in things:
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled"):
+                attempt(thing)
+    assert pickle.loads(pickle.dumps(dict(db))) == {b"a": b"1"}
+
+
+def test_what_is_printed(db: forrest.Db, url: str) -> None:
+    shown = url.replace("\\", "\\\\").replace('"', '\\"')
+    assert repr(db) == f'<Db "{shown}">'
+    if db.capabilities()["snapshots"]:
+        assert repr(db.keyspace("people")) == '<Keyspace "people">'
+        assert repr(db.snapshot()) == '<Snapshot "default">'
+    db.close()
+    assert repr(db) == f'<Db "{shown}", closed>'
+
+
+def test_everything_has_a_text(db: forrest.Db) -> None:
+    for kind in (forrest.Db, forrest.Keyspace, forrest.Snapshot, forrest.View, forrest.Batch, forrest.Range):
+        assert inspect.getdoc(kind)
+        for name, member in inspect.getmembers(kind):
+            if not name.startswith("_"):
+                assert inspect.getdoc(member), f"{kind.__name__}.{name}"

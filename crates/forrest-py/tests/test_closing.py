@@ -1,0 +1,129 @@
+"""Stores that are closed, also under what came from them."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import forrest
+
+
+def refused() -> pytest.RaisesExc[forrest.InvalidArgumentError]:
+    return pytest.raises(forrest.InvalidArgumentError, match="is closed")
+
+
+def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
+    db.put_many((b"%06d" % number, b"") for number in range(5_000))
+    rows, batch = db.range(), db.batch()
+    next(rows)
+    batch[b"a"] = b""
+    views: list[forrest.View] = [db]
+    if db.capabilities()["snapshots"]:
+        people, snapshot = db.keyspace("people"), db.snapshot()
+        views += [people, snapshot, snapshot.keyspace("people")]
+        past = snapshot.range()
+        next(past)
+        db.close()
+        with refused():
+            people[b"a"] = b""
+        with refused():
+            next(past)
+        snapshot.close()
+    assert db.closed == bool(len(views) > 1)
+    db.close()
+    db.close()
+    assert db.closed
+    for view in views:
+        reading: list[Callable[[], object]] = [
+            lambda: view.get(b"a"),
+            lambda: b"a" in view,
+            lambda: len(view),
+            lambda: bool(view),
+            lambda: next(view.range()),
+            lambda: list(view),
+            lambda: view.get_many([b"a"]),
+            lambda: view.count(),
+        ]
+        for call in reading:
+            with refused():
+                call()
+    calls: list[Callable[[], object]] = [
+        lambda: next(rows),
+        lambda: batch.write(),
+        lambda: batch.set(b"a", b""),
+        lambda: len(batch),
+        lambda: db.batch(),
+        lambda: db.snapshot(),
+        lambda: db.keyspace("people"),
+        lambda: db.keyspaces(),
+        lambda: db.drop_keyspace("people"),
+        lambda: db.sync(),
+        lambda: db.verify(),
+        lambda: db.compact(),
+        lambda: db.checkpoint(tmp_path / "copy"),
+        lambda: db.stats(),
+        lambda: db.capabilities(),
+        lambda: db.put_many([(b"a", b"")]),
+        lambda: db.add(b"a", 1),
+        lambda: db.compare_and_swap(b"a", None, b""),
+        lambda: db.delete_range(prefix=b"a"),
+        lambda: db.pop(b"a", None),
+        lambda: db.popitem(),
+        lambda: db.setdefault(b"a", b""),
+        lambda: db.clear(),
+        lambda: db.name,
+        lambda: db.__delitem__(b"a"),
+    ]
+    for call in calls:
+        with refused():
+            call()
+
+
+def test_a_closed_path_can_be_opened_although_things_are_held(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    db = forrest.open(path)
+    db[b"a"] = b"1"
+    held = [db, db.keyspace("people"), db.snapshot(), db.range(), db.batch(), db.snapshot().range()]
+    with pytest.raises(forrest.BusyError):
+        forrest.open(path)
+    db.close()
+    with forrest.open(path) as again:
+        assert again[b"a"] == b"1"
+    assert held
+
+
+def test_a_store_is_closed_with_the_last_that_is_held(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    rows = forrest.open(path).range()
+    with pytest.raises(forrest.BusyError):
+        forrest.open(path)
+    del rows
+    gc.collect()
+    forrest.open(path).close()
+
+
+def test_a_snapshot_is_given_back(disk: forrest.Db) -> None:
+    disk.put_many((b"%06d" % number, b"") for number in range(5_000))
+    with disk.snapshot() as snapshot:
+        rows, people = snapshot.range(), snapshot.keyspace("people")
+        next(rows)
+    for call in (lambda: next(rows), lambda: len(people), lambda: snapshot.keyspaces()):
+        with pytest.raises(forrest.InvalidArgumentError, match="the snapshot is closed"):
+            call()
+    assert disk.stats()["snapshots"] == 0
+    # It lives as long as something of it is held, and no longer.
+    rows = disk.snapshot().range()
+    assert disk.stats()["snapshots"] == 1 and len(list(rows)) == 5_000
+    del rows
+    gc.collect()
+    assert disk.stats()["snapshots"] == 0
+
+
+def test_a_with_block_closes(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        with forrest.open(tmp_path / "store") as db:
+            raise ZeroDivisionError
+    assert db.closed

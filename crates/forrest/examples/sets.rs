@@ -1,0 +1,40 @@
+//! How many pairs a second are set one by one, in a store that is made for it: the native side of
+//! crates/forrest-py/examples/put_many.py, with its pairs.
+//!
+//! `cargo run --release -p forrest --example sets -- URL PAIRS`
+
+use forrest::{Db, Result};
+use std::time::Instant;
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let url = arguments.next().unwrap_or_else(|| "memory:".to_owned());
+    let Ok(count) = arguments.next().unwrap_or_else(|| "1000000".to_owned()).parse::<u64>() else {
+        eprintln!("usage: sets [URL [PAIRS]]");
+        std::process::exit(2);
+    };
+    let pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..count)
+        .map(|number| {
+            let mut value = vec![0; 100];
+            value[..8].copy_from_slice(&mixed(!number).to_be_bytes());
+            (format!("{:016x}", mixed(number)).into_bytes(), value)
+        })
+        .collect();
+    let db = Db::open(&url)?;
+    let start = Instant::now();
+    for (key, value) in &pairs {
+        db.set(key, value)?;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    assert_eq!(db.count(..)?, count);
+    println!("{{\"pairs\": {count}, \"pairs_per_second\": {:.0}}}", count as f64 / seconds);
+    Ok(())
+}
+
+/// The next number of SplitMix64.
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}
