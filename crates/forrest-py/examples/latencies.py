@@ -43,6 +43,7 @@ def measure(db: forrest.Db, keys: list[bytes]) -> dict[str, list[int]]:
     for name, call in calls.items():
         random.shuffle(keys)
         latencies[name] = timed(call, keys)
+    del db[b"counter"]
     return latencies
 
 

@@ -107,7 +107,7 @@ def test_closing_under_threads(url: str) -> None:
             assert {end.result() for end in ends} == {"invalid argument: the store is closed"}
 
 
-def lets_others_on(call: Callable[[], object], times: int = 20_000_000) -> bool:
+def lets_others_on(call: Callable[[], object], times: int = 5_000_000) -> bool:
     """Whether another thread goes on while one calls something, many times at most, because the other one has to be there at
     the right moment. Python itself takes the interpreter from no thread meanwhile; so another gets it only if it is let go
     of."""
