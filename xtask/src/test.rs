@@ -4,7 +4,9 @@ use std::process::Command;
 
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, docs, engine, install, models, page, portable, python, races, required, setup, tidy, vm};
+use crate::{
+    Failure, docs, engine, install, models, page, portable, python, races, required, setup, tidy, vm,
+};
 
 const STEPS: &[Step] = &[
     Step { name: "fmt", does: "formatting", run: fmt },
