@@ -294,14 +294,24 @@ impl<K: Kind> Arm<'_, K> {
         if self.wants(Step::Iterate) && self.facts.ordered {
             self.say("iterate");
             let timed = self.subject.iterate_all();
-            if timed.ops != len {
-                return wrong(format!("iteration showed {} pairs of {len}", timed.ops));
-            }
-            self.charge("iterate_ns", timed);
+            self.iterated("iterate", timed, len)?;
             let bytes = timed.bytes as f64 / timed.ops as f64;
             self.figures.set("iterate_gb_per_s", bytes / timed.ns(self.job.clock).max(1e-3));
-            self.figures.sums.insert("iterate".to_owned(), timed.sum);
+            if self.facts.back {
+                let timed = self.subject.iterate_back_all();
+                self.iterated("iterate_back", timed, len)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Notes an iteration, which must have shown all pairs.
+    fn iterated(&mut self, step: &str, timed: Timed, len: u64) -> Done<()> {
+        if timed.ops != len {
+            return wrong(format!("{step} showed {} pairs of {len}", timed.ops));
+        }
+        self.charge(&format!("{step}_ns"), timed);
+        self.figures.sums.insert(step.to_owned(), timed.sum);
         Ok(())
     }
 

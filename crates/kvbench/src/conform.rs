@@ -239,6 +239,13 @@ impl<K: Kind> Kit<'_, K> {
         for (got, (key, value)) in got.iter().zip(&self.model) {
             same(&format!("content {when}"), (Bytes(&got.0), Bytes(&got.1)), (Bytes(key), Bytes(value)))?;
         }
+        if self.facts.back {
+            let mut back = Vec::new();
+            self.subject
+                .show_all_back(&mut |key, value| back.push((K::found_bytes(key), value_vec::<K>(value))));
+            back.reverse();
+            same(&format!("pairs backward {when}, are those forward"), back == got, true)?;
+        }
         Ok(())
     }
 
@@ -327,11 +334,13 @@ mod tests {
         part: fn(&[u8]) -> &[u8],
         /// Whether a key that is not there is answered with the longest one that begins it.
         prefixes: bool,
+        /// Pairs that a walk backward leaves out.
+        left_out: usize,
     }
 
     impl Careless {
         fn new(part: fn(&[u8]) -> &[u8], prefixes: bool) -> Self {
-            Careless { content: Model::new(), part, prefixes }
+            Careless { content: Model::new(), part, prefixes, left_out: 0 }
         }
 
         fn find(&self, key: &[u8]) -> Option<&Vec<u8>> {
@@ -342,6 +351,7 @@ mod tests {
     }
 
     impl Subject<Strings> for Careless {
+        const BACK: bool = true;
         type Reader<'a> = &'a Self;
         type Writer<'a> = &'a mut Self;
 
@@ -370,6 +380,10 @@ mod tests {
 
         fn iterate(&self, mut see: impl FnMut(&[u8], &[u8])) {
             self.content.iter().for_each(|(key, value)| see(key, value));
+        }
+
+        fn iterate_back(&self, mut see: impl FnMut(&[u8], &[u8])) {
+            self.content.iter().rev().skip(self.left_out).for_each(|(key, value)| see(key, value));
         }
     }
 
@@ -404,6 +418,9 @@ mod tests {
         check(|key| &key[..key.len() - 1], false).unwrap_err();
         check(|key| &key[..key.len().min(255)], false).unwrap_err();
         check(|key| key, true).unwrap_err();
+        let mut back = Careless { left_out: 1, ..Careless::new(|key| key, false) };
+        let why = super::check::<Strings>(&source, &mut back, QUICK_OPS, 5).unwrap_err();
+        assert!(why.contains("backward"), "{why}");
     }
 
     /// A static structure that is not made again when more has come.

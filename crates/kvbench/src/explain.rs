@@ -100,6 +100,7 @@ const STEPS: &[(&str, &str)] = &[
     ("scan", "50 pairs from a random key on"),
     ("scan_merging", "the same by a merging iterator over the same tables"),
     ("iterate", "all pairs in order; every byte is read"),
+    ("iterate_back", "all pairs from the last to the first; every byte is read"),
     ("forward", "all pairs in order"),
     ("backward", "all pairs in descending order"),
     ("update", "of structures: keys that are there get another value; of stores: half updates, half gets"),

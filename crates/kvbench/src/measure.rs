@@ -225,16 +225,21 @@ fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> 
     watch.stop(block.len() as u64, sum)
 }
 
-/// Shows every pair. The sum depends on the order.
-fn iterate<K: Kind, S: Subject<K>>(subject: &S) -> Timed {
+/// Shows every pair, from the first or from the last on. The sum depends on the order.
+fn iterate<K: Kind, S: Subject<K>, const BACK: bool>(subject: &S) -> Timed {
     let (mut ops, mut bytes, mut sum) = (0, 0, 0u64);
     let watch = Watch::start();
-    subject.reader().iterate(|key, value| {
+    let see = |key: K::Found<'_>, value: K::Value<'_>| {
         ops += 1;
         bytes += K::pair_bytes(key, value);
         let pair = K::fold_found(key).wrapping_add(K::fold_value(value));
         sum = sum.rotate_left(1).wrapping_add(pair);
-    });
+    };
+    if BACK {
+        subject.reader().iterate_back(see)
+    } else {
+        subject.reader().iterate(see)
+    }
     Timed { bytes, ..watch.stop(ops, sum) }
 }
 
@@ -366,6 +371,8 @@ pub(crate) struct Facts {
     pub(crate) is_static: bool,
     /// [`Subject::ANSWERS`].
     pub(crate) answers: bool,
+    /// [`Subject::BACK`].
+    pub(crate) back: bool,
     /// [`Subject::BATCHED`].
     pub(crate) batched: bool,
     /// Whether several may write at once.
@@ -409,6 +416,8 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn scan_all(&self, block: &K::Block, count: usize) -> Timed;
     /// Shows every pair.
     fn iterate_all(&self) -> Timed;
+    /// The same from the last to the first, where it can be.
+    fn iterate_back_all(&self) -> Timed;
     /// Half reads, half writes.
     fn mixed(&self, block: &K::Block) -> Timed;
     /// Does operations one after the other.
@@ -432,6 +441,8 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn scan_one(&self, from: K::Key<'_>, count: usize, see: SeePair<'_, K>);
     /// Shows every pair.
     fn show_all(&self, see: SeePair<'_, K>);
+    /// The same from the last to the first, where it can be.
+    fn show_all_back(&self, see: SeePair<'_, K>);
 }
 
 impl<K: Kind, S: Subject<K>> Measured<K> for S {
@@ -440,6 +451,7 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
             ordered: S::ORDERED,
             is_static: S::STATIC,
             answers: S::ANSWERS,
+            back: S::BACK,
             batched: S::BATCHED,
             shared: self.shared_writer().is_some(),
             by_block: false,
@@ -496,7 +508,11 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
     }
 
     fn iterate_all(&self) -> Timed {
-        iterate(self)
+        iterate::<K, S, false>(self)
+    }
+
+    fn iterate_back_all(&self) -> Timed {
+        iterate::<K, S, true>(self)
     }
 
     fn mixed(&self, block: &K::Block) -> Timed {
@@ -543,6 +559,10 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
 
     fn show_all(&self, see: SeePair<'_, K>) {
         self.reader().iterate(see);
+    }
+
+    fn show_all_back(&self, see: SeePair<'_, K>) {
+        self.reader().iterate_back(see);
     }
 }
 

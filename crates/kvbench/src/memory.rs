@@ -399,7 +399,7 @@ impl Bench {
                 .filter(|arm| arm.0.0.entry.name != EMPTY)
                 .flat_map(|(who, rounds)| rounds.iter().map(move |f| (who, f)))
         };
-        for step in ["scan", "iterate", "ycsb_e"] {
+        for step in ["scan", "iterate", "iterate_back", "ycsb_e"] {
             let mut votes: BTreeMap<u64, usize> = BTreeMap::new();
             all()
                 .filter_map(|(_, figures)| figures.sums.get(step))

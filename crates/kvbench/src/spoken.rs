@@ -215,6 +215,7 @@ impl Measured<U64> for Spoken {
             ordered: self.is_ordered,
             is_static: false,
             answers: true,
+            back: false,
             batched: false,
             shared: false,
             by_block: true,
@@ -269,6 +270,10 @@ impl Measured<U64> for Spoken {
     }
 
     fn get_batches(&self, _: &Pairs, _: usize) -> Timed {
+        Timed::default()
+    }
+
+    fn iterate_back_all(&self) -> Timed {
         Timed::default()
     }
 
@@ -333,4 +338,6 @@ impl Measured<U64> for Spoken {
             lines.pairs(see)
         });
     }
+
+    fn show_all_back(&self, _: SeePair<'_, U64>) {}
 }

@@ -13,6 +13,7 @@ pub(crate) struct Fixed(TreeMap<[u8; 8], u64>);
 pub(crate) struct Terminated(TreeMap<Box<[u8]>, Box<[u8]>>);
 
 impl Subject<U64> for Fixed {
+    const BACK: bool = true;
     super::by_itself!(Fixed(TreeMap::new()));
 }
 
@@ -32,6 +33,11 @@ impl Reader<U64> for &Fixed {
     fn iterate(&self, mut see: impl FnMut(u64, u64)) {
         self.0.iter().for_each(|(key, value)| see(u64::from_be_bytes(*key), *value));
     }
+
+    #[inline]
+    fn iterate_back(&self, mut see: impl FnMut(u64, u64)) {
+        self.0.iter().rev().for_each(|(key, value)| see(u64::from_be_bytes(*key), *value));
+    }
 }
 
 impl Writer<U64> for &mut Fixed {
@@ -47,6 +53,7 @@ impl Writer<U64> for &mut Fixed {
 }
 
 impl Subject<Strings> for Terminated {
+    const BACK: bool = true;
     super::by_itself!(Terminated(TreeMap::new()));
 }
 
@@ -70,6 +77,11 @@ impl Reader<Strings> for &Terminated {
     #[inline]
     fn iterate(&self, mut see: impl FnMut(&[u8], &[u8])) {
         self.0.iter().for_each(|(key, value)| see(shown(key), value));
+    }
+
+    #[inline]
+    fn iterate_back(&self, mut see: impl FnMut(&[u8], &[u8])) {
+        self.0.iter().rev().for_each(|(key, value)| see(shown(key), value));
     }
 }
 

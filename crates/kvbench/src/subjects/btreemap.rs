@@ -13,6 +13,7 @@ macro_rules! adapter {
         pub(crate) struct Map<A: Ord, B>(Inner<A, B>);
 
         impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
+            const BACK: bool = true;
             super::by_itself!(Map(Inner::new()));
         }
 
@@ -31,6 +32,11 @@ macro_rules! adapter {
             #[inline]
             fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
                 self.0.iter().for_each(|(key, value)| see(key.found(), value.show()));
+            }
+
+            #[inline]
+            fn iterate_back(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+                self.0.iter().rev().for_each(|(key, value)| see(key.found(), value.show()));
             }
         }
 

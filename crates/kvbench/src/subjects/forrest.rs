@@ -19,6 +19,7 @@ fn options(pages: Pages) -> Options {
 
 impl<K: Kind> Subject<K> for Forrest {
     const BATCHED: bool = true;
+    const BACK: bool = true;
     type Reader<'a> = &'a Forrest;
     type Writer<'a> = &'a Forrest;
 
@@ -77,6 +78,14 @@ impl<K: Kind> Reader<K> for &Forrest {
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         self.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, value| {
+            see(K::found(key), K::value(value.as_slice()));
+            ControlFlow::Continue(())
+        });
+    }
+
+    #[inline]
+    fn iterate_back(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Backward, |key, value| {
             see(K::found(key), K::value(value.as_slice()));
             ControlFlow::Continue(())
         });

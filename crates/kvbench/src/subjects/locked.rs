@@ -10,6 +10,7 @@ pub(crate) struct Locked<S>(RwLock<S>);
 
 impl<K: Kind, S: Subject<K>> Subject<K> for Locked<S> {
     const ORDERED: bool = S::ORDERED;
+    const BACK: bool = S::BACK;
     type Reader<'a>
         = &'a Self
     where
@@ -48,6 +49,10 @@ impl<K: Kind, S: Subject<K>> Reader<K> for &Locked<S> {
 
     fn iterate(&self, see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         self.0.read().unwrap_or_else(PoisonError::into_inner).reader().iterate(see);
+    }
+
+    fn iterate_back(&self, see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).reader().iterate_back(see);
     }
 }
 

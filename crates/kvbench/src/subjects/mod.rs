@@ -131,6 +131,8 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     const STATIC: bool = false;
     /// Whether its answers mean anything; those of the subject that does nothing do not.
     const ANSWERS: bool = true;
+    /// Whether it can also be walked from its last pair to its first.
+    const BACK: bool = false;
     /// Whether [`Reader::multi_get`] is more than a loop over single gets.
     const BATCHED: bool = false;
 
@@ -179,6 +181,9 @@ pub(crate) trait Reader<K: Kind> {
 
     /// Shows all pairs, in order.
     fn iterate(&self, see: impl FnMut(K::Found<'_>, K::Value<'_>));
+
+    /// The same from the last to the first, where [`Subject::BACK`] says so.
+    fn iterate_back(&self, _see: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
 
     /// Looks many keys up and shows each answer with the position of its key.
     fn multi_get(&self, keys: &[K::Key<'_>], mut see: impl FnMut(usize, Option<K::Value<'_>>)) {

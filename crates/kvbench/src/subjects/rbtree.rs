@@ -113,13 +113,14 @@ fn outermost(mut node: Link, side: bool) -> Link {
     node
 }
 
-/// The next node in order.
-fn next(node: Link) -> Link {
-    if !right(node).is_null() {
-        return outermost(right(node), false);
+/// The next node in order; to the other side, the one before.
+#[inline]
+fn next(node: Link, side: bool) -> Link {
+    if !child(node, side).is_null() {
+        return outermost(child(node, side), !side);
     }
     let (mut node, mut up) = (node, parent(node));
-    while !up.is_null() && right(up) == node {
+    while !up.is_null() && child(up, side) == node {
         (node, up) = (up, parent(up));
     }
     up
@@ -359,6 +360,7 @@ impl<K: Packed> Drop for RbTree<K> {
 }
 
 impl<K: Packed> Subject<K> for RbTree<K> {
+    const BACK: bool = true;
     super::by_itself!(RbTree::new());
 }
 
@@ -378,7 +380,7 @@ impl<K: Packed> Reader<K> for &RbTree<K> {
             }
             let (key, value) = self.show(node);
             see(key, value);
-            node = next(node);
+            node = next(node, true);
         }
     }
 
@@ -388,7 +390,17 @@ impl<K: Packed> Reader<K> for &RbTree<K> {
         while !node.is_null() {
             let (key, value) = self.show(node);
             see(key, value);
-            node = next(node);
+            node = next(node, true);
+        }
+    }
+
+    #[inline]
+    fn iterate_back(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        let mut node = outermost(self.root, true);
+        while !node.is_null() {
+            let (key, value) = self.show(node);
+            see(key, value);
+            node = next(node, false);
         }
     }
 }

@@ -10,6 +10,7 @@ use std::ops::Bound;
 pub(crate) struct Map<A, B>(SkipMap<A, B>);
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
+    const BACK: bool = true;
     type Reader<'a> = &'a Self;
     type Writer<'a> = &'a Self;
 
@@ -45,6 +46,11 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         self.0.iter().for_each(|entry| see(entry.key().found(), entry.value().show()));
+    }
+
+    #[inline]
+    fn iterate_back(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.0.iter().rev().for_each(|entry| see(entry.key().found(), entry.value().show()));
     }
 }
 

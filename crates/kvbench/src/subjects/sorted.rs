@@ -14,6 +14,7 @@ pub(crate) struct Map<A, B> {
 
 impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Subject<K> for Map<A, B> {
     const STATIC: bool = true;
+    const BACK: bool = true;
     super::by_itself!(Map { keys: Vec::new(), values: Vec::new(), gathered: Gathered::new() });
 
     fn settle(&mut self) {
@@ -53,6 +54,11 @@ impl<K: Kind, A: KeyForm<K>, B: ValueForm<K>> Reader<K> for &Map<A, B> {
     #[inline]
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         self.keys.iter().zip(&self.values).for_each(|(key, value)| see(key.found(), value.show()));
+    }
+
+    #[inline]
+    fn iterate_back(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
+        self.keys.iter().zip(&self.values).rev().for_each(|(key, value)| see(key.found(), value.show()));
     }
 }
 
