@@ -7,7 +7,7 @@ use crate::data::{self, Block, Choice, Kind, Permutation, Source, U64, Walk, mix
 use crate::job::{Done, Figures, Job, Outcome, Report, Step, TURN, Task, room, wrong};
 use crate::latency::{self, Stopwatch};
 use crate::machine::Occupied;
-use crate::measure::{self, Clock, Facts, Measured, Timed, Work};
+use crate::measure::{self, Clock, Facts, Measured, Timed};
 use crate::spoken::{PREFIX, Spoken};
 use crate::statistics::median;
 use crate::subjects::Subject;
@@ -361,6 +361,11 @@ impl<K: Kind> Arm<'_, K> {
             self.hold(&mix.name, done, work.expected)?;
             self.charge(&format!("{}_ns", mix.name), done);
         }
+        if self.wants(Step::Threads) && self.facts.shared {
+            for mix in &mixes {
+                self.mix_together(mix, &mut model, probes)?;
+            }
+        }
         let rate = self.job.asked.rate;
         let gets = Mix::of("get", 100, self.job.asked.distribution);
         for mix in std::iter::once(&gets).chain(&mixes).filter(|_| timed) {
@@ -383,6 +388,40 @@ impl<K: Kind> Arm<'_, K> {
         if self.facts.answers && found.sum != measure::expected_sum::<K>(&block) {
             return wrong("what was written last is not what is read");
         }
+        Ok(())
+    }
+
+    /// A mix by one thread and by several at once, each with operations of its own.
+    fn mix_together(&mut self, mix: &Mix, model: &mut Model, probes: u64) -> Done<()> {
+        let threads = self.job.threads;
+        if affinity::cpus().len() < threads {
+            return Ok(());
+        }
+        for count in [1, threads] {
+            self.say(&format!("{}, {count} threads", mix.name));
+            let lay_out = |thread: usize| {
+                let seed = data::mix(self.job.seed ^ data::mix((30 + count * threads + thread) as u64));
+                model.lay_out::<K>(&self.source, mix, probes.div_ceil(threads as u64), seed)
+            };
+            let works: Vec<_> = (0..count).map(lay_out).collect();
+            let subject = &*self.subject;
+            let timed = measure::together(&works, self.job.pin, |work| subject.operate_shared(work));
+            if let ([work], true) = (&works[..], self.facts.answers) {
+                self.hold(&format!("{}_1t", mix.name), timed, work.expected)?;
+            }
+            self.figures.set(&format!("{}_{count}t_mops", mix.name), 1e3 / timed.ns(Clock::Wall));
+        }
+        // Who wrote a key last nobody knows; but nothing that was written is gone.
+        let (written, mut found) = (model.written::<K>(&self.source), 0);
+        (0..written.len()).for_each(|at| self.subject.get_one(written.key(at), &mut |_| found += 1));
+        if found != written.len() && self.facts.answers {
+            return wrong(format!(
+                "{}: of {} keys that were written {found} are there",
+                mix.name,
+                written.len()
+            ));
+        }
+        self.subject.insert_all(&written);
         Ok(())
     }
 
@@ -428,18 +467,19 @@ impl<K: Kind> Arm<'_, K> {
             .collect();
         let shared: Vec<_> =
             (0..threads as u64).map(|thread| self.probes(len, 20 + thread, 0..each)).collect();
-        let mut runs = vec![("read", Work::Read, &disjoint)];
+        let mut runs = vec![("read", &disjoint)];
         if self.facts.shared {
-            runs.push(("mixed_disjoint", Work::Mixed, &disjoint));
-            runs.push(("mixed_shared", Work::Mixed, &shared));
+            runs.extend([("mixed_disjoint", &disjoint), ("mixed_shared", &shared)]);
         }
         let mut done = Vec::new();
-        for (name, work, blocks) in runs {
+        for (name, blocks) in runs {
             (self.report)(format!("{threads} threads, {name}"));
             for count in [1, threads] {
-                let timed = measure::together(self.subject, work, &blocks[..count], self.job.pin);
+                let (subject, reads) = (&*self.subject, name == "read");
+                let work = |block: &_| if reads { subject.get_all(block) } else { subject.mixed(block) };
+                let timed = measure::together(&blocks[..count], self.job.pin, work);
                 done.push((format!("{name}_{count}t_mops"), 1e3 / timed.ns(Clock::Wall)));
-                if work == Work::Read {
+                if reads {
                     let expected = blocks[..count].iter().map(measure::expected_sum::<K>);
                     if timed.sum != expected.fold(0, u64::wrapping_add) {
                         return wrong(format!("{name}: {count} threads read wrong values"));

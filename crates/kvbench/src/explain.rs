@@ -1,7 +1,7 @@
 //! What a figure's name means: the step that was measured, which part of it, and the unit, each in words.
 //!
 //! A name is `STEP[_PART]_UNIT[@SIZE]`: `get_p99_ns`, `scan_50_ns`, `read_2t_mops`, `get_ns@1000000`. A step of which a
-//! number is part is listed with `#` in its place; one that is timed from when its operations were due ends with `_open`.
+//! number is part is listed with `#` in its place, a mix that several threads do ends with their number, `ycsb_a_4t`; one that is timed from when its operations were due ends with `_open`.
 
 /// A figure's name, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,12 +139,9 @@ const STEPS: &[(&str, &str)] = &[
     ),
     ("build", "making the REMIX from the runs alone"),
     ("rebuild", "making the REMIX from that of all runs but the newest"),
-    ("read_1t", "keys that are there, one thread"),
-    ("read_2t", "keys that are there, two threads"),
-    ("mixed_disjoint_1t", "half reads, half writes, one thread"),
-    ("mixed_disjoint_2t", "half reads, half writes, two threads, each with keys of its own"),
-    ("mixed_shared_1t", "half reads, half writes, one thread"),
-    ("mixed_shared_2t", "half reads, half writes, two threads on the same keys"),
+    ("read_#t", "keys that are there, by so many threads"),
+    ("mixed_disjoint_#t", "half reads, half writes, by so many threads, each with keys of its own"),
+    ("mixed_shared_#t", "half reads, half writes, by so many threads on the same keys"),
     (
         "chase",
         "a load from a random line of the memory, whose address is what the last load gave: true latency",
@@ -170,6 +167,13 @@ fn is(known: &str, step: &str) -> bool {
     })
 }
 
+/// A step without the number of its threads, if it tells any.
+fn one_thread(step: &str) -> Option<&str> {
+    let (step, threads) = step.strip_suffix('t')?.rsplit_once('_')?;
+    let is_number = !threads.is_empty() && threads.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some(step)
+}
+
 /// What a figure's name says; `None` of a name that is none.
 pub(crate) fn explain(name: &str) -> Option<Explained<'_>> {
     let (name, size) = match name.split_once('@') {
@@ -178,7 +182,7 @@ pub(crate) fn explain(name: &str) -> Option<Explained<'_>> {
     };
     let (rest, unit) = UNITS.iter().find_map(|unit| Some((name.strip_suffix(unit.0)?, unit)))?;
     let place = |step: &str| STEPS.iter().position(|known| is(known.0, step));
-    let (step, order, part) = match place(rest) {
+    let (step, order, part) = match place(rest).or_else(|| place(one_thread(rest)?)) {
         Some(order) => (rest, order, ""),
         None => {
             let (closed, end, part) =
@@ -208,7 +212,19 @@ mod tests {
         assert_eq!((open.step, open.what), ("mixed_90_read_open", "the gets among them"));
         assert!(open.part.ends_with("after they were due"));
         assert_eq!(explain("get_open_ops_per_s").unwrap().step, "get_open");
-        for name in ["mixed__ns", "mixed_x_ns", "mixed_9", "_open_ns", "get_open_ns_open"] {
+        let together = explain("ycsb_a_4t_mops").unwrap();
+        assert_eq!((together.step, together.part), ("ycsb_a_4t", ""));
+        assert!(together.what.starts_with("YCSB A") && explain("mixed_50_2t_mops").is_some());
+        for name in [
+            "ycsb_a_t_mops",
+            "ycsb_a_4_mops",
+            "unknown_4t_mops",
+            "mixed__ns",
+            "mixed_x_ns",
+            "mixed_9",
+            "_open_ns",
+            "get_open_ns_open",
+        ] {
             assert_eq!(explain(name), None, "{name}");
         }
         for name in ["", "get", "_ns", "get_ns@", "get_ns@x", "unknown_ns", "get_p98_ns"] {

@@ -422,7 +422,9 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn mixed(&self, block: &K::Block) -> Timed;
     /// Does operations one after the other.
     fn operate(&mut self, work: &Operations<K>) -> Timed;
-    /// The same, each timed by itself.
+    /// The same beside others; nothing where only one may write.
+    fn operate_shared(&self, work: &Operations<K>) -> Timed;
+    /// As [`Measured::operate`], each timed by itself.
     fn operate_timed(&mut self, work: &Operations<K>, each: &mut Stopwatch) -> Timed;
 
     /// Maps a key to a value.
@@ -523,6 +525,15 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
         operate(self, work, &mut Unpaced)
     }
 
+    fn operate_shared(&self, work: &Operations<K>) -> Timed {
+        let (watch, mut sum) = (Watch::start(), 0);
+        for session in sessions(work.ops.len()) {
+            let Some(writer) = self.shared_writer() else { return Timed::default() };
+            sum = stretch(&mut Both(self.reader(), writer), work, session, &mut Unpaced, sum);
+        }
+        watch.stop(work.ops.len() as u64, sum)
+    }
+
     fn operate_timed(&mut self, work: &Operations<K>, each: &mut Stopwatch) -> Timed {
         operate(self, work, each)
     }
@@ -566,40 +577,23 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
     }
 }
 
-/// What several threads do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Work {
-    /// Independent gets.
-    Read,
-    /// Half reads, half writes.
-    Mixed,
-}
-
-/// Runs one block per thread, all from the same moment, and returns the time until the last has ended, with
+/// Does each piece of work in a thread of its own, all from the same moment, and returns the time until the last has ended, with
 /// all operations and the sum over all.
-pub(crate) fn together<K: Kind>(
-    subject: &dyn Measured<K>,
-    work: Work,
-    blocks: &[K::Block],
-    pin: bool,
-) -> Timed {
+pub(crate) fn together<W: Sync>(works: &[W], pin: bool, work: impl Fn(&W) -> Timed + Sync) -> Timed {
     let cpus = affinity::cpus();
-    let barrier = Barrier::new(blocks.len());
+    let barrier = Barrier::new(works.len());
     let run = |thread: usize| {
         if pin && let Some(&cpu) = cpus.get(thread) {
             affinity::pin(cpu);
         }
         barrier.wait();
         let start = Instant::now();
-        let timed = match work {
-            Work::Read => subject.get_all(&blocks[thread]),
-            Work::Mixed => subject.mixed(&blocks[thread]),
-        };
+        let timed = work(&works[thread]);
         (start, start + timed.time, timed)
     };
     let run = &run;
     let runs: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..blocks.len()).map(|thread| scope.spawn(move || run(thread))).collect();
+        let threads: Vec<_> = (0..works.len()).map(|thread| scope.spawn(move || run(thread))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a measuring thread does not panic")).collect()
     });
     let start = runs.iter().map(|run| run.0).min();

@@ -285,6 +285,10 @@ impl Measured<U64> for Spoken {
         Timed::default()
     }
 
+    fn operate_shared(&self, _: &Operations<U64>) -> Timed {
+        Timed::default()
+    }
+
     fn operate_timed(&mut self, _: &Operations<U64>, _: &mut Stopwatch) -> Timed {
         Timed::default()
     }

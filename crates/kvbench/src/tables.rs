@@ -252,23 +252,45 @@ pub(crate) fn print_latencies(out: &mut impl Write, group: &Group) -> io::Result
 /// The table of several threads.
 pub(crate) fn print_threads(out: &mut impl Write, group: &Group, threads: u16) -> io::Result<()> {
     let several = |name: &str| format!("{name}_{threads}t_mops");
-    let rows: Vec<_> = group.rows.iter().filter(|row| row.median(&several("read")).is_some()).collect();
-    if rows.is_empty() {
-        return Ok(());
+    let known = [
+        ("reads", "read"),
+        ("half writes, own keys", "mixed_disjoint"),
+        ("half writes, all keys", "mixed_shared"),
+    ];
+    let end = several("");
+    let others = names(group).filter_map(|name| name.strip_suffix(&end).map(|step| (step, step)));
+    let others = others.filter(|(_, step)| known.iter().all(|(_, known)| known != step));
+    let steps: Vec<_> = known.into_iter().chain(others).collect();
+    for steps in steps.chunks(THREADS_STEPS) {
+        let has = |row: &&Row| steps.iter().any(|(_, step)| row.median(&several(step)).is_some());
+        let rows: Vec<_> = group.rows.iter().filter(has).collect();
+        if !rows.is_empty() {
+            print_threads_of(out, group, threads, steps, &rows)?;
+        }
     }
+    Ok(())
+}
+
+/// Steps of several threads that a table has room for.
+const THREADS_STEPS: usize = 3;
+
+fn print_threads_of(
+    out: &mut impl Write,
+    group: &Group,
+    threads: u16,
+    steps: &[(&str, &str)],
+    rows: &[&Row],
+) -> io::Result<()> {
     writeln!(
         out,
         "\n{threads} threads against 1, million operations a second, {} {}",
         runner::keys(group.keys),
         group.kind.name()
     )?;
-    writeln!(
-        out,
-        "{:NAME_WIDTH$}{:^24} {:^24} {:^24}",
-        "", "reads", "half writes, own keys", "half writes, all keys"
-    )?;
+    let headings: String = steps.iter().map(|(heading, _)| format!("{heading:^24} ")).collect();
+    writeln!(out, "{:NAME_WIDTH$}{}", "", headings.trim_end())?;
     write!(out, "{:NAME_WIDTH$}", "")?;
-    for _ in 0..3 {
+    for _ in steps {
         write!(out, "{:>8}{:>8}{:>8} ", 1, threads, "times")?;
     }
     writeln!(out)?;
@@ -276,8 +298,9 @@ pub(crate) fn print_threads(out: &mut impl Write, group: &Group, threads: u16) -
         let label = label(row.name, row.pages);
         let name = print_name(out, &label)?;
         write!(out, "{name:NAME_WIDTH$}")?;
-        for step in ["read", "mixed_disjoint", "mixed_shared"] {
-            let pair = row.median(&format!("{step}_1t_mops")).zip(row.median(&several(step)));
+        for (_, step) in steps {
+            let one = row.median(&format!("{step}_1t_mops"));
+            let pair = one.zip(row.median(&format!("{step}_{threads}t_mops")));
             let [one, many, times] = pair.map_or_else(
                 || [const { String::new() }; 3].map(|_| "-".to_owned()),
                 |(one, many)| [number(one), number(many), format!("{:.2}x", many / one)],

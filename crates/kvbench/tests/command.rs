@@ -158,7 +158,7 @@ fn rounds_show_their_spread_and_steps_can_be_chosen() {
 fn workloads_latencies_and_distributions_are_measured_and_checked() {
     let path = scratch("workloads.jsonl");
     let arguments = "memory -n 3000 --no-sweep --subjects btreemap,skiplist,hashbrown,papaya,cuckoo,f14,sorted,empty --only \
-                     get,batch,hits,update,mixed,reserve,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f,latency,remove --hits 20 \
+                     get,batch,hits,update,mixed,reserve,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f,threads,latency,remove --hits 20 \
                      --reads 30 --rate 1000000 --distribution zipfian:0.8 --json";
     let mut arguments: Vec<_> = arguments.split_whitespace().collect();
     arguments.push(path.to_str().unwrap());
@@ -179,6 +179,7 @@ fn workloads_latencies_and_distributions_are_measured_and_checked() {
         })
         .collect();
     assert_eq!(figures.len(), 16);
+    let two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() >= 2);
     for ((kind, subject), figures) in figures {
         let has = |name: &str| !figures[name].is_null();
         let all = [
@@ -209,6 +210,11 @@ fn workloads_latencies_and_distributions_are_measured_and_checked() {
             (&writing, subject != "sorted"),
             (&scanning, ["btreemap", "skiplist"].contains(&subject)),
             (&["insert_reserved_ns"], hashed),
+            (
+                &["update_2t_mops", "mixed_30_1t_mops", "ycsb_d_2t_mops"],
+                two && ["skiplist", "papaya+std"].contains(&subject),
+            ),
+            (&["ycsb_e_2t_mops"], two && subject == "skiplist"),
         ] {
             for name in names {
                 assert_eq!(has(name), wanted, "{kind} {subject} {name}: {figures}");
