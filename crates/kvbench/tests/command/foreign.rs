@@ -60,7 +60,10 @@ fn a_library_in_c_is_measured_beside_the_others() {
         found
     };
     for (foreign, own) in of(&format!("{library}:array")).into_iter().zip(of("btreemap")) {
-        assert_eq!(foreign["sums"], own["sums"]);
+        // The header has no way from the last pair to the first.
+        let mut sums = own["sums"].clone();
+        let back = sums.as_object_mut().and_then(|sums| sums.remove("iterate_back"));
+        assert!(back.is_some() && foreign["sums"] == sums, "{foreign} {own}");
         assert_eq!(foreign["about"], "a sorted array in C");
         assert!(own["about"].is_null());
         // Two arrays of cells, at most twice as long as they need be: what malloc gave out is counted.
