@@ -243,9 +243,8 @@ impl Mapping {
 /// Maps a part at a multiple of [`mapped::SLAB_BYTES`], which the system does not do by itself.
 fn map_aligned(file: &File, offset: u64, bytes: usize) -> Option<NonNull<u8>> {
     let room = bytes + mapped::SLAB_BYTES;
-    let nothing = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: at an address of the system's choice, where nothing is.
-    let all = unsafe { mmap_anonymous(null_mut(), room, ProtFlags::empty(), nothing) }.ok()?;
+    // SAFETY: at an address of the system's choice, where nothing is. What nobody may write to takes no memory.
+    let all = unsafe { mmap_anonymous(null_mut(), room, ProtFlags::empty(), MapFlags::PRIVATE) }.ok()?;
     let before = all.addr().wrapping_neg() % mapped::SLAB_BYTES;
     let at = all.wrapping_byte_add(before);
     // SAFETY: in the room, which nobody else knows of.
