@@ -206,7 +206,7 @@ impl Log {
     /// Makes a change that is to be durable when this returns.
     fn sync(&self) -> Result<(), String> {
         let change = self.queue();
-        let synced = self.group.write(change).and_then(|()| self.group.sync(change));
+        let synced = self.group.sync(change);
         self.expect(synced.is_err() || self.state().durable() as u64 >= change, "acknowledged, not durable");
         synced
     }

@@ -3,8 +3,9 @@
 //!
 //! Changes are queued in their order. Who wants more commits: the first to come takes the turn and writes all that is
 //! queued as one record; those who come while it does wait for the turn, and then find theirs written. Syncs have a turn
-//! of their own, so that changes are queued and written while the device works. A sync takes long, and many wait for it: they
-//! are woken together when it ends, so that whoever is done goes on at once and has queued more before the next one begins.
+//! of their own, so that changes are queued while the device works: who gets it writes for all who wait for it, and syncs.
+//! A sync takes long, and many wait for it: they are woken together when it ends, so that whoever is done goes on at once
+//! and has queued more before the next one begins.
 //!
 //! What holds, and which line it rests on:
 //!
@@ -252,12 +253,14 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
-    /// Returns when the changes up to `last`, which are written, are synced.
+    /// Returns when the changes up to `last` are written and synced. Who has the turn writes for those who wait: one record
+    /// a sync, and nobody has to win another turn to learn that his change is done.
     pub(crate) fn sync(&self, last: u64) -> Result<(), V::Error> {
         if self.synced.load(Ordering::Acquire) >= last {
             return Ok(());
         }
         let Some(_turn) = self.turn_to_sync(last) else { return Ok(()) };
+        self.write(last)?;
         if !cfg!(forrest_weakened = "asks_no_more") {
             self.check()?;
         }

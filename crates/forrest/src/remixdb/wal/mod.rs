@@ -124,10 +124,7 @@ impl<D: Disk> Log<D> {
         match durability {
             Durability::Memory if !self.is_much() => Ok(()),
             Durability::Memory | Durability::Buffered => self.write(last),
-            Durability::Sync => {
-                self.write(last)?;
-                self.sync(last)
-            }
+            Durability::Sync => self.sync(last),
         }
     }
 
