@@ -39,40 +39,54 @@ static long field(const char *text, const char *name)
 }
 
 /*
- * Caches count what processors keep at hand as in use. Shrunk, they give it
- * back, and the counts are exact. Others' names for a cache are links.
+ * The files by which caches are shrunk. Others' names for a cache are links.
+ * How many there are.
  */
-static void shrink_caches(void)
+static unsigned int open_shrinking(int fds[CACHES])
 {
 	DIR *caches = opendir("/sys/kernel/slab");
 	struct dirent *cache;
+	unsigned int many = 0;
 	char path[300];
-	int fd;
 
-	while (caches && (cache = readdir(caches))) {
+	while (caches && many < CACHES && (cache = readdir(caches))) {
 		if (cache->d_type != DT_DIR || cache->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "/sys/kernel/slab/%s/shrink",
 			 cache->d_name);
-		fd = open(path, O_WRONLY);
-		if (fd < 0 || write(fd, "1", 1) != 1)
+		fds[many] = open(path, O_WRONLY);
+		if (fds[many++] < 0)
 			_exit(1);
-		close(fd);
 	}
 	closedir(caches);
+	return many;
 }
 
-/* After all that was freed after a grace period has been freed. */
-static void measure(struct memory *memory)
+static void write_and_close(int fd, const char *what)
 {
-	const char *text, *line;
-	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY);
-
-	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
-	if (fd < 0 || write(fd, "3", 1) != 1)
+	if (fd < 0 || write(fd, what, 1) != 1)
 		_exit(1);
 	close(fd);
-	shrink_caches();
+}
+
+/*
+ * After all that was freed after a grace period has been freed. Caches count
+ * what processors keep at hand as in use. Shrunk, they give it back, and the
+ * counts are exact. Their files are open while the inodes that nobody uses
+ * are dropped, so that these are none of the dropped ones, which go a grace
+ * period later.
+ */
+static void measure(struct memory *memory)
+{
+	static int shrinking[CACHES];
+	unsigned int i, many = open_shrinking(shrinking);
+	const char *text, *line;
+
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	write_and_close(open("/proc/sys/vm/drop_caches", O_WRONLY), "3");
+	syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	for (i = 0; i < many; i++)
+		write_and_close(shrinking[i], "1");
 	memory->caches = 0;
 	text = content("/proc/slabinfo");
 	for (line = strchr(text, '\n'); line; line = strchr(line + 1, '\n'))
