@@ -37,8 +37,12 @@ pub(crate) fn run<K: Kind, S: Subject<K>>(job: &Job, walk: Walk, report: Report<
     }
 }
 
-/// Does a job on a program that is spoken to by lines.
+/// Does a job on a program that is spoken to by lines. Its events are those of another process, and not counted.
 pub(crate) fn run_spoken(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
+    if job.simulation.is_some() {
+        return Outcome::Left("a program is a process of its own, which is not simulated".to_owned());
+    }
+    let job = &Job { events: Vec::new(), ..job.clone() };
     affinity::cpus();
     // Before this process is pinned, so that the program is not.
     match Spoken::start(job.subject.strip_prefix(PREFIX).unwrap_or(&job.subject)) {

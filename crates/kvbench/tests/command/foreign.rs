@@ -167,3 +167,13 @@ fn a_program_is_measured_by_lines() {
     let out = text(&output.stdout);
     assert!(output.status.code() == Some(1) && out.contains("/nowhere/map cannot be started"), "{out}");
 }
+
+#[test]
+fn a_program_is_not_simulated() {
+    if super::counted::simulates() {
+        let program = concat!("exec:", env!("CARGO_MANIFEST_DIR"), "/tests/foreign/map.pl");
+        let few = ["memory", "-n", "300", "--quick", "--kinds", "u64", "--no-sweep", "--simulate"];
+        let out = text(&kvbench(&[&few[..], &["--subjects", program]].concat()).stdout);
+        assert!(out.contains("left out: a program is a process of its own, which is not simulated"), "{out}");
+    }
+}
