@@ -208,6 +208,9 @@ impl Log {
         let change = self.queue();
         let synced = self.group.sync(change);
         self.expect(synced.is_err() || self.state().durable() as u64 >= change, "acknowledged, not durable");
+        let counted = self.group.synced();
+        let durable = self.state().durable() as u64;
+        self.expect(durable >= counted, "counts as synced, not durable");
         synced
     }
 

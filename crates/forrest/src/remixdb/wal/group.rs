@@ -311,6 +311,12 @@ impl<V: Device> Group<V> {
         files.extend(newest);
     }
 
+    /// The sequence number up to which changes count as synced.
+    #[cfg(loom)]
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
     /// How many files are kept to be synced.
     #[cfg(test)]
     pub(crate) fn files(&self) -> usize {
