@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! bin/                     forrest, kvbench
-//! include/                 forrest.h
+//! include/                 forrest.h, llds/forrest.h
 //! lib/                     libforrest.so.VERSION, the names that lead to it, libforrest.a
 //! lib/pkgconfig/           forrest.pc, which finds its prefix by where it lies
 //! share/man/man1/          a page for the command and for each of its commands
@@ -65,10 +65,7 @@ fn put(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), String
     for (_, command) in COMMANDS {
         place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
     }
-    let headers = workspace.root.join("crates/forrest-c/include");
-    for header in entries(&headers)? {
-        place(&headers.join(&header), &prefix.join("include").join(&header), 0o644)?;
-    }
+    headers(&workspace.root.join("crates/forrest-c/include"), &prefix.join("include"))?;
     library(workspace, &built, prefix)?;
     pages(workspace, &built.join("forrest"), prefix)?;
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
@@ -85,6 +82,15 @@ fn build(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
     }
     workspace::run(&mut command)?;
     Ok(workspace.target.join(if profile == "dev" { "debug" } else { profile }))
+}
+
+/// The headers of a directory, and of those in it.
+fn headers(from: &Path, to: &Path) -> Result<(), String> {
+    for name in entries(from)? {
+        let (from, to) = (from.join(&name), to.join(&name));
+        if from.is_dir() { headers(&from, &to) } else { place(&from, &to, 0o644) }?;
+    }
+    Ok(())
 }
 
 /// The libraries, and what pkg-config is to say of them.

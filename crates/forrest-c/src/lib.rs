@@ -11,6 +11,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | llds.rs | the functions of llds's own library, for programs that were written for it |
 //! | iter.rs | iterators |
 //! | batch.rs | batches, and writing them |
 //! | whole.rs | the store as a whole: sync, verify, statistics |
@@ -31,6 +32,7 @@ pub mod db;
 pub mod failure;
 mod handle;
 pub mod iter;
+pub mod llds;
 pub mod options;
 pub mod read;
 pub mod value;

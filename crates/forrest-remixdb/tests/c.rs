@@ -89,7 +89,15 @@ fn build(language: Language, source: &Path, flags: &[&str], to: &Path) -> Option
     let mut compiler = language.compiler()?;
     let program = to.join("program");
     let (path, loaded) = (libraries(), loaded(to));
-    compiler.args(flags).arg("-o").arg(&program).arg(source).arg("-L").arg(path);
+    compiler
+        .arg("-I")
+        .arg(own("include"))
+        .args(flags)
+        .arg("-o")
+        .arg(&program)
+        .arg(source)
+        .arg("-L")
+        .arg(path);
     run(compiler.args(["-lremixdb", "-lpthread"]).arg(format!("-Wl,-rpath,{}", loaded.display())));
     Some(program)
 }

@@ -1,8 +1,12 @@
-//! The header is what cbindgen makes of the code, and compiles by itself as C11 and as C++17.
+//! The headers are what cbindgen makes of the code, and compile by themselves as C11 and as C++17.
 
 use crate::tools::{Language, compare, own, run};
 
-/// The sources with what C sees, in the order in which the header tells of it.
+/// The headers: how each is made, and the sources with what C sees, in the order in which the header tells of it.
+const HEADERS: &[(&str, &str, &[&str])] = &[
+    ("include/forrest.h", "cbindgen.toml", SOURCES),
+    ("include/llds/forrest.h", "cbindgen_llds.toml", &["llds.rs"]),
+];
 const SOURCES: &[&str] = &[
     "code.rs",
     "failure.rs",
@@ -17,24 +21,31 @@ const SOURCES: &[&str] = &[
 ];
 
 #[test]
-fn the_header_is_what_the_code_makes() {
-    let config = cbindgen::Config::from_file(own("cbindgen.toml")).expect("cbindgen.toml is right");
-    let sources = SOURCES.iter().map(|name| own("src").join(name));
-    let builder = sources.fold(cbindgen::Builder::new(), cbindgen::Builder::with_src);
-    let mut header = Vec::new();
-    builder.with_config(config).generate().expect("the code makes a header").write(&mut header);
-    compare("include/forrest.h", &String::from_utf8(header).expect("the header is text"));
+fn the_headers_are_what_the_code_makes() {
+    for (path, config, sources) in HEADERS {
+        let config = cbindgen::Config::from_file(own(config)).expect("the configuration is right");
+        let sources = sources.iter().map(|name| own("src").join(name));
+        let builder = sources.fold(cbindgen::Builder::new(), cbindgen::Builder::with_src);
+        let mut header = Vec::new();
+        builder.with_config(config).generate().expect("the code makes a header").write(&mut header);
+        compare(path, &String::from_utf8(header).expect("the header is text"));
+    }
 }
 
 #[test]
-fn the_header_compiles_by_itself() {
+fn the_headers_compile_by_themselves() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for (language, name) in [(Language::C, "alone.c"), (Language::Cpp, "alone.cpp")] {
-        let Some(mut compiler) = language.compiler() else { continue };
-        let path = directory.path().join(name);
-        // Twice, as happens.
-        let text = "#include <forrest.h>\n#include <forrest.h>\nint main(void) { return FORREST_OK; }\n";
-        std::fs::write(&path, text).expect("it is written");
-        run(compiler.arg("-fsyntax-only").arg(path));
+        for (headers, include) in
+            [("forrest.h", "include"), ("forrest.h", "include/llds"), ("llds/forrest.h", "include")]
+        {
+            let Some(mut compiler) = language.compiler() else { continue };
+            let path = directory.path().join(name);
+            // Twice, as happens.
+            let text =
+                format!("#include <{headers}>\n#include <{headers}>\nint main(void) {{ return 0; }}\n");
+            std::fs::write(&path, text).expect("it is written");
+            run(compiler.arg("-fsyntax-only").arg("-I").arg(own(include)).arg(path));
+        }
     }
 }

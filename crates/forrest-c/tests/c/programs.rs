@@ -24,7 +24,8 @@ fn build(language: Language, source: &Path, link: Link, flags: &[&str], to: &Pat
     let name = source.file_stem().expect("a source has a name").to_string_lossy();
     let program = to.join(format!("{name}-{link:?}"));
     let libraries = libraries();
-    compiler.arg("-I").arg(own("tests/c")).args(flags).arg("-o").arg(&program).arg(source);
+    compiler.args(flags).arg("-I").arg(own("include")).arg("-I").arg(own("tests/c"));
+    compiler.arg("-o").arg(&program).arg(source);
     match link {
         // Without what debuggers want, which takes the linker seconds.
         Link::Static => compiler.arg(libraries.join("libforrest.a")).args(SYSTEM).arg("-Wl,-S"),
@@ -42,16 +43,23 @@ fn build(language: Language, source: &Path, link: Link, flags: &[&str], to: &Pat
 }
 
 /// Runs a program that was built here with the library that was built for it: cargo's test has a path of libraries in its
-/// environment, where an older one may be.
+/// environment, where an older one may be. Programs for llds look for the URL in the environment.
 fn program_prints(program: &Path, url: &str) -> String {
-    run(Command::new(program).arg(url).env_remove("LD_LIBRARY_PATH").env_remove("DYLD_FALLBACK_LIBRARY_PATH"))
+    let mut command = Command::new(program);
+    command.env_remove("LD_LIBRARY_PATH").env_remove("DYLD_FALLBACK_LIBRARY_PATH");
+    run(command.arg(url).env("FORREST_URL", url))
 }
 
 /// Builds a program and runs it on each home; each time it must print `expected`.
 fn prints(language: Language, source: &str, links: &[Link], expected: &str) {
+    prints_with(language, source, links, &[], expected);
+}
+
+/// As [`prints`], with flags for the compiler.
+fn prints_with(language: Language, source: &str, links: &[Link], flags: &[&str], expected: &str) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for &link in links {
-        let Some(program) = build(language, &own(source), link, &[], directory.path()) else { return };
+        let Some(program) = build(language, &own(source), link, flags, directory.path()) else { return };
         for url in homes(directory.path(), &named(&format!("{link:?}"), source)) {
             assert_eq!(program_prints(&program, &url), expected, "{source} on {url}, {link:?}");
         }
@@ -117,8 +125,28 @@ fn owned_runs_in_cpp() {
     );
 }
 
+/// A program that was written for llds, as it was and as C++: it says `#include "forrest.h"`.
+#[test]
+fn llds_runs() {
+    let include = format!("-I{}", own("include/llds").display());
+    for language in [Language::C, Language::Cpp] {
+        let flags = match language {
+            Language::C => &[&*include][..],
+            Language::Cpp => &[&*include, "-xc++"],
+        };
+        prints_with(
+            language,
+            "examples/llds.c",
+            &[Link::Shared],
+            flags,
+            "oak is Quercus\nno fir\n8000 of 8000 are there\n",
+        );
+    }
+}
+
 /// The programs that check all calls, and the calls themselves.
-const CHECKS: &[&str] = &["tests/c/api.c", "tests/c/store.c", "tests/c/misuse.c"];
+const CHECKS: &[&str] = &["tests/c/api.c", "tests/c/store.c", "tests/c/misuse.c", "tests/c/llds.c"];
+const EVERY_CPP: &[&str] = &["tests/c/every.cpp", "tests/c/llds.cpp"];
 const CHECKED: &str = "all is as it should be\n";
 
 #[test]
@@ -130,7 +158,9 @@ fn every_call_answers_as_the_header_says() {
 
 #[test]
 fn every_call_is_there_for_cpp() {
-    prints(Language::Cpp, "tests/c/every.cpp", BOTH, CHECKED);
+    for every in EVERY_CPP {
+        prints(Language::Cpp, every, BOTH, CHECKED);
+    }
 }
 
 /// What the programs are that call every function, in each language.
@@ -139,7 +169,7 @@ fn every_function_is_called() {
     let read =
         |file: &str| std::fs::read_to_string(own(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
     let symbols = read("symbols.txt");
-    for files in [CHECKS, &["tests/c/every.cpp"]] {
+    for files in [CHECKS, EVERY_CPP] {
         let text: String = files.iter().map(|file| read(file)).collect();
         let words: HashSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let missing: Vec<&str> = symbols.lines().filter(|name| !words.contains(name)).collect();
@@ -194,7 +224,9 @@ fn valgrind_finds_nothing() {
             }
             // In children of a fork that is lost what threads had that are not there.
             let leaks = if checks.contains("misuse") { "--leak-check=no" } else { "--leak-check=full" };
-            let printed = run(Command::new("valgrind").args(CALL).arg(leaks).arg(&program).arg(&url));
+            let mut valgrind = Command::new("valgrind");
+            let printed =
+                run(valgrind.args(CALL).arg(leaks).arg(&program).arg(&url).env("FORREST_URL", &url));
             assert_eq!(printed, CHECKED, "{checks} on {url}");
         }
     }

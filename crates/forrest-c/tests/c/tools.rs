@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 /// Set to have committed files written anew instead of compared.
 const BLESS: &str = "FORREST_C_BLESS";
 
-/// A language that the header is for.
+/// A language that the headers are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     C,
@@ -16,7 +16,8 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// Its compiler: what the environment names, or the usual one. None, and why is told, if it cannot be called.
+    /// Its compiler: what the environment names, or the usual one, with all warnings as errors. None, and why is told, if it
+    /// cannot be called.
     pub(crate) fn compiler(self) -> Option<Command> {
         let (variable, usual, told) = match self {
             Language::C => ("CC", "cc", "C"),
@@ -32,7 +33,7 @@ impl Language {
             Language::C => "-std=c11",
             Language::Cpp => "-std=c++17",
         });
-        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic"]).arg("-I").arg(own("include"));
+        command.args(["-Wall", "-Wextra", "-Werror", "-pedantic"]);
         Some(command)
     }
 }

@@ -1,0 +1,35 @@
+// The functions of llds's library from C++, by answers that free themselves: llds URL, where the environment says the same.
+
+#include <llds/forrest.h>
+
+#include <iostream>
+#include <memory>
+#include <string>
+
+struct Free {
+    void operator()(llds_result_ent *entry) const {
+        if (entry != nullptr)
+            free(entry->val);
+        free(entry);
+    }
+};
+using Answer = std::unique_ptr<llds_result_ent, Free>;
+
+struct Cleanup {
+    void operator()(FORREST *tree) const { forrest_cleanup(tree); }
+};
+
+int main() {
+    std::unique_ptr<FORREST, Cleanup> tree(forrest_alloc());
+    std::string text = "Quercus";
+    const uint64_t key = ft_MurmurHash64A("oak", 3, 7);
+    Answer put(forrest_insert_key(tree.get(), key, text.data(), int(text.size())));
+    Answer got(forrest_get_key(tree.get(), key));
+    if (put->result != SUCCESS || got->result != SUCCESS || static_cast<const char *>(got->val) != text)
+        return 1;
+    Answer gone(forrest_rm_tree(tree.get()));
+    Answer none(forrest_get_key(tree.get(), key));
+    if (gone->result != SUCCESS || none->result == SUCCESS || none->val != nullptr)
+        return 1;
+    std::cout << "all is as it should be\n";
+}
