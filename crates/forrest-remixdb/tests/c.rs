@@ -4,7 +4,7 @@
 #[path = "../../forrest-c/tests/c/tools.rs"]
 mod tools;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tools::{Language, compare, libraries, loaded, own, run, shared_name, soname, succeeds};
 
@@ -55,6 +55,56 @@ fn every_function_does_what_the_header_says() {
 }
 
 #[test]
+fn the_demo_runs() {
+    let walked = "elm: Ulmus glabra\noak: Quercus robur\n";
+    let expected = format!(
+        "oak is Quercus robur\nelm is there\nfir is not there\nfrom b on:\n{walked}opened again, all:\n\
+         ash: Fraxinus excelsior\n{walked}"
+    );
+    prints(Language::C, "examples/demo.c", &[], &expected);
+}
+
+#[test]
+fn a_demo_runs_in_cpp() {
+    prints(Language::Cpp, "tests/c/demo.cpp", &[], "elm\noak\n");
+}
+
+/// The programs that know by themselves what is right: what they are called with, and how what they print ends.
+const STRESS: Checker = ("examples/stress.c", &["3", "10000", "1000"], "every answer was right\n");
+const CRASH: Checker =
+    ("examples/crash.c", &["10", "2000", "500"], "nothing synced was lost, nothing was torn\n");
+type Checker = (&'static str, &'static [&'static str], &'static str);
+
+#[test]
+fn no_answer_is_wrong_by_several_threads() {
+    passes(STRESS, &[]);
+}
+
+#[test]
+fn nothing_synced_is_lost_by_kills() {
+    passes(CRASH, &[]);
+}
+
+/// A library that loses a put now and then is found out.
+#[test]
+fn losses_are_found() {
+    if !cfg!(target_os = "linux") {
+        println!("skipped: functions are replaced as Linux's linkers do it");
+        return;
+    }
+    let lossy = own("tests/c/lossy.c");
+    let flags = ["-Wl,--wrap=remixdb_put", lossy.to_str().expect("the path is text")];
+    for (checker, told) in [(STRESS, "stress.c"), (CRASH, "crash.c")] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let Some(mut program) = checking(checker, &flags, directory.path()) else { return };
+        let output = program.output().expect("it runs");
+        // They name the version that they miss.
+        let found = String::from_utf8_lossy(&output.stderr).contains("version");
+        assert!(output.status.code() == Some(1) && found, "{told}: {output:?}");
+    }
+}
+
+#[test]
 fn nothing_is_read_after_its_end_or_leaked() {
     const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -69,35 +119,41 @@ fn nothing_is_read_after_its_end_or_leaked() {
         return;
     }
     prints(Language::C, "tests/c/all.c", SANITIZERS, "all is as it should be\n");
-}
-
-#[test]
-fn the_demo_runs_in_cpp() {
-    prints(Language::Cpp, "tests/c/demo.cpp", &[], "elm\noak\n");
+    passes(STRESS, SANITIZERS);
+    passes(CRASH, SANITIZERS);
 }
 
 /// Builds a program and runs it on a new store; it must print `expected`.
 fn prints(language: Language, source: &str, flags: &[&str], expected: &str) {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    let Some(program) = build(language, &own(source), flags, directory.path()) else { return };
-    let store = directory.path().join("store");
-    assert_eq!(run(Command::new(program).arg(store).env_remove("LD_LIBRARY_PATH")), expected, "{source}");
+    let Some(mut program) = build(language, source, flags, directory.path()) else { return };
+    assert_eq!(run(&mut program), expected, "{source}");
 }
 
-/// Compiles and links a source; None if there is no compiler.
-fn build(language: Language, source: &Path, flags: &[&str], to: &Path) -> Option<PathBuf> {
+/// Builds one of the programs that know what is right, and runs it.
+fn passes(checker: Checker, flags: &[&str]) {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(mut program) = checking(checker, flags, directory.path()) else { return };
+    let printed = run(&mut program);
+    assert!(printed.ends_with(checker.2), "{printed}");
+}
+
+/// The call of such a program.
+fn checking((source, arguments, _): Checker, flags: &[&str], directory: &Path) -> Option<Command> {
+    let mut program = build(Language::C, source, flags, directory)?;
+    program.args(arguments);
+    Some(program)
+}
+
+/// Compiles and links a source; the program's call, on a new store. None if there is no compiler.
+fn build(language: Language, source: &str, flags: &[&str], to: &Path) -> Option<Command> {
     let mut compiler = language.compiler()?;
     let program = to.join("program");
     let (path, loaded) = (libraries(), loaded(to));
-    compiler
-        .arg("-I")
-        .arg(own("include"))
-        .args(flags)
-        .arg("-o")
-        .arg(&program)
-        .arg(source)
-        .arg("-L")
-        .arg(path);
-    run(compiler.args(["-lremixdb", "-lpthread"]).arg(format!("-Wl,-rpath,{}", loaded.display())));
-    Some(program)
+    compiler.arg("-I").arg(own("include")).args(flags).arg("-o").arg(&program).arg(own(source));
+    compiler.arg("-L").arg(path).args(["-lremixdb", "-lpthread"]);
+    run(compiler.arg(format!("-Wl,-rpath,{}", loaded.display())));
+    let mut command = Command::new(program);
+    command.arg(to.join("store")).env_remove("LD_LIBRARY_PATH");
+    Some(command)
 }
