@@ -1,8 +1,8 @@
 //! The commands on a store: each takes its arguments and a [`Session`], and prints its answer.
 
 use crate::args::{
-    AddArgs, Bounds, CasArgs, Command, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs, ScanArgs,
-    SetArgs, StoreCommand, Then, ThenCommand,
+    AddArgs, Bounds, CasArgs, Cli, Command, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs,
+    ScanArgs, SetArgs, StoreCommand, Then, ThenCommand,
 };
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
@@ -10,7 +10,7 @@ use crate::session::{Answer, Session};
 use crate::{
     bench, crash, demo, doctor, dump, interrupt, llds, load, pages, shell, stat, stress, term, verify,
 };
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use forrest::{Op, Outcome, Swap};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -29,7 +29,10 @@ pub(crate) fn run(session: &mut Session, command: Command) -> Result<Answer, Fai
         Command::Crash(args) => crash::run(session, &args),
         Command::Llds(command) => llds::run(session, &command),
         Command::Doctor => doctor::run(session),
-        Command::Pages(args) => pages::run(&args.directory),
+        Command::Pages(args) => match pages::write(&Cli::command(), &args.directory) {
+            Ok(()) => Ok(Answer::Done),
+            Err(error) => Err(Failure::io(format!("cannot write to {}", args.directory.display()), error)),
+        },
     }
 }
 

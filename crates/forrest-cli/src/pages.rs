@@ -1,9 +1,6 @@
-//! `pages`: manual pages and completions of shells, made of what args.rs and help.rs say, for whoever installs the command.
+//! `pages`: manual pages and completions of shells, made of what a command's arguments say of themselves, for whoever installs it. It
+//! knows nothing of the command, and is kvbench's as well.
 
-use crate::args::Cli;
-use crate::failure::Failure;
-use crate::session::Answer;
-use clap::CommandFactory;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use std::fs;
@@ -13,22 +10,23 @@ use std::path::Path;
 /// The shells that completions are written for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-/// Writes all of them into a directory, which is made.
-pub(crate) fn run(directory: &Path) -> Result<Answer, Failure> {
-    let cannot = |e| Failure::io(format!("cannot write to {}", directory.display()), e);
-    fs::create_dir_all(directory).map_err(cannot)?;
-    let mut command = Cli::command();
-    command.build();
-    manual(&command, directory).map_err(cannot)?;
+/// Writes all those of a command into a directory, which is made.
+pub(crate) fn write(command: &clap::Command, directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    let mut built = command.clone();
+    built.build();
+    manual(&built, directory)?;
     for shell in SHELLS {
-        clap_complete::generate_to(shell, &mut Cli::command(), "forrest", directory).map_err(cannot)?;
+        clap_complete::generate_to(shell, &mut command.clone(), command.get_name(), directory)?;
     }
-    Ok(Answer::Done)
+    Ok(())
 }
 
 /// Writes the page of a command and those of its commands.
 fn manual(command: &clap::Command, directory: &Path) -> io::Result<()> {
-    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+    // `help` has a command for each of these, which says no more.
+    let is_told = |inner: &&clap::Command| !inner.is_hide_set() && inner.get_name() != "help";
+    for inner in command.get_subcommands().filter(is_told) {
         manual(inner, directory)?;
     }
     let page = Man::new(command.clone());
@@ -37,7 +35,7 @@ fn manual(command: &clap::Command, directory: &Path) -> io::Result<()> {
     fs::write(directory.join(page.get_filename()), as_it_stands(&String::from_utf8_lossy(&text)))
 }
 
-/// The page with the lines of help.rs as they stand there, from the left edge on: there are tables in them.
+/// The page with the lines behind the options as they stand in the source, from the left edge on: there are tables in them.
 fn as_it_stands(page: &str) -> String {
     let Some((start, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
     let (lines, end) = rest.split_at(rest.find("\n.SH ").unwrap_or(rest.len()));

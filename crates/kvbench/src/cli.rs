@@ -14,10 +14,10 @@ use crate::options::{
 use crate::statistics::Verdict;
 use crate::{
     ancestor_command, chase, chase_command, compare_command, data, doctor_command, files_command, list,
-    llds_command, memory, names, remix, remix_command, report, run_command, runner, store_command, stores,
-    workplace,
+    llds_command, memory, names, pages, remix, remix_command, report, run_command, runner, store_command,
+    stores, workplace,
 };
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// What ordered structures cost, measured so that the figures can be trusted
@@ -75,6 +75,13 @@ enum Command {
     Setup(Setup),
     /// The structures, hashes, allocators and stores, their versions, and what is to be known of each
     List,
+    /// Writes manual pages and completions of shells, to be installed
+    #[command(hide = true)]
+    Pages {
+        /// Where to; it is made
+        #[arg(value_name = "DIR")]
+        directory: std::path::PathBuf,
+    },
     /// Removes a run's directory, and the group that limits its memory, when the run has ended; started by the program itself
     #[command(hide = true)]
     Sweep {
@@ -225,6 +232,7 @@ fn perform(command: Command) -> std::io::Result<ExitCode> {
         Command::Inspect(options) => files_command::inspect(&options).map(all_went_well),
         Command::Doctor(options) => doctor_command::doctor(&options).map(all_went_well),
         Command::Setup(options) => doctor_command::setup(&options).map(all_went_well),
+        Command::Pages { directory } => pages::write(&Cli::command(), &directory).map(|()| ExitCode::SUCCESS),
         Command::List => list::print(&mut std::io::stdout().lock()).map(|()| ExitCode::SUCCESS),
     }
 }
@@ -321,7 +329,28 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn pages_and_completions_tell_every_command() {
+        let directory = tempfile::tempdir().unwrap();
+        pages::write(&Cli::command(), directory.path()).unwrap();
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        let completions = ["kvbench.bash", "_kvbench", "kvbench.fish"].map(read);
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let page = read(&format!("kvbench-{name}.1"));
+            let has_examples = command.get_after_help().is_some();
+            assert!(page.contains(".TH kvbench"), "{name}: {page}");
+            assert_eq!(
+                page.contains("\n.SH NOTES\n.nf\n.in 0\nExamples:\n  kvbench"),
+                has_examples,
+                "{page}"
+            );
+            assert!(completions.iter().all(|completion| completion.contains(name)), "{name}");
+        }
+        assert!(read("kvbench.1").contains("measured so that the figures can be trusted"));
+        assert!(!directory.path().join("kvbench-help.1").exists());
     }
 }

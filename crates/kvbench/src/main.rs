@@ -5,7 +5,7 @@
 //! figure means is told in `docs/benchmarks.md`.
 //!
 //! The modules, each using only those after it:
-//! `cli > list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, chase_command,
+//! `cli > pages, list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, chase_command,
 //! compare_command, doctor_command > report > remix_report, store_report, compare, chart, explain > goals > counted > tables, html >
 //! recorded > record > runner > live > options > names > registry > arm > conform, llds, remix, chase > stores, spoken > job >
 //! measure > subjects, latency > workload > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
@@ -48,6 +48,8 @@ mod measure;
 mod memory;
 mod names;
 mod options;
+#[path = "../../forrest-cli/src/pages.rs"]
+mod pages;
 mod record;
 mod recorded;
 mod registry;
