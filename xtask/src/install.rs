@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! bin/                     forrest, kvbench
-//! include/                 forrest.h, llds/forrest.h
-//! lib/                     libforrest.so.VERSION, the names that lead to it, libforrest.a
-//! lib/pkgconfig/           forrest.pc, which finds its prefix by where it lies
-//! share/man/man1/          a page for the command and for each of its commands
+//! include/                 forrest.h, remixdb.h, llds/forrest.h
+//! lib/                     libforrest.so.VERSION, the names that lead to it, libforrest.a; libremixdb likewise
+//! lib/pkgconfig/           forrest.pc, remixdb.pc, llds.pc, which find their prefix by where they lie
+//! share/man/man1/          a page for each command and for each of its commands
 //! share/                   completions for bash, zsh and fish
 //! share/doc/forrest/       README, CHANGELOG, licences
 //! ```
 //!
-//! The step `install` of `cargo xtask test` installs to a directory of its own, builds a program in C by what
-//! pkg-config says, and does the same from each package.
+//! The step `install` of `cargo xtask test` installs to a directory of its own, builds programs in C by what
+//! pkg-config says, follows the guides ([`guide`]), and builds the programs from each package as well.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -19,12 +19,71 @@ use std::path::{Path, PathBuf};
 
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
-use crate::{Failure, required, setup};
+use crate::{Failure, guide, required, setup};
 
 /// The commands: the package that has them, and their names.
 const COMMANDS: &[(&str, &str)] = &[("forrest-cli", "forrest"), ("forrest-kvbench", "kvbench")];
 /// What is said of the library and the packages.
 const ABOUT: &str = "ordered key-value store for memory, the kernel and disk";
+
+/// A library for C, whose headers are in its package's directory `include`.
+struct Library {
+    package: &'static str,
+    /// Its name to the linker.
+    name: &'static str,
+    configs: &'static [Config],
+}
+
+/// What pkg-config knows of a library: under a name, with headers somewhere.
+struct Config {
+    name: &'static str,
+    about: &'static str,
+    /// Where its headers are, from `include` on.
+    headers: &'static str,
+    /// A program that is built by it. It makes a store in the directory that its argument and FORREST_URL name.
+    example: &'static str,
+}
+
+const LIBRARIES: &[Library] = &[
+    Library {
+        package: "forrest-c",
+        name: "forrest",
+        configs: &[
+            Config { name: "forrest", about: ABOUT, headers: "", example: required::EXAMPLE_C },
+            Config {
+                name: "llds",
+                about: "the functions of llds over libforrest",
+                headers: "/llds",
+                example: required::EXAMPLE_LLDS,
+            },
+        ],
+    },
+    Library {
+        package: "forrest-remixdb",
+        name: "remixdb",
+        configs: &[Config {
+            name: "remixdb",
+            about: "the functions of RemixDB over Forrest's engine on disk",
+            headers: "",
+            example: required::EXAMPLE_REMIXDB,
+        }],
+    },
+];
+
+impl Library {
+    fn archive(&self) -> String {
+        format!("lib{}.a", self.name)
+    }
+
+    fn shared(&self) -> String {
+        format!("lib{}.so", self.name)
+    }
+
+    /// The file that the names lead to.
+    fn whole(&self) -> String {
+        format!("lib{}.so.{}", self.name, version())
+    }
+}
 
 /// `cargo xtask install`.
 pub(crate) fn install(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
@@ -64,10 +123,12 @@ fn put(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), String
     let built = build(workspace, profile)?;
     for (_, command) in COMMANDS {
         place(&built.join(command), &prefix.join("bin").join(command), 0o755)?;
+        pages(workspace, &built, command, prefix)?;
     }
-    headers(&workspace.root.join("crates/forrest-c/include"), &prefix.join("include"))?;
-    library(workspace, &built, prefix)?;
-    pages(workspace, &built.join("forrest"), prefix)?;
+    for one in LIBRARIES {
+        headers(&workspace.root.join("crates").join(one.package).join("include"), &prefix.join("include"))?;
+        library(workspace, &built, one, prefix)?;
+    }
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         place(&workspace.root.join(name), &prefix.join("share/doc/forrest").join(name), 0o644)?;
     }
@@ -76,8 +137,9 @@ fn put(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), String
 
 /// Builds what is installed, and returns where it is.
 fn build(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
-    let mut command = workspace.cargo(&["build", "--locked", "--profile", profile, "--package", "forrest-c"]);
-    for (package, _) in COMMANDS {
+    let mut command = workspace.cargo(&["build", "--locked", "--profile", profile]);
+    let commands = COMMANDS.iter().map(|(package, _)| *package);
+    for package in commands.chain(LIBRARIES.iter().map(|library| library.package)) {
         command.args(["--package", package]);
     }
     workspace::run(&mut command)?;
@@ -93,26 +155,29 @@ fn headers(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The libraries, and what pkg-config is to say of them.
-fn library(workspace: &Workspace, built: &Path, prefix: &Path) -> Result<(), String> {
-    let version = version();
+/// A library, shared and static, and what pkg-config is to say of it.
+fn library(workspace: &Workspace, built: &Path, library: &Library, prefix: &Path) -> Result<(), String> {
     let to = prefix.join("lib");
-    place(&built.join("libforrest.a"), &to.join("libforrest.a"), 0o644)?;
-    let shared = built.join("libforrest.so");
-    let whole = format!("libforrest.so.{version}");
+    place(&built.join(library.archive()), &to.join(library.archive()), 0o644)?;
+    let (shared, whole) = (built.join(library.shared()), library.whole());
     place(&shared, &to.join(&whole), 0o755)?;
     // What programs ask for when they start, and the linker when they are made.
-    for name in soname(workspace, &shared)?.into_iter().chain(["libforrest.so".to_owned()]) {
+    for name in soname(workspace, &shared)?.into_iter().chain([library.shared()]) {
         if name != whole {
             link(&whole, &to.join(name))?;
         }
     }
-    let config = format!(
-        "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
-         Name: forrest\nDescription: {ABOUT}\nVersion: {version}\n\
-         Cflags: -I${{includedir}}\nLibs: -L${{libdir}} -lforrest\nLibs.private: -lpthread -ldl -lm\n"
-    );
-    write(&to.join("pkgconfig/forrest.pc"), config.as_bytes())
+    for Config { name, about, headers, .. } in library.configs {
+        let config = format!(
+            "prefix=${{pcfiledir}}/../..\nlibdir=${{prefix}}/lib\nincludedir=${{prefix}}/include\n\n\
+             Name: {name}\nDescription: {about}\nVersion: {}\n\
+             Cflags: -I${{includedir}}{headers}\nLibs: -L${{libdir}} -l{}\nLibs.private: -lpthread -ldl -lm\n",
+            version(),
+            library.name
+        );
+        write(&to.join("pkgconfig").join(format!("{name}.pc")), config.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// The name that programs linked with a library ask for, if it has one of its own.
@@ -130,20 +195,19 @@ fn soname_told(text: &str) -> Option<String> {
     Some(line.split_once('[')?.1.split_once(']')?.0.to_owned())
 }
 
-/// Manual pages and completions, which the command itself writes.
-fn pages(workspace: &Workspace, command: &Path, prefix: &Path) -> Result<(), String> {
+/// Manual pages and completions, which each command itself writes.
+fn pages(workspace: &Workspace, built: &Path, command: &str, prefix: &Path) -> Result<(), String> {
     let written = workspace.target.join("pages");
     empty(&written)?;
-    workspace::run(workspace.command(command).arg("pages").arg(&written))?;
+    workspace::run(workspace.command(built.join(command)).arg("pages").arg(&written))?;
     let share = prefix.join("share");
-    let manual = share.join("man/man1");
     for name in entries(&written)? {
-        let to = match name.as_str() {
-            "forrest.bash" => share.join("bash-completion/completions/forrest"),
-            "_forrest" => share.join("zsh/site-functions/_forrest"),
-            "forrest.fish" => share.join("fish/vendor_completions.d/forrest.fish"),
-            name if name.ends_with(".1") => manual.join(name),
-            name => return Err(format!("forrest pages wrote {name}, which has no place")),
+        let to = match name.rsplit_once('.') {
+            Some((_, "1")) => share.join("man/man1").join(&name),
+            Some((_, "bash")) => share.join("bash-completion/completions").join(command),
+            Some((_, "fish")) => share.join("fish/vendor_completions.d").join(&name),
+            None if name.starts_with('_') => share.join("zsh/site-functions").join(&name),
+            _ => return Err(format!("{command} pages wrote {name}, which has no place")),
         };
         place(&written.join(&name), &to, 0o644)?;
     }
@@ -161,7 +225,7 @@ struct Packages {
 
 impl Packages {
     fn make(workspace: &Workspace, directory: &Path, profile: &str) -> Result<Packages, String> {
-        for program in ["dpkg-deb", "tar", "sha256sum", "strip"] {
+        for program in ["dpkg", "dpkg-deb", "tar", "sha256sum", "strip"] {
             if !setup::on_path(program) {
                 return Err(format!("there is no {program}"));
             }
@@ -208,7 +272,9 @@ impl Packages {
 fn strip(workspace: &Workspace, tree: &Path) -> Result<(), String> {
     let mut strip = workspace.command("strip");
     strip.arg("--strip-debug").args(COMMANDS.iter().map(|(_, name)| tree.join("bin").join(name)));
-    strip.arg(tree.join("lib/libforrest.a")).arg(tree.join(format!("lib/libforrest.so.{}", version())));
+    for library in LIBRARIES {
+        strip.args([library.archive(), library.whole()].map(|name| tree.join("lib").join(name)));
+    }
     workspace::run(&mut strip)
 }
 
@@ -219,7 +285,7 @@ fn control(tree: &Path) -> Result<String, String> {
     Ok(format!(
         "Package: forrest\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: the Forrest developers\n\
          Installed-Size: {kib}\nDepends: libc6, libgcc-s1\nSection: database\nPriority: optional\n\
-         Description: {ABOUT}\n The command forrest, its benchmark kvbench, and libforrest for C with its header.\n"
+         Description: {ABOUT}\n The command forrest, its benchmark kvbench, libforrest and libremixdb for C with their headers.\n"
     ))
 }
 
@@ -265,7 +331,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     if !cfg!(target_os = "linux") {
         return Ok(Outcome::Skipped("what is installed is laid out for Linux".to_owned()));
     }
-    required::demand(workspace, required::EXAMPLE_C)?;
+    for needed in required::EXAMPLES_C.iter().chain(required::GUIDES_C) {
+        required::demand(workspace, needed)?;
+    }
     let compiler = if setup::on_path("cc") { Ok(()) } else { setup::compiler(workspace) };
     let pkg_config =
         if setup::on_path("pkg-config") { Ok(()) } else { setup::packages(workspace, &["pkg-config"]) };
@@ -277,6 +345,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     empty(&directory)?;
     put(workspace, &prefix, "dev")?;
     check(workspace, &prefix)?;
+    for path in required::GUIDES_C {
+        guide::follow(workspace, path, &directory.join("home"), &prefix)?;
+    }
     let packages = match Packages::make(workspace, &directory.join("package"), "dev") {
         Ok(packages) => packages,
         Err(why) if why.starts_with("there is no ") => {
@@ -284,10 +355,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         }
         Err(why) => return Err(why),
     };
-    let root = directory.join("debian");
-    empty(&root)?;
-    workspace::run(workspace.command("dpkg-deb").arg("-x").arg(&packages.debian).arg(&root))?;
-    check(workspace, &root.join("usr"))?;
+    debian(workspace, &packages.debian, &directory.join("debian"))?;
 
     // What makepkg does, as far as it matters here.
     let (source, root) = (directory.join("arch-source"), directory.join("arch"));
@@ -302,40 +370,88 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     Ok(Outcome::Passed)
 }
 
+/// Installs the Debian package into a system that has nothing else, uses it, and removes it.
+fn debian(workspace: &Workspace, package: &Path, root: &Path) -> Result<(), String> {
+    empty(root)?;
+    let (user, _) = workspace::capture(workspace.command("id").arg("-u"))?;
+    if user.trim() != "0" {
+        println!("unpacked and not installed: dpkg installs for root only");
+        workspace::run(workspace.command("dpkg-deb").arg("-x").arg(package).arg(root))?;
+        return check(workspace, &root.join("usr"));
+    }
+    let database = root.join("var/lib/dpkg");
+    for directory in ["info", "updates", "triggers"] {
+        empty(&database.join(directory))?;
+    }
+    write(&database.join("status"), b"")?;
+    // What it depends on is in the system around it.
+    let dpkg = |action: &str, what: &Path| {
+        let mut dpkg = workspace.command("dpkg");
+        workspace::run(dpkg.arg("--root").arg(root).args(["--force-depends", action]).arg(what))
+    };
+    dpkg("--install", package)?;
+    check(workspace, &root.join("usr"))?;
+    dpkg("--remove", Path::new("forrest"))?;
+    if root.join("usr").exists() {
+        return Err(format!("dpkg has not removed all of {}", root.join("usr").display()));
+    }
+    Ok(())
+}
+
 /// Uses what is installed as its users do.
 fn check(workspace: &Workspace, prefix: &Path) -> Result<(), String> {
-    let config = prefix.join("lib/pkgconfig");
-    let libraries = prefix.join("lib");
-    for linking in [&["--cflags", "--libs"][..], &["--cflags", "--libs", "--static"]] {
-        let mut asked = workspace.command("pkg-config");
-        asked.args(linking).arg("forrest").env("PKG_CONFIG_PATH", &config);
-        let (flags, status) = workspace::capture(&mut asked)?;
-        if !status.success() {
-            return Err(format!("pkg-config: {flags}"));
+    for library in LIBRARIES {
+        for config in library.configs {
+            for linking in [&["--cflags", "--libs"][..], &["--cflags", "--libs", "--static"]] {
+                use_library(workspace, prefix, library, config, linking)?;
+            }
         }
-        let program = prefix.join("example");
-        let mut compiler = workspace.command("cc");
-        compiler
-            .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic"])
-            .arg(workspace.root.join(required::EXAMPLE_C));
-        // pkg-config cannot say which of the two libraries is meant.
-        let is_static = linking.contains(&"--static");
-        let library = if is_static { "-l:libforrest.a" } else { "-lforrest" };
-        let flags = flags.split_whitespace().map(|flag| if flag == "-lforrest" { library } else { flag });
-        workspace::run(compiler.args(flags).arg("-o").arg(&program))?;
-        workspace::run(workspace.command(&program).env("LD_LIBRARY_PATH", &libraries))?;
-        fs::remove_file(&program).map_err(|error| error.to_string())?;
     }
     for (_, name) in COMMANDS {
         workspace::run(workspace.command(prefix.join("bin").join(name)).arg("--version"))?;
+        let completion = format!("source share/bash-completion/completions/{name} && complete -p {name}");
+        workspace::run(workspace.command("bash").args(["-c", &completion]).current_dir(prefix))?;
     }
-    let completion = "source share/bash-completion/completions/forrest && complete -p forrest";
-    workspace::run(workspace.command("bash").args(["-c", completion]).current_dir(prefix))?;
-    let page = fs::read_to_string(prefix.join("share/man/man1/forrest-load.1")).map_err(|e| e.to_string())?;
-    if !page.contains("mdb_dump") {
-        return Err("the page of forrest load does not tell of mdb_dump".to_owned());
+    for (name, told) in [("forrest-load", "mdb_dump"), ("kvbench-compare", "btreemap")] {
+        let path = prefix.join("share/man/man1").join(format!("{name}.1"));
+        let page = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        if !page.contains(told) {
+            return Err(format!("the page {name} does not tell of {told}"));
+        }
     }
     Ok(())
+}
+
+/// Builds a library's example by what pkg-config says, and runs it.
+fn use_library(
+    workspace: &Workspace,
+    prefix: &Path,
+    library: &Library,
+    config: &Config,
+    linking: &[&str],
+) -> Result<(), String> {
+    let libraries = prefix.join("lib");
+    let mut asked = workspace.command("pkg-config");
+    asked.args(linking).arg(config.name).env("PKG_CONFIG_PATH", libraries.join("pkgconfig"));
+    let (flags, status) = workspace::capture(&mut asked)?;
+    if !status.success() {
+        return Err(format!("pkg-config: {flags}"));
+    }
+    let place = prefix.join("example");
+    empty(&place)?;
+    let program = place.join("program");
+    let mut compiler = workspace.command("cc");
+    compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread"]);
+    compiler.arg(workspace.root.join(config.example));
+    // pkg-config cannot say which of the two libraries is meant.
+    let (shared, archive) = (format!("-l{}", library.name), format!("-l:{}", library.archive()));
+    let chosen = if linking.contains(&"--static") { &archive } else { &shared };
+    let flags = flags.split_whitespace().map(|flag| if flag == shared { chosen } else { flag });
+    workspace::run(compiler.args(flags).arg("-o").arg(&program))?;
+    let mut command = workspace.command(&program);
+    command.arg("store").env("FORREST_URL", "store").env("LD_LIBRARY_PATH", &libraries);
+    workspace::run(command.current_dir(&place))?;
+    fs::remove_dir_all(&place).map_err(|error| format!("{}: {error}", place.display()))
 }
 
 /// Copies a file, and makes the directories that lead to it.
@@ -348,12 +464,12 @@ fn place(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(told)
 }
 
-fn link(to: &str, at: &Path) -> Result<(), String> {
+pub(crate) fn link(to: impl AsRef<Path>, at: &Path) -> Result<(), String> {
     drop(fs::remove_file(at));
     symlink(to, at).map_err(|error| format!("{}: {error}", at.display()))
 }
 
-fn write(path: &Path, content: &[u8]) -> Result<(), String> {
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), String> {
     parent(path)?;
     fs::write(path, content).map_err(|error| format!("{}: {error}", path.display()))
 }
@@ -364,7 +480,7 @@ fn parent(path: &Path) -> Result<(), String> {
 }
 
 /// An empty directory.
-fn empty(path: &Path) -> Result<(), String> {
+pub(crate) fn empty(path: &Path) -> Result<(), String> {
     drop(fs::remove_dir_all(path));
     fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -11,6 +11,7 @@ mod crash;
 mod docs;
 mod engine;
 mod fuzz;
+mod guide;
 mod install;
 mod models;
 mod page;
@@ -104,7 +105,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "install",
         arguments: "--prefix DIR",
-        does: "the commands, libforrest, header, pkg-config, manual pages and completions below DIR",
+        does: "the commands, libraries, headers, manual pages and completions below DIR",
         run: install::install,
     },
     Command {

@@ -27,8 +27,13 @@ pub(crate) const CONCURRENCY_FORREST: &str = "crates/forrest/tests/it/concurrenc
 pub(crate) const LLDS_FORREST: &str = "crates/forrest/tests/it/llds.rs";
 /// Every call of the C library, in C.
 pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
-/// A program in C, which is built against what is installed.
+/// Programs in C, which are built against what is installed.
+pub(crate) const EXAMPLES_C: &[&str] = &[EXAMPLE_C, EXAMPLE_LLDS, EXAMPLE_REMIXDB];
 pub(crate) const EXAMPLE_C: &str = "crates/forrest-c/examples/first.c";
+pub(crate) const EXAMPLE_LLDS: &str = "crates/forrest-c/examples/llds.c";
+pub(crate) const EXAMPLE_REMIXDB: &str = "crates/forrest-remixdb/examples/demo.c";
+/// The guides of the libraries for C, which are followed there.
+pub(crate) const GUIDES_C: &[&str] = &["crates/forrest-c/README.md", "crates/forrest-remixdb/README.md"];
 /// The Python package's tests, and what they are run with.
 pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/requirements.txt",
@@ -79,15 +84,13 @@ mod tests {
             CONCURRENCY_FORREST,
             LLDS_FORREST,
             API_C,
-            EXAMPLE_C,
             GATES,
             OPTIONS,
             README,
             DEBUG_CONFIG,
         ];
-        for path in
-            files.iter().chain(MODELS).chain(MODULE).chain(PYTHON).chain(LOOM.iter().map(|loom| &loom.file))
-        {
+        let lists = [&files, MODELS, MODULE, PYTHON, EXAMPLES_C, GUIDES_C].into_iter().flatten();
+        for path in lists.chain(LOOM.iter().map(|loom| &loom.file)) {
             assert_eq!(demand(&workspace, path), Ok(()));
         }
         assert_eq!(demand(&workspace, "no/such/file"), Err("no/such/file is missing".to_owned()));
