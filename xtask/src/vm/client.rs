@@ -26,7 +26,12 @@ pub(crate) struct Client(Vec<(String, Vec<u8>)>);
 
 /// Where the C library is, seen from the root, and programs of it that are told a store: their names in the machine.
 const C_LIBRARY: &str = "crates/forrest-c";
-const C_PROGRAMS: &[(&str, &str)] = &[("c_api", "tests/c/api.c"), ("c_first", "examples/first.c")];
+const C_PROGRAMS: &[(&str, &str)] = &[
+    ("c_api", "tests/c/api.c"),
+    ("c_first", "examples/first.c"),
+    ("c_llds", "tests/c/llds.c"),
+    ("c_old", "examples/llds.c"),
+];
 
 impl Client {
     /// Builds all programs, those in C with this compiler, and finds their libraries.
@@ -101,6 +106,8 @@ fn c_program(
     let folder = workspace.root.join(C_LIBRARY);
     let mut command = workspace.command(compiler);
     command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"]).arg(folder.join("include"));
+    // Programs that were written for llds say #include "forrest.h", and others <forrest.h>.
+    command.arg("-iquote").arg(folder.join("include/llds"));
     command.arg("-o").arg(program).arg(folder.join(source)).arg(library);
     workspace::run(command.args(["-lpthread", "-ldl", "-lm", "-Wl,-S"]))
 }
