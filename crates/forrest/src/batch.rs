@@ -90,6 +90,13 @@ impl WriteBatch {
         On { batch: self, keyspace: number as u32 + 1 }
     }
 
+    /// Where the copy of `part` lies.
+    fn copy(&mut self, part: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(part);
+        start..self.bytes.len()
+    }
+
     fn on_default(&mut self) -> On<'_> {
         On { batch: self, keyspace: 0 }
     }
@@ -207,13 +214,17 @@ pub struct On<'b> {
 impl On<'_> {
     /// Adds an operation.
     pub fn push(&mut self, op: Op<impl AsRef<[u8]>>) -> &mut Self {
-        let WriteBatch { bytes, ops, .. } = &mut *self.batch;
-        let op = op.map(|part| {
-            let start = bytes.len();
-            bytes.extend_from_slice(part.as_ref());
-            start..bytes.len()
-        });
-        ops.push((self.keyspace, op));
+        let op = op.map(|part| self.batch.copy(part.as_ref()));
+        self.batch.ops.push((self.keyspace, op));
+        self
+    }
+
+    /// Adds the condition that a key has a value, of which one copy is enough.
+    pub(crate) fn expect(&mut self, key: &[u8], value: Option<&[u8]>) -> &mut Self {
+        let key = self.batch.copy(key);
+        let value = value.map(|value| self.batch.copy(value));
+        let op = Op::CompareAndSwap { key, expected: value.clone(), new: value };
+        self.batch.ops.push((self.keyspace, op));
         self
     }
 

@@ -31,6 +31,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | transaction.rs | [`Transaction`]: reads and changes at one instant |
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and the store as a whole |
 //! | batch.rs | [`WriteBatch`]: changes made together |
 //! | keyspace.rs | [`Keyspace`]: all changing |
@@ -66,6 +67,7 @@ mod op;
 mod options;
 mod remixdb;
 mod stats;
+mod transaction;
 mod view;
 
 #[cfg(feature = "bench")]
@@ -88,6 +90,7 @@ pub use options::{
 #[doc(hidden)]
 pub use remixdb::fuzzing;
 pub use stats::{Capabilities, Capability, Stats};
+pub use transaction::{Committed, Draft, Transaction};
 pub use view::View;
 
 /// Longest name of a keyspace, in bytes of UTF-8.

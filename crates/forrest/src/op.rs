@@ -278,6 +278,9 @@ impl<'v> Op<&'v [u8]> {
             Op::CompareAndSwap { expected, new, .. } => {
                 if old != expected {
                     (Effect::Keep, Outcome::Swapped(Swap::Mismatch(old.map(Value::from))))
+                } else if new == expected {
+                    // A condition: nothing is to be written, or logged.
+                    (Effect::Keep, Outcome::Swapped(Swap::Done))
                 } else {
                     let effect = match new {
                         Some(value) => Effect::Put(Cow::Borrowed(value)),
@@ -344,6 +347,7 @@ mod tests {
             ("delete-range a z", None, None, Outcome::DeletedRange(0)),
             ("delete-range a z", old, None, Outcome::DeletedRange(1)),
             ("compare-and-swap k old new", old, some("new"), Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k old old", old, some("old"), Outcome::Swapped(Swap::Done)),
             ("compare-and-swap k old -", old, None, Outcome::Swapped(Swap::Done)),
             ("compare-and-swap k - new", None, some("new"), Outcome::Swapped(Swap::Done)),
             ("compare-and-swap k - -", None, None, Outcome::Swapped(Swap::Done)),

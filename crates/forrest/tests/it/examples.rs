@@ -8,10 +8,13 @@ mod counters;
 mod quick_start;
 #[path = "../../examples/snapshot_range.rs"]
 mod snapshot_range;
+#[path = "../../examples/transactions.rs"]
+mod transactions;
 
 #[test]
 fn examples_run() {
     quick_start::main().expect("the quick start runs");
     counters::main().expect("the counters run");
     snapshot_range::main().expect("the snapshot and the range run");
+    transactions::main().expect("the transactions run");
 }

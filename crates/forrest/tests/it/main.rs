@@ -23,4 +23,5 @@ mod open_files;
 mod options;
 mod random;
 mod script;
+mod transaction;
 mod world;
