@@ -17,8 +17,8 @@
  * - Null pointers to results, null bytes of a length above 0 and lengths above the limits are answered by errors. A
  *   function that fails leaves results as null or 0.
  * - A forrest_db may be used by many threads at once; a forrest_value may be read by many. A forrest_batch, a
- *   forrest_options and a forrest_iter may go from thread to thread, but are used by one at a time: another one is told
- *   FORREST_BUSY. Giving a handle back waits for the calls that are using it.
+ *   forrest_transaction, a forrest_options and a forrest_iter may go from thread to thread, but are used by one at a time:
+ *   another one is told FORREST_BUSY. Giving a handle back waits for the calls that are using it.
  * - The library sets no signal handler, and starts no thread before a store on disk is opened. It never ends the
  *   process on bad input. What is broken in itself is FORREST_INTERNAL.
  */
@@ -55,6 +55,11 @@
  * A comparison found another value than was expected, and nothing was changed. Not an error.
  */
 #define FORREST_MISMATCH 3
+
+/**
+ * What a transaction has read has changed since, and nothing was changed by it: run it again. Not an error.
+ */
+#define FORREST_CONFLICT 4
 
 /**
  * The operating system refused a read, a write or another call. The store is as it was.
@@ -329,6 +334,16 @@ typedef struct forrest_iter forrest_iter;
 typedef struct forrest_options forrest_options;
 
 /**
+ * Reads and changes of a store that take place at one instant, when they are committed, or never. Until then nobody sees the
+ * changes, and nobody waits. A transaction that is committed did what it would have done had it run as a whole at that
+ * instant; one that has read what is no longer so is `FORREST_CONFLICT`, changes nothing, and is to be run again. Until it is
+ * committed, two reads may be of two moments. Keys are read one by one: there are no ranges.
+ *
+ * One thread at a time may use it. It keeps the store open.
+ */
+typedef struct forrest_transaction forrest_transaction;
+
+/**
  * A value that a read found, held until it is released. It stays as it was found, whatever becomes of its key and of
  * the store.
  */
@@ -529,8 +544,8 @@ int32_t forrest_snapshot(const forrest_db *db,
 
 /**
  * Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it. The
- * store is closed once all its handles and iterators are given back; what was written to a path is there when it is opened
- * again. Null is nothing to give back.
+ * store is closed once all its handles, iterators and transactions are given back; what was written to a path is there when
+ * it is opened again. Null is nothing to give back.
  */
 int32_t forrest_close(forrest_db *db);
 
@@ -846,6 +861,124 @@ int32_t forrest_write_with(forrest_db *db,
                            uint64_t durability,
                            size_t *change,
                            forrest_value **found);
+
+/**
+ * Begins a transaction, to be given to `forrest_transaction_destroy`. It reads and changes the keyspace of `db`, and others as
+ * `forrest_transaction_on` says.
+ *
+ * `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
+ *
+ * # Safety
+ * - `transaction` is null or may be written to.
+ */
+int32_t forrest_transaction_begin(forrest_db *db,
+                                  forrest_transaction **transaction);
+
+/**
+ * Has the transaction read and change the keyspace of a handle from now on, which is of the same store.
+ *
+ * `FORREST_INVALID_ARGUMENT` if `db` is a snapshot. If it is of another store, committing fails.
+ */
+int32_t forrest_transaction_on(forrest_transaction *transaction, const forrest_db *db);
+
+/**
+ * Reads the value of a key and holds it, as `forrest_get` does: what the transaction has made of it, or what is in the store, and
+ * must still be when the transaction is committed.
+ *
+ * `FORREST_NOT_FOUND` if the key is not there, and nothing is to be released then; errors as of `forrest_get`, and
+ * `FORREST_INVALID_ARGUMENT` if the transaction has added to what is no counter.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ * - `value` is null or may be written to.
+ */
+int32_t forrest_transaction_get(forrest_transaction *transaction,
+                                const void *key,
+                                size_t key_bytes,
+                                forrest_value **value);
+
+/**
+ * Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. It counts as read, with its value. Errors as of
+ * `forrest_transaction_get`.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ */
+int32_t forrest_transaction_contains(forrest_transaction *transaction,
+                                     const void *key,
+                                     size_t key_bytes);
+
+/**
+ * Will map a key to a value. `FORREST_LIMIT` if one of them is too long for any store.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
+ */
+int32_t forrest_transaction_set(forrest_transaction *transaction,
+                                const void *key,
+                                size_t key_bytes,
+                                const void *value,
+                                size_t value_bytes);
+
+/**
+ * Will remove a key, if it is there. `FORREST_LIMIT` if it is too long for any store.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ */
+int32_t forrest_transaction_delete(forrest_transaction *transaction, const void *key, size_t key_bytes);
+
+/**
+ * Will add to a counter, as `forrest_add` does. It is not read by that: transactions that only add to a counter are not in
+ * conflict for it. `FORREST_LIMIT` if the key is too long for any store; `FORREST_INVALID_ARGUMENT` if what the transaction knows of
+ * it is no counter, or the sum overflows. If it does not know it, committing fails then.
+ *
+ * # Safety
+ * - `key` has `key_bytes` bytes, or is null.
+ */
+int32_t forrest_transaction_add(forrest_transaction *transaction,
+                                const void *key,
+                                size_t key_bytes,
+                                int64_t delta);
+
+/**
+ * Makes all changes of a transaction at one instant, if what it has read is there at that instant. Whatever is answered, the
+ * transaction has ended, and begins anew with nothing read or changed, on the same keyspace: after `FORREST_CONFLICT`, which means that
+ * nothing was changed, it can be run again.
+ *
+ * Errors are those of `forrest_write`; nothing was changed then. Each key that was read or changed is a change of a batch, and what
+ * was read counts as what is written does. The message tells the key.
+ */
+int32_t forrest_transaction_commit(forrest_transaction *transaction);
+
+/**
+ * As `forrest_transaction_commit`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`, which is
+ * `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_CONFLICT`, `keyspace` is the name of a keyspace, without a
+ * zero byte, and `key` a key there that is not as it was read; both are to be given to `forrest_value_release`.
+ *
+ * # Safety
+ * - `keyspace` and `key` may each be written to, or are null, if they are not wanted.
+ */
+int32_t forrest_transaction_commit_with(forrest_transaction *transaction,
+                                        uint64_t durability,
+                                        forrest_value **keyspace,
+                                        forrest_value **key);
+
+/**
+ * As `forrest_transaction_commit`, but makes no changes: tells whether all that was read was there at one instant, for who gives
+ * up because of it.
+ */
+int32_t forrest_transaction_check(forrest_transaction *transaction);
+
+/**
+ * Forgets what a transaction has read and changed. It begins anew, on the same keyspace.
+ */
+int32_t forrest_transaction_rollback(forrest_transaction *transaction);
+
+/**
+ * Gives a transaction back. What was not committed does not take place. Null is nothing to give back.
+ */
+int32_t forrest_transaction_destroy(forrest_transaction *transaction);
 
 /**
  * Makes an iterator, at no pair yet, to be given to `forrest_iter_destroy`. It outlives the handle of its store, and

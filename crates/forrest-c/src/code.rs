@@ -10,6 +10,8 @@ pub const FORREST_NOT_FOUND: i32 = 1;
 pub const FORREST_TOO_SMALL: i32 = 2;
 /// A comparison found another value than was expected, and nothing was changed. Not an error.
 pub const FORREST_MISMATCH: i32 = 3;
+/// What a transaction has read has changed since, and nothing was changed by it: run it again. Not an error.
+pub const FORREST_CONFLICT: i32 = 4;
 /// The operating system refused a read, a write or another call. The store is as it was.
 pub const FORREST_IO: i32 = -1;
 /// Stored bytes are damaged; the message names file and offset. Restore them from elsewhere.
@@ -68,6 +70,7 @@ pub(crate) fn words(code: i32) -> &'static CStr {
         FORREST_NOT_FOUND => c"not found",
         FORREST_TOO_SMALL => c"buffer too small",
         FORREST_MISMATCH => c"another value was there",
+        FORREST_CONFLICT => c"in conflict with other changes",
         FORREST_IO => c"input/output",
         FORREST_CORRUPT => c"corrupt",
         FORREST_INVALID_ARGUMENT => c"invalid argument",

@@ -220,8 +220,8 @@ pub unsafe extern "C" fn forrest_snapshot(db: *const Db, snapshot: *mut *mut Db)
 }
 
 /// Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it. The
-/// store is closed once all its handles and iterators are given back; what was written to a path is there when it is opened
-/// again. Null is nothing to give back.
+/// store is closed once all its handles, iterators and transactions are given back; what was written to a path is there when
+/// it is opened again. Null is nothing to give back.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_close(db: *mut Db) -> i32 {
     guard(|| STORES.remove(db).map(|()| FORREST_OK))

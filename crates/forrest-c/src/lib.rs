@@ -13,6 +13,7 @@
 //! |---|---|
 //! | llds.rs | the functions of llds's own library, for programs that were written for it |
 //! | iter.rs | iterators |
+//! | transaction.rs | transactions |
 //! | batch.rs | batches, and writing them |
 //! | whole.rs | the store as a whole: sync, verify, statistics |
 //! | change.rs, read.rs | changing and reading keys |
@@ -35,5 +36,6 @@ pub mod iter;
 pub mod llds;
 pub mod options;
 pub mod read;
+pub mod transaction;
 pub mod value;
 pub mod whole;

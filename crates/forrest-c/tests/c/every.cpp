@@ -42,6 +42,7 @@ struct Release {
     void operator()(forrest_options *options) const { DEMAND(forrest_options_destroy(options) == FORREST_OK); }
     void operator()(forrest_value *value) const { DEMAND(forrest_value_release(value) == FORREST_OK); }
     void operator()(forrest_batch *batch) const { DEMAND(forrest_batch_destroy(batch) == FORREST_OK); }
+    void operator()(forrest_transaction *it) const { DEMAND(forrest_transaction_destroy(it) == FORREST_OK); }
     void operator()(forrest_iter *iter) const { DEMAND(forrest_iter_destroy(iter) == FORREST_OK); }
     void operator()(void *memory) const { forrest_free(memory); }
 };
@@ -104,6 +105,47 @@ class Batch {
         check(forrest_batch_size(get(), &changes, &bytes));
         return {changes, bytes};
     }
+};
+
+class Transaction {
+    Owned<forrest_transaction> transaction;
+
+  public:
+    explicit Transaction(forrest_db *db)
+        : transaction(made<forrest_transaction>([db](forrest_transaction **to) { return forrest_transaction_begin(db, to); })) {}
+    forrest_transaction *get() const { return transaction.get(); }
+    Value held(string_view key) {
+        forrest_value *value;
+        check(forrest_transaction_get(get(), key.data(), key.size(), &value));
+        return Value(value);
+    }
+    bool contains(string_view key) { return check(forrest_transaction_contains(get(), key.data(), key.size())) == FORREST_OK; }
+    Transaction &set(string_view key, string_view value) {
+        check(forrest_transaction_set(get(), key.data(), key.size(), value.data(), value.size()));
+        return *this;
+    }
+    Transaction &remove(string_view key) {
+        check(forrest_transaction_delete(get(), key.data(), key.size()));
+        return *this;
+    }
+    Transaction &add(string_view key, int64_t delta) {
+        check(forrest_transaction_add(get(), key.data(), key.size(), delta));
+        return *this;
+    }
+    Transaction &on(const forrest_db *db) {
+        check(forrest_transaction_on(get(), db));
+        return *this;
+    }
+    bool commit() { return check(forrest_transaction_commit(get())) == FORREST_OK; }
+    // The key in conflict, if there is one.
+    std::optional<std::string> commit(uint64_t durability) {
+        forrest_value *key;
+        if (check(forrest_transaction_commit_with(get(), durability, nullptr, &key)) == FORREST_OK)
+            return std::nullopt;
+        return std::string(*Value(key));
+    }
+    bool holds() { return check(forrest_transaction_check(get())) == FORREST_OK; }
+    void roll_back() { check(forrest_transaction_rollback(get())); }
 };
 
 class Iter {
@@ -292,6 +334,17 @@ void all(const char *url) {
     DEMAND(db.write(batch) && db.contains("a") && !db.contains("b") && *db.held("door") == "open");
     DEMAND(db.write(batch, FORREST_DURABILITY_MEMORY) == size_t(4) && db.add("visits", 0) == 3);
     batch.clear();
+
+    Transaction transaction(db.get());
+    DEMAND(*transaction.held("door") == "open" && !transaction.contains("fir"));
+    transaction.set("door", "ajar").remove("fir").add("visits", 2).on(db.get());
+    DEMAND(transaction.commit() && *db.held("door") == "ajar" && db.add("visits", -2) == 3);
+    DEMAND(transaction.set("fir", "Abies").contains("door"));
+    db.set("door", "open");
+    DEMAND(transaction.commit(FORREST_DURABILITY_MEMORY) == "door" && !db.contains("fir"));
+    DEMAND(transaction.set("fir", "Abies").contains("door") && transaction.holds() && !db.contains("fir"));
+    transaction.set("fir", "Abies").roll_back();
+    DEMAND(transaction.commit(FORREST_DURABILITY_MEMORY) == std::nullopt && !db.contains("fir"));
 
     Iter iter(db.get());
     std::string walked;

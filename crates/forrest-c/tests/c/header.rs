@@ -16,6 +16,7 @@ const SOURCES: &[&str] = &[
     "value.rs",
     "change.rs",
     "batch.rs",
+    "transaction.rs",
     "iter.rs",
     "whole.rs",
 ];

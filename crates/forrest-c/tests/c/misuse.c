@@ -13,6 +13,7 @@ struct handles {
     forrest_options *options;
     forrest_value *value;
     forrest_batch *batch;
+    forrest_transaction *transaction;
     forrest_iter *iter;
 };
 
@@ -23,6 +24,7 @@ static struct handles make(const char *url) {
     ANSWERS(FORREST_OK, forrest_set(made.db, T("key"), T("value")));
     ANSWERS(FORREST_OK, forrest_get(made.db, T("key"), &made.value));
     ANSWERS(FORREST_OK, forrest_batch_create(&made.batch));
+    ANSWERS(FORREST_OK, forrest_transaction_begin(made.db, &made.transaction));
     ANSWERS(FORREST_OK, forrest_iter_create(made.db, &made.iter));
     return made;
 }
@@ -31,6 +33,7 @@ static void give_back(const struct handles *handles) {
     ANSWERS(FORREST_OK, forrest_options_destroy(handles->options));
     ANSWERS(FORREST_OK, forrest_value_release(handles->value));
     ANSWERS(FORREST_OK, forrest_batch_destroy(handles->batch));
+    ANSWERS(FORREST_OK, forrest_transaction_destroy(handles->transaction));
     ANSWERS(FORREST_OK, forrest_iter_destroy(handles->iter));
     ANSWERS(FORREST_OK, forrest_close(handles->db));
 }
@@ -40,6 +43,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     forrest_db *made = JUNK;
     forrest_value *value = JUNK;
     forrest_iter *iter = JUNK;
+    forrest_transaction *transaction = JUNK;
     void *memory = JUNK;
     const void *bytes = JUNK, *keys[] = {"key"};
     size_t length = 77, lengths[] = {3};
@@ -95,6 +99,22 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_batch_clear(wrong->batch));
     if (wrong->db != NULL)
         ANSWERS(no, forrest_batch_on(batch, wrong->db));
+    ANSWERS(no, forrest_transaction_begin(wrong->db, &transaction));
+    CHECK(transaction == NULL);
+    ANSWERS(no, forrest_transaction_on(wrong->transaction, db));
+    value = JUNK;
+    ANSWERS(no, forrest_transaction_get(wrong->transaction, T("key"), &value));
+    CHECK(value == NULL);
+    ANSWERS(no, forrest_transaction_contains(wrong->transaction, T("key")));
+    ANSWERS(no, forrest_transaction_set(wrong->transaction, T("key"), T("value")));
+    ANSWERS(no, forrest_transaction_delete(wrong->transaction, T("key")));
+    ANSWERS(no, forrest_transaction_add(wrong->transaction, T("key"), 1));
+    ANSWERS(no, forrest_transaction_commit(wrong->transaction));
+    value = JUNK;
+    ANSWERS(no, forrest_transaction_commit_with(wrong->transaction, FORREST_DURABILITY_DEFAULT, NULL, &value));
+    CHECK(value == NULL);
+    ANSWERS(no, forrest_transaction_check(wrong->transaction));
+    ANSWERS(no, forrest_transaction_rollback(wrong->transaction));
     ANSWERS(no, forrest_iter_seek(wrong->iter, T("key")));
     ANSWERS(no, forrest_iter_seek_for_prev(wrong->iter, T("key")));
     ANSWERS(no, forrest_iter_first(wrong->iter));
@@ -112,6 +132,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(back, forrest_options_destroy(wrong->options));
     ANSWERS(back, forrest_value_release(wrong->value));
     ANSWERS(back, forrest_batch_destroy(wrong->batch));
+    ANSWERS(back, forrest_transaction_destroy(wrong->transaction));
     ANSWERS(back, forrest_iter_destroy(wrong->iter));
     ANSWERS(back, forrest_close(wrong->db));
     ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_TAGS, 1));
@@ -119,7 +140,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
 
 static void wrong_handles(const char *url) {
     const struct handles right = make(url);
-    struct handles wrong = {NULL, NULL, NULL, NULL, NULL};
+    struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* What is no handle at all, and is not looked at. */
@@ -129,14 +150,14 @@ static void wrong_handles(const char *url) {
     const size_t numbers = sizeof NUMBERS / sizeof NUMBERS[0], pointers = sizeof POINTERS / sizeof POINTERS[0];
     for (size_t at = 0; at < numbers + pointers; at++) {
         void *none = at < numbers ? (void *)NUMBERS[at] : POINTERS[at - numbers];
-        wrong = (struct handles){none, none, none, none, none};
+        wrong = (struct handles){none, none, none, none, none, none};
         refused(&wrong, right.db, right.batch, right.options);
     }
     free(memory);
 
     /* Handles of other kinds. */
     wrong = (struct handles){(void *)right.iter, (void *)right.db, (void *)right.options, (void *)right.value,
-                             (void *)right.batch};
+                             (void *)right.batch, (void *)right.transaction};
     refused(&wrong, right.db, right.batch, right.options);
 
     /* Handles that were given back, also when others have come in their place. */
@@ -168,6 +189,12 @@ static void closing_in_any_order(const char *url) {
     if (on_disk)
         ANSWERS(FORREST_BUSY, forrest_open(url, &again));
     ANSWERS(FORREST_OK, forrest_iter_destroy(it.iter));
+    /* So does a transaction. */
+    if (on_disk)
+        ANSWERS(FORREST_BUSY, forrest_open(url, &again));
+    ANSWERS(FORREST_OK, forrest_transaction_contains(it.transaction, T("key")));
+    ANSWERS(FORREST_OK, forrest_transaction_commit(it.transaction));
+    ANSWERS(FORREST_OK, forrest_transaction_destroy(it.transaction));
     if (snapshot != NULL) {
         CHECK(has(snapshot, T("key"), T("value")));
         if (on_disk)
@@ -206,7 +233,7 @@ static void *use_and_close(void *unused) {
     return NULL;
 }
 
-/* Uses an iterator, a batch and an options object that others use as well. */
+/* Uses an iterator, a batch, a transaction and an options object that others use as well. */
 static void *use_alone(void *unused) {
     (void)unused;
     for (int at = 0; at < 500; at++) {
@@ -214,15 +241,18 @@ static void *use_alone(void *unused) {
             forrest_iter_first(shared.iter),
             forrest_batch_set(shared.batch, T("key"), T("value")),
             forrest_batch_clear(shared.batch),
+            forrest_transaction_set(shared.transaction, T("key"), T("value")),
+            forrest_transaction_commit(shared.transaction),
             forrest_options_set(shared.options, FORREST_TAGS, 1),
         };
-        for (size_t call = 0; call < 4; call++) {
+        for (size_t call = 0; call < sizeof codes / sizeof codes[0]; call++) {
             CHECK(codes[call] == FORREST_OK || codes[call] == FORREST_BUSY || codes[call] == FORREST_INVALID_ARGUMENT);
             atomic_fetch_add(&refusals, codes[call] == FORREST_BUSY);
         }
     }
     atomic_fetch_add(&closed, forrest_iter_destroy(shared.iter) == FORREST_OK);
     atomic_fetch_add(&closed, forrest_batch_destroy(shared.batch) == FORREST_OK);
+    atomic_fetch_add(&closed, forrest_transaction_destroy(shared.transaction) == FORREST_OK);
     return NULL;
 }
 
@@ -245,7 +275,7 @@ static void several_threads(const char *url) {
     shared = make(url);
     closed = 0;
     in_threads(use_alone);
-    CHECK(closed == 2);
+    CHECK(closed == 3);
     ANSWERS(FORREST_OK, forrest_options_destroy(shared.options));
     ANSWERS(FORREST_OK, forrest_value_release(shared.value));
     ANSWERS(FORREST_OK, forrest_close(shared.db));

@@ -114,6 +114,16 @@ fn batch_runs() {
 }
 
 #[test]
+fn transaction_runs() {
+    prints(
+        Language::C,
+        "examples/transaction.c",
+        &[Link::Shared],
+        "ada has 5, and emmy has 10\nada has too little\n",
+    );
+}
+
+#[test]
 fn owned_runs_in_cpp() {
     prints(
         Language::Cpp,
@@ -145,7 +155,8 @@ fn llds_runs() {
 }
 
 /// The programs that check all calls, and the calls themselves.
-const CHECKS: &[&str] = &["tests/c/api.c", "tests/c/store.c", "tests/c/misuse.c", "tests/c/llds.c"];
+const CHECKS: &[&str] =
+    &["tests/c/api.c", "tests/c/store.c", "tests/c/transaction.c", "tests/c/misuse.c", "tests/c/llds.c"];
 const EVERY_CPP: &[&str] = &["tests/c/every.cpp", "tests/c/llds.cpp"];
 const CHECKED: &str = "all is as it should be\n";
 
