@@ -81,7 +81,7 @@ impl Db {
         initializer().map_err(|failure: Failure| failure.raise(py))
     }
 
-    /// Closes the store, and with it all keyspaces, snapshots, batches and iterations that came from it, which are of no use
+    /// Closes the store, and with it all keyspaces, snapshots, batches, transactions and iterations that came from it, which are of no use
     /// then. Waits for calls that are under way. A second time it does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let scope = self.store.scope();

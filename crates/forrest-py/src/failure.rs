@@ -15,6 +15,8 @@ pub(crate) enum Failure {
     Forked,
     /// An operation of a batch compared with something else than it expected.
     Mismatch(usize, Option<Value>),
+    /// A transaction has read a key of a keyspace that was changed since.
+    Conflict(String, Vec<u8>),
     /// A call that makes no sense.
     Invalid(String),
 }
@@ -36,6 +38,10 @@ impl Failure {
             let kind = ErrorKind::InvalidArgument;
             (class(kind), format!("{kind}: {message}"))
         };
+        let conflict = match &self {
+            Failure::Conflict(keyspace, key) => Some((keyspace.clone(), PyBytes::new(py, key))),
+            _ => None,
+        };
         let (at, found) = match &self {
             Failure::Store(error, at) => (at.or(error.op()), None),
             Failure::Mismatch(at, found) => {
@@ -52,6 +58,14 @@ impl Failure {
                 "MismatchError",
                 format!("operation {at} of the batch found another value than it expected; nothing of it was applied"),
             ),
+            Failure::Conflict(keyspace, key) => (
+                "ConflictError",
+                format!(
+                    "key \"{}\" of keyspace \"{}\" is not as the transaction read it; nothing was changed",
+                    key.escape_ascii(),
+                    keyspace.escape_debug()
+                ),
+            ),
             Failure::Closed(what) => invalid(format!("the {what} is closed")),
             Failure::Forked => invalid(
                 "this was opened before the process was forked from another, and is of no use here: open the store \
@@ -66,6 +80,10 @@ impl Failure {
         }
         if let Some(found) = found {
             exception.setattr("found", found)?;
+        }
+        if let Some((keyspace, key)) = conflict {
+            exception.setattr("keyspace", keyspace)?;
+            exception.setattr("key", key)?;
         }
         Ok(exception)
     }

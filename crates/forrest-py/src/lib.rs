@@ -5,6 +5,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | transaction.rs | `Transaction`: reads and changes at one instant |
 //! | batch.rs | `Batch`: changes made together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
 //! | db.rs | `Db`: opening and closing, and the store as a whole |
@@ -31,6 +32,7 @@ mod options;
 mod range;
 mod scope;
 mod snapshot;
+mod transaction;
 mod view;
 
 /// What the package forrest does natively; use the package.
@@ -46,6 +48,8 @@ mod _forrest {
     use crate::range::Range;
     #[pymodule_export]
     use crate::snapshot::Snapshot;
+    #[pymodule_export]
+    use crate::transaction::Transaction;
     #[pymodule_export]
     use crate::view::View;
     use pyo3::prelude::*;

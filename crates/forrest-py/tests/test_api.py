@@ -156,7 +156,7 @@ def test_errors_have_kinds(db: forrest.Db) -> None:
     assert isinstance(error.value, forrest.Error) and isinstance(error.value, ValueError)
     assert "65536" in str(error.value) and error.value.op is None
     kinds = [kind for _, kind in inspect.getmembers(forrest, inspect.isclass) if issubclass(kind, Exception)]
-    assert len(kinds) == 10 and all(issubclass(kind, forrest.Error) for kind in kinds)
+    assert len(kinds) == 11 and all(issubclass(kind, forrest.Error) for kind in kinds)
 
 
 def test_homes_are_named(tmp_path: Path) -> None:
@@ -323,6 +323,123 @@ def test_durability_of_a_batch(disk: forrest.Db) -> None:
             batch[b"a"] = b"1"
 
 
+def test_transactions(db: forrest.Db) -> None:
+    db[b"oak"] = b"Quercus"
+    with db.transaction() as transaction:
+        assert transaction[b"oak"] == b"Quercus" and b"oak" in transaction and b"ash" not in transaction
+        assert transaction.get(b"ash") is None and transaction.get(b"ash", 7) == 7
+        with pytest.raises(KeyError) as error:
+            transaction[b"ash"]
+        assert error.value.args == (b"ash",)
+        transaction[bytearray(b"ash")] = memoryview(b"Fraxinus")
+        transaction.set(b"elm", b"Ulmus")
+        del transaction[b"oak"]
+        transaction.delete(b"never there")
+        transaction.add(b"n", 5)
+        assert transaction[b"ash"] == b"Fraxinus" and b"oak" not in transaction
+        assert transaction.get(b"n") == (5).to_bytes(8, "big")
+        assert dict(db) == {b"oak": b"Quercus"}
+    assert list(db) == [b"ash", b"elm", b"n"] and db.add(b"n", 0) == 5
+    with pytest.raises(ZeroDivisionError):
+        with db.transaction() as transaction:
+            transaction[b"oak"] = b"never"
+            raise ZeroDivisionError
+    transaction.commit()  # of nothing: it has begun anew
+    transaction[b"oak"] = b"never"
+    transaction.rollback()
+    transaction.commit()
+    transaction[b"oak"] = b"never"
+    transaction.check()
+    assert b"oak" not in db
+    with pytest.raises(TypeError):
+        transaction["oak"]  # type: ignore[index]
+    with pytest.raises(forrest.LimitError):
+        transaction[bytes(70_000)] = b""
+
+
+def test_a_transaction_in_conflict_changes_nothing(db: forrest.Db) -> None:
+    with pytest.raises(forrest.ConflictError, match='key "seats" of keyspace "default"') as conflict:
+        with db.transaction() as transaction:
+            assert transaction.get(b"seats") is None
+            transaction[b"mine"] = b"1"
+            db[b"seats"] = b"1"
+    assert conflict.value.key == b"seats" and conflict.value.keyspace == "default" and b"mine" not in db
+    assert transaction[b"seats"] == b"1"
+    del db[b"seats"]
+    with pytest.raises(forrest.ConflictError):
+        transaction.check()
+    transaction.add(b"name", 1)
+    db[b"name"] = b"no counter"
+    with pytest.raises(forrest.InvalidArgumentError, match='key "name"'):
+        transaction.commit()
+
+
+def test_a_function_runs_until_nobody_comes_in_between(db: forrest.Db) -> None:
+    calls = 0
+
+    def disturbed(transaction: forrest.Transaction) -> bytes | None:
+        nonlocal calls
+        calls += 1
+        found = transaction.get(b"key")
+        transaction.add(b"calls", 1)
+        if calls < 3:
+            db[b"key"] = b"%d" % calls
+        if calls == 2:
+            raise ZeroDivisionError("not to be believed")
+        return found
+
+    assert db.transact(disturbed) == b"2" and calls == 3 and db.add(b"calls", 0) == 1
+
+    def failing(transaction: forrest.Transaction) -> None:
+        transaction[b"never"] = transaction[b"key"]
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        db.transact(failing)
+    assert b"never" not in db
+
+    def always(transaction: forrest.Transaction) -> None:
+        nonlocal calls
+        calls += 1
+        transaction.get(b"calls")
+        db.add(b"calls", 1)
+
+    calls = 0
+    with pytest.raises(forrest.ConflictError) as conflict:
+        db.transact(always)
+    assert calls == 1_000 and conflict.value.key == b"calls"
+
+
+def test_a_transaction_spans_keyspaces(db: forrest.Db) -> None:
+    needs(db, "several keyspaces")
+    log = db.keyspace("log")
+    with log.transaction() as transaction:
+        transaction[b"key"] = b"there"
+        transaction.set(b"key", b"here", keyspace=db)
+        assert transaction.get(b"key", keyspace=db) == b"here"
+        transaction.add(b"n", 1, keyspace=db)
+        transaction.delete(b"old", keyspace=db)
+    assert db[b"key"] == b"here" and log[b"key"] == b"there"
+    with pytest.raises(forrest.ConflictError) as conflict:
+        with db.transaction() as transaction:
+            transaction.get(b"key", keyspace=log)
+            log[b"key"] = b""
+    assert conflict.value.keyspace == "log"
+    with forrest.open("memory:") as other:
+        with pytest.raises(forrest.InvalidArgumentError, match="another store"):
+            with other.transaction() as transaction:
+                transaction.set(b"key", b"", keyspace=log)
+
+
+def test_durability_of_a_transaction(disk: forrest.Db) -> None:
+    with disk.transaction(durability="sync") as transaction:
+        transaction[b"a"] = b"1"
+    with pytest.raises(forrest.InvalidArgumentError):
+        disk.transaction(durability="never")  # type: ignore[arg-type]
+    with forrest.open("memory:") as memory, pytest.raises(forrest.UnsupportedError):
+        memory.transact(lambda transaction: transaction.get(b"a"), durability="sync")
+
+
 def test_snapshots(db: forrest.Db) -> None:
     if not db.capabilities()["snapshots"]:
         with pytest.raises(forrest.UnsupportedError):
@@ -386,7 +503,7 @@ def test_what_is_printed(db: forrest.Db, url: str) -> None:
 
 
 def test_everything_has_a_text(db: forrest.Db) -> None:
-    for kind in (forrest.Db, forrest.Keyspace, forrest.Snapshot, forrest.View, forrest.Batch, forrest.Range):
+    for kind in (forrest.Db, forrest.Keyspace, forrest.Snapshot, forrest.View, forrest.Batch, forrest.Transaction, forrest.Range):
         assert inspect.getdoc(kind)
         for name, member in inspect.getmembers(kind):
             if not name.startswith("_"):

@@ -17,7 +17,7 @@ def refused() -> pytest.RaisesExc[forrest.InvalidArgumentError]:
 
 def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
     db.put_many((b"%06d" % number, b"") for number in range(5_000))
-    rows, batch = db.range(), db.batch()
+    rows, batch, transaction = db.range(), db.batch(), db.transaction()
     next(rows)
     batch[b"a"] = b""
     views: list[forrest.View] = [db]
@@ -55,6 +55,11 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         lambda: batch.write(),
         lambda: batch.set(b"a", b""),
         lambda: len(batch),
+        lambda: transaction.get(b"a"),
+        lambda: transaction.set(b"a", b""),
+        lambda: transaction.commit(),
+        lambda: transaction.rollback(),
+        lambda: db.transaction(),
         lambda: db.batch(),
         lambda: db.snapshot(),
         lambda: db.keyspace("people"),

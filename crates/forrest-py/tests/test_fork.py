@@ -40,7 +40,7 @@ def in_child(work: Callable[[], object]) -> str:
 
 def test_a_child_is_refused_and_the_parent_goes_on(db: forrest.Db) -> None:
     db.put_many((b"%06d" % number, b"") for number in range(5_000))
-    rows, batch = db.range(), db.batch()
+    rows, batch, transaction = db.range(), db.batch(), db.transaction()
     next(rows)
     things: list[forrest.View] = [db]
     if db.capabilities()["snapshots"]:
@@ -51,6 +51,9 @@ def test_a_child_is_refused_and_the_parent_goes_on(db: forrest.Db) -> None:
             lambda: next(rows),
             lambda: batch.write(),
             lambda: batch.set(b"a", b""),
+            lambda: transaction.get(b"a"),
+            lambda: transaction.commit(),
+            lambda: db.transaction(),
             lambda: db.batch(),
             lambda: db.__setitem__(b"a", b""),
             lambda: db.put_many([(b"a", b"")]),
@@ -79,7 +82,7 @@ import forrest
 
 db = forrest.open(sys.argv[1])
 db[b"a"] = b"1"
-held = [db.keyspace("people"), db.snapshot(), db.range(), db.batch()]
+held = [db.keyspace("people"), db.snapshot(), db.range(), db.batch(), db.transaction()]
 child = os.fork()
 if child == 0:
     held.clear()

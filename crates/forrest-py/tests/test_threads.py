@@ -78,6 +78,28 @@ def test_threads_share_a_batch(db: forrest.Db) -> None:
     assert len(db) == THREADS * 500
 
 
+def test_no_transaction_is_lost(db: forrest.Db) -> None:
+    def count(transaction: forrest.Transaction) -> int:
+        number = int(transaction.get(b"number", b"0")) + 1
+        transaction[b"number"] = b"%d" % number
+        return number
+
+    numbers = together(lambda _: [db.transact(count) for _ in range(200)])
+    assert sorted(chain(*numbers)) == list(range(1, THREADS * 200 + 1))
+
+
+def test_threads_share_a_transaction(db: forrest.Db) -> None:
+    with db.transaction() as transaction:
+
+        def work(thread: int) -> None:
+            for at in range(300):
+                assert transaction.get(b"%d %d" % (thread, at)) is None
+                transaction[b"%d %d" % (thread, at)] = b""
+
+        together(work)
+    assert len(db) == THREADS * 300
+
+
 def test_closing_under_threads(url: str) -> None:
     for _ in range(10):
         db = forrest.open(url)
@@ -161,6 +183,8 @@ def test_that_others_go_on_can_be_told() -> None:
         lambda db: db.compact(),
         lambda db: db.snapshot(),
         lambda db: db.batch().write(),
+        lambda db: db.transaction().get(b"a"),
+        lambda db: db.transaction().commit(),
         lambda db: db.drop_keyspace("nothing"),
     ],
 )

@@ -14,12 +14,13 @@ made by fork opens a store of its own.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, Mapping, MutableMapping, ValuesView
-from typing import Literal
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, ValuesView
+from typing import Literal, TypeVar
 
 from . import _forrest
 from ._errors import (
     BusyError,
+    ConflictError,
     CorruptError,
     Error,
     InvalidArgumentError,
@@ -30,11 +31,12 @@ from ._errors import (
     StoppedError,
     UnsupportedError,
 )
-from ._forrest import Batch, Range
+from ._forrest import Batch, Range, Transaction
 
 __all__ = [
     "Batch",
     "BusyError",
+    "ConflictError",
     "CorruptError",
     "Db",
     "Error",
@@ -47,10 +49,14 @@ __all__ = [
     "Range",
     "Snapshot",
     "StoppedError",
+    "Transaction",
     "UnsupportedError",
     "View",
     "open",
 ]
+
+_T = TypeVar("_T")
+_ATTEMPTS = 1_000
 
 
 class _Keys(KeysView[bytes]):
@@ -122,6 +128,62 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
         {b'oak': b'Quercus robur'}
         """
         return Batch(self, durability=durability)
+
+    def transaction(self, *, durability: Literal["memory", "buffered", "sync"] | None = None) -> Transaction:
+        """Reads and changes that take place at one instant when the with block ends, if what was read is still so then; otherwise
+        ConflictError, and nothing is changed:
+
+        >>> import forrest
+        >>> db = forrest.open("memory:")
+        >>> with db.transaction() as transaction:
+        ...     if b"oak" not in transaction:
+        ...         transaction[b"oak"] = b"Quercus robur"
+        >>> dict(db)
+        {b'oak': b'Quercus robur'}
+        """
+        return Transaction(self, durability=durability)
+
+    def transact(
+        self,
+        function: Callable[[Transaction], _T],
+        /,
+        *,
+        durability: Literal["memory", "buffered", "sync"] | None = None,
+    ) -> _T:
+        """Calls a function with a transaction, commits that, and returns the function's answer. As long as changes by others come in
+        between, the function is called again; after 1,000 times, ConflictError is raised.
+
+        If the function raises an exception, nothing is changed, and the exception goes on, once it is known that what
+        the function had read was all there at one instant; otherwise it is called again as well.
+
+        >>> import forrest
+        >>> db = forrest.open("memory:")
+        >>> def number(transaction):
+        ...     number = int(transaction.get(b"last number", b"0")) + 1
+        ...     transaction[b"last number"] = str(number).encode()
+        ...     return number
+        >>> db.transact(number), db.transact(number)
+        (1, 2)
+        """
+        transaction = self.transaction(durability=durability)
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            try:
+                answer = function(transaction)
+            except Exception:
+                try:
+                    transaction.check()
+                except ConflictError:
+                    if attempts_left:
+                        continue
+                raise
+            try:
+                transaction.commit()
+            except ConflictError:
+                if attempts_left:
+                    continue
+                raise
+            return answer
+        raise AssertionError("the last attempt returns or raises")
 
 
 class Snapshot(_forrest.Snapshot, View):

@@ -37,6 +37,17 @@ class BusyError(Error):
     """Somebody else holds what is needed. Try again later."""
 
 
+class ConflictError(Error):
+    """What a transaction has read was changed before its commit; nothing was changed by it. Run it again, as transact() of a keyspace
+    does."""
+
+    keyspace: str = "default"
+    """The name of a keyspace where that is so."""
+
+    key: bytes = b""
+    """The key."""
+
+
 class UnsupportedError(Error):
     """This home cannot do this; capabilities() of the store says what it can. Use another home."""
 
