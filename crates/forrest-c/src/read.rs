@@ -1,12 +1,13 @@
-//! Reading: one key in three ways, many keys, and how many there are.
+//! Reading: one key in three ways, many keys, how many there are, and all of a range at once.
 
 use crate::argument::{Place, key, perhaps};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK, FORREST_TOO_SMALL};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use crate::value::{Value, hand_over, hold, release};
+use forrest_rust::View;
 use std::ffi::c_void;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::ptr;
 
 /// Reads the value of a key and holds it: `forrest_value_data` has its bytes, `forrest_value_release` gives it back.
@@ -200,4 +201,87 @@ pub unsafe extern "C" fn forrest_count(
         keys.put(Db::of(db)?.view().count((Bound::Included(start), end))?);
         Ok(FORREST_OK)
     })
+}
+
+/// What a scan shows each pair to, with the `context` that the scan was given: true to go on, false to end the scan. It keeps no pointer
+/// to a key or a value, and it returns: no exception and no `longjmp` leaves it. It may call this library, and should be quick.
+pub type See = Option<
+    unsafe extern "C" fn(
+        context: *mut c_void,
+        key: *const c_void,
+        key_bytes: usize,
+        value: *const c_void,
+        value_bytes: usize,
+    ) -> bool,
+>;
+
+/// Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true: the quickest way
+/// through a range, because nothing is copied. Null with the length `FORREST_ABSENT` is no end. `see` is called by this thread; what it
+/// sees of changes by others is what an iterator sees.
+///
+/// `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is null; it may have
+/// seen some pairs then.
+///
+/// # Safety
+/// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
+/// - `see` does as `forrest_see` says, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_scan(
+    db: *const Db,
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+    see: See,
+    context: *mut c_void,
+) -> i32 {
+    guard(|| {
+        // SAFETY: the caller's promises.
+        let (start, end) = unsafe { (key(start, start_bytes)?, perhaps(key, end, end_bytes)?) };
+        scan(db, see, context, |view, show| view.scan((Bound::Included(start), before(end)), show))
+    })
+}
+
+/// As `forrest_scan`, from the last pair of the range to its first.
+///
+/// # Safety
+/// - As of `forrest_scan`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_scan_back(
+    db: *const Db,
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+    see: See,
+    context: *mut c_void,
+) -> i32 {
+    guard(|| {
+        // SAFETY: the caller's promises.
+        let (start, end) = unsafe { (key(start, start_bytes)?, perhaps(key, end, end_bytes)?) };
+        scan(db, see, context, |view, show| view.scan_back((Bound::Included(start), before(end)), show))
+    })
+}
+
+fn before(end: Option<&[u8]>) -> Bound<&[u8]> {
+    end.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
+/// Shows what `walk` finds to C.
+fn scan(
+    db: *const Db,
+    see: See,
+    context: *mut c_void,
+    walk: impl FnOnce(&View, &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> forrest_rust::Result<()>,
+) -> Result<i32, Failure> {
+    let see = see.ok_or_else(|| Failure::invalid("the function to show pairs to is null"))?;
+    // Not under the handle's lock: the function may give the handle back.
+    let view = Db::of(db)?.view().clone();
+    walk(&view, &mut |key, value| {
+        // SAFETY: the caller of `forrest_scan` promises that it is such a function.
+        let goes_on =
+            unsafe { see(context, key.as_ptr().cast(), key.len(), value.as_ptr().cast(), value.len()) };
+        if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    Ok(FORREST_OK)
 }

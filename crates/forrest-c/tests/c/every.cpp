@@ -247,6 +247,16 @@ class Db {
         check(forrest_count(get(), start.data(), start.size(), nullptr, FORREST_ABSENT, &keys));
         return keys;
     }
+    // Both ways; no exception leaves what is called.
+    std::string keys(bool back) const {
+        std::string keys;
+        const auto see = [](void *to, const void *key, size_t key_bytes, const void *, size_t) noexcept {
+            static_cast<std::string *>(to)->append(static_cast<const char *>(key), key_bytes).append(",");
+            return true;
+        };
+        check((back ? forrest_scan_back : forrest_scan)(get(), nullptr, 0, nullptr, FORREST_ABSENT, see, &keys));
+        return keys;
+    }
     Value held(string_view key) const {
         forrest_value *value;
         check(forrest_get(get(), key.data(), key.size(), &value));
@@ -322,6 +332,7 @@ void all(const char *url) {
     DEMAND(db.contains("elm") && !db.contains("fir") && db.count("f") == 1);
     const auto many = db.many({"oak", "fir", "elm"});
     DEMAND(*many[0] == "Quercus robur" && !many[1] && *many[2] == "Ulmus glabra");
+    DEMAND(db.keys(false) == "elm,oak," && db.keys(true) == "oak,elm,");
     DEMAND(db.remove("elm") && !db.remove("elm"));
     DEMAND(db.add("visits", 3) == 3 && db.add("visits", -1) == 2);
     DEMAND(!db.swap("door", std::nullopt, "open"));

@@ -38,6 +38,13 @@ static void give_back(const struct handles *handles) {
     ANSWERS(FORREST_OK, forrest_close(handles->db));
 }
 
+/* Nothing is shown to this. */
+static bool unseen(void *context, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+    (void)context, (void)key, (void)key_bytes, (void)value, (void)value_bytes;
+    CHECK(false);
+    return false;
+}
+
 /* Every function refuses these. A batch and an options object that are right come along, so that they are not what is refused. */
 static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *batch, forrest_options *options) {
     forrest_db *made = JUNK;
@@ -71,6 +78,8 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_multi_get(wrong->db, keys, lengths, 1, &value));
     ANSWERS(no, forrest_contains(wrong->db, T("key")));
     ANSWERS(no, forrest_count(wrong->db, T("a"), T("z"), &number));
+    ANSWERS(no, forrest_scan(wrong->db, T("a"), T("z"), unseen, NULL));
+    ANSWERS(no, forrest_scan_back(wrong->db, T("a"), T("z"), unseen, NULL));
     ANSWERS(no, forrest_set(wrong->db, T("key"), T("other")));
     ANSWERS(no, forrest_delete(wrong->db, T("key")));
     ANSWERS(no, forrest_delete_range(wrong->db, T("a"), T("z"), &number));

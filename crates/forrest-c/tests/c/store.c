@@ -102,6 +102,64 @@ static void setting_options(const char *url) {
     ANSWERS(FORREST_OK, forrest_options_destroy(NULL));
 }
 
+/* What a scan has shown. */
+struct shown {
+    char keys[20];
+    size_t count, most;
+    forrest_db *db;
+};
+
+static bool show(void *context, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+    struct shown *shown = context;
+    CHECK(key_bytes == 1 && value_bytes == 1 && *(const char *)value == 'v');
+    shown->keys[shown->count++] = *(const char *)key;
+    if (shown->db != NULL) /* it may use the store, and give the handle back */
+        ANSWERS(FORREST_OK, forrest_contains(shown->db, key, key_bytes));
+    return shown->count < shown->most;
+}
+
+static bool close_it(void *context, const void *key, size_t key_bytes, const void *value, size_t value_bytes) {
+    forrest_db **db = context;
+    (void)key, (void)key_bytes, (void)value, (void)value_bytes;
+    if (*db != NULL)
+        ANSWERS(FORREST_OK, forrest_close(*db));
+    *db = NULL;
+    return true;
+}
+
+static void scanning(forrest_db *db) {
+    for (char key = 'a'; key <= 'j'; key++)
+        ANSWERS(FORREST_OK, forrest_set(db, &key, 1, T("v")));
+    struct shown shown = {"", 0, 20, db};
+    ANSWERS(FORREST_OK, forrest_scan(db, NULL, 0, NULL, FORREST_ABSENT, show, &shown));
+    CHECK(shown.count == 10 && memcmp(shown.keys, "abcdefghij", 10) == 0);
+    shown = (struct shown){"", 0, 20, NULL};
+    ANSWERS(FORREST_OK, forrest_scan_back(db, T("b"), T("e"), show, &shown));
+    CHECK(shown.count == 3 && memcmp(shown.keys, "dcb", 3) == 0);
+    shown = (struct shown){"", 0, 2, NULL};
+    ANSWERS(FORREST_OK, forrest_scan(db, T("b"), T("j"), show, &shown));
+    CHECK(shown.count == 2 && memcmp(shown.keys, "bc", 2) == 0);
+    shown.count = 0;
+    ANSWERS(FORREST_OK, forrest_scan_back(db, T("b"), NULL, FORREST_ABSENT, show, &shown));
+    CHECK(shown.count == 2 && memcmp(shown.keys, "ji", 2) == 0);
+    shown.count = 0;
+    ANSWERS(FORREST_OK, forrest_scan(db, T("d"), T("b"), show, &shown));
+    CHECK(shown.count == 0);
+    forrest_db *same;
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "default", &same));
+    ANSWERS(FORREST_OK, forrest_scan(same, T(""), NULL, FORREST_ABSENT, close_it, &same));
+    CHECK(same == NULL);
+
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan(NULL, T("a"), T("b"), show, &shown));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan(db, T("a"), T("b"), NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan_back(db, T("a"), T("b"), NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan(db, NULL, 1, T("b"), show, &shown));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan_back(db, T("a"), NULL, 1, show, &shown));
+    ANSWERS(FORREST_LIMIT, forrest_scan(db, "a", 65536, T("b"), show, &shown));
+    CHECK(shown.count == 0);
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+}
+
 static void counting_and_deleting_ranges(forrest_db *db) {
     uint64_t keys = 77;
     for (char key = 'a'; key <= 'j'; key++)
@@ -544,6 +602,7 @@ int main(int argc, char **argv) {
     counting_and_deleting_ranges(db);
     reading_many(db);
     adding_and_comparing(db);
+    scanning(db);
     batches_of_all_kinds(db);
     skipping_and_parking(db);
     keyspaces(db);
