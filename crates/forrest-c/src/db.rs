@@ -5,7 +5,7 @@ use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::failure::{Failure, guard};
 use crate::handle::{LANES, Shared, Table};
 use crate::options::Options;
-use crate::value::hand_over;
+use crate::value::hand_over_list;
 use forrest_rust::{ErrorKind, Keyspace, Snapshot, View};
 use std::ffi::c_char;
 use std::ptr;
@@ -163,18 +163,7 @@ pub unsafe extern "C" fn forrest_keyspaces(
             let message = format_args!("the name \"{name}\" has a zero byte, and C would not see its end");
             return Err(Failure::new(ErrorKind::Unsupported, message));
         }
-        // The list, and behind it the names; where they begin is known once there is memory.
-        let texts = found.iter().flat_map(|name| name.bytes().chain([0]));
-        let list = size_of::<*mut c_char>() * found.len();
-        let bytes: Vec<u8> = std::iter::repeat_n(0, list).chain(texts).collect();
-        let memory = hand_over(&bytes)?.cast::<*mut c_char>();
-        let mut at = list;
-        for (number, name) in found.iter().enumerate() {
-            // SAFETY: the memory begins with so many pointers, aligned as malloc does it, and has each name behind them.
-            unsafe { memory.add(number).write(memory.cast::<c_char>().add(at)) };
-            at += name.len() + 1;
-        }
-        names.put(memory);
+        names.put(hand_over_list(&found)?);
         count.put(found.len());
         Ok(FORREST_OK)
     })

@@ -15,6 +15,7 @@
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
 //! | batch.rs | batches, and writing them |
+//! | kernel.rs | the stores in the kernel |
 //! | whole.rs | the store as a whole: sync, verify, statistics |
 //! | change.rs, read.rs | changing and reading keys |
 //! | db.rs | opening, keyspaces, snapshots, closing |
@@ -33,6 +34,7 @@ pub mod db;
 pub mod failure;
 mod handle;
 pub mod iter;
+pub mod kernel;
 pub mod llds;
 pub mod options;
 pub mod read;

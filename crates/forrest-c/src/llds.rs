@@ -35,7 +35,7 @@ const DEFAULT: &str = "llds:forrest";
 #[derive(Debug)]
 pub struct Tree(Arc<forrest_rust::Db>);
 
-static TREES: Table<Tree, 1> = Table::new("store", 6);
+static TREES: Table<Tree, 1> = Table::new("store", 7);
 
 /// What a function answers with. It came from `malloc`, and so did `val`: both are given to `free`.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use crate::argument::Place;
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::Table;
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::ptr;
 
 /// A value that a read found, held until it is released. It stays as it was found, whatever becomes of its key and of
@@ -74,5 +74,21 @@ pub(crate) fn hand_over(bytes: &[u8]) -> Result<*mut c_void, Failure> {
     }
     // SAFETY: it has so many bytes, which nobody else knows of.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.cast(), bytes.len()) };
+    Ok(memory)
+}
+
+/// A list of texts without zero bytes for C, each ending with one, all in one piece of memory to be given to [`forrest_free`]. Never null.
+pub(crate) fn hand_over_list(texts: &[impl AsRef<[u8]>]) -> Result<*mut *mut c_char, Failure> {
+    // The list, and behind it the texts; where they begin is known once there is memory.
+    let list = size_of::<*mut c_char>() * texts.len();
+    let ended = texts.iter().flat_map(|text| text.as_ref().iter().copied().chain([0]));
+    let bytes: Vec<u8> = std::iter::repeat_n(0, list).chain(ended).collect();
+    let memory = hand_over(&bytes)?.cast::<*mut c_char>();
+    let mut at = list;
+    for (number, text) in texts.iter().enumerate() {
+        // SAFETY: the memory begins with so many pointers, aligned as malloc does it, and has each text behind them.
+        unsafe { memory.add(number).write(memory.cast::<c_char>().add(at)) };
+        at += text.as_ref().len() + 1;
+    }
     Ok(memory)
 }

@@ -341,6 +341,38 @@ static void iterating(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete(db, T("f")));
 }
 
+/* The stores in the kernel, if there are any to be had: of URLs of another kind, nothing is known of the module. */
+static void listing(const char *url) {
+    char **names = JUNK;
+    size_t count = 77;
+    const int32_t code = forrest_llds_list(&names, &count);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_llds_list(NULL, &count));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_llds_list(&names, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_llds_destroy(NULL));
+    if (strncmp(url, "llds:", 5) != 0) {
+        if (code == FORREST_OK)
+            forrest_free(names);
+        else
+            CHECK(code < 0 && names == NULL && count == 0);
+        return;
+    }
+    CHECK(code == FORREST_OK);
+    forrest_free(names);
+    forrest_db *db;
+    ANSWERS(FORREST_OK, forrest_open("llds:one that is listed", &db));
+    ANSWERS(FORREST_OK, forrest_llds_list(&names, &count));
+    bool own = false, other = false;
+    for (size_t at = 0; at < count; at++) {
+        own |= strcmp(names[at], "one that is listed") == 0;
+        other |= strcmp(names[at], url + 5) == 0;
+    }
+    CHECK(own && other);
+    forrest_free(names);
+    ANSWERS(FORREST_OK, forrest_llds_destroy("one that is listed"));
+    ANSWERS(FORREST_NOT_FOUND, forrest_llds_destroy("one that is listed"));
+    ANSWERS(FORREST_OK, forrest_close(db));
+}
+
 #define THREADS 4
 #define KEYS 500
 
@@ -449,6 +481,7 @@ int main(int argc, char **argv) {
     batches(db);
     iterating(db);
     threads(db);
+    listing(argv[1]);
     limits_of_the_home(db, argv[1]);
     outliving(db, argv[1]);
     puts("all is as it should be");

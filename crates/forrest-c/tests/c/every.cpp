@@ -380,6 +380,11 @@ void all(const char *url) {
         DEMAND(db.write(batch) && *people.held("ada") == "1815" && !db.contains("ada"));
         DEMAND(db.keyspaces().size() == 2 && db.drop("people") && !db.drop("people"));
     });
+    char **names;
+    size_t count;
+    if (forrest_llds_list(&names, &count) == FORREST_OK)
+        forrest_free(names);
+    DEMAND(forrest_llds_destroy("no store is called so") != FORREST_OK);
     where(can & FORREST_CAN_VERIFY, [&] { db.verify(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
     if (!(can & FORREST_CAN_CHECKPOINT))
