@@ -5,6 +5,7 @@
 //! store as a whole. Lengths and names are checked up here; below, engines take them as right.
 
 use crate::batch::WriteBatch;
+use crate::checkpoint::checkpoint;
 use crate::engine;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
@@ -260,26 +261,47 @@ impl Db {
     /// use forrest::{Capability, Db};
     /// let capabilities = Db::open("memory:")?.capabilities();
     /// assert!(capabilities.has(Capability::Snapshots));
-    /// assert!(!capabilities.has(Capability::Checkpoint));
+    /// assert!(!capabilities.has(Capability::Verify));
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn capabilities(&self) -> Capabilities {
         self.store.capabilities()
     }
 
-    /// Writes a copy of the store as it is now to a new directory, while it goes on.
+    /// Writes a copy of the store, as it is at one moment of this call, to a new directory, which [`Db::open`] opens as a store
+    /// on disk of its own. The store goes on meanwhile, and no reader or writer waits. All that was acknowledged before is in
+    /// it, with whatever durability, and of a batch all or nothing. It is durable when this returns.
+    ///
+    /// At `path` there must be nothing, or an empty directory; what it is to lie in must be there. Until it is whole, it
+    /// is called `PATH.checkpoint-unfinished`, which is all that a crash may leave, and which the next checkpoint to the
+    /// same path removes.
+    ///
+    /// A store on disk is copied in time proportional to what of it is in memory and not in tables: tables never
+    /// change, so both stores have the same files (hard links), and what the one no longer needs stays with the other. To a
+    /// path on another file system everything is copied; that is what also helps if the device fails. A store that has
+    /// [`Stopped`](crate::ErrorKind::Stopped), or has no room, can be copied as well. Of `memory:` everything is
+    /// written.
     ///
     /// # Errors
-    /// `Unsupported` with every home of this version.
+    /// Nothing is left of a checkpoint that fails. `InvalidArgument` if something is at `path`, if that lies within the store's own
+    /// directory, or is no path; `Busy` if another checkpoint is just being made there; `OutOfSpace`; `Io`; `Limit` for a
+    /// value in memory that is longer than values on disk may be; `Unsupported` in the kernel, where there is no snapshot.
     ///
     /// ```
-    /// # let db = forrest::Db::open("memory:")?;
-    /// assert_eq!(db.checkpoint("/var/backups/forest").unwrap_err().kind(), forrest::ErrorKind::Unsupported);
-    /// # Ok::<(), forrest::Error>(())
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("backup");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, ErrorKind};
+    /// let db = Db::open("memory:")?;
+    /// db.set("oak", "Quercus")?;
+    /// db.checkpoint(path)?;
+    /// db.set("oak", "Quercus robur")?;
+    /// assert_eq!(Db::open(path)?.get("oak")?.as_deref(), Some(&b"Quercus"[..]));
+    /// assert_eq!(db.checkpoint(path).unwrap_err().kind(), ErrorKind::InvalidArgument); // it is there
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref().display();
-        Err(Error::unsupported(format!("a checkpoint to {path}: this home has none in this version")))
+        checkpoint(&self.store, path.as_ref())
     }
 
     /// Reads everything stored and checks it, past all caches. Takes time in proportion to the store.

@@ -35,6 +35,7 @@
 //! | db.rs | [`Db`], [`Snapshot`]: opening, and the store as a whole |
 //! | batch.rs | [`WriteBatch`]: changes made together |
 //! | keyspace.rs | [`Keyspace`]: all changing |
+//! | checkpoint.rs | a copy of an open store, on disk |
 //! | view.rs | [`View`]: all reading |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
 //! | engine.rs | the seam: what an engine must be able to do |
@@ -53,6 +54,7 @@
 
 mod batch;
 mod bounds;
+mod checkpoint;
 mod chunk;
 mod cursor;
 mod db;

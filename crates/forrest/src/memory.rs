@@ -214,7 +214,7 @@ fn demand(durability: Option<Durability>) -> Result<()> {
 
 pub(crate) fn capabilities() -> Capabilities {
     use Capability as C;
-    Capabilities::new("memory:", &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces])
+    Capabilities::new("memory:", &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint])
 }
 
 /// A keyspace: a tree, and the store that it belongs to.

@@ -261,6 +261,11 @@ fn too_much(error: forrest_index::Error) -> Error {
     Error::new(ErrorKind::OutOfSpace, format!("the memtable: {error}"))
 }
 
+/// The version of what a cursor shows that a snapshot sees; `None` if it sees none.
+pub(crate) fn past(versions: &[u8], upto: u64) -> Option<Said<'_>> {
+    at(versions, upto)
+}
+
 /// The newest version of what a cursor shows.
 pub(crate) fn newest(versions: &[u8]) -> Said<'_> {
     split(versions).1

@@ -5,6 +5,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | mod.rs | [`Store`], [`Core`]: opening and closing, and what the parts share |
+//! | checkpoint.rs | a copy of an open store |
 //! | view.rs | one state of a keyspace, to be read; snapshots, cursors |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
@@ -30,6 +31,7 @@
 pub mod bench;
 mod cache;
 mod catalog;
+mod checkpoint;
 mod codec;
 mod compact;
 mod current;
@@ -197,6 +199,14 @@ impl<D: Disk> Store<D> {
         View::Newest { store: self.clone(), space: space.clone() }
     }
 
+    /// Copies the store as it is into an empty directory, while it goes on.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`. What the directory holds then is no store.
+    pub(crate) fn checkpoint(&self, into: D) -> Result<()> {
+        checkpoint::checkpoint(self, &Arc::new(into))
+    }
+
     /// True if both are handles to one store.
     pub(crate) fn is(&self, other: &Store<D>) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -302,7 +312,8 @@ impl<D: Disk> Core<D> {
         self.builder.durability.unwrap_or(Durability::Buffered)
     }
 
-    fn disk(&self) -> &D {
+    /// The directory that it is in.
+    pub(crate) fn disk(&self) -> &D {
         &self.disk
     }
 
@@ -366,7 +377,8 @@ impl<D: Disk> Core<D> {
     /// Takes the state of this moment, and keeps what it needs until it is given back.
     fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>) {
         let mut order = self.order();
-        let sequence = order.sequence;
+        // Not behind what is visible: of a batch that failed and stopped the store, a part may be there.
+        let sequence = self.visible();
         *order.readers.entry(sequence).or_default() += 1;
         (sequence, order.version.clone(), order.catalog.clone())
     }
@@ -442,6 +454,7 @@ pub(crate) fn capabilities() -> Capabilities {
         C::Keyspaces,
         C::Persistence,
         C::Sync,
+        C::Checkpoint,
         C::Verify,
         C::Compact,
     ];

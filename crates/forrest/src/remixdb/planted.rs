@@ -71,11 +71,17 @@ pub(crate) enum Bug {
     FirstPieceForgotten,
     /// A drop of a keyspace leaves its files.
     DroppedFilesStay,
+    /// A checkpoint names copies of tables that are not durable.
+    CopyNotSynced,
+    /// A checkpoint is done before its logs are durable.
+    CheckpointLogNotSynced,
+    /// A checkpoint leaves deletions out.
+    CheckpointWithoutTombstones,
 }
 
 impl Bug {
     #[cfg(test)]
-    pub(crate) const ALL: [Bug; 32] = [
+    pub(crate) const ALL: [Bug; 35] = [
         Bug::LogNameNotSynced,
         Bug::LogHeaderNotSynced,
         Bug::OlderLogNotSynced,
@@ -108,6 +114,9 @@ impl Bug {
         Bug::LowForgotten,
         Bug::FirstPieceForgotten,
         Bug::DroppedFilesStay,
+        Bug::CopyNotSynced,
+        Bug::CheckpointLogNotSynced,
+        Bug::CheckpointWithoutTombstones,
     ];
 
     /// Whether this bug is planted in the calling thread.

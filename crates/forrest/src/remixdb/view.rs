@@ -49,6 +49,11 @@ impl<D: Disk> Snapshot<D> {
         View::Past { past: self.0.clone(), space: self.0.catalog.get(name).map(|space| space.id) }
     }
 
+    /// What it consists of: what there was, the keyspaces, and up to which sequence number of the memtables it sees.
+    pub(crate) fn parts(&self) -> (&Arc<Version<D>>, &Arc<Catalog>, u64) {
+        (&self.0.version, &self.0.catalog, self.0.sequence)
+    }
+
     pub(crate) fn keyspaces(&self) -> Vec<String> {
         self.0.catalog.names()
     }

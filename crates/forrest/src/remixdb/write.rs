@@ -373,7 +373,7 @@ impl<D: Disk> Core<D> {
         Upto::Newest(&self.visible)
     }
 
-    fn visible(&self) -> u64 {
+    pub(crate) fn visible(&self) -> u64 {
         self.visible.load(Ordering::Relaxed)
     }
 

@@ -2,6 +2,7 @@
 
 mod ancestor;
 mod api;
+mod checkpoint;
 mod command;
 mod concurrency;
 #[cfg(feature = "llds-user")]

@@ -19,9 +19,7 @@
 //!   by as many: other threads that read would take them before they are used for what they were closed for.
 //!
 //! Whoever reads through a descriptor keeps it open. So no read meets one that was closed, or one that another file has got
-//! meanwhile.
-//!
-//! Whoever removes a name sees to it that nobody is just opening it.
+//! meanwhile. And who opens a name that is just being removed either finds that it is not there, or keeps it.
 
 use super::{Kind, Name};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -245,19 +243,24 @@ impl Files {
 
     /// Removes a name, at once or when nobody reads the file any more.
     pub(super) fn unlink(&self, name: Name) -> io::Result<()> {
-        match lock(&self.state).held.get_mut(&name) {
+        let mut state = lock(&self.state);
+        match state.held.get_mut(&name) {
             Some(holders) if holders.removed => return Err(Errno::NOENT.into()),
             Some(holders) => {
                 holders.removed = true;
                 return Ok(());
             }
-            None => {}
+            None => drop(state.held.insert(name, Holders { count: 0, removed: true })),
         }
+        drop(state);
         self.remove(name)
     }
 
+    /// Removes a name that nobody reads the file of, and that is marked so that nobody begins to.
     fn remove(&self, name: Name) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(self.directory(), name.to_string(), AtFlags::empty())?)
+        let removed = rustix::fs::unlinkat(self.directory(), name.to_string(), AtFlags::empty());
+        lock(&self.state).held.remove(&name);
+        Ok(removed?)
     }
 
     /// Whether a name is there for no other reason than that somebody reads the file.
@@ -366,7 +369,6 @@ impl Drop for Read {
         if is_last && removed {
             // Where that fails, the name is one of those that are removed when the store is opened.
             let _ = files.remove(held.name);
-            lock(&files.state).held.remove(&held.name);
         }
     }
 }

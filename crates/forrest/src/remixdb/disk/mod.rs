@@ -15,11 +15,15 @@ pub(crate) mod real;
 pub(crate) mod simulated;
 #[cfg(test)]
 mod tests;
+pub(crate) mod unfinished;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::remixdb::planted::Bug;
 use std::fmt;
 use std::io;
+
+/// So much of a file is copied at once.
+const COPIED_BYTES: usize = 1 << 20;
 
 /// What a file is. Its extension tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -134,6 +138,13 @@ pub(crate) trait Disk: Send + Sync + 'static {
     /// all and a sync is asked for, returns when the device reported it.
     fn submit(&self, file: &Self::File, write: &mut Write) -> io::Result<usize>;
 
+    /// Gives a file of this directory, which is held, the same name in another one as well: they are one file then. Where the
+    /// system or the file system has that not, it is an error. The name is durable after
+    /// [`sync_directory`](Disk::sync_directory) of the other.
+    fn link(&self, _file: &Self::File, _name: Name, _into: &Self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Says that bytes from `offset` on will be read soon, so that the device can begin. A hint, which waits for nothing.
     fn will_read(&self, _file: &Self::File, _offset: u64, _bytes: u64) {}
 
@@ -245,6 +256,38 @@ pub(crate) fn create<D: Disk>(disk: &D, name: Name) -> Result<D::File> {
 /// Opens a file.
 pub(crate) fn open<D: Disk>(disk: &D, name: Name) -> Result<D::File> {
     uninterrupted(|| disk.open(name)).map_err(|error| failed("opening", name, &error))
+}
+
+/// Opens a file, if there is one of that name.
+pub(crate) fn open_if_there<D: Disk>(disk: &D, name: Name) -> Result<Option<D::File>> {
+    match uninterrupted(|| disk.open(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some).map_err(|error| failed("opening", name, &error)),
+    }
+}
+
+/// Puts a table or REMIX that is held into another directory, under the same name: as one file with two names, or, where that
+/// is refused for whatever reason, as a copy, which is durable then. The name is not before the directory is synced.
+pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> Result<()> {
+    assert!(matches!(name.kind, Kind::Table | Kind::Remix), "{name} may still be written to");
+    if uninterrupted(|| disk.link(file, name, into)).is_ok() {
+        return Ok(());
+    }
+    let copy = create(into, name)?;
+    let mut offset = 0;
+    loop {
+        let mut bytes = vec![0; COPIED_BYTES];
+        let count = read_up_to(disk, file, name, &mut bytes, offset)?;
+        bytes.truncate(count);
+        let ends = count < COPIED_BYTES;
+        // DURABILITY: the whole copy, before a manifest names it.
+        let sync = ends && !Bug::CopyNotSynced.is_planted();
+        write_all(into, &copy, name, &mut Write { offset, bytes, done: 0, sync })?;
+        offset += count as u64;
+        if ends {
+            return Ok(());
+        }
+    }
 }
 
 /// Removes a file.

@@ -11,6 +11,8 @@
 //!
 //! Only so many of the files have a descriptor at once, and they are opened again as they are read (files.rs).
 //!
+//! The directory of a store that is just being made by somebody who keeps others out has no `LOCK` (unfinished.rs).
+//!
 //! What it does not do: repeat calls that are short or interrupted (that is done above the seam), or guard
 //! against programs that write in the directory without asking for the lock.
 
@@ -21,28 +23,29 @@ use crate::options::{Builder, DEFAULT_OPEN_FILES};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 use rustix::fs::Advice;
-use rustix::fs::{CWD, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use std::fmt;
 use std::fs::File;
 use std::io;
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 use std::num::NonZeroU64;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The file that is locked while the store is open.
 const LOCK: &str = "LOCK";
 /// How directories are opened. The path of the store may be a link: that is its owner's choice.
-const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
+pub(super) const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
 
 /// The directory of a store, open and locked.
 #[derive(Debug)]
 pub(crate) struct Real {
     path: PathBuf,
     files: Arc<Files>,
-    lock: File,
+    /// `None` if whoever made it keeps others out.
+    lock: Option<File>,
 }
 
 impl Real {
@@ -54,7 +57,11 @@ impl Real {
         match retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {
                 let limit = builder.open_files.unwrap_or_else(default_open_files);
-                Ok(Real { path: path.to_owned(), files: Arc::new(Files::new(directory, limit)), lock })
+                Ok(Real {
+                    path: path.to_owned(),
+                    files: Arc::new(Files::new(directory, limit)),
+                    lock: Some(lock),
+                })
             }
             Err(Errno::WOULDBLOCK) => Err(Error::new(
                 ErrorKind::Busy,
@@ -62,6 +69,18 @@ impl Real {
             )),
             Err(errno) => Err(failed("locking the store", path, errno)),
         }
+    }
+
+    /// A directory that the caller keeps others out of, for a store that shall be at `path`.
+    pub(super) fn unlocked(path: &Path, directory: OwnedFd) -> Real {
+        let files = Arc::new(Files::new(directory, default_open_files()));
+        Real { path: path.to_owned(), files, lock: None }
+    }
+
+    /// What tells the directory from every other one: its device and its number there.
+    pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
+        let is = File::from(self.files.directory().try_clone_to_owned()?).metadata()?;
+        Ok((is.dev(), is.ino()))
     }
 
     /// Where the store was opened.
@@ -75,7 +94,9 @@ impl Drop for Real {
     fn drop(&mut self) {
         // Closing the file is not enough: a process that another thread is just starting has a copy of the
         // descriptor until it runs its program, and would keep the lock as long.
-        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+        if let Some(lock) = &self.lock {
+            let _ = rustix::fs::flock(lock, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -102,6 +123,11 @@ impl Disk for Real {
 
     fn sync_directory(&self) -> io::Result<()> {
         Ok(sync_names(self.files.directory())?)
+    }
+
+    fn link(&self, _held: &Handle, name: Name, into: &Real) -> io::Result<()> {
+        let (name, from, to) = (name.to_string(), self.files.directory(), into.files.directory());
+        Ok(rustix::fs::linkat(from, &name, to, &name, AtFlags::empty())?)
     }
 
     fn len(&self, file: &Handle) -> io::Result<u64> {
@@ -202,7 +228,7 @@ fn sync_parent(directory: BorrowedFd<'_>, made: bool) -> rustix::io::Result<()> 
 }
 
 /// All that is in a directory. A name that is not UTF-8 is none of a store's, whatever it is shown as.
-fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
+pub(super) fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
@@ -235,12 +261,12 @@ fn sync_data(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
 }
 
 #[cfg(not(target_vendor = "apple"))]
-fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
+pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fsync(directory)
 }
 
 #[cfg(target_vendor = "apple")]
-fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
+pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
     match rustix::fs::fcntl_fullfsync(directory) {
         // Not every file system has it. Any other error is one of the device, and a second try must not hide it.
         Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOTTY) => rustix::fs::fsync(directory),
@@ -252,7 +278,7 @@ fn no_store(path: &Path) -> Error {
     Error::new(ErrorKind::Io, format!("there is no store at {}", path.display()))
 }
 
-fn failed(doing: &str, path: &Path, error: impl Into<io::Error>) -> Error {
+pub(super) fn failed(doing: &str, path: &Path, error: impl Into<io::Error>) -> Error {
     super::failed(doing, Shown(path), &error.into())
 }
 

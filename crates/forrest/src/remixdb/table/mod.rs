@@ -104,6 +104,11 @@ impl<D: Disk> Table<D> {
         Ok(table)
     }
 
+    /// The file, which can be read as long as the table lives.
+    pub(crate) fn file(&self) -> &D::File {
+        &self.file
+    }
+
     pub(crate) fn name(&self) -> Name {
         self.name
     }

@@ -1,6 +1,7 @@
 //! The gates of the store, over the simulated disk: what is promised is looked for in every state that a crash, a
 //! failing disk or damage can leave.
 
+mod checkpoint;
 mod crash;
 mod damage;
 mod faults;

@@ -1,6 +1,6 @@
 //! Whether the gates would find a mistake: planted bugs, one after the other, each of which its gate must catch.
 
-use super::{crash, damage, faults};
+use super::{checkpoint, crash, damage, faults};
 use crate::remixdb::disk::simulated::{Failure, Fate};
 use crate::remixdb::planted::{Bug, plant};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +20,9 @@ fn gate(bug: Bug) -> fn() {
         B::SyncTriedAgain => || faults::failing_io(0..2, &[Failure::SyncFails(Fate::Dropped)]),
         B::ShortWriteForgotten => || faults::failing_io(0..2, &[Failure::ShortWrite]),
         B::ShortReadIsEnd => || faults::failing_io(0..2, &[Failure::ShortRead]),
+        B::CopyNotSynced | B::CheckpointLogNotSynced | B::CheckpointWithoutTombstones => || {
+            checkpoint::power_cuts(0..8);
+        },
         B::FloorTooHigh => || faults::failing_io(0..2, &[Failure::Eio]),
         _ => || {
             crash::after_power_cuts(0..6);

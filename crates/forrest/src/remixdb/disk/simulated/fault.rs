@@ -33,6 +33,8 @@ pub(crate) enum Failure {
     ShortWrite,
     /// Half of the bytes are read, rounded down. Suits reads that would give at least two.
     ShortRead,
+    /// The two directories are of different file systems. Suits what gives a file a name in a second one.
+    Exdev,
     /// Too many files are open. Suits what opens one: making, opening, listing.
     Emfile,
     /// A sync of a file or of the directory fails, after the bytes that came with it were written.
@@ -56,6 +58,7 @@ pub(super) enum Call {
     List,
     Create,
     Open,
+    Link,
     Unlink,
     SyncDirectory,
     Len,
@@ -180,12 +183,13 @@ impl Failure {
         match self {
             Failure::Eio | Failure::Interrupted => true,
             Failure::Enospc => match call {
-                Call::Create => true,
+                Call::Create | Call::Link => true,
                 Call::Submit { bytes, .. } => bytes > 0,
                 _ => false,
             },
             Failure::ShortWrite => matches!(call, Call::Submit { bytes, .. } if bytes >= 2),
             Failure::ShortRead => matches!(call, Call::Read { bytes } if bytes >= 2),
+            Failure::Exdev => matches!(call, Call::Link),
             Failure::Emfile => matches!(call, Call::Create | Call::Open | Call::List),
             Failure::SyncFails(_) => matches!(call, Call::SyncDirectory | Call::Submit { sync: true, .. }),
         }
@@ -203,6 +207,7 @@ impl Failure {
             }
             Failure::Interrupted => Err(Errno::INTR.into()),
             Failure::ShortWrite | Failure::ShortRead => Ok(Go::Half),
+            Failure::Exdev => Err(Errno::XDEV.into()),
             Failure::Emfile => Err(Errno::MFILE.into()),
             Failure::SyncFails(fate) => Ok(Go::SyncFails(fate)),
         }

@@ -276,6 +276,21 @@ impl Disk for Simulated {
         }
     }
 
+    /// Counts as an I/O of the other disk. What is pending of the file is lost there in a power cut.
+    fn link(&self, file: &File, name: Name, into: &Simulated) -> io::Result<()> {
+        let linked = self.lock_for(file).inodes[file.inode].clone();
+        let mut state = into.lock();
+        let go = state.faults.begin(Call::Link)?;
+        if state.seen.contains_key(&name) {
+            return Err(Errno::EXIST.into());
+        }
+        let inode = state.inodes.len();
+        state.inodes.push(linked);
+        state.seen.insert(name, inode);
+        state.pending.push(Pending::Create { name, inode });
+        go.done()
+    }
+
     fn len(&self, file: &File) -> io::Result<u64> {
         let mut state = self.lock_for(file);
         state.faults.begin(Call::Len)?.done()?;
