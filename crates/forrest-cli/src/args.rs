@@ -164,6 +164,9 @@ pub(crate) enum StoreCommand {
     /// Read everything stored on disk and check it
     #[command(after_help = help::VERIFY)]
     Verify(StorePath),
+    /// Copy the store to a new directory, which is a store of its own
+    #[command(after_help = help::CHECKPOINT, allow_missing_positional = true)]
+    Checkpoint(CheckpointArgs),
     /// Merge what is on disk, so that it takes the least space
     #[command(after_help = help::COMPACT)]
     Compact(StorePath),
@@ -174,6 +177,7 @@ impl StoreCommand {
     pub(crate) fn path(&self) -> Option<&str> {
         match self {
             StoreCommand::Verify(args) | StoreCommand::Compact(args) => args.path.as_deref(),
+            StoreCommand::Checkpoint(args) => args.store.as_deref(),
             _ => None,
         }
     }
@@ -193,6 +197,16 @@ pub(crate) struct StorePath {
     /// The store; the same as --db PATH
     #[arg(value_name = "PATH")]
     pub(crate) path: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointArgs {
+    /// The store; the same as --db URL
+    #[arg(value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// Where to: a directory that is not there yet, or empty
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) path: PathBuf,
 }
 
 #[derive(Debug, Args)]

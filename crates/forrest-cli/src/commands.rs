@@ -61,6 +61,7 @@ pub(crate) fn run_on_store(session: &mut Session, command: StoreCommand) -> Resu
         }
         StoreCommand::Stat => stat::run(session),
         StoreCommand::Verify(_) => verify::verify(session),
+        StoreCommand::Checkpoint(args) => verify::checkpoint(session, &args.path),
         StoreCommand::Compact(_) => verify::compact(session),
     }
 }

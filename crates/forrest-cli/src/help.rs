@@ -168,6 +168,21 @@ Examples:
   forrest --db trees verify
   forrest --format jsonl verify trees";
 
+pub(crate) const CHECKPOINT: &str = "\
+PATH is made, and is a store on disk with all that this one holds at one moment.
+It has its name only when it is whole and survives power loss. A store that
+another process has open is busy here; that process makes its own, as a line in
+its shell or by the library, while it goes on writing.
+
+On one file system, the copy and the store have the same tables (hard links),
+which no store changes: it takes little time and space. To another one, all is
+copied, which also helps when the disk fails. From memory: all is written.
+
+Examples:
+  forrest checkpoint trees monday
+  forrest --db trees checkpoint tuesday
+  forrest --load in.txt checkpoint fruit     what a file holds, as a store";
+
 pub(crate) const COMPACT: &str = "\
 Writes out what is in memory and merges tables. Stores do that by themselves as
 far as it pays; this takes the least space and the shortest opening, once.

@@ -1,10 +1,11 @@
-//! `verify` and `compact`: what is done with a store as a whole.
+//! `verify`, `checkpoint` and `compact`: what is done with a store as a whole.
 
 use crate::codec::{Format, write_json_field};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::{Answer, Session};
 use crate::term;
+use std::path::Path;
 use std::time::Instant;
 
 /// Reads everything stored and checks it, by the checksums and by walking all keys.
@@ -42,6 +43,19 @@ pub(crate) fn verify(session: &mut Session) -> Result<Answer, Failure> {
         term::plural(keys, "key", "keys"),
         term::plural(names.len() as u64, "keyspace", "keyspaces")
     ))?;
+    Ok(Answer::Done)
+}
+
+/// Copies the store to a new directory.
+pub(crate) fn checkpoint(session: &mut Session, path: &Path) -> Result<Answer, Failure> {
+    let start = Instant::now();
+    session.db.checkpoint(path).map_err(|e| session.home.failed(e))?;
+    session.note(format_args!(
+        "{} is a copy of {}, made in {}",
+        path.display(),
+        session.home.url,
+        session.term.plain(&term::span(start.elapsed().as_nanos() as u64))
+    ));
     Ok(Answer::Done)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "get",
     "set",
     "add",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 21] = [
     "dump",
     "stat",
     "verify",
+    "checkpoint",
     "compact",
     "shell",
     "demo",
