@@ -272,8 +272,8 @@ impl Db {
     /// on disk of its own. The store goes on meanwhile, and no reader or writer waits. All that was acknowledged before is in
     /// it, with whatever durability, and of a batch all or nothing. It is durable when this returns.
     ///
-    /// At `path` there must be nothing, or an empty directory; what it is to lie in must be there. Until it is whole, it
-    /// is called `PATH.checkpoint-unfinished`, which is all that a crash may leave, and which the next checkpoint to the
+    /// At `path` there must be nothing, or an empty directory, whose place it takes; what it is to lie in must be there. Until
+    /// it is whole, it is called `PATH.checkpoint-unfinished`, which is all that a crash may leave, and which the next checkpoint to the
     /// same path removes.
     ///
     /// A store on disk is copied in time proportional to what of it is in memory and not in tables: tables never
