@@ -277,7 +277,7 @@ impl Transaction {
         self.commit()
     }
 
-    /// As [`commit`](Transaction::commit), with its own durability. That of a transaction which changes nothing is that of all
+    /// As [`commit`](Transaction::commit), with its own durability. For a transaction that changes nothing, it is that of what
     /// it has read.
     ///
     /// # Errors
