@@ -1136,14 +1136,20 @@ int32_t forrest_iter_destroy(forrest_iter *iter);
 int32_t forrest_sync(forrest_db *db);
 
 /**
- * Writes a copy of the store as it is now to a new directory, while it goes on.
+ * Writes a copy of the store, as it is at one moment of this call, to a new directory, which is a store on disk of its own; the store
+ * goes on meanwhile. All that was acknowledged before is in it, and of a batch all or nothing. At `path` there must be nothing,
+ * or an empty directory; it has that name only when it is whole and survives power loss. On the same file system the
+ * tables are shared by hard links, to another one all is copied.
  *
- * `FORREST_UNSUPPORTED` where `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
+ * Nothing is left of a copy that fails. `FORREST_INVALID_ARGUMENT` if something is at `path`, or it is no place for a store;
+ * `FORREST_BUSY` if another checkpoint is just being made there; `FORREST_IO`; `FORREST_OUT_OF_SPACE`; `FORREST_UNSUPPORTED` where
+ * `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
  *
  * # Safety
  * - `path` is null, or ends with a zero byte.
  */
-int32_t forrest_checkpoint(forrest_db *db, const char *path);
+int32_t forrest_checkpoint(forrest_db *db,
+                           const char *path);
 
 /**
  * Reads everything stored and checks it, past all caches. Takes time in proportion to the store.

@@ -123,7 +123,7 @@ impl Db {
         self.run(py, forrest::Db::sync)
     }
 
-    /// Writes a copy of the store as it is to a new directory, where the home can do that.
+    /// Writes a copy of the store, as it is at one moment, to a new directory, which is a store on disk of its own; others go on meanwhile.
     #[pyo3(signature = (path, /))]
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.run(py, |db| db.checkpoint(path))

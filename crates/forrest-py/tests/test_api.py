@@ -229,9 +229,20 @@ def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
         else:
             with pytest.raises(forrest.UnsupportedError):
                 call()
-    if not able["checkpoint"]:
+    copy = tmp_path / "copy"
+    if able["checkpoint"]:
+        db.checkpoint(copy)
+        db[b"later"] = b""
+        with forrest.open(copy) as other:
+            assert dict(other) == {b"%d" % number: b"" for number in range(100)}
+        with pytest.raises(forrest.InvalidArgumentError, match="there already"):
+            db.checkpoint(str(copy))
+        with pytest.raises(forrest.IoError):
+            db.checkpoint(tmp_path / "missing" / "copy")
+        del db[b"later"]
+    else:
         with pytest.raises(forrest.UnsupportedError):
-            db.checkpoint(tmp_path / "copy")
+            db.checkpoint(copy)
     assert len(db) == 100
 
 

@@ -1,6 +1,7 @@
 /* Calls what concerns options, ranges, comparisons, keyspaces, snapshots and stores as a whole, rightly and wrongly: store URL,
  * where URL names a new store of any home. */
 
+#define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
 /* What this home can do. */
@@ -550,12 +551,33 @@ static void snapshots(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
 }
 
+/* A copy has what the store had, and each goes its way. */
+static void a_checkpoint(forrest_db *db) {
+    char directory[] = "/tmp/forrest-checkpoint-XXXXXX", path[sizeof directory + 5], command[sizeof directory + 7];
+    CHECK(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/copy", directory);
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    ANSWERS(FORREST_OK, forrest_checkpoint(db, path));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, path)); /* it is there */
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, "memory:"));
+    ANSWERS(FORREST_IO, forrest_checkpoint(db, "/nowhere/at/all"));
+    forrest_db *copy;
+    ANSWERS(FORREST_OK, forrest_open(path, &copy));
+    CHECK(has(copy, T("key"), T("value")));
+    ANSWERS(FORREST_OK, forrest_set(copy, T("key"), T("other")));
+    CHECK(has(db, T("key"), T("value")));
+    ANSWERS(FORREST_OK, forrest_close(copy));
+    CHECK(system(command) == 0);
+}
+
 static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("value")));
     ANSWERS(FORREST_OK, forrest_sync(db));
     ANSWERS(can & FORREST_CAN_VERIFY ? FORREST_OK : FORREST_UNSUPPORTED, forrest_verify(db));
     ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED, forrest_compact(db));
-    if (!(can & FORREST_CAN_CHECKPOINT))
+    if (can & FORREST_CAN_CHECKPOINT)
+        a_checkpoint(db);
+    else
         ANSWERS(FORREST_UNSUPPORTED, forrest_checkpoint(db, "/nowhere/at/all"));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_sync(NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_verify(NULL));
