@@ -16,6 +16,7 @@
 //! | [`callgrind`] | counting by a simulated processor, where valgrind runs the program |
 //! | [`uring`] | whether io_uring is there, and why not |
 //! | [`files`] | how many files may be open |
+//! | [`origin`] | whether this is the process that something belongs to |
 //! | [`frames`] | pages of memory that are read in place without a lock, on huge pages |
 //! | [`llds`] | the llds device: stores in the memory of the kernel |
 //! | [`doctor`] | all of it as findings, each with what to do about it |
@@ -34,6 +35,7 @@ pub mod files;
 pub mod frames;
 pub mod llds;
 pub mod memory;
+pub mod origin;
 pub mod pages;
 pub mod prefetch;
 mod sync;

@@ -22,6 +22,9 @@ use std::path::Path;
 /// An open store. Cloning makes another handle to it; it may be used from many threads at once. It closes
 /// when the last handle, keyspace, snapshot and iteration is gone.
 ///
+/// It belongs to the process that opened it. In a child of `fork`, every call on a store on disk is an `InvalidArgument` error, and
+/// dropping it does nothing.
+///
 /// All that a [`Keyspace`] and a [`View`] can do, a `Db` does with its keyspace [`DEFAULT_KEYSPACE`].
 ///
 /// ```

@@ -104,7 +104,7 @@ impl Store {
         match self {
             Store::Memory(store) => Ok(store.keyspaces()),
             Store::Kernel(_) => Ok(vec![DEFAULT_KEYSPACE.to_owned()]),
-            Store::Disk(store) => Ok(store.keyspaces()),
+            Store::Disk(store) => store.keyspaces(),
         }
     }
 
@@ -149,7 +149,7 @@ impl Store {
                 "a snapshot of \"{}\": what is read there is the newest state",
                 store.scheme()
             ))),
-            Store::Disk(store) => Ok(Snapshot::Disk(store.snapshot())),
+            Store::Disk(store) => store.snapshot().map(Snapshot::Disk),
         }
     }
 

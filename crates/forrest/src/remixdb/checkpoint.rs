@@ -40,7 +40,7 @@ struct Shared<D: Disk> {
 /// # Errors
 /// `Io`, `OutOfSpace`. What the directory holds then is no store.
 pub(crate) fn checkpoint<D: Disk>(store: &Store<D>, into: &Arc<D>) -> Result<()> {
-    let snapshot = store.snapshot();
+    let snapshot = store.snapshot()?;
     let (version, catalog, sequence) = snapshot.parts();
     let (mut state, shared) = shared(store.disk(), version, catalog)?;
     let greatest = shared.tables.iter().map(|table| table.name().number);

@@ -226,7 +226,7 @@ pub fn store(input: &[u8]) {
 /// Uses a store in all ways, as far as it answers.
 pub(crate) fn exercise(disk: &Simulated, options: &Builder) -> Result<()> {
     let store = Store::open_unattended(disk.clone(), options)?;
-    for name in store.keyspaces() {
+    for name in store.keyspaces()? {
         let space = store.keyspace(&name)?;
         let view = store.view(&space);
         for direction in [Direction::Forward, Direction::Backward] {

@@ -74,6 +74,7 @@ use cache::Cache;
 use catalog::Catalog;
 use current::{Current, Reading};
 use disk::{Disk, Name};
+use forrest_machine::origin::Origin;
 use manifest::Manifest;
 use recover::Recovered;
 use std::collections::BTreeMap;
@@ -120,6 +121,8 @@ struct Opened<D: Disk> {
 
 /// A store and all that its parts have in common.
 pub(crate) struct Core<D: Disk> {
+    /// The process that opened it.
+    origin: Origin,
     disk: Arc<D>,
     builder: Builder,
     cache: Arc<Cache>,
@@ -160,6 +163,14 @@ impl<D: Disk> Order<D> {
     }
 }
 
+#[cold]
+fn elsewhere() -> Error {
+    Error::invalid(
+        "this store was opened before the process was forked from another, and is of no use here; open it in this process, \
+         once the other one has closed it",
+    )
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -190,8 +201,9 @@ impl<D: Disk> Store<D> {
     }
 
     /// One state of all keyspaces.
-    pub(crate) fn snapshot(&self) -> Snapshot<D> {
-        Snapshot::take(self)
+    pub(crate) fn snapshot(&self) -> Result<Snapshot<D>> {
+        self.check_here()?;
+        Ok(Snapshot::take(self))
     }
 
     /// The newest state of a keyspace.
@@ -215,6 +227,12 @@ impl<D: Disk> Store<D> {
 
 impl<D: Disk> Drop for Opened<D> {
     fn drop(&mut self) {
+        if !self.core.origin.is_here() {
+            // The thread is not here, and all that is open is the other process's: to close it would cut its log and give its
+            // lock away.
+            std::mem::forget((self.worker.take(), self.core.clone()));
+            return;
+        }
         if let Some(worker) = self.worker.take() {
             self.core.work.close();
             // That it panicked was told on the way.
@@ -236,6 +254,7 @@ impl<D: Disk> Core<D> {
         let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
         let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
         let core = Core {
+            origin: Origin::here(),
             disk,
             builder: builder.clone(),
             cache,
@@ -292,6 +311,13 @@ impl<D: Disk> Core<D> {
                 }
             }
         }
+    }
+
+    /// An error in a process that was forked from the one that opened the store: whatever locks its threads held at that moment
+    /// are held here for ever.
+    #[inline]
+    pub(crate) fn check_here(&self) -> Result<()> {
+        if self.origin.is_here() { Ok(()) } else { Err(elsewhere()) }
     }
 
     /// Gives the operating system what is queued.
@@ -396,6 +422,7 @@ impl<D: Disk> Core<D> {
 
     /// Returns when all changes made before are durable.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.check_here()?;
         self.log.check()?;
         let last = self.order().sequence;
         self.log.commit(last, Durability::Sync)
@@ -407,8 +434,9 @@ impl<D: Disk> Core<D> {
     }
 
     /// The names of all keyspaces, sorted.
-    pub(crate) fn keyspaces(&self) -> Vec<String> {
-        self.order().catalog.names()
+    pub(crate) fn keyspaces(&self) -> Result<Vec<String>> {
+        self.check_here()?;
+        Ok(self.order().catalog.names())
     }
 
     /// What the store holds and costs.
@@ -416,6 +444,7 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `Corrupt` or `Io` where nobody has looked into a partition yet, and it cannot be.
     pub(crate) fn stats(&self) -> Result<Stats> {
+        self.check_here()?;
         let mut stats = Stats::default();
         {
             let order = self.order();

@@ -22,6 +22,7 @@ use crate::remixdb::partition::Partition;
 use crate::remixdb::planted::Bug;
 use crate::remixdb::version::Version;
 use crate::remixdb::wal::{self, Change, End, Log};
+use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -226,7 +227,7 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Builder, cache: &Arc<Cac
     }
     let manifest = Manifest::create(disk, take_number(), state)?;
     sweep(&**disk, manifest.state(), end.number, &names)?;
-    let version = Version { memtable: Arc::new(memtable), frozen, partitions };
+    let version = Version { origin: Origin::here(), memtable: Arc::new(memtable), frozen, partitions };
     Ok(Recovered { version, log, manifest, catalog, sequence, next_number })
 }
 

@@ -11,6 +11,7 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `Corrupt` with file and offset of the first damage that is found; `Io`.
     pub(crate) fn verify(&self) -> Result<()> {
+        self.check_here()?;
         // Nothing is removed meanwhile.
         let manifest = lock(&self.manifest);
         let disk = &*self.disk;

@@ -7,17 +7,31 @@ use crate::remixdb::disk::Disk;
 use crate::remixdb::memtable::Memtable;
 use crate::remixdb::partition::Partition;
 use crate::remixdb::planted::Bug;
+use forrest_machine::origin::Origin;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The memtables and the partitions of all keyspaces.
 pub(crate) struct Version<D: Disk> {
+    /// The process that opened the store.
+    pub(crate) origin: Origin,
     /// The memtable that is written to.
     pub(crate) memtable: Arc<Memtable>,
     /// Those that wait to become tables, the newest first.
     pub(crate) frozen: Vec<Arc<Memtable>>,
     /// The partitions of each keyspace, by their least keys.
     pub(crate) partitions: BTreeMap<u32, Vec<Arc<Partition<D>>>>,
+}
+
+impl<D: Disk> Drop for Version<D> {
+    fn drop(&mut self) {
+        if !self.origin.is_here() {
+            // What goes with it is the other process's, which may still read it.
+            let (frozen, partitions) =
+                (std::mem::take(&mut self.frozen), std::mem::take(&mut self.partitions));
+            std::mem::forget((self.memtable.clone(), frozen, partitions));
+        }
+    }
 }
 
 impl<D: Disk> Version<D> {
@@ -43,6 +57,11 @@ impl<D: Disk> Version<D> {
     pub(crate) fn frozen(&self, memtable: Memtable) -> Version<D> {
         let mut frozen = vec![self.memtable.clone()];
         frozen.extend(self.frozen.iter().cloned());
-        Version { memtable: Arc::new(memtable), frozen, partitions: self.partitions.clone() }
+        Version {
+            origin: self.origin,
+            memtable: Arc::new(memtable),
+            frozen,
+            partitions: self.partitions.clone(),
+        }
     }
 }

@@ -29,7 +29,9 @@ pub(crate) struct Past<D: Disk> {
 
 impl<D: Disk> Drop for Past<D> {
     fn drop(&mut self) {
-        self.store.give_reader_back(self.sequence);
+        if self.store.check_here().is_ok() {
+            self.store.give_reader_back(self.sequence);
+        }
     }
 }
 
@@ -85,6 +87,7 @@ impl<D: Disk> View<D> {
     /// Runs `read` on the state; `None` if there is no such keyspace in it.
     #[inline]
     fn read<R>(&self, read: impl FnOnce(&Arc<Version<D>>, u32, Upto<'_>) -> Result<R>) -> Result<Option<R>> {
+        self.store().check_here()?;
         match self {
             View::Newest { store, space } => {
                 let read = read(&store.version(), space.id, store.newest());
@@ -96,6 +99,13 @@ impl<D: Disk> View<D> {
             View::Past { past, space: Some(id) } => {
                 read(&past.version, *id, Upto::Past(past.sequence)).map(Some)
             }
+        }
+    }
+
+    fn store(&self) -> &Store<D> {
+        match self {
+            View::Newest { store, .. } => store,
+            View::Past { past, .. } => &past.store,
         }
     }
 

@@ -88,6 +88,7 @@ impl<D: Disk> Core<D> {
             return self.delete_range(space, op);
         }
         check_value(&op)?;
+        self.check_here()?;
         let key = op.key();
         // Read before the lock is taken: what tables say stays true until they are others. And given up after it, for files may
         // go with them.
@@ -166,6 +167,7 @@ impl<D: Disk> Core<D> {
 
     /// Waits for the turn to change the store.
     fn admit(&self) -> Result<MutexGuard<'_, Order<D>>> {
+        self.check_here()?;
         self.log().check()?;
         self.check_room()?;
         let backlog = self.backlog();
@@ -243,6 +245,7 @@ impl<D: Disk> Core<D> {
 
     /// Makes a keyspace, or finds it.
     pub(crate) fn make_space(&self, name: &str, most: usize) -> Result<Arc<Space>> {
+        self.check_here()?;
         if let Some(space) = self.order().catalog.get(name) {
             return Ok(space.clone());
         }

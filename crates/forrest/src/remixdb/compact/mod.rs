@@ -102,6 +102,7 @@ impl<D: Disk> Core<D> {
 
     /// Freezes the memtable if there is need to, and makes all frozen ones into tables.
     fn flush_if(&self, is_due: impl FnOnce(&Catalog, &Version<D>) -> bool) -> Result<()> {
+        self.check_here()?;
         let mut order = self.order();
         self.log().check()?;
         if is_due(&order.catalog, &order.version) {
@@ -226,7 +227,8 @@ impl<D: Disk> Core<D> {
         let is_flushed =
             |frozen: &Arc<Memtable>| flushed.is_some_and(|(memtable, _)| Arc::ptr_eq(frozen, memtable));
         let frozen = version.frozen.iter().filter(|frozen| !is_flushed(frozen)).cloned().collect();
-        let version = Version { memtable: version.memtable.clone(), frozen, partitions };
+        let version =
+            Version { origin: version.origin, memtable: version.memtable.clone(), frozen, partitions };
         let old = self.set_version(&mut order, version);
         drop(order);
         drop(old);

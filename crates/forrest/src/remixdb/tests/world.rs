@@ -197,7 +197,7 @@ impl World {
     /// All that is in the store, read forward; and backward the same.
     pub(super) fn content(&self) -> Result<Content> {
         let mut content = Content::new();
-        for name in self.store.keyspaces() {
+        for name in self.store.keyspaces()? {
             let view = self.store.view(&self.space(&name)?);
             let read = |direction| {
                 let mut chunk = crate::chunk::Chunk::default();

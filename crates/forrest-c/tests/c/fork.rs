@@ -1,0 +1,99 @@
+//! A store of the Rust library over a fork: the child can neither use it nor harm it. What the C library adds is in misuse.c.
+
+use forrest_rust::{Builder, Db, Durability, ErrorKind, WriteBatch};
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a child finds: 0, or the number of what is wrong. Nothing may wait, and nothing may panic.
+fn child(db: Db) -> i32 {
+    fn refused<T>(result: forrest_rust::Result<T>) -> bool {
+        result.err().is_some_and(|error| {
+            error.kind() == ErrorKind::InvalidArgument && error.to_string().contains("forked")
+        })
+    }
+    let mut batch = WriteBatch::new();
+    batch.set("oak", "none");
+    let answers = [
+        refused(db.get("oak")),
+        refused(db.set("oak", "none")),
+        refused(db.add("count", 1)),
+        refused(db.delete_range(..)),
+        refused(db.write(batch)),
+        refused(db.first()),
+        refused(db.scan(.., |_, _| ControlFlow::Continue(()))),
+        refused(db.snapshot()),
+        refused(db.keyspace("default")),
+        refused(db.keyspace("new")),
+        refused(db.keyspaces()),
+        refused(db.drop_keyspace("people")),
+        refused(db.sync()),
+        refused(db.stats()),
+        refused(db.verify()),
+        refused(db.compact()),
+        refused(db.checkpoint(std::env::temp_dir().join("forrest-of-a-child"))),
+    ];
+    drop(db);
+    answers.iter().position(|is_refused| !is_refused).map_or(0, |at| at as i32 + 1)
+}
+
+#[test]
+fn a_child_of_a_fork_leaves_the_store_alone() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = directory.path().join("store");
+    let path = path.to_str().expect("it is text");
+    // So small that tables come and go, and so few descriptors that they are opened again by their names.
+    let builder = Builder::default()
+        .memtable_bytes(64 << 10)
+        .open_files(2)
+        .cache_bytes(1)
+        .durability(Durability::Memory);
+    let open = || builder.open(path);
+    let db = open().expect("it opens");
+    db.keyspace("people").expect("it is made");
+    let value = |round: u32| vec![round as u8; 500];
+    for round in 0..20u32 {
+        for key in 0..200u32 {
+            db.set((key * 7 + round).to_be_bytes(), value(round)).expect("it is set");
+        }
+        // What is open: each of these reads the files of its own moment.
+        let snapshot = db.snapshot().expect("one state");
+        let mut range = db.range(..);
+        range.next().expect("there is one").expect("it is read");
+        let mut cursor = snapshot.cursor();
+        assert!(cursor.seek("").expect("it is read"));
+        db.compact().expect("it is merged");
+        // SAFETY: the child uses what this thread has, and ends without going back to the test.
+        let forked = unsafe { libc::fork() };
+        if forked == 0 {
+            // SAFETY: who waits for ever is ended.
+            unsafe { libc::alarm(120) };
+            let found = catch_unwind(AssertUnwindSafe(move || {
+                if cursor.seek("").is_ok()
+                    || snapshot.get("").is_ok()
+                    || range.by_ref().all(|pair| pair.is_ok())
+                {
+                    return 100;
+                }
+                drop((range, cursor, snapshot));
+                child(db)
+            }));
+            // SAFETY: it ends the process, and nothing else.
+            unsafe { libc::_exit(found.unwrap_or(101)) };
+        }
+        let mut status = 1;
+        // SAFETY: the status is a place for a number.
+        assert_eq!(unsafe { libc::waitpid(forked, &mut status, 0) }, forked);
+        assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "round {round}");
+        // Whatever was open here still is.
+        assert_eq!(snapshot.count(..).expect("it is read"), db.count(..).expect("it is read"));
+        assert!(range.all(|pair| pair.is_ok()));
+        assert_eq!(open().expect_err("it is open").kind(), ErrorKind::Busy);
+    }
+    let count = db.count(..).expect("it is read");
+    db.set("last", "one").expect("it goes on");
+    drop(db);
+    let db = open().expect("it opens again");
+    db.verify().expect("it is whole");
+    assert_eq!(db.count(..).expect("it is read"), count + 1);
+    assert_eq!(db.get(19u32.to_be_bytes()).expect("it is read").expect("it is there"), value(19)[..]);
+}
