@@ -31,17 +31,15 @@ fn homes() -> Vec<Home> {
     // Small, so that memtables become tables and tables are merged meanwhile.
     let builder = Db::builder().memtable_bytes(16 << 10).table_bytes(32 << 10).cache_bytes(64 << 10);
     let on_disk = builder.open(path.to_str().expect("it is text")).expect("a store on disk");
-    let mut homes = vec![
-        Home { db: Db::open("memory:").expect("a store in memory"), directory: None },
-        Home { db: on_disk, directory: Some(directory) },
-    ];
-    if cfg!(feature = "llds-user") {
-        #[cfg(feature = "llds-user")]
-        homes.push(Home { db: crate::llds::store(), directory: None });
-    } else {
+    if cfg!(not(feature = "llds-user")) {
         println!("skipped in the kernel home: the feature llds-user is not built");
     }
-    homes
+    vec![
+        Home { db: Db::open("memory:").expect("a store in memory"), directory: None },
+        Home { db: on_disk, directory: Some(directory) },
+        #[cfg(feature = "llds-user")]
+        Home { db: crate::llds::store(), directory: None },
+    ]
 }
 
 fn name(db: &Db) -> &'static str {
