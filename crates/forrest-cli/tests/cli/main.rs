@@ -20,6 +20,7 @@
 
 mod arguments;
 mod bench;
+mod checkpoint;
 mod checks;
 mod demo;
 mod disk;
