@@ -474,6 +474,8 @@ static void *meddle(void *argument)
 		uint64_t random = next_random(&state);
 		struct llds_op *op = (void *)(all->ops + random % 64 * 40);
 
+		if (op->code != LLDS_SET)
+			continue;
 		op->key_bytes = random >> 8 & 1 ? 8 : random >> 16;
 		op->value_bytes = random >> 9 & 1 ? 16 : random >> 32;
 	}
@@ -482,8 +484,10 @@ static void *meddle(void *argument)
 
 static const char *a_length_is_looked_at_once(void)
 {
+	/* Of the same length. */
 	const struct llds_op op = { .code = LLDS_SET, .key_bytes = 8,
-				    .value_bytes = 16 };
+				    .value_bytes = 16 },
+			     other = { .code = LLDS_DELETE, .key_bytes = 24 };
 	struct together all = { .fd = device() };
 	struct line l = line();
 	unsigned long i, done = 0, refused = 0;
@@ -499,16 +503,25 @@ static const char *a_length_is_looked_at_once(void)
 					.ops_bytes = 64 * 40,
 					.answers = (uintptr_t)l.answers,
 					.answers_bytes = ROOM };
-		int error = command(all.fd, LLDS_IOC_RUN, (uintptr_t)&run);
+		int error, none;
 
+		/* Sets alone are a group; behind another they are none. */
+		for (at = 0; at < 64; at += 16)
+			memcpy(l.ops + at * 40, i % 2 ? &other : &op,
+			       sizeof(op));
+		error = command(all.fd, LLDS_IOC_RUN, (uintptr_t)&run);
 		DEMAND(!error || error == EINVAL || error == E2BIG, "%s",
 		       strerror(error));
 		done += run.done;
 		refused += error != 0;
 		/* A length that was not there when it was checked is too much. */
-		for (at = 0; !error && at < run.answers_bytes;)
-			DEMAND(is_answer(&l, &at, LLDS_DONE, NULL, 0),
+		for (at = 0; !error && at < run.answers_bytes;) {
+			none = i % 2 && at % (16 * 8) == 0;
+			DEMAND(is_answer(&l, &at,
+					 none ? LLDS_ABSENT : LLDS_DONE, NULL,
+					 0),
 			       "a set that was checked could not be done");
+		}
 	}
 	all.stop = true;
 	pthread_join(thread, NULL);
