@@ -490,7 +490,8 @@ static const char *a_length_is_looked_at_once(void)
 			     other = { .code = LLDS_DELETE, .key_bytes = 24 };
 	struct together all = { .fd = device() };
 	struct line l = line();
-	unsigned long i, done = 0, refused = 0;
+	unsigned long i, many = number("together", 20000);
+	unsigned long done = 0, refused = 0;
 	pthread_t thread;
 	size_t at;
 
@@ -498,7 +499,8 @@ static const char *a_length_is_looked_at_once(void)
 		memcpy(l.ops + i * 40, &op, sizeof(op));
 	all.ops = l.ops;
 	DEMAND(!pthread_create(&thread, NULL, meddle, &all), "no thread");
-	for (i = 0; i < number("together", 20000); i++) {
+	/* More where one processor lets the other thread wait. */
+	for (i = 0; i < many || (!refused && i < 100 * many); i++) {
 		struct llds_run run = { .ops = (uintptr_t)l.ops,
 					.ops_bytes = 64 * 40,
 					.answers = (uintptr_t)l.answers,
