@@ -11,10 +11,10 @@ use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::failure::{Failure, guard};
 use crate::handle::Table;
 use crate::value::hand_over;
+use forrest_machine::origin::Origin;
 use std::env::{self, VarError};
 use std::ffi::{c_int, c_uint, c_void};
 use std::io::Write;
-use std::process;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -55,7 +55,7 @@ pub struct Entry {
 /// A store that this process has open.
 struct Open {
     /// The process, of which a child of it is not one.
-    process: u32,
+    process: Origin,
     url: String,
     store: Weak<forrest_rust::Db>,
 }
@@ -85,14 +85,13 @@ pub extern "C" fn forrest_alloc() -> *mut Tree {
 
 /// Makes a handle to a store, which is opened if it is not open.
 fn share(url: &str) -> Result<*mut Tree, Failure> {
-    let process = process::id();
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    open.retain(|one| one.process == process && one.store.strong_count() > 0);
+    open.retain(|one| one.process.is_here() && one.store.strong_count() > 0);
     let store = match open.iter().find(|one| one.url == url).and_then(|one| one.store.upgrade()) {
         Some(store) => store,
         None => {
             let store = Arc::new(forrest_rust::Db::open(url)?);
-            open.push(Open { process, url: url.to_owned(), store: Arc::downgrade(&store) });
+            open.push(Open { process: Origin::here(), url: url.to_owned(), store: Arc::downgrade(&store) });
             store
         }
     };

@@ -16,7 +16,6 @@
 //! | argument.rs | bytes and ranges of keys, as they come |
 //! | scope.rs | what is closed with what; when Python's other threads go on |
 //! | failure.rs | errors, as exceptions |
-//! | fork.rs | whether this is the process that opened a store |
 //!
 //! From top to bottom; a module uses only those below it.
 
@@ -26,7 +25,6 @@ mod argument;
 mod batch;
 mod db;
 mod failure;
-mod fork;
 mod keyspace;
 mod options;
 mod range;
@@ -52,10 +50,4 @@ mod _forrest {
     use crate::transaction::Transaction;
     #[pymodule_export]
     use crate::view::View;
-    use pyo3::prelude::*;
-
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::fork::watch(module.py())
-    }
 }

@@ -8,7 +8,7 @@
 //! interpreter. Holders of a part's lock run code of the library only, and never attach.
 
 use crate::failure::Failure;
-use crate::fork;
+use forrest_machine::origin::Origin;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,8 +20,8 @@ pub(crate) struct Scope {
     what: &'static str,
     /// Whether reading may wait, for a device or for somebody else.
     waits: bool,
-    /// When it was opened.
-    forks: u64,
+    /// The process that opened it. What was opened before a fork is not used in the child, and nothing of it is given back there.
+    origin: Origin,
     closed: AtomicBool,
     parts: Mutex<Parts>,
     /// The scope that it is in, if there is one, and its number there.
@@ -39,7 +39,7 @@ impl Scope {
     /// A store's.
     pub(crate) fn new(what: &'static str, waits: bool) -> Arc<Scope> {
         let (closed, parts, place) = (AtomicBool::new(false), Mutex::default(), OnceLock::new());
-        Arc::new(Scope { what, waits, forks: fork::forks(), closed, parts, place })
+        Arc::new(Scope { what, waits, origin: Origin::here(), closed, parts, place })
     }
 
     /// One that is closed with this one, or earlier.
@@ -57,7 +57,7 @@ impl Scope {
 
     /// Whether it was opened by another process, from which this one was forked.
     pub(crate) fn is_foreign(&self) -> bool {
-        self.forks != fork::forks()
+        !self.origin.is_here()
     }
 
     /// Whether it was closed.

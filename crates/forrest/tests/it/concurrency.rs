@@ -51,7 +51,7 @@ fn store() -> Db {
 }
 
 /// Runs `work` on so many threads at once and returns what each made.
-fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let barrier = Barrier::new(threads);
     thread::scope(|scope| {
         let run = |number| {

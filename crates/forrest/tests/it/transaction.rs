@@ -6,6 +6,7 @@
 //!   been made one after the other, or none. Two ways to commit that check too little must be found out by it;
 //! - sums that only a serial order keeps.
 
+use crate::concurrency::on_threads;
 use crate::random::Random;
 use forrest::{
     Capability, Committed, Db, Draft, Durability, ErrorKind, Keyspace, Result, Transaction, WriteBatch,
@@ -44,22 +45,6 @@ fn homes() -> Vec<Home> {
 
 fn name(db: &Db) -> &'static str {
     db.capabilities().home()
-}
-
-/// Runs `work` on all threads at once and returns what each made.
-fn on_threads<R: Send>(work: impl Fn(usize) -> R + Sync) -> Vec<R> {
-    let barrier = Barrier::new(THREADS);
-    thread::scope(|scope| {
-        let run = |number| {
-            let (work, barrier) = (&work, &barrier);
-            scope.spawn(move || {
-                barrier.wait();
-                work(number)
-            })
-        };
-        let handles: Vec<_> = (0..THREADS).map(run).collect();
-        handles.into_iter().map(|handle| handle.join().expect("no thread panics")).collect()
-    })
 }
 
 fn counter(number: i64) -> Vec<u8> {
@@ -459,7 +444,7 @@ fn what_takes_turns_has_a_serial_order() {
 #[test]
 fn what_threads_commit_has_a_serial_order() {
     for home in homes() {
-        let histories = on_threads(|thread| {
+        let histories = on_threads(THREADS, |thread| {
             let mut random = Random::new(thread as u64);
             let mut history = Vec::new();
             for at in 1..400_u64 {
@@ -489,7 +474,7 @@ fn money_is_neither_made_nor_lost() {
         for account in 0..ACCOUNTS {
             db.add(account.to_string(), 100).unwrap();
         }
-        on_threads(|thread| {
+        on_threads(THREADS, |thread| {
             let mut random = Random::new(thread as u64);
             for _ in 0..300 {
                 let amount = random.below(60) as i64;
@@ -528,7 +513,7 @@ fn writes_are_not_skewed() {
             db.set("alice", "on call").unwrap();
             db.set("bob", "on call").unwrap();
             let all_have_read = Barrier::new(THREADS);
-            let left = on_threads(|thread| -> bool {
+            let left = on_threads(THREADS, |thread| -> bool {
                 let mut calls = 0;
                 let left: Result<bool> = db.transact(|transaction| {
                     let both = transaction.contains("alice")? && transaction.contains("bob")?;
@@ -555,7 +540,7 @@ fn every_committed_increment_is_counted_once() {
     for home in homes() {
         let db = &home.db;
         let calls = AtomicUsize::new(0);
-        let seen = on_threads(|_| -> Vec<i64> {
+        let seen = on_threads(THREADS, |_| -> Vec<i64> {
             let increment = |_| {
                 let sum: Result<i64> = db.transact(|transaction| {
                     calls.fetch_add(1, Ordering::Relaxed);
