@@ -59,7 +59,7 @@ const LIBRARIES: &[Library] = &[
         ],
     },
     Library {
-        package: "forrest-remixdb",
+        package: "remixdb-c",
         name: "remixdb",
         configs: &[Config {
             name: "remixdb",

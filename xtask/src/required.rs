@@ -31,9 +31,9 @@ pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
 pub(crate) const EXAMPLES_C: &[&str] = &[EXAMPLE_C, EXAMPLE_LLDS, EXAMPLE_REMIXDB];
 pub(crate) const EXAMPLE_C: &str = "crates/forrest-c/examples/first.c";
 pub(crate) const EXAMPLE_LLDS: &str = "crates/forrest-c/examples/llds.c";
-pub(crate) const EXAMPLE_REMIXDB: &str = "crates/forrest-remixdb/examples/demo.c";
+pub(crate) const EXAMPLE_REMIXDB: &str = "crates/remixdb-c/examples/demo.c";
 /// The guides of the libraries for C, which are followed there.
-pub(crate) const GUIDES_C: &[&str] = &["crates/forrest-c/README.md", "crates/forrest-remixdb/README.md"];
+pub(crate) const GUIDES_C: &[&str] = &["crates/forrest-c/README.md", "crates/remixdb-c/README.md"];
 /// The Python package's tests, and what they are run with.
 pub(crate) const PYTHON: &[&str] = &[
     "crates/forrest-py/tests/requirements.txt",
@@ -48,7 +48,7 @@ pub(crate) const PYTHON: &[&str] = &[
 pub(crate) const MODELS: &[&str] =
     &["crates/forrest-index/tests/model.rs", "crates/forrest/tests/it/model.rs"];
 /// The gates of the store on disk.
-pub(crate) const GATES: &str = "crates/forrest/src/remixdb/tests/crash.rs";
+pub(crate) const GATES: &str = "crates/remixdb/src/tests/crash.rs";
 /// The same commands under many option sets.
 pub(crate) const OPTIONS: &str = "crates/forrest/tests/it/options.rs";
 /// The front page.

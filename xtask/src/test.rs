@@ -153,7 +153,7 @@ fn cross(workspace: &Workspace) -> Verdict {
         match setup::target(workspace, triple) {
             Ok(()) => {
                 let packages =
-                    ["--package", "forrest-cli", "--package", "forrest-c", "--package", "forrest-remixdb"];
+                    ["--package", "forrest-cli", "--package", "forrest-c", "--package", "remixdb-c"];
                 let mut command = workspace.cargo(&["check", "--locked", "--target", triple]);
                 workspace::run(command.args(packages))?;
             }

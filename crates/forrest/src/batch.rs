@@ -1,8 +1,7 @@
 //! [`WriteBatch`]: changes that are made together or not at all.
 
-use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
-use crate::{KeyRange, Op};
+use forrest_engine::{Error, KeyRange, Op, Result};
 use std::ops::Range;
 
 /// Changes, in order, to be made at one instant by [`Db::write`](crate::Db::write): every reader sees all

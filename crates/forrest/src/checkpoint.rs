@@ -3,16 +3,13 @@
 //! A store on disk knows how to be copied cheaply. Of another one a snapshot is written, pair by pair, to a new store on disk.
 
 use crate::engine;
-use crate::error::{Error, Result};
-use crate::op::Op;
-use crate::options::{Builder, Durability, directory};
-use crate::remixdb;
-use crate::remixdb::disk::real::Real;
-use crate::remixdb::disk::unfinished::Unfinished;
+use crate::url::directory;
 use crate::view::View;
+use forrest_engine::{Durability, Error, Keyspace as _, Op, Options, Result, Snapshot as _, Store as _};
+use remixdb::disk::{Real, Unfinished};
 use std::path::Path;
 
-/// What is written is not read again.
+/// Nothing that is written is read again.
 const CACHE_BYTES: usize = 1 << 20;
 
 /// Copies a store into a new directory.
@@ -20,35 +17,31 @@ pub(crate) fn checkpoint(store: &engine::Store, path: &Path) -> Result<()> {
     if path.to_str().is_some_and(|text| directory(text).is_none()) {
         return Err(Error::invalid(format!("a checkpoint to \"{}\": this is no path", path.display())));
     }
-    match store {
-        engine::Store::Disk(store) => {
-            let unfinished = Unfinished::begin(path, Some(store.disk()))?;
-            store.checkpoint(unfinished.disk()?)?;
-            unfinished.finish()
-        }
-        engine::Store::Memory(_) => {
-            let snapshot = store.snapshot()?;
-            let unfinished = Unfinished::begin(path, None)?;
-            write(&snapshot, unfinished.disk()?)?;
-            unfinished.finish()
-        }
-        engine::Store::Kernel(kernel) => Err(Error::unsupported(format!(
-            "a checkpoint of \"{}\": what is read there is the newest state, which changes meanwhile",
-            kernel.scheme()
-        ))),
+    if let engine::Store::Disk(store) = store {
+        return store.checkpoint(path);
     }
+    let home = store.capabilities().home();
+    let snapshot = store.snapshot().map_err(|_| {
+        Error::unsupported(format!(
+            "a checkpoint of \"{home}\": what is read there is the newest state, which changes meanwhile"
+        ))
+    })?;
+    let unfinished = Unfinished::begin(path, None)?;
+    write(&snapshot, unfinished.disk()?)?;
+    unfinished.finish()
 }
 
 /// Writes all that a snapshot has to a new store, durably.
 fn write(snapshot: &engine::Snapshot, into: Real) -> Result<()> {
-    let builder = Builder::default().durability(Durability::Memory).cache_bytes(CACHE_BYTES);
-    let store = remixdb::Store::open(into, &builder)?;
+    let options =
+        Options { durability: Some(Durability::Memory), cache_bytes: CACHE_BYTES, ..Options::default() };
+    let store = remixdb::Store::open(into, &options)?;
     for name in snapshot.keyspaces() {
-        let space = store.keyspace(&name)?;
+        let keyspace = store.keyspace(&name)?;
         for pair in View::new(snapshot.view(&name)).range(..) {
             let pair = pair?;
-            store.apply(&space, Op::Set { key: pair.key(), value: &pair.value()? })?;
+            keyspace.apply(Op::Set { key: pair.key(), value: pair.value_bytes()? })?;
         }
     }
-    store.flush_all()
+    store.flush()
 }

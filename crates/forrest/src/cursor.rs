@@ -3,12 +3,9 @@
 //! Both own what they need, so that they can outlive the handle they came from and move between threads,
 //! and neither holds anything of the store between two calls that another thread could wait for.
 
-use crate::Value;
-use crate::chunk::{Chunk, Filled, Goto};
 use crate::engine;
-use crate::error::Result;
-use crate::op::check_key;
-use forrest_index::Direction;
+use forrest_engine::op::check_key;
+use forrest_engine::{Chunk, Cursor as _, Direction, Filled, Goto, Result, Value, View as _};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::Bound;
@@ -116,7 +113,7 @@ impl Fetched {
 
     /// Makes the end of what was fetched the beginning of what was not.
     fn move_bound(&self, bound: &mut Bound<Vec<u8>>) {
-        let Some(chunk) = self.chunk.as_ref().filter(|chunk| chunk.len() > 0) else { return };
+        let Some(chunk) = self.chunk.as_ref().filter(|chunk| !chunk.is_empty()) else { return };
         let mut key = match std::mem::replace(bound, Bound::Unbounded) {
             Bound::Included(key) | Bound::Excluded(key) => key,
             Bound::Unbounded => Vec::new(),
@@ -129,7 +126,7 @@ impl Fetched {
 
 impl Range {
     pub(crate) fn new(view: engine::View, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Range {
-        let pairs = view.pairs_of_refills();
+        let pairs = view.refills();
         let (front, back) = (Fetched::new(pairs), Fetched::new(pairs));
         Range { view, lower, upper, exhausted: false, front, back }
     }
@@ -358,7 +355,7 @@ impl Cursor {
     /// # Errors
     /// None with `memory:`. A home that loads values later than keys answers `Io` or `Corrupt`.
     pub fn value(&self) -> Result<Option<Value>> {
-        self.0.value()
+        Ok(self.0.value())
     }
 }
 

@@ -5,15 +5,17 @@
 //! store as a whole. Lengths and names are checked up here; below, engines take them as right.
 
 use crate::batch::WriteBatch;
+use crate::builder::{Builder, WriteOptions};
+#[cfg(feature = "disk")]
 use crate::checkpoint::checkpoint;
 use crate::engine;
-use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
-use crate::op::Written;
-use crate::options::{Builder, Home, WriteOptions};
-use crate::stats::{Capabilities, Stats};
+use crate::url::Home;
 use crate::view::View;
-use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACE_NAME_BYTES};
+use forrest_engine::{
+    Capabilities, DEFAULT_KEYSPACE, Error, MAX_KEYSPACE_NAME_BYTES, Options, Result, Snapshot as _, Stats,
+    Store as _, Written,
+};
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
@@ -76,9 +78,9 @@ impl Db {
         Builder::default().open(url)
     }
 
-    fn new(store: engine::Store, builder: &Builder) -> Result<Db> {
+    pub(crate) fn new(store: engine::Store, options: &Options) -> Result<Db> {
         let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
-        let Builder { batch_ops_max, batch_bytes_max, .. } = *builder;
+        let Options { batch_ops_max, batch_bytes_max, .. } = *options;
         Ok(Db { default, store, batch_ops_max, batch_bytes_max })
     }
 
@@ -105,8 +107,8 @@ impl Db {
     /// ```
     pub fn open_read_only(url: impl AsRef<str>) -> Result<Db> {
         let home = Home::parse(url.as_ref())?;
-        let builder = Builder::default();
-        engine::Store::open_read_only(&home, &builder).and_then(|store| Db::new(store, &builder))
+        let options = Options::default();
+        engine::open_read_only(&home, &options).and_then(|store| Db::new(store, &options))
     }
 
     /// Makes all changes of a batch at one instant, or none: no reader and no snapshot sees a part of it.
@@ -304,7 +306,13 @@ impl Db {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
-        checkpoint(&self.store, path.as_ref())
+        #[cfg(feature = "disk")]
+        return checkpoint(&self.store, path.as_ref());
+        #[cfg(not(feature = "disk"))]
+        Err(Error::unsupported(format!(
+            "a checkpoint to \"{}\": this build has no stores on disk; build with the feature `disk` of forrest",
+            path.as_ref().display()
+        )))
     }
 
     /// Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
@@ -355,8 +363,8 @@ impl Builder {
     /// As [`Db::open`]; `InvalidArgument` if a knob is out of its limits.
     pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
         let home = Home::parse(url.as_ref())?;
-        self.check()?;
-        engine::Store::open(&home, self).and_then(|store| Db::new(store, self))
+        self.options.check()?;
+        engine::open(&home, &self.options).and_then(|store| Db::new(store, &self.options))
     }
 }
 

@@ -4,10 +4,8 @@
 //! path. What can be read is in view.rs.
 
 use crate::engine;
-use crate::error::Result;
-use crate::op::{Op, Outcome, Swap};
 use crate::view::View;
-use crate::{KeyRange, Value};
+use forrest_engine::{KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value};
 use std::fmt;
 use std::ops::Deref;
 
@@ -30,11 +28,11 @@ use std::ops::Deref;
 #[derive(Clone)]
 pub struct Keyspace {
     view: View,
-    space: engine::Space,
+    space: engine::Keyspace,
 }
 
 impl Keyspace {
-    pub(crate) fn new(space: engine::Space) -> Keyspace {
+    pub(crate) fn new(space: engine::Keyspace) -> Keyspace {
         Keyspace { view: View::new(space.view()), space }
     }
 
@@ -50,7 +48,7 @@ impl Keyspace {
         self.space.name()
     }
 
-    pub(crate) fn space(&self) -> &engine::Space {
+    pub(crate) fn space(&self) -> &engine::Keyspace {
         &self.space
     }
 

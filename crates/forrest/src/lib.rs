@@ -25,6 +25,11 @@
 //! Keys and values are bytes, and keys are ordered by them. Integers sort as numbers if they are encoded
 //! big endian (`u64::to_be_bytes`; flip the top bit of signed ones).
 //!
+//! # Homes
+//!
+//! The features `memory`, `llds` and `disk` choose which homes are compiled in; all three are by default. `llds-user` adds the
+//! kernel module's engine in this process, which needs a C compiler.
+//!
 //! # Map
 //!
 //! From top to bottom; a module uses only those below it.
@@ -38,66 +43,57 @@
 //! | checkpoint.rs | a copy of an open store, on disk |
 //! | view.rs | [`View`]: all reading |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
-//! | engine.rs | the seam: what an engine must be able to do |
-//! | llds.rs | the stores in the kernel: [`llds::list`], [`llds::destroy`] |
-//! | memory.rs | the engine of `memory:`, over forrest-index |
-//! | kernel/ | the engine of `llds:` and `llds-user:`, over the kernel module's device |
-//! | remixdb/ | the engine of stores on disk, with a map of its own |
-//! | chunk.rs | what passes between iterations and engines |
-//! | line.rs | the text form of operations |
-//! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes |
-//! | bounds.rs | [`KeyRange`], [`prefix_end`] |
-//! | stats.rs, options.rs, error.rs | [`Stats`], [`Capabilities`]; [`Builder`], [`WriteOptions`]; [`Error`] |
+//! | engine.rs | the homes that are compiled in, behind one contract |
+//! | memory.rs | the home `memory:`, over forrest-index |
+//! | builder.rs | [`Builder`], [`WriteOptions`] |
+//! | url.rs | how homes are named |
+//!
+//! What API and engines share is the crate `forrest-engine`: [`Op`], [`Error`], [`Durability`], [`Stats`], [`line`], and the traits
+//! that an engine implements. The store on disk is the crate `remixdb`, the client of the kernel module the crate
+//! `llds`.
+
 #![forbid(unsafe_code)]
-// The models take the modules that they are about into their own test, see tests/loom.rs.
-#![cfg(not(loom))]
 
 mod batch;
-mod bounds;
+mod builder;
+#[cfg(feature = "disk")]
 mod checkpoint;
-mod chunk;
 mod cursor;
 mod db;
 mod engine;
-mod error;
-mod kernel;
 mod keyspace;
-pub mod line;
-pub mod llds;
+#[cfg(feature = "memory")]
 mod memory;
-mod op;
-mod options;
-mod remixdb;
-mod stats;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 mod transaction;
+mod url;
 mod view;
 
-#[cfg(feature = "bench")]
-#[doc(hidden)]
-pub use remixdb::bench;
-
 pub use batch::{On, WriteBatch};
-pub use bounds::{KeyRange, prefix_end};
+pub use builder::{Builder, WriteOptions};
 pub use cursor::{Cursor, Entry, Range};
 pub use db::{Db, Snapshot};
-pub use error::{Error, ErrorKind, Result};
-pub use forrest_index::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
-pub use keyspace::Keyspace;
-pub use op::{Effect, Op, Outcome, Swap, Written};
-pub use options::{
-    Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
-    DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES, Durability, Numa, Pages, WriteOptions, directory,
+pub use forrest_engine::options::{
+    DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
+    DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES,
 };
-#[cfg(any(test, fuzzing))]
-#[doc(hidden)]
-pub use remixdb::fuzzing;
-pub use stats::{Capabilities, Capability, Stats};
+pub use forrest_engine::{
+    Capabilities, Capability, DEFAULT_KEYSPACE, Durability, Effect, Error, ErrorKind, KeyRange,
+    MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES, Numa, Op, Outcome, Pages, Result,
+    Stats, Swap, Value, Written, line, prefix_end,
+};
+pub use keyspace::Keyspace;
 pub use transaction::{Committed, Draft, Transaction};
+pub use url::directory;
 pub use view::View;
 
-/// Longest name of a keyspace, in bytes of UTF-8.
-pub const MAX_KEYSPACE_NAME_BYTES: usize = 255;
-/// Most keyspaces in a store.
-pub const MAX_KEYSPACES: usize = 4096;
-/// The keyspace that always exists.
-pub const DEFAULT_KEYSPACE: &str = "default";
+/// The stores in the kernel as a whole: which there are, and how to be rid of one.
+///
+/// A store `llds:NAME` is made when it is first opened, by [`Db::open`], and outlives the processes that use it: until it is
+/// destroyed here, the module is unloaded or the machine stops. Its user alone may read and write it. All of it is for Linux
+/// with the module of `kernel/llds`; without, every call is an `Io` error that says what to do.
+#[cfg(feature = "llds")]
+pub mod llds {
+    pub use ::llds::{Listed, MAX_KEY_BYTES, MAX_NAME_BYTES, Version, destroy, list, version};
+}

@@ -1,4 +1,4 @@
-//! The memory engine: [`forrest_index`] behind the seam of engine.rs.
+//! The home `memory:`: [`forrest_index`] behind the contract of `forrest-engine`.
 //!
 //! A keyspace is a tree of one index, so that batches and snapshots span keyspaces by themselves. The
 //! catalogue of names is a map of its own; a snapshot takes a copy of it under the lock under which
@@ -8,13 +8,12 @@
 //! look at the flag inside their atomic step; readers look at it after they have read. So a write that was
 //! acknowledged came before the drop, and nobody mistakes an emptied keyspace for an empty one.
 
-use crate::chunk::{Chunk, Filled, Goto};
-use crate::error::{Error, Result};
-use crate::op::{Op, Outcome, Swap, Written};
-use crate::options::{Builder, Durability};
-use crate::stats::{Capabilities, Capability, Stats};
-use crate::{DEFAULT_KEYSPACE, MAX_KEYSPACES, Value};
-use forrest_index::{self as index, Direction, Effect, Found};
+use forrest_engine::error::of_index;
+use forrest_engine::{
+    self as contract, Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability, Error,
+    Filled, Goto, MAX_KEYSPACES, Op, Options, Outcome, Result, Stats, Swap, Value, Written,
+};
+use forrest_index::{self as index, Effect, Found};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,58 +66,23 @@ impl Tree {
 }
 
 impl Store {
-    pub(crate) fn open(builder: &Builder) -> Result<Store> {
-        demand(builder.durability)?;
-        let Builder { capacity_bytes, pages, numa, .. } = *builder;
-        let index = index::Index::new(&index::Options { capacity_bytes, pages, numa })?;
-        let empty = index.create_tree()?;
+    pub(crate) fn open(options: &Options) -> Result<Store> {
+        if !options.create {
+            return Err(Error::invalid(
+                "\"memory:\" is made anew each time, and create(false) says that none is to be",
+            ));
+        }
+        demand(options.durability)?;
+        let Options { capacity_bytes, pages, numa, .. } = *options;
+        let index = index::Index::new(&index::Options { capacity_bytes, pages, numa }).map_err(of_index)?;
+        let empty = index.create_tree().map_err(of_index)?;
         let store = Store(Arc::new(Inner { index, empty, catalog: RwLock::default() }));
-        store.keyspace(DEFAULT_KEYSPACE)?;
+        contract::Store::keyspace(&store, DEFAULT_KEYSPACE)?;
         Ok(store)
     }
 
-    fn space(&self, tree: &Arc<Tree>) -> Space {
-        Space { store: self.clone(), tree: tree.clone() }
-    }
-
-    pub(crate) fn keyspace(&self, name: &str) -> Result<Space> {
-        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tree) = catalog.get(name) {
-            return Ok(self.space(tree));
-        }
-        drop(catalog);
-        let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tree) = catalog.get(name) {
-            return Ok(self.space(tree));
-        }
-        if catalog.len() == MAX_KEYSPACES {
-            return Err(Error::limit("store", "keyspaces", MAX_KEYSPACES + 1, MAX_KEYSPACES));
-        }
-        let name: Arc<str> = name.into();
-        let tree = self.0.index.create_tree()?;
-        let tree = Arc::new(Tree { name: name.clone(), tree, dropped: AtomicBool::new(false) });
-        let space = self.space(&tree);
-        catalog.insert(name, tree);
-        Ok(space)
-    }
-
-    pub(crate) fn keyspaces(&self) -> Vec<String> {
-        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
-        catalog.keys().map(|name| name.to_string()).collect()
-    }
-
-    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<bool> {
-        let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(tree) = catalog.remove(name) else { return Ok(false) };
-        self.0.index.batch(|_keeps_writers_out| {
-            // ORDERING: see `Tree::check`.
-            tree.dropped.store(true, Ordering::Release);
-            Ok::<_, Error>(())
-        })?;
-        drop(catalog);
-        // The tree lives on with its last handle or snapshot; its keys need not.
-        while self.remove_some(&tree) {}
-        Ok(true)
+    fn handle(&self, tree: &Arc<Tree>) -> Keyspace {
+        Keyspace { store: self.clone(), tree: tree.clone() }
     }
 
     /// Removes some keys of a tree that nobody looks at any more; true if there may be others. A piece at a
@@ -139,16 +103,62 @@ impl Store {
         let removed = self.0.index.batch(|batch| batch.delete_range(&tree.tree, Bound::Unbounded, upper));
         removed.is_ok() && last != Bound::Unbounded
     }
+}
 
-    pub(crate) fn write<'b>(
+impl contract::Store for Store {
+    type Keyspace = Keyspace;
+    type View = View;
+    type Snapshot = Snapshot;
+
+    fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = catalog.get(name) {
+            return Ok(self.handle(tree));
+        }
+        drop(catalog);
+        let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = catalog.get(name) {
+            return Ok(self.handle(tree));
+        }
+        if catalog.len() == MAX_KEYSPACES {
+            return Err(Error::limit("store", "keyspaces", MAX_KEYSPACES + 1, MAX_KEYSPACES));
+        }
+        let name: Arc<str> = name.into();
+        let tree = self.0.index.create_tree().map_err(of_index)?;
+        let tree = Arc::new(Tree { name: name.clone(), tree, dropped: AtomicBool::new(false) });
+        let keyspace = self.handle(&tree);
+        catalog.insert(name, tree);
+        Ok(keyspace)
+    }
+
+    fn keyspaces(&self) -> Result<Vec<String>> {
+        let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(catalog.keys().map(|name| name.to_string()).collect())
+    }
+
+    fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(tree) = catalog.remove(name) else { return Ok(false) };
+        self.0.index.batch(|_keeps_writers_out| {
+            // ORDERING: see `Tree::check`.
+            tree.dropped.store(true, Ordering::Release);
+            Ok::<_, Abort>(())
+        })?;
+        drop(catalog);
+        // The tree lives on with its last handle or snapshot; its keys need not.
+        while self.remove_some(&tree) {}
+        Ok(true)
+    }
+
+    fn write<'b>(
         &self,
-        ops: impl Iterator<Item = (&'b Space, Op<&'b [u8]>)>,
+        ops: impl Iterator<Item = (&'b Keyspace, Op<&'b [u8]>)>,
         durability: Option<Durability>,
     ) -> Result<Written> {
         demand(durability)?;
         let result = self.0.index.batch(|batch| {
-            for (op, (space, change)) in ops.enumerate() {
-                match space.apply_in(batch, change).map_err(|error| error.at_op(op))? {
+            for (op, (keyspace, change)) in ops.enumerate() {
+                match keyspace.apply_in(batch, change).map_err(|error| error.at_op(op))? {
                     Outcome::Swapped(Swap::Mismatch(found)) => return Err(Abort::Mismatch { op, found }),
                     _ => continue,
                 }
@@ -162,26 +172,35 @@ impl Store {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> Result<Snapshot> {
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.0.index.snapshot();
-        Snapshot(Arc::new(Past { snapshot, catalog: catalog.clone(), empty: self.0.empty.clone() }))
+        Ok(Snapshot(Arc::new(Past { snapshot, catalog: catalog.clone(), empty: self.0.empty.clone() })))
     }
 
-    pub(crate) fn stats(&self) -> Stats {
+    fn sync(&self) -> Result<()> {
+        // There is nothing stronger than what a change has when its call returns.
+        Ok(())
+    }
+
+    fn stats(&self) -> Result<Stats> {
         let index = self.0.index.stats();
         let keyspaces = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner).len();
-        Stats {
-            keys: index.keys,
-            keyspaces: keyspaces as u64,
-            snapshots: index.snapshots,
-            node_bytes: index.node_bytes,
-            value_bytes_outside: index.blob_bytes,
-            reserved_bytes: index.arena_bytes,
-            explicit_huge_bytes: index.explicit_huge_bytes,
-            transparent_huge_bytes: index.transparent_huge_bytes,
-            ..Stats::default()
-        }
+        let mut stats = Stats::default();
+        stats.keys = index.keys;
+        stats.keyspaces = keyspaces as u64;
+        stats.snapshots = index.snapshots;
+        stats.node_bytes = index.node_bytes;
+        stats.value_bytes_outside = index.blob_bytes;
+        stats.reserved_bytes = index.arena_bytes;
+        stats.explicit_huge_bytes = index.explicit_huge_bytes;
+        stats.transparent_huge_bytes = index.transparent_huge_bytes;
+        Ok(stats)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        use Capability as C;
+        Capabilities::new("memory:", &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint])
     }
 }
 
@@ -189,6 +208,15 @@ impl Store {
 enum Abort {
     Error(Error),
     Mismatch { op: usize, found: Option<Value> },
+}
+
+impl From<Abort> for Error {
+    fn from(abort: Abort) -> Error {
+        match abort {
+            Abort::Error(error) => error,
+            Abort::Mismatch { .. } => unreachable!("only a batch has conditions"),
+        }
+    }
 }
 
 impl From<Error> for Abort {
@@ -199,7 +227,7 @@ impl From<Error> for Abort {
 
 impl From<index::Error> for Abort {
     fn from(error: index::Error) -> Abort {
-        Abort::Error(error.into())
+        Abort::Error(of_index(error))
     }
 }
 
@@ -212,50 +240,53 @@ fn demand(durability: Option<Durability>) -> Result<()> {
     }
 }
 
-pub(crate) fn capabilities() -> Capabilities {
-    use Capability as C;
-    Capabilities::new("memory:", &[C::Iteration, C::Batches, C::Snapshots, C::Keyspaces, C::Checkpoint])
-}
-
 /// A keyspace: a tree, and the store that it belongs to.
 #[derive(Clone)]
-pub(crate) struct Space {
+pub(crate) struct Keyspace {
     store: Store,
     tree: Arc<Tree>,
 }
 
-impl Space {
-    pub(crate) fn name(&self) -> &str {
+impl contract::Keyspace for Keyspace {
+    type View = View;
+
+    fn name(&self) -> &str {
         &self.tree.name
     }
 
-    pub(crate) fn view(&self) -> View {
+    fn view(&self) -> View {
         View::Newest(self.tree.clone())
     }
 
-    pub(crate) fn same_store(&self, other: &Space) -> bool {
+    fn same_store(&self, other: &Keyspace) -> bool {
         Arc::ptr_eq(&self.store.0, &other.store.0)
     }
 
-    pub(crate) fn is(&self, other: &Space) -> bool {
+    fn is(&self, other: &Keyspace) -> bool {
         Arc::ptr_eq(&self.tree, &other.tree)
     }
 
-    pub(crate) fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
+    fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
         match op {
-            Op::DeleteRange { .. } => self.store.0.index.batch(|batch| self.apply_in(batch, op)),
-            _ => self.tree.tree.apply(op.key(), |old| self.decide(op, old))?,
+            Op::DeleteRange { .. } => {
+                Ok(self.store.0.index.batch(|batch| self.apply_in(batch, op).map_err(Abort::from))?)
+            }
+            _ => self.tree.tree.apply(op.key(), |old| self.decide(op, old)).map_err(of_index)?,
         }
     }
+}
 
+impl Keyspace {
     fn apply_in(&self, batch: &mut index::Batch<'_>, op: Op<&[u8]>) -> Result<Outcome> {
         match op {
             Op::DeleteRange { start, end } => {
                 self.tree.check()?;
                 let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-                Ok(Outcome::DeletedRange(batch.delete_range(&self.tree.tree, Bound::Included(start), end)?))
+                Ok(Outcome::DeletedRange(
+                    batch.delete_range(&self.tree.tree, Bound::Included(start), end).map_err(of_index)?,
+                ))
             }
-            _ => batch.apply(&self.tree.tree, op.key(), |old| self.decide(op, old))?,
+            _ => batch.apply(&self.tree.tree, op.key(), |old| self.decide(op, old)).map_err(of_index)?,
         }
     }
 
@@ -279,13 +310,15 @@ struct Past {
     empty: index::Tree,
 }
 
-impl Snapshot {
-    pub(crate) fn view(&self, name: &str) -> View {
+impl contract::Snapshot for Snapshot {
+    type View = View;
+
+    fn view(&self, name: &str) -> View {
         let tree = self.0.catalog.get(name).map_or(&self.0.empty, |tree| &tree.tree);
         View::Past(self.0.snapshot.reader(tree))
     }
 
-    pub(crate) fn keyspaces(&self) -> Vec<String> {
+    fn keyspaces(&self) -> Vec<String> {
         self.0.catalog.keys().map(|name| name.to_string()).collect()
     }
 }
@@ -314,16 +347,21 @@ impl View {
             View::Past(_) => Ok(()),
         }
     }
+}
+
+impl contract::View for View {
+    type Cursor = Cursor;
+    type Resume = ();
 
     #[inline]
-    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         let value = self.reader().get(key);
         self.check()?;
         Ok(value)
     }
 
     #[inline]
-    pub(crate) fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
+    fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
         buf.clear();
         let found = self.reader().get_with(key, |value| buf.extend_from_slice(value)).is_some();
         self.check()?;
@@ -331,27 +369,27 @@ impl View {
     }
 
     #[inline]
-    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+    fn contains(&self, key: &[u8]) -> Result<bool> {
         let found = self.reader().contains(key);
         self.check()?;
         Ok(found)
     }
 
-    pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+    fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let mut values = vec![None; keys.len()];
         self.reader().multi_get(keys, |at, value| values[at] = value.map(Found::to_value));
         self.check()?;
         Ok(values)
     }
 
-    pub(crate) fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
+    fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
         let count = self.reader().count(lower, upper);
         self.check()?;
         Ok(count)
     }
 
     #[inline]
-    pub(crate) fn scan(
+    fn scan(
         &self,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
@@ -361,11 +399,11 @@ impl View {
         self.check()
     }
 
-    pub(crate) fn fill(
+    fn fill(
         &self,
         chunk: &mut Chunk,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
+        _resume: &mut (),
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
         pairs: usize,
     ) -> Result<Filled> {
@@ -385,7 +423,11 @@ impl View {
         Ok(if full { Filled::More } else { Filled::End })
     }
 
-    pub(crate) fn cursor(&self) -> Cursor {
+    fn refills(&self) -> (usize, usize) {
+        (64, 4)
+    }
+
+    fn cursor(&self) -> Cursor {
         Cursor { cursor: self.reader().cursor(), view: self.clone() }
     }
 }
@@ -396,8 +438,8 @@ pub(crate) struct Cursor {
     view: View,
 }
 
-impl Cursor {
-    pub(crate) fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
+impl contract::Cursor for Cursor {
+    fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
         let found = match goto {
             Goto::First => self.cursor.first(),
             Goto::Last => self.cursor.last(),
@@ -410,11 +452,28 @@ impl Cursor {
         Ok(found)
     }
 
-    pub(crate) fn key(&self) -> Option<&[u8]> {
+    fn park(&mut self) {
+        // What it has fetched is its own.
+    }
+
+    fn key(&self) -> Option<&[u8]> {
         self.cursor.key()
     }
 
-    pub(crate) fn value(&self) -> Option<Value> {
+    fn value(&self) -> Option<Value> {
         self.cursor.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_conforms() {
+        for seed in 0..30 {
+            let store = Store::open(&Options::default()).expect("a store");
+            contract::conformance::check(&store, seed, 400, |_| {});
+        }
     }
 }

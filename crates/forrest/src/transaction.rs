@@ -18,12 +18,10 @@
 //! [`Db::transact`] believes no answer, and no error, before what was read is known to have been there at one instant.
 
 use crate::batch::{On, WriteBatch};
+use crate::builder::WriteOptions;
 use crate::db::Db;
-use crate::error::{Error, ErrorKind, Result};
 use crate::keyspace::Keyspace;
-use crate::op::{Effect, Op, Written};
-use crate::options::WriteOptions;
-use crate::{MAX_KEYSPACE_NAME_BYTES, Value};
+use forrest_engine::{Effect, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Op, Result, Value, Written};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};

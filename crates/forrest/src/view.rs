@@ -1,12 +1,10 @@
 //! [`View`]: everything that can be read from one keyspace, in its newest state or a snapshot's.
 
-use crate::bounds::{clamp, prefix_end};
 use crate::cursor::{Cursor, Entry, Range};
 use crate::engine;
-use crate::error::Result;
-use crate::op::check_key;
-use crate::{KeyRange, Value};
-use forrest_index::Direction;
+use forrest_engine::bounds::{clamp, prefix_end};
+use forrest_engine::op::check_key;
+use forrest_engine::{Direction, KeyRange, Result, Value, View as _};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 

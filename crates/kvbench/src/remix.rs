@@ -11,7 +11,7 @@ use crate::job::{Figures, Job, Locality, Outcome, RemixOrders, RemixStep as Step
 use crate::stores::pairs::{Key, PAIR_BYTES, Pairs, fold, just_below};
 use crate::stores::{Answer, Fault};
 use crate::usage;
-use forrest::bench::{Order, Partition, Runs, Walk};
+use remixdb::parts::{Order, Partition, Runs, Walk};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the tests call: compilers, programs, and the libraries that were built. Those of forrest-remixdb use it as well; the crate
+//! What the tests call: compilers, programs, and the libraries that were built. Those of remixdb-c use it as well; the crate
 //! tells the name of its library.
 
 use crate::LIBRARY;

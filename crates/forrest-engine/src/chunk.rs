@@ -1,0 +1,175 @@
+//! What passes between iterations and engines: a chunk is the pairs that one refill brought, in a flat buffer.
+//!
+//! Engines fill chunks, entries borrow from them by reference count. Values that the store itself shares
+//! by reference count are not copied into the buffer, and nothing becomes a [`Value`] until it is asked for.
+
+use crate::Value;
+
+/// Longest value that is copied into the buffer, in bytes. It is what forrest-index keeps inside its nodes.
+pub const COPIED_VALUE_BYTES: usize = 239;
+/// A buffer is made for as many pairs as are asked for if the others are as long as the first, but no larger than this.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+
+/// Pairs in the order in which they were found.
+#[derive(Default)]
+pub struct Chunk {
+    /// Keys, each followed by its value, or by the place of its value in `shared` as 4 bytes.
+    bytes: Vec<u8>,
+    slots: Vec<Slot>,
+    shared: Vec<Value>,
+    /// So many pairs are asked for.
+    pairs: usize,
+}
+
+/// Where a refill of an iteration ended.
+pub enum Filled {
+    /// At the end of the range.
+    End,
+    /// After the last pair of the chunk, of which there is one; there may be more.
+    More,
+}
+
+/// Where a cursor is to go.
+#[derive(Clone, Copy)]
+pub enum Goto<'k> {
+    /// The first pair.
+    First,
+    /// The last pair.
+    Last,
+    /// Forward by a number of pairs.
+    Skip(u64),
+    /// Back by one pair.
+    Prev,
+    /// The first key at or after this one.
+    Seek(&'k [u8]),
+    /// The last key at or before this one.
+    SeekForPrev(&'k [u8]),
+}
+
+/// Where a pair is in the buffer.
+struct Slot {
+    start: u32,
+    key_len: u16,
+    /// Length of a copied value, or `SHARED`.
+    value_len: u8,
+}
+
+const SHARED: u8 = u8::MAX;
+const _: () = assert!(COPIED_VALUE_BYTES < SHARED as usize);
+
+impl Slot {
+    fn value_start(&self) -> usize {
+        self.start as usize + usize::from(self.key_len)
+    }
+}
+
+impl Chunk {
+    /// Takes all pairs out, and makes room for others.
+    #[inline]
+    pub fn clear(&mut self, pairs: usize) {
+        self.bytes.clear();
+        self.slots.clear();
+        self.slots.reserve(pairs);
+        self.shared.clear();
+        self.pairs = pairs;
+    }
+
+    /// The number of pairs.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True if there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Bytes copied into the buffer.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[inline]
+    fn push(&mut self, key: &[u8], value: &[u8], value_len: u8) {
+        if self.slots.is_empty() {
+            let each = key.len() + value.len();
+            self.bytes.reserve(each.saturating_mul(self.pairs).min(BUFFER_BYTES_MAX).max(each));
+        }
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.slots.push(Slot { start, key_len: key.len() as u16, value_len });
+    }
+
+    /// Adds a pair whose value is at most [`COPIED_VALUE_BYTES`] long.
+    #[inline]
+    pub fn push_copied(&mut self, key: &[u8], value: &[u8]) {
+        debug_assert!(value.len() <= COPIED_VALUE_BYTES);
+        self.push(key, value, value.len() as u8);
+    }
+
+    /// Adds a pair whose value is shared with the store.
+    pub fn push_shared(&mut self, key: &[u8], value: Value) {
+        let at = self.shared.len() as u32;
+        self.push(key, &at.to_ne_bytes(), SHARED);
+        self.shared.push(value);
+    }
+
+    /// The key of a pair, by its number.
+    #[inline]
+    pub fn key(&self, at: usize) -> &[u8] {
+        let slot = &self.slots[at];
+        &self.bytes[slot.start as usize..slot.value_start()]
+    }
+
+    /// The shared value of a slot.
+    fn shared(&self, slot: &Slot) -> &Value {
+        let start = slot.value_start();
+        let at = self.bytes[start..start + 4].try_into().expect("4 bytes");
+        &self.shared[u32::from_ne_bytes(at) as usize]
+    }
+
+    /// The bytes of its value.
+    #[inline]
+    pub fn value_bytes(&self, at: usize) -> &[u8] {
+        let slot = &self.slots[at];
+        if slot.value_len == SHARED {
+            return self.shared(slot);
+        }
+        let start = slot.value_start();
+        &self.bytes[start..start + usize::from(slot.value_len)]
+    }
+
+    /// Its value.
+    #[inline]
+    pub fn value(&self, at: usize) -> Value {
+        let slot = &self.slots[at];
+        if slot.value_len == SHARED { self.shared(slot).clone() } else { Value::from(self.value_bytes(at)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_come_back_as_they_went_in() {
+        let mut chunk = Chunk::default();
+        for round in 0..2 {
+            chunk.clear(3);
+            chunk.push_copied(b"", &[]);
+            chunk.push_shared(b"long", Value::from(&[3; 1000][..]));
+            chunk.push_copied(&[1; 65_535], &[2; COPIED_VALUE_BYTES]);
+            chunk.push_shared(b"short", Value::from(&[round][..]));
+            let pairs: Vec<_> = (0..chunk.len()).map(|at| (chunk.key(at), chunk.value_bytes(at))).collect();
+            assert_eq!(pairs[0], (&b""[..], &b""[..]));
+            assert_eq!(pairs[1], (&b"long"[..], &[3; 1000][..]));
+            assert_eq!(pairs[2], (&[1; 65_535][..], &[2; COPIED_VALUE_BYTES][..]));
+            assert_eq!(pairs[3], (&b"short"[..], &[round][..]));
+            assert!((0..4).all(|at| chunk.value(at) == chunk.value_bytes(at)));
+        }
+    }
+}

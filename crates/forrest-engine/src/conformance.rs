@@ -1,0 +1,374 @@
+//! Tests that every engine must pass, as functions that an engine's own tests call.
+//!
+//! [`check`] makes random changes and reads on a store and on a model, a map per keyspace whose changes are decided by
+//! [`Op::resolve`], and demands that both agree: single operations, batches that are applied and batches that are not, every way to
+//! read, in both directions and with every kind of bound, snapshots, keyspaces that come and go. What an engine cannot do
+//! ([`Store::capabilities`]) is left out; that it says so by an `Unsupported` error is demanded instead. Keys are short and few, so
+//! that operations meet. A failure names the seed and the step.
+
+use crate::*;
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+/// The content of a keyspace.
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+/// A range of keys.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+/// A pair.
+type Pair = (Vec<u8>, Vec<u8>);
+
+/// A store and its model.
+struct Check<S: Store> {
+    store: S,
+    spaces: Vec<(S::Keyspace, Map)>,
+    snapshots: Vec<(S::Snapshot, Vec<(String, Map)>)>,
+    random: Random,
+}
+
+/// Makes `steps` random changes and reads on an empty store, and compares it with a model. `between` is called after each step,
+/// for engines whose background work is done by the caller.
+///
+/// # Panics
+/// If the store does not conform; the message names seed, step, and what differs.
+pub fn check<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnMut(&S)) {
+    let first = store.keyspace(DEFAULT_KEYSPACE).expect("the default keyspace is always there");
+    let mut check = Check {
+        store: store.clone(),
+        spaces: vec![(first, Map::new())],
+        snapshots: Vec::new(),
+        random: Random(seed),
+    };
+    if store.capabilities().has(Capability::Keyspaces) {
+        let second = store.keyspace("second").expect("another keyspace");
+        check.spaces.push((second, Map::new()));
+    } else {
+        let refused = store.keyspace("second").err().expect("there is one keyspace only");
+        assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
+    }
+    for step in 0..steps {
+        let at = format!("seed {seed}, step {step}");
+        match check.random.below(20) {
+            0..8 => check.apply(&at),
+            8..11 => check.batch(&at),
+            11..18 => check.read(&at),
+            18 => check.snapshot(&at),
+            _ => check.come_and_go(&at),
+        }
+        between(store);
+    }
+    check.handles();
+    check.all("at the end");
+}
+
+impl<S: Store> Check<S> {
+    fn apply(&mut self, at: &str) {
+        let op = self.random.op();
+        let number = self.random.below(self.spaces.len());
+        let (keyspace, map) = &mut self.spaces[number];
+        let (answer, expected) = (keyspace.apply(op.borrowed()), apply(map, &op));
+        match (answer, expected) {
+            (Ok(outcome), Ok(expected)) => assert_eq!(outcome, expected, "{at}: {op}"),
+            (Err(error), Err(expected)) => assert_eq!(error.kind(), expected.kind(), "{at}: {op}: {error}"),
+            (answer, expected) => panic!("{at}: {op}: {answer:?}, expected {expected:?}"),
+        }
+    }
+
+    fn batch(&mut self, at: &str) {
+        let ops: Vec<(usize, Op)> = (0..self.random.below(8))
+            .map(|_| (self.random.below(self.spaces.len()), self.random.op()))
+            .collect();
+        let mut after: Vec<Map> = self.spaces.iter().map(|(_, map)| map.clone()).collect();
+        let mut expected = Ok(Written::Applied);
+        for (place, (number, op)) in ops.iter().enumerate() {
+            match apply(&mut after[*number], op) {
+                Ok(Outcome::Swapped(Swap::Mismatch(found))) => {
+                    expected = Ok(Written::Mismatch { op: place, found });
+                }
+                Ok(_) => continue,
+                Err(error) => expected = Err(error.at_op(place)),
+            }
+            break;
+        }
+        let given = ops.iter().map(|(number, op)| (&self.spaces[*number].0, op.borrowed()));
+        match (self.store.write(given, None), expected) {
+            (Ok(written), Ok(expected)) => {
+                assert_eq!(written, expected, "{at}: {ops:?}");
+                if written == Written::Applied {
+                    self.spaces.iter_mut().zip(after).for_each(|((_, map), after)| *map = after);
+                }
+            }
+            (Err(error), Err(expected)) => {
+                assert_eq!((error.kind(), error.op()), (expected.kind(), expected.op()), "{at}: {ops:?}");
+            }
+            (answer, expected) => panic!("{at}: {ops:?}: {answer:?}, expected {expected:?}"),
+        }
+    }
+
+    fn read(&mut self, at: &str) {
+        let bounds = self.random.bounds();
+        let (key, pairs) = (self.random.key(), 1 + self.random.below(5));
+        let moves: Vec<_> = (0..self.random.below(6)).map(|_| self.random.below(6)).collect();
+        for (keyspace, map) in &self.spaces {
+            compare(&keyspace.view(), map, &bounds, &key, pairs, &moves, at);
+        }
+        for (snapshot, maps) in &self.snapshots {
+            for (name, map) in maps {
+                compare(&snapshot.view(name), map, &bounds, &key, pairs, &moves, at);
+            }
+        }
+    }
+
+    fn snapshot(&mut self, at: &str) {
+        if !self.store.capabilities().has(Capability::Snapshots) {
+            let refused = self.store.snapshot().err().expect("there are no snapshots");
+            assert_eq!(refused.kind(), ErrorKind::Unsupported, "{at}: {refused}");
+            return;
+        }
+        let maps = self.spaces.iter().map(|(keyspace, map)| (keyspace.name().to_owned(), map.clone()));
+        let maps: Vec<_> = maps.chain([("never made".to_owned(), Map::new())]).collect();
+        self.snapshots.push((self.store.snapshot().expect("a snapshot"), maps));
+        if self.snapshots.len() > 3 {
+            self.snapshots.remove(self.random.below(4));
+        }
+    }
+
+    /// A keyspace is dropped and made again, and its old handle fails from then on.
+    fn come_and_go(&mut self, at: &str) {
+        if self.spaces.len() == 1 {
+            return;
+        }
+        let (old, _) = self.spaces.pop().expect("there are two");
+        assert!(self.store.drop_keyspace("second").expect("it can be dropped"), "{at}");
+        assert!(!self.store.drop_keyspace("second").expect("it is gone"), "{at}");
+        for refused in [old.view().get(b"key").err(), old.apply(Op::Delete { key: b"key" }).err()] {
+            let refused = refused.expect("a handle of a keyspace that was dropped");
+            assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{at}: {refused}");
+        }
+        let new = self.store.keyspace("second").expect("it can be made again");
+        assert!(!new.is(&old) && new.same_store(&old), "{at}");
+        self.spaces.push((new, Map::new()));
+    }
+
+    /// Names and handles.
+    fn handles(&self) {
+        let mut names: Vec<_> = self.spaces.iter().map(|(keyspace, _)| keyspace.name().to_owned()).collect();
+        names.sort();
+        assert_eq!(self.store.keyspaces().expect("the names"), names);
+        for (at, (a, _)) in self.spaces.iter().enumerate() {
+            for (other, (b, _)) in self.spaces.iter().enumerate() {
+                assert!(a.is(b) == (at == other) && a.same_store(b), "{} and {}", a.name(), b.name());
+            }
+        }
+        let stats = self.store.stats().expect("statistics");
+        assert_eq!(stats.keyspaces, names.len() as u64);
+        self.store.sync().expect("all is as durable as it can be");
+        for (capability, done) in
+            [(Capability::Verify, self.store.verify()), (Capability::Compact, self.store.compact())]
+        {
+            match done {
+                Ok(()) => assert!(self.store.capabilities().has(capability), "{capability}"),
+                Err(error) => {
+                    assert!(!self.store.capabilities().has(capability), "{capability}: {error}");
+                    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+                }
+            }
+        }
+    }
+
+    fn all(&self, at: &str) {
+        let everything = (Bound::Unbounded, Bound::Unbounded);
+        for (keyspace, map) in &self.spaces {
+            compare(&keyspace.view(), map, &everything, b"", 3, &[0, 2, 2, 3], at);
+        }
+    }
+}
+
+/// Does an operation on the model.
+fn apply(map: &mut Map, op: &Op) -> Result<Outcome> {
+    if let Op::DeleteRange { start, end } = op {
+        let end = end.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let gone: Vec<_> = map
+            .keys()
+            .filter(|key| is_in(key, &(Bound::Included(start.clone()), end.clone())))
+            .cloned()
+            .collect();
+        gone.iter().for_each(|key| drop(map.remove(key)));
+        return Ok(Outcome::DeletedRange(gone.len() as u64));
+    }
+    let op = op.borrowed();
+    let key = op.key();
+    let (effect, outcome) = op.resolve(map.get(key).map(Vec::as_slice))?;
+    match effect {
+        Effect::Keep => {}
+        Effect::Put(bytes) => drop(map.insert(key.to_vec(), bytes.into_owned())),
+        Effect::PutValue(value) => drop(map.insert(key.to_vec(), value.to_vec())),
+        Effect::Remove => drop(map.remove(key)),
+    }
+    Ok(outcome)
+}
+
+fn is_in(key: &[u8], (lower, upper): &Bounds) -> bool {
+    let above = match lower {
+        Bound::Unbounded => true,
+        Bound::Included(bound) => key >= &bound[..],
+        Bound::Excluded(bound) => key > &bound[..],
+    };
+    above
+        && match upper {
+            Bound::Unbounded => true,
+            Bound::Included(bound) => key <= &bound[..],
+            Bound::Excluded(bound) => key < &bound[..],
+        }
+}
+
+/// Reads a view in every way.
+fn compare<V: View>(
+    view: &V,
+    map: &Map,
+    bounds: &Bounds,
+    key: &[u8],
+    pairs: usize,
+    moves: &[usize],
+    at: &str,
+) {
+    let expected = map.get(key).cloned();
+    assert_eq!(view.get(key).expect("get").map(|value| value.to_vec()), expected, "{at}: get {key:?}");
+    assert_eq!(view.contains(key).expect("contains"), expected.is_some(), "{at}: contains {key:?}");
+    let mut buffer = b"what was there".to_vec();
+    assert_eq!(
+        view.get_into(key, &mut buffer).expect("get_into"),
+        expected.is_some(),
+        "{at}: get_into {key:?}"
+    );
+    assert_eq!(buffer, expected.clone().unwrap_or_default(), "{at}: get_into {key:?}");
+    let keys = [key, b"", b"b", key];
+    let found: Vec<_> = view.multi_get(&keys).expect("multi_get");
+    let found: Vec<_> = found.into_iter().map(|value| value.map(|value| value.to_vec())).collect();
+    assert_eq!(found, keys.map(|key| map.get(key).cloned()), "{at}: multi_get {keys:?}");
+
+    let borrowed = || (bounds.0.as_ref().map(Vec::as_slice), bounds.1.as_ref().map(Vec::as_slice));
+    let mut inside: Vec<Pair> = map
+        .iter()
+        .filter(|(key, _)| is_in(key, bounds))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let (lower, upper) = borrowed();
+    assert_eq!(view.count(lower, upper).expect("count"), inside.len() as u64, "{at}: count {bounds:?}");
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut seen: Vec<Pair> = Vec::new();
+        let see = |key: &[u8], value: &[u8]| {
+            seen.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        };
+        view.scan(borrowed(), direction, see).expect("scan");
+        assert_eq!(seen, inside, "{at}: scan {direction:?} {bounds:?}");
+        assert_eq!(filled(view, bounds, direction, pairs), inside, "{at}: fill {direction:?} {bounds:?}");
+        inside.reverse();
+    }
+    walk(view, map, key, moves, at);
+}
+
+/// All pairs of a range, refill by refill.
+fn filled<V: View>(view: &V, bounds: &Bounds, direction: Direction, pairs: usize) -> Vec<Pair> {
+    let (mut lower, mut upper) = bounds.clone();
+    let (mut chunk, mut resume, mut all) = (Chunk::default(), V::Resume::default(), Vec::new());
+    loop {
+        chunk.clear(pairs);
+        let within = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+        let filled = view.fill(&mut chunk, &mut resume, within, direction, pairs).expect("fill");
+        assert!(chunk.len() <= pairs, "a refill brings no more than was asked for");
+        all.extend((0..chunk.len()).map(|at| (chunk.key(at).to_vec(), chunk.value(at).to_vec())));
+        match filled {
+            Filled::End => return all,
+            Filled::More => {
+                let last =
+                    Bound::Excluded(all.last().expect("there is a pair before there are more").0.clone());
+                if direction == Direction::Forward { lower = last } else { upper = last }
+            }
+        }
+    }
+}
+
+/// Moves a cursor.
+fn walk<V: View>(view: &V, map: &Map, key: &[u8], moves: &[usize], at: &str) {
+    let mut cursor = view.cursor();
+    assert_eq!((cursor.key(), cursor.value()), (None, None), "{at}: a new cursor is at no pair");
+    let mut place: Option<Vec<u8>> = None;
+    for (number, kind) in moves.iter().enumerate() {
+        let after = |key: &Vec<u8>| {
+            map.range::<Vec<u8>, _>((Bound::Excluded(key), Bound::Unbounded))
+                .next()
+                .map(|(key, _)| key.clone())
+        };
+        let (goto, expected) = match kind {
+            0 => (Goto::First, map.keys().next().cloned()),
+            1 => (Goto::Last, map.keys().next_back().cloned()),
+            2 => (Goto::Skip(1), place.as_ref().and_then(after)),
+            3 => {
+                let before =
+                    |key: &Vec<u8>| map.range::<Vec<u8>, _>(..key).next_back().map(|(key, _)| key.clone());
+                (Goto::Prev, place.as_ref().and_then(before))
+            }
+            4 => (Goto::Seek(key), map.range(key.to_vec()..).next().map(|(key, _)| key.clone())),
+            _ => (Goto::SeekForPrev(key), map.range(..=key.to_vec()).next_back().map(|(key, _)| key.clone())),
+        };
+        assert_eq!(cursor.goto(goto).expect("goto"), expected.is_some(), "{at}: move {number} of {moves:?}");
+        if number % 2 == 1 {
+            cursor.park();
+        }
+        assert_eq!(cursor.key(), expected.as_deref(), "{at}: move {number} of {moves:?}");
+        let value = expected.as_ref().and_then(|key| map.get(key)).map(Vec::as_slice);
+        assert_eq!(cursor.value().as_deref(), value, "{at}: move {number} of {moves:?}");
+        place = expected;
+    }
+}
+
+/// SplitMix64: what is random follows from the seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    /// One of some forty keys.
+    fn key(&mut self) -> Vec<u8> {
+        let length = self.below(4);
+        (0..length).map(|_| [b'a', b'b', 0xFF][self.below(3)]).collect()
+    }
+
+    /// Nothing, a counter, short, or so long that it lies outside of nodes.
+    fn value(&mut self) -> Vec<u8> {
+        let length = [0, 8, 20, 300, 3000][self.below(5)];
+        vec![self.below(256) as u8; length]
+    }
+
+    fn bounds(&mut self) -> Bounds {
+        let mut bound = || match self.below(3) {
+            0 => Bound::Unbounded,
+            1 => Bound::Included(self.key()),
+            _ => Bound::Excluded(self.key()),
+        };
+        (bound(), bound())
+    }
+
+    fn op(&mut self) -> Op {
+        let key = self.key();
+        match self.below(12) {
+            0..5 => Op::Set { key, value: self.value() },
+            5..7 => Op::Delete { key },
+            7..9 => Op::Add { key, delta: self.below(100) as i64 - 50 },
+            9 => Op::CompareAndSwap { key, expected: None, new: Some(self.value()) },
+            10 => Op::CompareAndSwap { key, expected: Some(self.value()), new: None },
+            _ => Op::delete_range(self.bounds()),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The traits that an engine implements.
+//!
+//! The API calls them through an enum over the engines that are compiled in, so every call is a direct one and can be
+//! inlined. Handles ([`Store`], [`Keyspace`], [`View`], [`Snapshot`]) are cheap to clone and may be used by several threads at
+//! once. A store is closed when its last handle is dropped.
+
+use crate::chunk::{Chunk, Filled, Goto};
+use crate::error::{Error, Result};
+use crate::op::{Op, Outcome, Written};
+use crate::options::Durability;
+use crate::stats::{Capabilities, Stats};
+use forrest_index::{Direction, Value};
+use std::marker::PhantomData;
+use std::ops::{Bound, ControlFlow};
+
+/// An open store.
+pub trait Store: Clone + Send + Sync + 'static {
+    /// A keyspace to write to.
+    type Keyspace: Keyspace<View = Self::View>;
+    /// One state of a keyspace, to read.
+    type View: View;
+    /// One state of all keyspaces.
+    type Snapshot: Snapshot<View = Self::View>;
+
+    /// Opens a keyspace, or creates it.
+    ///
+    /// # Errors
+    /// `Limit` if there are too many; `Unsupported` where there is only the default one.
+    fn keyspace(&self, name: &str) -> Result<Self::Keyspace>;
+
+    /// The names of all keyspaces, sorted. The default one is always among them.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn keyspaces(&self) -> Result<Vec<String>>;
+
+    /// Removes a keyspace and all it holds. True if it was there. The default one is never asked for.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn drop_keyspace(&self, name: &str) -> Result<bool>;
+
+    /// Applies operations in order, all or none, visible at one instant. `None` as the durability is the store's own.
+    ///
+    /// # Errors
+    /// `Unsupported` for a durability that this engine cannot keep; an error of one operation carries its number
+    /// ([`Error::at_op`]). A batch that fails changes nothing.
+    fn write<'b>(
+        &self,
+        ops: impl Iterator<Item = (&'b Self::Keyspace, Op<&'b [u8]>)>,
+        durability: Option<Durability>,
+    ) -> Result<Written>;
+
+    /// The state of all keyspaces at this moment.
+    ///
+    /// # Errors
+    /// `Unsupported` where there are no snapshots.
+    fn snapshot(&self) -> Result<Self::Snapshot>;
+
+    /// Returns when everything written before is as durable as this engine can make it.
+    ///
+    /// # Errors
+    /// `Io` if the device reports a failure, `Stopped` after an earlier one.
+    fn sync(&self) -> Result<()>;
+
+    /// What the store holds and what it costs.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn stats(&self) -> Result<Stats>;
+
+    /// What the engine can do. Its `home` is how the store's URL begins.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Reads everything stored and checks it.
+    ///
+    /// # Errors
+    /// `Corrupt` for the first damage found; `Unsupported` where there are no files.
+    fn verify(&self) -> Result<()> {
+        let home = self.capabilities().home();
+        Err(Error::unsupported(format!("verifying \"{home}\": it has no files to check")))
+    }
+
+    /// Rewrites the store so that it takes the least space.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`, `Stopped`; `Unsupported` where space is given back as keys are deleted.
+    fn compact(&self) -> Result<()> {
+        let home = self.capabilities().home();
+        Err(Error::unsupported(format!("compacting \"{home}\": it gives space back as keys are deleted")))
+    }
+}
+
+/// A keyspace of an open store, to write to.
+pub trait Keyspace: Clone + Send + Sync + 'static {
+    /// One state of it, to read.
+    type View: View;
+
+    /// Its name.
+    fn name(&self) -> &str;
+
+    /// The newest state, whatever that is when it is read.
+    fn view(&self) -> Self::View;
+
+    /// True if both are keyspaces of one store.
+    fn same_store(&self, other: &Self) -> bool;
+
+    /// True if both are the same keyspace.
+    fn is(&self, other: &Self) -> bool;
+
+    /// Applies one operation, with the durability of the store.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if the keyspace was dropped or the operation does not fit the value that is there; `Limit`;
+    /// `OutOfSpace`; `Io`; `Stopped`.
+    fn apply(&self, op: Op<&[u8]>) -> Result<Outcome>;
+}
+
+/// One state of all keyspaces.
+pub trait Snapshot: Clone + Send + Sync + 'static {
+    /// One keyspace of it.
+    type View: View;
+
+    /// The state of a keyspace; empty if there was none of that name.
+    fn view(&self, name: &str) -> Self::View;
+
+    /// The names of the keyspaces that there were, sorted.
+    fn keyspaces(&self) -> Vec<String>;
+}
+
+/// One state of a keyspace: the newest, or a snapshot's.
+///
+/// Reads of the newest state fail with `InvalidArgument` once the keyspace was dropped, and with `Io` or `Corrupt` where data
+/// is read from a device.
+pub trait View: Clone + Send + Sync + 'static {
+    /// A position in it.
+    type Cursor: Cursor;
+    /// Where a refill of an iteration stopped, for an engine that can go on from there. It must not keep from being freed
+    /// what the iteration no longer shows.
+    type Resume: Default + Send + Sync;
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn get(&self, key: &[u8]) -> Result<Option<Value>>;
+
+    /// Replaces the content of `buf` by the value, or clears it if there is none. True if there is one.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool>;
+
+    /// The values of many keys, in the order of the keys.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>>;
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn contains(&self, key: &[u8]) -> Result<bool>;
+
+    /// The number of keys in a range.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64>;
+
+    /// Shows the pairs of a range in order, from the end that `direction` starts at, until `see` breaks.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn scan(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Fills an empty chunk with at most `pairs` pairs of a range, from the end that `direction` starts at. `resume` is what
+    /// the last call for the same end of the same range left, or its default.
+    ///
+    /// # Errors
+    /// See [`View`].
+    fn fill(
+        &self,
+        chunk: &mut Chunk,
+        resume: &mut Self::Resume,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        pairs: usize,
+    ) -> Result<Filled>;
+
+    /// How many pairs the first refill of an iteration should bring, and the factor by which each further one grows. Most
+    /// scans are short. If a seek is expensive, the first refill is large.
+    fn refills(&self) -> (usize, usize);
+
+    /// A position, at no pair.
+    fn cursor(&self) -> Self::Cursor;
+}
+
+/// A position in a [`View`]: at a pair, or at none.
+pub trait Cursor: Send + Sync {
+    /// Moves. True if there is a pair there.
+    ///
+    /// # Errors
+    /// See [`View`]. After an error the cursor is where it was, or at none.
+    fn goto(&mut self, goto: Goto<'_>) -> Result<bool>;
+
+    /// Frees everything but the pair. The next move seeks its place again.
+    fn park(&mut self);
+
+    /// The key of the pair.
+    fn key(&self) -> Option<&[u8]>;
+
+    /// The value of the pair.
+    fn value(&self) -> Option<Value>;
+}
+
+/// The snapshot of an engine that has none: there is no value of this type.
+#[derive(Debug)]
+pub struct NoSnapshot<V>(Never, PhantomData<V>);
+
+#[derive(Debug, Clone, Copy)]
+enum Never {}
+
+impl<V> Clone for NoSnapshot<V> {
+    fn clone(&self) -> Self {
+        match self.0 {}
+    }
+}
+
+impl<V: View> Snapshot for NoSnapshot<V> {
+    type View = V;
+
+    fn view(&self, _name: &str) -> V {
+        match self.0 {}
+    }
+
+    fn keyspaces(&self) -> Vec<String> {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,51 @@
+//! The contract between Forrest's API and its engines.
+//!
+//! The crate `forrest` is the API. An engine is a home for data behind it: memory, the kernel module, a store on disk. This
+//! crate has what both sides share:
+//!
+//! | module | what it has |
+//! |---|---|
+//! | contract.rs | the traits that an engine implements: [`Store`], [`Keyspace`], [`View`], [`Snapshot`], [`Cursor`] |
+//! | chunk.rs | [`Chunk`]: the pairs that one refill of an iteration brings |
+//! | line.rs | the text form of operations |
+//! | op.rs | [`Op`], [`Outcome`]: the alphabet of changes, and what each does to a key |
+//! | bounds.rs | [`KeyRange`], [`prefix_end`] |
+//! | options.rs | [`Options`], [`Durability`] |
+//! | stats.rs | [`Stats`], [`Capabilities`] |
+//! | error.rs | [`Error`] |
+//!
+//! A module uses only those below it. With the feature `conformance` there is also [`conformance`]: tests that every engine
+//! must pass.
+//!
+//! **Who checks what.** The API checks the lengths of keys and names, cuts ranges to what keys can be
+//! ([`clamp`](bounds::clamp)), and refuses keyspaces of another store. An engine takes these as right. It checks what only it
+//! can know: its own limits, the durability that it can keep, dropped keyspaces.
+
+#![forbid(unsafe_code)]
+
+pub mod bounds;
+pub mod chunk;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod contract;
+pub mod error;
+pub mod line;
+pub mod op;
+pub mod options;
+pub mod stats;
+
+pub use bounds::{KeyRange, prefix_end};
+pub use chunk::{Chunk, Filled, Goto};
+pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View};
+pub use error::{Error, ErrorKind, Result};
+pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+pub use op::{Effect, Op, Outcome, Swap, Written};
+pub use options::{Durability, Numa, Options, Pages};
+pub use stats::{Capabilities, Capability, Stats};
+
+/// Longest name of a keyspace, in bytes of UTF-8.
+pub const MAX_KEYSPACE_NAME_BYTES: usize = 255;
+/// Maximum number of keyspaces in a store.
+pub const MAX_KEYSPACES: usize = 4096;
+/// The keyspace that always exists.
+pub const DEFAULT_KEYSPACE: &str = "default";

@@ -1,0 +1,370 @@
+//! [`Op`]: the one alphabet of changes, and what each does to a key.
+//!
+//! Every change of a store, alone or in a batch, is an `Op`, and there is one write path because there is
+//! one `Op`. What it does is decided by [`Op::resolve`], which is pure: the same operation on the same old
+//! value has the same effect and the same answer in every engine. The text form of an operation is in
+//! [`line`](crate::line).
+
+use crate::bounds::successor;
+use crate::error::{Error, Result};
+use crate::{KeyRange, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+use std::borrow::Cow;
+use std::ops::Bound;
+
+pub use forrest_index::Effect;
+
+/// A change. `B` holds the bytes: `Op` owns them, `Op<&[u8]>` borrows them.
+///
+/// ```
+/// use forrest::{Db, Op, Outcome};
+///
+/// let db = Db::open("memory:")?;
+/// assert_eq!(db.apply(Op::Add { key: "visits", delta: 2 })?, Outcome::Added(2));
+/// assert_eq!(db.apply(Op::Delete { key: "visits" })?, Outcome::Deleted(true));
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Op<B = Vec<u8>> {
+    /// Map a key to a value.
+    Set {
+        /// The key.
+        key: B,
+        /// Its new value.
+        value: B,
+    },
+    /// Remove a key.
+    Delete {
+        /// The key.
+        key: B,
+    },
+    /// Add to a counter: 8 bytes, a big-endian two's complement integer. An absent key counts as 0.
+    Add {
+        /// The key.
+        key: B,
+        /// What to add.
+        delta: i64,
+    },
+    /// Replace what a key maps to if that is what was expected, byte for byte; `None` is absence.
+    CompareAndSwap {
+        /// The key.
+        key: B,
+        /// What it must map to.
+        expected: Option<B>,
+        /// What it shall map to.
+        new: Option<B>,
+    },
+    /// Remove all keys from `start` on and before `end`; `None` is no end.
+    DeleteRange {
+        /// The first key that goes.
+        start: B,
+        /// The first key that stays.
+        end: Option<B>,
+    },
+}
+
+/// What an operation answers.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::{Op, Outcome};
+/// assert_eq!(db.apply(Op::Add { key: "n", delta: 7 })?, Outcome::Added(7));
+/// assert_eq!(db.apply(Op::delete_range(..))?, Outcome::DeletedRange(1));
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Of [`Op::Set`].
+    Set,
+    /// Of [`Op::Delete`]: whether the key was there.
+    Deleted(bool),
+    /// Of [`Op::Add`]: the counter's new value.
+    Added(i64),
+    /// Of [`Op::CompareAndSwap`].
+    Swapped(Swap),
+    /// Of [`Op::DeleteRange`]: how many keys went.
+    DeletedRange(u64),
+}
+
+/// What became of a compare-and-swap.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::Swap;
+/// let mut expected = None;
+/// while let Swap::Mismatch(found) = db.compare_and_swap("key", expected.as_deref(), Some(b"mine"))? {
+///     expected = found; // look at it, and try again with it
+/// }
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a mismatch means that nothing was changed"]
+pub enum Swap {
+    /// The value was the expected one and has been replaced.
+    Done,
+    /// The value was another one, which is this; nothing was changed.
+    Mismatch(Option<Value>),
+}
+
+impl Swap {
+    /// True if the swap took place.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Swap::Done)
+    }
+}
+
+/// What became of a batch.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::{WriteBatch, Written};
+/// assert_eq!(db.write(WriteBatch::new())?, Written::Applied);
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// All of it has been applied.
+    Applied,
+    /// A `WriteBatch::compare_and_swap` in it found another value than it expected;
+    /// nothing was changed.
+    Mismatch {
+        /// Which operation, counted from 0.
+        op: usize,
+        /// The value that it found.
+        found: Option<Value>,
+    },
+}
+
+impl Written {
+    /// True if the batch has been applied.
+    pub fn is_applied(&self) -> bool {
+        matches!(self, Written::Applied)
+    }
+}
+
+impl<B> Op<B> {
+    /// The same operation with its bytes held another way.
+    ///
+    /// ```
+    /// use forrest::Op;
+    /// let op = Op::Set { key: "oak", value: "Quercus" };
+    /// assert_eq!(op.map(|text| text.len()), Op::Set { key: 3, value: 7 });
+    /// ```
+    pub fn map<'a, C>(&'a self, mut convert: impl FnMut(&'a B) -> C) -> Op<C> {
+        match self {
+            Op::Set { key, value } => Op::Set { key: convert(key), value: convert(value) },
+            Op::Delete { key } => Op::Delete { key: convert(key) },
+            Op::Add { key, delta } => Op::Add { key: convert(key), delta: *delta },
+            Op::CompareAndSwap { key, expected, new } => Op::CompareAndSwap {
+                key: convert(key),
+                expected: expected.as_ref().map(&mut convert),
+                new: new.as_ref().map(&mut convert),
+            },
+            Op::DeleteRange { start, end } => {
+                Op::DeleteRange { start: convert(start), end: end.as_ref().map(convert) }
+            }
+        }
+    }
+}
+
+impl<B: AsRef<[u8]>> Op<B> {
+    /// The same operation, borrowing its bytes.
+    ///
+    /// ```
+    /// # let db = forrest::Db::open("memory:")?;
+    /// let op: forrest::Op = "set oak Quercus".parse()?;
+    /// db.apply(op.borrowed())?; // and op is still here
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn borrowed(&self) -> Op<&[u8]> {
+        self.map(|bytes| bytes.as_ref())
+    }
+}
+
+impl Op {
+    /// The removal of all keys of a range, as [`Op::DeleteRange`] expresses it.
+    ///
+    /// ```
+    /// use forrest::Op;
+    /// assert_eq!(
+    ///     Op::delete_range("a"..="b"),
+    ///     Op::DeleteRange { start: b"a".to_vec(), end: Some(b"b\0".to_vec()) }
+    /// );
+    /// ```
+    pub fn delete_range(range: impl KeyRange) -> Op {
+        let (lower, upper) = range.bounds();
+        let start = match lower {
+            Bound::Unbounded => Some(Vec::new()),
+            Bound::Included(key) if key.len() <= MAX_KEY_BYTES => Some(key.to_vec()),
+            Bound::Included(key) | Bound::Excluded(key) => successor(key),
+        };
+        let end = match upper {
+            Bound::Unbounded => None,
+            Bound::Excluded(key) if key.len() <= MAX_KEY_BYTES => Some(key.to_vec()),
+            Bound::Excluded(key) | Bound::Included(key) => successor(key),
+        };
+        match start {
+            Some(start) => Op::DeleteRange { start, end },
+            // No key can be that large: the range that ends where it starts.
+            None => Op::DeleteRange { start: Vec::new(), end: Some(Vec::new()) },
+        }
+    }
+}
+
+impl<'v> Op<&'v [u8]> {
+    /// The key that the operation changes; for a range, where it starts.
+    ///
+    /// ```
+    /// let op: forrest::Op = "add visits 1".parse()?;
+    /// assert_eq!(op.borrowed().key(), b"visits");
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn key(&self) -> &'v [u8] {
+        match *self {
+            Op::Set { key, .. } | Op::Delete { key } | Op::Add { key, .. } => key,
+            Op::CompareAndSwap { key, .. } => key,
+            Op::DeleteRange { start, .. } => start,
+        }
+    }
+
+    /// Checks all lengths.
+    ///
+    /// # Errors
+    /// `Limit` if a key exceeds [`MAX_KEY_BYTES`] or a value [`MAX_VALUE_BYTES`].
+    ///
+    /// ```
+    /// use forrest::{MAX_KEY_BYTES, Op};
+    /// let key = vec![0; MAX_KEY_BYTES + 1];
+    /// assert!(Op::Delete { key: &key[1..] }.check().is_ok());
+    /// assert!(Op::Delete { key: &key[..] }.check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        check_key(self.key())?;
+        match *self {
+            Op::Set { value, .. } => check_value(value),
+            Op::CompareAndSwap { expected, new, .. } => {
+                expected.into_iter().chain(new).try_for_each(check_value)
+            }
+            Op::DeleteRange { end, .. } => end.map_or(Ok(()), check_key),
+            Op::Delete { .. } | Op::Add { .. } => Ok(()),
+        }
+    }
+
+    /// What the operation does to a key that has the value `old`, and what it answers. Pure. For a range it
+    /// tells what becomes of each key in it.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if [`Op::Add`] meets a value that is not 8 bytes long, or the sum overflows.
+    ///
+    /// ```
+    /// use forrest::{Effect, Op, Outcome};
+    /// let op: Op = "delete oak".parse()?;
+    /// let (effect, outcome) = op.borrowed().resolve(Some(b"Quercus"))?;
+    /// assert!(matches!(effect, Effect::Remove));
+    /// assert_eq!(outcome, Outcome::Deleted(true));
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn resolve(&self, old: Option<&[u8]>) -> Result<(Effect<'v>, Outcome)> {
+        let done = match *self {
+            Op::Set { value, .. } => (Effect::Put(Cow::Borrowed(value)), Outcome::Set),
+            Op::Delete { .. } => (Effect::Remove, Outcome::Deleted(old.is_some())),
+            Op::Add { delta, .. } => {
+                let sum = counter(old)?
+                    .checked_add(delta)
+                    .ok_or_else(|| Error::invalid(format!("adding {delta} overflows the counter")))?;
+                (Effect::PutValue(Value::from(&sum.to_be_bytes()[..])), Outcome::Added(sum))
+            }
+            Op::CompareAndSwap { expected, new, .. } => {
+                if old != expected {
+                    (Effect::Keep, Outcome::Swapped(Swap::Mismatch(old.map(Value::from))))
+                } else if new == expected {
+                    // A condition: nothing is to be written, or logged.
+                    (Effect::Keep, Outcome::Swapped(Swap::Done))
+                } else {
+                    let effect = match new {
+                        Some(value) => Effect::Put(Cow::Borrowed(value)),
+                        None => Effect::Remove,
+                    };
+                    (effect, Outcome::Swapped(Swap::Done))
+                }
+            }
+            Op::DeleteRange { .. } => (Effect::Remove, Outcome::DeletedRange(u64::from(old.is_some()))),
+        };
+        Ok(done)
+    }
+}
+
+fn counter(value: Option<&[u8]>) -> Result<i64> {
+    let Some(value) = value else { return Ok(0) };
+    let bytes = value.try_into().map_err(|_| {
+        Error::invalid(format!("the value is {} bytes long, and a counter is 8 bytes", value.len()))
+    })?;
+    Ok(i64::from_be_bytes(bytes))
+}
+
+/// Checks the length of a key.
+///
+/// # Errors
+/// `Limit` if it exceeds [`MAX_KEY_BYTES`].
+pub fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() > MAX_KEY_BYTES {
+        return Err(Error::limit("key", "bytes", key.len(), MAX_KEY_BYTES));
+    }
+    Ok(())
+}
+
+fn check_value(value: &[u8]) -> Result<()> {
+    if value.len() > MAX_VALUE_BYTES {
+        return Err(Error::limit("value", "bytes", value.len(), MAX_VALUE_BYTES));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a value, and the answer.
+    fn resolve(line: &str, old: Option<&[u8]>) -> (Option<Vec<u8>>, Outcome) {
+        let op: Op = line.parse().expect("an operation");
+        let (effect, outcome) = op.borrowed().resolve(old).expect("it resolves");
+        let new = match effect {
+            Effect::Keep => old.map(<[u8]>::to_vec),
+            Effect::Put(bytes) => Some(bytes.into_owned()),
+            Effect::PutValue(value) => Some(value.to_vec()),
+            Effect::Remove => None,
+        };
+        (new, outcome)
+    }
+
+    #[test]
+    fn each_operation_does_what_it_says() {
+        let old = Some(&b"old"[..]);
+        let some = |text: &str| Some(text.as_bytes().to_vec());
+        let mismatch = Outcome::Swapped(Swap::Mismatch(old.map(Value::from)));
+        let cases = [
+            ("set k v", None, some("v"), Outcome::Set),
+            ("set k v", old, some("v"), Outcome::Set),
+            ("delete k", None, None, Outcome::Deleted(false)),
+            ("delete k", old, None, Outcome::Deleted(true)),
+            ("delete-range a z", None, None, Outcome::DeletedRange(0)),
+            ("delete-range a z", old, None, Outcome::DeletedRange(1)),
+            ("compare-and-swap k old new", old, some("new"), Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k old old", old, some("old"), Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k old -", old, None, Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k - new", None, some("new"), Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k - -", None, None, Outcome::Swapped(Swap::Done)),
+            ("compare-and-swap k older new", old, some("old"), mismatch.clone()),
+            ("compare-and-swap k ol new", old, some("old"), mismatch.clone()),
+            ("compare-and-swap k - new", old, some("old"), mismatch),
+            ("compare-and-swap k \"\" new", None, None, Outcome::Swapped(Swap::Mismatch(None))),
+        ];
+        for (line, old, new, outcome) in cases {
+            assert_eq!(resolve(line, old), (new, outcome), "{line} of {old:?}");
+        }
+        let counter = |number: i64| number.to_be_bytes().to_vec();
+        assert_eq!(resolve("add k -5", None), (Some(counter(-5)), Outcome::Added(-5)));
+        assert_eq!(resolve("add k -5", Some(&counter(7))), (Some(counter(2)), Outcome::Added(2)));
+    }
+}

@@ -1,0 +1,131 @@
+//! [`Options`]: how a store is opened, as an engine takes it; [`Durability`].
+//!
+//! Users set the options by the builder of the crate `forrest`, whose methods say what each is for.
+
+use crate::error::{Error, Result};
+
+pub use forrest_machine::pages::{Numa, Pages};
+
+/// What is promised about a change when the call that makes it returns. All changes of a store have one
+/// order; after a crash the store is as some prefix of that order left it, at every level.
+///
+/// ```
+/// use forrest::Durability;
+/// assert!(Durability::Memory < Durability::Buffered && Durability::Buffered < Durability::Sync);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Durability {
+    /// It is applied. The end of the process may lose it.
+    Memory,
+    /// The operating system has it. It survives the end of the process.
+    Buffered,
+    /// The device reported it stored, with all that came before it. It survives power loss.
+    Sync,
+}
+
+/// How a store is opened. An engine uses those options that concern it.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Maximum memory for the nodes of a store in memory, or for a store in the kernel, in bytes.
+    pub capacity_bytes: Option<usize>,
+    /// Size of the pages that memory is taken on.
+    pub pages: Pages,
+    /// The memory nodes that the pages are taken from.
+    pub numa: Numa,
+    /// The durability of changes that name none. `None` is the strongest level that waits for no device.
+    pub durability: Option<Durability>,
+    /// Whether `durability` is a wish: an engine that cannot keep it lowers it to what it keeps.
+    pub durability_at_most: bool,
+    /// Maximum number of operations in a batch.
+    pub batch_ops_max: usize,
+    /// Maximum size of a batch, in bytes of keys and values.
+    pub batch_bytes_max: usize,
+    /// Size at which a memtable is written out, in bytes.
+    pub memtable_bytes: usize,
+    /// Memory for blocks read from tables, in bytes.
+    pub cache_bytes: usize,
+    /// Size at which a table is finished, in bytes.
+    pub table_bytes: u64,
+    /// Whether a REMIX has hash tags.
+    pub tags: bool,
+    /// Maximum number of threads that write and merge tables.
+    pub workers: Option<usize>,
+    /// The processors that these threads run on; empty for all.
+    pub worker_cpus: Vec<usize>,
+    /// Maximum number of table files that the store keeps open.
+    pub open_files: Option<usize>,
+    /// Whether a store that is not there is created.
+    pub create: bool,
+    /// The mode of a store in the kernel that is created.
+    pub mode: u32,
+}
+
+/// Default of [`Options::batch_ops_max`].
+pub const DEFAULT_BATCH_OPS_MAX: usize = 1 << 20;
+/// Default of [`Options::batch_bytes_max`].
+pub const DEFAULT_BATCH_BYTES_MAX: usize = 1 << 30;
+/// Default of [`Options::memtable_bytes`].
+pub const DEFAULT_MEMTABLE_BYTES: usize = 64 << 20;
+/// Default of [`Options::cache_bytes`].
+pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
+/// Default of [`Options::table_bytes`].
+pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
+/// Default of [`Options::mode`].
+pub const DEFAULT_MODE: u32 = 0o600;
+/// Default of [`Options::open_files`].
+pub const DEFAULT_OPEN_FILES: usize = 4096;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            capacity_bytes: None,
+            pages: Pages::default(),
+            numa: Numa::default(),
+            durability: None,
+            durability_at_most: false,
+            batch_ops_max: DEFAULT_BATCH_OPS_MAX,
+            batch_bytes_max: DEFAULT_BATCH_BYTES_MAX,
+            memtable_bytes: DEFAULT_MEMTABLE_BYTES,
+            cache_bytes: DEFAULT_CACHE_BYTES,
+            table_bytes: DEFAULT_TABLE_BYTES,
+            tags: true,
+            workers: None,
+            worker_cpus: Vec::new(),
+            open_files: None,
+            create: true,
+            mode: DEFAULT_MODE,
+        }
+    }
+}
+
+impl Options {
+    /// Checks that each option is within its limits.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the first that is not.
+    pub fn check(&self) -> Result<()> {
+        if self.mode > 0o666 || self.mode & 0o111 != 0 {
+            return Err(Error::invalid(format!(
+                "mode is {:#o}; it has bits for reading and writing only, 0o666 at most",
+                self.mode
+            )));
+        }
+        let knobs = [
+            ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
+            ("batch_ops_max", self.batch_ops_max, u32::MAX as usize),
+            ("batch_bytes_max", self.batch_bytes_max, 1 << 40),
+            ("memtable_bytes", self.memtable_bytes, usize::MAX),
+            ("cache_bytes", self.cache_bytes, usize::MAX),
+            ("workers", self.workers.unwrap_or(1), 256),
+            ("open_files", self.open_files.unwrap_or(usize::MAX), usize::MAX),
+            ("table_bytes", usize::try_from(self.table_bytes).unwrap_or(usize::MAX), usize::MAX),
+        ];
+        for (name, value, limit) in knobs {
+            if value == 0 || value > limit {
+                return Err(Error::invalid(format!("{name} is {value}; it must be from 1 to {limit}")));
+            }
+        }
+        Ok(())
+    }
+}

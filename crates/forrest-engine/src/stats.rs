@@ -1,0 +1,224 @@
+//! [`Stats`]: what a store holds and costs; [`Capabilities`]: what its home can do. Both print as tables.
+
+use std::fmt;
+
+/// What a store holds and what it costs, at about the moment of the call. Prints as a table.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// db.set("oak", "Quercus robur")?;
+/// let stats = db.stats()?;
+/// assert_eq!((stats.keys, stats.keyspaces, stats.snapshots), (1, 1, 0));
+/// println!("{stats}{} bytes a key", stats.bytes_per_key());
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Keys in all keyspaces. On disk an estimate: a key that is in memory and in a table counts twice, and one whose
+    /// deletion is still in memory counts as well.
+    pub keys: u64,
+    /// Keyspaces, with the default one.
+    pub keyspaces: u64,
+    /// Snapshots alive.
+    pub snapshots: u64,
+    /// Bytes in use for nodes: keys, values up to 239 bytes, and what holds them together.
+    pub node_bytes: u64,
+    /// Bytes of longer values, which are outside the nodes.
+    pub value_bytes_outside: u64,
+    /// Bytes taken from the operating system for nodes.
+    pub reserved_bytes: u64,
+    /// Of these, bytes on explicit huge pages.
+    pub explicit_huge_bytes: u64,
+    /// Of these, bytes on transparent huge pages, as far as the system grants them.
+    pub transparent_huge_bytes: u64,
+    /// Tables on disk.
+    pub tables: u64,
+    /// Bytes of all tables.
+    pub table_bytes: u64,
+    /// Bytes of memory that hold what was read from tables.
+    pub cache_bytes: u64,
+    /// Bytes of memory that say where in tables keys are.
+    pub index_bytes: u64,
+    /// Files of the store that are open.
+    pub open_files: u64,
+}
+
+impl Stats {
+    /// Of the reserved bytes, those on plain pages.
+    pub fn plain_bytes(&self) -> u64 {
+        self.reserved_bytes.saturating_sub(self.explicit_huge_bytes + self.transparent_huge_bytes)
+    }
+
+    /// Bytes in use in all.
+    pub fn used_bytes(&self) -> u64 {
+        self.node_bytes + self.value_bytes_outside
+    }
+
+    /// Bytes in use per key; 0 if there are no keys.
+    pub fn bytes_per_key(&self) -> f64 {
+        if self.keys == 0 { 0.0 } else { self.used_bytes() as f64 / self.keys as f64 }
+    }
+
+    /// Name, value and unit of each figure, as the table shows them.
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 14] {
+        [
+            ("keys", self.keys, ""),
+            ("keyspaces", self.keyspaces, ""),
+            ("snapshots", self.snapshots, ""),
+            ("nodes", self.node_bytes, "bytes"),
+            ("values outside nodes", self.value_bytes_outside, "bytes"),
+            ("reserved", self.reserved_bytes, "bytes"),
+            ("on explicit huge pages", self.explicit_huge_bytes, "bytes"),
+            ("on transparent huge pages", self.transparent_huge_bytes, "bytes"),
+            ("on plain pages", self.plain_bytes(), "bytes"),
+            ("tables on disk", self.tables, ""),
+            ("in tables", self.table_bytes, "bytes"),
+            ("cached", self.cache_bytes, "bytes"),
+            ("indexes of tables", self.index_bytes, "bytes"),
+            ("open files", self.open_files, ""),
+        ]
+    }
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rows().iter().try_for_each(|(name, value, unit)| {
+            writeln!(f, "{}", format!("{name:<26} {:>20} {unit}", thousands(*value)).trim_end())
+        })
+    }
+}
+
+fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Something that a home can do or not.
+///
+/// ```
+/// # let db = forrest::Db::open("memory:")?;
+/// use forrest::Capability;
+/// for (capability, has) in db.capabilities().iter() {
+///     println!("{capability}: {has}");
+/// }
+/// assert!(db.capabilities().has(Capability::Batches));
+/// assert_eq!(Capability::Batches.as_str(), "atomic batches");
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Capability {
+    /// Ordered iteration both ways.
+    Iteration,
+    /// Atomic batches.
+    Batches,
+    /// Snapshots.
+    Snapshots,
+    /// More keyspaces than the default one.
+    Keyspaces,
+    /// Data outlives the process.
+    Persistence,
+    /// Several processes share one store.
+    Sharing,
+    /// [`Durability::Sync`](crate::Durability::Sync): data survives power loss.
+    Sync,
+    /// `Db::open_read_only`.
+    ReadOnly,
+    /// `Db::checkpoint`.
+    Checkpoint,
+    /// `Db::verify`.
+    Verify,
+    /// `Db::compact`.
+    Compact,
+}
+
+impl Capability {
+    /// All of them.
+    pub const ALL: [Capability; 11] = [
+        Capability::Iteration,
+        Capability::Batches,
+        Capability::Snapshots,
+        Capability::Keyspaces,
+        Capability::Persistence,
+        Capability::Sharing,
+        Capability::Sync,
+        Capability::ReadOnly,
+        Capability::Checkpoint,
+        Capability::Verify,
+        Capability::Compact,
+    ];
+
+    /// What it is, in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Capability::Iteration => "ordered iteration both ways",
+            Capability::Batches => "atomic batches",
+            Capability::Snapshots => "snapshots",
+            Capability::Keyspaces => "several keyspaces",
+            Capability::Persistence => "data outlives the process",
+            Capability::Sharing => "several processes share a store",
+            Capability::Sync => "data survives power loss",
+            Capability::ReadOnly => "opening read-only",
+            Capability::Checkpoint => "checkpoint",
+            Capability::Verify => "verify",
+            Capability::Compact => "compact",
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a home can do; anything else is an `Unsupported` error. Prints as a table.
+///
+/// ```
+/// let db = forrest::Db::open("memory:")?;
+/// assert!(db.capabilities().to_string().contains("atomic batches                   yes\n"));
+/// # Ok::<(), forrest::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capabilities {
+    home: &'static str,
+    list: &'static [Capability],
+}
+
+impl Capabilities {
+    /// What the home whose URLs begin so can do.
+    pub fn new(home: &'static str, list: &'static [Capability]) -> Capabilities {
+        Capabilities { home, list }
+    }
+
+    /// The kind of home, as its URL begins.
+    pub fn home(&self) -> &'static str {
+        self.home
+    }
+
+    /// True if the home can do it.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.list.contains(&capability)
+    }
+
+    /// Every capability, and whether the home has it.
+    pub fn iter(&self) -> impl Iterator<Item = (Capability, bool)> {
+        Capability::ALL.into_iter().map(|capability| (capability, self.has(capability)))
+    }
+}
+
+impl fmt::Display for Capabilities {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().try_for_each(|(capability, has)| {
+            writeln!(f, "{:<32} {}", capability.as_str(), if has { "yes" } else { "no" })
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! Runs one kind of operation on one home a given number of times, to be counted by callgrind.
+//!
+//! `cargo xtask bench instructions` runs it twice under callgrind for each operation, with N and with 2N operations, and
+//! divides the difference by N. So opening, loading and closing cancel out.
+//!
+//! ```text
+//! instructions HOME get|miss|set|scan|next|batch COUNT
+//! ```
+
+use forrest::{Db, Durability, WriteBatch};
+use std::hint::black_box;
+
+/// Keys in the store.
+const KEYS: u64 = 100_000;
+/// Pairs that each scan reads.
+const SCANNED: usize = 50;
+/// Changes in each batch.
+const BATCH: u64 = 100;
+
+/// The key with a number: 16 bytes whose order is not that of the numbers.
+fn key(number: u64) -> [u8; 16] {
+    let mut key = [b'k'; 16];
+    key[8..].copy_from_slice(&number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
+    key
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [home, what, count] = &arguments[..] else { return Err("HOME WHAT COUNT".into()) };
+    let count: u64 = count.parse()?;
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("store");
+    let url = if home == "disk" { path.to_str().ok_or("a path of UTF-8")? } else { home };
+    let db = Db::builder().durability(Durability::Memory).workers(1).open(url)?;
+    for number in 0..KEYS {
+        db.set(key(number), [number as u8; 100])?;
+    }
+    if home == "disk" {
+        db.compact()?;
+    }
+    let chosen = |at: u64| key(at.wrapping_mul(7919) % KEYS);
+    match what.as_str() {
+        "get" => {
+            let mut buffer = Vec::new();
+            for at in 0..count {
+                black_box(db.get_into(chosen(at), &mut buffer)?);
+            }
+        }
+        "miss" => {
+            for at in 0..count {
+                black_box(db.get(key(KEYS + at))?);
+            }
+        }
+        "set" => {
+            for at in 0..count {
+                db.set(chosen(at), [at as u8; 100])?;
+            }
+        }
+        "scan" => {
+            for at in 0..count {
+                for pair in db.range(&chosen(at)[..]..).take(SCANNED) {
+                    black_box(pair?.key().len());
+                }
+            }
+        }
+        "next" => {
+            let mut left = count;
+            while left > 0 {
+                for pair in db.range(..).take(usize::try_from(left)?) {
+                    black_box(pair?.key().len());
+                    left -= 1;
+                }
+            }
+        }
+        "batch" => {
+            for at in 0..count {
+                let mut batch = WriteBatch::new();
+                for change in 0..BATCH {
+                    batch.set(chosen(at * BATCH + change), [at as u8; 100]);
+                }
+                db.write(batch)?;
+            }
+        }
+        _ => return Err("get, miss, set, scan, next or batch".into()),
+    }
+    Ok(())
+}

@@ -1,0 +1,493 @@
+//! [`Store`]: operations on an open store of the kernel module, or of the same engine in this process.
+//!
+//! What is asked is written as operations one behind another (wire.rs), done by one call of the engine, and answered in
+//! one piece; most of what is only read is seen in the store's own memory, without a call. Each operation takes place at
+//! one instant for all who share the store, and so does a batch as a whole. There are no snapshots and one keyspace:
+//! whoever reads sees the newest state, a scan one state for each piece of it, and the next piece begins behind the last
+//! key.
+//!
+//! Nothing is kept here of what the store holds, so nothing can be stale. Buffers are kept for each thread.
+
+use crate::buffers::{self, Buffers, ROOM_BYTES};
+use crate::failure::{self, Kind};
+use crate::wire::{self, Answer, Answers, Head, Ops, Pairs, nonsense};
+use forrest_engine::bounds::clamp_to;
+use forrest_engine::chunk::COPIED_VALUE_BYTES;
+use forrest_engine::{
+    Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability, Error, Filled, Op, Options,
+    Outcome, Result, Stats, Swap, Value, Written,
+};
+use forrest_machine::llds::{self, Attach, abi};
+use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::sync::Arc;
+
+/// A run of gets has so many bytes at most.
+const GETS_BYTES: usize = 1 << 20;
+/// Room for the answer of a get in a run, as long as nobody knows how much it takes.
+const GET_ROOM_BYTES: usize = 64;
+/// Room for a pair of a scan.
+const PAIR_ROOM_BYTES: usize = 96;
+/// Room for a short scan: as much as the engine has without asking for memory.
+const ROOM_BYTES_MIN: usize = 256;
+
+/// An open store. Cloning makes another handle.
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    kind: Kind,
+    name: String,
+    store: llds::Store,
+    value_bytes_max: usize,
+}
+
+impl Store {
+    /// Opens a store, to be read only if `is_read_only`.
+    ///
+    /// # Errors
+    /// `Io` if the module is not loaded, if this user may not use the store, or if there is none and the options create none;
+    /// `Unsupported` for a durability that it cannot keep, or another version of the module; `Limit`.
+    pub fn open(kind: Kind, name: &str, options: &Options, is_read_only: bool) -> Result<Store> {
+        demand(kind, options.durability)?;
+        if name.len() > abi::NAME_BYTES_MAX {
+            return Err(Error::limit("name of a store", "bytes", name.len(), abi::NAME_BYTES_MAX));
+        }
+        if name.contains('\0') {
+            return Err(Error::invalid("the name of a store has no byte 0"));
+        }
+        let attach = Attach {
+            name: name.as_bytes(),
+            makes: options.create && !is_read_only,
+            bytes_max: options.capacity_bytes.map_or(0, |bytes| bytes as u64),
+            mode: options.mode,
+        };
+        let opened = match kind {
+            Kind::Kernel => llds::Store::open(&attach, !is_read_only),
+            Kind::User => user(&attach, !is_read_only)?,
+        };
+        let store = opened.map_err(|error| failure::opening(kind, name, &error))?;
+        let value_bytes_max = usize::try_from(store.value_bytes_max()).unwrap_or(usize::MAX);
+        // Beyond that the lengths of one operation would not add up to what a run can say.
+        let value_bytes_max = value_bytes_max.min(1 << 30);
+        Ok(Store(Arc::new(Inner { kind, name: name.to_owned(), store, value_bytes_max })))
+    }
+
+    /// How its URL begins.
+    pub(crate) fn scheme(&self) -> &'static str {
+        self.0.kind.scheme()
+    }
+
+    pub(crate) fn abilities(&self) -> Capabilities {
+        use Capability as C;
+        let list: &[C] = match self.0.kind {
+            Kind::Kernel => &[C::Iteration, C::Batches, C::Persistence, C::Sharing, C::ReadOnly],
+            Kind::User => &[C::Iteration, C::Batches, C::ReadOnly],
+        };
+        Capabilities::new(self.scheme(), list)
+    }
+
+    /// Fails if a keyspace is not the one that there is.
+    pub(crate) fn check_keyspace(&self, name: &str) -> Result<()> {
+        if name == DEFAULT_KEYSPACE {
+            return Ok(());
+        }
+        let (url, name) = (self.0.kind.scheme(), name.escape_debug());
+        Err(Error::unsupported(format!(
+            "keyspace \"{name}\" in \"{url}\": a store there has the keyspace \"{DEFAULT_KEYSPACE}\" only; use a store for each"
+        )))
+    }
+
+    pub(crate) fn same(&self, other: &Store) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn statistics(&self) -> Result<Stats> {
+        let stats = self.0.store.stats().map_err(|error| self.failed(&error))?;
+        // What holds pairs together is not told apart from what is taken for more of them.
+        let bytes = stats.bytes;
+        let mut told = Stats::default();
+        (told.keys, told.keyspaces) = (stats.keys, 1);
+        (told.node_bytes, told.reserved_bytes) = (bytes, bytes);
+        Ok(told)
+    }
+
+    fn failed(&self, error: &llds::Error) -> Error {
+        failure::using(self.0.kind, &self.0.name, error)
+    }
+
+    /// An error for an operation that was not done.
+    fn refused(&self, op: &Op<&[u8]>, status: i32) -> Error {
+        failure::refused(self.0.kind, &self.0.name, op, status)
+    }
+
+    /// Fails if nothing can be changed through this.
+    fn check_writable(&self) -> Result<()> {
+        if self.0.store.may_change() {
+            return Ok(());
+        }
+        Err(failure::read_only(self.0.kind, &self.0.name))
+    }
+
+    fn check_value(&self, value: &[u8]) -> Result<()> {
+        let most = self.0.value_bytes_max;
+        if value.len() > most { Err(Error::limit("value", "bytes", value.len(), most)) } else { Ok(()) }
+    }
+
+    /// Checks the lengths of an operation. Those of a range's ends do not matter.
+    fn check(&self, op: &Op<&[u8]>) -> Result<()> {
+        match *op {
+            Op::DeleteRange { .. } => Ok(()),
+            Op::Delete { key } | Op::Add { key, .. } => check_key(key),
+            Op::Set { key, value } => check_key(key).and_then(|()| self.check_value(value)),
+            Op::CompareAndSwap { key, expected, new } => {
+                check_key(key)?;
+                expected.into_iter().chain(new).try_for_each(|value| self.check_value(value))
+            }
+            _ => Err(Error::unsupported(format!("this operation with \"{}\"", self.scheme()))),
+        }
+    }
+
+    /// Does operations as far as it comes, with room for so many bytes of answers, or as many as are needed. How many
+    /// operations were done, how many bytes of them, and the answers.
+    fn run<'a>(
+        &self,
+        ops: &[u8],
+        answers: &'a mut Vec<u8>,
+        mut room: usize,
+        is_atomic: bool,
+    ) -> Result<(usize, usize, Answers<'a>)> {
+        loop {
+            buffers::make_room(answers, room)?;
+            let ran = self.0.store.run(ops, &mut answers[..room], is_atomic);
+            match ran.map_err(|error| self.failed(&error))? {
+                llds::Ran::Done { ops, ops_bytes, answers_bytes } => {
+                    let answers = answers.get(..answers_bytes).ok_or_else(|| nonsense("it is too long"))?;
+                    return Ok((ops as usize, ops_bytes, Answers::new(answers)));
+                }
+                llds::Ran::Wants(bytes) => room = bytes,
+            }
+        }
+    }
+
+    /// Does one operation and reads its answer.
+    #[inline]
+    fn one<R>(
+        &self,
+        is_atomic: bool,
+        push: impl FnOnce(&mut Ops),
+        read: impl FnOnce(Answer<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut buffers = Buffers::take();
+        let Buffers { ops, answers, .. } = &mut *buffers;
+        push(ops);
+        let room = answers.len();
+        let (_, _, mut answers) = self.run(ops.bytes(), answers, room, is_atomic)?;
+        let answer = answers.next()?;
+        answers.end()?;
+        read(answer)
+    }
+
+    /// Makes one change.
+    pub(crate) fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
+        self.check_writable()?;
+        self.check(&op)?;
+        // A range is deleted as a whole or not at all, whatever its length.
+        let is_atomic = matches!(op, Op::DeleteRange { .. });
+        self.one(is_atomic, |ops| push(ops, &op), |answer| self.outcome(&op, &answer))
+    }
+
+    /// What an operation came to.
+    fn outcome(&self, op: &Op<&[u8]>, answer: &Answer<'_>) -> Result<Outcome> {
+        match (op, answer.status) {
+            (_, number) if number < 0 => Err(self.refused(op, number)),
+            (Op::Set { .. }, abi::DONE) => Ok(Outcome::Set),
+            (Op::Delete { .. }, abi::DONE) => Ok(Outcome::Deleted(true)),
+            (Op::Delete { .. }, abi::ABSENT) => Ok(Outcome::Deleted(false)),
+            (Op::Add { .. }, abi::DONE) => Ok(Outcome::Added(i64::from_ne_bytes(answer.eight_bytes()?))),
+            (Op::CompareAndSwap { .. }, abi::DONE) => Ok(Outcome::Swapped(Swap::Done)),
+            (Op::CompareAndSwap { .. }, abi::ABSENT) => Ok(Outcome::Swapped(Swap::Mismatch(None))),
+            (Op::CompareAndSwap { .. }, abi::DIFFERS) => {
+                Ok(Outcome::Swapped(Swap::Mismatch(Some(answer.bytes.into()))))
+            }
+            (Op::DeleteRange { .. }, abi::DONE) => {
+                Ok(Outcome::DeletedRange(u64::from_ne_bytes(answer.eight_bytes()?)))
+            }
+            _ => Err(nonsense("such a change cannot come to that")),
+        }
+    }
+
+    /// Applies operations in order, all or none, visible at one instant.
+    pub(crate) fn write_all<'b>(
+        &self,
+        changes: impl Iterator<Item = Op<&'b [u8]>>,
+        durability: Option<Durability>,
+    ) -> Result<Written> {
+        demand(self.0.kind, durability)?;
+        self.check_writable()?;
+        let mut buffers = Buffers::take();
+        let Buffers { ops, answers, .. } = &mut *buffers;
+        let mut list = Vec::new();
+        for (at, op) in changes.enumerate() {
+            self.check(&op).map_err(|error| error.at_op(at))?;
+            push(ops, &op);
+            if ops.bytes().len() > abi::ATOMIC_BYTES_MAX {
+                let (bytes, most) = (ops.bytes().len(), abi::ATOMIC_BYTES_MAX);
+                return Err(Error::limit("batch with its framing", "bytes", bytes, most));
+            }
+            list.push(op);
+        }
+        if list.is_empty() {
+            return Ok(Written::Applied);
+        }
+        // A number is the longest answer of what succeeds.
+        let room = list.len().saturating_mul(wire::ANSWER_BYTES_MIN + 8);
+        let (done, done_bytes, mut answers) = self.run(ops.bytes(), answers, room, true)?;
+        if done_bytes == ops.bytes().len() {
+            return Ok(Written::Applied);
+        }
+        let Some(op) = list.get(done) else { return Err(nonsense("more was done than was asked for")) };
+        let answer = answers.next()?;
+        match self.outcome(op, &answer).map_err(|error| error.at_op(done))? {
+            Outcome::Swapped(Swap::Mismatch(found)) => Ok(Written::Mismatch { op: done, found }),
+            _ => Err(nonsense("a batch was not applied, and nothing was in its way")),
+        }
+    }
+
+    #[inline]
+    fn get_with<R>(&self, key: &[u8], flags: u8, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<R> {
+        check_key(key)?;
+        // Most are seen without asking.
+        let read = match self.0.store.mapped() {
+            Some(mapped) => match mapped.get(key, read) {
+                Ok(made) => return Ok(made),
+                Err(read) => read,
+            },
+            None => read,
+        };
+        let push = |ops: &mut Ops| ops.push(Head::new(abi::GET, flags), key, &[], &[]);
+        self.one(false, push, |answer| Ok(read(found(&answer)?)))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.get_with(key, 0, |value| value.map(Value::from))
+    }
+
+    #[inline]
+    pub(crate) fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
+        buf.clear();
+        self.get_with(key, 0, |value| value.inspect(|value| buf.extend_from_slice(value)).is_some())
+    }
+
+    pub(crate) fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.get_with(key, abi::NO_VALUE, |value| value.is_some())
+    }
+
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        keys.iter().try_for_each(|key| check_key(key.as_ref()))?;
+        let mut values = Vec::with_capacity(keys.len());
+        let mut buffers = Buffers::take();
+        let Buffers { ops, answers, .. } = &mut *buffers;
+        while values.len() < keys.len() {
+            ops.clear();
+            let mut asked = values.len();
+            while asked < keys.len() && ops.bytes().len() < GETS_BYTES {
+                ops.push(Head::new(abi::GET, 0), keys[asked].as_ref(), &[], &[]);
+                asked += 1;
+            }
+            let room = ((asked - values.len()) * GET_ROOM_BYTES).clamp(ROOM_BYTES, GETS_BYTES);
+            let mut at = 0;
+            while values.len() < asked {
+                let left = ops.bytes().get(at..).unwrap_or_default();
+                let (done, done_bytes, mut answers) = self.run(left, answers, room, false)?;
+                if done == 0 || done > asked - values.len() {
+                    return Err(nonsense("not as much was done as can be"));
+                }
+                for _ in 0..done {
+                    values.push(found(&answers.next()?)?.map(Value::from));
+                }
+                answers.end()?;
+                at += done_bytes;
+            }
+        }
+        Ok(values)
+    }
+
+    pub(crate) fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
+        let mut keys = 0;
+        self.scan((lower, upper), Direction::Forward, |_, _| {
+            keys += 1;
+            ControlFlow::Continue(())
+        })?;
+        Ok(keys)
+    }
+
+    pub(crate) fn scan(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let mut buffers = Buffers::take();
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            let bounds = match (&last, direction) {
+                (None, _) => bounds,
+                (Some(last), Direction::Forward) => (Bound::Excluded(&last[..]), bounds.1),
+                (Some(last), Direction::Backward) => (bounds.0, Bound::Excluded(&last[..])),
+            };
+            let (is_more, pairs) = self.piece(&mut buffers, bounds, direction, 0)?;
+            for pair in pairs.clone() {
+                let (key, value) = pair?;
+                if see(key, value).is_break() {
+                    return Ok(());
+                }
+            }
+            if !is_more {
+                return Ok(());
+            }
+            let end = last_key(pairs)?.to_vec();
+            last = Some(end);
+        }
+    }
+
+    /// Fills an empty chunk with at most `pairs` pairs of a range.
+    pub(crate) fn fill(
+        &self,
+        chunk: &mut Chunk,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        pairs: usize,
+    ) -> Result<Filled> {
+        let mut buffers = Buffers::take();
+        let limit = u32::try_from(pairs).unwrap_or(u32::MAX);
+        let (is_more, pairs) = self.piece(&mut buffers, (lower, upper), direction, limit)?;
+        for pair in pairs {
+            let (key, value) = pair?;
+            if value.len() <= COPIED_VALUE_BYTES {
+                chunk.push_copied(key, value);
+            } else {
+                chunk.push_shared(key, value.into());
+            }
+        }
+        Ok(if is_more { Filled::More } else { Filled::End })
+    }
+
+    /// A piece of a range from the end that `direction` starts at, with at most `limit` pairs, if that is not 0; and whether
+    /// there is more behind it, and then it is not empty and ends within the range.
+    fn piece<'b>(
+        &self,
+        buffers: &'b mut Buffers,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        limit: u32,
+    ) -> Result<(bool, Pairs<'b>)> {
+        let Buffers { ops, answers, seen } = buffers;
+        let (lower, upper) = clamp_to(bounds, abi::KEY_BYTES_MAX);
+        // Most are seen without asking.
+        if let Some(mapped) = self.0.store.mapped() {
+            let most = if limit == 0 { usize::MAX } else { limit as usize };
+            let down = matches!(direction, Direction::Backward);
+            if let Some(piece) = mapped.piece((lower, upper), down, most, seen) {
+                return Ok((piece == llds::Piece::More, Pairs::new(seen)));
+            }
+        }
+        let flags = match direction {
+            Direction::Forward => 0,
+            Direction::Backward => abi::DOWN,
+        };
+        ops.clear();
+        ops.push_range(Head { limit, ..Head::new(abi::SCAN, flags) }, lower, upper);
+        // Room for so many pairs as most are; it need not be enough. The engine fills what it is given.
+        let room = match limit as usize {
+            0 => ROOM_BYTES,
+            limit => limit.saturating_mul(PAIR_ROOM_BYTES).clamp(ROOM_BYTES_MIN, ROOM_BYTES),
+        };
+        let (_, _, mut answers) = self.run(ops.bytes(), answers, room, false)?;
+        let answer = answers.next()?;
+        answers.end()?;
+        let is_more = match answer.status {
+            abi::DONE => false,
+            abi::MORE => true,
+            _ => return Err(nonsense("a scan cannot come to that")),
+        };
+        if is_more && !(lower, upper).contains(last_key(answer.pairs())?) {
+            return Err(nonsense("a scan left its range"));
+        }
+        Ok((is_more, answer.pairs()))
+    }
+}
+
+/// Fails if an engine cannot keep what is asked.
+fn demand(kind: Kind, durability: Option<Durability>) -> Result<()> {
+    let (most, why) = match kind {
+        Kind::Kernel => (Durability::Buffered, "is in memory alone"),
+        Kind::User => (Durability::Memory, "ends with its process"),
+    };
+    match durability {
+        Some(more) if more > most => {
+            let scheme = kind.scheme();
+            Err(Error::unsupported(format!("durability {more:?} with \"{scheme}\", whose content {why}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Opens a store of this process.
+#[cfg(feature = "user")]
+fn user(attach: &Attach<'_>, may_change: bool) -> Result<llds::Result<llds::Store>> {
+    Ok(llds::User::open(attach, may_change).map(llds::Store::User))
+}
+
+/// Says what is missing.
+#[cfg(not(feature = "user"))]
+fn user(_: &Attach<'_>, _: bool) -> Result<llds::Result<llds::Store>> {
+    Err(Error::unsupported(
+        "\"llds-user:\" is the engine of the kernel module in this process, which is in C and was not built along: build with the \
+         feature llds-user (cargo build --features llds-user)",
+    ))
+}
+
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    let most = abi::KEY_BYTES_MAX;
+    if key.len() > most { Err(Error::limit("key", "bytes", key.len(), most)) } else { Ok(()) }
+}
+
+/// Adds a change to a run. REQUIRES: its lengths have been checked.
+fn push(ops: &mut Ops, op: &Op<&[u8]>) {
+    match *op {
+        Op::Set { key, value } => ops.push(Head::new(abi::SET, 0), key, value, &[]),
+        Op::Delete { key } => ops.push(Head::new(abi::DELETE, 0), key, &[], &[]),
+        Op::Add { key, delta } => ops.push(Head::new(abi::ADD, 0), key, &delta.to_ne_bytes(), &[]),
+        Op::CompareAndSwap { key, expected, new } => {
+            let flags = [(new, abi::NO_VALUE), (expected, abi::NO_OTHER)];
+            let flags = flags.iter().filter(|(part, _)| part.is_none()).fold(0, |all, (_, flag)| all | flag);
+            let (new, expected) = (new.unwrap_or_default(), expected.unwrap_or_default());
+            ops.push(Head::new(abi::SWAP, flags), key, new, expected);
+        }
+        Op::DeleteRange { start, end } => {
+            let range = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
+            let (lower, upper) = clamp_to(range, abi::KEY_BYTES_MAX);
+            ops.push_range(Head::new(abi::DELETE_RANGE, 0), lower, upper);
+        }
+        _ => unreachable!("an operation that is not known here was refused"),
+    }
+}
+
+/// What a get found.
+fn found<'a>(answer: &Answer<'a>) -> Result<Option<&'a [u8]>> {
+    match answer.status {
+        abi::DONE => Ok(Some(answer.bytes)),
+        abi::ABSENT => Ok(None),
+        _ => Err(nonsense("a get cannot come to that")),
+    }
+}
+
+/// The last key of a piece of which there is more: it is not empty.
+fn last_key<'a>(pairs: Pairs<'a>) -> Result<&'a [u8]> {
+    let last = pairs.last().ok_or_else(|| nonsense("there is more of a range, and nothing before it"))?;
+    Ok(last?.0)
+}
+
+#[cfg(all(test, feature = "user"))]
+mod tests;

@@ -1,0 +1,73 @@
+//! What is made of answers that no engine should give.
+
+use super::*;
+use forrest_engine::ErrorKind;
+
+fn store() -> Store {
+    Store::open(Kind::User, "answers", &Options::default(), false).expect("a store of this process")
+}
+
+const STATUSES: [i32; 12] = [i32::MIN, -4096, -34, -28, -22, -12, -1, 0, 1, 2, 3, i32::MAX];
+
+#[test]
+fn changes_come_to_what_they_can_or_to_an_error() {
+    let store = store();
+    let (key, value) = (&b"key"[..], &b"value"[..]);
+    let ops = [
+        Op::Set { key, value },
+        Op::Delete { key },
+        Op::Add { key, delta: 1 },
+        Op::CompareAndSwap { key, expected: None, new: Some(value) },
+        Op::DeleteRange { start: key, end: None },
+    ];
+    for (op, status) in ops.iter().flat_map(|op| STATUSES.map(|status| (op, status))) {
+        for bytes in [&b""[..], b"seven b", b"eight by", b"nine byte", &[0xFF; 8]] {
+            let outcome = store.outcome(op, &Answer { status, bytes });
+            let is_possible = match (op, status) {
+                (Op::Set { .. }, abi::DONE) => true,
+                (Op::Delete { .. }, abi::DONE | abi::ABSENT) => true,
+                (Op::Add { .. } | Op::DeleteRange { .. }, abi::DONE) => bytes.len() == 8,
+                (Op::CompareAndSwap { .. }, abi::DONE | abi::ABSENT | abi::DIFFERS) => true,
+                _ => false,
+            };
+            assert_eq!(outcome.is_ok(), is_possible, "{op:?} answered {status} and {bytes:?}");
+            if let Err(error) = outcome
+                && status < 0
+            {
+                assert!(error.to_string().len() < 200, "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gets_come_to_what_they_can_or_to_an_error() {
+    for status in STATUSES {
+        let found = found(&Answer { status, bytes: b"value" });
+        match status {
+            abi::DONE => assert_eq!(found.unwrap(), Some(&b"value"[..])),
+            abi::ABSENT => assert_eq!(found.unwrap(), None),
+            _ => assert_eq!(found.unwrap_err().kind(), ErrorKind::Io),
+        }
+    }
+}
+
+/// A piece of which there is more must have a key to go on from.
+#[test]
+fn a_piece_that_leads_nowhere_is_an_error() {
+    let pairs = |bytes| last_key(Answer { status: abi::MORE, bytes }.pairs());
+    assert!(pairs(&[]).is_err());
+    assert!(pairs(&[0; 4]).is_err());
+    assert_eq!(pairs(&[0; 8]).unwrap(), b"");
+    assert!(pairs(&[0xFF; 64]).is_err());
+}
+
+#[test]
+fn it_conforms() {
+    for seed in 0..30 {
+        let options = Options::default();
+        let store = Store::open(Kind::User, &format!("conformance {seed}"), &options, false)
+            .expect("a store of this process");
+        forrest_engine::conformance::check(&store, seed, 400, |_| {});
+    }
+}

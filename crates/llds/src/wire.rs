@@ -1,0 +1,191 @@
+//! Operations as bytes, and answers from bytes: the only place that makes the ones and takes the others apart.
+//!
+//! Answers come from the kernel, but nothing is believed of them: whatever the bytes are, what comes of them is an answer
+//! or an error, and never a panic or a length beyond what is there. What a length that is wrong but possible leads to is an
+//! answer that is wrong.
+
+use forrest_engine::{Error, ErrorKind, Result};
+use forrest_machine::llds::abi;
+use std::ops::Bound;
+
+/// All of it lies at multiples of this.
+const ALIGN: usize = 8;
+const OP_BYTES: usize = size_of::<abi::Op>();
+const ANSWER_BYTES: usize = size_of::<abi::Answer>();
+const PAIR_BYTES: usize = size_of::<abi::Pair>();
+
+/// Bytes of an answer without any behind it.
+pub(super) const ANSWER_BYTES_MIN: usize = ANSWER_BYTES;
+
+/// Operations one behind another, as the engine takes them.
+#[derive(Default)]
+pub(super) struct Ops {
+    bytes: Vec<u8>,
+}
+
+/// Which operation, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) code: u8,
+    pub(super) flags: u8,
+    /// How many pairs a scan brings at most.
+    pub(super) limit: u32,
+}
+
+impl Head {
+    pub(super) fn new(code: u8, flags: u8) -> Head {
+        Head { code, flags, limit: 0 }
+    }
+}
+
+impl Ops {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// Adds an operation. REQUIRES: the key and the others are no longer than the store's limits, which have been checked.
+    pub(super) fn push(&mut self, head: Head, key: &[u8], value: &[u8], other: &[u8]) {
+        let start = self.bytes.len();
+        let bytes = OP_BYTES + key.len() + value.len() + other.len();
+        self.bytes.reserve(bytes.next_multiple_of(ALIGN));
+        self.bytes.extend_from_slice(&[head.code, head.flags]);
+        self.bytes.extend_from_slice(&(key.len() as u16).to_ne_bytes());
+        for field in [value.len() as u32, other.len() as u32, head.limit] {
+            self.bytes.extend_from_slice(&field.to_ne_bytes());
+        }
+        for part in [key, value, other] {
+            self.bytes.extend_from_slice(part);
+        }
+        self.bytes.resize((start + bytes).next_multiple_of(ALIGN), 0);
+    }
+
+    /// Adds an operation on a range.
+    pub(super) fn push_range(&mut self, head: Head, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
+        let (lower, lower_flag) = match lower {
+            Bound::Unbounded => (&[][..], 0),
+            Bound::Included(key) => (key, 0),
+            Bound::Excluded(key) => (key, abi::BEHIND_KEY),
+        };
+        let (upper, upper_flag) = match upper {
+            Bound::Unbounded => (&[][..], abi::NO_OTHER),
+            Bound::Included(key) => (key, abi::WITH_OTHER),
+            Bound::Excluded(key) => (key, 0),
+        };
+        let flags = head.flags | lower_flag | upper_flag;
+        self.push(Head { flags, ..head }, lower, &[], upper);
+    }
+}
+
+/// An error for an answer that cannot be.
+pub(super) fn nonsense(why: &str) -> Error {
+    Error::new(ErrorKind::Io, format!("the answer of the engine of llds makes no sense: {why}"))
+}
+
+/// The number of 4 bytes.
+fn number(bytes: &[u8; 4]) -> u32 {
+    u32::from_ne_bytes(*bytes)
+}
+
+/// Two numbers of 4 bytes.
+fn two_numbers(bytes: &[u8; 8]) -> (u32, u32) {
+    let (first, second) = bytes.split_at(4);
+    let four = |part: &[u8]| number(part.try_into().expect("4 bytes"));
+    (four(first), four(second))
+}
+
+/// Takes what begins with two numbers off the bytes, the length of the rest of it being told by these.
+fn split_off<'a>(
+    bytes: &mut &'a [u8],
+    length: impl FnOnce(u32, u32) -> Option<usize>,
+) -> Option<(u32, u32, &'a [u8])> {
+    let (head, rest) = bytes.split_first_chunk::<8>()?;
+    let (first, second) = two_numbers(head);
+    let length = length(first, second)?;
+    let (body, rest) = rest.split_at_checked(length.checked_next_multiple_of(ALIGN)?)?;
+    *bytes = rest;
+    Some((first, second, &body[..length]))
+}
+
+const _: () = assert!(ANSWER_BYTES == 8 && PAIR_BYTES == 8);
+
+/// Answers one behind another.
+pub(super) struct Answers<'a>(&'a [u8]);
+
+/// What an operation came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answer<'a> {
+    pub(super) status: i32,
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Answers<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Answers<'a> {
+        Answers(bytes)
+    }
+
+    /// The next answer. There must be one.
+    pub(super) fn next(&mut self) -> Result<Answer<'a>> {
+        let next = split_off(&mut self.0, |_, length| usize::try_from(length).ok());
+        let (status, _, bytes) = next.ok_or_else(|| nonsense("an answer is missing or cut off"))?;
+        Ok(Answer { status: status.cast_signed(), bytes })
+    }
+
+    /// Fails if there is one more.
+    pub(super) fn end(&self) -> Result<()> {
+        if self.0.is_empty() { Ok(()) } else { Err(nonsense("something follows the last answer")) }
+    }
+}
+
+impl<'a> Answer<'a> {
+    /// The 8 bytes of an answer that is a number.
+    pub(super) fn eight_bytes(&self) -> Result<[u8; 8]> {
+        self.bytes.try_into().map_err(|_| nonsense("a number is not 8 bytes long"))
+    }
+
+    /// The pairs of a scan that was answered.
+    pub(super) fn pairs(&self) -> Pairs<'a> {
+        Pairs::new(self.bytes)
+    }
+}
+
+/// The pairs of a scan.
+#[derive(Clone)]
+pub(super) struct Pairs<'a>(&'a [u8]);
+
+impl<'a> Pairs<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Pairs<'a> {
+        Pairs(bytes)
+    }
+}
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = Result<(&'a [u8], &'a [u8])>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let next = split_off(&mut self.0, |key, value| {
+            (key as usize <= abi::KEY_BYTES_MAX).then(|| (key as usize).checked_add(value as usize)).flatten()
+        });
+        Some(match next {
+            Some((key_bytes, _, body)) => Ok(body.split_at(key_bytes as usize)),
+            None => {
+                self.0 = &[];
+                Err(nonsense("a pair is cut off, or its key is too long"))
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_tests.rs"]
+mod tests;

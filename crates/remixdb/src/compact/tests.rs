@@ -1,0 +1,238 @@
+//! What becomes of partitions: which tables there are, and that they hold what was written.
+
+use crate::catalog::Space;
+use crate::core::Handle;
+use crate::disk::Kind;
+use crate::disk::simulated::Simulated;
+use forrest_engine::Op;
+use forrest_engine::View as _;
+use forrest_engine::{Durability, Options, Pages};
+use forrest_index::Direction;
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::Arc;
+
+struct World {
+    disk: Simulated,
+    store: Handle<Simulated>,
+    space: Arc<Space>,
+    pairs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+fn options() -> Options {
+    Options {
+        pages: Pages::Plain,
+        durability: Some(Durability::Buffered),
+        memtable_bytes: 1 << 20,
+        cache_bytes: 1 << 20,
+        table_bytes: 64 << 10,
+        ..Options::default()
+    }
+}
+
+impl World {
+    fn new() -> World {
+        let disk = Simulated::new();
+        let store = Handle::open_unattended(disk.clone(), &options()).unwrap();
+        let space = store.keyspace("default").unwrap();
+        World { disk, store, space, pairs: BTreeMap::new() }
+    }
+
+    /// Sets keys of a range, from its first one on in such steps, and flushes.
+    fn flush(&mut self, numbers: Range<u32>, step: usize, value: u8) {
+        for number in numbers.step_by(step) {
+            let (key, value) = (number.to_be_bytes(), vec![value; 100]);
+            self.store.apply(&self.space, Op::Set { key: &key[..], value: &value[..] }).unwrap();
+            self.pairs.insert(key.to_vec(), value);
+        }
+        self.store.flush_all().unwrap();
+        self.check();
+    }
+
+    /// Several tables with 1,500 keys, which several workers merge in pieces.
+    fn for_pieces() -> World {
+        let disk = Simulated::new();
+        let options = Options { table_bytes: 16 << 10, workers: Some(3), ..options() };
+        let store = Handle::open(disk.clone(), &options).unwrap();
+        let space = store.keyspace("default").unwrap();
+        let mut world = World { disk, store, space, pairs: BTreeMap::new() };
+        for start in 0..4 {
+            world.flush(start..1500, 4, start as u8);
+        }
+        world
+    }
+
+    fn delete(&mut self, numbers: impl Iterator<Item = u32>) {
+        for key in numbers.map(u32::to_be_bytes) {
+            self.store.apply(&self.space, Op::Delete { key: &key[..] }).unwrap();
+            self.pairs.remove(&key[..]);
+        }
+    }
+
+    /// The number of tables of each partition.
+    fn tables(&self) -> Vec<usize> {
+        let version = self.store.version();
+        version.partitions(self.space.id).iter().map(|partition| partition.tables().len()).collect()
+    }
+
+    fn files(&self, kind: Kind) -> usize {
+        self.disk.files().iter().filter(|(name, _)| name.kind == kind).count()
+    }
+
+    fn reopen(self) -> World {
+        let World { disk, store, space, pairs } = self;
+        drop((store, space));
+        let store = Handle::open_unattended(disk.clone(), &options()).unwrap();
+        let space = store.keyspace("default").unwrap();
+        let world = World { disk, store, space, pairs };
+        world.check();
+        world
+    }
+
+    /// Everything is there, in order, and every byte of it is right.
+    fn check(&self) {
+        assert_eq!(self.walk(), self.pairs);
+        self.store.verify().unwrap();
+    }
+
+    fn walk(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
+        let mut pairs = BTreeMap::new();
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let see = |key: &[u8], value: &[u8]| {
+            assert!(pairs.last_key_value().is_none_or(|(last, _): (&Vec<u8>, _)| last[..] < *key));
+            pairs.insert(key.to_vec(), value.to_vec());
+            ControlFlow::Continue(())
+        };
+        self.store.view(&self.space).scan(all, Direction::Forward, see).unwrap();
+        pairs
+    }
+}
+
+#[test]
+fn what_lies_behind_all_stands_by_itself() {
+    let mut world = World::new();
+    world.flush(0..300, 1, 1);
+    assert_eq!(world.tables(), [1]);
+    world.flush(300..600, 1, 2);
+    assert_eq!(world.tables(), [1, 1], "in a partition of its own");
+    world.flush(601..640, 1, 3);
+    assert_eq!(world.tables(), [1, 2], "too few to stand alone");
+    world.flush(590..1000, 1, 4);
+    assert_eq!(world.tables(), [1, 3, 1], "what overlaps stays with what it overlaps");
+    world.flush(0..2000, 7, 5);
+    assert_eq!(world.tables(), [2, 4, 2, 1]);
+    assert_eq!(world.reopen().tables(), [2, 4, 2, 1]);
+}
+
+#[test]
+fn tables_that_are_walked_over_are_merged() {
+    let mut world = World::new();
+    for start in 0..3 {
+        world.flush(start..1500, 3, 1);
+    }
+    assert!(!world.store.tidy().unwrap(), "to check them once was no reason");
+    assert_eq!(world.tables(), [3]);
+    while !world.store.tidy().unwrap() {
+        assert_eq!(world.tables(), [3]);
+        world.walk();
+    }
+    assert!(world.tables().iter().all(|&tables| tables == 1), "{:?}", world.tables());
+    world.check();
+    assert!(!world.store.tidy().unwrap());
+    world.reopen();
+}
+
+#[test]
+fn a_memtable_is_flushed_early_only_if_it_is_worth_it() {
+    let mut world = World::new();
+    let count = |world: &World| world.tables().iter().sum::<usize>();
+    world.store.apply(&world.space, Op::Set { key: &b"a"[..], value: &[1; 100] }).unwrap();
+    world.pairs.insert(b"a".to_vec(), vec![1; 100]);
+    world.store.flush_early().unwrap();
+    assert_eq!(count(&world), 0);
+    let large = vec![2; 200 << 10];
+    world.store.apply(&world.space, Op::Set { key: &b"b"[..], value: &large }).unwrap();
+    world.pairs.insert(b"b".to_vec(), large);
+    world.store.flush_early().unwrap();
+    assert_eq!(count(&world), 1);
+    world.store.flush_early().unwrap();
+    assert_eq!(count(&world), 1);
+    world.reopen();
+}
+
+#[test]
+fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
+    let mut world = World::new();
+    let mut files = Vec::new();
+    for start in 0..9 {
+        world.flush(start..900, 9, start as u8);
+        files.push(world.files(Kind::Remix));
+        world = world.reopen();
+    }
+    assert_eq!(world.tables(), [9]);
+    assert_eq!(
+        files,
+        [0, 0, 0, 1, 1, 1, 1, 1, 1],
+        "written when it has four times the entries of the first table"
+    );
+    let version = world.store.version();
+    let stored = version.partitions(world.space.id)[0].stored().unwrap().unwrap();
+    assert_eq!(stored.tables, 4);
+    drop(version);
+    world.store.compact().unwrap();
+    assert_eq!(world.files(Kind::Remix), 0);
+    world.reopen();
+}
+
+/// With several workers a partition is cut into pieces, and all of it is still there once.
+#[test]
+fn a_large_partition_is_merged_in_pieces() {
+    let mut world = World::for_pieces();
+    world.delete((0..1500).step_by(5));
+    world.store.compact().unwrap();
+    world.check();
+    let tables = world.tables();
+    assert!(tables.len() > 6 && tables.iter().all(|&tables| tables == 1), "{tables:?}");
+    let version = world.store.version();
+    let partitions = version.partitions(world.space.id);
+    assert!(partitions.is_sorted_by(|a, b| a.low < b.low) && partitions[0].low.is_empty());
+    for (partition, next) in partitions.iter().zip(&partitions[1..]) {
+        let table = &partition.tables()[0];
+        assert!(*table.least() >= *partition.low && *table.greatest() < *next.low);
+    }
+    drop(version);
+    world.reopen();
+}
+
+/// A store that never syncs keeps no log open, nor its space, once its changes are in tables.
+#[test]
+fn logs_are_closed_when_their_changes_are_in_tables() {
+    let mut world = World::new();
+    for number in 0..5 {
+        world.store.apply(&world.space, Op::Set { key: &[number], value: &[1; 10] }).unwrap();
+        world.pairs.insert(vec![number], vec![1; 10]);
+        let mut order = world.store.order();
+        world.store.freeze(&mut order).unwrap();
+        drop(order);
+        assert_eq!(world.store.log().files(), 2, "the frozen memtable's, and the one that is written to");
+        while world.store.step().unwrap() {}
+        assert_eq!((world.store.log().files(), world.files(Kind::Log)), (1, 1));
+    }
+    world.check();
+    world.reopen();
+}
+
+/// Where a piece has nothing left, its range belongs to the partition before, and at the beginning to the first one that
+/// there is: what is written there later has its place.
+#[test]
+fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
+    let mut world = World::for_pieces();
+    world.delete(0..300);
+    // The tombstones go with what they delete.
+    world.store.flush_all().unwrap();
+    world.store.compact().unwrap();
+    world.check();
+    world.flush(0..900, 3, 9);
+    assert!(world.store.version().partitions(world.space.id)[0].low.is_empty());
+    world.reopen();
+}

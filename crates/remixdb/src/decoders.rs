@@ -1,0 +1,363 @@
+//! What the fuzz targets of the folder `fuzz` do with bytes that no store has written: they go to the decoders, which no
+//! user can call. Nothing may panic, go on for ever, or take memory that the bytes do not warrant.
+//!
+//! Compiled for the tests, which replay the inputs kept in `fuzz/seeds`, and under `--cfg fuzzing`, which
+//! `cargo xtask fuzz` and cargo-fuzz set for all crates. It is no feature, because any crate above could turn one on.
+//!
+//! All that is stored lies under checksums, and random bytes would come no further. So they are made right first, for the
+//! parts that the bytes say they consist of.
+
+use crate::cache::Cache;
+use crate::core::Handle;
+use crate::disk::simulated::Simulated;
+use crate::disk::{self, Kind, Name};
+use crate::manifest::{self, Files};
+use crate::partition::Partition;
+use crate::table::{self, Table};
+use crate::{frame, page, wal};
+use forrest_engine::Op;
+use forrest_engine::Result;
+use forrest_engine::chunk::{Chunk, Filled, Goto};
+use forrest_engine::{Cursor as _, View as _};
+use forrest_engine::{Durability, Numa, Options, Pages};
+use forrest_index::Direction;
+use std::ops::Bound;
+use std::sync::{Arc, OnceLock};
+
+/// The number of a file that is looked at by itself.
+const NUMBER: u64 = 7;
+/// Entries of a table that are read one by one, from either end.
+const ENTRIES_MAX: u32 = 1 << 12;
+/// Refills of an iteration, or moves of a cursor, after which it is taken to have no end: nothing here has so many pairs.
+const STEPS_MAX: usize = 10_000;
+/// Files of a directory.
+const FILES_MAX: usize = 16;
+/// Tables below a REMIX, and how many keys each of them has at most.
+const TABLES: u64 = 3;
+const KEYS: u32 = 100;
+
+/// Makes the checksums of a file right, and pages whole.
+fn seal(name: Name, bytes: &mut Vec<u8>) {
+    match name.kind {
+        Kind::Log | Kind::Manifest => frame::seal_all(bytes, name),
+        Kind::Table | Kind::Remix => {
+            let pages = bytes.len().div_ceil(page::BYTES).max(1);
+            bytes.resize(pages * page::BYTES, 0);
+            for (number, bytes) in bytes.chunks_exact_mut(page::BYTES).enumerate() {
+                let is_last = name.kind == Kind::Table && number + 1 == pages;
+                page::seal(bytes, name, number as u64 | if is_last { page::LAST } else { 0 });
+            }
+        }
+    }
+}
+
+/// A disk with the input as its only file: as it is, and sealed.
+fn disks(name: Name, input: &[u8]) -> [Simulated; 2] {
+    let mut sealed = input.to_vec();
+    seal(name, &mut sealed);
+    [input.to_vec(), sealed].map(|bytes| Simulated::from_files([(name, bytes)]))
+}
+
+fn no_cache() -> Arc<Cache> {
+    Arc::new(Cache::new(1, Pages::Plain, Numa::Local))
+}
+
+/// The input as a log: its header, and all its changes.
+pub fn log(input: &[u8]) {
+    let name = Name::log(NUMBER);
+    for disk in disks(name, input) {
+        let file = disk::open(&disk, name).expect("it is there");
+        let Ok(Some(head)) = wal::head(&disk, &file, NUMBER) else { continue };
+        let mut changes = 0;
+        let replayed = wal::replay(&disk, &file, NUMBER, |_, _| {
+            changes += 1;
+            Ok(())
+        });
+        if let Ok(replayed) = replayed {
+            assert_eq!(replayed.next - head.first, changes, "a change was not counted");
+            assert!(replayed.end <= input.len() as u64, "it ends behind its end");
+        }
+    }
+}
+
+/// The input as a manifest.
+pub fn manifest(input: &[u8]) {
+    let name = Name::manifest(NUMBER);
+    for disk in disks(name, input) {
+        if let Ok(Some(state)) = manifest::read(&disk, name) {
+            assert!(state.files().count() <= input.len(), "more files than bytes that name them");
+        }
+    }
+}
+
+/// The input as a table: read from both ends, searched, and verified.
+pub fn table(input: &[u8]) {
+    let name = Name::table(NUMBER);
+    for disk in disks(name, input) {
+        if let Ok(table) = Table::open(Arc::new(disk), name, &no_cache()) {
+            let table = Arc::new(table);
+            let last = table.entries().saturating_sub(1);
+            // An error ends a walk: what is behind it is as well reached from the other end.
+            let _ = (0..=last.min(ENTRIES_MAX)).try_for_each(|ordinal| look_at(&table, ordinal));
+            let _ = (last.saturating_sub(ENTRIES_MAX)..=last).rev().try_for_each(|at| look_at(&table, at));
+            let _ = walk(&table);
+            let _ = table.verify();
+        }
+    }
+}
+
+/// An entry by itself, and what a search makes of its key.
+fn look_at(table: &Arc<Table<Simulated>>, ordinal: u32) -> Result<()> {
+    if ordinal >= table.entries() {
+        return Ok(());
+    }
+    let mut cursor = table::Cursor::new(table.clone());
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    cursor.key_into(ordinal, &mut key)?;
+    assert!(cursor.lower_bound(&key)? <= table.entries(), "a search ends behind the last entry");
+    cursor.find(&key)?;
+    if cursor.kind(ordinal)? == table::Kind::Value {
+        cursor.value_into(ordinal, &mut value)?;
+        assert_eq!(cursor.value_with(ordinal, <[u8]>::to_vec)?, value, "a value is read in two ways");
+    }
+    Ok(())
+}
+
+/// All entries, one after the other by one cursor.
+fn walk(table: &Arc<Table<Simulated>>) -> Result<()> {
+    let mut cursor = table::Cursor::walking(table.clone());
+    for ordinal in 0..table.entries().min(ENTRIES_MAX) {
+        cursor.key_at(ordinal)?;
+        cursor.value_with(ordinal, <[u8]>::len)?;
+    }
+    Ok(())
+}
+
+/// Tables that have some keys in common, and deletions of some.
+fn tables() -> &'static [(Name, Vec<u8>)] {
+    static TABLES_MADE: OnceLock<Vec<(Name, Vec<u8>)>> = OnceLock::new();
+    TABLES_MADE.get_or_init(|| {
+        let disk = Simulated::new();
+        for number in 1..=TABLES {
+            let mut builder = table::Builder::new(&disk, Name::table(number)).expect("it can be made");
+            for key in (0..KEYS).filter(|key| u64::from(*key) % (number + 1) == 0) {
+                let entry =
+                    if key % 5 == 4 { table::Entry::Tombstone } else { table::Entry::Value(&[number as u8]) };
+                builder.add(format!("key{key:04}").as_bytes(), entry).expect("it can be written");
+            }
+            builder.finish().expect("it can be written");
+        }
+        disk.files()
+    })
+}
+
+/// The input as the REMIX of three tables, or of the first of them: walked both ways, searched, and verified.
+pub fn remix(input: &[u8]) {
+    let name = Name::remix(NUMBER);
+    let mut sealed = input.to_vec();
+    seal(name, &mut sealed);
+    for bytes in [input.to_vec(), sealed] {
+        let disk = Arc::new(Simulated::from_files(tables().iter().cloned().chain([(name, bytes)])));
+        let files = Files { remix: NUMBER, tables: (1..=TABLES).collect() };
+        if let Ok(opened) = Partition::open(&disk, Vec::new(), &files, &no_cache(), true) {
+            let _ = search(&opened);
+            let _ = opened.verify_remix(&disk);
+        }
+    }
+}
+
+/// Walks through a partition from both ends, and asks for keys that it has and has not.
+fn search(opened: &Partition<Simulated>) -> Result<()> {
+    let mut cursor = opened.cursor()?;
+    let mut steps = 0;
+    let mut is_at_one = cursor.first()?;
+    while is_at_one {
+        steps += 1;
+        assert!(steps < STEPS_MAX, "a walk without end");
+        cursor.show(|_, pair| pair.with(|_| ()))?;
+        is_at_one = cursor.next()?;
+    }
+    let mut is_at_one = cursor.last()?;
+    while is_at_one {
+        steps += 1;
+        assert!(steps < 2 * STEPS_MAX, "a walk without end");
+        is_at_one = cursor.prev()?;
+    }
+    for key in 0..KEYS + 2 {
+        let key = format!("key{key:04}");
+        let key = key.as_bytes();
+        opened.get(opened.find(key)?, key, |_| ())?;
+        cursor.seek(key)?;
+        cursor.seek_for_prev(key)?;
+    }
+    Ok(())
+}
+
+/// The input as a directory: for each file the letter of its kind, its number, its length in three bytes (the most
+/// significant one first), and as many bytes. Opened and used in all ways.
+pub fn store(input: &[u8]) {
+    let mut files = Vec::new();
+    let mut rest = input;
+    while let Some((&[letter, number, a, b, c], behind)) = rest.split_first_chunk()
+        && files.len() < FILES_MAX
+    {
+        let kind = match letter {
+            b'L' => Kind::Log,
+            b'M' => Kind::Manifest,
+            b'R' => Kind::Remix,
+            _ => Kind::Table,
+        };
+        let name = Name { kind, number: number.into() };
+        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        let (bytes, behind) = behind.split_at(length.min(behind.len()));
+        let mut bytes = bytes.to_vec();
+        seal(name, &mut bytes);
+        files.push((name, bytes));
+        rest = behind;
+    }
+    let options = Options {
+        pages: Pages::Plain,
+        durability: Some(Durability::Sync),
+        memtable_bytes: 600,
+        batch_bytes_max: 1 << 20,
+        cache_bytes: 1,
+        table_bytes: 1 << 10,
+        ..Options::default()
+    };
+    let _ = exercise(&Simulated::from_files(files), &options);
+}
+
+/// Uses a store in all ways, as far as it answers.
+pub(crate) fn exercise(disk: &Simulated, options: &Options) -> Result<()> {
+    let store = Handle::open_unattended(disk.clone(), options)?;
+    for name in store.keyspaces()? {
+        let space = store.keyspace(&name)?;
+        let view = store.view(&space);
+        for direction in [Direction::Forward, Direction::Backward] {
+            let (mut resume, mut chunk) = (Default::default(), Chunk::default());
+            let mut beyond = Bound::Unbounded;
+            for refill in 0.. {
+                assert!(refill < STEPS_MAX, "an iteration without end");
+                chunk.clear(16);
+                let from = beyond.as_ref().map(Vec::as_slice);
+                let bounds = if direction == Direction::Forward {
+                    (from, Bound::Unbounded)
+                } else {
+                    (Bound::Unbounded, from)
+                };
+                let Ok(Filled::More) = view.fill(&mut chunk, &mut resume, bounds, direction, 16) else {
+                    break;
+                };
+                let last = chunk.key(chunk.len() - 1).to_vec();
+                let _ = view.get(&last);
+                let mut cursor = view.cursor();
+                let _ = cursor.goto(Goto::SeekForPrev(&last)).and_then(|_| cursor.goto(Goto::Prev));
+                beyond = Bound::Excluded(last);
+            }
+        }
+        let _ = store.apply(&space, Op::Set { key: b"k\x03", value: b"new" });
+    }
+    let _ = store.verify();
+    store.flush_all()?;
+    store.compact()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition;
+    use std::path::{Path, PathBuf};
+
+    type Run = fn(&[u8]);
+
+    const TARGETS: [(&str, Run); 5] =
+        [("log", log), ("manifest", manifest), ("table", table), ("remix", remix), ("store", store)];
+
+    fn folder(target: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target)
+    }
+
+    /// A directory as an input of the target `store`.
+    fn packed(files: &[(Name, Vec<u8>)]) -> Vec<u8> {
+        let mut input = Vec::new();
+        for (name, bytes) in files {
+            let letter = match name.kind {
+                Kind::Log => b'L',
+                Kind::Manifest => b'M',
+                Kind::Remix => b'R',
+                Kind::Table => b'T',
+            };
+            let [.., a, b, c] = (bytes.len() as u32).to_be_bytes();
+            input.extend_from_slice(&[letter, name.number.try_into().expect("few files"), a, b, c]);
+            input.extend_from_slice(bytes);
+        }
+        input
+    }
+
+    /// What each target begins with: genuine files, all of the golden store's and the tables and the REMIX of this module.
+    fn genuine() -> Vec<(&'static str, String, Vec<u8>)> {
+        let golden = crate::tests::golden::files();
+        let mut inputs = vec![("store", "golden".to_string(), packed(&golden))];
+        let target = |kind| match kind {
+            Kind::Log => "log",
+            Kind::Manifest => "manifest",
+            Kind::Remix => "remix",
+            Kind::Table => "table",
+        };
+        inputs.extend(
+            golden.into_iter().map(|(name, bytes)| (target(name.kind), format!("golden-{name}"), bytes)),
+        );
+        for (name, bytes) in tables() {
+            inputs.push(("table", format!("small-{name}"), bytes.clone()));
+        }
+        let disk = Arc::new(Simulated::from_files(tables().iter().cloned()));
+        let open = |number| Table::open(disk.clone(), Name::table(number), &no_cache()).expect("a table");
+        let opened: Vec<_> = (1..=TABLES).map(|number| Arc::new(open(number))).collect();
+        let named: Vec<_> = opened.iter().map(|table| (table.name().number, table.entries())).collect();
+        for tags in [false, true] {
+            let name = Name::remix(NUMBER + u64::from(tags));
+            let remix = crate::remix::build(&mut partition::runs(&opened), tags).expect("a REMIX");
+            remix.write(&*disk, name, &named).expect("it can be written");
+            let (_, bytes) = disk.files().into_iter().find(|(other, _)| *other == name).expect("it is there");
+            inputs.push(("remix", format!("tags-{tags}"), bytes));
+        }
+        inputs
+    }
+
+    #[test]
+    fn genuine_files_go_through_all_decoders() {
+        for (target, name, bytes) in genuine() {
+            println!("{target} {name}");
+            let (_, run) = TARGETS.iter().find(|(other, _)| *other == target).expect("there is one");
+            run(&bytes);
+            if std::env::var_os("FORREST_GOLDEN_BLESS").is_some() {
+                std::fs::create_dir_all(folder(target)).expect("a folder for seeds");
+                std::fs::write(folder(target).join(name), bytes).expect("a seed that can be written");
+            }
+        }
+    }
+
+    #[test]
+    fn kept_inputs_pass() {
+        for (target, run) in TARGETS {
+            let entries = std::fs::read_dir(folder(target)).expect("each target has seeds");
+            let mut count = 0;
+            for entry in entries {
+                let path = entry.expect("an entry of the folder").path();
+                println!("{}", path.display());
+                run(&std::fs::read(path).expect("an input that can be read"));
+                count += 1;
+            }
+            assert!(count > 0, "no seeds of {target}");
+        }
+    }
+
+    #[test]
+    fn a_genuine_file_is_sealed_already() {
+        for (name, genuine) in crate::tests::golden::files() {
+            let mut sealed = genuine.clone();
+            seal(name, &mut sealed);
+            assert!(sealed == genuine, "{name}");
+        }
+    }
+}

@@ -1,0 +1,769 @@
+//! [`Files`]: the open files of a store, of which only so many have a descriptor.
+//!
+//! - A file that is only read has a descriptor while it is among those that were read lately. A read that finds none opens
+//!   the file again by its name. It is the same file: the number in a name is never given twice.
+//! - At no instant have more than `limit` of these a descriptor. Who needs one, while there is a read under way through
+//!   each, waits for one of these reads to return; they wait for nobody.
+//! - Which one is closed is decided by a clock: one that was not read since the hand passed it last.
+//! - A file that is made here keeps its descriptor for as long as it is held, and does not count.
+//! - A log is made longer than what is written of it, a piece at a time, so that most syncs need not make the file system
+//!   write down a new length: with that, a synced change waited half as long again. What lies behind its end takes no
+//!   space, reads as zeros, and is cut off when it is closed; a crash leaves it, which looks like a torn end to who reads
+//!   the log.
+//! - A name that is removed while somebody reads the file goes when nobody does any more: who holds a file can read it, as
+//!   on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a crash
+//!   leaves of such names is what it leaves of others that were not yet removed.
+//! - A read of an open file waits for no other read: it takes a reference to the descriptor, under a lock that readers share
+//!   and that is held for a few instructions. (The system does the same once more for every call.)
+//! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once. The limit is lowered
+//!   by as many: other threads that read would take them before they are used for what they were closed for.
+//!
+//! Whoever reads through a descriptor keeps it open. So no read meets one that was closed, or one that another file has got
+//! meanwhile. And who opens a name that is just being removed either finds that it is not there, or keeps it.
+
+use super::{Kind, Name};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// How every descriptor is opened.
+const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
+/// How what exists is opened besides: a named pipe or a terminal in the place of a file must neither block nor
+/// be taken over before it is refused.
+const EXISTING: OFlags = ALWAYS.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+/// Files are read and written by their owner alone.
+pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// So many are closed at most where the system has no descriptor left: others want one as well, and soon again.
+const SPARED: usize = 16;
+/// So much longer a log is made than it is: as long again, within these.
+const AHEAD_LEAST: u64 = 64 << 10;
+const AHEAD_MOST: u64 = 1 << 20;
+/// No place among those that may be closed.
+const NOWHERE: usize = usize::MAX;
+
+/// The directory of a store, and what is open in it.
+pub(super) struct Files {
+    directory: OwnedFd,
+    state: Mutex<State>,
+    /// A descriptor that counts was closed, or may be.
+    freed: Condvar,
+    /// Held by who closes some because the system has no descriptor left.
+    sparing: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The files that have a descriptor which may be closed, and where among them the hand of the clock is.
+    ring: Vec<Arc<Held>>,
+    hand: usize,
+    /// So many descriptors may count.
+    limit: usize,
+    /// Descriptors that count: of the files in `ring`, of those just being opened, and of those that were closed and that
+    /// a read is still under way through.
+    counted: usize,
+    /// All descriptors of files.
+    open: usize,
+    /// The files that are held and only read.
+    held: BTreeMap<Name, Holders>,
+}
+
+/// Who reads a file.
+#[derive(Debug, Default)]
+struct Holders {
+    /// So many, each with a descriptor of its own.
+    count: usize,
+    /// Whether its name is to go with the last of them.
+    removed: bool,
+}
+
+/// A file that is only read.
+#[derive(Debug)]
+struct Held {
+    name: Name,
+    /// Locked to take a reference or to replace it, and for nothing else.
+    descriptor: RwLock<Option<Arc<Descriptor>>>,
+    /// Whether it was read since the hand passed it.
+    used: AtomicBool,
+    /// Where in the ring it is. Guarded by the lock of the state.
+    place: AtomicUsize,
+    /// Held by who gives it a descriptor.
+    opening: Mutex<()>,
+}
+
+/// Dropping it closes the file, and then makes room for another: in the order of the fields.
+#[derive(Debug)]
+struct Descriptor {
+    file: File,
+    _seat: Seat,
+}
+
+/// The room that an open file takes.
+#[derive(Debug)]
+struct Seat {
+    files: Arc<Files>,
+    counts: bool,
+}
+
+/// A file of the store that somebody holds.
+#[derive(Debug)]
+pub enum Handle {
+    /// It was made here.
+    Made(Made),
+    /// It was there, and is only read.
+    Read(Read),
+}
+
+/// A file that was made here.
+#[derive(Debug)]
+pub struct Made {
+    descriptor: Descriptor,
+    /// Of a log.
+    ahead: Option<Ahead>,
+}
+
+/// How far a log is written, or was tried to be, and how long it was made.
+#[derive(Debug, Default)]
+struct Ahead {
+    end: AtomicU64,
+    length: AtomicU64,
+}
+
+/// A file that is only read, and has a descriptor now and then.
+#[derive(Debug)]
+pub struct Read {
+    files: Arc<Files>,
+    held: Arc<Held>,
+}
+
+/// Nothing that could panic runs under these locks.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Held {
+    #[inline]
+    fn descriptor(&self) -> Option<Arc<Descriptor>> {
+        self.descriptor.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Gives it a descriptor or takes it away; the one that it had.
+    fn replace(&self, descriptor: Option<Arc<Descriptor>>) -> Option<Arc<Descriptor>> {
+        std::mem::replace(&mut *self.descriptor.write().unwrap_or_else(PoisonError::into_inner), descriptor)
+    }
+}
+
+impl State {
+    /// Takes a file out of the ring; false if it was not there.
+    fn take_out(&mut self, held: &Held) -> bool {
+        let place = held.place.swap(NOWHERE, Relaxed);
+        if place == NOWHERE {
+            return false;
+        }
+        self.ring.swap_remove(place);
+        if let Some(moved) = self.ring.get(place) {
+            moved.place.store(place, Relaxed);
+        }
+        true
+    }
+
+    fn put_in(&mut self, held: &Arc<Held>) {
+        held.place.store(self.ring.len(), Relaxed);
+        self.ring.push(held.clone());
+    }
+
+    /// Takes its descriptor from the file whose turn it is; `None` if there is no such file. It is closed when it is
+    /// dropped, which is not to be done under the lock, and no read is under way through it any more.
+    fn take_one(&mut self) -> Option<Arc<Descriptor>> {
+        // Past each at most once: on the second round whoever was passed goes, even if it was read again.
+        for _ in 0..self.ring.len() {
+            self.hand = if self.hand + 1 < self.ring.len() { self.hand + 1 } else { 0 };
+            if !self.ring[self.hand].used.swap(false, Relaxed) {
+                break;
+            }
+        }
+        let held = self.ring.get(self.hand)?.clone();
+        self.take_out(&held);
+        held.replace(None)
+    }
+}
+
+impl Files {
+    /// Of the files in `directory` that are only read, so many have a descriptor at once.
+    pub(super) fn new(directory: OwnedFd, limit: usize) -> Files {
+        let state = Mutex::new(State { limit, ..State::default() });
+        Files { directory, state, freed: Condvar::new(), sparing: Mutex::new(()) }
+    }
+
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.directory.as_fd()
+    }
+
+    /// How many files have a descriptor.
+    pub(super) fn open_count(&self) -> usize {
+        lock(&self.state).open
+    }
+
+    /// Makes a file that must not exist.
+    pub(super) fn create(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
+        let flags = ALWAYS | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let open = || Ok(rustix::fs::openat(self.directory(), name.to_string(), flags, FILE_MODE)?.into());
+        let file = self.sparing(open)?;
+        let descriptor = Descriptor { file, _seat: self.seat_beyond() };
+        let ahead = (name.kind == Kind::Log).then(Ahead::default);
+        Ok(Handle::Made(Made { descriptor, ahead }))
+    }
+
+    /// Opens a file that exists, to be read.
+    pub(super) fn open(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
+        {
+            let mut state = lock(&self.state);
+            let holders = state.held.entry(name).or_default();
+            if holders.removed {
+                return Err(Errno::NOENT.into());
+            }
+            holders.count += 1;
+        }
+        let held = Held {
+            name,
+            descriptor: RwLock::new(None),
+            used: AtomicBool::new(false),
+            place: AtomicUsize::new(NOWHERE),
+            opening: Mutex::new(()),
+        };
+        let read = Read { files: self.clone(), held: Arc::new(held) };
+        self.open_again(&read.held)?;
+        Ok(Handle::Read(read))
+    }
+
+    /// Removes a name, at once or when nobody reads the file any more.
+    pub(super) fn unlink(&self, name: Name) -> io::Result<()> {
+        let mut state = lock(&self.state);
+        match state.held.get_mut(&name) {
+            Some(holders) if holders.removed => return Err(Errno::NOENT.into()),
+            Some(holders) => {
+                holders.removed = true;
+                return Ok(());
+            }
+            None => drop(state.held.insert(name, Holders { count: 0, removed: true })),
+        }
+        drop(state);
+        self.remove(name)
+    }
+
+    /// Removes a name that nobody reads the file of, and that is marked so that nobody begins to.
+    fn remove(&self, name: Name) -> io::Result<()> {
+        let removed = rustix::fs::unlinkat(self.directory(), name.to_string(), AtFlags::empty());
+        lock(&self.state).held.remove(&name);
+        Ok(removed?)
+    }
+
+    /// Whether a name is there for no other reason than that somebody reads the file.
+    pub(super) fn is_removed(&self, name: Name) -> bool {
+        lock(&self.state).held.get(&name).is_some_and(|holders| holders.removed)
+    }
+
+    /// Does what needs a descriptor, and once more if the system had none left and some of ours could be closed.
+    pub(super) fn sparing<R>(&self, call: impl Fn() -> io::Result<R>) -> io::Result<R> {
+        let lacks = |result: &io::Result<R>| result.as_ref().is_err_and(is_lack_of_descriptors);
+        let result = call();
+        if !lacks(&result) {
+            return result;
+        }
+        // One after the other: who finds nothing to be closed may come just behind one who is closing all.
+        let _sparing = lock(&self.sparing);
+        let result = call();
+        if lacks(&result) && self.spare() { call() } else { result }
+    }
+
+    /// Closes some, and does with fewer from now on; false if there were none to be closed.
+    fn spare(&self) -> bool {
+        let mut state = lock(&self.state);
+        let some: Vec<_> = (0..SPARED).map_while(|_| state.take_one()).collect();
+        state.limit = state.limit.min(state.counted.saturating_sub(some.len())).max(1);
+        drop(state);
+        !some.is_empty()
+    }
+
+    /// Room for a descriptor that counts, for which others are closed.
+    fn seat(self: &Arc<Self>) -> Seat {
+        let mut state = lock(&self.state);
+        while state.counted >= state.limit {
+            match state.take_one() {
+                Some(descriptor) => {
+                    drop(state);
+                    drop(descriptor);
+                    state = lock(&self.state);
+                }
+                // INVARIANT: each that counts is then being opened or read through, by a thread that waits for no other;
+                // both tell when that is over.
+                None => state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+        state.counted += 1;
+        state.open += 1;
+        Seat { files: self.clone(), counts: true }
+    }
+
+    /// Room for one that does not count.
+    fn seat_beyond(self: &Arc<Self>) -> Seat {
+        lock(&self.state).open += 1;
+        Seat { files: self.clone(), counts: false }
+    }
+
+    fn open_file(&self, name: Name) -> io::Result<File> {
+        self.sparing(|| open_regular(self.directory(), &name.to_string(), OFlags::RDONLY))
+    }
+
+    /// The descriptor of a file that has none, unless another thread was quicker.
+    #[cold]
+    fn open_again(self: &Arc<Self>, held: &Arc<Held>) -> io::Result<Arc<Descriptor>> {
+        let _opening = lock(&held.opening);
+        if let Some(descriptor) = held.descriptor() {
+            return Ok(descriptor);
+        }
+        let seat = self.seat();
+        let descriptor = Arc::new(Descriptor { file: self.open_file(held.name)?, _seat: seat });
+        held.replace(Some(descriptor.clone()));
+        lock(&self.state).put_in(held);
+        self.freed.notify_all();
+        Ok(descriptor)
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Files")
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut state = lock(&self.files.state);
+        state.open -= 1;
+        if self.counts {
+            state.counted -= 1;
+            self.files.freed.notify_all();
+        }
+    }
+}
+
+impl Drop for Read {
+    fn drop(&mut self) {
+        let Read { files, held } = self;
+        let mut state = lock(&files.state);
+        state.take_out(held);
+        let holders = state.held.get_mut(&held.name).expect("it is held here");
+        holders.count -= 1;
+        let (is_last, removed) = (holders.count == 0, holders.removed);
+        if is_last && !removed {
+            state.held.remove(&held.name);
+        }
+        drop(state);
+        held.replace(None);
+        if is_last && removed {
+            // Where that fails, the name is one of those that are removed when the store is opened.
+            let _ = files.remove(held.name);
+        }
+    }
+}
+
+impl Made {
+    /// Makes a log long enough for what is written up to `end`, and some more.
+    fn reach(&self, end: u64) {
+        let Some(Ahead { end: reached, length }) = &self.ahead else { return };
+        // ORDERING: whoever writes to a log has it for himself, and so has who drops it.
+        reached.fetch_max(end, Relaxed);
+        if end <= length.load(Relaxed) {
+            return;
+        }
+        let longer = (end + end.clamp(AHEAD_LEAST, AHEAD_MOST)).next_multiple_of(AHEAD_LEAST);
+        // Where that fails, the write makes the file as long as it needs.
+        if self.descriptor.file.set_len(longer).is_ok() {
+            length.store(longer, Relaxed);
+        }
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        if let Some(Ahead { end, length }) = &mut self.ahead
+            && *end.get_mut() < *length.get_mut()
+        {
+            let _ = self.descriptor.file.set_len(*end.get_mut());
+        }
+    }
+}
+
+impl Handle {
+    /// Prepares for a write that ends there.
+    pub(super) fn reach(&self, end: u64) {
+        if let Handle::Made(made) = self {
+            made.reach(end);
+        }
+    }
+
+    /// Does something with the descriptor of the file if it has one just now.
+    pub(super) fn if_open(&self, call: impl FnOnce(&File)) {
+        match self {
+            Handle::Made(made) => call(&made.descriptor.file),
+            Handle::Read(Read { held, .. }) => {
+                if let Some(descriptor) = held.descriptor() {
+                    call(&descriptor.file);
+                }
+            }
+        }
+    }
+
+    /// Does something with the descriptor of the file, which stays open until that returns.
+    #[inline]
+    pub(super) fn with<R>(&self, call: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        match self {
+            Handle::Made(made) => call(&made.descriptor.file),
+            Handle::Read(Read { files, held }) => {
+                if let Some(descriptor) = held.descriptor() {
+                    // ORDERING: a hint. It is looked at first, so that readers of one file do not write to one line.
+                    if !held.used.load(Relaxed) {
+                        held.used.store(true, Relaxed);
+                    }
+                    return call(&descriptor.file);
+                }
+                call(&files.open_again(held)?.file)
+            }
+        }
+    }
+}
+
+/// Whether a call failed because the process, or the system, has as many descriptors as it may have.
+pub(super) fn is_lack_of_descriptors(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|lack| errno == Some(lack.raw_os_error()))
+}
+
+/// Opens a file, or with `CREATE` makes it if it is missing, and refuses what is none.
+pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<File> {
+    let file: File = rustix::fs::openat(directory, name, EXISTING | flags, FILE_MODE)?.into();
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+    use std::path::{Path, PathBuf};
+    use std::thread;
+    use tempfile::TempDir;
+
+    /// A directory with tables 0 to `count`, each of which has its number in it.
+    fn directory(count: u64) -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap();
+        for number in 0..count {
+            std::fs::write(path.join(Name::table(number).to_string()), number.to_le_bytes()).unwrap();
+        }
+        (directory, path)
+    }
+
+    fn files(path: &Path, limit: usize) -> Arc<Files> {
+        Arc::new(Files::new(File::open(path).unwrap().into(), limit))
+    }
+
+    fn number_in(file: &File) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn number(handle: &Handle) -> u64 {
+        handle.with(number_in).unwrap()
+    }
+
+    fn read_all(handles: &[Handle]) {
+        for handle in handles {
+            number(handle);
+        }
+    }
+
+    fn random(state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state >> 33
+    }
+
+    /// Descriptors that the process has of files in a directory, where the system tells.
+    fn descriptors(path: &Path) -> Option<usize> {
+        let all = std::fs::read_dir("/proc/self/fd").ok()?;
+        let all = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        Some(all.filter(|link| link != path && link.starts_with(path)).count())
+    }
+
+    #[test]
+    fn a_log_is_longer_than_it_is_while_it_is_written() {
+        let (_keep, path) = directory(0);
+        let files = files(&path, 1);
+        let len = |name: Name| std::fs::metadata(path.join(name.to_string())).unwrap().len();
+        let write = |handle: &Handle, bytes: &[u8], at: u64| {
+            handle.reach(at + bytes.len() as u64);
+            handle.with(|file| file.write_all_at(bytes, at)).unwrap();
+        };
+        for (name, longer) in [(Name::log(1), true), (Name::table(2), false)] {
+            let handle = files.create(name).unwrap();
+            let mut end = 0;
+            for size in [64, 137, 137, 500_000, 3_000_000] {
+                write(&handle, &vec![7; size], end);
+                end += size as u64;
+                assert_eq!(len(name) > end, longer, "{name}");
+                assert!(len(name) <= end + AHEAD_MOST + AHEAD_LEAST);
+            }
+            drop(handle);
+            assert_eq!(len(name), end, "{name}");
+            assert!(std::fs::read(path.join(name.to_string())).unwrap().iter().all(|&byte| byte == 7));
+        }
+    }
+
+    #[test]
+    fn any_number_of_files_is_read_through_few_descriptors() {
+        for limit in [1, 2, 4, 50] {
+            let (_keep, path) = directory(200);
+            let files = files(&path, limit);
+            let handles: Vec<_> = (0..200).map(|number| files.open(Name::table(number)).unwrap()).collect();
+            let mut state = limit as u64;
+            for _ in 0..2_000 {
+                let wanted = random(&mut state) % 200;
+                assert_eq!(number(&handles[wanted as usize]), wanted);
+                assert!(files.open_count() <= limit);
+                assert!(descriptors(&path).is_none_or(|count| count <= limit));
+            }
+            assert_eq!(files.open_count(), limit);
+            drop(handles);
+            assert_eq!(files.open_count(), 0);
+            assert!(descriptors(&path).is_none_or(|count| count == 0));
+            assert!(lock(&files.state).held.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_read_again_stays_open() {
+        let (_keep, path) = directory(100);
+        let files = files(&path, 3);
+        let often = files.open(Name::table(0)).unwrap();
+        let opened = |handle: &Handle| match handle {
+            Handle::Read(read) => read.held.descriptor().as_ref().map(Arc::as_ptr),
+            Handle::Made(_) => unreachable!("it was there"),
+        };
+        let first = opened(&often);
+        let mut others = Vec::new();
+        for name in (1..100).map(Name::table) {
+            number(&often);
+            others.push(files.open(name).unwrap());
+        }
+        for other in &others {
+            number(&often);
+            number(other);
+        }
+        assert_eq!(opened(&often), first);
+        read_all(&others);
+        assert_ne!(opened(&often), first);
+    }
+
+    #[test]
+    fn a_file_whose_name_goes_stays_readable() {
+        let (_keep, path) = directory(40);
+        let files = files(&path, 1);
+        let is_there = |name: Name| path.join(name.to_string()).exists();
+        let mut handles: Vec<_> =
+            (0..40).map(|number| files.open(Name::table(number / 2)).unwrap()).collect();
+        for name in (0..20).map(Name::table) {
+            assert!(!files.is_removed(name));
+            files.unlink(name).unwrap();
+            assert!(files.is_removed(name));
+            assert_eq!(files.unlink(name).unwrap_err().kind(), io::ErrorKind::NotFound);
+            assert_eq!(files.open(name).unwrap_err().kind(), io::ErrorKind::NotFound);
+        }
+        for turn in [0..40, 0..40] {
+            for (at, handle) in turn.zip(&handles) {
+                assert_eq!((number(handle), files.open_count()), (at / 2, 1));
+            }
+        }
+        // Two hold each; with the second the name goes.
+        while let Some(handle) = handles.pop() {
+            let name = Name::table(handles.len() as u64 / 2);
+            drop(handle);
+            assert_eq!(
+                (is_there(name), files.is_removed(name)),
+                (handles.len() % 2 == 1, handles.len() % 2 == 1)
+            );
+        }
+        files.unlink(Name::table(20)).unwrap();
+        assert!(!is_there(Name::table(20)), "nobody reads it");
+        assert_eq!(files.unlink(Name::table(0)).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(lock(&files.state).held.is_empty());
+    }
+
+    #[test]
+    fn nothing_is_opened_for_a_hint() {
+        let (_keep, path) = directory(2);
+        let files = files(&path, 1);
+        let handles = [0, 1].map(|number| files.open(Name::table(number)).unwrap());
+        let seen = |handle: &Handle| {
+            let seen = AtomicU64::new(9);
+            handle.if_open(|file| seen.store(number_in(file).unwrap(), Relaxed));
+            seen.into_inner()
+        };
+        assert_eq!((seen(&handles[0]), seen(&handles[1])), (9, 1));
+        assert_eq!((number(&handles[0]), seen(&handles[0]), seen(&handles[1])), (0, 0, 9));
+        let made = files.create(Name::table(2)).unwrap();
+        made.with(|file| file.write_all_at(&7_u64.to_le_bytes(), 0)).unwrap();
+        assert_eq!(seen(&made), 7);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_again_is_an_error() {
+        let (_keep, path) = directory(3);
+        let files = files(&path, 1);
+        let handles: Vec<_> = (0..3).map(|number| files.open(Name::table(number)).unwrap()).collect();
+        std::fs::remove_file(path.join(Name::table(0).to_string())).unwrap();
+        assert_eq!(handles[0].with(number_in).unwrap_err().kind(), io::ErrorKind::NotFound);
+        std::fs::create_dir(path.join(Name::table(0).to_string())).unwrap();
+        assert_eq!(handles[0].with(number_in).unwrap_err().to_string(), "not a regular file");
+        assert_eq!(files.open(Name::table(9)).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(files.open_count(), 0);
+        assert_eq!((number(&handles[1]), number(&handles[2])), (1, 2));
+        drop(handles);
+        assert!(lock(&files.state).held.is_empty());
+    }
+
+    #[test]
+    fn files_that_are_made_do_not_count_and_stay_open() {
+        let (_keep, path) = directory(1);
+        let files = files(&path, 1);
+        let made: Vec<_> = (1..10).map(|number| files.create(Name::table(number)).unwrap()).collect();
+        let read = files.open(Name::table(0)).unwrap();
+        for (handle, name) in made.iter().zip(1_u64..) {
+            handle.with(|file| file.write_all_at(&name.to_le_bytes(), 0)).unwrap();
+            assert_eq!((number(&read), number(handle)), (0, name));
+            files.unlink(Name::table(name)).unwrap();
+        }
+        assert_eq!(files.open_count(), 10);
+        assert_eq!(made.iter().map(number).sum::<u64>(), 45);
+        drop(made);
+        assert_eq!(files.open_count(), 1);
+    }
+
+    #[test]
+    fn a_descriptor_is_closed_when_it_is_not_read_through_any_more() {
+        let (_keep, path) = directory(9);
+        let files = files(&path, 2);
+        let handles: Vec<_> = (0..9).map(|number| files.open(Name::table(number)).unwrap()).collect();
+        let read = handles[0].with(|file| {
+            // All others come by, and one of them takes the turn of this one.
+            (1..9).for_each(|other| assert_eq!(number(&handles[other as usize]), other));
+            assert_eq!(files.open_count(), 2);
+            number_in(file)
+        });
+        assert_eq!(read.unwrap(), 0);
+        assert_eq!(files.open_count(), 1);
+    }
+
+    #[test]
+    fn who_finds_all_read_through_waits() {
+        let (_keep, path) = directory(4);
+        let files = files(&path, 1);
+        let handles: Vec<_> = (0..4).map(|number| files.open(Name::table(number)).unwrap()).collect();
+        for _ in 0..100 {
+            thread::scope(|scope| {
+                let others = handles[0].with(|file| {
+                    let others: Vec<_> =
+                        handles[1..].iter().map(|other| scope.spawn(|| number(other))).collect();
+                    // Until one of them has taken away what is read through here.
+                    while !lock(&files.state).ring.is_empty() {
+                        thread::yield_now();
+                    }
+                    assert_eq!((number_in(file)?, files.open_count()), (0, 1));
+                    Ok(others)
+                });
+                let read: u64 = others.unwrap().into_iter().map(|other| other.join().unwrap()).sum();
+                assert_eq!(read, 6);
+            });
+            assert_eq!(files.open_count(), 1);
+        }
+    }
+
+    #[test]
+    fn threads_read_what_they_ask_for() {
+        const FILES: u64 = 24;
+        for limit in [1, 2, 5] {
+            let (_keep, path) = directory(FILES);
+            let files = files(&path, limit);
+            let handles: Vec<_> = (0..FILES).map(|number| files.open(Name::table(number)).unwrap()).collect();
+            let next = AtomicU64::new(FILES);
+            thread::scope(|scope| {
+                for thread in 0..4 {
+                    let (files, path, handles, next) = (&files, &path, &handles, &next);
+                    scope.spawn(move || {
+                        let mut state = thread + 10 * limit as u64;
+                        for turn in 0..2_000 {
+                            let wanted = random(&mut state) % FILES;
+                            assert_eq!(number(&handles[wanted as usize]), wanted);
+                            let counted = lock(&files.state).counted;
+                            assert!(counted <= limit, "{counted} of {limit}");
+                            if turn % 8 == thread {
+                                // One that comes and goes, and whose name goes before it.
+                                let own = next.fetch_add(1, Relaxed);
+                                let name = Name::table(own);
+                                std::fs::write(path.join(name.to_string()), own.to_le_bytes()).unwrap();
+                                let own_handle = files.open(name).unwrap();
+                                assert_eq!(number(&handles[(own % FILES) as usize]), own % FILES);
+                                files.unlink(name).unwrap();
+                                assert_eq!(number(&own_handle), own);
+                                drop(own_handle);
+                                assert!(!path.join(name.to_string()).exists());
+                            }
+                        }
+                    });
+                }
+            });
+            drop(handles);
+            let state = lock(&files.state);
+            assert_eq!((state.counted, state.open, state.ring.len(), state.held.len()), (0, 0, 0, 0));
+        }
+    }
+
+    #[test]
+    fn where_there_are_no_descriptors_some_are_closed_and_it_is_tried_once_more() {
+        let (_keep, path) = directory(40);
+        for errno in [Errno::MFILE, Errno::NFILE] {
+            let files = files(&path, 30);
+            let handles: Vec<_> = (0..40).map(|number| files.open(Name::table(number)).unwrap()).collect();
+            assert!(files.sparing(|| Err::<(), _>(Errno::IO.into())).is_err());
+            assert_eq!(files.open_count(), 30, "another error is not one of descriptors");
+            let calls = AtomicU64::new(0);
+            let call = || match calls.fetch_add(1, Relaxed) {
+                0 | 1 => Err(errno.into()),
+                _ => Ok(files.open_count()),
+            };
+            assert_eq!(files.sparing(call).unwrap(), 30 - SPARED);
+            read_all(&handles);
+            assert_eq!(files.open_count(), 30 - SPARED, "it does with fewer");
+            let calls = AtomicU64::new(0);
+            let lacking = || {
+                calls.fetch_add(1, Relaxed);
+                Err::<(), _>(errno.into())
+            };
+            assert_eq!(files.sparing(lacking).unwrap_err().raw_os_error(), Some(errno.raw_os_error()));
+            assert_eq!((calls.load(Relaxed), files.open_count()), (3, 0));
+            // There is nothing left to be closed.
+            assert!(files.sparing(lacking).is_err());
+            assert_eq!(calls.load(Relaxed), 5);
+            read_all(&handles);
+            assert_eq!(files.open_count(), 1);
+        }
+    }
+}

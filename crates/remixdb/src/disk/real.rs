@@ -1,0 +1,508 @@
+//! [`Real`]: the directory of a store as the operating system has it, over plain calls.
+//!
+//! The directory is opened once, and everything in it is reached from that descriptor: nobody can slip another
+//! directory underneath, and a store whose directory is renamed goes on. Files are for their owner alone, links
+//! are not followed, and what is no regular file is not opened. While a `Real` lives it holds a lock (`flock`)
+//! on the file `LOCK` in the directory, so that no two processes, and no two handles of one, have a store at
+//! the same time. `LOCK` is empty and never removed.
+//!
+//! A sync is the strongest that the system has: `fdatasync`, and on Apple's systems `F_FULLFSYNC`, because `fsync`
+//! there leaves data in the cache of the device.
+//!
+//! Only so many of the files have a descriptor at once, and they are opened again as they are read (files.rs).
+//!
+//! The directory of a store that is just being made by somebody who keeps others out has no `LOCK` (unfinished.rs).
+//!
+//! What it does not do: repeat calls that are short or interrupted (that is done above the seam), or guard
+//! against programs that write in the directory without asking for the lock.
+
+use super::files::{Files, Handle, open_regular};
+use super::{Disk, Name, Write};
+use forrest_engine::options::{DEFAULT_OPEN_FILES, Options};
+use forrest_engine::{Error, ErrorKind, Result};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+use rustix::fs::Advice;
+use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+use std::fmt;
+use std::fs::File;
+use std::io;
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The file that is locked while the store is open.
+const LOCK: &str = "LOCK";
+/// How directories are opened. The path of the store may be a link: that is its owner's choice.
+pub(super) const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
+
+/// The directory of a store, open and locked.
+#[derive(Debug)]
+pub struct Real {
+    path: PathBuf,
+    files: Arc<Files>,
+    /// `None` if whoever made it keeps others out.
+    lock: Option<File>,
+}
+
+impl Real {
+    /// Opens the directory of a store and locks it until the handle is dropped. `builder` says whether it is made if it is
+    /// missing (what it lies in must exist), and how many files may be open at once.
+    pub fn open(path: &Path, builder: &Options) -> Result<Real> {
+        let (directory, made) = open_directory(path, builder.create)?;
+        let lock = open_lock(path, directory.as_fd(), builder.create, made)?;
+        match retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => {
+                let limit = builder.open_files.unwrap_or_else(default_open_files);
+                Ok(Real {
+                    path: path.to_owned(),
+                    files: Arc::new(Files::new(directory, limit)),
+                    lock: Some(lock),
+                })
+            }
+            Err(Errno::WOULDBLOCK) => Err(Error::new(
+                ErrorKind::Busy,
+                format!("{}: another process or another handle has this store open", path.display()),
+            )),
+            Err(errno) => Err(failed("locking the store", path, errno)),
+        }
+    }
+
+    /// A directory that the caller keeps others out of, for a store that shall be at `path`.
+    pub(super) fn unlocked(path: &Path, directory: OwnedFd) -> Real {
+        let files = Arc::new(Files::new(directory, default_open_files()));
+        Real { path: path.to_owned(), files, lock: None }
+    }
+
+    /// What tells the directory from every other one: its device and its number there.
+    pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
+        let is = File::from(self.files.directory().try_clone_to_owned()?).metadata()?;
+        Ok((is.dev(), is.ino()))
+    }
+
+    /// Where the store was opened.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        // Closing the file is not enough: a process that another thread is just starting has a copy of the
+        // descriptor until it runs its program, and would keep the lock as long.
+        if let Some(lock) = &self.lock {
+            let _ = rustix::fs::flock(lock, FlockOperation::Unlock);
+        }
+    }
+}
+
+impl Disk for Real {
+    type File = Handle;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut entries = self.files.sparing(|| entries(self.files.directory()))?;
+        entries.retain(|entry| Name::parse(entry).is_none_or(|name| !self.files.is_removed(name)));
+        Ok(entries)
+    }
+
+    fn create(&self, name: Name) -> io::Result<Handle> {
+        self.files.create(name)
+    }
+
+    fn open(&self, name: Name) -> io::Result<Handle> {
+        self.files.open(name)
+    }
+
+    fn unlink(&self, name: Name) -> io::Result<()> {
+        self.files.unlink(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Ok(sync_names(self.files.directory())?)
+    }
+
+    fn link(&self, _held: &Handle, name: Name, into: &Real) -> io::Result<()> {
+        let (name, from, to) = (name.to_string(), self.files.directory(), into.files.directory());
+        Ok(rustix::fs::linkat(from, &name, to, &name, AtFlags::empty())?)
+    }
+
+    fn len(&self, file: &Handle) -> io::Result<u64> {
+        file.with(|file| Ok(file.metadata()?.len()))
+    }
+
+    fn read_at(&self, file: &Handle, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        file.with(|file| file.read_at(buffer, offset))
+    }
+
+    fn submit(&self, file: &Handle, write: &mut Write) -> io::Result<usize> {
+        file.reach(write.offset + write.bytes.len() as u64);
+        file.with(|file| submit(file, write))
+    }
+
+    fn will_read(&self, file: &Handle, offset: u64, bytes: u64) {
+        file.if_open(|file| will_read(file, offset, bytes));
+    }
+
+    fn open_files(&self) -> u64 {
+        self.files.open_count() as u64
+    }
+}
+
+fn submit(file: &File, write: &Write) -> io::Result<usize> {
+    let left = &write.bytes[write.done..];
+    if !left.is_empty() {
+        let count = file.write_at(left, write.offset + write.done as u64)?;
+        if count < left.len() {
+            return Ok(count);
+        }
+    }
+    if write.sync {
+        // DURABILITY: on the same thread, after the write has returned, so it covers it.
+        sync_data(file.as_fd())?;
+    }
+    Ok(left.len())
+}
+
+/// How many files that are only read have a descriptor at once, if nobody says. The other half of what the process may
+/// have is for what else it does.
+fn default_open_files() -> usize {
+    let allowed = forrest_machine::files::limit().soft.unwrap_or(u64::MAX);
+    usize::try_from(allowed / 2).unwrap_or(usize::MAX).clamp(1, DEFAULT_OPEN_FILES)
+}
+
+/// The directory of a store, and whether it was made.
+fn open_directory(path: &Path, create: bool) -> Result<(OwnedFd, bool)> {
+    let open = || retry_on_intr(|| rustix::fs::openat(CWD, path, DIRECTORY | OFlags::RDONLY, Mode::empty()));
+    match open() {
+        Ok(directory) => return Ok((directory, false)),
+        Err(Errno::NOENT) if create => {}
+        Err(Errno::NOENT) => return Err(no_store(path)),
+        Err(errno) => return Err(failed("opening the store's directory", path, errno)),
+    }
+    let made = match retry_on_intr(|| rustix::fs::mkdirat(CWD, path, Mode::RWXU)) {
+        Ok(()) => true,
+        // Somebody was quicker, or the path is a link that leads nowhere, which the opening then says.
+        Err(Errno::EXIST) => false,
+        Err(errno) => return Err(failed("making the store's directory", path, errno)),
+    };
+    let directory = open().map_err(|errno| failed("opening the store's directory", path, errno))?;
+    Ok((directory, made))
+}
+
+/// The file to be locked. Where it exists, the directory's own name is durable.
+fn open_lock(path: &Path, directory: BorrowedFd<'_>, create: bool, made: bool) -> Result<File> {
+    let open = |flags| super::uninterrupted(|| open_regular(directory, LOCK, OFlags::RDWR | flags));
+    let opening = |error| failed("opening the lock file LOCK of the store", path, error);
+    match open(OFlags::empty()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        result => return result.map_err(opening),
+    }
+    if !create {
+        // Files of a store without a lock file were copied here; without any, nothing is to be left behind.
+        let entries =
+            entries(directory).map_err(|error| failed("listing the store's directory", path, error))?;
+        if !entries.iter().any(|entry| Name::parse(entry).is_some()) {
+            return Err(no_store(path));
+        }
+    }
+    // DURABILITY: before LOCK exists, so that who finds LOCK knows that this was done, even if whoever made the
+    // directory died right after.
+    sync_parent(directory, made)
+        .map_err(|errno| failed("syncing what holds the store's directory", path, errno))?;
+    open(OFlags::CREATE).map_err(opening)
+}
+
+/// Makes the name of the directory itself durable.
+fn sync_parent(directory: BorrowedFd<'_>, made: bool) -> rustix::io::Result<()> {
+    let flags = DIRECTORY | OFlags::RDONLY;
+    match retry_on_intr(|| rustix::fs::openat(directory, "..", flags, Mode::empty())) {
+        Ok(parent) => retry_on_intr(|| sync_names(parent.as_fd())),
+        // Its keeper made the directory and lets nobody look around it: its name is the keeper's care.
+        Err(Errno::ACCESS | Errno::PERM) if !made => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// All that is in a directory. A name that is not UTF-8 is none of a store's, whatever it is shown as.
+pub(super) fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy();
+        if name != "." && name != ".." {
+            entries.push(name.into_owned());
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn will_read(file: &File, offset: u64, bytes: u64) {
+    // It begins to read and returns. That it cannot is told by the read that follows.
+    let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(bytes), Advice::WillNeed);
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn will_read(_: &File, _: u64, _: u64) {}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn sync_data(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    // It leaves out times, but not the length.
+    rustix::fs::fdatasync(file)
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn sync_data(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    sync_names(file)
+}
+
+#[cfg(not(target_vendor = "apple"))]
+pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    rustix::fs::fsync(directory)
+}
+
+#[cfg(target_vendor = "apple")]
+pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    match rustix::fs::fcntl_fullfsync(directory) {
+        // Not every file system has it. Any other error is one of the device, and a second try must not hide it.
+        Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOTTY) => rustix::fs::fsync(directory),
+        result => result,
+    }
+}
+
+fn no_store(path: &Path) -> Error {
+    Error::new(ErrorKind::Io, format!("there is no store at {}", path.display()))
+}
+
+pub(super) fn failed(doing: &str, path: &Path, error: impl Into<io::Error>) -> Error {
+    super::failed(doing, Shown(path), &error.into())
+}
+
+/// A path in a message.
+struct Shown<'a>(&'a Path);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{self, files::FILE_MODE};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use tempfile::TempDir;
+
+    fn store() -> (TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("store");
+        (directory, path)
+    }
+
+    fn open(path: &Path, create: bool) -> Result<Real> {
+        Real::open(path, &Options { create, ..Options::default() })
+    }
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn write(disk: &Real, name: Name, offset: u64, bytes: &[u8], sync: bool) -> Handle {
+        let file = disk::create(disk, name).unwrap();
+        let mut write = Write { offset, bytes: bytes.to_vec(), done: 0, sync };
+        disk::write_all(disk, &file, name, &mut write).unwrap();
+        assert_eq!(write.done, bytes.len());
+        file
+    }
+
+    fn error(result: Result<Real>) -> Error {
+        result.expect_err("opening the store worked")
+    }
+
+    #[test]
+    fn what_is_written_comes_back_after_reopening() {
+        let (_keep, path) = store();
+        let disk = open(&path, true).unwrap();
+        assert_eq!(disk.path(), path);
+        let file = write(&disk, Name::log(1), 0, b"quercus", true);
+        disk::sync_directory(&disk).unwrap();
+        disk::write_all(
+            &disk,
+            &file,
+            Name::log(1),
+            &mut Write { offset: 5, bytes: b"_us robur".to_vec(), done: 1, sync: false },
+        )
+        .unwrap();
+        disk::sync(&disk, &file, Name::log(1)).unwrap();
+        assert_eq!((mode(&path), mode(&path.join("00000001.log"))), (0o700, 0o600));
+        drop((file, disk));
+
+        let disk = open(&path, false).unwrap();
+        let file = disk::open(&disk, Name::log(1)).unwrap();
+        assert_eq!(disk::len(&disk, &file, Name::log(1)).unwrap(), 14);
+        let mut all = [0; 20];
+        assert_eq!(disk::read_up_to(&disk, &file, Name::log(1), &mut all, 0).unwrap(), 14);
+        assert_eq!(&all[..14], b"quercuus robur");
+        assert_eq!(disk.read_at(&file, &mut all, 14).unwrap(), 0, "the end");
+        assert_eq!(disk.read_at(&file, &mut all, 1 << 40).unwrap(), 0, "behind the end");
+        disk::sync(&disk, &file, Name::log(1)).expect("a file that is open for reading can be synced");
+        let mut more = Write { bytes: vec![1], ..Write::default() };
+        disk.submit(&file, &mut more).expect_err("it cannot be written");
+        disk::unlink(&disk, Name::log(1)).unwrap();
+        disk::sync_directory(&disk).unwrap();
+        assert_eq!(disk::list(&disk).unwrap(), []);
+        assert_eq!(disk.unlink(Name::log(1)).unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert_eq!(disk.open(Name::log(1)).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_is_made_once() {
+        let (_keep, path) = store();
+        let disk = open(&path, true).unwrap();
+        write(&disk, Name::table(3), 0, b"first", true);
+        assert_eq!(disk.create(Name::table(3)).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(path.join("00000003.table")).unwrap(), b"first");
+    }
+
+    #[test]
+    fn links_and_what_is_no_file_are_refused() {
+        let (keep, path) = store();
+        let disk = open(&path, true).unwrap();
+        let outside = keep.path().join("outside");
+        std::fs::write(&outside, "secret").unwrap();
+        symlink(&outside, path.join("00000001.log")).unwrap();
+        symlink(keep.path().join("nowhere"), path.join("00000002.log")).unwrap();
+        std::fs::create_dir(path.join("00000003.log")).unwrap();
+        for number in 1..=3 {
+            disk.open(Name::log(number)).expect_err("opened");
+            assert_eq!(disk.create(Name::log(number)).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert!(!keep.path().join("nowhere").exists());
+        disk.unlink(Name::log(1)).unwrap();
+        assert_eq!(std::fs::read(&outside).unwrap(), b"secret", "a link is removed, not what it leads to");
+    }
+
+    #[cfg(not(target_vendor = "apple"))]
+    #[test]
+    fn a_pipe_is_refused_and_blocks_nobody() {
+        let (_keep, path) = store();
+        let disk = open(&path, true).unwrap();
+        let pipe = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(disk.files.directory(), "00000001.log", pipe, FILE_MODE, 0).unwrap();
+        let error = disk.open(Name::log(1)).expect_err("opened");
+        assert_eq!(error.to_string(), "not a regular file");
+    }
+
+    #[test]
+    fn a_store_is_opened_once_at_a_time() {
+        let (_keep, path) = store();
+        let disk = open(&path, true).unwrap();
+        for create in [false, true] {
+            let error = error(open(&path, create));
+            assert_eq!(error.kind(), ErrorKind::Busy);
+            let message = error.to_string();
+            assert!(message.contains(path.to_str().unwrap()), "{message}");
+            assert!(message.contains("another process or another handle"), "{message}");
+        }
+        drop(disk);
+        drop(open(&path, false).unwrap());
+        assert!(path.join(LOCK).exists());
+        open(&path, true).unwrap();
+    }
+
+    #[test]
+    fn the_lock_file_must_be_a_file() {
+        let (keep, path) = store();
+        std::fs::create_dir(&path).unwrap();
+        symlink(keep.path().join("outside"), path.join(LOCK)).unwrap();
+        let message = error(open(&path, true)).to_string();
+        assert!(message.contains("LOCK") && message.contains(path.to_str().unwrap()), "{message}");
+        assert!(!keep.path().join("outside").exists());
+        std::fs::remove_file(path.join(LOCK)).unwrap();
+        std::fs::create_dir(path.join(LOCK)).unwrap();
+        assert_eq!(error(open(&path, true)).kind(), ErrorKind::Io);
+    }
+
+    #[test]
+    fn what_is_no_store_is_told_and_left_alone() {
+        let (keep, path) = store();
+        let told = |path: &Path, create| {
+            let error = error(open(path, create));
+            assert_eq!(error.kind(), ErrorKind::Io);
+            let message = error.to_string();
+            assert!(message.contains(path.to_str().unwrap()), "{message}");
+            message
+        };
+        assert!(told(&path, false).contains("there is no store at"));
+        assert!(!path.exists());
+        std::fs::create_dir(&path).unwrap();
+        assert!(told(&path, false).contains("there is no store at"));
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0);
+        std::fs::write(path.join("00000001.manifest"), "copied here").unwrap();
+        drop(open(&path, false).expect("a copy without its lock file is a store"));
+
+        let file = keep.path().join("file");
+        std::fs::write(&file, "here").unwrap();
+        assert!(told(&file, true).contains("Not a directory"));
+        told(&file.join("store"), true);
+        assert!(told(&keep.path().join("a/b"), true).contains("making the store's directory"));
+        symlink(keep.path().join("nowhere"), keep.path().join("link")).unwrap();
+        told(&keep.path().join("link"), true);
+    }
+
+    #[test]
+    fn a_directory_that_may_not_be_read_is_told() {
+        let (_keep, path) = store();
+        std::fs::create_dir(&path).unwrap();
+        let allow = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        allow(0o000);
+        if std::fs::read_dir(&path).is_ok() {
+            println!("skipped: this user may read everything");
+            return;
+        }
+        let error = error(open(&path, true));
+        allow(0o700);
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn the_path_may_be_a_link_and_the_directory_may_move() {
+        let (keep, path) = store();
+        std::fs::create_dir(&path).unwrap();
+        let link = keep.path().join("link");
+        symlink(&path, &link).unwrap();
+        let disk = open(&link, true).unwrap();
+        let moved = keep.path().join("moved");
+        std::fs::rename(&path, &moved).unwrap();
+        write(&disk, Name::log(4), 3, b"x", true);
+        assert_eq!(disk::list(&disk).unwrap(), [Name::log(4)]);
+        assert_eq!(std::fs::read(moved.join("00000004.log")).unwrap(), b"\0\0\0x");
+    }
+
+    #[test]
+    fn the_list_has_everything() {
+        let (_keep, path) = store();
+        let disk = open(&path, true).unwrap();
+        let mut expected = vec![LOCK.to_owned(), ".hidden".into(), "notes.txt".into(), "directory".into()];
+        std::fs::write(path.join(".hidden"), "").unwrap();
+        std::fs::write(path.join("notes.txt"), "").unwrap();
+        std::fs::create_dir(path.join("directory")).unwrap();
+        for number in 0..200 {
+            drop(disk::create(&disk, Name::table(number)).unwrap());
+            expected.push(Name::table(number).to_string());
+        }
+        expected.sort();
+        for _ in 0..2 {
+            let mut entries = disk.list().unwrap();
+            entries.sort();
+            assert_eq!(entries, expected);
+        }
+        assert_eq!(disk::list(&disk).unwrap().len(), 200);
+    }
+}

@@ -1,0 +1,125 @@
+//! What the records of a manifest say: edits of the state of the store.
+//!
+//! The framing is that of [`frame`](crate::frame); the fields in the header are 0. The first record makes the
+//! whole state out of an empty one, each further one is a change that takes place as a whole.
+//!
+//! ```text
+//! edit   kind, 1 byte; then, by kind,
+//!   1 keyspace     identifier; length of the name, name
+//!   2 no keyspace  identifier; its partitions go with it
+//!   3 next         the identifier of the next keyspace to be made
+//!   4 floor        number of the first log that is still needed
+//!   5 partition    keyspace; length of its least key, key; number of its REMIX (0: none); count of tables, and for
+//!                  each, from the oldest on, its number. Replaces the partition that begins there
+//!   6 no partition keyspace; length of its least key, key
+//! ```
+//!
+//! Numbers are those of [`codec`](crate::codec). A partition reaches to the least key of the next one. A
+//! keyspace whose first partition does not begin with the empty key has nothing before.
+//!
+//! For example, keyspace 0 called `default`, with one partition of the tables 7 and 9 and no REMIX, and log 8:
+//!
+//! ```text
+//! 01 00 07 64 65 66 61 75 6C 74   03 01   04 08   05 00 00 00 02 07 09
+//! ```
+
+use crate::codec::{Parts, put_bytes, put_number};
+
+/// A change of the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Edit {
+    Keyspace { id: u32, name: String },
+    NoKeyspace { id: u32 },
+    Next { id: u32 },
+    Floor { log: u64 },
+    Partition { space: u32, low: Vec<u8>, remix: u64, tables: Vec<u64> },
+    NoPartition { space: u32, low: Vec<u8> },
+}
+
+impl Edit {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Edit::Keyspace { id, name } => {
+                out.push(1);
+                put_number(out, u64::from(*id));
+                put_bytes(out, name.as_bytes());
+            }
+            Edit::NoKeyspace { id } => {
+                out.push(2);
+                put_number(out, u64::from(*id));
+            }
+            Edit::Next { id } => {
+                out.push(3);
+                put_number(out, u64::from(*id));
+            }
+            Edit::Floor { log } => {
+                out.push(4);
+                put_number(out, *log);
+            }
+            Edit::Partition { space, low, remix, tables } => {
+                out.push(5);
+                put_number(out, u64::from(*space));
+                put_bytes(out, low);
+                put_number(out, *remix);
+                put_number(out, tables.len() as u64);
+                tables.iter().for_each(|table| put_number(out, *table));
+            }
+            Edit::NoPartition { space, low } => {
+                out.push(6);
+                put_number(out, u64::from(*space));
+                put_bytes(out, low);
+            }
+        }
+    }
+
+    /// The next edit; `None` if there is none that this version knows.
+    pub(crate) fn take(parts: &mut Parts<'_>) -> Option<Edit> {
+        let id = |parts: &mut Parts<'_>| u32::try_from(parts.number()?).ok();
+        Some(match parts.byte()? {
+            1 => Edit::Keyspace { id: id(parts)?, name: str::from_utf8(parts.bytes()?).ok()?.to_string() },
+            2 => Edit::NoKeyspace { id: id(parts)? },
+            3 => Edit::Next { id: id(parts)? },
+            4 => Edit::Floor { log: parts.number()? },
+            5 => {
+                let (space, low, remix) = (id(parts)?, parts.bytes()?.to_vec(), parts.number()?);
+                let count = parts.number()?;
+                // Nothing is set aside for the count: it grows with the numbers that are there.
+                let mut tables = Vec::new();
+                for _ in 0..count {
+                    tables.push(parts.number()?);
+                }
+                Edit::Partition { space, low, remix, tables }
+            }
+            6 => Edit::NoPartition { space: id(parts)?, low: parts.bytes()?.to_vec() },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_what_it_says() {
+        let bytes = [1, 0, 7, 0x64, 0x65, 0x66, 0x61, 0x75, 0x6C, 0x74, 3, 1, 4, 8, 5, 0, 0, 0, 2, 7, 9];
+        let edits = [
+            Edit::Keyspace { id: 0, name: "default".into() },
+            Edit::Next { id: 1 },
+            Edit::Floor { log: 8 },
+            Edit::Partition { space: 0, low: Vec::new(), remix: 0, tables: vec![7, 9] },
+        ];
+        let mut out = Vec::new();
+        edits.iter().for_each(|edit| edit.put(&mut out));
+        assert_eq!(out, bytes);
+        let mut parts = Parts(&bytes);
+        for edit in edits {
+            assert_eq!(Edit::take(&mut parts), Some(edit));
+        }
+        for end in 0..bytes.len() {
+            let mut parts = Parts(&bytes[..end]);
+            while Edit::take(&mut parts).is_some() {}
+        }
+        assert_eq!(Edit::take(&mut Parts(&[7, 0])), None, "a kind of a later version");
+    }
+}

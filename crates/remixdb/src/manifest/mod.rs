@@ -1,0 +1,188 @@
+//! The manifest: which keyspaces, tables and logs make up the store. A log of edits, each synced before it counts.
+//!
+//! A new manifest begins with the whole state. It is synced, and its name, before the old one is removed, and the old
+//! one's name is gone for good before the new one takes an edit. So if two are found, they say the same, and the newest
+//! that is whole is taken.
+
+pub(crate) mod format;
+
+pub(crate) use format::Edit;
+
+use crate::codec::Parts;
+use crate::disk::{self, Disk, Kind, Name, Write};
+use crate::frame;
+use crate::planted::Bug;
+use forrest_engine::Result;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A manifest that has grown to so many bytes more than its beginning is replaced by a new one.
+const GROWTH: u64 = 256 << 10;
+
+/// The files of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Files {
+    /// Number of the REMIX; 0 if there is none.
+    pub(crate) remix: u64,
+    /// Numbers of the tables, from the oldest on.
+    pub(crate) tables: Vec<u64>,
+}
+
+impl Files {
+    /// Their names.
+    pub(crate) fn names(self) -> impl Iterator<Item = Name> {
+        let remix = (self.remix != 0).then_some(Name::remix(self.remix));
+        self.tables.into_iter().map(Name::table).chain(remix)
+    }
+}
+
+/// Partitions of a keyspace, each by its least key.
+pub(crate) type Partitions = BTreeMap<Vec<u8>, Files>;
+
+/// What a manifest says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Names of keyspaces by identifier.
+    pub(crate) keyspaces: BTreeMap<u32, String>,
+    /// The identifier of the next keyspace.
+    pub(crate) next: u32,
+    /// The first log that is needed.
+    pub(crate) floor: u64,
+    /// The partitions of the keyspaces that have any.
+    pub(crate) partitions: BTreeMap<u32, Partitions>,
+}
+
+impl State {
+    /// Makes a change; false if it makes no sense.
+    fn apply(&mut self, edit: Edit) -> bool {
+        match edit {
+            Edit::Keyspace { id, name } => return self.keyspaces.insert(id, name).is_none(),
+            Edit::NoKeyspace { id } => {
+                self.partitions.remove(&id);
+                return self.keyspaces.remove(&id).is_some();
+            }
+            Edit::Next { id } => self.next = id,
+            Edit::Floor { log } => self.floor = log,
+            Edit::Partition { space, low, remix, tables } => {
+                self.partitions.entry(space).or_default().insert(low, Files { remix, tables });
+            }
+            Edit::NoPartition { space, low } => {
+                let partitions = self.partitions.entry(space).or_default();
+                return partitions.remove(&low).is_some();
+            }
+        }
+        true
+    }
+
+    /// The edits that make this state out of an empty one.
+    fn edits(&self) -> impl Iterator<Item = Edit> {
+        let keyspaces = self.keyspaces.iter().map(|(&id, name)| Edit::Keyspace { id, name: name.clone() });
+        let numbers = [Edit::Next { id: self.next }, Edit::Floor { log: self.floor }];
+        let partitions = self.partitions.iter().flat_map(|(&space, partitions)| {
+            partitions.iter().map(move |(low, files)| Edit::Partition {
+                space,
+                low: low.clone(),
+                remix: files.remix,
+                tables: files.tables.clone(),
+            })
+        });
+        keyspaces.chain(numbers).chain(partitions)
+    }
+
+    /// All files that the state names, but for logs.
+    pub(crate) fn files(&self) -> impl Iterator<Item = Name> {
+        self.partitions.values().flat_map(BTreeMap::values).flat_map(|files| files.clone().names())
+    }
+}
+
+/// The manifest of an open store.
+pub(crate) struct Manifest<D: Disk> {
+    disk: Arc<D>,
+    name: Name,
+    file: D::File,
+    state: State,
+    /// Where the next record goes, and how long the file was at first.
+    end: u64,
+    first_end: u64,
+}
+
+impl<D: Disk> Manifest<D> {
+    /// Makes a manifest that says `state` and removes all other ones. Durable when it returns.
+    pub(crate) fn create(disk: &Arc<D>, number: u64, state: State) -> Result<Manifest<D>> {
+        let name = Name::manifest(number);
+        let file = disk::create(&**disk, name)?;
+        let mut bytes = frame::header(name, [0; 4]).to_vec();
+        let mut record = Vec::new();
+        frame::begin(&mut record, frame::HEADER as u64, None);
+        state.edits().for_each(|edit| edit.put(&mut record));
+        frame::finish(&mut record, name, frame::HEADER as u64);
+        bytes.append(&mut record);
+        let end = bytes.len() as u64;
+        let mut write = Write { bytes, sync: true, ..Write::default() };
+        disk::write_all(&**disk, &file, name, &mut write)?;
+        // DURABILITY: the new name before the old one goes; and that before an edit makes the two differ.
+        if !Bug::NewManifestNotSynced.is_planted() {
+            disk::sync_directory(&**disk)?;
+        }
+        let old = |other: &Name| other.kind == Kind::Manifest && other.number != number;
+        for other in disk::list(&**disk)?.into_iter().filter(old) {
+            disk::unlink(&**disk, other)?;
+        }
+        disk::sync_directory(&**disk)?;
+        Ok(Manifest { disk: disk.clone(), name, file, state, end, first_end: end })
+    }
+
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Makes changes, together. Durable when it returns. After an error nobody knows whether they took place.
+    /// `number` gives the number of a new manifest, should it be time for one.
+    pub(crate) fn commit(&mut self, edits: Vec<Edit>, number: impl FnOnce() -> u64) -> Result<()> {
+        if self.end > self.first_end + GROWTH {
+            *self = Manifest::create(&self.disk, number(), self.state.clone())?;
+        }
+        let mut record = Vec::new();
+        // Every record is synced before the next one, which says so.
+        frame::begin(&mut record, self.end, Some(self.end));
+        edits.iter().for_each(|edit| edit.put(&mut record));
+        frame::finish(&mut record, self.name, self.end);
+        let len = record.len() as u64;
+        let sync = !Bug::ManifestNotSynced.is_planted();
+        let mut write = Write { offset: self.end, bytes: record, done: 0, sync };
+        // DURABILITY: before the first file that the new state no longer names is removed.
+        disk::write_all(&*self.disk, &self.file, self.name, &mut write)?;
+        self.end += len;
+        for edit in edits {
+            let sense = self.state.apply(edit);
+            debug_assert!(sense, "an edit that makes no sense");
+        }
+        Ok(())
+    }
+}
+
+/// What a manifest says; `None` if it was not completed when it was made.
+///
+/// # Errors
+/// `Corrupt`, `Io`.
+pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<State>> {
+    let file = disk::open(disk, name)?;
+    if frame::fields_of(disk, &file, name)?.is_none() {
+        frame::unused(disk, &file, name)?;
+        return Ok(None);
+    }
+    let mut state = None;
+    frame::replay(disk, &file, name, |at, body| {
+        let malformed = || disk::damaged(name, at, "a record that is whole and makes no sense");
+        let state = state.get_or_insert_with(State::default);
+        let mut parts = Parts(body);
+        while !parts.is_empty() {
+            let edit = Edit::take(&mut parts).ok_or_else(malformed)?;
+            if !state.apply(edit) {
+                return Err(malformed());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(state)
+}

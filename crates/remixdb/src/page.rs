@@ -1,0 +1,114 @@
+//! Pages: what tables and REMIXes are read in, and what proves that their bytes are those that were written.
+//!
+//! A page is 4,096 bytes: 4,088 of payload, then 8 of checksum, little endian: xxh3 of the payload, 64 bits, seeded
+//! with the file's kind and number and with the page's number. So a page that is whole but in another place, or in
+//! another file, is damage too. The last page of a file is numbered apart from all others ([`LAST`]): a file that was
+//! cut off between two pages ends in a page that is not a last one, whatever its bytes look like.
+//!
+//! The payloads of a file's pages, one behind the other, are its logical bytes. A logical offset counts these.
+//!
+//! What is not here: reading, and keeping what was read (see [`cache`](crate::cache)).
+
+use crate::disk::{self, Kind, Name};
+use crate::planted::Bug;
+use forrest_engine::Result;
+use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
+
+/// Bytes of a page in its file.
+pub(crate) const BYTES: usize = 4096;
+/// Bytes of a page that are not its checksum. A multiple of 8, so that aligned logical offsets are aligned in pages.
+pub(crate) const PAYLOAD: usize = BYTES - 8;
+/// Set in the number under which the last page of a file is sealed.
+pub(crate) const LAST: u64 = 1 << 63;
+
+const _: () = assert!(PAYLOAD.is_multiple_of(8));
+
+/// The finalizer of SplitMix64: every bit of what goes in moves half of what comes out, and no two meet.
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+/// What the checksum of a place begins with. The letters are part of the format; the order of [`Kind`] is not.
+fn seed(name: Name, number: u64) -> u64 {
+    let letter = match name.kind {
+        Kind::Log => b'L',
+        Kind::Manifest => b'M',
+        Kind::Remix => b'R',
+        Kind::Table => b'T',
+    };
+    mix(mix(name.number.rotate_left(8) ^ u64::from(letter)) ^ number)
+}
+
+/// Completes a page whose payload is there, as page `number` of a file.
+pub(crate) fn seal(page: &mut [u8], name: Name, number: u64) {
+    assert_eq!(page.len(), BYTES, "a page");
+    let sum = xxh3(&page[..PAYLOAD], seed(name, number));
+    page[PAYLOAD..].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// An error unless these bytes are what was sealed as page `number` of the file.
+///
+/// # Errors
+/// `Corrupt`.
+pub(crate) fn check(page: &[u8], name: Name, number: u64) -> Result<()> {
+    assert_eq!(page.len(), BYTES, "a page");
+    let sum = xxh3(&page[..PAYLOAD], seed(name, number));
+    if page[PAYLOAD..] == sum.to_le_bytes() || Bug::PageNotChecked.is_planted() {
+        return Ok(());
+    }
+    let offset = (number & !LAST).saturating_mul(BYTES as u64);
+    Err(disk::damaged(name, offset, "a page whose checksum is not that of its bytes in this place"))
+}
+
+/// The page in which a logical offset lies, and where in the page.
+#[inline]
+pub(crate) fn place(offset: u64) -> (u64, usize) {
+    (offset / PAYLOAD as u64, (offset % PAYLOAD as u64) as usize)
+}
+
+/// Where in the file the byte at a logical offset is.
+pub(crate) fn file_offset(offset: u64) -> u64 {
+    let (page, at) = place(offset);
+    page.saturating_mul(BYTES as u64).saturating_add(at as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_whole_in_one_place_only() {
+        let name = Name::table(7);
+        let mut page = vec![0; BYTES];
+        page[..3].copy_from_slice(b"abc");
+        seal(&mut page, name, 5);
+        assert!(check(&page, name, 5).is_ok());
+        for (other, number) in [(name, 4), (name, 5 | LAST), (Name::table(8), 5), (Name::log(7), 5)] {
+            assert!(check(&page, other, number).is_err(), "{other} {number}");
+        }
+        for byte in 0..BYTES {
+            page[byte] ^= 1 << (byte % 8);
+            assert!(check(&page, name, 5).is_err(), "byte {byte}");
+            page[byte] ^= 1 << (byte % 8);
+        }
+        let error = check(&page, name, 9 | LAST).unwrap_err().to_string();
+        assert!(error.contains("00000007.table at offset 36864"), "{error}");
+    }
+
+    /// The seed is part of the format.
+    #[test]
+    fn checksums_do_not_drift() {
+        let mut page = vec![0; BYTES];
+        page[0] = 1;
+        seal(&mut page, Name::table(7), 5);
+        assert_eq!(u64::from_le_bytes(page[PAYLOAD..].try_into().unwrap()), 0x2E1B_F0DC_FE9B_CE8A);
+    }
+
+    #[test]
+    fn logical_offsets_skip_checksums() {
+        assert_eq!((place(0), place(4087), place(4088)), ((0, 0), (0, 4087), (1, 0)));
+        assert_eq!((file_offset(4087), file_offset(4088), file_offset(2 * 4088 + 1)), (4087, 4096, 8193));
+    }
+}

@@ -1,0 +1,529 @@
+//! [`Partition`]: a range of keys, the tables that have them, and the order over them.
+//!
+//! One table is read through its own index; several through a [`Remix`], which walks them without comparing keys. A
+//! partition never changes.
+//!
+//! The file of a REMIX may be of the first tables only: each table more changes all of a REMIX, and to write it every time
+//! would cost more than the tables do. What is missing is made from the keys of the tables. That, and reading the file, is
+//! done when somebody first looks into the partition, so that opening a store takes no longer the larger it is.
+
+use crate::cache::Cache;
+use crate::disk::{Disk, Name};
+use crate::manifest::Files;
+use crate::remix::{self, Remix, Run, Show};
+use crate::sync::lock;
+use crate::table::{self, Table};
+use forrest_engine::Result;
+use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// So many steps of a cursor that lives on are told.
+const TOLD: u64 = 4096;
+
+/// A cursor over a table that owns what it needs.
+pub(crate) type Owned<D> = table::Cursor<Arc<Table<D>>>;
+
+/// A range of keys: from its least key up to that of the next partition.
+pub(crate) struct Partition<D: Disk> {
+    /// No key of it is less.
+    pub(crate) low: Vec<u8>,
+    /// From the oldest on.
+    tables: Vec<Arc<Table<D>>>,
+    /// Set once somebody has looked.
+    known: OnceLock<Known>,
+    /// From where it is to be had, until then.
+    source: Option<Mutex<Source<D>>>,
+    /// Steps that cursors took from one of several tables to another or within one, and tables that they were placed in.
+    walked: Arc<AtomicU64>,
+}
+
+/// What is known of the tables together.
+struct Known {
+    /// The order over several tables; `None` for one table.
+    remix: Option<Arc<Remix>>,
+    stored: Option<Stored>,
+}
+
+/// From where the order over the tables of a partition that was opened is to be had.
+struct Source<D: Disk> {
+    disk: Arc<D>,
+    /// Number of the file; 0 if there is none.
+    number: u64,
+    /// Whether it is to have tags if there is no file.
+    tags: bool,
+}
+
+/// The file of a REMIX.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stored {
+    pub(crate) number: u64,
+    /// It is of so many tables, the oldest ones.
+    pub(crate) tables: usize,
+}
+
+impl<D: Disk, T: Deref<Target = Table<D>>> Run for table::Cursor<T> {
+    fn len(&self) -> u32 {
+        self.table().entries()
+    }
+
+    #[inline]
+    fn fetch(&self, ordinal: u32) {
+        table::Cursor::fetch(self, ordinal);
+    }
+
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
+        table::Cursor::compare(self, ordinal, key)
+    }
+
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()> {
+        into.clear();
+        table::Cursor::key_into(self, ordinal, into)
+    }
+
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
+        Ok(self.kind(ordinal)? == table::Kind::Tombstone)
+    }
+}
+
+/// Cursors over tables, for who asks them as runs.
+pub(crate) fn runs<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<Owned<D>> {
+    tables.iter().map(|table| table::Cursor::walking(table.clone())).collect()
+}
+
+/// Number and entries of each table.
+pub(crate) fn named<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<(u64, u32)> {
+    tables.iter().map(|table| (table.name().number, table.entries())).collect()
+}
+
+/// The order over several tables, with tags or without; `None` for one table. `known` is that of the first of them.
+pub(crate) fn order<D: Disk>(
+    known: Option<Arc<Remix>>,
+    tables: &[Arc<Table<D>>],
+    tags: bool,
+) -> Result<Option<Arc<Remix>>> {
+    if tables.len() < 2 {
+        return Ok(None);
+    }
+    let remix = match known {
+        Some(known) if known.runs().len() == tables.len() => known,
+        Some(known) => Arc::new(remix::rebuild(&known, &mut runs(tables), tags)?),
+        None => Arc::new(remix::build(&mut runs(tables), tags)?),
+    };
+    Ok(Some(remix))
+}
+
+impl<D: Disk> Partition<D> {
+    /// A partition of tables, the REMIX over them if there are several, and the file that has it or the beginning of it.
+    pub(crate) fn new(
+        low: Vec<u8>,
+        tables: Vec<Arc<Table<D>>>,
+        remix: Option<Arc<Remix>>,
+        stored: Option<Stored>,
+    ) -> Partition<D> {
+        assert_eq!(remix.is_some(), tables.len() > 1, "several tables have a REMIX");
+        let known = OnceLock::from(Known { remix, stored });
+        Partition { low, tables, known, source: None, walked: Arc::default() }
+    }
+
+    /// Opens the tables of a partition.
+    ///
+    /// # Errors
+    /// `Corrupt` if one is not what the manifest says; `Io`.
+    pub(crate) fn open(
+        disk: &Arc<D>,
+        low: Vec<u8>,
+        files: &Files,
+        cache: &Arc<Cache>,
+        tags: bool,
+    ) -> Result<Partition<D>> {
+        let mut tables = Vec::new();
+        for &number in &files.tables {
+            tables.push(Arc::new(Table::open(disk.clone(), Name::table(number), cache)?));
+        }
+        let source = Some(Mutex::new(Source { disk: disk.clone(), number: files.remix, tags }));
+        Ok(Partition { low, tables, known: OnceLock::new(), source, walked: Arc::default() })
+    }
+
+    /// What is known of the tables together. Who asks first finds it out, while others wait.
+    ///
+    /// # Errors
+    /// `Corrupt` if the REMIX is not what the manifest says, or a table is damaged; `Io`.
+    #[inline]
+    fn known(&self) -> Result<&Known> {
+        match self.known.get() {
+            Some(known) => Ok(known),
+            None => self.find_out(),
+        }
+    }
+
+    #[cold]
+    fn find_out(&self) -> Result<&Known> {
+        let source =
+            lock(self.source.as_ref().expect("nothing is known of a partition that was opened only"));
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let Source { disk, number, tags } = &*source;
+        let first = match number {
+            0 => None,
+            &number => Some(Arc::new(Remix::read(&**disk, Name::remix(number), &named(&self.tables))?)),
+        };
+        let stored = first.as_ref().map(|first| Stored { number: *number, tables: first.runs().len() });
+        let tags = first.as_ref().map_or(*tags, |first| first.has_tags());
+        let remix = order(first, &self.tables, tags)?;
+        Ok(self.known.get_or_init(|| Known { remix, stored }))
+    }
+
+    /// Finds out what everybody will want to know who looks into it.
+    pub(crate) fn warm(&self) -> Result<()> {
+        self.known().map(drop)
+    }
+
+    /// Checks the REMIX that is in use, and the one in the file, which is read anew, against the tables.
+    pub(crate) fn verify_remix(&self, disk: &D) -> Result<()> {
+        if let Some(remix) = self.remix()? {
+            remix.verify(&mut runs(&self.tables))?;
+        }
+        let Some(Stored { number, tables }) = self.stored()? else { return Ok(()) };
+        let (name, tables) = (Name::remix(number), &self.tables[..tables]);
+        Remix::read(disk, name, &named(tables))?.verify(&mut runs(tables))
+    }
+
+    /// From the oldest on.
+    pub(crate) fn tables(&self) -> &[Arc<Table<D>>] {
+        &self.tables
+    }
+
+    #[inline]
+    pub(crate) fn remix(&self) -> Result<Option<&Arc<Remix>>> {
+        Ok(self.known()?.remix.as_ref())
+    }
+
+    pub(crate) fn stored(&self) -> Result<Option<Stored>> {
+        Ok(self.known()?.stored)
+    }
+
+    /// Steps that cursors took in several tables, and for each time that one was placed as many as there are tables.
+    pub(crate) fn walked(&self) -> u64 {
+        // ORDERING: a statistic.
+        self.walked.load(Relaxed)
+    }
+
+    /// Begins to count anew.
+    pub(crate) fn forget_walks(&self) {
+        // ORDERING: a statistic.
+        self.walked.store(0, Relaxed);
+    }
+
+    /// The files, as the manifest names them.
+    pub(crate) fn files(&self) -> Files {
+        let remix = match (self.known.get(), &self.source) {
+            (Some(known), _) => known.stored.map_or(0, |stored| stored.number),
+            (None, source) => source.as_ref().map_or(0, |source| lock(source).number),
+        };
+        Files { remix, tables: self.tables.iter().map(|table| table.name().number).collect() }
+    }
+
+    /// Keys that are there.
+    pub(crate) fn keys(&self) -> Result<u64> {
+        Ok(match self.remix()? {
+            Some(remix) => remix.live(),
+            None => self.tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum(),
+        })
+    }
+
+    /// Bytes of all files but the REMIX.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.file_bytes()).sum()
+    }
+
+    /// Bytes of memory that say where keys are.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let known = self.known.get().and_then(|known| known.remix.as_ref());
+        known.map_or(0, |remix| remix.bytes())
+            + self.tables.iter().map(|table| table.memory_bytes()).sum::<usize>()
+    }
+
+    /// About where a key is, which is on its way from memory: for who has something else to do before he looks.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Whereabouts> {
+        Ok(Whereabouts(self.remix()?.map_or(0, |remix| remix.find(key))))
+    }
+
+    /// Asks for what [`get`](Self::get) will touch first for a key: for who has other keys to look for meanwhile.
+    pub(crate) fn fetch(&self, Whereabouts(at): Whereabouts, key: &[u8]) -> Result<()> {
+        match self.remix()? {
+            Some(remix) => {
+                // As if the first that is compared were the one.
+                if let Some(entry) = remix.get(at, key, |_| Ok(Ordering::Equal))? {
+                    table::Cursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
+                }
+                Ok(())
+            }
+            None => self.tables.first().map_or(Ok(()), |table| table.fetch_key(key)),
+        }
+    }
+
+    /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find) to
+    /// belong.
+    pub(crate) fn get<R>(
+        &self,
+        Whereabouts(at): Whereabouts,
+        key: &[u8],
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if let Some(remix) = self.remix()? {
+            // The run that was asked last is the one that has the answer, most often.
+            let open = |run: usize| (run, table::Cursor::new(&*self.tables[run]));
+            let mut asked = None;
+            let found = remix.get(at, key, |entry| {
+                let (_, cursor) = asked.insert(open(entry.run));
+                cursor.fetch(entry.ordinal);
+                cursor.compare(entry.ordinal, key)
+            })?;
+            let Some(entry) = found.filter(|entry| !entry.tombstone) else { return Ok(None) };
+            let (_, mut cursor) =
+                asked.filter(|(run, _)| *run == entry.run).unwrap_or_else(|| open(entry.run));
+            return cursor.value_with(entry.ordinal, see).map(Some);
+        }
+        let Some(table) = self.tables.first() else { return Ok(None) };
+        let mut cursor = table::Cursor::new(&**table);
+        match cursor.find(key)? {
+            Some(ordinal) if cursor.kind(ordinal)? == table::Kind::Value => {
+                cursor.value_with(ordinal, see).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A cursor over the keys that are there, at none yet.
+    pub(crate) fn cursor(&self) -> Result<Cursor<D>> {
+        let over = match self.remix()? {
+            Some(remix) => Over::Several(remix::Cursor::new(remix.clone(), runs(&self.tables), Show::Live)),
+            None => Over::One(self.tables.first().cloned().map(table::Cursor::walking)),
+        };
+        let walks = Walks { all: self.walked.clone(), own: 0 };
+        Ok(Cursor { over, run: 0, ordinal: 0, is_placed: false, walks })
+    }
+}
+
+/// About where a key is in a partition.
+#[derive(Clone, Copy)]
+pub(crate) struct Whereabouts(usize);
+
+/// A place in a partition. It owns what it needs.
+pub(crate) struct Cursor<D: Disk> {
+    over: Over<D>,
+    /// The entry where it is. The key is in the buffer of the run's own cursor.
+    run: usize,
+    ordinal: u32,
+    /// Whether it has not moved on since it was placed.
+    is_placed: bool,
+    walks: Walks,
+}
+
+/// What a cursor adds to the steps of its partition when it is dropped, or placed anew.
+struct Walks {
+    all: Arc<AtomicU64>,
+    own: u64,
+}
+
+impl Walks {
+    fn tell(&mut self) {
+        if self.own > 0 {
+            // ORDERING: a statistic.
+            self.all.fetch_add(std::mem::take(&mut self.own), Relaxed);
+        }
+    }
+}
+
+impl Drop for Walks {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+enum Over<D: Disk> {
+    /// One table, or none.
+    One(Option<Owned<D>>),
+    Several(remix::Cursor<Arc<Remix>, Owned<D>>),
+}
+
+impl<D: Disk> Cursor<D> {
+    /// The table that it is in. REQUIRES: the last move found a key.
+    #[inline]
+    fn table(&mut self) -> &mut Owned<D> {
+        match &mut self.over {
+            Over::One(run) => run.as_mut().expect("it found a key"),
+            Over::Several(cursor) => cursor.of_run(self.run),
+        }
+    }
+
+    /// The key where it is. REQUIRES: the last move found one.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match &self.over {
+            Over::One(run) => run.as_ref().expect("it found a key").kept_key(),
+            Over::Several(cursor) => cursor.runs()[self.run].kept_key(),
+        }
+    }
+
+    /// Shows the key, and the value to whoever asks for it. REQUIRES: the last move found them.
+    #[inline]
+    pub(crate) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
+        let ordinal = self.ordinal;
+        self.table().with_kept_key(|key, table| see(key, Pair { table, ordinal }))
+    }
+
+    pub(crate) fn first(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(_) => self.from(0),
+            Over::Several(cursor) => {
+                cursor.first();
+                self.arrive()
+            }
+        }
+    }
+
+    pub(crate) fn last(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(run) => {
+                let end = run.as_ref().map_or(0, Run::len);
+                self.before(end)
+            }
+            Over::Several(cursor) => {
+                cursor.last();
+                self.arrive()
+            }
+        }
+    }
+
+    /// Goes to the first key that is not below `key`.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        match &mut self.over {
+            Over::One(run) => {
+                let at = run.as_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
+                self.from(at)
+            }
+            Over::Several(cursor) => {
+                cursor.seek(key)?;
+                self.land()
+            }
+        }
+    }
+
+    /// Goes to the last key that is not above `key`.
+    pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
+        match &mut self.over {
+            Over::One(run) => {
+                let Some(run) = run else { return Ok(false) };
+                let at = run.lower_bound(key)?;
+                let equal = at < Run::len(run) && Run::compare(run, at, key)?.is_eq();
+                self.before(at + u32::from(equal))
+            }
+            Over::Several(cursor) => {
+                cursor.seek_for_prev(key)?;
+                self.land()
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(_) => self.from(self.ordinal + 1),
+            Over::Several(cursor) => {
+                if std::mem::take(&mut self.is_placed) {
+                    // It walks: where it will come to in the other tables is asked for at once.
+                    cursor.each_run(|run, next| run.fetch(next));
+                }
+                cursor.next();
+                self.arrive()
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(_) => self.before(self.ordinal),
+            Over::Several(cursor) => {
+                if std::mem::take(&mut self.is_placed) {
+                    cursor.each_run(|run, next| run.fetch(next.saturating_sub(1)));
+                }
+                cursor.prev();
+                self.arrive()
+            }
+        }
+    }
+
+    /// Arrives where the REMIX has jumped to: what is there is asked for all at once.
+    #[inline]
+    fn land(&mut self) -> Result<bool> {
+        let Over::Several(cursor) = &mut self.over else { return Ok(false) };
+        if let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() {
+            cursor.of_run(run).fetch(ordinal);
+        }
+        self.is_placed = true;
+        if self.walks.own >= TOLD {
+            self.walks.tell();
+        }
+        self.walks.own += cursor.runs().len() as u64;
+        self.arrive()
+    }
+
+    /// Reads the key where the REMIX has gone; false if it is at none.
+    #[inline]
+    fn arrive(&mut self) -> Result<bool> {
+        let Over::Several(cursor) = &mut self.over else { return Ok(false) };
+        let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() else { return Ok(false) };
+        self.walks.own += 1;
+        (self.run, self.ordinal) = (run, ordinal);
+        cursor.of_run(run).key_at(ordinal)?;
+        Ok(true)
+    }
+
+    /// The first entry of the one table from `start` on that has a value.
+    #[inline]
+    fn from(&mut self, start: u32) -> Result<bool> {
+        let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
+        for ordinal in start..Run::len(run) {
+            if run.kind(ordinal)? == table::Kind::Value {
+                self.ordinal = ordinal;
+                run.key_at(ordinal)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The last entry of the one table before `end` that has a value.
+    #[inline]
+    fn before(&mut self, end: u32) -> Result<bool> {
+        let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
+        for ordinal in (0..end).rev() {
+            if run.kind(ordinal)? == table::Kind::Value {
+                self.ordinal = ordinal;
+                run.key_at(ordinal)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The value of a pair of a table, where it is.
+pub(crate) struct Pair<'c, D: Disk> {
+    table: &'c mut Owned<D>,
+    ordinal: u32,
+}
+
+impl<D: Disk> Pair<'_, D> {
+    /// Shows the bytes.
+    #[inline]
+    pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.table.value_with(self.ordinal, see)
+    }
+}

@@ -1,0 +1,208 @@
+//! Parts of the engine by themselves, for who measures them: runs in a directory, read as a partition of a store is, or by
+//! a merging iterator over the very same tables.
+//!
+//! Why it is here: a store never has sixteen runs beside each other to order, and does not let anybody choose, so what
+//! a REMIX is worth cannot be measured through the library's API. `kvbench remix` is the one user. It is compiled with
+//! the feature `parts` only, is no part of what is promised, and changes as the engine does.
+//!
+//! What is measured is the engine's own: the tables are written by its builder to a real directory and read through its
+//! cache, and a partition is the one that every read of a store goes through. Only [`Merging`] is made for this.
+
+mod merging;
+#[cfg(test)]
+mod tests;
+
+pub use merging::Merging;
+
+use crate::cache::Cache;
+use crate::disk::Real;
+use crate::disk::{self, Name};
+use crate::partition;
+use crate::remix::{self, Remix};
+use crate::table::{Builder, Entry, Table};
+use forrest_engine::Result;
+use forrest_engine::{Numa, Options, Pages};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Sorted runs of pairs, a table for each, the oldest first. Cloning makes another handle.
+#[derive(Clone)]
+pub struct Runs {
+    disk: Arc<Real>,
+    cache: Arc<Cache>,
+    tables: Vec<Arc<Table<Real>>>,
+}
+
+impl Runs {
+    /// No runs yet, in a directory without files of a store, which is made if it is missing. Of their pages, at most so
+    /// many bytes are kept in memory.
+    ///
+    /// # Errors
+    /// `Io`; `Busy` if another handle has the directory.
+    pub fn create(directory: &Path, cache_bytes: usize) -> Result<Runs> {
+        let disk = Arc::new(Real::open(directory, &Options::default())?);
+        let cache = Arc::new(Cache::new(cache_bytes, Pages::default(), Numa::default()));
+        Ok(Runs { disk, cache, tables: Vec::new() })
+    }
+
+    /// Writes a run, which is the newest then. `None` says that a key is deleted.
+    ///
+    /// # Panics
+    /// If the keys do not ascend.
+    ///
+    /// # Errors
+    /// `Limit`, `Io`, `OutOfSpace`.
+    pub fn add<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &mut self,
+        pairs: impl IntoIterator<Item = (K, Option<V>)>,
+    ) -> Result<()> {
+        let name = Name::table(self.tables.len() as u64 + 1);
+        let mut builder = Builder::new(&*self.disk, name)?;
+        for (key, value) in pairs {
+            let entry = value.as_ref().map_or(Entry::Tombstone, |value| Entry::Value(value.as_ref()));
+            builder.add(key.as_ref(), entry)?;
+        }
+        builder.finish()?;
+        disk::sync_directory(&*self.disk)?;
+        self.tables.push(Arc::new(Table::open(self.disk.clone(), name, &self.cache)?));
+        Ok(())
+    }
+
+    /// The oldest so many of the runs, or all if there are fewer.
+    pub fn oldest(&self, count: usize) -> Runs {
+        let tables = self.tables[..count.min(self.tables.len())].to_vec();
+        Runs { disk: self.disk.clone(), cache: self.cache.clone(), tables }
+    }
+
+    /// Makes a REMIX of the runs, from nothing but them.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`; `Limit` for too many runs.
+    pub fn order(&self, tags: bool) -> Result<Order> {
+        Ok(Order(Arc::new(remix::build(&mut partition::runs(&self.tables), tags)?)))
+    }
+
+    /// Makes one of what is known of the oldest of the runs, of which `old` is.
+    ///
+    /// # Panics
+    /// If it is not.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`; `Limit` for too many runs.
+    pub fn order_from(&self, old: &Order, tags: bool) -> Result<Order> {
+        Ok(Order(Arc::new(remix::rebuild(&old.0, &mut partition::runs(&self.tables), tags)?)))
+    }
+
+    /// The runs as a store reads them: one through its own index, several through a REMIX.
+    ///
+    /// # Panics
+    /// If there is no REMIX for several runs, or one for fewer, or it is not theirs.
+    pub fn partition(&self, order: Option<&Order>) -> Partition {
+        let remix = order.map(|order| order.0.clone());
+        // It is in no file.
+        Partition(partition::Partition::new(Vec::new(), self.tables.clone(), remix, None))
+    }
+
+    /// A merging iterator over the runs, at no key yet.
+    pub fn merging(&self) -> Merging {
+        Merging::new(partition::runs(&self.tables))
+    }
+
+    /// Pages that had to be read so far because they were not kept.
+    pub fn pages_missed(&self) -> u64 {
+        self.cache.stats().misses
+    }
+}
+
+/// The order over several runs: a REMIX.
+pub struct Order(Arc<Remix>);
+
+impl Order {
+    /// Bytes of memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+/// Runs as a partition of a store.
+pub struct Partition(partition::Partition<Real>);
+
+impl Partition {
+    /// Shows the value of a key; `None` if it is not there.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub fn get<R>(&self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.0.get(self.0.find(key)?, key, see)
+    }
+
+    /// A cursor at no key yet.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    pub fn cursor(&self) -> Result<Cursor> {
+        Ok(Cursor(self.0.cursor()?))
+    }
+
+    /// Bytes of memory that say where keys are: the REMIX, and of each table what was read of its index, with the places
+    /// of its pages.
+    pub fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+}
+
+/// What walks over the keys of runs in order: the newest version of each, and no key that is deleted.
+pub trait Walk {
+    /// Goes to the first key; false if there is none.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    fn first(&mut self) -> Result<bool>;
+    /// Goes to the first key that is not below `key`; false if there is none.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    fn seek(&mut self, key: &[u8]) -> Result<bool>;
+    /// Goes to the next key; false if there is none. REQUIRES: it is at one.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    fn next(&mut self) -> Result<bool>;
+    /// The key that it is at. REQUIRES: it is at one.
+    fn key(&self) -> &[u8];
+    /// Shows the key that it is at, and its value. REQUIRES: it is at one.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    fn show<R>(&mut self, see: impl FnOnce(&[u8], &[u8]) -> R) -> Result<R>;
+}
+
+/// A place in a [`Partition`].
+pub struct Cursor(partition::Cursor<Real>);
+
+impl Walk for Cursor {
+    fn first(&mut self) -> Result<bool> {
+        self.0.first()
+    }
+
+    #[inline]
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.0.seek(key)
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<bool> {
+        self.0.next()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+
+    #[inline]
+    fn show<R>(&mut self, see: impl FnOnce(&[u8], &[u8]) -> R) -> Result<R> {
+        self.0.show(|key, pair| pair.with(|value| see(key, value)))
+    }
+}

@@ -1,0 +1,111 @@
+//! The read path of single keys: the memtables from the newest on, then the one partition that the key belongs to.
+//! Whoever says something about the key first is right.
+
+use crate::disk::Disk;
+use crate::memtable::{Said, Upto};
+use crate::version::Version;
+use forrest_engine::Result;
+use forrest_engine::Value;
+
+/// What the memtables say about a key: `None` nothing, `Some(None)` that it was deleted.
+#[inline]
+pub(crate) fn in_memtables<D: Disk, R>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    upto: Upto<'_>,
+    mut see: impl FnMut(&[u8]) -> R,
+) -> Option<Option<R>> {
+    version
+        .memtables()
+        .find_map(|memtable| memtable.get(space, key, upto, |said: Said<'_>| said.map(&mut see)))
+}
+
+/// Shows the value of a key to `see`; `None` if it is not there.
+#[inline]
+pub(crate) fn get<D: Disk, R>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    upto: Upto<'_>,
+    mut see: impl FnMut(&[u8]) -> R,
+) -> Result<Option<R>> {
+    // The partition's part of the wait for memory passes while the memtables are asked.
+    let partition = match version.partition(space, key) {
+        Some(partition) => Some((partition, partition.find(key)?)),
+        None => None,
+    };
+    if let Some(said) = in_memtables(version, space, key, upto, &mut see) {
+        return Ok(said);
+    }
+    match partition {
+        Some((partition, whereabouts)) => partition.get(whereabouts, key, see),
+        None => Ok(None),
+    }
+}
+
+/// So many keys are looked for at once.
+const TOGETHER: usize = 32;
+
+/// The values of several keys, in their order. What each of them waits for, of memory and of the device, is asked for
+/// before the first of them is looked at.
+pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
+    version: &Version<D>,
+    space: u32,
+    keys: &[K],
+    upto: Upto<'_>,
+) -> Result<Vec<Option<Value>>> {
+    let mut values = Vec::with_capacity(keys.len());
+    for keys in keys.chunks(TOGETHER) {
+        let mut places = [None; TOGETHER];
+        for (place, key) in places.iter_mut().zip(keys) {
+            if let Some(partition) = version.partition(space, key.as_ref()) {
+                *place = Some((partition, partition.find(key.as_ref())?));
+            }
+        }
+        // What was found is on its way; while it comes the memtables are asked.
+        let memories = keys
+            .iter()
+            .map(|key| in_memtables(version, space, key.as_ref(), upto, |bytes| Value::from(bytes)));
+        let memories: Vec<_> = memories.collect();
+        let left = || places.iter().zip(keys).zip(&memories).filter(|(_, said)| said.is_none());
+        for ((place, key), _) in left() {
+            if let Some((partition, whereabouts)) = place {
+                partition.fetch(*whereabouts, key.as_ref())?;
+            }
+        }
+        for ((place, key), said) in places.iter().zip(keys).zip(memories) {
+            values.push(match (said, place) {
+                (Some(said), _) => said,
+                (None, Some((partition, whereabouts))) => {
+                    partition.get(*whereabouts, key.as_ref(), |bytes| Value::from(bytes))?
+                }
+                (None, None) => None,
+            });
+        }
+    }
+    Ok(values)
+}
+
+/// Shows the value that the tables have for a key.
+#[inline]
+pub(crate) fn in_tables<D: Disk, R>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+    see: impl FnMut(&[u8]) -> R,
+) -> Result<Option<R>> {
+    match version.partition(space, key) {
+        Some(partition) => partition.get(partition.find(key)?, key, see),
+        None => Ok(None),
+    }
+}
+
+/// The value of a key in the tables, owned.
+pub(crate) fn value_in_tables<D: Disk>(
+    version: &Version<D>,
+    space: u32,
+    key: &[u8],
+) -> Result<Option<Value>> {
+    in_tables(version, space, key, |bytes| Value::from(bytes))
+}

@@ -1,0 +1,342 @@
+//! Opening: what is on the disk becomes a store, and what no longer belongs to it goes.
+//!
+//! 1. The newest manifest that is whole says which tables there are and from which log on changes are not in tables.
+//! 2. These logs are read in order. Each says which one was before, and where that ended. What is missing at the end of the last one
+//!    was never acknowledged as durable; anywhere else it is damage.
+//! 3. What was read is synced: it may have come from the memory of the operating system, and what is acknowledged from
+//!    now on must not outlive it.
+//! 4. A new log and a new manifest are made, under numbers above all that are in the directory.
+//! 5. Files that nobody names are removed.
+//!
+//! Nothing is removed before step 4 has succeeded, and nothing at all if something is damaged. A directory without a
+//! manifest is a new store only if nothing in it was ever used.
+
+use crate::cache::Cache;
+use crate::catalog::Catalog;
+use crate::disk::{self, Disk, Kind, Name};
+use crate::manifest::{self, Manifest, State};
+use crate::memtable::Memtable;
+use crate::partition::Partition;
+use crate::planted::Bug;
+use crate::version::Version;
+use crate::wal::{self, Change, End, Log};
+use forrest_engine::Options;
+use forrest_engine::{Error, ErrorKind, Result};
+use forrest_machine::origin::Origin;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What was found, ready to go on.
+pub(crate) struct Recovered<D: Disk> {
+    pub(crate) version: Version<D>,
+    pub(crate) log: Log<D>,
+    pub(crate) manifest: Manifest<D>,
+    pub(crate) catalog: Catalog,
+    /// The sequence number of the last change.
+    pub(crate) sequence: u64,
+    /// Above the numbers of all files.
+    pub(crate) next_number: u64,
+}
+
+/// What the logs hold.
+struct Replay<'b> {
+    builder: &'b Options,
+    memtable: Memtable,
+    frozen: Vec<Arc<Memtable>>,
+    catalog: Catalog,
+    /// The sequence number of the last change.
+    sequence: u64,
+    /// The last log that was used.
+    end: End,
+    scratch: Vec<u8>,
+}
+
+impl Replay<'_> {
+    fn change(&mut self, name: Name, sequence: u64, change: Change<'_>) -> Result<()> {
+        let senseless = |what: &str| disk::damaged(name, 0, format!("change {sequence} {what}"));
+        match change {
+            Change::Put { space, key, value } => self.set(name, space, key, sequence, Some(value))?,
+            Change::Delete { space, key } => self.set(name, space, key, sequence, None)?,
+            Change::Create { space, name: called } => {
+                let catalog = self.catalog.with(called, space);
+                self.catalog = catalog.ok_or_else(|| senseless("makes a keyspace that exists"))?;
+            }
+            Change::Drop { space } => {
+                let catalog = self.catalog.without(space);
+                self.catalog = catalog.ok_or_else(|| senseless("drops a keyspace that does not exist"))?;
+            }
+        }
+        self.sequence = sequence;
+        Ok(())
+    }
+
+    fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Option<&[u8]>) -> Result<()> {
+        if !self.catalog.has(space) {
+            return Err(disk::damaged(
+                name,
+                0,
+                format!("change {sequence} is of a keyspace that does not exist"),
+            ));
+        }
+        if key.len() > forrest_engine::MAX_KEY_BYTES {
+            return Err(disk::damaged(
+                name,
+                0,
+                format!("change {sequence} has a key of {} bytes", key.len()),
+            ));
+        }
+        self.memtable.set(space, key, sequence, value, sequence, &mut self.scratch)
+    }
+
+    /// Reads a chain of logs.
+    fn logs<D: Disk>(&mut self, disk: &D, chain: &[(u64, D::File, wal::Head)]) -> Result<()> {
+        for (at, (number, file, head)) in chain.iter().enumerate() {
+            if at == 0 {
+                self.sequence = head.first - 1;
+            } else if head.before.offset > self.end.offset {
+                // The end of the log before is missing. If it had been synced, that is damage; if not, nothing that
+                // came after it was.
+                self.tail_is_torn(disk, head.synced, &chain[at..])?;
+                if !Bug::BehindTornLogRead.is_planted() {
+                    return Ok(());
+                }
+            } else if (head.before, head.first) != (self.end, self.sequence + 1) {
+                let (said, found) = (head.before.offset, self.end.offset);
+                let what = format!(
+                    "it goes on from {} at {said}, which ends at {found}",
+                    Name::log(self.end.number)
+                );
+                return Err(disk::damaged(Name::log(*number), 24, what));
+            }
+            self.log(disk, file, *number)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a log that goes on where the one before ended.
+    fn log<D: Disk>(&mut self, disk: &D, file: &D::File, number: u64) -> Result<()> {
+        if self.memtable.bytes() >= self.builder.memtable_bytes {
+            let full = std::mem::replace(&mut self.memtable, Memtable::new(self.builder, number)?);
+            let _ = full.catalog.set(Arc::new(self.catalog.clone()));
+            self.frozen.insert(0, Arc::new(full));
+        }
+        let name = Name::log(number);
+        let replayed =
+            wal::replay(disk, file, number, |sequence, change| self.change(name, sequence, change))?;
+        // DURABILITY: what was read counts from now on, so it must be as durable as what comes behind it.
+        if !Bug::RecoveredNotSynced.is_planted() {
+            disk::sync(disk, file, name)?;
+        }
+        self.end = End { number, offset: replayed.end };
+        Ok(())
+    }
+
+    /// An error if one of the logs says that what was before it had been synced, or the first of them that `synced` bytes
+    /// were.
+    fn tail_is_torn<D: Disk>(&self, disk: &D, synced: u64, rest: &[(u64, D::File, wal::Head)]) -> Result<()> {
+        for (at, (number, file, _)) in rest.iter().enumerate() {
+            let is_said = at == 0 && synced > self.end.offset;
+            if is_said || wal::replay(disk, file, *number, |_, _| Ok(()))?.vouches {
+                let what = format!(
+                    "the end of the log is missing, and {} says that it was synced",
+                    Name::log(*number)
+                );
+                return Err(disk::damaged(Name::log(self.end.number), self.end.offset, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The newest manifest that is whole.
+fn newest_manifest<D: Disk>(disk: &D, names: &[Name]) -> Result<Option<State>> {
+    for name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
+        if let Some(state) = manifest::read(disk, *name)? {
+            return Ok(Some(state));
+        }
+    }
+    Ok(None)
+}
+
+fn catalog_of(state: &State, name: Name) -> Result<Catalog> {
+    let mut catalog = Catalog { next: state.next, ..Catalog::default() };
+    for (&id, called) in &state.keyspaces {
+        let more = catalog.with(called, id);
+        catalog = more.ok_or_else(|| disk::damaged(name, 0, format!("keyspace {id} is there twice")))?;
+    }
+    catalog.next = catalog.next.max(state.next);
+    Ok(catalog)
+}
+
+/// Opens what is in the directory, or makes a new store of an empty one.
+pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cache>) -> Result<Recovered<D>> {
+    let names = disk::list(&**disk)?;
+    let state = newest_manifest(&**disk, &names)?;
+    let is_new = state.is_none();
+    let state = match state {
+        Some(state) => state,
+        None => {
+            if !Bug::MissingManifestIsNew.is_planted() {
+                unused(&**disk, &names)?;
+            }
+            State::default()
+        }
+    };
+    // DURABILITY: above all that is there, whoever named it: a number that was used may be that of a half-made file.
+    let mut next_number = names.iter().map(|name| name.number).max().unwrap_or(0) + 1;
+    if Bug::NumbersReused.is_planted() {
+        next_number = state.files().map(|name| name.number).max().unwrap_or(0).max(state.floor) + 1;
+    }
+    let mut take_number = || {
+        next_number += 1;
+        next_number - 1
+    };
+    let manifest_name = names.iter().rev().find(|name| name.kind == Kind::Manifest).copied();
+    let catalog = catalog_of(&state, manifest_name.unwrap_or(Name::manifest(0)))?;
+
+    let mut replay = Replay {
+        builder,
+        memtable: Memtable::new(builder, state.floor)?,
+        frozen: Vec::new(),
+        catalog,
+        sequence: 0,
+        end: End::default(),
+        scratch: Vec::new(),
+    };
+    let logs: Vec<u64> = names
+        .iter()
+        .filter(|name| name.kind == Kind::Log && name.number >= state.floor)
+        .map(|n| n.number)
+        .collect();
+    if !is_new {
+        replay.logs(&**disk, &chain(&**disk, &logs, state.floor)?)?;
+    }
+    let partitions = open_partitions(disk, &state, builder, cache, &names)?;
+
+    // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
+    disk::sync_directory(&**disk)?;
+    let log_number = take_number();
+    let Replay { mut memtable, frozen, catalog, sequence, end, .. } = replay;
+    // What was read was synced.
+    let head = wal::Head { before: end, synced: end.offset, first: sequence + 1, is_first: is_new };
+    let log = Log::create(disk, log_number, head)?;
+    let mut state = state;
+    // If nothing was logged, the logs that there are need not be kept.
+    if memtable.spaces().is_empty() && frozen.is_empty() && catalog_is(&state, &catalog) {
+        (memtable.log, state.floor) = (log_number, log_number);
+    }
+    let manifest = Manifest::create(disk, take_number(), state)?;
+    sweep(&**disk, manifest.state(), end.number, &names)?;
+    let version = Version { origin: Origin::here(), memtable: Arc::new(memtable), frozen, partitions };
+    Ok(Recovered { version, log, manifest, catalog, sequence, next_number })
+}
+
+/// Whether the catalogue is the one that the manifest says.
+fn catalog_is(state: &State, catalog: &Catalog) -> bool {
+    let said = state.keyspaces.iter().map(|(&id, name)| (name.clone(), id));
+    let is: BTreeSet<_> = catalog.spaces.iter().map(|(name, space)| (name.to_string(), space.id)).collect();
+    said.collect::<BTreeSet<_>>() == is
+}
+
+/// The logs that hold what is in no table, in order: from the newest one back to the floor, by what each says of the one
+/// before. Other logs that are there were given up by an earlier recovery, or never used.
+fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<(u64, D::File, wal::Head)>> {
+    let mut used = BTreeMap::new();
+    for &number in logs {
+        let file = disk::open(disk, Name::log(number))?;
+        if let Some(head) = wal::head(disk, &file, number)? {
+            used.insert(number, (file, head));
+        }
+    }
+    let mut number = used.last_key_value().map_or(floor, |(&newest, _)| newest);
+    let mut chain = Vec::new();
+    loop {
+        let Some((file, head)) = used.remove(&number) else {
+            let what = format!(
+                "{} is missing or not whole, and it may hold changes that are in no table",
+                Name::log(number)
+            );
+            return Err(Error::new(ErrorKind::Corrupt, what));
+        };
+        let before = head.before.number;
+        chain.push((number, file, head));
+        if number == floor {
+            chain.reverse();
+            return Ok(chain);
+        }
+        number = match logs.iter().rev().find(|&&other| other < number) {
+            Some(&before) if Bug::GivenUpLogsRead.is_planted() => before,
+            _ => before,
+        };
+    }
+}
+
+/// An error unless a directory without a manifest holds nothing that was ever used.
+fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
+    for &name in names {
+        let used = match name.kind {
+            Kind::Log => {
+                let file = disk::open(disk, name)?;
+                match wal::head(disk, &file, name.number)? {
+                    None => false,
+                    Some(head) => {
+                        let replayed = wal::replay(disk, &file, name.number, |_, _| Ok(()))?;
+                        !head.is_first || replayed.next > head.first
+                    }
+                }
+            }
+            Kind::Manifest => false,
+            Kind::Remix | Kind::Table => true,
+        };
+        if used {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("there is no manifest, and {name} is in use: the directory is not a whole store"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn open_partitions<D: Disk>(
+    disk: &Arc<D>,
+    state: &State,
+    builder: &Options,
+    cache: &Arc<Cache>,
+    names: &[Name],
+) -> Result<BTreeMap<u32, Vec<Arc<Partition<D>>>>> {
+    for name in state.files() {
+        if names.binary_search(&name).is_err() {
+            return Err(Error::new(
+                ErrorKind::Corrupt,
+                format!("{name} is missing, and the manifest names it"),
+            ));
+        }
+    }
+    let mut all = BTreeMap::new();
+    for (&space, partitions) in &state.partitions {
+        let mut opened = Vec::new();
+        for (low, files) in partitions {
+            opened.push(Arc::new(Partition::open(disk, low.clone(), files, cache, builder.tags)?));
+        }
+        all.insert(space, opened);
+    }
+    Ok(all)
+}
+
+/// Removes what the store no longer needs.
+fn sweep<D: Disk>(disk: &D, state: &State, last_log: u64, names: &[Name]) -> Result<()> {
+    let named: BTreeSet<Name> = state.files().collect();
+    for name in names {
+        let needed = match name.kind {
+            Kind::Log => name.number >= state.floor && name.number <= last_log,
+            // The old ones are gone already.
+            Kind::Manifest => true,
+            Kind::Remix | Kind::Table => named.contains(name),
+        };
+        if !needed {
+            disk::unlink(disk, *name)?;
+        }
+    }
+    Ok(())
+}

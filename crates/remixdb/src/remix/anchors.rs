@@ -1,0 +1,316 @@
+//! [`Anchors`]: which segment a key belongs to.
+//!
+//! An anchor is the shortest prefix of a segment's first key that is above the last key of the segment before. The
+//! first segment has none: what is below all anchors belongs to it. So anchors ascend strictly, and the segment of
+//! a key is the number of anchors that are not above it.
+//!
+//! What all anchors begin with is kept once. The eight bytes behind it, an anchor's *head*, are compared first, as
+//! numbers; the rest is looked at only where heads are equal. Heads stand in the nodes of an implicit B+-tree of 16
+//! to a node, two cache lines, in which a place is found by halving, without a branch. The tree is made from the
+//! anchors whenever they are loaded; it is not stored.
+
+use crate::key::{common_prefix, head_of};
+use forrest_engine::{Error, Result};
+
+/// Heads of a node.
+const FANOUT: usize = 16;
+/// So many levels index every number of segments that fits in 32 bits.
+const LEVELS_MAX: usize = 8;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(align(64))]
+struct Node([u64; FANOUT]);
+
+/// The anchors of a REMIX; of all its segments but the first.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Anchors {
+    /// What every anchor begins with.
+    prefix: Vec<u8>,
+    /// Where the tail of each anchor ends in `tails`. A tail is what stands behind the prefix.
+    ends: Vec<u32>,
+    tails: Vec<u8>,
+    /// All levels, the root first.
+    nodes: Vec<Node>,
+    /// Where each level begins in `nodes`.
+    levels: [usize; LEVELS_MAX],
+    depth: usize,
+}
+
+/// Takes whole anchors in ascending order.
+#[derive(Default)]
+pub(super) struct Collector {
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl Collector {
+    /// Adds an anchor, given in two pieces.
+    pub(super) fn push(&mut self, front: &[u8], back: &[u8]) -> Result<()> {
+        self.bytes.extend_from_slice(front);
+        self.bytes.extend_from_slice(back);
+        let end = u32::try_from(self.bytes.len())
+            .map_err(|_| Error::limit("all anchors", "bytes", self.bytes.len(), u32::MAX as usize))?;
+        self.ends.push(end);
+        Ok(())
+    }
+
+    /// How many bytes the last two anchors begin with in common; 0 if there are no two.
+    pub(super) fn shared(&self) -> usize {
+        let [.., before, last] = self.ends[..] else { return 0 };
+        let start = self.ends.iter().nth_back(2).map_or(0, |&end| end as usize);
+        let (before, last) = (before as usize, last as usize);
+        common_prefix(&self.bytes[start..before], &self.bytes[before..last])
+    }
+
+    pub(super) fn finish(self) -> Anchors {
+        let Collector { mut ends, bytes } = self;
+        let (Some(&first), Some(&last)) = (ends.first(), ends.last()) else {
+            return Anchors::new(Vec::new(), Vec::new(), Vec::new());
+        };
+        let before_last = ends.len().checked_sub(2).map_or(0, |at| ends[at]);
+        let first = &bytes[..first as usize];
+        // What the least and the greatest share, all between them share.
+        let shared = common_prefix(first, &bytes[before_last as usize..last as usize]);
+        let prefix = first[..shared].to_vec();
+        let mut tails = Vec::with_capacity(bytes.len() - shared * ends.len());
+        let mut start = 0;
+        for end in &mut ends {
+            tails.extend_from_slice(&bytes[start + shared..*end as usize]);
+            start = *end as usize;
+            *end = tails.len() as u32;
+        }
+        Anchors::new(prefix, ends, tails)
+    }
+}
+
+impl Anchors {
+    /// Anchors from what is stored of them. REQUIRES: `ends` ascend and the last is the length of `tails`.
+    pub(super) fn new(prefix: Vec<u8>, ends: Vec<u32>, tails: Vec<u8>) -> Anchors {
+        assert_eq!(
+            ends.last().map_or(0, |&end| end as usize),
+            tails.len(),
+            "the last tail ends with the bytes"
+        );
+        let mut anchors =
+            Anchors { prefix, ends, tails, nodes: Vec::new(), levels: [0; LEVELS_MAX], depth: 0 };
+        anchors.index();
+        anchors
+    }
+
+    /// Makes the tree of heads.
+    fn index(&mut self) {
+        let mut heads: Vec<u64> = (0..self.ends.len()).map(|at| head_of(self.tail(at))).collect();
+        let mut levels = Vec::new();
+        while !heads.is_empty() {
+            let level: Vec<Node> = heads.chunks(FANOUT).map(Node::new).collect();
+            heads = level.iter().map(|node| node.0[FANOUT - 1]).collect();
+            // Whatever is above all other nodes is looked for in the last.
+            if let Some(last) = heads.last_mut() {
+                *last = u64::MAX;
+            }
+            if level.len() == 1 {
+                heads.clear();
+            }
+            levels.push(level);
+        }
+        self.nodes.reserve_exact(levels.iter().map(Vec::len).sum());
+        for level in levels.into_iter().rev() {
+            self.levels[self.depth] = self.nodes.len();
+            self.depth += 1;
+            self.nodes.extend(level);
+        }
+    }
+
+    /// The number of anchors.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    pub(super) fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    pub(super) fn tails(&self) -> &[u8] {
+        &self.tails
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.prefix.len() + size_of_val(&self.ends[..]) + self.tails.len() + size_of_val(&self.nodes[..])
+    }
+
+    /// What stands behind the prefix in the anchor of segment `at + 1`.
+    pub(super) fn tail(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.tails[start..self.ends[at] as usize]
+    }
+
+    /// How many bytes every key of a segment begins with in common because its anchor and the next one do.
+    pub(super) fn skip(&self, segment: usize) -> usize {
+        if segment == 0 || segment >= self.ends.len() {
+            return 0;
+        }
+        self.prefix.len() + common_prefix(self.tail(segment - 1), self.tail(segment))
+    }
+
+    /// The segment that a key belongs to.
+    #[inline]
+    pub(super) fn find(&self, key: &[u8]) -> usize {
+        if self.ends.is_empty() {
+            return 0;
+        }
+        let Some(tail) = key.strip_prefix(&self.prefix[..]) else {
+            // A beginning of the prefix sorts before it, and so does everything that is less.
+            return if key < &self.prefix[..] { 0 } else { self.ends.len() };
+        };
+        let head = head_of(tail);
+        let first = self.first_not_below(head);
+        if first == self.ends.len() || self.head(first) != head {
+            return first;
+        }
+        let (mut low, mut high) = (first, self.ends.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.head(middle) == head && self.tail(middle) <= tail {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Whether a key belongs to a segment or to one before it.
+    pub(super) fn within(&self, segment: usize, key: &[u8]) -> bool {
+        if segment >= self.ends.len() {
+            return true;
+        }
+        match key.strip_prefix(&self.prefix[..]) {
+            Some(tail) => tail < self.tail(segment),
+            None => key < &self.prefix[..],
+        }
+    }
+
+    /// The first anchor that is not above the one before it, if there is such a one.
+    pub(super) fn disorder(&self) -> Option<usize> {
+        (1..self.ends.len()).find(|&at| self.tail(at - 1) >= self.tail(at))
+    }
+
+    #[inline]
+    fn head(&self, at: usize) -> u64 {
+        self.nodes[self.levels[self.depth - 1] + at / FANOUT].0[at % FANOUT]
+    }
+
+    /// The number of heads below `head`.
+    #[inline]
+    fn first_not_below(&self, head: u64) -> usize {
+        let mut at = 0;
+        for &level in &self.levels[..self.depth] {
+            at = at * FANOUT + self.nodes[level + at].below(head);
+        }
+        at
+    }
+}
+
+impl Node {
+    /// A node of at most [`FANOUT`] heads. What is left over is never below anything.
+    fn new(heads: &[u64]) -> Node {
+        let mut node = Node([u64::MAX; FANOUT]);
+        node.0[..heads.len()].copy_from_slice(heads);
+        node
+    }
+
+    /// The number of heads below `head`.
+    #[inline]
+    fn below(&self, head: u64) -> usize {
+        let mut at = 0;
+        for half in [8, 4, 2, 1] {
+            at += half * usize::from(self.0[at + half - 1] < head);
+        }
+        at + usize::from(self.0[at] < head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anchors(of: &[&[u8]]) -> Anchors {
+        let mut collector = Collector::default();
+        for (at, anchor) in of.iter().enumerate() {
+            let (front, back) = anchor.split_at(at % (anchor.len() + 1));
+            collector.push(front, back).unwrap();
+        }
+        collector.finish()
+    }
+
+    fn check(of: &[&[u8]], keys: &[&[u8]]) {
+        let anchors = anchors(of);
+        assert_eq!(anchors.disorder(), None);
+        for key in keys.iter().chain(of) {
+            let expected = of.iter().filter(|anchor| anchor <= &key).count();
+            assert_eq!(anchors.find(key), expected, "{key:?} in {of:?}");
+            for segment in 0..=of.len() {
+                assert_eq!(anchors.within(segment, key), expected <= segment, "{key:?} in {of:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_belongs_behind_the_last_anchor_not_above_it() {
+        let keys: &[&[u8]] = &[
+            b"",
+            b"\0",
+            b"a",
+            b"ab",
+            b"ab\0",
+            b"abc",
+            b"abd",
+            b"abcdefghijk",
+            b"b",
+            b"\xff",
+            b"\xff\xff",
+            b"prefix",
+            b"prefi",
+            b"prefix\0",
+            b"prefix12345678",
+            b"prefix12345679",
+            b"prefixes",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+        ];
+        check(&[], keys);
+        check(&[b"ab"], keys);
+        check(&[b"a", b"a\0", b"a\0\0", b"a\0\x01", b"ab"], keys);
+        check(&[b"prefix1", b"prefix12345678", b"prefix12345678\0", b"prefix123456780", b"prefix2"], keys);
+        check(
+            &[
+                b"\xff\xff\xff\xff\xff\xff\xff",
+                b"\xff\xff\xff\xff\xff\xff\xff\xff",
+                b"\xff\xff\xff\xff\xff\xff\xff\xff\0",
+            ],
+            keys,
+        );
+    }
+
+    #[test]
+    fn the_tree_of_heads_finds_what_a_count_finds() {
+        for count in [1, 15, 16, 17, 255, 256, 257, 4095, 4096, 4097, 5000] {
+            let mut collector = Collector::default();
+            for at in 1..=count {
+                collector.push(&(at as u32 * 2).to_be_bytes(), b"").unwrap();
+            }
+            let anchors = collector.finish();
+            for key in 0..=count as u32 * 2 + 2 {
+                let expected = (key / 2).min(count as u32) as usize;
+                assert_eq!(anchors.find(&key.to_be_bytes()), expected, "{key} of {count}");
+            }
+            assert_eq!(anchors.find(&[0xFF; 4]), count);
+        }
+    }
+}

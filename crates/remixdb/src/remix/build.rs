@@ -1,0 +1,353 @@
+//! [`build()`] and [`rebuild`]: how a [`Remix`] is made, from runs alone or from an older one and newer runs.
+//!
+//! A rebuild finds the place of each new key in the old view and copies what lies between. Keys are compared only
+//! to find those places, and there only where heads are equal. Where the segments of a stretch can be kept, they are
+//! copied whole, and no key is read; where they cannot, because new keys have moved the places of all that follows, two
+//! keys a segment are read for its new anchor. A head is copied if it skips what it did; else its key is read. A long
+//! stretch is worth some unused places before it, so that its segments can be kept.
+
+use super::anchors::Collector;
+use super::merge::Merge;
+use super::{OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
+use super::{head_behind, oldest, tag, used, visible};
+use crate::key::common_prefix;
+use forrest_engine::{Error, ErrorKind, Result};
+use forrest_machine::pages;
+use std::ops::Range;
+
+/// So many segments that can be kept are worth leaving the rest of the segment before them unused.
+const STRETCH: usize = 16;
+/// But no more than one place for so many entries may be unused for that.
+const UNUSED: u64 = 16;
+
+/// Makes a REMIX of runs, the oldest first: every entry is compared with others.
+pub(crate) fn build<R: Run>(runs: &mut [R], tags: bool) -> Result<Remix> {
+    let mut output = Output::new(runs, tags)?;
+    let mut merge = Merge::new(runs, 0)?;
+    while merge.next(runs)? {
+        output.versions(runs, &merge.versions, &merge.key)?;
+    }
+    output.finish(runs)
+}
+
+/// Makes a REMIX of the runs that `old` was built from and newer ones. `runs` are all of them, the oldest first.
+/// If tags are wanted and `old` has none, every key has to be read, and then this is a [`build()`].
+pub(crate) fn rebuild<R: Run>(old: &Remix, runs: &mut [R], tags: bool) -> Result<Remix> {
+    let count = old.runs.len();
+    assert!(runs.len() >= count && old.belongs_to(&runs[..count]), "a REMIX belongs to its runs");
+    if tags && !old.has_tags() {
+        return build(runs, tags);
+    }
+    let mut output = Output::new(runs, tags)?;
+    // What is unused in the old view may be copied with it.
+    let unused = (old.segments() * SEGMENT) as u64 - old.entries;
+    output.spare = (old.entries / UNUSED).saturating_sub(unused);
+    let mut merge = Merge::new(runs, count)?;
+    let mut at = Place { segment: 0, slot: 0 };
+    while merge.next(runs)? {
+        let (place, found) = old.find_from(runs, at, &merge.key)?;
+        output.copy(old, runs, at, place)?;
+        at = place;
+        if found {
+            let selectors = &old.segments[place.segment].selectors;
+            at.slot = oldest(selectors, place.slot) + 1;
+            merge.versions.extend(selectors[place.slot..at.slot].iter().map(|selector| selector | OLDER));
+        }
+        output.versions(runs, &merge.versions, &merge.key)?;
+    }
+    output.copy(old, runs, at, Place { segment: old.segments(), slot: 0 })?;
+    output.finish(runs)
+}
+
+/// A place of the old view, between two keys.
+#[derive(Clone, Copy)]
+struct Place {
+    segment: usize,
+    slot: usize,
+}
+
+impl Remix {
+    /// The first place from `from` on of a key that is not below `key`, and whether it is equal. The key before
+    /// `from` is below it.
+    fn find_from<R: Run>(&self, runs: &mut [R], from: Place, key: &[u8]) -> Result<(Place, bool)> {
+        if from.segment >= self.segments() {
+            return Ok((from, false));
+        }
+        let mut segment = from.segment;
+        if !self.anchors.within(segment, key) {
+            // Often it is the next one.
+            segment += 1;
+            if !self.anchors.within(segment, key) {
+                segment = self.anchors.find(key);
+            }
+        }
+        let start = if segment == from.segment { from.slot } else { 0 };
+        let equal = self.segments[segment].equal(head_behind(key, self.skip(segment)));
+        let within = equal.start.max(start)..equal.end.max(start);
+        let (slot, found) =
+            self.search(segment, within, |entry| runs[entry.run].compare(entry.ordinal, key))?;
+        Ok((Place { segment, slot }, found))
+    }
+}
+
+/// A REMIX that grows.
+struct Output {
+    runs: Vec<u32>,
+    /// The ordinal of each run's next entry.
+    next: [u32; RUNS_MAX],
+    anchors: Collector,
+    rows: Vec<u32>,
+    /// All are finished but the last, whose heads cannot be known before the next anchor is.
+    segments: Vec<Segment>,
+    /// What the heads of the last segment skip as yet, place by place.
+    skips: [u32; SEGMENT],
+    has_tags: bool,
+    /// Places of the last segment that have an entry. There is no last segment yet if it is [`SEGMENT`].
+    filled: usize,
+    /// So many places may yet be left unused so that segments can be kept.
+    spare: u64,
+    live: u64,
+    /// Two keys, in buffers that are used again.
+    below: Vec<u8>,
+    above: Vec<u8>,
+}
+
+/// Places to be added, all of which have an entry. They begin and end between keys.
+#[derive(Clone, Copy)]
+struct Places<'a> {
+    selectors: &'a [u8],
+    tags: &'a [u8],
+    heads: &'a [u32],
+    /// What the heads skip.
+    skip: u32,
+}
+
+impl<'a> Places<'a> {
+    fn of(segment: &'a Segment, slots: Range<usize>, skip: usize) -> Places<'a> {
+        let Segment { selectors, tags, heads } = segment;
+        let selectors = &selectors[slots.clone()];
+        Places { selectors, tags: &tags[slots.clone()], heads: &heads[slots], skip: skip as u32 }
+    }
+
+    fn split_at(self, count: usize) -> (Places<'a>, Places<'a>) {
+        let (selectors, later_selectors) = self.selectors.split_at(count);
+        let (tags, later_tags) = self.tags.split_at(count);
+        let (heads, later_heads) = self.heads.split_at(count);
+        let later = Places { selectors: later_selectors, tags: later_tags, heads: later_heads, ..self };
+        (Places { selectors, tags, heads, ..self }, later)
+    }
+}
+
+impl Output {
+    fn new<R: Run>(runs: &[R], has_tags: bool) -> Result<Output> {
+        if runs.len() > RUNS_MAX {
+            return Err(Error::limit("a partition", "runs", runs.len(), RUNS_MAX));
+        }
+        let runs: Vec<u32> = runs.iter().map(Run::len).collect();
+        let entries: u64 = runs.iter().map(|&entries| u64::from(entries)).sum();
+        // Some places stay unused.
+        let segments = (entries + entries / UNUSED).div_ceil(SEGMENT as u64) as usize;
+        Ok(Output {
+            next: [0; RUNS_MAX],
+            anchors: Collector::default(),
+            rows: pages::vec(segments * (runs.len() + 1)),
+            segments: pages::vec(segments),
+            skips: [0; SEGMENT],
+            has_tags,
+            filled: SEGMENT,
+            spare: 0,
+            live: 0,
+            below: Vec::new(),
+            above: Vec::new(),
+            runs,
+        })
+    }
+
+    /// Adds all versions of a key.
+    fn versions<R: Run>(&mut self, runs: &mut [R], selectors: &[u8], key: &[u8]) -> Result<()> {
+        // Most often the segment will skip as much as the one before it.
+        let skip = self.rows.iter().nth_back(self.runs.len() + 1).copied().unwrap_or(0);
+        let tags = [if self.has_tags { tag(key) } else { 0 }; RUNS_MAX];
+        let heads = [head_behind(key, skip as usize); RUNS_MAX];
+        let count = selectors.len();
+        self.extend(runs, Places { selectors, tags: &tags[..count], heads: &heads[..count], skip })
+    }
+
+    /// Adds places.
+    fn extend<R: Run>(&mut self, runs: &mut [R], mut places: Places<'_>) -> Result<()> {
+        while let Some(&first) = places.selectors.first() {
+            let count = whole(places.selectors, SEGMENT - self.filled);
+            if count == 0 {
+                self.anchor(runs, first)?;
+                self.begin(runs, Segment::EMPTY)?;
+                self.filled = 0;
+                continue;
+            }
+            let (now, later) = places.split_at(count);
+            let slots = self.filled..self.filled + count;
+            let last = self.segments.last_mut().expect("there is room in it");
+            last.selectors[slots.clone()].copy_from_slice(now.selectors);
+            last.heads[slots.clone()].copy_from_slice(now.heads);
+            self.skips[slots.clone()].fill(now.skip);
+            if self.has_tags {
+                last.tags[slots.clone()].copy_from_slice(now.tags);
+            }
+            for &selector in now.selectors {
+                self.next[usize::from(selector & RUN)] += 1;
+                self.live += u64::from(selector & (OLDER | TOMBSTONE) == 0);
+            }
+            self.filled = slots.end;
+            places = later;
+        }
+        Ok(())
+    }
+
+    /// Adds the anchor of a segment whose first entry `first` selects.
+    fn anchor<R: Run>(&mut self, runs: &mut [R], first: u8) -> Result<()> {
+        let Some(last) = self.segments.last() else { return Ok(()) };
+        let (last, first) = (usize::from(last.selectors[self.filled - 1] & RUN), usize::from(first & RUN));
+        runs[last].key_into(self.next[last] - 1, &mut self.below)?;
+        runs[first].key_into(self.next[first], &mut self.above)?;
+        let shared = common_prefix(&self.below, &self.above);
+        // Sorted runs cannot get here. Runs that are not would make a view that hides keys.
+        if self.below.get(shared) >= self.above.get(shared) {
+            let what = format!("run {first}: key {} is not above one before it", self.next[first]);
+            return Err(Error::new(ErrorKind::Corrupt, what));
+        }
+        self.anchors.push(&self.above[..=shared], &[])
+    }
+
+    /// Adds a segment, but for its anchor, which was just added, and the counts of its entries.
+    fn begin<R: Run>(&mut self, runs: &mut [R], segment: Segment) -> Result<()> {
+        if self.segments.len() == u32::MAX as usize {
+            return Err(Error::limit("a REMIX", "segments", self.segments.len() + 1, u32::MAX as usize));
+        }
+        self.complete(runs, self.anchors.shared())?;
+        self.rows.extend_from_slice(&self.next[..self.runs.len()]);
+        self.rows.push(0);
+        self.segments.push(segment);
+        Ok(())
+    }
+
+    /// Completes the heads of the last segment, which skip so many bytes.
+    fn complete<R: Run>(&mut self, runs: &mut [R], skip: usize) -> Result<()> {
+        let Some(last) = self.segments.last_mut() else { return Ok(()) };
+        let row = self.rows.len() - self.runs.len() - 1;
+        let (ordinals, skipped) = self.rows[row..].split_at_mut(self.runs.len());
+        skipped[0] = skip as u32;
+        if self.skips[..self.filled].iter().all(|&other| other == skip as u32) {
+            return Ok(());
+        }
+        let mut next = [0; RUNS_MAX];
+        next[..ordinals.len()].copy_from_slice(ordinals);
+        for slot in 0..self.filled {
+            let selector = last.selectors[slot];
+            let run = usize::from(selector & RUN);
+            if selector & OLDER != 0 {
+                last.heads[slot] = last.heads[slot - 1];
+            } else if self.skips[slot] != skip as u32 {
+                runs[run].key_into(next[run], &mut self.above)?;
+                last.heads[slot] = head_behind(&self.above, skip);
+            }
+            next[run] += 1;
+        }
+        Ok(())
+    }
+
+    /// Adds what is between two places of an older REMIX.
+    fn copy<R: Run>(&mut self, old: &Remix, runs: &mut [R], from: Place, to: Place) -> Result<()> {
+        let mut at = from;
+        while at.segment < to.segment {
+            if at.slot == 0 && self.keeps(to.segment - at.segment) {
+                self.keep(old, runs, at.segment..to.segment)?;
+                at.segment = to.segment;
+            } else {
+                self.places(old, runs, at.segment, at.slot..used(&old.segments[at.segment].selectors))?;
+                at = Place { segment: at.segment + 1, slot: 0 };
+            }
+        }
+        if at.slot < to.slot {
+            self.places(old, runs, at.segment, at.slot..to.slot)?;
+        }
+        Ok(())
+    }
+
+    /// Whether so many segments are to be kept as they are.
+    fn keeps(&mut self, segments: usize) -> bool {
+        let unused = (SEGMENT - self.filled) as u64;
+        let keeps = unused == 0 || segments >= STRETCH && unused <= self.spare;
+        if keeps {
+            self.spare -= unused;
+        }
+        keeps
+    }
+
+    /// Adds places of a segment of an older REMIX.
+    fn places<R: Run>(
+        &mut self,
+        old: &Remix,
+        runs: &mut [R],
+        segment: usize,
+        slots: Range<usize>,
+    ) -> Result<()> {
+        self.extend(runs, Places::of(&old.segments[segment], slots, old.skip(segment)))
+    }
+
+    /// Adds segments of an older REMIX as they are.
+    fn keep<R: Run>(&mut self, old: &Remix, runs: &mut [R], segments: Range<usize>) -> Result<()> {
+        for segment in segments.clone() {
+            let mut kept = old.segments[segment].clone();
+            if !self.has_tags {
+                kept.tags = Segment::EMPTY.tags;
+            }
+            let selectors = kept.selectors;
+            if segment == segments.start {
+                // Another key may stand before it than did.
+                self.anchor(runs, selectors[0])?;
+            } else {
+                self.anchors.push(old.anchors.prefix(), old.anchors.tail(segment - 1))?;
+            }
+            self.begin(runs, kept)?;
+            self.skips.fill(old.skip(segment) as u32);
+            let behind = match segment + 1 {
+                next if next < old.segments() => old.ordinals_of(next),
+                _ => &old.runs,
+            };
+            for ((next, behind), before) in self.next.iter_mut().zip(behind).zip(old.ordinals_of(segment)) {
+                *next += behind - before;
+            }
+            self.filled = used(&selectors);
+            self.live += visible(&selectors, 0, OLDER | TOMBSTONE) as u64;
+        }
+        Ok(())
+    }
+
+    fn finish<R: Run>(mut self, runs: &mut [R]) -> Result<Remix> {
+        assert_eq!(self.next[..self.runs.len()], self.runs, "every entry has its place");
+        self.complete(runs, 0)?;
+        // Unused places make more segments than were reserved, and then a vector has doubled.
+        self.rows.shrink_to_fit();
+        self.segments.shrink_to_fit();
+        Ok(Remix {
+            entries: self.runs.iter().map(|&entries| u64::from(entries)).sum(),
+            runs: self.runs,
+            anchors: self.anchors.finish(),
+            rows: self.rows,
+            segments: self.segments,
+            has_tags: self.has_tags,
+            live: self.live,
+        })
+    }
+}
+
+/// How many of the selectors, at most `room`, can be taken without parting the versions of a key.
+fn whole(selectors: &[u8], room: usize) -> usize {
+    if selectors.len() <= room {
+        return selectors.len();
+    }
+    let mut count = room;
+    while count > 0 && selectors[count] & OLDER != 0 {
+        count -= 1;
+    }
+    count
+}

@@ -1,0 +1,407 @@
+//! The file of a [`Remix`]: its arrays, one behind the other, cut into pages ([`page`](crate::page)).
+//!
+//! Numbers are little endian. The payloads of the pages together are:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | magic, `FORREMIX` |
+//! | 2 | version, 1 |
+//! | 1 | flags; bit 0: there are tags; all others 0 |
+//! | 1 | runs, at most 31 |
+//! | 4 | segments |
+//! | 8 | entries |
+//! | 8 | live keys: the newest version is not a tombstone |
+//! | 4 | bytes of the prefix of all anchors |
+//! | 4 | bytes of all tails of anchors, what stands behind the prefix |
+//! | 12 for each run | number of its table (8), its entries (4); the oldest run first |
+//! | so many | the prefix |
+//! | 4 for each segment but the first | where its anchor's tail ends among the tails |
+//! | so many | the tails |
+//! | 4 for each segment and run | entries of the run before the segment; all runs of a segment together |
+//! | 32 for each segment | selectors: bits 0 to 4 run (31: no entry), bit 5 older version of the key before, bit 6 tombstone, bit 7 always 0; a place without an entry is 3F |
+//! | 128 for each segment | heads, 4 for each place: the four bytes of the key, as a big-endian number, behind what the segment's anchor and the next one have in common (behind none in the first segment and the last); FFFFFFFF where there is no entry |
+//! | 32 for each segment, if there are tags | the top byte of xxh3 (64 bits) of each key; 0 where there is no entry |
+//!
+//! What is left of the last page is 0. A file is as long as this says, not a page more.
+//!
+//! An example with tags. Run 0 is table 7 with the keys 01, 02, ... 20 (hexadecimal, a byte each); run 1, newer, is
+//! table 9 and deletes 20 and has 21. Of the two versions of 20 only one would fit in the first segment, so both
+//! begin the second, and one place is unused.
+//!
+//! ```text
+//!   0  46 4F 52 52 45 4D 49 58                          magic
+//!   8  01 00  01  02                                    version; tags; two runs
+//!  12  02 00 00 00                                      two segments
+//!  16  22 00 00 00 00 00 00 00                          34 entries
+//!  24  20 00 00 00 00 00 00 00                          32 live keys: all but 20
+//!  32  01 00 00 00  00 00 00 00                         one byte of prefix, none of tails
+//!  40  07 00 00 00 00 00 00 00  20 00 00 00             run 0: table 7, 32 entries
+//!  52  09 00 00 00 00 00 00 00  02 00 00 00             run 1: table 9, 2 entries
+//!  64  20                                               prefix: there is only one anchor, 20
+//!  65  00 00 00 00                                      where the tail of segment 1 ends
+//!  69  00 00 00 00  00 00 00 00                         segment 0: no entries before it
+//!  77  1F 00 00 00  00 00 00 00                         segment 1: 31 of run 0, none of run 1
+//!  85  00 (31 times)  3F                                segment 0: run 0; an unused place
+//! 117  41 20 01  3F (29 times)                          segment 1: run 1 deletes 20; older, of run 0; 21 of run 1
+//! 149  00 00 00 01  00 00 00 02 ... 00 00 00 1F  FF FF FF FF   heads, of which nothing is skipped
+//! 277  00 00 00 20  00 00 00 20  00 00 00 21  FF (116 times)
+//! 405  E1 C9 13 73 ... 05  00                           tags of 01, 02, 03, 04, ... 1F; an unused place
+//! 437  FC FC 5F  00 (29 times)                          tags of 20, twice, and 21
+//! 469  00 to the end of the page's payload
+//! ```
+
+use super::anchors::Anchors;
+use super::verify::Flaw;
+use super::{RUNS_MAX, Remix, SEGMENT, Segment};
+use crate::disk::{self, Disk, Name, Write, damaged};
+use crate::page::{self, BYTES, PAYLOAD};
+use forrest_engine::Result;
+use forrest_machine::pages;
+
+const MAGIC: [u8; 8] = *b"FORREMIX";
+const VERSION: u16 = 1;
+const TAGS: u8 = 1;
+const HEADER: usize = 40;
+/// Pages that are written or read at once.
+const PAGES: usize = 64;
+
+impl Remix {
+    /// Writes it to a new file and returns the file's length. `tables` are the number and the entries of each run's
+    /// table.
+    ///
+    /// DURABILITY: the file is synced; its name is durable when the caller has synced the directory. After an error
+    /// the file may be there in part.
+    pub(crate) fn write<D: Disk>(&self, disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<u64> {
+        assert!(tables.iter().map(|table| table.1).eq(self.runs.iter().copied()), "a table for each run");
+        let file = disk::create(disk, name)?;
+        let mut sink = Sink { disk, file, name, bytes: Vec::with_capacity(PAGES * BYTES), offset: 0 };
+        sink.put(&MAGIC)?;
+        sink.put(&VERSION.to_le_bytes())?;
+        sink.put(&[if self.has_tags() { TAGS } else { 0 }, self.runs.len() as u8])?;
+        // None of these is cut: whoever builds a REMIX keeps to 32 bits.
+        sink.put(&(self.segments() as u32).to_le_bytes())?;
+        sink.put(&self.entries.to_le_bytes())?;
+        sink.put(&self.live.to_le_bytes())?;
+        sink.put(&(self.anchors.prefix().len() as u32).to_le_bytes())?;
+        sink.put(&(self.anchors.tails().len() as u32).to_le_bytes())?;
+        for (number, entries) in tables {
+            sink.put(&number.to_le_bytes())?;
+            sink.put(&entries.to_le_bytes())?;
+        }
+        sink.put(self.anchors.prefix())?;
+        sink.put_numbers(self.anchors.ends())?;
+        sink.put(self.anchors.tails())?;
+        for segment in 0..self.segments() {
+            sink.put_numbers(self.ordinals_of(segment))?;
+        }
+        for segment in &self.segments {
+            sink.put(&segment.selectors)?;
+        }
+        for segment in &self.segments {
+            sink.put_numbers(&segment.heads)?;
+        }
+        if self.has_tags {
+            for segment in &self.segments {
+                sink.put(&segment.tags)?;
+            }
+        }
+        sink.finish()
+    }
+
+    /// Reads it from a file and checks that it is of the first of these tables: the number and the entries of each run's.
+    pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
+        let file = disk::open(disk, name)?;
+        let len = disk::len(disk, &file, name)?;
+        let mut source = Source { disk, file, name, len, bytes: Vec::new(), at: 0, offset: 0 };
+        let header = Header::read(&mut source)?;
+        let tables = source.expect_tables(&header, tables)?;
+        // From here on all lengths are those of a file that is as long as they say.
+        let prefix = source.take(header.prefix)?;
+        let ends = source.take_numbers(header.segments.saturating_sub(1))?;
+        source.expect_ends(&ends, header.tails)?;
+        let tails = source.take(header.tails)?;
+        let anchors = Anchors::new(prefix, ends, tails);
+        let mut rows = pages::vec(header.segments * (tables.len() + 1));
+        rows.resize(header.segments * (tables.len() + 1), 0);
+        for (at, row) in rows.chunks_exact_mut(tables.len() + 1).enumerate() {
+            source.fill_numbers(&mut row[..tables.len()])?;
+            row[tables.len()] = anchors.skip(at) as u32;
+        }
+        let selectors_at = source.place();
+        let mut segments = pages::vec(header.segments);
+        segments.resize(header.segments, Segment::EMPTY);
+        for segment in &mut segments {
+            source.fill(&mut segment.selectors)?;
+        }
+        for segment in &mut segments {
+            source.fill_numbers(&mut segment.heads)?;
+        }
+        if header.tags {
+            for segment in &mut segments {
+                source.fill(&mut segment.tags)?;
+            }
+        }
+        source.expect_end()?;
+        let remix = Remix {
+            runs: tables.iter().map(|table| table.1).collect(),
+            anchors,
+            rows,
+            segments,
+            has_tags: header.tags,
+            entries: header.entries,
+            live: header.live,
+        };
+        if let Err(Flaw { segment, what }) = remix.check() {
+            let at = selectors_at + (segment * SEGMENT) as u64;
+            return Err(damaged(name, offset_of(at), format!("segment {segment}: {what}")));
+        }
+        Ok(remix)
+    }
+}
+
+/// What is at the head of a file.
+struct Header {
+    tags: bool,
+    runs: usize,
+    segments: usize,
+    entries: u64,
+    live: u64,
+    prefix: usize,
+    tails: usize,
+}
+
+impl Header {
+    /// Reads it and checks that the file is as long as it says.
+    fn read<D: Disk>(source: &mut Source<'_, D>) -> Result<Header> {
+        let mut bytes = [0; HEADER];
+        source.fill(&mut bytes)?;
+        let [flags, runs] = [bytes[10], bytes[11]];
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let short = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        if bytes[..8] != MAGIC {
+            return Err(source.wrong(0, "this is no REMIX"));
+        }
+        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+        if version != VERSION {
+            return Err(source.wrong(8, format!("version {version} of the format is unknown")));
+        }
+        if flags & !TAGS != 0 {
+            return Err(source.wrong(10, format!("unknown flags {flags:#04x}")));
+        }
+        if usize::from(runs) > RUNS_MAX {
+            return Err(source.wrong(11, format!("{runs} runs, more than there can be")));
+        }
+        let (segments, prefix, tails) = (short(12), short(32), short(36));
+        // No product of these leaves 64 bits.
+        let for_each = 4 * u64::from(runs) + SEGMENT as u64 * if flags & TAGS == 0 { 5 } else { 6 };
+        let numbers = 4 * u64::from(segments.saturating_sub(1)) + for_each * u64::from(segments);
+        let all = (HEADER + 12 * usize::from(runs)) as u64 + u64::from(prefix) + u64::from(tails) + numbers;
+        let expected = all.div_ceil(PAYLOAD as u64) * BYTES as u64;
+        if source.len != expected {
+            let what = format!("the file has {} bytes and its header tells of {expected}", source.len);
+            return Err(damaged(source.name, 0, what));
+        }
+        Ok(Header {
+            tags: flags & TAGS != 0,
+            runs: runs.into(),
+            segments: segments as usize,
+            entries: number(16),
+            live: number(24),
+            prefix: prefix as usize,
+            tails: tails as usize,
+        })
+    }
+}
+
+/// Where the n-th byte of all payloads stands in the file.
+fn offset_of(place: u64) -> u64 {
+    place / PAYLOAD as u64 * BYTES as u64 + place % PAYLOAD as u64
+}
+
+/// A file that is written, page by page.
+struct Sink<'d, D: Disk> {
+    disk: &'d D,
+    file: D::File,
+    name: Name,
+    /// Whole pages, sealed, and the payload of one that is not.
+    bytes: Vec<u8>,
+    /// Where they belong.
+    offset: u64,
+}
+
+impl<D: Disk> Sink<'_, D> {
+    fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(PAYLOAD - self.bytes.len() % BYTES));
+            self.bytes.extend_from_slice(now);
+            bytes = later;
+            if self.bytes.len() % BYTES == PAYLOAD {
+                self.seal();
+                if self.bytes.len() == PAGES * BYTES {
+                    self.flush(false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put_numbers(&mut self, numbers: &[u32]) -> Result<()> {
+        let mut bytes = [0; 1024];
+        for chunk in numbers.chunks(bytes.len() / 4) {
+            for (bytes, number) in bytes.chunks_exact_mut(4).zip(chunk) {
+                bytes.copy_from_slice(&number.to_le_bytes());
+            }
+            self.put(&bytes[..chunk.len() * 4])?;
+        }
+        Ok(())
+    }
+
+    /// Completes the page that is begun.
+    fn seal(&mut self) {
+        let start = self.bytes.len() / BYTES * BYTES;
+        self.bytes.resize(start + BYTES, 0);
+        page::seal(&mut self.bytes[start..], self.name, (self.offset + start as u64) / BYTES as u64);
+    }
+
+    fn flush(&mut self, sync: bool) -> Result<()> {
+        let bytes = std::mem::take(&mut self.bytes);
+        let mut write = Write { offset: self.offset, bytes, done: 0, sync };
+        disk::write_all(self.disk, &self.file, self.name, &mut write)?;
+        self.bytes = write.bytes;
+        self.offset += self.bytes.len() as u64;
+        self.bytes.clear();
+        Ok(())
+    }
+
+    /// Writes and syncs what is left; the length of the file.
+    fn finish(mut self) -> Result<u64> {
+        if !self.bytes.len().is_multiple_of(BYTES) {
+            self.seal();
+        }
+        self.flush(true)?;
+        Ok(self.offset)
+    }
+}
+
+/// A file that is read, page by page.
+struct Source<'d, D: Disk> {
+    disk: &'d D,
+    file: D::File,
+    name: Name,
+    len: u64,
+    /// Whole pages, checked.
+    bytes: Vec<u8>,
+    /// So many of `bytes` are behind us.
+    at: usize,
+    /// Where the pages after `bytes` begin.
+    offset: u64,
+}
+
+impl<D: Disk> Source<'_, D> {
+    fn fill(&mut self, mut into: &mut [u8]) -> Result<()> {
+        while !into.is_empty() {
+            if self.at == self.bytes.len() {
+                self.load()?;
+            }
+            let count = into.len().min(PAYLOAD - self.at % BYTES);
+            let (now, later) = into.split_at_mut(count);
+            now.copy_from_slice(&self.bytes[self.at..self.at + count]);
+            into = later;
+            self.at += count;
+            if self.at % BYTES == PAYLOAD {
+                self.at += BYTES - PAYLOAD;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the next pages.
+    fn load(&mut self) -> Result<()> {
+        let left = self.len.saturating_sub(self.offset);
+        // A file that is no whole number of pages is found to be too short where its last page is read.
+        let pages = left.div_ceil(BYTES as u64).clamp(1, PAGES as u64) as usize;
+        self.bytes.resize(pages * BYTES, 0);
+        disk::read_exact(self.disk, &self.file, self.name, &mut self.bytes, self.offset)?;
+        for page in self.bytes.chunks_exact(BYTES) {
+            page::check(page, self.name, self.offset / BYTES as u64)?;
+            self.offset += BYTES as u64;
+        }
+        self.at = 0;
+        Ok(())
+    }
+
+    fn take(&mut self, count: usize) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; count];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn take_numbers(&mut self, count: usize) -> Result<Vec<u32>> {
+        let mut numbers = vec![0; count];
+        self.fill_numbers(&mut numbers)?;
+        Ok(numbers)
+    }
+
+    fn fill_numbers(&mut self, numbers: &mut [u32]) -> Result<()> {
+        let mut bytes = [0; 1024];
+        for chunk in numbers.chunks_mut(bytes.len() / 4) {
+            let bytes = &mut bytes[..chunk.len() * 4];
+            self.fill(bytes)?;
+            for (number, bytes) in chunk.iter_mut().zip(bytes.as_chunks().0) {
+                *number = u32::from_le_bytes(*bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many bytes of payload are behind us.
+    fn place(&self) -> u64 {
+        let before = (self.offset - self.bytes.len() as u64) / BYTES as u64 * PAYLOAD as u64;
+        before + (self.at / BYTES * PAYLOAD + self.at % BYTES) as u64
+    }
+
+    /// Damage at a place of the payloads.
+    #[cold]
+    fn wrong(&self, place: u64, what: impl std::fmt::Display) -> forrest_engine::Error {
+        damaged(self.name, offset_of(place), what)
+    }
+
+    /// Reads which tables it is of, and checks that they are the first of these; which those are.
+    fn expect_tables<'t>(&mut self, header: &Header, tables: &'t [(u64, u32)]) -> Result<&'t [(u64, u32)]> {
+        let Some(tables) = tables.get(..header.runs) else {
+            let what = format!("it is of {} tables, and there are {}", header.runs, tables.len());
+            return Err(self.wrong(11, what));
+        };
+        for &(number, entries) in tables {
+            let place = self.place();
+            let mut bytes = [0; 12];
+            self.fill(&mut bytes)?;
+            if bytes[..8] != number.to_le_bytes() || bytes[8..] != entries.to_le_bytes() {
+                let what = format!("it is not of {} with {entries} entries", Name::table(number));
+                return Err(self.wrong(place, what));
+            }
+        }
+        Ok(tables)
+    }
+
+    /// Checks where the tails of anchors end.
+    fn expect_ends(&self, ends: &[u32], tails: usize) -> Result<()> {
+        if ends.is_sorted() && ends.last().map_or(0, |&end| end as usize) == tails {
+            return Ok(());
+        }
+        Err(self.wrong(self.place(), "the ends of the anchors do not ascend to the end of all"))
+    }
+
+    /// Checks that nothing but zeros is left.
+    fn expect_end(&mut self) -> Result<()> {
+        let place = self.place();
+        while self.at < self.bytes.len() {
+            let mut byte = [0];
+            self.fill(&mut byte)?;
+            if byte != [0] {
+                return Err(self.wrong(place, "the rest of the last page is not empty"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,395 @@
+//! [`Remix`]: one sorted view over several runs that overlap, in which a walk compares no keys.
+//!
+//! After "REMIX: Efficient Range Query for LSM-trees" (Zhong et al., FAST'21). The view is cut into *segments* of 32
+//! places. A segment has an *anchor*, which tells the keys that belong to it ([`anchors`]); an *ordinal* for each run,
+//! the number of that run's entries before the segment; and a *selector* for each place: which run the entry there
+//! comes from, whether it is an older version of the key before it, and whether it is a tombstone. So the entry at
+//! a place is that of its run with the segment's ordinal plus the number of the run's selectors before it. With
+//! *tags*, a byte of a hash for each place, a point query compares hardly any key but the one that it wants.
+//!
+//! Beyond the paper, a place has a *head*: four bytes of its key, taken behind what the segment's anchor and the next
+//! one have in common, which every key between the two begins with too (the *skip*). A search compares heads, which lie
+//! together, and asks runs for whole keys only where heads are equal. So a seek touches one key, where the paper's
+//! halving touches five, in as many blocks.
+//!
+//! Guarantees: the versions of a key stand in one segment, newest first; a segment is never empty; what is left of a
+//! segment whose next key did not fit is filled with selectors that name no run and that every walk skips like older
+//! versions. Heads ascend, and those of a key's versions are equal. A REMIX never changes; [`build()`] and [`rebuild`]
+//! make new ones, [`format`] stores them.
+//!
+//! It does not know values, sequence numbers or files of tables: a [`Run`] is asked for its n-th entry, and that is
+//! all. It keeps no run open; whoever asks brings them, in the order of their age.
+
+mod anchors;
+mod build;
+mod cursor;
+mod format;
+mod merge;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub(crate) use build::{build, rebuild};
+pub(crate) use cursor::{Cursor, Show};
+
+use crate::key::head_of;
+use anchors::Anchors;
+use forrest_engine::Result;
+use forrest_machine::prefetch;
+use std::cmp::Ordering;
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Places of a segment.
+pub(crate) const SEGMENT: usize = 32;
+/// Most runs of a REMIX. One less than five bits tell apart, so that one number names none.
+pub(crate) const RUNS_MAX: usize = 31;
+
+/// The bits of a selector that name its run.
+const RUN: u8 = 0x1F;
+/// The entry is an older version of the key at the place before.
+const OLDER: u8 = 0x20;
+/// The entry says that its key is deleted.
+const TOMBSTONE: u8 = 0x40;
+/// Must be 0.
+const RESERVED: u8 = 0x80;
+/// The selector of a place without an entry: it names no run, and is skipped like an older version.
+const FILLER: u8 = RUNS_MAX as u8 | OLDER;
+
+type Selectors = [u8; SEGMENT];
+type Tags = [u8; SEGMENT];
+type Heads = [u32; SEGMENT];
+
+/// The head of a place without an entry. Keys may have it too.
+const NO_HEAD: u32 = u32::MAX;
+
+/// What is known of the places of a segment: three cache lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[repr(align(64))]
+struct Segment {
+    selectors: Selectors,
+    /// All 0 if there are no tags.
+    tags: Tags,
+    heads: Heads,
+}
+
+impl Segment {
+    /// A segment without entries.
+    const EMPTY: Segment =
+        Segment { selectors: [FILLER; SEGMENT], tags: [0; SEGMENT], heads: [NO_HEAD; SEGMENT] };
+
+    /// The places whose heads are this one; they begin and end between keys.
+    #[inline]
+    fn equal(&self, head: u32) -> Range<usize> {
+        let count = |of: fn(u32, u32) -> bool| {
+            self.heads.iter().map(|&other| u32::from(of(other, head))).sum::<u32>()
+        };
+        let (less, equal) =
+            (count(|other, head| other < head) as usize, count(|other, head| other == head) as usize);
+        let end = less + equal;
+        // Places without an entry may look equal too.
+        if end == SEGMENT { less..used(&self.selectors) } else { less..end }
+    }
+}
+
+/// The head of a key behind what it skips.
+#[inline]
+fn head_behind(key: &[u8], skip: usize) -> u32 {
+    (head_of(key.get(skip..).unwrap_or_default()) >> 32) as u32
+}
+
+/// A sorted sequence of entries with distinct keys, asked by ordinal. `&mut` because it keeps what it looked at last.
+pub(crate) trait Run {
+    /// The number of entries.
+    fn len(&self) -> u32;
+    /// Asks for what a look at an entry will touch: a hint.
+    fn fetch(&self, _ordinal: u32) {}
+    /// How the key of an entry compares to `key`.
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering>;
+    /// Replaces the content of `into` by the key of an entry.
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()>;
+    /// Whether an entry says that its key is deleted.
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool>;
+}
+
+/// Where an entry is, and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) run: usize,
+    /// Which entry of the run.
+    pub(crate) ordinal: u32,
+    pub(crate) tombstone: bool,
+}
+
+/// A sorted view over runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Remix {
+    /// The number of entries of each run, the oldest run first.
+    runs: Vec<u32>,
+    anchors: Anchors,
+    /// For each segment a number for each run, and behind them what its heads skip.
+    rows: Vec<u32>,
+    segments: Vec<Segment>,
+    has_tags: bool,
+    entries: u64,
+    live: u64,
+}
+
+impl Remix {
+    /// The number of entries of each run, the oldest run first.
+    pub(crate) fn runs(&self) -> &[u32] {
+        &self.runs
+    }
+
+    /// The number of entries of all runs, older versions and tombstones included.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// The number of keys whose newest version is not a tombstone.
+    pub(crate) fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Whether it has tags.
+    pub(crate) fn has_tags(&self) -> bool {
+        self.has_tags
+    }
+
+    /// The number of segments.
+    pub(crate) fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Keys that cut it into so many pieces, or fewer, that have about as many entries each.
+    pub(crate) fn cuts(&self, pieces: usize) -> Vec<Vec<u8>> {
+        let pieces = pieces.clamp(1, self.segments().max(1));
+        // The first anchor is that of the second segment.
+        let anchors = (1..pieces).map(|piece| piece * self.segments() / pieces - 1);
+        anchors.map(|anchor| [self.anchors.prefix(), self.anchors.tail(anchor)].concat()).collect()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn bytes(&self) -> usize {
+        let arrays = size_of_val(&self.rows[..]) + size_of_val(&self.segments[..]);
+        size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays
+    }
+
+    /// The newest version of a key. It may be a tombstone. `at` is where it was [found](Remix::find) to belong; `compare`
+    /// tells how the key of an entry compares to this one.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        at: usize,
+        key: &[u8],
+        mut compare: impl FnMut(Entry) -> Result<Ordering>,
+    ) -> Result<Option<Entry>> {
+        let Some(segment) = self.segments.get(at) else { return Ok(None) };
+        let head = head_behind(key, self.skip(at));
+        if !self.has_tags {
+            let (slot, found) = self.search(at, segment.equal(head), compare)?;
+            return Ok(found.then(|| self.entry(at, slot)));
+        }
+        for slot in Matches::new(&segment.tags, tag(key)) {
+            if segment.heads[slot] != head || segment.selectors[slot] & OLDER != 0 {
+                continue;
+            }
+            let entry = self.entry(at, slot);
+            match compare(entry)? {
+                Ordering::Less => {}
+                Ordering::Equal => return Ok(Some(entry)),
+                // So is all that follows.
+                Ordering::Greater => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// The segment that a key belongs to, which is on its way from memory; 0 if there is none.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> usize {
+        if self.segments.is_empty() {
+            return 0;
+        }
+        let at = self.anchors.find(key);
+        let row = &self.rows[at * (self.runs.len() + 1)..][..=self.runs.len()];
+        let segment = &self.segments[at];
+        for line in [&segment.heads[0], &segment.heads[SEGMENT / 2], &row[0]] {
+            prefetch::read(std::ptr::from_ref(line).cast());
+        }
+        prefetch::read(segment.tags.as_ptr());
+        at
+    }
+
+    /// The first place of a key that is not below the one that `compare` knows, and whether it is equal, among `within`,
+    /// which begins and ends between keys. Compares one key more than there are halvings.
+    #[inline]
+    fn search(
+        &self,
+        segment: usize,
+        within: Range<usize>,
+        mut compare: impl FnMut(Entry) -> Result<Ordering>,
+    ) -> Result<(usize, bool)> {
+        let selectors = &self.segments[segment].selectors;
+        let Range { start: mut low, end: mut high } = within;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match compare(self.entry(segment, middle))? {
+                Ordering::Less => low = oldest(selectors, middle) + 1,
+                Ordering::Equal => return Ok((newest(selectors, middle), true)),
+                Ordering::Greater => high = newest(selectors, middle),
+            }
+        }
+        Ok((low, false))
+    }
+
+    /// The entry at a place. REQUIRES: it is no filler.
+    #[inline]
+    fn entry(&self, segment: usize, slot: usize) -> Entry {
+        let selectors = &self.segments[segment].selectors;
+        let run = usize::from(selectors[slot] & RUN);
+        let ordinal = self.ordinals_of(segment)[run] + before(selectors, slot);
+        Entry { run, ordinal, tombstone: selectors[slot] & TOMBSTONE != 0 }
+    }
+
+    /// How many entries each run has before a segment.
+    #[inline]
+    fn ordinals_of(&self, segment: usize) -> &[u32] {
+        &self.rows[segment * (self.runs.len() + 1)..][..self.runs.len()]
+    }
+
+    /// What the heads of a segment skip.
+    fn skip(&self, segment: usize) -> usize {
+        self.rows[segment * (self.runs.len() + 1) + self.runs.len()] as usize
+    }
+
+    /// Whether runs look like those that this was built from.
+    fn belongs_to<R: Run>(&self, runs: &[R]) -> bool {
+        runs.iter().map(Run::len).eq(self.runs.iter().copied())
+    }
+}
+
+/// The tag of a key.
+#[inline]
+fn tag(key: &[u8]) -> u8 {
+    (xxh3_64(key) >> 56) as u8
+}
+
+/// How many places before `slot` are of the same run.
+///
+/// This is what a step costs. Eight bytes are looked at together, in words: left to itself, the compiler unrolls a loop
+/// over bytes before it thinks of vectors, and then compares one by one.
+#[inline]
+fn before(selectors: &Selectors, slot: usize) -> u32 {
+    let run = u64::from(selectors[slot] & RUN) * ONES;
+    count(selectors, slot, |word, before| zeros((word ^ run) & (u64::from(RUN) * ONES)) & before) as u32
+}
+
+/// The number of places from `slot` on whose selectors have none of the bits of `hidden`.
+#[inline]
+fn visible(selectors: &Selectors, slot: usize, hidden: u8) -> usize {
+    let hidden = u64::from(hidden & !RESERVED) * ONES;
+    count(selectors, slot, |word, before| zeros(word & hidden) & !before)
+}
+
+/// The sum of the bytes that `of` makes of the selectors, eight by eight; its second argument has ones before `slot`
+/// and zeros from there on. REQUIRES: the bytes are 0 or 1.
+#[inline]
+fn count(selectors: &Selectors, slot: usize, of: impl Fn(u64, u64) -> u64) -> usize {
+    let before = &BEFORE[SEGMENT - slot..][..SEGMENT];
+    let words = selectors.as_chunks().0.iter().zip(before.as_chunks().0);
+    let sums: u64 =
+        words.map(|(word, before)| of(u64::from_le_bytes(*word), u64::from_le_bytes(*before))).sum();
+    // Each byte is at most 4. The product's top byte is the sum of all.
+    (sums.wrapping_mul(ONES) >> 56) as usize
+}
+
+/// One in each byte of a word.
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// From place 32 - n on: n ones and then zeros.
+static BEFORE: [u8; 2 * SEGMENT] = {
+    let mut ones = [0; 2 * SEGMENT];
+    let mut at = 0;
+    while at < SEGMENT {
+        ones[at] = 1;
+        at += 1;
+    }
+    ones
+};
+
+/// One for each byte that is 0. REQUIRES: no byte is above 0x7F, so that none borrows from the next.
+#[inline]
+fn zeros(word: u64) -> u64 {
+    (0x80 * ONES - word) >> 7 & ONES
+}
+
+/// The number of places up to the last one with an entry. What stands behind has none.
+#[inline]
+fn used(selectors: &Selectors) -> usize {
+    selectors.iter().rposition(|&selector| selector != FILLER).map_or(0, |last| last + 1)
+}
+
+/// The place of the newest version of the key at `slot`.
+#[inline]
+fn newest(selectors: &Selectors, mut slot: usize) -> usize {
+    while selectors[slot] & OLDER != 0 {
+        slot -= 1;
+    }
+    slot
+}
+
+/// The place of the oldest version of the key at `slot`.
+#[inline]
+fn oldest(selectors: &Selectors, mut slot: usize) -> usize {
+    while slot + 1 < SEGMENT && selectors[slot + 1] & OLDER != 0 && selectors[slot + 1] != FILLER {
+        slot += 1;
+    }
+    slot
+}
+
+/// The places of a segment that have a tag, in order. Eight are looked at together, in a word.
+struct Matches<'a> {
+    tags: &'a Tags,
+    tag: u64,
+    /// The place that `bits` begins at.
+    base: usize,
+    /// The top bit of each byte that matches and was not returned.
+    bits: u64,
+}
+
+impl<'a> Matches<'a> {
+    fn new(tags: &'a Tags, tag: u8) -> Matches<'a> {
+        let mut matches = Matches { tags, tag: u64::from(tag) * ONES, base: 0, bits: 0 };
+        matches.bits = matches.look();
+        matches
+    }
+
+    /// The top bit of each of the eight bytes at `base` that equals the tag. No carry crosses a byte, so a match
+    /// is never pretended by its neighbour.
+    #[inline]
+    fn look(&self) -> u64 {
+        const LOW: u64 = 0x7F * ONES;
+        let bytes = self.tags[self.base..].first_chunk().expect("a segment is a multiple of eight");
+        let differ = u64::from_le_bytes(*bytes) ^ self.tag;
+        !(((differ & LOW) + LOW) | differ | LOW)
+    }
+}
+
+impl Iterator for Matches<'_> {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        while self.bits == 0 {
+            if self.base + 8 == SEGMENT {
+                return None;
+            }
+            self.base += 8;
+            self.bits = self.look();
+        }
+        let slot = self.base + self.bits.trailing_zeros() as usize / 8;
+        self.bits &= self.bits - 1;
+        Some(slot)
+    }
+}

@@ -1,0 +1,264 @@
+//! The file: its bytes, and what happens if they change.
+
+use super::*;
+use crate::disk::{Disk, Kind, Name, Write};
+use crate::page::{self, BYTES, PAYLOAD};
+use forrest_engine::ErrorKind;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+const NAME: Name = Name { kind: Kind::Remix, number: 12 };
+
+type Bytes = Arc<Mutex<Vec<u8>>>;
+
+/// Files in memory. Reads and writes are as short as they may be.
+#[derive(Default)]
+struct Memory(Mutex<BTreeMap<Name, Bytes>>);
+
+impl Memory {
+    fn with(bytes: Vec<u8>) -> Memory {
+        Memory(Mutex::new(BTreeMap::from([(NAME, Arc::new(Mutex::new(bytes)))])))
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap()[&NAME].lock().unwrap().clone()
+    }
+}
+
+impl Disk for Memory {
+    type File = Bytes;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.0.lock().unwrap().keys().map(Name::to_string).collect())
+    }
+
+    fn create(&self, name: Name) -> io::Result<Bytes> {
+        let file = Bytes::default();
+        match self.0.lock().unwrap().insert(name, file.clone()) {
+            None => Ok(file),
+            Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    fn open(&self, name: Name) -> io::Result<Bytes> {
+        self.0.lock().unwrap().get(&name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn unlink(&self, name: Name) -> io::Result<()> {
+        self.0.lock().unwrap().remove(&name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self, file: &Bytes) -> io::Result<u64> {
+        Ok(file.lock().unwrap().len() as u64)
+    }
+
+    fn read_at(&self, file: &Bytes, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let file = file.lock().unwrap();
+        let rest = file.get(offset as usize..).unwrap_or_default();
+        let count = buffer.len().min(rest.len()).min(100_000);
+        buffer[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+
+    fn submit(&self, file: &Bytes, write: &mut Write) -> io::Result<usize> {
+        let mut file = file.lock().unwrap();
+        let count = (write.bytes.len() - write.done).min(150_000);
+        assert_eq!(file.len() as u64, write.offset + write.done as u64, "a file grows at its end");
+        file.extend_from_slice(&write.bytes[write.done..write.done + count]);
+        Ok(count)
+    }
+}
+
+fn tables(remix: &Remix) -> Vec<(u64, u32)> {
+    remix.runs().iter().enumerate().map(|(run, &entries)| (1 << 40 | run as u64, entries)).collect()
+}
+
+fn written(remix: &Remix) -> Vec<u8> {
+    let disk = Memory::default();
+    let len = remix.write(&disk, NAME, &tables(remix)).unwrap();
+    assert_eq!(len, disk.bytes().len() as u64);
+    disk.bytes()
+}
+
+/// Runs 0 and 1 of the example at the head of `format.rs`.
+fn example() -> World {
+    let old = (1..=0x20u8).map(|key| (vec![key], false)).collect();
+    World::new(vec![old, BTreeMap::from([(vec![0x20], true), (vec![0x21], false)])])
+}
+
+#[test]
+fn the_example_of_the_format_is_what_is_written_and_read() {
+    let hex = "46 4F 52 52 45 4D 49 58  01 00 01 02  02 00 00 00  22 00 00 00 00 00 00 00
+        20 00 00 00 00 00 00 00  01 00 00 00 00 00 00 00
+        07 00 00 00 00 00 00 00 20 00 00 00  09 00 00 00 00 00 00 00 02 00 00 00
+        20  00 00 00 00  00 00 00 00 00 00 00 00  1F 00 00 00 00 00 00 00";
+    let mut golden: Vec<u8> =
+        hex.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    assert_eq!(golden.len(), 85);
+    golden.extend([0; 31]);
+    golden.extend([0x3F, 0x41, 0x20, 0x01]);
+    golden.extend([0x3F; 29]);
+    assert_eq!(golden.len(), 149);
+    (1..=0x1F).for_each(|key| golden.extend([0, 0, 0, key]));
+    golden.extend([0xFF; 4]);
+    golden.extend([0, 0, 0, 0x20, 0, 0, 0, 0x20, 0, 0, 0, 0x21]);
+    golden.extend([0xFF; 29 * 4]);
+    assert_eq!(golden.len(), 405);
+    // The top bytes of xxh3 of 01, 02, ... 1F; an unused place; 20 twice and 21.
+    golden.extend([
+        0xE1, 0xC9, 0x13, 0x73, 0x92, 0xD7, 0x4C, 0xDC, 0xDE, 0x38, 0x4A, 0x26, 0x8A, 0xEF, 0x49, 0xEA,
+    ]);
+    golden.extend([
+        0xF3, 0x32, 0xDD, 0x32, 0x11, 0xF0, 0xD1, 0x83, 0x29, 0x66, 0xC3, 0x48, 0xB4, 0x31, 0x05, 0,
+    ]);
+    golden.extend([0xFC, 0xFC, 0x5F]);
+    golden.resize(BYTES, 0);
+    page::seal(&mut golden, NAME, 0);
+
+    let world = example();
+    let remix = world.build(true);
+    let disk = Memory::default();
+    assert_eq!(remix.write(&disk, NAME, &[(7, 32), (9, 2)]).unwrap(), BYTES as u64);
+    let bytes = disk.bytes();
+    assert_eq!(bytes[..469], golden[..469]);
+    assert!(bytes[469..PAYLOAD].iter().all(|&byte| byte == 0));
+    let read = Remix::read(&Memory::with(golden), NAME, &[(7, 32), (9, 2)]).unwrap();
+    assert_eq!(read, remix);
+    reads::check(&world, &read, "the example");
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for seed in 3000..3060 {
+        let world = World::random(seed);
+        for tags in [false, true] {
+            let remix = world.build(tags);
+            let read = Remix::read(&Memory::with(written(&remix)), NAME, &tables(&remix)).unwrap();
+            assert_eq!(read, remix, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn what_is_larger_than_a_write_is_written_and_read() {
+    let old = (0..100_000u32).map(|number| (number.to_be_bytes().to_vec(), false)).collect();
+    let world = World::new(vec![old, BTreeMap::new(), BTreeMap::from([(vec![7], true)])]);
+    let remix = world.build(true);
+    let bytes = written(&remix);
+    assert!(bytes.len() > 64 * BYTES, "{} bytes", bytes.len());
+    assert_eq!(Remix::read(&Memory::with(bytes), NAME, &tables(&remix)).unwrap(), remix);
+}
+
+#[test]
+fn a_file_is_never_written_over() {
+    let remix = example().build(true);
+    let disk = Memory::with(vec![1, 2, 3]);
+    assert_eq!(remix.write(&disk, NAME, &tables(&remix)).unwrap_err().kind(), ErrorKind::Io);
+}
+
+/// A REMIX of several pages.
+fn large() -> Remix {
+    let mut random = Random(5);
+    let contents = (0..3).map(|_| (0..1500).map(|_| (key(&mut random, 2, 2000), false)).collect());
+    World::new(contents.collect()).build(true)
+}
+
+#[test]
+fn every_byte_that_changes_is_reported() {
+    let remix = large();
+    let bytes = written(&remix);
+    assert!(bytes.len() >= 3 * BYTES);
+    let disk = Memory::with(bytes.clone());
+    let file = disk.open(NAME).unwrap();
+    for (at, &byte) in bytes.iter().enumerate() {
+        file.lock().unwrap()[at] ^= 1 << (at % 8);
+        let error = Remix::read(&disk, NAME, &tables(&remix)).expect_err("a changed byte");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "byte {at}: {error}");
+        file.lock().unwrap()[at] = byte;
+    }
+    assert_eq!(Remix::read(&disk, NAME, &tables(&remix)).unwrap(), remix);
+}
+
+#[test]
+fn every_length_but_the_right_one_is_reported() {
+    let remix = large();
+    let bytes = written(&remix);
+    let lengths =
+        (0..bytes.len()).step_by(97).chain([BYTES - 1, BYTES, bytes.len() - BYTES, bytes.len() - 1]);
+    for len in lengths {
+        let error = Remix::read(&Memory::with(bytes[..len].to_vec()), NAME, &tables(&remix)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{len} bytes: {error}");
+    }
+    for more in [1, BYTES] {
+        let longer = [&bytes[..], &vec![0; more]].concat();
+        let error = Remix::read(&Memory::with(longer), NAME, &tables(&remix)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{more} bytes more: {error}");
+    }
+    // Pages of the file itself, but not in their places.
+    let swapped =
+        [&bytes[..BYTES], &bytes[2 * BYTES..3 * BYTES], &bytes[BYTES..2 * BYTES], &bytes[3 * BYTES..]]
+            .concat();
+    assert!(Remix::read(&Memory::with(swapped), NAME, &tables(&remix)).is_err());
+}
+
+/// Whoever makes the checksums match can change what he likes, but gets no panic and no walk that goes astray.
+#[test]
+fn a_change_under_a_good_checksum_is_reported_or_harmless() {
+    let world = example();
+    let remix = world.build(true);
+    let tables = [(7, 32), (9, 2)];
+    let disk = Memory::default();
+    remix.write(&disk, NAME, &tables).unwrap();
+    let bytes = disk.bytes();
+    let file = disk.open(NAME).unwrap();
+    let mut harmless = Vec::new();
+    for at in 0..PAYLOAD {
+        for change in [1, 2, 0x20, 0x40, 0x80, 0xFF] {
+            let mut changed = bytes.clone();
+            changed[at] ^= change;
+            page::seal(&mut changed, NAME, 0);
+            *file.lock().unwrap() = changed;
+            let Ok(read) = Remix::read(&disk, NAME, &tables) else { continue };
+            harmless.push(at);
+            // A tag or an anchor can be known to be wrong only from the keys.
+            if !(437 + 3..469).contains(&at) && !(405 + 31..437).contains(&at) {
+                assert!(read.verify(&mut world.older(2)).is_err(), "byte {at}");
+            }
+            let mut cursor = world.cursor(&read, Show::Live);
+            let mut count = u64::from(cursor.first());
+            while cursor.next() {
+                count += 1;
+            }
+            assert_eq!(count, read.live(), "byte {at}");
+            for probe in world.probes() {
+                cursor.seek(&probe).unwrap();
+                get(&read, &mut world.older(2), &probe).unwrap();
+            }
+        }
+    }
+    harmless.dedup();
+    let free = |at: &usize| *at == 64 || (117..120).contains(at) || (149..469).contains(at);
+    assert!(harmless.iter().all(free), "{harmless:?}");
+}
+
+#[test]
+fn a_remix_of_other_tables_is_refused() {
+    let remix = example().build(true);
+    let right = tables(&remix);
+    let disk = Memory::with(written(&remix));
+    for newer in [&[][..], &[(3, 1)]] {
+        assert_eq!(Remix::read(&disk, NAME, &[&right[..], newer].concat()).unwrap(), remix);
+    }
+    let mut wrong = vec![vec![], vec![right[0]], vec![right[1], right[0]]];
+    wrong.push(vec![(right[0].0, 31), right[1]]);
+    wrong.push(vec![right[0], (right[1].0 + 1, right[1].1)]);
+    for tables in wrong {
+        assert_eq!(Remix::read(&disk, NAME, &tables).unwrap_err().kind(), ErrorKind::Corrupt, "{tables:?}");
+    }
+    let other = Name { number: 13, ..NAME };
+    assert_eq!(Remix::read(&disk, other, &right).unwrap_err().kind(), ErrorKind::Io);
+}

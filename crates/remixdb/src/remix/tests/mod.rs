@@ -1,0 +1,170 @@
+//! A REMIX against what a map of all keys says: random runs of every shape, asked in every way.
+
+mod builds;
+mod file;
+mod measure;
+mod reads;
+
+use super::*;
+use forrest_engine::Result;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Random numbers that a seed replays (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+/// What was asked of the runs that share it.
+#[derive(Default)]
+struct Asked {
+    compared: Cell<usize>,
+    read: Cell<usize>,
+}
+
+/// A run in memory.
+#[derive(Clone, Default)]
+struct VecRun {
+    entries: Rc<Vec<(Vec<u8>, bool)>>,
+    asked: Rc<Asked>,
+}
+
+impl Run for VecRun {
+    fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
+        self.asked.compared.set(self.asked.compared.get() + 1);
+        Ok(self.entries[ordinal as usize].0[..].cmp(key))
+    }
+
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()> {
+        self.asked.read.set(self.asked.read.get() + 1);
+        into.clear();
+        into.extend_from_slice(&self.entries[ordinal as usize].0);
+        Ok(())
+    }
+
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
+        Ok(self.entries[ordinal as usize].1)
+    }
+}
+
+/// Runs, and the newest version of each key.
+struct World {
+    runs: Vec<VecRun>,
+    newest: BTreeMap<Vec<u8>, Entry>,
+    asked: Rc<Asked>,
+}
+
+impl World {
+    /// A world of keys and whether they are tombstones, run by run, the oldest first.
+    fn new(contents: Vec<BTreeMap<Vec<u8>, bool>>) -> World {
+        let asked = Rc::new(Asked::default());
+        let mut newest = BTreeMap::new();
+        let mut runs = Vec::new();
+        for (run, content) in contents.into_iter().enumerate() {
+            for (ordinal, (key, &tombstone)) in content.iter().enumerate() {
+                newest.insert(key.clone(), Entry { run, ordinal: ordinal as u32, tombstone });
+            }
+            runs.push(VecRun { entries: Rc::new(content.into_iter().collect()), asked: asked.clone() });
+        }
+        World { runs, newest, asked }
+    }
+
+    /// A world of a seed: any number of runs, keys of a shape, much or little in common.
+    fn random(seed: u64) -> World {
+        let random = &mut Random(seed);
+        let count = [1, 2, 3, 1 + random.below(8), 1 + random.below(31), 31][random.below(6)];
+        let shape = random.below(6);
+        let sizes = [3, 40, 300, 1500][random.below(4)];
+        let space = [5, 50, 400, 5000][random.below(4)];
+        let tombstones = [0, 1, 5][random.below(3)];
+        let contents = (0..count).map(|_| {
+            let size = if random.below(6) == 0 { 0 } else { 1 + random.below(sizes) };
+            (0..size).map(|_| (key(random, shape, space), random.below(10) < tombstones)).collect()
+        });
+        World::new(contents.collect())
+    }
+
+    /// The first so many runs, which are older than the others.
+    fn older(&self, count: usize) -> Vec<VecRun> {
+        self.runs[..count].to_vec()
+    }
+
+    /// What a cursor sees.
+    fn visible(&self, show: Show) -> Vec<(&[u8], Entry)> {
+        let seen = |entry: &Entry| show == Show::Tombstones || !entry.tombstone;
+        self.newest.iter().filter(|(_, entry)| seen(entry)).map(|(key, entry)| (&key[..], *entry)).collect()
+    }
+
+    /// Keys that are there, and around each of them keys that are not.
+    fn probes(&self) -> BTreeSet<Vec<u8>> {
+        let mut probes = BTreeSet::from([vec![], vec![0], vec![0xFF; 20]]);
+        let every = self.newest.len() / 500 + 1;
+        for key in self.newest.keys().step_by(every) {
+            probes.insert(key.clone());
+            probes.insert([&key[..], &[0]].concat());
+            probes.insert(key[..key.len() / 2].to_vec());
+            if let Some((last, rest)) = key.split_last() {
+                probes.insert([rest, &[last.wrapping_sub(1)]].concat());
+                probes.insert([rest, &[last.wrapping_add(1)]].concat());
+                probes.insert(rest.to_vec());
+            }
+        }
+        probes
+    }
+
+    fn build(&self, tags: bool) -> Remix {
+        build(&mut self.older(self.runs.len()), tags).unwrap()
+    }
+
+    fn cursor<'a>(&self, remix: &'a Remix, show: Show) -> Cursor<&'a Remix, VecRun> {
+        Cursor::new(remix, self.runs.clone(), show)
+    }
+
+    /// How many comparisons `f` makes.
+    fn compared<T>(&self, f: impl FnOnce() -> T) -> (usize, T) {
+        let before = self.asked.compared.get();
+        let result = f();
+        (self.asked.compared.get() - before, result)
+    }
+}
+
+/// The newest version of a key.
+fn get<R: Run>(remix: &Remix, runs: &mut [R], key: &[u8]) -> Result<Option<Entry>> {
+    remix.get(remix.find(key), key, |entry| runs[entry.run].compare(entry.ordinal, key))
+}
+
+/// A key of a shape, out of about `space`.
+fn key(random: &mut Random, shape: usize, space: usize) -> Vec<u8> {
+    let number = random.below(space) as u64;
+    match shape {
+        // Numbers.
+        0 => number.to_be_bytes().to_vec(),
+        // Hardly any different bytes, and the empty key: heads that are equal but for their zeros.
+        1 => (0..random.below(12)).map(|_| [0, 1, 0xFF][random.below(3)]).collect(),
+        // All over the place.
+        2 => [Random(number).next().to_be_bytes(), Random(!number).next().to_be_bytes()].concat(),
+        // Much in common.
+        3 => format!("https://example.org/a/long/way/{number}/{}", "x".repeat(random.below(3))).into_bytes(),
+        // Long ones, different only behind the heads.
+        4 => [&vec![b'k'; 700 + random.below(2)][..], &number.to_be_bytes()].concat(),
+        // The same eight bytes over and over, so that whole anchors decide.
+        _ => [&[number as u8 % 3 * 7, 1, 2, 3, 4, 5, 6, 7, 8][..], &number.to_be_bytes()].concat(),
+    }
+}

@@ -1,0 +1,133 @@
+//! Whether a [`Remix`] is what it should be: by itself, when it is loaded, and against its runs.
+
+use super::{NO_HEAD, OLDER, RESERVED, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
+use super::{head_behind, tag, used};
+use crate::key::common_prefix;
+use forrest_engine::{Error, ErrorKind, Result};
+use std::mem;
+
+/// What is wrong, and in which segment. Behind the last one stands what is wrong with the whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Flaw {
+    pub(super) segment: usize,
+    pub(super) what: &'static str,
+}
+
+impl Remix {
+    /// Whether no walk can go astray in it, whatever the runs have. Needs no run. REQUIRES: the arrays are as
+    /// long as the number of segments says.
+    pub(super) fn check(&self) -> Result<(), Flaw> {
+        let count = self.runs.len();
+        let mut next = [0u32; RUNS_MAX];
+        let (mut entries, mut live) = (0u64, 0u64);
+        for segment in 0..self.segments() {
+            let flaw = |what| Err(Flaw { segment, what });
+            if self.ordinals_of(segment) != &next[..count] {
+                return flaw("its ordinals do not follow from the selectors before it");
+            }
+            if self.skip(segment) != self.anchors.skip(segment) {
+                return flaw("its heads do not skip what its anchor and the next one have in common");
+            }
+            let Segment { selectors, heads, .. } = &self.segments[segment];
+            let used = used(selectors);
+            if used == 0 {
+                return flaw("it has no entry");
+            }
+            // The run of the version before; older versions are of older runs.
+            let mut newer = 0;
+            let ascend = (1..used).all(|slot| match selectors[slot] & OLDER {
+                0 => heads[slot - 1] <= heads[slot],
+                _ => heads[slot - 1] == heads[slot],
+            });
+            if !ascend || heads[used..].iter().any(|&head| head != NO_HEAD) {
+                return flaw("its heads are not in the order of keys");
+            }
+            for &selector in &selectors[..used] {
+                let run = selector & RUN;
+                if usize::from(run) >= count || selector & RESERVED != 0 {
+                    return flaw("a selector names no run");
+                }
+                if selector & OLDER != 0 && run >= newer {
+                    return flaw("a selector's older version is not older");
+                }
+                newer = run;
+                let Some(after) = next[usize::from(run)].checked_add(1) else {
+                    return flaw("a run has too many entries");
+                };
+                next[usize::from(run)] = after;
+                entries += 1;
+                live += u64::from(selector & (OLDER | TOMBSTONE) == 0);
+            }
+        }
+        let flaw = |what| Err(Flaw { segment: self.segments(), what });
+        if next[..count] != self.runs {
+            return flaw("the selectors of a run are not as many as its entries");
+        }
+        if (entries, live) != (self.entries, self.live) {
+            return flaw("the counts are not those of the selectors");
+        }
+        match self.anchors.disorder() {
+            // The first anchor is that of the second segment.
+            Some(at) => Err(Flaw { segment: at + 1, what: "its anchor is not above the one before it" }),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads every key and whether it is a tombstone, and checks that all of this says so too.
+    pub(crate) fn verify<R: Run>(&self, runs: &mut [R]) -> Result<()> {
+        if let Err(Flaw { segment, what }) = self.check() {
+            return Err(wrong(segment, SEGMENT, what));
+        }
+        if !self.belongs_to(runs) {
+            return Err(wrong(self.segments(), SEGMENT, "its runs have other entries"));
+        }
+        let (mut key, mut before) = (Vec::new(), Vec::new());
+        for segment in 0..self.segments() {
+            for slot in 0..used(&self.segments[segment].selectors) {
+                let entry = self.entry(segment, slot);
+                runs[entry.run].key_into(entry.ordinal, &mut key)?;
+                let tombstone = runs[entry.run].is_tombstone(entry.ordinal)?;
+                let flaw = if tombstone != entry.tombstone {
+                    Some("the selector is wrong about a tombstone")
+                } else {
+                    self.flaw(segment, slot, &before, &key)
+                };
+                if let Some(what) = flaw {
+                    return Err(wrong(segment, slot, what));
+                }
+                mem::swap(&mut key, &mut before);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a place that has `key`, where the place before it has `before`.
+    fn flaw(&self, segment: usize, slot: usize, before: &[u8], key: &[u8]) -> Option<&'static str> {
+        let Segment { selectors, tags, heads } = &self.segments[segment];
+        if self.has_tags && tags[slot] != tag(key) {
+            return Some("the tag is not the key's");
+        }
+        if heads[slot] != head_behind(key, self.skip(segment)) {
+            return Some("the head is not the key's");
+        }
+        if (segment, slot) == (0, 0) {
+            return None;
+        }
+        if selectors[slot] & OLDER != 0 {
+            return (key != before).then_some("an older version is of another key");
+        }
+        if key <= before {
+            return Some("the key is not above the one before it");
+        }
+        if slot > 0 {
+            return None;
+        }
+        let anchor = &key[..=common_prefix(before, key)];
+        let tail = self.anchors.tail(segment - 1);
+        (anchor.strip_prefix(self.anchors.prefix()) != Some(tail)).then_some("the anchor is not the key's")
+    }
+}
+
+fn wrong(segment: usize, slot: usize, what: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("REMIX, segment {segment}, place {slot}: {what}"))
+}

@@ -1,0 +1,368 @@
+//! The read path of ranges: a merge of the memtables and the partitions, in either direction.
+//!
+//! Inside a partition nothing is compared (see [`remix`](crate::remix)); here are the few comparisons with what
+//! the memtables have, and none once they have nothing more in the range.
+
+use crate::disk::Disk;
+use crate::memtable::{Said, Upto};
+use crate::partition::{self, Partition};
+use crate::version::Version;
+use forrest_engine::Result;
+use forrest_index::{Cursor, Direction};
+use std::cmp::Ordering;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// The value of a pair, where it is.
+pub(crate) enum Shown<'a, D: Disk> {
+    Memory(&'a [u8]),
+    Table(partition::Pair<'a, D>),
+}
+
+impl<D: Disk> Shown<'_, D> {
+    /// Shows the bytes.
+    #[inline]
+    pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        match self {
+            Shown::Memory(bytes) => Ok(see(bytes)),
+            Shown::Table(pair) => pair.with(see),
+        }
+    }
+}
+
+/// What is visible in a memtable, from one end of a range to the other.
+struct Memory {
+    cursor: Cursor,
+    direction: Direction,
+    /// Whether there is a pair at the cursor.
+    valid: bool,
+}
+
+impl Memory {
+    fn key(&self) -> Option<&[u8]> {
+        if self.valid { self.cursor.key() } else { None }
+    }
+
+    fn said(&self, upto: Upto<'_>) -> Option<Said<'_>> {
+        self.cursor.value_bytes().and_then(|versions| upto.see(versions))
+    }
+
+    /// Goes on until something is visible.
+    fn settle(&mut self, upto: Upto<'_>) {
+        while self.valid && self.said(upto).is_none() {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        self.valid = match self.direction {
+            Direction::Forward => self.cursor.next(),
+            Direction::Backward => self.cursor.prev(),
+        };
+    }
+
+    fn advance(&mut self, upto: Upto<'_>) {
+        self.step();
+        self.settle(upto);
+    }
+
+    fn seek(&mut self, upto: Upto<'_>, from: Bound<&[u8]>, direction: Direction) {
+        self.direction = direction;
+        self.valid = match (direction, from) {
+            (Direction::Forward, Bound::Unbounded) => self.cursor.first(),
+            (Direction::Forward, Bound::Included(key) | Bound::Excluded(key)) => self.cursor.seek(key),
+            (Direction::Backward, Bound::Unbounded) => self.cursor.last(),
+            (Direction::Backward, Bound::Included(key) | Bound::Excluded(key)) => {
+                self.cursor.seek_for_prev(key)
+            }
+        };
+        if let Bound::Excluded(key) = from
+            && self.key() == Some(key)
+        {
+            self.step();
+        }
+        self.settle(upto);
+    }
+}
+
+/// The partitions of a keyspace, from one end of a range to the other.
+struct Tables<D: Disk> {
+    direction: Direction,
+    /// Which partition the cursor is in.
+    at: usize,
+    cursor: Option<partition::Cursor<D>>,
+    /// Whether there is a pair at the cursor.
+    valid: bool,
+}
+
+impl<D: Disk> Tables<D> {
+    /// Enters a partition.
+    fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> Result<&mut partition::Cursor<D>> {
+        if self.at != at {
+            self.cursor = None;
+            self.at = at;
+        }
+        Ok(match &mut self.cursor {
+            Some(cursor) => cursor,
+            none => none.insert(partitions[at].cursor()?),
+        })
+    }
+
+    fn seek(
+        &mut self,
+        partitions: &[Arc<Partition<D>>],
+        from: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<()> {
+        (self.direction, self.valid) = (direction, false);
+        if partitions.is_empty() {
+            return Ok(());
+        }
+        let forward = direction == Direction::Forward;
+        let (Bound::Included(key) | Bound::Excluded(key)) = from else {
+            let cursor = self.enter(partitions, if forward { 0 } else { partitions.len() - 1 })?;
+            self.valid = if forward { cursor.first()? } else { cursor.last()? };
+            return self.settle(partitions);
+        };
+        let beyond = partitions.partition_point(|partition| *partition.low <= *key);
+        if beyond == 0 && !forward {
+            return Ok(());
+        }
+        let cursor = self.enter(partitions, beyond.saturating_sub(1))?;
+        let mut valid = if forward { cursor.seek(key)? } else { cursor.seek_for_prev(key)? };
+        if valid && matches!(from, Bound::Excluded(_)) && cursor.key() == key {
+            valid = if forward { cursor.next()? } else { cursor.prev()? };
+        }
+        self.valid = valid;
+        self.settle(partitions)
+    }
+
+    /// The cursor, if it is at a pair.
+    #[inline]
+    fn cursor(&mut self) -> Option<&mut partition::Cursor<D>> {
+        if self.valid { self.cursor.as_mut() } else { None }
+    }
+
+    /// Goes on to the next partition that has a pair, if there is none at the cursor.
+    fn settle(&mut self, partitions: &[Arc<Partition<D>>]) -> Result<()> {
+        while !self.valid {
+            let next = match self.direction {
+                Direction::Forward => Some(self.at + 1).filter(|at| *at < partitions.len()),
+                Direction::Backward => self.at.checked_sub(1),
+            };
+            let Some(next) = next else { return Ok(()) };
+            let forward = self.direction == Direction::Forward;
+            let cursor = self.enter(partitions, next)?;
+            self.valid = if forward { cursor.first()? } else { cursor.last()? };
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn advance(&mut self, partitions: &[Arc<Partition<D>>]) -> Result<()> {
+        let forward = self.direction == Direction::Forward;
+        let Some(cursor) = self.cursor() else { return Ok(()) };
+        self.valid = if forward { cursor.next()? } else { cursor.prev()? };
+        if self.valid { Ok(()) } else { self.settle(partitions) }
+    }
+}
+
+/// True if `key` lies beyond the end of a range that is gone through in `direction`.
+#[inline]
+fn is_beyond(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {
+    let order = |other: &[u8]| match direction {
+        Direction::Forward => key.cmp(other),
+        Direction::Backward => other.cmp(key),
+    };
+    match end {
+        Bound::Unbounded => false,
+        Bound::Included(other) => order(other) == Ordering::Greater,
+        Bound::Excluded(other) => order(other) != Ordering::Less,
+    }
+}
+
+/// A scan that can go on later where it stopped. It holds the version that it reads, and keeps nobody from anything.
+pub(crate) struct Scan<D: Disk> {
+    version: Arc<Version<D>>,
+    space: u32,
+    /// From the newest memtable on. One that has nothing of the keyspace may be missing.
+    memories: Vec<Memory>,
+    tables: Tables<D>,
+    /// What is at the pair that was shown last, and is to go on before another one is shown.
+    shown: Last,
+}
+
+/// Who is at the pair that was shown last.
+#[derive(Clone, Copy)]
+enum Last {
+    Nobody,
+    Tables,
+    /// This memtable, the tables perhaps, and perhaps older memtables.
+    Memory {
+        first: usize,
+        tables: bool,
+    },
+}
+
+impl<D: Disk> Scan<D> {
+    /// A scan of the pairs from one end of a range on.
+    pub(crate) fn start(
+        version: Arc<Version<D>>,
+        space: u32,
+        upto: Upto<'_>,
+        from: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<Scan<D>> {
+        let tables = Tables { direction, at: 0, cursor: None, valid: false };
+        let mut scan = Scan { version, space, memories: Vec::new(), tables, shown: Last::Nobody };
+        scan.seek(upto, from, direction)?;
+        Ok(scan)
+    }
+
+    /// Begins anew, at one end of another range.
+    pub(crate) fn seek(&mut self, upto: Upto<'_>, from: Bound<&[u8]>, direction: Direction) -> Result<()> {
+        let Scan { version, space, memories, tables, shown } = self;
+        if memories.len() <= version.frozen.len() {
+            let cursors = version.memtables().filter_map(|memtable| memtable.cursor(*space));
+            *memories = cursors.map(|cursor| Memory { cursor, direction, valid: false }).collect();
+        }
+        *shown = Last::Nobody;
+        if let Bound::Included(key) | Bound::Excluded(key) = from {
+            // What the partition looks at first comes while the memtables are asked.
+            if let Some(partition) = version.partition(*space, key) {
+                partition.find(key)?;
+            }
+        }
+        memories.iter_mut().for_each(|memory| memory.seek(upto, from, direction));
+        tables.seek(version.partitions(*space), from, direction)
+    }
+
+    /// Whether it reads this version.
+    pub(crate) fn reads(&self, version: &Arc<Version<D>>) -> bool {
+        Arc::ptr_eq(&self.version, version)
+    }
+
+    /// Shows the pairs that are left in order, up to the other end of the range or until `see` has enough. After an
+    /// error it cannot go on.
+    pub(crate) fn run(
+        &mut self,
+        upto: Upto<'_>,
+        end: Bound<&[u8]>,
+        mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let Scan { version, space, memories, tables, shown } = self;
+        let partitions = version.partitions(*space);
+        let direction = tables.direction;
+        loop {
+            match std::mem::replace(shown, Last::Nobody) {
+                Last::Nobody => {}
+                Last::Tables => tables.advance(partitions)?,
+                Last::Memory { first, tables: too } => {
+                    if too {
+                        tables.advance(partitions)?;
+                    }
+                    pass(memories, first, upto);
+                }
+            }
+            let next = first_of(memories, direction);
+            let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
+                return scan_tables(tables, partitions, end, shown, see);
+            };
+            // What the tables have before it.
+            let order = loop {
+                let Some(cursor) = tables.cursor() else { break Ordering::Greater };
+                let order = match direction {
+                    Direction::Forward => cursor.key().cmp(key),
+                    Direction::Backward => key.cmp(cursor.key()),
+                };
+                if order != Ordering::Less {
+                    break order;
+                }
+                if show(cursor, &mut see)?.is_break() {
+                    *shown = Last::Tables;
+                    return Ok(());
+                }
+                tables.advance(partitions)?;
+            };
+            *shown = Last::Memory { first, tables: order.is_eq() };
+            if let Some(Some(value)) = memories[first].said(upto)
+                && see(key, Shown::Memory(value))?.is_break()
+            {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The newest that has a key has the word on it; the others pass it too.
+fn pass(memories: &mut [Memory], first: usize, upto: Upto<'_>) {
+    let (newer, older) = memories.split_at_mut(first + 1);
+    let newest = &mut newer[first];
+    for memory in older {
+        if memory.key() == newest.key() {
+            memory.advance(upto);
+        }
+    }
+    newest.advance(upto);
+}
+
+/// Shows the pairs of a range, in order from the end that `direction` starts at, until `see` has enough.
+pub(crate) fn scan<D: Disk>(
+    version: &Arc<Version<D>>,
+    space: u32,
+    upto: Upto<'_>,
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+    see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
+    Scan::start(version.clone(), space, upto, from, direction)?.run(upto, end, see)
+}
+
+/// Which memtable has the next key, and the key; of several that have it the newest, which is the first.
+#[inline]
+fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])> {
+    let mut first: Option<(usize, &[u8])> = None;
+    for (at, memory) in memories.iter().enumerate() {
+        let Some(key) = memory.key() else { continue };
+        let is_before = first.is_none_or(|(_, least)| match direction {
+            Direction::Forward => key < least,
+            Direction::Backward => key > least,
+        });
+        if is_before {
+            first = Some((at, key));
+        }
+    }
+    first
+}
+
+#[inline]
+fn show<D: Disk>(
+    cursor: &mut partition::Cursor<D>,
+    see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+) -> Result<ControlFlow<()>> {
+    cursor.show(|key, pair| see(key, Shown::Table(pair)))
+}
+
+/// The rest of a range, when only the tables have any of it.
+#[inline]
+fn scan_tables<D: Disk>(
+    tables: &mut Tables<D>,
+    partitions: &[Arc<Partition<D>>],
+    end: Bound<&[u8]>,
+    shown: &mut Last,
+    mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let direction = tables.direction;
+    while let Some(cursor) = tables.cursor() {
+        if is_beyond(cursor.key(), end, direction) {
+            return Ok(());
+        }
+        if show(cursor, &mut see)?.is_break() {
+            *shown = Last::Tables;
+            return Ok(());
+        }
+        tables.advance(partitions)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! [`Store`]: opening and closing, the background loop, and the contract of `forrest-engine`.
+
+use crate::cache::Cache;
+use crate::catalog::Space;
+use crate::core::{Core, Handle, Order};
+use crate::current::Current;
+use crate::disk::{Disk, Real, Unfinished};
+use crate::recover::{self, Recovered};
+use crate::view::{Snapshot, View};
+use crate::work::{Call, Work};
+use crate::workers::Workers;
+use forrest_engine::{
+    Capabilities, Capability, DEFAULT_KEYSPACE, Durability, Error, ErrorKind, Op, Options, Outcome, Result,
+    Stats, Written,
+};
+use forrest_machine::origin::Origin;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Changes that nobody waits for reach the operating system after so long at the latest.
+const QUEUED_MOST: Duration = Duration::from_millis(100);
+/// When nothing was written for so long, a memtable becomes a table if it is worth one.
+const QUIET: Duration = Duration::from_millis(250);
+/// After so long it is tried again to make tables for which there was no room.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// An open store. Cloning makes another handle. With the last one it is closed.
+pub struct Store<D: Disk>(Handle<D>);
+
+impl<D: Disk> Clone for Store<D> {
+    fn clone(&self) -> Self {
+        Store(self.0.clone())
+    }
+}
+
+impl<D: Disk> Store<D> {
+    /// Opens the store on a disk, or creates one. A thread does its background work.
+    ///
+    /// # Errors
+    /// `Corrupt` for a damaged store; `Io`; `OutOfSpace`; `Limit`.
+    pub fn open(disk: D, options: &Options) -> Result<Store<D>> {
+        Handle::open(disk, options).map(Store)
+    }
+
+    /// The same without a thread: [`step`](Store::step) does its background work, when it is called.
+    ///
+    /// # Errors
+    /// As [`open`](Store::open).
+    #[cfg(any(test, feature = "simulated"))]
+    pub fn open_unattended(disk: D, options: &Options) -> Result<Store<D>> {
+        Handle::open_unattended(disk, options).map(Store)
+    }
+
+    /// Does a bounded piece of the background work, if there is any. True if there may be more.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`. The store takes no more changes then.
+    #[cfg(any(test, feature = "simulated"))]
+    pub fn step(&self) -> Result<bool> {
+        self.0.step()
+    }
+
+    /// Makes a table of every memtable, so that nothing is in logs alone. It is durable when this returns.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`, `Stopped`.
+    pub fn flush(&self) -> Result<()> {
+        self.0.flush_all()
+    }
+}
+
+impl Store<Real> {
+    /// Writes a copy of the store, as it is at one moment of this call, to a new directory at `path`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if something is at `path`; `Busy`; `OutOfSpace`; `Io`. Nothing is left of a checkpoint that fails.
+    pub fn checkpoint(&self, path: &Path) -> Result<()> {
+        let unfinished = Unfinished::begin(path, Some(self.0.disk()))?;
+        self.0.checkpoint(unfinished.disk()?)?;
+        unfinished.finish()
+    }
+}
+
+/// A keyspace of an open store.
+pub struct Keyspace<D: Disk> {
+    store: Handle<D>,
+    space: Arc<Space>,
+}
+
+impl<D: Disk> Clone for Keyspace<D> {
+    fn clone(&self) -> Self {
+        Keyspace { store: self.store.clone(), space: self.space.clone() }
+    }
+}
+
+impl<D: Disk> forrest_engine::Store for Store<D> {
+    type Keyspace = Keyspace<D>;
+    type View = View<D>;
+    type Snapshot = Snapshot<D>;
+
+    fn keyspace(&self, name: &str) -> Result<Keyspace<D>> {
+        Ok(Keyspace { store: self.0.clone(), space: self.0.keyspace(name)? })
+    }
+
+    fn keyspaces(&self) -> Result<Vec<String>> {
+        self.0.keyspaces()
+    }
+
+    fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        self.0.drop_space(name)
+    }
+
+    fn write<'b>(
+        &self,
+        ops: impl Iterator<Item = (&'b Keyspace<D>, Op<&'b [u8]>)>,
+        durability: Option<Durability>,
+    ) -> Result<Written> {
+        let ops: Vec<_> = ops.map(|(keyspace, op)| (&keyspace.space, op)).collect();
+        self.0.write(&ops, durability)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot<D>> {
+        self.0.snapshot()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn stats(&self) -> Result<Stats> {
+        self.0.stats()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        use Capability as C;
+        const ALL: &[Capability] = &[
+            C::Iteration,
+            C::Batches,
+            C::Snapshots,
+            C::Keyspaces,
+            C::Persistence,
+            C::Sync,
+            C::Checkpoint,
+            C::Verify,
+            C::Compact,
+        ];
+        Capabilities::new("PATH", ALL)
+    }
+
+    fn verify(&self) -> Result<()> {
+        self.0.verify()
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.0.compact()
+    }
+}
+
+impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
+    type View = View<D>;
+
+    fn name(&self) -> &str {
+        &self.space.name
+    }
+
+    fn view(&self) -> View<D> {
+        self.store.view(&self.space)
+    }
+
+    fn same_store(&self, other: &Self) -> bool {
+        self.store.is(&other.store)
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.space, &other.space)
+    }
+
+    #[inline]
+    fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
+        self.store.apply(&self.space, op)
+    }
+}
+
+impl<D: Disk> Handle<D> {
+    pub(crate) fn open(disk: D, options: &Options) -> Result<Handle<D>> {
+        let core = Arc::new(Core::open(disk, options, Workers::new(options)?)?);
+        core.work.attend();
+        let own = core.clone();
+        let worker =
+            thread::Builder::new().name("remixdb".into()).spawn(move || own.attend()).map_err(|error| {
+                Error::new(ErrorKind::OutOfSpace, format!("starting the background thread: {error}"))
+            })?;
+        Ok(Handle::new(core, Some(worker)))
+    }
+
+    /// Without a thread: the work is done by [`Core::step`], in as many pieces as otherwise, one after the other.
+    #[cfg(any(test, feature = "simulated"))]
+    pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
+        Ok(Handle::new(Arc::new(Core::open(disk, options, Workers::alone(options))?), None))
+    }
+}
+
+impl<D: Disk> Core<D> {
+    fn open(disk: D, builder: &Options, workers: Workers) -> Result<Core<D>> {
+        let disk = Arc::new(disk);
+        let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
+        let recovered = recover::recover(&disk, builder, &cache)?;
+        let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
+        let (backlog, version) = (version.frozen.len(), Arc::new(version));
+        let current = Current::new(&version);
+        let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
+        let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
+        let core = Core {
+            origin: Origin::here(),
+            disk,
+            builder: builder.clone(),
+            cache,
+            numbers: AtomicU64::new(next_number),
+            version: current,
+            backlog: AtomicUsize::new(backlog),
+            visible: AtomicU64::new(sequence),
+            order: Mutex::new(order),
+            log,
+            manifest: Mutex::new(manifest),
+            work: Work::default(),
+            workers,
+            full: AtomicBool::new(false),
+        };
+        core.keyspace(DEFAULT_KEYSPACE)?;
+        Ok(core)
+    }
+
+    /// Works in the background until the store is closed.
+    fn attend(&self) {
+        self.workers.settle();
+        let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
+        // Whoever looks into a partition first waits until it is known what its tables are together, unless it is already.
+        let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
+        loop {
+            match self.work.next(QUEUED_MOST) {
+                Call::Close => return,
+                Call::Work => {
+                    // A failure has stopped the store, and is told to whoever writes next.
+                    while let Ok(true) = self.step() {}
+                    tried = Instant::now();
+                }
+                Call::Nothing => {
+                    let _ = self.write_queue();
+                    if last != self.log.last() {
+                        (last, since) = (self.log.last(), Instant::now());
+                    }
+                    // ORDERING: nothing is read that goes with it.
+                    if !self.full.load(Ordering::Relaxed) {
+                        if since.elapsed() >= QUIET {
+                            let _ = self.flush_early();
+                        }
+                    } else if tried.elapsed() >= RETRY {
+                        while let Ok(true) = self.step() {}
+                        tried = Instant::now();
+                    }
+                    while !self.work.is_called()
+                        && let Some(partition) = cold.pop()
+                    {
+                        // Damage is told to whoever looks.
+                        let _ = partition.warm();
+                    }
+                    while !self.work.is_called() && matches!(self.tidy(), Ok(true)) {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Writing a table: entries in order come in, a finished and synced file comes out.
+//!
+//! Values go to the file as they come. Key blocks and the index are kept in memory until the end, since they lie behind
+//! the values: about a seventh of a table of short pairs. The file is complete and durable when [`Builder::finish`]
+//! returns; its *name* is durable when the caller has synced the directory. A builder that is dropped leaves its file
+//! behind, which the caller sweeps: it is the one who knows that nothing names it.
+
+use super::format::{ALIGN, BLOCK_KEYS, FOOTER, Footer, GAP_MAX, Span};
+use super::{block, index};
+use crate::disk::{self, Disk, Name, Write};
+use crate::key::common_prefix;
+use crate::page;
+use crate::planted::Bug;
+use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+
+/// So many bytes are written at once, whole pages.
+const PIECE: usize = 1 << 20;
+
+const _: () = assert!(PIECE.is_multiple_of(page::BYTES));
+
+/// What a key has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry<'v> {
+    Value(&'v [u8]),
+    Tombstone,
+}
+
+/// A table that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Built {
+    pub(crate) number: u64,
+    pub(crate) entries: u32,
+    /// So many of the entries.
+    pub(crate) tombstones: u32,
+    pub(crate) file_bytes: u64,
+    /// The first key; empty if there is none.
+    pub(crate) least: Vec<u8>,
+    /// The last key; empty if there is none.
+    pub(crate) greatest: Vec<u8>,
+}
+
+/// Logical bytes that become pages, and pages that become large writes.
+struct Paged<'d, D: Disk> {
+    disk: &'d D,
+    file: D::File,
+    name: Name,
+    /// Sealed pages and the beginning of one.
+    write: Write,
+    /// Pages that are sealed.
+    pages: u64,
+    /// Payload that the page has which is not.
+    in_page: usize,
+}
+
+impl<D: Disk> Paged<'_, D> {
+    /// The logical offset of what is put next.
+    fn offset(&self) -> u64 {
+        self.pages * page::PAYLOAD as u64 + self.in_page as u64
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(page::PAYLOAD - self.in_page));
+            self.write.bytes.extend_from_slice(now);
+            self.in_page += now.len();
+            bytes = later;
+            if self.in_page == page::PAYLOAD {
+                self.seal(self.pages);
+                if self.write.bytes.len() >= PIECE {
+                    self.flush(false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts zeros up to a logical offset, which is less than two pages away.
+    fn zeros_to(&mut self, offset: u64) -> Result<()> {
+        let zeros = [0; 2 * page::BYTES];
+        self.put(&zeros[..(offset - self.offset()) as usize])
+    }
+
+    fn align(&mut self) -> Result<()> {
+        self.zeros_to(self.offset().next_multiple_of(ALIGN))
+    }
+
+    fn seal(&mut self, number: u64) {
+        let end = self.write.bytes.len() + page::BYTES - page::PAYLOAD;
+        self.write.bytes.resize(end, 0);
+        page::seal(&mut self.write.bytes[end - page::BYTES..], self.name, number);
+        self.pages += 1;
+        self.in_page = 0;
+    }
+
+    /// DURABILITY: the last one syncs, and so covers all that was written before it.
+    fn flush(&mut self, sync: bool) -> Result<()> {
+        self.write.sync = sync;
+        disk::write_all(self.disk, &self.file, self.name, &mut self.write)?;
+        self.write.offset += self.write.bytes.len() as u64;
+        self.write.bytes.clear();
+        self.write.done = 0;
+        Ok(())
+    }
+
+    /// Puts the footer at the end of the last page, and all of it on the device.
+    fn finish(&mut self, mut footer: Footer) -> Result<u64> {
+        if self.in_page > page::PAYLOAD - FOOTER {
+            self.zeros_to((self.pages + 1) * page::PAYLOAD as u64)?;
+        }
+        self.zeros_to((self.pages + 1) * page::PAYLOAD as u64 - FOOTER as u64)?;
+        footer.pages = self.pages + 1;
+        self.write.bytes.extend_from_slice(&footer.encode(self.name));
+        self.seal(self.pages | page::LAST);
+        self.flush(!Bug::TableNotSynced.is_planted())?;
+        Ok(self.write.offset)
+    }
+}
+
+/// A table that is being written.
+pub(crate) struct Builder<'d, D: Disk> {
+    out: Paged<'d, D>,
+    entries: u32,
+    tombstones: u32,
+    /// Bytes of all values.
+    values: u64,
+    /// Those of the values before the pending block.
+    values_before: u64,
+    pending: block::Pending,
+    /// Blocks that are done, back to back.
+    blocks: Vec<u8>,
+    /// The bytes of each.
+    lengths: Vec<u32>,
+    index: index::Pending,
+    least: Vec<u8>,
+    /// The last key that was added.
+    greatest: Vec<u8>,
+    /// The last key of the block that was done last.
+    before: Vec<u8>,
+}
+
+#[cold]
+fn too_large(name: Name, what: &str) -> Error {
+    Error::new(ErrorKind::Limit, format!("{name}: more {what} than a table can have"))
+}
+
+impl<'d, D: Disk> Builder<'d, D> {
+    /// Begins a file, which must not exist.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`.
+    pub(crate) fn new(disk: &'d D, name: Name) -> Result<Builder<'d, D>> {
+        let file = disk::create(disk, name)?;
+        let write = Write { bytes: Vec::with_capacity(PIECE), ..Write::default() };
+        Ok(Builder {
+            out: Paged { disk, file, name, write, pages: 0, in_page: 0 },
+            entries: 0,
+            tombstones: 0,
+            values: 0,
+            values_before: 0,
+            pending: block::Pending::default(),
+            blocks: Vec::new(),
+            lengths: Vec::new(),
+            index: index::Pending::default(),
+            least: Vec::new(),
+            greatest: Vec::new(),
+            before: Vec::new(),
+        })
+    }
+
+    /// Whether a key is behind all that were added before.
+    #[inline]
+    pub(crate) fn takes(&self, key: &[u8]) -> bool {
+        self.entries == 0 || key > &self.greatest[..]
+    }
+
+    /// Adds an entry. Its key must be behind all that were added before.
+    ///
+    /// # Errors
+    /// `Limit`, `Io`, `OutOfSpace`; then nothing can be done with the builder but to drop it.
+    pub(crate) fn add(&mut self, key: &[u8], entry: Entry<'_>) -> Result<()> {
+        assert!(self.takes(key), "keys come in ascending order, each once");
+        let value = match entry {
+            Entry::Value(value) => value,
+            Entry::Tombstone => &[],
+        };
+        if key.len() > MAX_KEY_BYTES {
+            return Err(Error::limit("key", "bytes", key.len(), MAX_KEY_BYTES));
+        }
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(Error::limit("value", "bytes", value.len(), MAX_VALUE_BYTES));
+        }
+        if self.entries == u32::MAX {
+            return Err(too_large(self.out.name, "entries"));
+        }
+        let kind = match entry {
+            Entry::Value(_) => block::Kind::Value,
+            Entry::Tombstone => block::Kind::Tombstone,
+        };
+        if self.entries == 0 {
+            self.least = key.to_vec();
+        }
+        self.pending.push(key, value.len() as u64, kind);
+        self.greatest.clear();
+        self.greatest.extend_from_slice(key);
+        self.entries += 1;
+        self.tombstones += u32::from(kind == block::Kind::Tombstone);
+        self.values += value.len() as u64;
+        self.out.put(value)?;
+        if self.pending.len() == BLOCK_KEYS as usize {
+            self.end_block()?;
+        }
+        Ok(())
+    }
+
+    /// Moves the pending keys to the blocks that are done.
+    fn end_block(&mut self) -> Result<()> {
+        let first = self.pending.first_key();
+        let separator = match self.lengths.len() {
+            0 => &[],
+            _ => &first[..common_prefix(&self.before, first) + 1],
+        };
+        if !self.index.separator(separator) {
+            return Err(too_large(self.out.name, "bytes of separators"));
+        }
+        let start = self.blocks.len();
+        self.pending.encode(self.values_before, &mut self.blocks);
+        self.lengths.push((self.blocks.len() - start) as u32);
+        self.values_before = self.values;
+        self.before.clone_from(&self.greatest);
+        Ok(())
+    }
+
+    /// Bytes that the file would have if it were finished now, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let kept = self.blocks.len() + self.pending.bytes() + self.index.bytes();
+        self.values + self.values / page::PAYLOAD as u64 * 8 + kept as u64 + FOOTER as u64
+    }
+
+    /// Completes the file. All its bytes are durable then.
+    ///
+    /// # Errors
+    /// `Limit`, `Io`, `OutOfSpace`.
+    pub(crate) fn finish(mut self) -> Result<Built> {
+        if self.pending.len() > 0 {
+            self.end_block()?;
+        }
+        let keys = self.put_blocks()?;
+        self.out.align()?;
+        let stored = self.index.encode();
+        let index = Span { offset: self.out.offset(), bytes: stored.len() as u64 };
+        self.out.put(&stored)?;
+        let bounds = self.out.offset();
+        self.out.put(&self.least)?;
+        self.out.put(&self.greatest)?;
+        let file_bytes = self.out.finish(Footer {
+            entries: self.entries,
+            tombstones: self.tombstones,
+            blocks: self.lengths.len() as u32,
+            pages: 0,
+            values: self.values,
+            keys,
+            index,
+            bounds,
+            least: self.least.len() as u32,
+            greatest: self.greatest.len() as u32,
+            sequences: [0, 0],
+        })?;
+        Ok(Built {
+            number: self.out.name.number,
+            entries: self.entries,
+            tombstones: self.tombstones,
+            file_bytes,
+            least: self.least,
+            greatest: self.greatest,
+        })
+    }
+
+    /// Writes the blocks, each in its place, and tells the index.
+    fn put_blocks(&mut self) -> Result<Span> {
+        self.out.align()?;
+        let mut keys = Span { offset: self.out.offset(), bytes: 0 };
+        let mut from = 0;
+        for &length in &self.lengths {
+            let length = length as usize;
+            self.out.align()?;
+            let room = page::PAYLOAD - self.out.in_page;
+            if length > room && room <= GAP_MAX {
+                self.out.zeros_to((self.out.pages + 1) * page::PAYLOAD as u64)?;
+            }
+            if from == 0 {
+                keys.offset = self.out.offset();
+            }
+            if !self.index.place(self.out.offset() - keys.offset) {
+                return Err(too_large(self.out.name, "bytes of keys"));
+            }
+            self.out.put(&self.blocks[from..from + length])?;
+            from += length;
+            keys.bytes = self.out.offset() - keys.offset;
+        }
+        Ok(keys)
+    }
+}

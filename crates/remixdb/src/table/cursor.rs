@@ -1,0 +1,460 @@
+//! [`Cursor`]: a table's entries by their ordinals, and by their keys.
+
+use super::block::{self, Block, Kind, Layout};
+use super::format::BLOCK_KEYS;
+use super::{CACHED_PAGES_MAX, Table};
+use crate::cache::PageRef;
+use crate::disk::{self, Disk};
+use crate::page;
+use forrest_engine::Value;
+use forrest_engine::{Error, Result};
+use forrest_machine::prefetch;
+use std::cmp::Ordering;
+use std::iter::repeat_n;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+const NO_BLOCK: u32 = u32::MAX;
+
+/// Reads a table. It keeps the key block and the value's page that it was at last, so what is asked for in order is
+/// fetched once. `T` is `&Table<D>`, or `Arc<Table<D>>` for a cursor that owns what it needs.
+///
+/// All that take an ordinal fail with `Corrupt` for one that the table does not have: it came from a file.
+pub(crate) struct Cursor<T> {
+    table: T,
+    /// The number of the block that is kept, or `NO_BLOCK`.
+    number: u32,
+    layout: Option<Layout>,
+    /// The page of the block, and where in it the block begins; or `assembled` has the block.
+    page: Option<(PageRef, usize)>,
+    /// The number of that page.
+    page_number: u64,
+    assembled: Vec<u8>,
+    value_page: Option<(u64, PageRef)>,
+    /// A value that straddles pages.
+    value: Vec<u8>,
+    /// The key that was asked for last by [`Cursor::key_at`].
+    key: Vec<u8>,
+    /// The block of which that has the prefix, or `NO_BLOCK`.
+    prefixed: u32,
+    /// Whether it walks: what comes next is fetched before it is asked for.
+    walks: bool,
+    /// The entry whose key was asked for last by [`Cursor::key_at`], and which way that was.
+    last: u32,
+    forward: bool,
+}
+
+/// A walk fetches what is so many bytes ahead. The processor does so by itself, but only some lines after a walk began;
+/// most scans are short.
+const AHEAD: usize = 256;
+const LINE: usize = 64;
+
+/// Fetches the lines of a page that a walk comes to: next, or all of the way there if it has just come to the page.
+#[inline]
+fn fetch_ahead(page: &[u8], at: usize, len: usize, forward: bool, is_new: bool) {
+    let near = if is_new { 0 } else { AHEAD };
+    for step in (near..AHEAD + len.min(AHEAD)).step_by(LINE) {
+        let line = if forward { Some(at + step) } else { at.checked_sub(step) };
+        if let Some(byte) = line.and_then(|line| page.get(line)) {
+            prefetch::read(byte);
+        }
+    }
+}
+
+impl<T: Clone> Clone for Cursor<T> {
+    /// A cursor for the same table, which has not read anything yet.
+    fn clone(&self) -> Cursor<T> {
+        Cursor::over(self.table.clone())
+    }
+}
+
+impl<T> Cursor<T> {
+    fn over(table: T) -> Cursor<T> {
+        Cursor {
+            table,
+            number: NO_BLOCK,
+            layout: None,
+            page: None,
+            page_number: 0,
+            assembled: Vec::new(),
+            value_page: None,
+            value: Vec::new(),
+            key: Vec::new(),
+            prefixed: NO_BLOCK,
+            walks: false,
+            last: 0,
+            forward: true,
+        }
+    }
+
+    /// The block that is kept.
+    #[inline]
+    fn kept(&self) -> Option<Block<'_>> {
+        kept(&self.layout, &self.page, &self.assembled)
+    }
+}
+
+/// The block that a cursor keeps, of its fields.
+#[inline]
+fn kept<'b>(
+    layout: &'b Option<Layout>,
+    page: &'b Option<(PageRef, usize)>,
+    assembled: &'b [u8],
+) -> Option<Block<'b>> {
+    let layout = layout.as_ref()?;
+    let bytes = match page {
+        Some((page, at)) => &page[*at..*at + layout.bytes],
+        None => assembled,
+    };
+    Some(Block { layout, bytes })
+}
+
+impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
+    pub(crate) fn new(table: T) -> Cursor<T> {
+        Cursor::over(table)
+    }
+
+    /// A cursor that will be asked for one entry after the other.
+    pub(crate) fn walking(table: T) -> Cursor<T> {
+        Cursor { walks: true, ..Cursor::over(table) }
+    }
+
+    pub(crate) fn table(&self) -> &Table<D> {
+        &self.table
+    }
+
+    /// Where a block begins, in the logical bytes.
+    fn block_place(&self, number: u32) -> Result<u64> {
+        Ok(self.table.footer.keys.offset + self.table.index()?.offset(number))
+    }
+
+    /// What does not fit in the block that is kept.
+    #[cold]
+    fn misfit(&self) -> Error {
+        match self.block_place(self.number) {
+            Ok(place) => self.table.damaged(place, "a key block with an entry that does not fit it"),
+            Err(error) => error,
+        }
+    }
+
+    #[cold]
+    fn no_entry(&self, ordinal: u32) -> Error {
+        let what = format!("entry {ordinal} is asked for, and there are {}", self.table.entries());
+        disk::damaged(self.table.name, 0, what)
+    }
+
+    /// The block with an entry, and where in it the entry is.
+    #[inline]
+    fn block(&mut self, ordinal: u32) -> Result<(Block<'_>, usize)> {
+        if ordinal >= self.table.footer.entries {
+            return Err(self.no_entry(ordinal));
+        }
+        if self.number != ordinal / BLOCK_KEYS {
+            self.load(ordinal / BLOCK_KEYS)?;
+        }
+        let block = self.kept().expect("it was loaded");
+        Ok((block, (ordinal % BLOCK_KEYS) as usize))
+    }
+
+    /// Keeps another block. After an error none is kept.
+    fn load(&mut self, number: u32) -> Result<()> {
+        self.number = NO_BLOCK;
+        self.layout = None;
+        let footer = &self.table.footer;
+        let place = self.block_place(number)?;
+        let misfit = |what: &str| Err(self.table.damaged(place, what));
+        let (page_number, at) = page::place(place);
+        // Looked at before it is taken: a cursor that was just made would wait for what is taken whole.
+        let is_kept = self.page.is_some() && self.page_number == page_number;
+        let kept = if is_kept { self.page.take() } else { None };
+        let page = match kept {
+            Some((page, _)) => page,
+            None => {
+                self.page = None;
+                self.table.page(page_number)?
+            }
+        };
+        let Some(head) = page[at..].first_chunk() else {
+            return misfit("a key block whose head straddles pages");
+        };
+        let length = block::length(head);
+        if length as u64 > footer.keys.end().saturating_sub(place) {
+            return misfit("a key block that is longer than the rest of them");
+        }
+        let expected = (footer.entries - number * BLOCK_KEYS).min(BLOCK_KEYS) as usize;
+        let in_page = at + length <= page::PAYLOAD;
+        let layout = if in_page {
+            Layout::read(&page[at..at + length])
+        } else {
+            self.assembled.resize(length, 0);
+            self.table.read(place, &mut self.assembled)?;
+            Layout::read(&self.assembled)
+        };
+        match layout {
+            Ok(layout) if layout.count == expected => self.layout = Some(layout),
+            Ok(_) => return misfit("a key block with another number of keys than is its due"),
+            Err(what) => return misfit(what),
+        }
+        if in_page {
+            self.page = Some((page, at));
+            self.page_number = page_number;
+        }
+        self.number = number;
+        Ok(())
+    }
+
+    /// Asks for what a look at an entry will touch, so that its waits overlap.
+    #[inline]
+    pub(crate) fn fetch(&self, ordinal: u32) {
+        if ordinal < self.table.footer.entries {
+            // A cursor that walks is one of several that are asked before the first of them is read.
+            self.table.fetch(ordinal, self.walks);
+        }
+    }
+
+    /// How the entry's key is ordered to this one.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
+        let (block, at) = self.block(ordinal)?;
+        block.compare(at, key).ok_or_else(|| self.misfit())
+    }
+
+    /// Appends the entry's key.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn key_into(&mut self, ordinal: u32, out: &mut Vec<u8>) -> Result<()> {
+        let (prefix, suffix) = self.key(ordinal)?;
+        out.extend_from_slice(prefix);
+        out.extend_from_slice(suffix);
+        Ok(())
+    }
+
+    /// The entry's key, in two pieces as it is stored.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn key(&mut self, ordinal: u32) -> Result<(&[u8], &[u8])> {
+        let at = self.block(ordinal)?.1;
+        // Asked for again: a borrow that is returned on one way out would last on the other way too.
+        match self.kept().and_then(|block| block.key(at)) {
+            Some(key) => Ok(key),
+            None => Err(self.misfit()),
+        }
+    }
+
+    /// The entry's key, in a buffer of the cursor. Keys of one block are in one buffer, so only what they do not have in
+    /// common is copied.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn key_at(&mut self, ordinal: u32) -> Result<()> {
+        let at = self.block(ordinal)?.1;
+        self.forward = ordinal >= self.last;
+        self.last = ordinal;
+        let Cursor { layout, page, assembled, key, number, prefixed, walks, forward, .. } = self;
+        let fits = kept(layout, page, assembled).and_then(|block| {
+            let (prefix, suffix) = block.key(at)?;
+            if *prefixed == *number && key.len() >= prefix.len() {
+                key.truncate(prefix.len());
+            } else {
+                key.clear();
+                key.reserve(prefix.len() + suffix.len());
+                key.extend_from_slice(prefix);
+                *prefixed = *number;
+            }
+            key.extend_from_slice(suffix);
+            if *walks {
+                // Keys lie close together: of those that come, one is in the next line.
+                let ahead = if *forward { LINE as isize } else { -(LINE as isize) };
+                prefetch::read(suffix.as_ptr().wrapping_offset(ahead));
+            }
+            Some(())
+        });
+        fits.ok_or_else(|| self.misfit())
+    }
+
+    /// The key that was asked for last by [`Cursor::key_at`].
+    #[inline]
+    pub(crate) fn kept_key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Lends that key, and the cursor beside it.
+    #[inline]
+    pub(crate) fn with_kept_key<R>(&mut self, see: impl FnOnce(&[u8], &mut Self) -> R) -> R {
+        let key = std::mem::take(&mut self.key);
+        let result = see(&key, self);
+        self.key = key;
+        result
+    }
+
+    /// Whether the entry has a value.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn kind(&mut self, ordinal: u32) -> Result<Kind> {
+        let (block, at) = self.block(ordinal)?;
+        Ok(block.kind(at))
+    }
+
+    /// Where the entry's value is, in the logical bytes.
+    #[inline]
+    fn value_place(&mut self, ordinal: u32) -> Result<Range<u64>> {
+        let values = self.table.footer.values;
+        let (block, at) = self.block(ordinal)?;
+        match block.value(at) {
+            Some(place) if place.end <= values => Ok(place),
+            _ => Err(self.misfit()),
+        }
+    }
+
+    /// The bytes of the entry's value; 0 for a tombstone.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    pub(crate) fn value_len(&mut self, ordinal: u32) -> Result<u64> {
+        self.value_place(ordinal).map(|place| place.end - place.start)
+    }
+
+    /// The bytes at a place that lies in one page.
+    #[inline]
+    fn value_in_page(&mut self, place: &Range<u64>) -> Result<&[u8]> {
+        if place.is_empty() {
+            return Ok(&[]);
+        }
+        let (number, at) = page::place(place.start);
+        let is_new = self.value_page.as_ref().is_none_or(|(kept, _)| *kept != number);
+        if is_new {
+            self.value_page = Some((number, self.table.page(number)?));
+        }
+        let (_, page) = self.value_page.as_ref().expect("it was just read");
+        let len = (place.end - place.start) as usize;
+        if self.walks {
+            fetch_ahead(page, at, len, self.forward, is_new);
+        }
+        Ok(&page[at..at + len])
+    }
+
+    /// Fills in the bytes at a place, page by page, and keeps the last page: the next value begins there.
+    fn value_over_pages(&mut self, mut place: Range<u64>, mut out: &mut [u8]) -> Result<()> {
+        if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
+            return self.table.read_past(place.start, out);
+        }
+        while !out.is_empty() {
+            let room = page::PAYLOAD - page::place(place.start).1;
+            let (now, later) = out.split_at_mut(out.len().min(room));
+            let end = place.start + now.len() as u64;
+            now.copy_from_slice(self.value_in_page(&(place.start..end))?);
+            place.start = end;
+            out = later;
+        }
+        Ok(())
+    }
+
+    /// Appends the entry's value; nothing for a tombstone. After an error `out` is as it was.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn value_into(&mut self, ordinal: u32, out: &mut Vec<u8>) -> Result<()> {
+        let place = self.value_place(ordinal)?;
+        if in_one_page(&place) {
+            out.extend_from_slice(self.value_in_page(&place)?);
+            return Ok(());
+        }
+        let start = out.len();
+        out.resize(start + (place.end - place.start) as usize, 0);
+        let done = self.value_over_pages(place, &mut out[start..]);
+        if done.is_err() {
+            out.truncate(start);
+        }
+        done
+    }
+
+    /// The entry's value; empty for a tombstone.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    #[inline]
+    pub(crate) fn value(&mut self, ordinal: u32) -> Result<Value> {
+        let place = self.value_place(ordinal)?;
+        if in_one_page(&place) {
+            return self.value_in_page(&place).map(Value::from);
+        }
+        let mut shared: Arc<[u8]> = repeat_n(0, (place.end - place.start) as usize).collect();
+        self.value_over_pages(place, Arc::get_mut(&mut shared).expect("nobody else has it yet"))?;
+        Ok(Value::from(shared))
+    }
+
+    /// Shows the entry's value to `see`, where it lies if that is one page; empty for a tombstone.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn value_with<R>(&mut self, ordinal: u32, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        let place = self.value_place(ordinal)?;
+        if in_one_page(&place) {
+            return self.value_in_page(&place).map(see);
+        }
+        let mut bytes = std::mem::take(&mut self.value);
+        bytes.resize((place.end - place.start) as usize, 0);
+        self.value_over_pages(place, &mut bytes)?;
+        let result = see(&bytes);
+        if bytes.len() <= page::BYTES {
+            self.value = bytes;
+        }
+        Ok(result)
+    }
+
+    /// Where a key is or would be: the ordinal, and whether it is there.
+    #[inline]
+    fn search(&mut self, key: &[u8]) -> Result<(u32, bool)> {
+        if self.table.footer.entries == 0 {
+            return Ok((0, false));
+        }
+        let number = self.table.index()?.find(key);
+        let first = number * BLOCK_KEYS;
+        if self.number != number {
+            // A search looks at all of it, and nothing of it comes while its page is being pinned.
+            self.table.fetch_block(number);
+        }
+        let (block, _) = self.block(first)?;
+        // Behind a block's last key comes the next block's first, which the separator told to be behind `key`.
+        let (at, equal) = block.search(key).ok_or_else(|| self.misfit())?;
+        Ok((first + at as u32, equal))
+    }
+
+    /// The ordinal of the first key that is not before this one; `entries()` if there is none.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn lower_bound(&mut self, key: &[u8]) -> Result<u32> {
+        self.search(key).map(|(ordinal, _)| ordinal)
+    }
+
+    /// The ordinal of a key, if the table has it.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt`.
+    #[inline]
+    pub(crate) fn find(&mut self, key: &[u8]) -> Result<Option<u32>> {
+        self.search(key).map(|(ordinal, equal)| equal.then_some(ordinal))
+    }
+}
+
+/// Whether a place is empty or does not straddle pages.
+#[inline]
+fn in_one_page(place: &Range<u64>) -> bool {
+    page::place(place.start).1 as u64 + (place.end - place.start) <= page::PAYLOAD as u64
+}

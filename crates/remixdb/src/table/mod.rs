@@ -1,0 +1,298 @@
+//! Tables: immutable files of sorted entries, keys and values apart.
+//!
+//! An entry is asked for by its **ordinal**, its position among all entries of the table, which no search leads to: block
+//! and place in it are a division away. Who has a key and no ordinal asks the table's own index ([`Cursor::find`],
+//! [`Cursor::lower_bound`]).
+//!
+//! - A table is written once, by a [`Builder`], and never changes. So nothing here is locked but what the cache locks.
+//! - Opening reads the footer and no more; the index is read when it is first needed.
+//! - Keys are read where they lie in cached pages; only a block that straddles pages is put together first. Values are
+//!   copied once, to where they are wanted.
+//! - Whatever the file contains: what is returned was written, or an error names the file and the offset. Nothing is
+//!   allocated that the file's own length does not warrant.
+//!
+//! What is not here: versions of a key (a table has each key once), and what several tables are together.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | format.rs | how a table lies in its file |
+//! | block.rs | key blocks: written, and read in place |
+//! | index.rs | the index in memory |
+//! | build.rs | [`Builder`] |
+//! | cursor.rs | [`Cursor`] |
+//! | verify.rs | [`Table::verify`] |
+
+mod block;
+mod build;
+mod cursor;
+mod format;
+mod index;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub(crate) use block::Kind;
+pub(crate) use build::{Builder, Entry};
+pub(crate) use cursor::Cursor;
+
+use crate::cache::{Cache, PageRef, Pages};
+use crate::disk::{self, Disk, Name};
+use crate::page;
+use format::Footer;
+use forrest_engine::Result;
+use index::Index;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// What spans more pages than that is read past the cache, in large pieces: it would drive out many pages and come back
+/// rarely.
+const CACHED_PAGES_MAX: usize = 64;
+/// Bytes that are fetched about where a key may be, and at most of a value.
+const KEY_FETCHED: u64 = 65;
+const VALUE_FETCHED: u64 = 256;
+/// Pages that are read at once, past the cache.
+const PIECE_PAGES: u64 = 256;
+
+/// An open table.
+pub(crate) struct Table<D: Disk> {
+    disk: Arc<D>,
+    file: D::File,
+    name: Name,
+    footer: Footer,
+    least: Box<[u8]>,
+    greatest: Box<[u8]>,
+    pages: Pages,
+    index: OnceLock<Index>,
+}
+
+impl<D: Disk> Table<D> {
+    /// Opens a table.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` for a file that is not a whole table of this name, or of a later version.
+    pub(crate) fn open(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
+        let file = disk::open(&*disk, name)?;
+        let len = disk::len(&*disk, &file, name)?;
+        let pages = len / page::BYTES as u64;
+        if pages == 0 || !len.is_multiple_of(page::BYTES as u64) || pages > u64::from(u32::MAX) {
+            return Err(disk::damaged(name, len, format!("the file ends; no table has {len} bytes")));
+        }
+        let mut last = vec![0; page::BYTES];
+        disk::read_exact(&*disk, &file, name, &mut last, (pages - 1) * page::BYTES as u64)?;
+        page::check(&last, name, (pages - 1) | page::LAST)?;
+        let footer = Footer::decode(name, pages, &last[..page::PAYLOAD])?;
+        let mut table = Table {
+            disk,
+            file,
+            name,
+            footer,
+            least: Box::default(),
+            greatest: Box::default(),
+            pages: Pages::new(cache, pages as u32),
+            index: OnceLock::new(),
+        };
+        let mut bounds = vec![0; (footer.least + footer.greatest) as usize];
+        match page::place(footer.bounds) {
+            (page, at) if page == pages - 1 => bounds = last[at..at + bounds.len()].to_vec(),
+            _ => table.read_past(footer.bounds, &mut bounds)?,
+        }
+        let (least, greatest) = bounds.split_at(footer.least as usize);
+        if least > greatest {
+            return Err(table.damaged(footer.bounds, "the least key is behind the greatest"));
+        }
+        (table.least, table.greatest) = (least.into(), greatest.into());
+        Ok(table)
+    }
+
+    /// The file, which can be read as long as the table lives.
+    pub(crate) fn file(&self) -> &D::File {
+        &self.file
+    }
+
+    pub(crate) fn name(&self) -> Name {
+        self.name
+    }
+
+    /// The number of entries. Their ordinals are the numbers below it.
+    pub(crate) fn entries(&self) -> u32 {
+        self.footer.entries
+    }
+
+    /// So many of the entries say that their key is deleted.
+    pub(crate) fn tombstones(&self) -> u32 {
+        self.footer.tombstones
+    }
+
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.footer.pages * page::BYTES as u64
+    }
+
+    /// The first key; empty if there is none.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
+    pub(crate) fn least(&self) -> &[u8] {
+        &self.least
+    }
+
+    /// The last key; empty if there is none.
+    pub(crate) fn greatest(&self) -> &[u8] {
+        &self.greatest
+    }
+
+    /// Memory that the open table takes apart from cached pages, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let index = self.index.get().map_or(0, Index::bytes);
+        size_of::<Self>() + self.least.len() + self.greatest.len() + index + self.pages.slot_bytes()
+    }
+
+    /// Something is wrong with what lies at a logical offset.
+    #[cold]
+    fn damaged(&self, offset: u64, what: impl fmt::Display) -> forrest_engine::Error {
+        disk::damaged(self.name, page::file_offset(offset), what)
+    }
+
+    /// The index, which is read by the first who asks. (Two who are first both read it.)
+    #[inline]
+    fn index(&self) -> Result<&Index> {
+        match self.index.get() {
+            Some(index) => Ok(index),
+            None => self.load_index(),
+        }
+    }
+
+    #[cold]
+    fn load_index(&self) -> Result<&Index> {
+        let index = self.read_index()?;
+        Ok(self.index.get_or_init(|| index))
+    }
+
+    fn read_index(&self) -> Result<Index> {
+        let mut stored = vec![0; self.footer.index.bytes as usize];
+        self.read_past(self.footer.index.offset, &mut stored)?;
+        let index = Index::decode(&self.footer, stored);
+        index.ok_or_else(|| self.damaged(self.footer.index.offset, "an index that is not one"))
+    }
+
+    /// Asks for what a search for an entry's key and value will touch, as far as can be told without looking: the block,
+    /// about where in it the key is, and the value if all are of one size. A hint. What is not in the cache the device is
+    /// told of, so that it reads the value's page while the key's is waited for; and the key's too, if others come `first`.
+    #[inline]
+    fn fetch(&self, ordinal: u32, first: bool) {
+        let Some(index) = self.index.get() else { return };
+        let (number, at) = (ordinal / format::BLOCK_KEYS, ordinal % format::BLOCK_KEYS);
+        let place = self.footer.keys.offset + index.offset(number);
+        let end =
+            if number + 1 < self.footer.blocks { index.offset(number + 1) } else { self.footer.keys.bytes };
+        let length = self.footer.keys.offset + end - place;
+        if !self.fetch_bytes(place, 1) && first {
+            self.will_read(place);
+        }
+        self.fetch_bytes(place + length * u64::from(at) / u64::from(format::BLOCK_KEYS), KEY_FETCHED);
+        let each = self.footer.values / u64::from(self.footer.entries.max(1));
+        if each * u64::from(self.footer.entries) == self.footer.values {
+            let value = u64::from(ordinal) * each;
+            if !self.fetch_bytes(value, each.clamp(1, VALUE_FETCHED)) {
+                self.will_read(value);
+            }
+        }
+    }
+
+    /// Asks for what a search for a key will touch: the block, of memory or of the device.
+    pub(crate) fn fetch_key(&self, key: &[u8]) -> Result<()> {
+        if self.footer.entries == 0 {
+            return Ok(());
+        }
+        let index = self.index()?;
+        let number = index.find(key);
+        if !self.fetch_block(number) {
+            self.will_read(self.footer.keys.offset + index.offset(number));
+        }
+        Ok(())
+    }
+
+    /// Asks for a whole key block: for a search in it, which looks at all heads of its keys. False if it is not in the cache.
+    #[inline]
+    fn fetch_block(&self, number: u32) -> bool {
+        let Some(index) = self.index.get() else { return false };
+        let place = self.footer.keys.offset + index.offset(number);
+        let end =
+            if number + 1 < self.footer.blocks { index.offset(number + 1) } else { self.footer.keys.bytes };
+        self.fetch_bytes(place, self.footer.keys.offset + end - place)
+    }
+
+    /// Tells the device that the page of a logical offset is read soon.
+    #[cold]
+    fn will_read(&self, offset: u64) {
+        let (page, _) = page::place(offset);
+        self.disk.will_read(&self.file, page * page::BYTES as u64, page::BYTES as u64);
+    }
+
+    /// Asks for so many bytes at a logical offset, as far as they are in its page; false if that is not in the cache.
+    #[inline]
+    fn fetch_bytes(&self, offset: u64, bytes: u64) -> bool {
+        let (page, at) = page::place(offset);
+        self.pages.fetch(page as u32, at..(at + bytes as usize).min(page::PAYLOAD))
+    }
+
+    /// What the page is sealed as.
+    fn sealed_as(&self, page: u64) -> u64 {
+        if page + 1 == self.footer.pages { page | page::LAST } else { page }
+    }
+
+    /// A page, by the cache.
+    #[inline]
+    fn page(&self, number: u64) -> Result<PageRef> {
+        self.pages.get(number as u32, |bytes| {
+            disk::read_exact(&*self.disk, &self.file, self.name, bytes, number * page::BYTES as u64)?;
+            page::check(bytes, self.name, self.sealed_as(number))
+        })
+    }
+
+    /// Fills in the bytes from a logical offset on, which are within the file.
+    fn read(&self, mut from: u64, mut out: &mut [u8]) -> Result<()> {
+        if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
+            return self.read_past(from, out);
+        }
+        while !out.is_empty() {
+            let (number, at) = page::place(from);
+            let page = self.page(number)?;
+            let (now, later) = out.split_at_mut(out.len().min(page::PAYLOAD - at));
+            now.copy_from_slice(&page[at..at + now.len()]);
+            from += now.len() as u64;
+            out = later;
+        }
+        Ok(())
+    }
+
+    /// The same, from the disk in any case, and without keeping anything.
+    fn read_past(&self, from: u64, mut out: &mut [u8]) -> Result<()> {
+        let (mut number, mut at) = page::place(from);
+        let mut pages = Vec::new();
+        while !out.is_empty() {
+            let wanted = (at + out.len()).div_ceil(page::PAYLOAD) as u64;
+            self.read_pages(number, wanted.min(PIECE_PAGES), &mut pages)?;
+            for page in pages.chunks_exact(page::BYTES) {
+                let (now, later) = out.split_at_mut(out.len().min(page::PAYLOAD - at));
+                now.copy_from_slice(&page[at..at + now.len()]);
+                (out, at) = (later, 0);
+                number += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads so many pages from the disk, with their checksums, which are verified.
+    fn read_pages(&self, first: u64, count: u64, into: &mut Vec<u8>) -> Result<()> {
+        into.resize(count as usize * page::BYTES, 0);
+        disk::read_exact(&*self.disk, &self.file, self.name, into, first * page::BYTES as u64)?;
+        for (number, page) in (first..).zip(into.chunks_exact(page::BYTES)) {
+            page::check(page, self.name, self.sealed_as(number))?;
+        }
+        Ok(())
+    }
+}
+
+impl<D: Disk> fmt::Debug for Table<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table({}, {} entries)", self.name, self.footer.entries)
+    }
+}

@@ -1,0 +1,440 @@
+//! Tables against a `BTreeMap`: what was put in comes out, by ordinal and by key. Damage has a file of its own.
+
+mod damage;
+
+use super::build::Built;
+use super::*;
+use forrest_engine::ErrorKind;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Mutex;
+
+/// A directory in memory. Reads and writes are short now and then.
+#[derive(Default)]
+struct Memory {
+    files: Mutex<HashMap<Name, Bytes>>,
+    /// Where it was said that bytes will be read, and where they were.
+    said: Mutex<Vec<u64>>,
+    read: Mutex<Vec<u64>>,
+}
+
+type Bytes = Arc<Mutex<Vec<u8>>>;
+
+impl Memory {
+    fn bytes(&self, name: Name) -> Bytes {
+        self.files.lock().unwrap()[&name].clone()
+    }
+
+    /// A directory that has one file.
+    fn of(name: Name, bytes: Vec<u8>) -> Arc<Memory> {
+        let files = HashMap::from([(name, Bytes::new(Mutex::new(bytes)))]);
+        Arc::new(Memory { files: Mutex::new(files), ..Memory::default() })
+    }
+}
+
+impl Disk for Memory {
+    type File = Bytes;
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        Ok(self.files.lock().unwrap().keys().map(Name::to_string).collect())
+    }
+
+    fn create(&self, name: Name) -> io::Result<Bytes> {
+        let mut files = self.files.lock().unwrap();
+        if files.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        Ok(files.entry(name).or_default().clone())
+    }
+
+    fn open(&self, name: Name) -> io::Result<Bytes> {
+        self.files.lock().unwrap().get(&name).cloned().ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn unlink(&self, name: Name) -> io::Result<()> {
+        self.files.lock().unwrap().remove(&name).map(drop).ok_or(io::ErrorKind::NotFound.into())
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn len(&self, file: &Bytes) -> io::Result<u64> {
+        Ok(file.lock().unwrap().len() as u64)
+    }
+
+    fn read_at(&self, file: &Bytes, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.read.lock().unwrap().push(offset);
+        let file = file.lock().unwrap();
+        let from = file.get(offset as usize..).unwrap_or_default();
+        let count = from.len().min(buffer.len()).min(100_000);
+        buffer[..count].copy_from_slice(&from[..count]);
+        Ok(count)
+    }
+
+    fn will_read(&self, _: &Bytes, offset: u64, bytes: u64) {
+        assert_eq!(bytes, page::BYTES as u64);
+        self.said.lock().unwrap().push(offset);
+    }
+
+    fn submit(&self, file: &Bytes, write: &mut disk::Write) -> io::Result<usize> {
+        let mut file = file.lock().unwrap();
+        let (from, count) =
+            (write.offset as usize + write.done, (write.bytes.len() - write.done).min(300_000));
+        let end = file.len().max(from + count);
+        file.resize(end, 0);
+        file[from..from + count].copy_from_slice(&write.bytes[write.done..write.done + count]);
+        Ok(count)
+    }
+}
+
+/// Random numbers from a seed (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+type Map = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+const NAME: Name = Name { kind: disk::Kind::Table, number: 7 };
+
+fn build(disk: &Memory, map: &Map) -> Built {
+    let mut builder = Builder::new(disk, NAME).unwrap();
+    for (key, value) in map {
+        builder.add(key, value.as_ref().map_or(Entry::Tombstone, |value| Entry::Value(value))).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+fn file_of(map: &Map) -> Vec<u8> {
+    let disk = Memory::default();
+    build(&disk, map);
+    disk.bytes(NAME).lock().unwrap().clone()
+}
+
+fn open(disk: &Arc<Memory>, cache_bytes: usize) -> Result<Table<Memory>> {
+    Table::open(
+        disk.clone(),
+        NAME,
+        &Arc::new(Cache::new(cache_bytes, Default::default(), Default::default())),
+    )
+}
+
+/// All that a table says about every entry, and about keys around every key, is what the map says.
+fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
+    let disk = Arc::new(Memory::default());
+    let built = build(&disk, map);
+    let table = open(&disk, cache_bytes).unwrap();
+    table.verify().unwrap();
+    let tombstones = map.values().filter(|value| value.is_none()).count() as u32;
+    let least = map.first_key_value().map_or(&[][..], |(key, _)| key);
+    let greatest = map.last_key_value().map_or(&[][..], |(key, _)| key);
+    assert_eq!((table.entries(), table.tombstones()), (map.len() as u32, tombstones));
+    assert_eq!((table.least(), table.greatest()), (least, greatest));
+    assert_eq!(table.file_bytes(), disk.bytes(NAME).lock().unwrap().len() as u64);
+    let expected = Built {
+        number: 7,
+        entries: table.entries(),
+        tombstones,
+        file_bytes: table.file_bytes(),
+        least: least.to_vec(),
+        greatest: greatest.to_vec(),
+    };
+    assert_eq!(built, expected);
+
+    let mut cursor = Cursor::new(&table);
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for (ordinal, (expected_key, expected_value)) in (0..).zip(map) {
+        key.clear();
+        cursor.key_into(ordinal, &mut key).unwrap();
+        assert_eq!(&key, expected_key);
+        let kind = if expected_value.is_some() { Kind::Value } else { Kind::Tombstone };
+        assert_eq!(cursor.kind(ordinal).unwrap(), kind);
+        let expected_value = expected_value.as_deref().unwrap_or_default();
+        value.clear();
+        cursor.value_into(ordinal, &mut value).unwrap();
+        assert_eq!(value, expected_value);
+        assert_eq!(cursor.value(ordinal).unwrap(), expected_value);
+        assert_eq!(cursor.value_len(ordinal).unwrap(), expected_value.len() as u64);
+    }
+    let ordinals: HashMap<&[u8], u32> = map.keys().map(|key| &key[..]).zip(0..).collect();
+    let mut other = Cursor::new(Arc::new(open(&disk, 1 << 20).unwrap()));
+    for (ordinal, key) in (0..).zip(map.keys()) {
+        let mut near = vec![key.clone(), [key, &b"\0"[..]].concat(), [key, &b"\xFF\xFF"[..]].concat()];
+        if let Some((&last, rest)) = key.split_last() {
+            near.push(rest.to_vec());
+            near.push([rest, &[last.wrapping_add(1)]].concat());
+            near.push([rest, &[last.wrapping_sub(1), 0xFF]].concat());
+        }
+        for near in near {
+            let after = map.range(near.clone()..).next();
+            let bound = after.map_or(map.len() as u32, |(key, _)| ordinals[&key[..]]);
+            assert_eq!(cursor.lower_bound(&near).unwrap(), bound);
+            assert_eq!(other.find(&near).unwrap(), map.contains_key(&near).then_some(bound));
+            assert_eq!(cursor.compare(ordinal, &near).unwrap(), key.as_slice().cmp(&near));
+        }
+    }
+    assert_eq!(cursor.compare(table.entries(), b"").unwrap_err().kind(), ErrorKind::Corrupt);
+    table.file_bytes()
+}
+
+#[test]
+fn the_empty_table() {
+    assert_eq!(assert_same(&Map::new(), 1 << 20), 4096);
+    let disk = Arc::new(Memory::default());
+    build(&disk, &Map::new());
+    let table = open(&disk, 0).unwrap();
+    let mut cursor = Cursor::new(&table);
+    assert_eq!((cursor.lower_bound(b"").unwrap(), cursor.find(b"a").unwrap()), (0, None));
+}
+
+#[test]
+fn tables_of_every_shape() {
+    for seed in 0..150 {
+        let mut random = Random(seed);
+        let count = [1, 2, 63, 64, 65, 128, 129, 700][random.below(8)];
+        let (key_shape, value_shape) = (random.below(8), random.below(6));
+        let stem = random.bytes(12);
+        let mut map = Map::new();
+        for i in 0..count {
+            let len = random.below(30);
+            let key = match key_shape {
+                0 => random.bytes(16),
+                1 => random.bytes(3),
+                2 => random.bytes(len),
+                3 => [&stem[..], &random.bytes(len)].concat(),
+                4 => format!("tree/{i:05}").into_bytes(),
+                // Heads that are equal, in the block where the two kinds meet.
+                5 => [&[b'a' + (i % 2) as u8], &stem[..], &random.bytes(len)].concat(),
+                6 => [&[b'a' + (i % 2) as u8], &stem[..], &random.bytes(4)].concat(),
+                _ => random.next().to_be_bytes().map(|byte| byte & 1).to_vec(),
+            };
+            let len = random.below(300);
+            let value = match value_shape {
+                0 => Some(random.bytes(100)),
+                1 => Some(Vec::new()),
+                2 => Some(random.bytes(len)),
+                3 => (i / 50 % 2 == 0).then(|| random.bytes(len)),
+                4 => None,
+                _ => Some(random.bytes(if i % 40 == 0 { 9_000 } else { 4 })),
+            };
+            map.insert(key, value);
+        }
+        assert_same(&map, [1, 20_000, 1 << 22][random.below(3)]);
+    }
+}
+
+#[test]
+fn long_keys_and_long_values() {
+    let mut random = Random(1);
+    let mut map = Map::from([(vec![], Some(vec![])), (vec![0xFF; 65_535], Some(random.bytes(1 << 20)))]);
+    for i in 0..70_u8 {
+        map.insert(vec![i; 65_535 - usize::from(i)], (i % 3 > 0).then(|| vec![i; 10]));
+        map.insert(vec![i; usize::from(i) * 40], Some(vec![i; usize::from(i) * 100]));
+    }
+    map.insert(b"m".to_vec(), Some(random.bytes((1 << 20) + 1)));
+    assert_same(&map, 1 << 22);
+    // Blocks a little smaller and a little larger than pages, and keys that differ at their ends only.
+    for len in [20, 40, 55, 58, 62, 63, 64, 80, 300] {
+        let keys = (0..300_u32).map(|i| [&random.bytes(len)[..], &i.to_be_bytes()[..]].concat());
+        assert_same(&keys.map(|key| (key, Some(vec![1; 20]))).collect(), 1 << 20);
+    }
+    let keys = (0..200_u32).map(|i| [&vec![b'k'; 5_000][..], &i.to_be_bytes()[..]].concat());
+    assert_same(&keys.map(|key| (key, Some(vec![1; 20]))).collect(), 1 << 20);
+}
+
+/// A page that a footer just fits into, and one that it does not.
+#[test]
+fn footers_at_every_place() {
+    for len in (3_800..3_960).chain([4_088, 8_176]) {
+        let file_bytes = assert_same(&Map::from([(b"k".to_vec(), Some(vec![9; len]))]), 1 << 20);
+        assert!(file_bytes <= len as u64 + 2 * 4096);
+    }
+}
+
+#[test]
+fn what_does_not_belong_in_a_table() {
+    let disk = Memory::default();
+    let mut builder = Builder::new(&disk, NAME).unwrap();
+    assert_eq!(builder.add(&vec![0; 65_536], Entry::Tombstone).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(Builder::new(&disk, NAME).err().unwrap().kind(), ErrorKind::Io);
+}
+
+#[test]
+#[should_panic(expected = "ascending order")]
+fn keys_come_in_order() {
+    let disk = Memory::default();
+    let mut builder = Builder::new(&disk, NAME).unwrap();
+    builder.add(b"a", Entry::Tombstone).unwrap();
+    let _ = builder.add(b"a", Entry::Tombstone);
+}
+
+/// 16 random bytes of key and 100 of value: what the decision promises. More would share less.
+#[test]
+fn pairs_take_little_more_than_their_bytes() {
+    for (key_len, bound) in [(16, 1.01), (8, 1.01), (24, 1.01), (36, 1.03), (80, 1.03)] {
+        let mut random = Random(3);
+        let map: Map = (0..100_000).map(|_| (random.bytes(key_len), Some(vec![7; 100]))).collect();
+        let disk = Memory::default();
+        let built = build(&disk, &map);
+        let user: usize = map.iter().map(|(key, value)| key.len() + value.as_ref().unwrap().len()).sum();
+        let stored = built.file_bytes as f64 / user as f64;
+        println!(
+            "{key_len} + 100: {:.2} bytes a pair, {stored:.4}",
+            built.file_bytes as f64 / map.len() as f64
+        );
+        assert!(stored < bound, "{key_len} + 100: {stored:.4}");
+    }
+}
+
+#[test]
+fn a_builder_knows_about_how_long_its_file_becomes() {
+    let disk = Memory::default();
+    let mut builder = Builder::new(&disk, NAME).unwrap();
+    for i in 0..10_000_u32 {
+        builder.add(&i.to_be_bytes(), Entry::Value(&[1; 50])).unwrap();
+    }
+    let about = builder.bytes() as f64;
+    let is = builder.finish().unwrap().file_bytes as f64;
+    assert!((about / is - 1.0).abs() < 0.05, "{about} {is}");
+}
+
+/// A cursor asks the cache once for each page that it comes to, and a second table for none of the first one's.
+#[test]
+fn a_walk_fetches_each_page_once() {
+    let map: Map = (0..2_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
+    let disk = Arc::new(Memory::default());
+    build(&disk, &map);
+    let cache = Arc::new(Cache::new(1 << 24, Default::default(), Default::default()));
+    let table = Arc::new(Table::open(disk, NAME, &cache).unwrap());
+    assert_eq!(cache.stats().misses, 0);
+    let mut cursor = Cursor::new(table.clone());
+    let mut out = Vec::new();
+    for ordinal in 0..table.entries() {
+        cursor.key_into(ordinal, &mut out).unwrap();
+        cursor.value_into(ordinal, &mut out).unwrap();
+    }
+    let stats = cache.stats();
+    assert!(stats.hits <= 2 && stats.misses <= table.file_bytes() / 4096, "{stats:?}");
+    assert!(table.memory_bytes() > 0);
+    drop((cursor, table));
+    assert_eq!(cache.stats().pages, 0);
+}
+
+/// The device is told of pages that are read right after, and of none that is in the cache.
+#[test]
+fn what_will_be_read_is_said_before() {
+    let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
+    let disk = Arc::new(Memory::default());
+    build(&disk, &map);
+    for (walks, most) in [(false, 1), (true, 2)] {
+        let table = Arc::new(open(&disk, 1 << 24).unwrap());
+        table.index().unwrap();
+        let mut random = Random(6);
+        let mut most_said = 0;
+        for _ in 0..500 {
+            let ordinal = random.below(20_000) as u32;
+            for is_again in [false, true] {
+                disk.said.lock().unwrap().clear();
+                disk.read.lock().unwrap().clear();
+                let mut cursor =
+                    if walks { Cursor::walking(table.clone()) } else { Cursor::new(table.clone()) };
+                cursor.fetch(ordinal);
+                cursor.value_into(ordinal, &mut Vec::new()).unwrap();
+                let (said, read) = (disk.said.lock().unwrap(), disk.read.lock().unwrap());
+                assert!(said.iter().all(|offset| read.contains(offset)), "{said:?} {read:?}");
+                assert!(said.len() <= most && !(is_again && said.len() + read.len() > 0));
+                most_said = most_said.max(said.len());
+            }
+        }
+        assert_eq!(most_said, most);
+        table.fetch(0, true);
+    }
+}
+
+#[test]
+fn threads_share_a_table() {
+    let mut random = Random(5);
+    let map: Map = (0..3_000).map(|_| (random.bytes(16), Some(random.bytes(60)))).collect();
+    let disk = Arc::new(Memory::default());
+    build(&disk, &map);
+    let table = open(&disk, 30_000).unwrap();
+    let pairs: Vec<_> = map.iter().collect();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (table, pairs) = (&table, &pairs);
+            scope.spawn(move || {
+                let (mut random, mut cursor) = (Random(thread), Cursor::new(table));
+                for _ in 0..2_000 {
+                    let (key, value) = pairs[random.below(pairs.len())];
+                    let ordinal = cursor.find(key).unwrap().unwrap();
+                    assert_eq!(cursor.value(ordinal).unwrap(), value.as_ref().unwrap());
+                }
+            });
+        }
+    });
+}
+
+/// The bytes that a text begins with, each of two digits, up to two spaces. None if there is anything else.
+fn hex(text: &str) -> Vec<u8> {
+    let bytes = text.split("  ").next().unwrap_or_default().split(' ');
+    let bytes = bytes.map(|byte| u8::from_str_radix(byte, 16).ok().filter(|_| byte.len() == 2));
+    bytes.collect::<Option<_>>().unwrap_or_default()
+}
+
+/// The example at the head of format.rs is what is written, byte by byte, and what is read.
+#[test]
+fn the_example_of_the_format() {
+    let map = Map::from([
+        (b"ash".to_vec(), Some(b"1".to_vec())),
+        (b"elm".to_vec(), None),
+        (b"oak".to_vec(), Some(b"22".to_vec())),
+    ]);
+    let mut expected = vec![0; 4096];
+    let mut lines = 0;
+    for line in include_str!("format.rs").lines() {
+        let Some(line) = line.strip_prefix("//! ") else { continue };
+        let Some((offset, bytes)) = line.trim_start().split_once("  ") else { continue };
+        let (Ok(offset), bytes) = (offset.parse::<usize>(), hex(bytes)) else { continue };
+        if !bytes.is_empty() {
+            expected[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            lines += 1;
+        }
+    }
+    assert_eq!(lines, 18, "lines of the example");
+    page::seal(&mut expected, NAME, page::LAST);
+    assert_eq!(file_of(&map), expected);
+    // And it cannot drift together with its description.
+    assert_eq!(u64::from_le_bytes(expected[4088..].try_into().unwrap()), 0x5A95_9F3D_5D5A_B677);
+    assert_same(&map, 1);
+}
+
+/// The bytes of a larger table, by their hash: two sizes of every column, straddling blocks and values.
+#[test]
+fn the_format_does_not_drift() {
+    let mut random = Random(11);
+    let mut map = Map::new();
+    for i in 0..500_u32 {
+        let key_len = if i < 200 { 9 } else { random.below(200) };
+        let value_len = if i < 300 { 20 } else { random.below(2_000) };
+        let key = [&i.to_be_bytes()[..], &random.bytes(key_len)].concat();
+        map.insert(key, (i % 100 < 80).then(|| random.bytes(value_len)));
+    }
+    map.insert(b"\x01large".to_vec(), Some(random.bytes(100_000)));
+    assert_same(&map, 1 << 20);
+    assert_eq!(xxhash_rust::xxh3::xxh3_64(&file_of(&map)), 0xD104_80F7_F3FA_7028);
+}

@@ -1,0 +1,156 @@
+//! [`Table::verify`]: whether a table's file is what was written, all of it, from the disk and not from the cache.
+
+use super::block::{self, Block, Kind, Layout};
+use super::format::{BLOCK_KEYS, Footer};
+use super::index::Index;
+use super::{PIECE_PAGES, Table};
+use crate::disk::{self, Disk};
+use crate::key::common_prefix;
+use crate::page;
+use forrest_engine::Result;
+
+/// Logical bytes that are read ahead, past the cache.
+struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+/// What the blocks that were seen come to.
+#[derive(Default)]
+struct Sums {
+    values: u64,
+    tombstones: u32,
+    /// The last key.
+    last: Vec<u8>,
+    /// A place for the key that is looked at.
+    key: Vec<u8>,
+}
+
+impl<D: Disk> Table<D> {
+    /// Reads all of the file and holds it against itself: every checksum, the structure of every block, the order of
+    /// all keys, separators, bounds, counts, and that the values are where the blocks say, without gaps.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` with the place that is wrong.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let len = disk::len(&*self.disk, &self.file, self.name)?;
+        if len != self.file_bytes() {
+            return Err(disk::damaged(
+                self.name,
+                len,
+                format!("the file has {len} bytes, not {}", self.file_bytes()),
+            ));
+        }
+        let mut pages = Vec::new();
+        for first in (0..self.footer.pages).step_by(PIECE_PAGES as usize) {
+            self.read_pages(first, (self.footer.pages - first).min(PIECE_PAGES), &mut pages)?;
+        }
+        let mut last = vec![0; page::BYTES];
+        self.read_pages(self.footer.pages - 1, 1, &mut last)?;
+        if Footer::decode(self.name, self.footer.pages, &last[..page::PAYLOAD])? != self.footer {
+            return Err(
+                self.damaged(self.footer.bounds, "the footer is another than when the table was opened")
+            );
+        }
+        self.verify_blocks()
+    }
+
+    fn verify_blocks(&self) -> Result<()> {
+        let footer = &self.footer;
+        let index = self.read_index()?;
+        let mut window = Window { start: 0, bytes: Vec::new() };
+        let mut sums = Sums::default();
+        let mut end = footer.keys.offset;
+        for number in 0..footer.blocks {
+            let place = footer.keys.offset + index.offset(number);
+            if place < end || place - end >= page::PAYLOAD as u64 {
+                return Err(self.damaged(place, "a key block that is not where the one before ends"));
+            }
+            let Some(head) = self.window(&mut window, place, block::HEAD as u64)?.first_chunk() else {
+                return Err(self.damaged(place, "a key block without a head"));
+            };
+            let length = block::length(head) as u64;
+            if length > footer.keys.end() - place {
+                return Err(self.damaged(place, "a key block that is longer than the rest of them"));
+            }
+            let bytes = self.window(&mut window, place, length)?;
+            let layout = Layout::read(bytes).map_err(|what| self.damaged(place, what))?;
+            let seen = self.verify_block(Block { layout: &layout, bytes }, number, &index, &mut sums);
+            seen.map_err(|what| self.damaged(place, what))?;
+            end = place + length;
+        }
+        if end != footer.keys.end() || sums.values != footer.values || sums.tombstones != footer.tombstones {
+            return Err(self.damaged(end, "the blocks are not as long or as many as the footer says"));
+        }
+        if sums.last != *self.greatest {
+            return Err(self.damaged(footer.bounds, "the greatest key is not that of the last block"));
+        }
+        Ok(())
+    }
+
+    /// The bytes of a span that lies among the keys.
+    fn window<'w>(&self, window: &'w mut Window, from: u64, count: u64) -> Result<&'w [u8]> {
+        let have = window.start + window.bytes.len() as u64;
+        if from < window.start || from + count > have {
+            let left = self.footer.keys.end().saturating_sub(from);
+            window.start = from;
+            window.bytes.resize(left.min(count.max(PIECE_PAGES * page::PAYLOAD as u64)) as usize, 0);
+            self.read_past(from, &mut window.bytes)?;
+        }
+        let at = (from - window.start) as usize;
+        Ok(window.bytes.get(at..at + count as usize).unwrap_or_default())
+    }
+
+    /// One block, behind those that came to `sums`.
+    fn verify_block(
+        &self,
+        block: Block<'_>,
+        number: u32,
+        index: &Index,
+        sums: &mut Sums,
+    ) -> Result<(), &'static str> {
+        let due = (self.footer.entries - number * BLOCK_KEYS).min(BLOCK_KEYS) as usize;
+        if block.layout.count != due {
+            return Err("a key block with another number of keys than is its due");
+        }
+        if block.layout.first_value != sums.values {
+            return Err("a key block whose values do not begin where those before end");
+        }
+        for at in 0..due {
+            let (prefix, suffix) = block.key(at).ok_or("a key that does not lie in its block")?;
+            sums.key.clear();
+            sums.key.extend_from_slice(prefix);
+            sums.key.extend_from_slice(suffix);
+            if sums.key.len() > forrest_engine::MAX_KEY_BYTES {
+                return Err("a key that is longer than keys are");
+            }
+            let first = number == 0 && at == 0;
+            if first && sums.key != *self.least {
+                return Err("the least key is not that of the first block");
+            }
+            if !first && sums.key <= sums.last {
+                return Err("keys that are not in order");
+            }
+            if at == 0 {
+                let shared = common_prefix(&sums.last, &sums.key);
+                let separator = if number == 0 { &[] } else { &sums.key[..shared + 1] };
+                if index.separator(number as usize) != separator {
+                    return Err("a key block with another separator than is its due");
+                }
+            }
+            let value = block.value(at).ok_or("a value whose end is before its beginning")?;
+            if value.start != sums.values || value.end > self.footer.values {
+                return Err("a value that is not where the one before ends");
+            }
+            if block.kind(at) == Kind::Tombstone {
+                sums.tombstones += 1;
+                if !value.is_empty() {
+                    return Err("a tombstone with a value");
+                }
+            }
+            sums.values = value.end;
+            std::mem::swap(&mut sums.last, &mut sums.key);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,35 @@
+//! The contract's own tests, on the simulated disk and on a directory.
+
+use crate::disk::Real;
+use crate::disk::simulated::Simulated;
+use crate::{Store, tests::world};
+use forrest_engine::{Durability, Options, Store as _, conformance};
+
+/// With memtables and tables so small that there are many of each.
+#[test]
+fn it_conforms_while_tables_are_made() {
+    for seed in 0..15 {
+        let options = world::options(Durability::Buffered);
+        let store = Store::open_unattended(Simulated::new(), &options).expect("a store");
+        conformance::check(
+            &store,
+            seed,
+            300,
+            |store| {
+                while store.step().expect("the work in the background") {}
+            },
+        );
+        store.verify().expect("all is right");
+    }
+}
+
+#[test]
+fn it_conforms_in_a_directory() {
+    for seed in 0..5 {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = Options { memtable_bytes: 4 << 10, table_bytes: 16 << 10, ..Options::default() };
+        let disk = Real::open(&directory.path().join("store"), &options).expect("a new directory");
+        let store = Store::open(disk, &options).expect("a store");
+        conformance::check(&store, seed, 300, |_| {});
+    }
+}

@@ -1,0 +1,250 @@
+//! Power cuts and kills: at every I/O, in every way, and again while the store recovers.
+
+use super::world::{Content, Step, World, beginning, follow, lengths, options, seeds, steps, wide_steps};
+use crate::disk::Kind;
+use crate::disk::simulated::Simulated;
+use forrest_engine::{Durability, Options};
+use std::ops::Range;
+
+/// What may be found after a crash.
+struct Expected {
+    states: Vec<Content>,
+    /// The first of `states` that may be found: what came before was acknowledged as durable.
+    least: usize,
+}
+
+impl Expected {
+    /// Opens a disk that a crash left, and looks.
+    fn check(&self, disk: &Simulated, options: &Options, what: &str) {
+        let world = World::open(disk, options).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let found = self.states[self.least..].contains(&content);
+        let before = self.states[..self.least].iter().rposition(|state| *state == content);
+        assert!(
+            found,
+            "{what}: the store is in no state that it was in (of {}; lost down to {before:?}, {} was durable): {content:?}",
+            self.states.len(),
+            self.least,
+        );
+    }
+}
+
+/// Runs work until the power is cut at an I/O, or to its end if that comes first; what may be found then.
+fn run(disk: &Simulated, options: &Options, steps: &[Step]) -> Expected {
+    let mut states = beginning();
+    let mut least = 0;
+    if let Ok(world) = World::open(disk, options) {
+        for step in steps {
+            follow(&mut states, step);
+            let result = world.run(step);
+            if result.is_err() {
+                break;
+            }
+            let durable = options.durability == Some(Durability::Sync);
+            if durable || matches!(step, Step::Sync | Step::Flush) {
+                least = states.len() - 1;
+            }
+        }
+    }
+    Expected { states, least }
+}
+
+/// Crashes at every I/O of some work, in every way; beside those that are always looked at, in so many random ones. How
+/// many states were looked at.
+fn crash_everywhere(what: &str, steps: &[Step], durability: Durability, random: usize) -> u64 {
+    let options = options(durability);
+    let whole = Simulated::new();
+    run(&whole, &options, steps);
+    let ios = whole.ios();
+    let mut states = 0;
+    for io in 0..=ios {
+        let disk = Simulated::new();
+        disk.cut_power_at(io);
+        let expected = run(&disk, &options, steps);
+        for (number, after) in disk.crash_states(random, io).enumerate() {
+            expected.check(
+                &after,
+                &options,
+                &format!("{what}, {durability:?}, cut at I/O {io}, state {number}"),
+            );
+            states += 1;
+        }
+        expected.check(&disk.kill(), &options, &format!("{what}, {durability:?}, killed at I/O {io}"));
+    }
+    states
+}
+
+/// The work of a seed: of every fourth, such that merges are done in pieces.
+fn work(seed: u64, count: usize) -> Vec<Step> {
+    if seed % 4 == 3 { wide_steps(seed, count) } else { steps(seed, count) }
+}
+
+/// Power cuts at every I/O; how many states were looked at.
+pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
+    let durabilities = [Durability::Memory, Durability::Buffered, Durability::Sync];
+    let crash = |seed| {
+        let durability = durabilities[(seed % 3) as usize];
+        crash_everywhere(&format!("seed {seed}"), &work(seed, 25), durability, 2)
+    };
+    seeds.map(crash).sum()
+}
+
+/// What sequences are made of: each thing that a store can be told to do, on keys that meet.
+fn alphabet() -> Vec<Step> {
+    vec![
+        Step::Set("default", 1, 20),
+        // So long that a second one fills the memtable.
+        Step::Set("default", 2, 400),
+        Step::Set("other", 1, 400),
+        Step::Delete("default", 1),
+        Step::Batch(vec![("default", 1, Some(30)), ("other", 1, None), ("other", 2, Some(5))]),
+        Step::DeleteRange("default", 1, 3),
+        Step::Drop("other"),
+        Step::Sync,
+        Step::Flush,
+        Step::Compact,
+    ]
+}
+
+/// Power cuts at every I/O of every sequence of so many steps; how many states were looked at.
+fn after_every_sequence(length: usize) -> u64 {
+    let alphabet = alphabet();
+    let mut states = 0;
+    for number in 0..alphabet.len().pow(length as u32) {
+        let mut rest = number;
+        let mut steps = Vec::new();
+        for _ in 0..length {
+            steps.push(alphabet[rest % alphabet.len()].clone());
+            rest /= alphabet.len();
+        }
+        states += crash_everywhere(&format!("{steps:?}"), &steps, Durability::Buffered, 0);
+    }
+    states
+}
+
+/// A kill at the end of work that was acknowledged as buffered.
+pub(super) fn after_a_kill(seeds: Range<u64>) {
+    for seed in seeds {
+        let options = options(Durability::Buffered);
+        let disk = Simulated::new();
+        let mut expected = run(&disk, &options, &work(seed, 60));
+        expected.least = expected.states.len() - 1;
+        expected.check(&disk.kill(), &options, &format!("seed {seed}"));
+    }
+}
+
+/// Crashes, and after each the store is opened and works on, until the power is cut again: at every `every`th I/O.
+pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
+    let mut states = 0;
+    for seed in seeds {
+        let options = options(Durability::Buffered);
+        let whole = Simulated::new();
+        let work = steps(seed, 40);
+        run(&whole, &options, &work);
+        let disk = Simulated::new();
+        disk.cut_power_at(whole.ios() * (2 + seed % 3) / 4);
+        let first = run(&disk, &options, &work);
+        // A process that finds what a killed one left reads much that is not durable.
+        let mut starts = vec![disk.kill()];
+        starts.extend(disk.crash_states(1, seed).step_by(7));
+        for (number, start) in starts.iter().enumerate() {
+            let fresh = || if number == 0 { disk.kill() } else { Simulated::from_files(start.files()) };
+            let probe = fresh();
+            let before = probe.ios();
+            run_on(&probe, &options, seed);
+            for io in (before..probe.ios()).step_by(every) {
+                let disk = fresh();
+                disk.cut_power_at(io);
+                let second = run_on(&disk, &options, seed);
+                let expected = second.as_ref().unwrap_or(&first);
+                for (after, disk) in disk.crash_states(1, seed ^ io).enumerate() {
+                    let what = format!("seed {seed}, start {number}, again at I/O {io}, state {after}");
+                    expected.check(&disk, &options, &what);
+                    states += 1;
+                }
+            }
+        }
+    }
+    states
+}
+
+/// Opens what a crash left and works on; what may be found then, or nothing if it did not come to be open.
+fn run_on(disk: &Simulated, options: &Options, seed: u64) -> Option<Expected> {
+    let world = World::open(disk, options).ok()?;
+    let mut expected = Expected { states: vec![world.content().ok()?], least: 0 };
+    let mut work = steps(seed ^ 0xFF, 6);
+    work.insert(2, Step::Sync);
+    work.insert(4, Step::Flush);
+    for step in work {
+        follow(&mut expected.states, &step);
+        if world.run(&step).is_err() {
+            break;
+        }
+        if matches!(step, Step::Sync | Step::Flush) {
+            expected.least = expected.states.len() - 1;
+        }
+    }
+    Some(expected)
+}
+
+#[test]
+fn nothing_durable_is_lost_wherever_the_power_is_cut() {
+    let states = after_power_cuts(seeds(9));
+    println!("{states} states");
+    assert!(states > 100, "only {states} states were looked at");
+}
+
+#[test]
+fn no_short_sequence_loses_anything_wherever_the_power_is_cut() {
+    let states: u64 = (0..=lengths(3)).map(after_every_sequence).sum();
+    println!("{states} states");
+    assert!(states > 100, "only {states} states were looked at");
+}
+
+#[test]
+fn what_was_acknowledged_as_buffered_survives_a_kill() {
+    after_a_kill(seeds(100));
+}
+
+#[test]
+fn a_crash_upon_a_crash_loses_nothing() {
+    let states = crashes_upon_crashes(seeds(4), 2);
+    println!("{states} states");
+}
+
+/// What was frozen before a keyspace was dropped becomes tables after; they go with the flush of all.
+#[test]
+fn a_keyspace_that_is_dropped_before_its_flush_leaves_no_tables() {
+    let world = World::open(&Simulated::new(), &options(Durability::Buffered)).expect("it opens");
+    for step in [Step::Set("other", 1, 700), Step::Drop("other"), Step::Flush] {
+        world.run(&step).expect("it works");
+    }
+    let stats = world.store.stats().expect("it is counted");
+    assert_eq!((stats.keys, stats.tables, stats.keyspaces), (0, 0, 1));
+}
+
+/// A log that was made longer than it is has zeros behind its end when the process ends without closing it.
+#[test]
+fn zeros_behind_the_end_of_a_log_are_no_damage() {
+    let options = options(Durability::Sync);
+    let mut disk = Simulated::new();
+    let mut states = beginning();
+    for round in 0..5 {
+        let world = World::open(&disk, &options).expect("it opens");
+        for step in [Step::Set("default", round, 40), Step::Sync, Step::Delete("other", round)] {
+            follow(&mut states, &step);
+            world.run(&step).expect("it works");
+        }
+        let killed = disk.kill();
+        drop(world);
+        for (name, mut bytes) in killed.files() {
+            if name.kind == Kind::Log {
+                bytes.extend(vec![0; 100_000 >> round]);
+                killed.replace(name, bytes);
+            }
+        }
+        disk = killed;
+        let world = World::open(&disk, &options).expect("it opens");
+        assert_eq!(Some(&world.content().expect("it is read")), states.last());
+    }
+}

@@ -1,0 +1,150 @@
+//! A disk that fails: every I/O in turn, in every way; and what the store does about it.
+
+use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
+use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
+use forrest_engine::ErrorKind;
+use forrest_engine::{Durability, Options};
+use std::ops::Range;
+
+/// How an I/O may fail.
+pub(super) const FAILURES: [Failure; 9] = [
+    Failure::Eio,
+    Failure::Enospc,
+    Failure::Interrupted,
+    Failure::ShortWrite,
+    Failure::ShortRead,
+    Failure::Emfile,
+    Failure::SyncFails(Fate::Kept),
+    Failure::SyncFails(Fate::Dropped),
+    Failure::SyncFails(Fate::Reverted),
+];
+
+/// Every I/O fails in turn, once. Every failure is an error that is returned, or is made up for; what was acknowledged
+/// before is there when the store is opened again, and nothing was acknowledged that is not.
+pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure]) {
+    for seed in seeds {
+        let options = options(Durability::Sync);
+        let steps = steps(seed, 30);
+        let whole = Simulated::new();
+        let world = World::open(&whole, &options).expect("nothing fails");
+        steps.iter().for_each(|step| world.run(step).expect("nothing fails"));
+        for &kind in failures {
+            for at in 0..whole.ios() {
+                let disk = Simulated::new();
+                disk.fail(Fault { at, times: Times::Once, kind });
+                let what = format!("seed {seed}, {kind:?} at I/O {at}");
+                let mut states = beginning();
+                let mut least = 0;
+                if let Ok(world) = World::open(&disk, &options) {
+                    for step in &steps {
+                        let struck = disk.struck();
+                        follow(&mut states, step);
+                        if let Err(error) = world.run(step) {
+                            let kinds = [ErrorKind::Io, ErrorKind::OutOfSpace, ErrorKind::Stopped];
+                            assert!(kinds.contains(&error.kind()), "{what}: {error}");
+                            // Reads go on.
+                            let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+                            assert!(content.contains_key("default"), "{what}");
+                            break;
+                        }
+                        least = states.len() - 1;
+                        if disk.struck() > struck {
+                            // It was made up for, so the power may be cut right now.
+                            survives(&disk, &options, &states[least..], &what);
+                        }
+                    }
+                }
+                disk.heal();
+                survives(&disk, &options, &states[least..], &what);
+            }
+        }
+    }
+}
+
+/// Cuts the power, and looks whether one of these states is found.
+fn survives(disk: &Simulated, options: &Options, states: &[Content], what: &str) {
+    for after in disk.crash_states(1, 0).chain([disk.kill()]) {
+        let world = World::open(&after, options).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(states.contains(&content), "{what}: {content:?}");
+    }
+}
+
+#[test]
+fn any_io_may_fail() {
+    failing_io(seeds(1), &FAILURES);
+}
+
+/// After a failed sync nothing is taken any more, whatever the system says, and reads go on.
+#[test]
+fn a_failed_sync_stops_the_store() {
+    let options = options(Durability::Buffered);
+    let disk = Simulated::new();
+    let world = World::open(&disk, &options).expect("it opens");
+    let steps = steps(7, 3);
+    world.run(&steps[0]).expect("it works");
+    disk.fail(Fault { at: disk.ios(), times: Times::Once, kind: Failure::SyncFails(Fate::Dropped) });
+    assert_eq!(world.store.sync().expect_err("it fails").kind(), ErrorKind::Io);
+    let error = world.store.sync().expect_err("it is stopped");
+    assert_eq!(error.kind(), ErrorKind::Stopped);
+    assert!(error.to_string().contains("until it is opened again"), "{error}");
+    assert!(world.content().is_ok());
+}
+
+/// A memtable for which there is no room stays in memory, and changes are refused until there is; nothing has to be opened
+/// again, and nothing is left of the tables that were begun.
+#[test]
+fn a_full_disk_is_an_ordinary_error() {
+    assert!(refusals(Failure::Enospc) > 1, "tables are made of several writes");
+}
+
+/// The same for a process that has as many descriptors as it may.
+#[test]
+fn no_descriptor_for_a_table_is_an_ordinary_error() {
+    assert!(refusals(Failure::Emfile) > 0, "a table is a file");
+}
+
+/// How many I/Os of a step could fail in this way, each of which was no loss.
+fn refusals(kind: Failure) -> usize {
+    let options = options(Durability::Buffered);
+    let set = |number| Step::Set("default", number, 300);
+    let mut refusals = 0;
+    // From any I/O of the step on.
+    for at in 0.. {
+        let disk = Simulated::new();
+        let world = World::open(&disk, &options).expect("it opens");
+        let mut states = beginning();
+        for number in 0..9 {
+            follow(&mut states, &set(number));
+            world.run(&set(number)).expect("it works");
+        }
+        let files = || disk.files().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let before = files();
+        disk.fail(Fault { at: disk.ios() + at, times: Times::ForEver, kind });
+        let stepped = world.store.step();
+        disk.heal();
+        if stepped.is_ok() {
+            // What fails now is what the step does without: it removes files that are not needed any more.
+            break;
+        }
+        let refused = world.run(&set(9)).err();
+        assert_eq!(Some(&world.content().expect("reads go on")), states.last(), "{at}");
+        match (stepped, refused) {
+            // The manifest was touched.
+            (Err(_), Some(refused)) if refused.kind() == ErrorKind::Stopped => break,
+            (Err(error), Some(refused)) => {
+                assert_eq!((error.kind(), refused.kind()), (ErrorKind::OutOfSpace, ErrorKind::OutOfSpace));
+                assert!(refused.to_string().contains("goes on by itself"), "{refused}");
+                assert_eq!(files(), before);
+            }
+            other => panic!("I/O {at}: {other:?}"),
+        }
+        refusals += 1;
+        while world.store.step().expect("there is room") {}
+        follow(&mut states, &set(9));
+        world.run(&set(9)).expect("it goes on");
+        assert_eq!(Some(&world.content().expect("it is read")), states.last());
+        survives(&disk, &options, &states, "after it");
+    }
+    refusals
+}

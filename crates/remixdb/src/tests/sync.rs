@@ -1,0 +1,116 @@
+//! Who waits for whom when the device is slow: a disk whose syncs take until they are let go.
+
+use super::world::options;
+use crate::core::Handle;
+use crate::disk::simulated::{File, Simulated};
+use crate::disk::{Disk, Kind, Name, Write};
+use forrest_engine::Durability;
+use forrest_engine::Options;
+use forrest_engine::View as _;
+use forrest_engine::{Op, Result};
+use std::io;
+use std::sync::{Arc, Condvar, Mutex};
+
+/// A disk on which the sync of a log lasts as long as the gate is shut.
+#[derive(Clone, Default)]
+struct Slow {
+    disk: Simulated,
+    gate: Arc<Gate>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// Whether it is shut, and how many wait before it.
+    state: Mutex<(bool, usize)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn set(&self, shut: bool) {
+        self.state.lock().expect("nobody panics").0 = shut;
+        self.changed.notify_all();
+    }
+
+    /// Waits for somebody to stand before the gate.
+    fn expect_somebody(&self) {
+        let state = self.state.lock().expect("nobody panics");
+        drop(self.changed.wait_while(state, |(_, waiting)| *waiting == 0).expect("nobody panics"));
+    }
+
+    fn pass(&self) {
+        let mut state = self.state.lock().expect("nobody panics");
+        state.1 += 1;
+        self.changed.notify_all();
+        let mut state = self.changed.wait_while(state, |(shut, _)| *shut).expect("nobody panics");
+        state.1 -= 1;
+    }
+}
+
+impl Disk for Slow {
+    type File = (Kind, File);
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn create(&self, name: Name) -> io::Result<Self::File> {
+        Ok((name.kind, self.disk.create(name)?))
+    }
+
+    fn open(&self, name: Name) -> io::Result<Self::File> {
+        Ok((name.kind, self.disk.open(name)?))
+    }
+
+    fn unlink(&self, name: Name) -> io::Result<()> {
+        self.disk.unlink(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.disk.sync_directory()
+    }
+
+    fn len(&self, (_, file): &Self::File) -> io::Result<u64> {
+        self.disk.len(file)
+    }
+
+    fn read_at(&self, (_, file): &Self::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.read_at(file, buffer, offset)
+    }
+
+    fn submit(&self, (kind, file): &Self::File, write: &mut Write) -> io::Result<usize> {
+        if write.sync && *kind == Kind::Log {
+            self.gate.pass();
+        }
+        self.disk.submit(file, write)
+    }
+}
+
+/// While one thread waits for the device, others write and read; and those who want a sync as well share the next one.
+#[test]
+fn a_sync_holds_up_nobody_who_does_not_want_one() -> Result<()> {
+    let disk = Slow::default();
+    let store = Handle::open_unattended(
+        disk.clone(),
+        &Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) },
+    )?;
+    let space = store.keyspace("default")?;
+    let set = |key: u8| store.apply(&space, Op::Set { key: &[key], value: &[key] }).map(drop);
+    set(0)?;
+    disk.gate.set(true);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| store.sync());
+        disk.gate.expect_somebody();
+        for key in 1..100 {
+            set(key)?;
+            assert_eq!(store.view(&space).get(&[key])?.as_deref(), Some(&[key][..]));
+        }
+        let others: Vec<_> = (0..8).map(|_| scope.spawn(|| store.sync())).collect();
+        let ios = disk.disk.ios();
+        disk.gate.set(false);
+        first.join().expect("it does not panic")?;
+        others.into_iter().try_for_each(|other| other.join().expect("it does not panic"))?;
+        // The first one's, and one for all that came while it ran.
+        assert!(disk.disk.ios() - ios <= 2, "{} syncs", disk.disk.ios() - ios);
+        Ok(())
+    })
+}

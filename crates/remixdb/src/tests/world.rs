@@ -1,0 +1,288 @@
+//! What the gates share: random work on a store, and the states that it goes through.
+//!
+//! The work is a list of steps, made from a seed. Beside the store a map goes through the same steps; its state after
+//! each one is kept, so that any later content of the store can be looked for among them.
+
+use crate::catalog::Space;
+use crate::core::Handle;
+use crate::disk::simulated::Simulated;
+use forrest_engine::View as _;
+use forrest_engine::{Durability, Options, Pages};
+use forrest_engine::{Op, Result};
+use forrest_index::Direction;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+pub(super) type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
+/// Keyspaces by name.
+pub(super) type Content = BTreeMap<String, Pairs>;
+
+/// A step of the work.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Set(&'static str, u8, usize),
+    Delete(&'static str, u8),
+    Add(&'static str, i64),
+    Batch(Vec<(&'static str, u8, Option<usize>)>),
+    DeleteRange(&'static str, u8, u8),
+    Drop(&'static str),
+    Sync,
+    /// The work in the background.
+    Work,
+    /// All of it, with what is in memory.
+    Flush,
+    Compact,
+}
+
+/// A small generator, the same everywhere.
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// Which workloads a gate runs: `default` many, or FORREST_GATE_SEEDS, or the one that FORREST_GATE_SEED says.
+pub(super) fn seeds(default: u64) -> Range<u64> {
+    let number =
+        |name| std::env::var(name).ok().map(|text| text.parse().expect("a number of seeds, or a seed"));
+    match number("FORREST_GATE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("FORREST_GATE_SEEDS").unwrap_or(default),
+    }
+}
+
+/// How long the longest sequences are of those that are all tried: `default`, or FORREST_GATE_LENGTH.
+pub(super) fn lengths(default: usize) -> usize {
+    let said = std::env::var("FORREST_GATE_LENGTH").ok();
+    said.map_or(default, |text| text.parse().expect("a number of steps"))
+}
+
+pub(super) fn options(durability: Durability) -> Options {
+    // Small enough that all of it happens: memtables are frozen, tables merged and cut, and merged in pieces.
+    Options {
+        pages: Pages::Plain,
+        durability: Some(durability),
+        memtable_bytes: 600,
+        batch_bytes_max: 1 << 20,
+        cache_bytes: 1,
+        table_bytes: 1 << 10,
+        workers: Some(3),
+        ..Options::default()
+    }
+}
+
+fn key(number: u8) -> Vec<u8> {
+    vec![b'k', number]
+}
+
+fn value(number: u8, len: usize) -> Vec<u8> {
+    (0..len).map(|at| number ^ at as u8).collect()
+}
+
+/// The work of a seed, on few keys that meet.
+pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut random = Random(seed);
+    let space = |random: &mut Random| if random.below(4) == 0 { "other" } else { "default" };
+    let key = |random: &mut Random| random.below(12) as u8;
+    let len = |random: &mut Random| if random.below(8) == 0 { 300 } else { random.below(40) as usize };
+    (0..count)
+        .map(|_| match random.below(24) {
+            0..8 => Step::Set(space(&mut random), key(&mut random), len(&mut random)),
+            8..11 => Step::Delete(space(&mut random), key(&mut random)),
+            11 => Step::Add(space(&mut random), random.below(100) as i64),
+            12..15 => Step::Batch(
+                (0..1 + random.below(4))
+                    .map(|_| {
+                        let len = (random.below(3) > 0).then(|| len(&mut random));
+                        (space(&mut random), key(&mut random), len)
+                    })
+                    .collect(),
+            ),
+            15 => Step::DeleteRange(space(&mut random), key(&mut random), key(&mut random)),
+            16 => Step::Drop("other"),
+            17 | 18 => Step::Sync,
+            19..22 => Step::Work,
+            22 => Step::Flush,
+            _ => Step::Compact,
+        })
+        .collect()
+}
+
+/// The same on so many keys that a partition becomes several, and is merged in pieces.
+pub(super) fn wide_steps(seed: u64, count: usize) -> Vec<Step> {
+    let mut random = Random(seed);
+    (0..count).map(|_| wide_step(&mut random)).collect()
+}
+
+fn wide_step(random: &mut Random) -> Step {
+    match random.below(16) {
+        0..3 => {
+            let from = random.below(30) as u8;
+            Step::Batch((from..from + 90).map(|number| ("default", number, Some(6))).collect())
+        }
+        3..6 => Step::DeleteRange("default", random.below(12) as u8, 30 + random.below(60) as u8),
+        6..9 => Step::Set("default", random.below(120) as u8, random.below(40) as usize),
+        9 => Step::Delete("default", random.below(120) as u8),
+        10 => Step::Sync,
+        11 => Step::Work,
+        12..14 => Step::Flush,
+        _ => Step::Compact,
+    }
+}
+
+/// A store in use.
+pub(super) struct World {
+    pub(super) store: Handle<Simulated>,
+}
+
+impl World {
+    pub(super) fn open(disk: &Simulated, options: &Options) -> Result<World> {
+        Ok(World { store: Handle::open_unattended(disk.clone(), options)? })
+    }
+
+    fn space(&self, name: &str) -> Result<Arc<Space>> {
+        self.store.keyspace(name)
+    }
+
+    pub(super) fn run(&self, step: &Step) -> Result<()> {
+        match step {
+            Step::Set(space, number, len) => {
+                let (key, value) = (key(*number), value(*number, *len));
+                self.store.apply(&self.space(space)?, Op::Set { key: &key, value: &value })?;
+            }
+            Step::Delete(space, number) => {
+                self.store.apply(&self.space(space)?, Op::Delete { key: &key(*number) })?;
+            }
+            Step::Add(space, delta) => {
+                self.store.apply(&self.space(space)?, Op::Add { key: b"counter", delta: *delta })?;
+            }
+            Step::Batch(changes) => {
+                let mut owned = Vec::new();
+                for (space, number, len) in changes {
+                    owned.push((self.space(space)?, key(*number), len.map(|len| value(*number, len))));
+                }
+                let ops: Vec<_> = owned
+                    .iter()
+                    .map(|(space, key, value)| match value {
+                        Some(value) => (space, Op::Set { key: &key[..], value: &value[..] }),
+                        None => (space, Op::Delete { key: &key[..] }),
+                    })
+                    .collect();
+                self.store.write(&ops, None)?;
+            }
+            Step::DeleteRange(space, start, end) => {
+                let (start, end) = (key(*start), key(*end));
+                self.store.apply(&self.space(space)?, Op::DeleteRange { start: &start, end: Some(&end) })?;
+            }
+            Step::Drop(space) => {
+                self.store.drop_space(space)?;
+            }
+            Step::Sync => self.store.sync()?,
+            Step::Work => {
+                self.store.step()?;
+            }
+            Step::Flush => self.store.flush_all()?,
+            Step::Compact => self.store.compact()?,
+        }
+        Ok(())
+    }
+
+    /// All that is in the store, read forward; and backward the same.
+    pub(super) fn content(&self) -> Result<Content> {
+        let mut content = Content::new();
+        for name in self.store.keyspaces()? {
+            let view = self.store.view(&self.space(&name)?);
+            let read = |direction| {
+                let mut chunk = forrest_engine::Chunk::default();
+                chunk.clear(16);
+                view.fill(
+                    &mut chunk,
+                    &mut Default::default(),
+                    (Bound::Unbounded, Bound::Unbounded),
+                    direction,
+                    usize::MAX,
+                )?;
+                let pair = |at| (chunk.key(at).to_vec(), chunk.value_bytes(at).to_vec());
+                Ok::<Vec<_>, forrest_engine::Error>((0..chunk.len()).map(pair).collect())
+            };
+            let (pairs, mut backward) = (read(Direction::Forward)?, read(Direction::Backward)?);
+            backward.reverse();
+            assert_eq!(pairs, backward, "the two directions differ");
+            for (key, value) in &pairs {
+                assert_eq!(view.get(key)?.as_deref(), Some(&value[..]), "a get differs from a scan");
+            }
+            assert!(pairs.is_sorted_by(|a, b| a.0 < b.0), "keys are out of order");
+            content.insert(name, pairs.into_iter().collect());
+        }
+        Ok(content)
+    }
+}
+
+/// The states that a step leads through: a keyspace is made before the change that needs it.
+pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
+    let mut now = states.last().expect("there is a first").clone();
+    let made = |states: &mut Vec<Content>, now: &mut Content, space: &str| {
+        if !now.contains_key(space) {
+            now.insert(space.to_string(), Pairs::new());
+            states.push(now.clone());
+        }
+    };
+    match step {
+        Step::Set(space, number, len) => {
+            made(states, &mut now, space);
+            now.get_mut(*space).expect("it is there").insert(key(*number), value(*number, *len));
+        }
+        Step::Delete(space, number) => {
+            made(states, &mut now, space);
+            now.get_mut(*space).expect("it is there").remove(&key(*number));
+        }
+        Step::Add(space, delta) => {
+            made(states, &mut now, space);
+            let pairs = now.get_mut(*space).expect("it is there");
+            let old = pairs
+                .get(&b"counter"[..])
+                .map_or(0, |old| i64::from_be_bytes(old[..].try_into().expect("a counter")));
+            pairs.insert(b"counter".to_vec(), (old + delta).to_be_bytes().to_vec());
+        }
+        Step::Batch(changes) => {
+            for (space, ..) in changes {
+                made(states, &mut now, space);
+            }
+            for (space, number, len) in changes {
+                let pairs = now.get_mut(*space).expect("it is there");
+                match len {
+                    Some(len) => pairs.insert(key(*number), value(*number, *len)),
+                    None => pairs.remove(&key(*number)),
+                };
+            }
+        }
+        Step::DeleteRange(space, start, end) => {
+            made(states, &mut now, space);
+            let (start, end) = (key(*start), key(*end));
+            now.get_mut(*space).expect("it is there").retain(|key, _| *key < start || *key >= end);
+        }
+        Step::Drop(space) => {
+            now.remove(*space);
+        }
+        Step::Sync | Step::Work | Step::Flush | Step::Compact => {}
+    }
+    if states.last() != Some(&now) {
+        states.push(now);
+    }
+}
+
+/// Before anything was done: no keyspace, and then the one that always is.
+pub(super) fn beginning() -> Vec<Content> {
+    vec![Content::from([("default".to_string(), Pairs::new())])]
+}

@@ -1,0 +1,38 @@
+//! Reading everything that is stored, and checking it.
+
+use crate::core::Core;
+use crate::disk::{self, Disk, Kind};
+use crate::sync::lock;
+use crate::{manifest, wal};
+use forrest_engine::Result;
+
+impl<D: Disk> Core<D> {
+    /// Reads every byte of every file that belongs to the store, past the cache, and checks all of it.
+    ///
+    /// # Errors
+    /// `Corrupt` with file and offset of the first damage that is found; `Io`.
+    pub(crate) fn verify(&self) -> Result<()> {
+        self.check_here()?;
+        // Nothing is removed meanwhile.
+        let manifest = lock(&self.manifest);
+        let disk = &*self.disk;
+        for name in disk::list(disk)? {
+            match name.kind {
+                Kind::Manifest => drop(manifest::read(disk, name)?),
+                Kind::Log if name.number >= manifest.state().floor => {
+                    let file = disk::open(disk, name)?;
+                    if wal::head(disk, &file, name.number)?.is_some() {
+                        wal::replay(disk, &file, name.number, |_, _| Ok(()))?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let version = self.version();
+        for partition in version.partitions.values().flatten() {
+            partition.tables().iter().try_for_each(|table| table.verify())?;
+            partition.verify_remix(disk)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! [`Version`]: what the store consists of at one moment. It never changes; a change makes another.
+//!
+//! A reader takes one and is done with coordination: whatever is replaced meanwhile lives as long as somebody reads it.
+//! A file whose name is gone stays readable as long as it is open.
+
+use crate::disk::Disk;
+use crate::memtable::Memtable;
+use crate::partition::Partition;
+use crate::planted::Bug;
+use forrest_machine::origin::Origin;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The memtables and the partitions of all keyspaces.
+pub(crate) struct Version<D: Disk> {
+    /// The process that opened the store.
+    pub(crate) origin: Origin,
+    /// The memtable that is written to.
+    pub(crate) memtable: Arc<Memtable>,
+    /// Those that wait to become tables, the newest first.
+    pub(crate) frozen: Vec<Arc<Memtable>>,
+    /// The partitions of each keyspace, by their least keys.
+    pub(crate) partitions: BTreeMap<u32, Vec<Arc<Partition<D>>>>,
+}
+
+impl<D: Disk> Drop for Version<D> {
+    fn drop(&mut self) {
+        if !self.origin.is_here() {
+            // What goes with it is the other process's, which may still read it.
+            let (frozen, partitions) =
+                (std::mem::take(&mut self.frozen), std::mem::take(&mut self.partitions));
+            std::mem::forget((self.memtable.clone(), frozen, partitions));
+        }
+    }
+}
+
+impl<D: Disk> Version<D> {
+    /// All memtables, the newest first.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        let wrong = Bug::OlderMemtableWins.is_planted();
+        let (first, last) = if wrong { (None, Some(&self.memtable)) } else { (Some(&self.memtable), None) };
+        first.into_iter().chain(&self.frozen).chain(last)
+    }
+
+    /// The partitions of a keyspace.
+    pub(crate) fn partitions(&self, space: u32) -> &[Arc<Partition<D>>] {
+        self.partitions.get(&space).map_or(&[], Vec::as_slice)
+    }
+
+    /// The partition that a key belongs to; `None` if there is none.
+    pub(crate) fn partition(&self, space: u32, key: &[u8]) -> Option<&Arc<Partition<D>>> {
+        let partitions = self.partitions(space);
+        partitions[..partitions.partition_point(|partition| *partition.low <= *key)].last()
+    }
+
+    /// The same with an empty memtable, and the one that was written to frozen.
+    pub(crate) fn frozen(&self, memtable: Memtable) -> Version<D> {
+        let mut frozen = vec![self.memtable.clone()];
+        frozen.extend(self.frozen.iter().cloned());
+        Version {
+            origin: self.origin,
+            memtable: Arc::new(memtable),
+            frozen,
+            partitions: self.partitions.clone(),
+        }
+    }
+}

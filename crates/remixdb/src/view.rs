@@ -1,0 +1,380 @@
+//! What can be read: one state of a keyspace, the newest or a snapshot's; and positions in it.
+
+use crate::catalog::{Catalog, Space};
+use crate::core::Handle;
+use crate::disk::Disk;
+use crate::memtable::Upto;
+use crate::read;
+use crate::scan::{self, Scan, Shown};
+use crate::version::Version;
+use forrest_engine::chunk::COPIED_VALUE_BYTES;
+use forrest_engine::{Chunk, Direction, Filled, Goto, Result, Value};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// A refill of an iteration stops when it has copied this many bytes.
+const CHUNK_BYTES: usize = 256 << 10;
+
+impl<D: Disk> Handle<D> {
+    /// One state of all keyspaces.
+    pub(crate) fn snapshot(&self) -> Result<Snapshot<D>> {
+        self.check_here()?;
+        Ok(Snapshot::take(self))
+    }
+
+    /// The newest state of a keyspace.
+    pub(crate) fn view(&self, space: &Arc<Space>) -> View<D> {
+        View(Source::Newest { store: self.clone(), space: space.clone() })
+    }
+}
+
+/// One state of all keyspaces.
+pub struct Snapshot<D: Disk>(Arc<Past<D>>);
+
+struct Past<D: Disk> {
+    store: Handle<D>,
+    sequence: u64,
+    version: Arc<Version<D>>,
+    catalog: Arc<Catalog>,
+}
+
+impl<D: Disk> Drop for Past<D> {
+    fn drop(&mut self) {
+        if self.store.check_here().is_ok() {
+            self.store.give_reader_back(self.sequence);
+        }
+    }
+}
+
+impl<D: Disk> Clone for Snapshot<D> {
+    fn clone(&self) -> Self {
+        Snapshot(self.0.clone())
+    }
+}
+
+impl<D: Disk> Snapshot<D> {
+    pub(crate) fn take(store: &Handle<D>) -> Snapshot<D> {
+        let (sequence, version, catalog) = store.take_reader();
+        Snapshot(Arc::new(Past { store: store.clone(), sequence, version, catalog }))
+    }
+
+    /// What it consists of: what there was, the keyspaces, and up to which sequence number of the memtables it sees.
+    pub(crate) fn parts(&self) -> (&Arc<Version<D>>, &Arc<Catalog>, u64) {
+        (&self.0.version, &self.0.catalog, self.0.sequence)
+    }
+}
+
+impl<D: Disk> forrest_engine::Snapshot for Snapshot<D> {
+    type View = View<D>;
+
+    fn view(&self, name: &str) -> View<D> {
+        View(Source::Past { past: self.0.clone(), space: self.0.catalog.get(name).map(|space| space.id) })
+    }
+
+    fn keyspaces(&self) -> Vec<String> {
+        self.0.catalog.names()
+    }
+}
+
+/// One state of a keyspace.
+pub struct View<D: Disk>(Source<D>);
+
+/// Where a view reads.
+enum Source<D: Disk> {
+    Newest {
+        store: Handle<D>,
+        space: Arc<Space>,
+    },
+    Past {
+        past: Arc<Past<D>>,
+        /// `None` if there was no such keyspace.
+        space: Option<u32>,
+    },
+}
+
+impl<D: Disk> Clone for View<D> {
+    fn clone(&self) -> Self {
+        View(match &self.0 {
+            Source::Newest { store, space } => Source::Newest { store: store.clone(), space: space.clone() },
+            Source::Past { past, space } => Source::Past { past: past.clone(), space: *space },
+        })
+    }
+}
+
+impl<D: Disk> View<D> {
+    /// Runs `read` on the state; `None` if there is no such keyspace in it.
+    #[inline]
+    fn read<R>(&self, read: impl FnOnce(&Arc<Version<D>>, u32, Upto<'_>) -> Result<R>) -> Result<Option<R>> {
+        self.store().check_here()?;
+        match &self.0 {
+            Source::Newest { store, space } => {
+                let read = read(&store.version(), space.id, store.newest());
+                // Checked behind reading: whoever missed a key because of the drop sees that.
+                self.check()?;
+                read.map(Some)
+            }
+            Source::Past { space: None, .. } => Ok(None),
+            Source::Past { past, space: Some(id) } => {
+                read(&past.version, *id, Upto::Past(past.sequence)).map(Some)
+            }
+        }
+    }
+
+    fn store(&self) -> &Handle<D> {
+        match &self.0 {
+            Source::Newest { store, .. } => store,
+            Source::Past { past, .. } => &past.store,
+        }
+    }
+
+    /// An error if the keyspace was dropped.
+    fn check(&self) -> Result<()> {
+        match &self.0 {
+            Source::Newest { space, .. } => space.check(),
+            Source::Past { .. } => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn see<R>(&self, key: &[u8], see: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
+        Ok(self.read(|version, space, upto| read::get(version, space, key, upto, see))?.flatten())
+    }
+}
+
+impl<D: Disk> forrest_engine::View for View<D> {
+    type Cursor = Cursor<D>;
+    type Resume = Resume<D>;
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.see(key, |bytes| Value::from(bytes))
+    }
+
+    #[inline]
+    fn get_into(&self, key: &[u8], buf: &mut Vec<u8>) -> Result<bool> {
+        buf.clear();
+        Ok(self.see(key, |bytes| buf.extend_from_slice(bytes))?.is_some())
+    }
+
+    #[inline]
+    fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.see(key, |_| ())?.is_some())
+    }
+
+    fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        let values = self.read(|version, space, upto| read::several(version, space, keys, upto))?;
+        Ok(values.unwrap_or_else(|| keys.iter().map(|_| None).collect()))
+    }
+
+    fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
+        let mut count = 0;
+        self.read(|version, space, upto| {
+            scan::scan(version, space, upto, (lower, upper), Direction::Forward, |_, _| {
+                count += 1;
+                Ok(ControlFlow::Continue(()))
+            })
+        })?;
+        Ok(count)
+    }
+
+    #[inline]
+    fn scan(
+        &self,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let scanned = self.read(|version, space, upto| {
+            scan::scan(version, space, upto, bounds, direction, |key, value| {
+                value.with(|bytes| see(key, bytes))
+            })
+        });
+        scanned.map(|_| ())
+    }
+
+    fn fill(
+        &self,
+        chunk: &mut Chunk,
+        resume: &mut Resume<D>,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        pairs: usize,
+    ) -> Result<Filled> {
+        let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
+        let mut full = false;
+        self.read(|version, space, upto| {
+            let mut scan = match resume.0.take() {
+                Some(scan) if scan.reads(version) => scan,
+                _ => Box::new(Scan::start(version.clone(), space, upto, from, direction)?),
+            };
+            let mut shared_bytes = 0;
+            scan.run(upto, end, |key, value: Shown<'_, D>| {
+                shared_bytes += value.with(|bytes| {
+                    if bytes.len() <= COPIED_VALUE_BYTES {
+                        chunk.push_copied(key, bytes);
+                        0
+                    } else {
+                        chunk.push_shared(key, Value::from(bytes));
+                        bytes.len()
+                    }
+                })?;
+                full = chunk.len() >= pairs || chunk.bytes() + shared_bytes >= CHUNK_BYTES;
+                Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+            resume.0 = full.then_some(scan);
+            Ok(())
+        })?;
+        Ok(if full { Filled::More } else { Filled::End })
+    }
+
+    fn refills(&self) -> (usize, usize) {
+        (8, 2)
+    }
+
+    fn cursor(&self) -> Cursor<D> {
+        Cursor {
+            view: self.clone(),
+            scan: None,
+            direction: Direction::Forward,
+            valid: false,
+            steps: 0,
+            key: Vec::new(),
+            value: Held::Copied(Vec::new()),
+        }
+    }
+}
+
+/// A cursor goes on in the version that it found when it jumped; after so many steps, in what is then the newest. So one
+/// that goes through everything does not keep files for as long as that takes.
+const STEPS_MAX: u64 = 1024;
+
+/// Where a refill stopped. Unless the store consists of other parts by then, the next one goes on there without a seek.
+pub struct Resume<D: Disk>(Option<Box<Scan<D>>>);
+
+impl<D: Disk> Default for Resume<D> {
+    fn default() -> Self {
+        Resume(None)
+    }
+}
+
+/// A position in a view. It owns the pair that it shows.
+pub struct Cursor<D: Disk> {
+    view: View<D>,
+    /// `None` before the first jump and after an error.
+    scan: Option<Box<Scan<D>>>,
+    direction: Direction,
+    /// Whether it is at a pair.
+    valid: bool,
+    /// Steps since the last jump.
+    steps: u64,
+    key: Vec<u8>,
+    value: Held,
+}
+
+/// The value at a cursor.
+enum Held {
+    /// Up to [`COPIED_VALUE_BYTES`], in a buffer that is used again.
+    Copied(Vec<u8>),
+    Shared(Value),
+}
+
+impl Held {
+    fn hold(&mut self, bytes: &[u8]) {
+        match self {
+            Held::Copied(buffer) if bytes.len() <= COPIED_VALUE_BYTES => {
+                buffer.clear();
+                buffer.extend_from_slice(bytes);
+            }
+            _ if bytes.len() <= COPIED_VALUE_BYTES => *self = Held::Copied(bytes.to_vec()),
+            _ => *self = Held::Shared(Value::from(bytes)),
+        }
+    }
+}
+
+impl<D: Disk> Cursor<D> {
+    fn jump(&mut self, from: Bound<&[u8]>, direction: Direction) -> Result<bool> {
+        (self.steps, self.direction) = (0, direction);
+        self.find(Some(from), 0)
+    }
+
+    fn step(&mut self, direction: Direction, count: u64) -> Result<bool> {
+        if !self.valid || count == 0 {
+            self.view.check()?;
+            return Ok(self.valid);
+        }
+        self.steps = self.steps.saturating_add(count);
+        if direction == self.direction && self.steps < STEPS_MAX && self.scan.is_some() {
+            return self.find(None, count - 1);
+        }
+        let from = std::mem::take(&mut self.key);
+        (self.steps, self.direction) = (0, direction);
+        let found = self.find(Some(Bound::Excluded(&from)), count - 1);
+        if found.is_err() {
+            // Where it was, to try again.
+            (self.key, self.valid) = (from, true);
+        }
+        found
+    }
+
+    /// Goes to the first pair from there on, or to the next one of the scan, leaving out so many.
+    fn find(&mut self, from: Option<Bound<&[u8]>>, mut skipped: u64) -> Result<bool> {
+        let Cursor { view, scan, direction, valid, key, value, .. } = self;
+        // Only what succeeds is left as it is.
+        let mut current = scan.take();
+        let mut found = false;
+        view.read(|version, space, upto| {
+            if let Some(from) = from {
+                match &mut current {
+                    Some(scan) if scan.reads(version) => scan.seek(upto, from, *direction)?,
+                    _ => {
+                        let scan = Scan::start(version.clone(), space, upto, from, *direction)?;
+                        current = Some(Box::new(scan));
+                    }
+                }
+            }
+            let Some(scan) = &mut current else { return Ok(()) };
+            scan.run(upto, Bound::Unbounded, |at, bytes| {
+                if skipped > 0 {
+                    skipped -= 1;
+                    return Ok(ControlFlow::Continue(()));
+                }
+                bytes.with(|bytes| value.hold(bytes))?;
+                key.clear();
+                key.extend_from_slice(at);
+                found = true;
+                Ok(ControlFlow::Break(()))
+            })
+        })?;
+        (*scan, *valid) = (current, found);
+        Ok(found)
+    }
+}
+
+impl<D: Disk> forrest_engine::Cursor for Cursor<D> {
+    fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
+        use Bound::{Included, Unbounded};
+        match goto {
+            Goto::First => self.jump(Unbounded, Direction::Forward),
+            Goto::Last => self.jump(Unbounded, Direction::Backward),
+            Goto::Seek(key) => self.jump(Included(key), Direction::Forward),
+            Goto::SeekForPrev(key) => self.jump(Included(key), Direction::Backward),
+            Goto::Skip(count) => self.step(Direction::Forward, count),
+            Goto::Prev => self.step(Direction::Backward, 1),
+        }
+    }
+
+    fn park(&mut self) {
+        self.scan = None;
+    }
+
+    fn key(&self) -> Option<&[u8]> {
+        self.valid.then_some(&self.key)
+    }
+
+    fn value(&self) -> Option<Value> {
+        self.valid.then(|| match &self.value {
+            Held::Copied(bytes) => Value::from(&bytes[..]),
+            Held::Shared(value) => value.clone(),
+        })
+    }
+}

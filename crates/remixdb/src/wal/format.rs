@@ -1,0 +1,112 @@
+//! What the records of a log say: the changes of the store, one after the other.
+//!
+//! The framing is that of [`frame`](crate::frame), with these fields in the header: the number of the log
+//! before (0 if there is none), the offset at which that one ended, the sequence number of the first change, and twice the
+//! bytes of the log before that were known to be synced, plus 1 if the store was made with this log.
+//!
+//! A body, behind its first number, is changes to its end. Each takes the next sequence number. A record is applied
+//! whole or not at all; so a batch never spans records.
+//!
+//! ```text
+//! change   kind, and eight times the keyspace, in one number; then, by kind,
+//!   1 put       length of the key, length of the value, key, value
+//!   2 delete    length of the key, key
+//!   3 create    length of the name, name: from here on the keyspace exists
+//!   4 drop      nothing: from here on it does not
+//! ```
+//!
+//! Numbers are those of [`codec`](crate::codec). Other kinds are a later version's (range deletes will be 5), and
+//! a whole record with one is refused, not skipped.
+//!
+//! For example, `set ab xyz` and `delete q` in keyspace 0 and the creation of keyspace 1 called `n`:
+//!
+//! ```text
+//! 01 02 03 61 62 78 79 7A   02 01 71   0B 01 6E
+//! ```
+
+use crate::codec::{Parts, put_bytes, put_number};
+
+/// A change, as a log has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change<'b> {
+    Put { space: u32, key: &'b [u8], value: &'b [u8] },
+    Delete { space: u32, key: &'b [u8] },
+    Create { space: u32, name: &'b str },
+    Drop { space: u32 },
+}
+
+const PUT: u64 = 1;
+const DELETE: u64 = 2;
+const CREATE: u64 = 3;
+const DROP: u64 = 4;
+/// The bits of a number that are the kind.
+const KIND: u32 = 3;
+
+impl<'b> Change<'b> {
+    /// Appends the change.
+    #[inline]
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let (kind, space) = match *self {
+            Change::Put { space, .. } => (PUT, space),
+            Change::Delete { space, .. } => (DELETE, space),
+            Change::Create { space, .. } => (CREATE, space),
+            Change::Drop { space } => (DROP, space),
+        };
+        put_number(out, u64::from(space) << KIND | kind);
+        match *self {
+            Change::Put { key, value, .. } => {
+                put_number(out, key.len() as u64);
+                put_number(out, value.len() as u64);
+                out.extend_from_slice(key);
+                out.extend_from_slice(value);
+            }
+            Change::Delete { key, .. } => put_bytes(out, key),
+            Change::Create { name, .. } => put_bytes(out, name.as_bytes()),
+            Change::Drop { .. } => {}
+        }
+    }
+
+    /// Takes the next change; `None` if there is none that this version knows.
+    pub(crate) fn take(parts: &mut Parts<'b>) -> Option<Change<'b>> {
+        let head = parts.number()?;
+        let space = (head >> KIND).try_into().ok()?;
+        Some(match head & ((1 << KIND) - 1) {
+            PUT => {
+                let (key, value) = (parts.number()?, parts.number()?);
+                Change::Put { space, key: parts.take(key)?, value: parts.take(value)? }
+            }
+            DELETE => Change::Delete { space, key: parts.bytes()? },
+            CREATE => Change::Create { space, name: str::from_utf8(parts.bytes()?).ok()? },
+            DROP => Change::Drop { space },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_what_it_says() {
+        let bytes = [1, 2, 3, 0x61, 0x62, 0x78, 0x79, 0x7A, 2, 1, 0x71, 0x0B, 1, 0x6E];
+        let changes = [
+            Change::Put { space: 0, key: b"ab", value: b"xyz" },
+            Change::Delete { space: 0, key: b"q" },
+            Change::Create { space: 1, name: "n" },
+        ];
+        let mut out = Vec::new();
+        changes.iter().for_each(|change| change.put(&mut out));
+        assert_eq!(out, bytes);
+        let mut parts = Parts(&bytes);
+        for change in changes {
+            assert_eq!(Change::take(&mut parts), Some(change));
+        }
+        assert!(parts.is_empty());
+        for end in 1..bytes.len() {
+            let mut parts = Parts(&bytes[..end]);
+            while Change::take(&mut parts).is_some() {}
+        }
+        assert_eq!(Change::take(&mut Parts(&[5, 0])), None, "a kind of a later version");
+    }
+}

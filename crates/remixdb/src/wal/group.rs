@@ -1,0 +1,372 @@
+//! [`Group`]: who writes, who syncs, and who finds it done. The group commit of the log without the files below it, so
+//! that the models (tests/loom.rs) run it as it is.
+//!
+//! Changes are queued in their order. Who wants more commits: the first to come takes the turn and writes all that is
+//! queued as one record; those who come while it does wait for the turn, and then find theirs written. Syncs have a turn
+//! of their own, so that changes are queued while the device works: who gets it writes for all who wait for it, and syncs.
+//! A sync takes long, and many wait for it: they are woken together when it ends, so that whoever is done goes on at once
+//! and has queued more before the next one begins.
+//!
+//! What holds, and which line it rests on:
+//!
+//! - *Each change is written once, in the order of the queue.* One at a time takes the queue and writes it.
+//! - *What counts as written is in a file, and what counts as synced has been on the device.* The number is stored behind
+//!   the write, and taken from the queue together with its bytes; a sync vouches for what counted as written before it
+//!   began, not for what came meanwhile.
+//! - *No file is synced behind one that is not.* A new file is among `files` before a change in it counts as written; who
+//!   syncs takes the number first and the files after, and goes through them from the oldest on.
+//! - *After a failure nothing is acknowledged that was not before.* The failure is stored before the turn is given up, and
+//!   looked for after it is taken.
+//! - *Nobody waits for ever.* Who waits for the turn to sync looks, under the lock under which it ends, whether it has ended;
+//!   and all who wait are woken, for whoever is done by then takes no turn and wakes nobody.
+
+use crate::planted::Bug;
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock};
+use std::sync::{Arc, OnceLock, PoisonError};
+
+/// What lies below: files that records are appended to.
+pub(crate) trait Device {
+    type File;
+    type Error: ToString;
+
+    /// Begins a record in an empty buffer, for a place in the file of the queue. `synced` is how far that file is synced,
+    /// if that is to be stated.
+    fn begin(&self, record: &mut Vec<u8>, offset: u64, synced: Option<u64>);
+
+    /// Completes a record and writes all of it.
+    fn write(&self, file: &Self::File, record: &mut Vec<u8>, offset: u64) -> Result<(), Self::Error>;
+
+    /// Returns when all that was written to a file before is durable.
+    fn sync(&self, file: &Self::File) -> Result<(), Self::Error>;
+
+    /// The error that whoever comes after a failure gets, which is told.
+    fn stopped(&self, why: &str) -> Self::Error;
+}
+
+/// Changes on their way to the device.
+pub(crate) struct Group<V: Device> {
+    device: V,
+    /// Queued bytes that are written though nobody waits for them.
+    most: usize,
+    queue: Mutex<Queue<V::File>>,
+    /// The turn to write: the file that is written to.
+    writing: Mutex<Arc<Open<V::File>>>,
+    /// Whether somebody has the turn to sync, and that it has ended.
+    syncing: Mutex<bool>,
+    ended: Condvar,
+    /// What a sync has to cover, in order; the last one is written to.
+    files: Mutex<Vec<Arc<Open<V::File>>>>,
+    /// The sequence number up to which changes are written, or synced.
+    written: AtomicU64,
+    synced: AtomicU64,
+    /// Why nothing is taken any more.
+    stopped: OnceLock<String>,
+}
+
+/// Changes that are not written yet: the beginning of a record.
+struct Queue<F> {
+    bytes: Vec<u8>,
+    /// A buffer to go on with while that one is being written.
+    spare: Vec<u8>,
+    /// Where the record will stand.
+    offset: u64,
+    /// The sequence number of the last change.
+    last: u64,
+    /// Up to where the log has stated that it is synced.
+    stated: u64,
+    file: Arc<Open<F>>,
+}
+
+/// A file.
+struct Open<F> {
+    file: F,
+    /// Bytes written, and bytes known to be synced.
+    written: AtomicU64,
+    synced: AtomicU64,
+}
+
+impl<F> Open<F> {
+    /// A file that has so many bytes, all of them durable.
+    fn new(file: F, bytes: u64) -> Arc<Open<F>> {
+        Arc::new(Open { file, written: AtomicU64::new(bytes), synced: AtomicU64::new(bytes) })
+    }
+}
+
+/// The turn to sync, which ends when this is dropped.
+struct Turn<'g> {
+    taken: &'g Mutex<bool>,
+    ended: &'g Condvar,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if cfg!(forrest_weakened = "wakes_early") {
+            self.ended.notify_all();
+        }
+        *lock(self.taken) = false;
+        if cfg!(forrest_weakened = "wakes_one") {
+            self.ended.notify_one();
+        } else if !cfg!(forrest_weakened = "wakes_early") {
+            self.ended.notify_all();
+        }
+    }
+}
+
+/// What is to be known of a file when another is begun behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Bytes written to it, and bytes known to be synced.
+    pub(crate) written: u64,
+    pub(crate) synced: u64,
+    /// The sequence number of the last change in it.
+    pub(crate) last: u64,
+}
+
+impl<V: Device> Group<V> {
+    /// Goes on behind change `last`, with a file that has so many bytes, all of them durable. Without being asked, more
+    /// than `most` queued bytes are written.
+    pub(crate) fn new(device: V, file: V::File, bytes: u64, last: u64, most: usize) -> Group<V> {
+        let open = Open::new(file, bytes);
+        let queue = Queue {
+            bytes: Vec::new(),
+            spare: Vec::new(),
+            offset: bytes,
+            last,
+            stated: 0,
+            file: open.clone(),
+        };
+        Group {
+            device,
+            most,
+            queue: Mutex::new(queue),
+            writing: Mutex::new(open.clone()),
+            syncing: Mutex::new(false),
+            ended: Condvar::new(),
+            files: Mutex::new(vec![open]),
+            written: AtomicU64::new(last),
+            synced: AtomicU64::new(last),
+            stopped: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn device(&self) -> &V {
+        &self.device
+    }
+
+    /// An error if nothing is taken any more.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), V::Error> {
+        match self.stopped.get() {
+            None => Ok(()),
+            Some(why) => Err(self.device.stopped(why)),
+        }
+    }
+
+    /// Stops for an error that leaves open what the device has.
+    pub(crate) fn stop(&self, error: V::Error) -> V::Error {
+        if !cfg!(forrest_weakened = "goes_on") {
+            // If it is stopped already, the first failure is the one to be told.
+            let _ = self.stopped.set(error.to_string());
+        }
+        error
+    }
+
+    /// Queues changes that `put` appends, `count` of them. The caller keeps all others out meanwhile.
+    #[inline]
+    pub(crate) fn queue(&self, count: u64, put: impl FnOnce(&mut Vec<u8>)) {
+        let mut queue = lock(&self.queue);
+        let Queue { bytes, offset, stated, file, .. } = &mut *queue;
+        if bytes.is_empty() {
+            let synced = if Bug::SyncedOverstated.is_planted() {
+                *offset
+            } else {
+                file.synced.load(Ordering::Relaxed)
+            };
+            let is_stated = synced > *stated && !Bug::SyncedNotStated.is_planted();
+            self.device.begin(bytes, *offset, is_stated.then_some(synced));
+            *stated = synced;
+        }
+        put(bytes);
+        queue.last += count;
+    }
+
+    /// Whether more is queued than may wait.
+    pub(crate) fn is_much(&self) -> bool {
+        lock(&self.queue).bytes.len() >= self.most
+    }
+
+    /// Whether changes wait to be written.
+    pub(crate) fn is_queued(&self) -> bool {
+        !lock(&self.queue).bytes.is_empty()
+    }
+
+    /// The sequence number of the last change that was queued.
+    pub(crate) fn last(&self) -> u64 {
+        lock(&self.queue).last
+    }
+
+    /// Returns when the changes up to `last` are written, and with them all that are queued.
+    pub(crate) fn write(&self, last: u64) -> Result<(), V::Error> {
+        if Bug::WrittenTooEarly.is_planted() && !last.is_multiple_of(5) {
+            return Ok(());
+        }
+        // ORDERING: Acquire pairs with the Release in `write_queue`, for whoever then syncs.
+        if self.written.load(Ordering::Acquire) >= last {
+            return Ok(());
+        }
+        let open = lock(&self.writing);
+        if self.written.load(Ordering::Acquire) >= last {
+            return Ok(());
+        }
+        self.check()?;
+        self.write_queue(&open).map_err(|error| self.stop(error))
+    }
+
+    /// Writes what is queued as one record. The caller has the turn.
+    fn write_queue(&self, open: &Open<V::File>) -> Result<(), V::Error> {
+        let (mut bytes, offset, mut last) = {
+            let mut queue = lock(&self.queue);
+            if queue.bytes.is_empty() {
+                return Ok(());
+            }
+            let spare = std::mem::take(&mut queue.spare);
+            let bytes = std::mem::replace(&mut queue.bytes, spare);
+            let offset = queue.offset;
+            queue.offset += bytes.len() as u64;
+            (bytes, offset, queue.last)
+        };
+        if cfg!(forrest_weakened = "counts_late") {
+            last = self.last();
+        }
+        if cfg!(forrest_weakened = "counts_early") {
+            self.written.store(last, Ordering::Release);
+        }
+        self.device.write(&open.file, &mut bytes, offset)?;
+        open.written.store(offset + bytes.len() as u64, Ordering::Relaxed);
+        // ORDERING: Release: who sees the number sees the length of the file, and the file among `files`.
+        let order = if cfg!(forrest_weakened = "written") { Ordering::Relaxed } else { Ordering::Release };
+        self.written.store(last, order);
+        bytes.clear();
+        if bytes.capacity() <= 4 * self.most {
+            lock(&self.queue).spare = bytes;
+        }
+        Ok(())
+    }
+
+    /// Returns when the changes up to `last` are written and synced. Who has the turn writes for those who wait: one record
+    /// a sync, and nobody has to win another turn to learn that his change is done.
+    pub(crate) fn sync(&self, last: u64) -> Result<(), V::Error> {
+        if self.synced.load(Ordering::Acquire) >= last {
+            return Ok(());
+        }
+        let Some(_turn) = self.turn_to_sync(last) else { return Ok(()) };
+        self.write(last)?;
+        if !cfg!(forrest_weakened = "asks_no_more") {
+            self.check()?;
+        }
+        // In this order: a change that counts as written is in a file that is among `files` by then.
+        let mut written = self.written.load(Ordering::Acquire);
+        let files = lock(&self.files).clone();
+        if cfg!(forrest_weakened = "files_first") {
+            written = self.written.load(Ordering::Acquire);
+        }
+        let newest_first = cfg!(forrest_weakened = "newest_first");
+        for at in 0..files.len() {
+            let open = &files[if newest_first { files.len() - 1 - at } else { at }];
+            if Bug::OlderLogNotSynced.is_planted() && at + 1 < files.len() {
+                continue;
+            }
+            self.sync_file(open)?;
+        }
+        lock(&self.files).drain(..files.len() - 1);
+        if cfg!(forrest_weakened = "vouches_late") {
+            written = self.written.load(Ordering::Acquire);
+        }
+        let early = if Bug::SyncedTooEarly.is_planted() { 2 } else { 0 };
+        // ORDERING: Release pairs with the Acquire above: who sees the number goes on behind the sync.
+        self.synced.store(written + early, Ordering::Release);
+        Ok(())
+    }
+
+    /// Waits for the turn to sync; `None` if the changes up to `last` are synced before it comes.
+    fn turn_to_sync(&self, last: u64) -> Option<Turn<'_>> {
+        let mut taken = lock(&self.syncing);
+        while self.synced.load(Ordering::Acquire) < last {
+            if !*taken {
+                *taken = true;
+                return Some(Turn { taken: &self.syncing, ended: &self.ended });
+            }
+            taken = self.ended.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Gives up the files that are not `needed`: what is in them is durable elsewhere. The one that is written to stays.
+    pub(crate) fn forget(&self, needed: impl Fn(&V::File) -> bool) {
+        // Whoever syncs goes through the files as they were when it began.
+        let _turn = self.turn_to_sync(u64::MAX);
+        let mut files = lock(&self.files);
+        let newest = files.pop();
+        files.retain(|open| needed(&open.file));
+        files.extend(newest);
+    }
+
+    /// The sequence number up to which changes count as synced.
+    #[cfg(loom)]
+    pub(crate) fn synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// How many files are kept to be synced.
+    #[cfg(test)]
+    pub(crate) fn files(&self) -> usize {
+        lock(&self.files).len()
+    }
+
+    /// Syncs what is written of a file. The caller has the turn.
+    fn sync_file(&self, open: &Open<V::File>) -> Result<(), V::Error> {
+        let length = open.written.load(Ordering::Relaxed);
+        if open.synced.load(Ordering::Relaxed) >= length {
+            return Ok(());
+        }
+        if cfg!(forrest_weakened = "states_early") {
+            open.synced.store(length, Ordering::Relaxed);
+        }
+        // DURABILITY: in the order of the logs, so that no log is durable behind one that is not.
+        let done = self.device.sync(&open.file);
+        let done = match done {
+            Err(_) if Bug::SyncFailureIgnored.is_planted() => Ok(()),
+            Err(_) if Bug::SyncTriedAgain.is_planted() => self.device.sync(&open.file),
+            done => done,
+        };
+        done.map_err(|error| self.stop(error))?;
+        open.synced.store(length, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Goes on in a new file, which `make` makes, of so many durable bytes; the caller keeps all who queue out. What was
+    /// queued goes to the old one.
+    pub(crate) fn rotate(
+        &self,
+        make: impl FnOnce(&V::File, Ended) -> Result<(V::File, u64), V::Error>,
+    ) -> Result<(), V::Error> {
+        let mut writing = lock(&self.writing);
+        self.check()?;
+        let rotated = (|| {
+            self.write_queue(&writing)?;
+            let (written, synced) =
+                (writing.written.load(Ordering::Relaxed), writing.synced.load(Ordering::Relaxed));
+            let (file, bytes) = make(&writing.file, Ended { written, synced, last: self.last() })?;
+            Ok(Open::new(file, bytes))
+        })();
+        let open = rotated.map_err(|error| self.stop(error))?;
+        {
+            let mut queue = lock(&self.queue);
+            (queue.offset, queue.stated) = (open.written.load(Ordering::Relaxed), 0);
+            queue.file = open.clone();
+        }
+        lock(&self.files).push(open.clone());
+        *writing = open;
+        Ok(())
+    }
+}

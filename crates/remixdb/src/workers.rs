@@ -1,0 +1,197 @@
+//! [`Workers`]: the threads that share a piece of work in the background.
+//!
+//! There is always the one that has the work; others are started when there are several things to do and end with them,
+//! which costs nothing beside what there is to do. So a store at rest has one thread, and threads are where the user wants
+//! them: as many as the processors that he may use, unless he says otherwise, and on those that he names, if he does.
+
+use crate::sync::lock;
+use forrest_engine::Options;
+use forrest_engine::{Error, Result};
+use forrest_machine::cpu;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// More are no use unless they are asked for: they would write to one device.
+const DEFAULT_MOST: usize = 4;
+
+/// How many threads work at once, and where.
+pub(crate) struct Workers {
+    count: usize,
+    /// How many more may be started now: work may be done in pieces within work.
+    idle: AtomicUsize,
+    cpus: Vec<usize>,
+}
+
+impl Workers {
+    /// As the options say.
+    pub(crate) fn new(builder: &Options) -> Result<Workers> {
+        let cpus = builder.worker_cpus.clone();
+        if !cpus.is_empty() {
+            let allowed = cpu::allowed()
+                .ok_or_else(|| Error::unsupported("worker_cpus: threads cannot be pinned on this system"))?;
+            if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+                return Err(Error::invalid(format!(
+                    "worker_cpus has {cpu}, and this process may use the processors {allowed:?}"
+                )));
+            }
+        }
+        let count = builder.workers.unwrap_or_else(|| {
+            let most = if cpus.is_empty() { cpu::parallelism() } else { cpus.len() };
+            most.min(DEFAULT_MOST)
+        });
+        Ok(Workers::of(count, cpus))
+    }
+
+    /// Only the thread that has the work, for who wants to know what it does when. It works in as many pieces as the options
+    /// say.
+    #[cfg(any(test, feature = "simulated"))]
+    pub(crate) fn alone(builder: &Options) -> Workers {
+        Workers { count: builder.workers.unwrap_or(1), idle: AtomicUsize::new(0), cpus: Vec::new() }
+    }
+
+    fn of(count: usize, cpus: Vec<usize>) -> Workers {
+        Workers { count, idle: AtomicUsize::new(count - 1), cpus }
+    }
+
+    /// Most threads at once, and so how many pieces are worth making of something.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Puts the current thread where workers are to be. That it could be there was found out before; if it no longer can, it
+    /// works where it is.
+    pub(crate) fn settle(&self) {
+        if !self.cpus.is_empty() {
+            let _ = cpu::confine(&self.cpus);
+        }
+    }
+
+    /// Takes up to so many of those that may be started.
+    fn take(&self, wanted: usize) -> usize {
+        // ORDERING: a counter.
+        let left = |idle: usize| Some(idle - idle.min(wanted));
+        let idle = self.idle.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
+        idle.map_or(0, |idle| idle.min(wanted))
+    }
+
+    /// Does all of these, several at once; what came of them, in their order.
+    ///
+    /// # Errors
+    /// The first that one of them failed with. Those that were begun are finished then, and no others are.
+    pub(crate) fn each<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        work: impl Fn(&T) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::with_capacity(items.len()));
+        let run = || {
+            // ORDERING: a counter; what the threads have to tell each other goes through the mutex and their end.
+            while let Some((at, item)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
+            {
+                let result = work(item);
+                if result.is_err() {
+                    next.store(items.len(), Ordering::Relaxed);
+                }
+                lock(&done).push((at, result));
+            }
+        };
+        let helpers = self.take(items.len().saturating_sub(1));
+        thread::scope(|scope| {
+            for _ in 0..helpers {
+                let help = || {
+                    self.settle();
+                    run();
+                };
+                // Where no thread is to be had, those that there are do it.
+                let _ = thread::Builder::new().name("remixdb worker".into()).spawn_scoped(scope, help);
+            }
+            run();
+        });
+        self.idle.fetch_add(helpers, Ordering::Relaxed);
+        let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        done.sort_unstable_by_key(|(at, _)| *at);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forrest_engine::ErrorKind;
+    use std::sync::Barrier;
+
+    fn workers(count: usize) -> Workers {
+        Workers::of(count, Vec::new())
+    }
+
+    #[test]
+    fn all_is_done_once_and_told_in_order() {
+        let items: Vec<u64> = (0..1000).collect();
+        for count in [1, 2, 7] {
+            let squares = workers(count).each(&items, |item| Ok(item * item)).unwrap();
+            assert!(squares.iter().zip(&items).all(|(square, item)| *square == item * item));
+            assert_eq!(squares.len(), items.len());
+            assert!(workers(count).each(&items[..0], |item| Ok(*item)).unwrap().is_empty());
+        }
+    }
+
+    #[test]
+    fn several_work_at_once() {
+        let met = Barrier::new(3);
+        workers(3).each(&[(); 3], |()| Ok(met.wait().is_leader())).unwrap();
+    }
+
+    #[test]
+    fn work_within_work_starts_no_more_threads() {
+        let workers = workers(3);
+        let most = AtomicUsize::new(0);
+        let working = AtomicUsize::new(0);
+        let inner = |_: &usize| {
+            most.fetch_max(working.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            thread::yield_now();
+            working.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let numbers: Vec<usize> = (0..50).collect();
+        workers.each(&numbers, |_| workers.each(&numbers, inner)).unwrap();
+        assert!(most.into_inner() <= 3);
+        assert_eq!(workers.idle.into_inner(), 2, "they were given back");
+    }
+
+    #[test]
+    fn the_first_failure_ends_it() {
+        let items: Vec<u64> = (0..1000).collect();
+        for count in [1, 2] {
+            let began = AtomicUsize::new(0);
+            let failed = workers(count).each(&items, |&item| {
+                began.fetch_add(1, Ordering::Relaxed);
+                if item == 10 { Err(Error::invalid("ten")) } else { Ok(item) }
+            });
+            assert_eq!(failed.unwrap_err().kind(), ErrorKind::InvalidArgument);
+            // How far another thread comes before it can know is a matter of when it runs.
+            assert!(count > 1 || began.into_inner() == 11);
+        }
+    }
+
+    #[test]
+    fn workers_go_where_they_may_only() {
+        let Some(allowed) = cpu::allowed() else {
+            println!("skipped: this system does not tell which processors a thread may use");
+            return;
+        };
+        let open =
+            |cpus: &[usize]| Workers::new(&Options { worker_cpus: cpus.to_vec(), ..Options::default() });
+        let workers = open(&allowed[..1]).unwrap();
+        let there = thread::spawn(move || {
+            workers.settle();
+            cpu::allowed()
+        });
+        assert_eq!(there.join().unwrap().unwrap(), allowed[..1]);
+        let missing = (0..).find(|cpu| !allowed.contains(cpu)).unwrap();
+        let Err(error) = open(&[allowed[0], missing]) else { panic!("processor {missing} was accepted") };
+        assert!(error.to_string().contains(&format!("worker_cpus has {missing}")), "{error}");
+    }
+}
