@@ -16,6 +16,7 @@ mod drive;
 mod examples;
 mod fuzzed;
 mod golden;
+mod golden_damage;
 mod golden_make;
 mod limits;
 mod line;
