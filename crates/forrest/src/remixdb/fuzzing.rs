@@ -289,9 +289,24 @@ mod tests {
         input
     }
 
+    /// The files of the first golden store (tests/it/golden.rs).
+    fn golden() -> Vec<(Name, Vec<u8>)> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/1");
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.expect("an entry of it").path();
+            let name = path.file_name().and_then(|name| Name::parse(name.to_str()?));
+            let name = name.unwrap_or_else(|| panic!("{} is no file of a store", path.display()));
+            (name, std::fs::read(&path).expect("a file that can be read"))
+        };
+        let entries = std::fs::read_dir(directory).expect("the directory of the golden store");
+        let mut files: Vec<_> = entries.map(read).collect();
+        files.sort();
+        files
+    }
+
     /// What each target begins with: genuine files, all of the golden store's and the tables and the REMIX of this module.
     fn genuine() -> Vec<(&'static str, String, Vec<u8>)> {
-        let golden = crate::remixdb::tests::golden::files();
+        let golden = golden();
         let mut inputs = vec![("store", "golden".to_string(), packed(&golden))];
         let target = |kind| match kind {
             Kind::Log => "log",
@@ -349,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_genuine_file_is_sealed_already() {
-        for (name, genuine) in crate::remixdb::tests::golden::files() {
+        for (name, genuine) in golden() {
             let mut sealed = genuine.clone();
             seal(name, &mut sealed);
             assert!(sealed == genuine, "{name}");
