@@ -130,7 +130,8 @@ impl<D: Disk> Partition<D> {
     /// Opens the tables of a partition.
     ///
     /// # Errors
-    /// `Corrupt` if one is not what the manifest says; `Unsupported` if a table or the REMIX is of another version; `Io`.
+    /// `Corrupt` if one is not what the manifest says; `Unsupported` if a table or the REMIX is of another version;
+    /// `Io`.
     pub(crate) fn open(
         disk: &Arc<D>,
         low: Vec<u8>,

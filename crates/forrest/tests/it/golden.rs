@@ -1,5 +1,5 @@
-//! Stores that earlier builds wrote, kept in `tests/golden`: this build opens them, reads them right on every path, and
-//! goes on with them. So a format cannot change in a way that leaves existing stores behind.
+//! Stores that earlier builds wrote, kept in `tests/golden`: this build opens them, reads them right on every path,
+//! and goes on with them. So a format cannot change in a way that leaves existing stores behind.
 //!
 //! For each directory `NAME` of files there are
 //!

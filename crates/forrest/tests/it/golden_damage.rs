@@ -1,4 +1,5 @@
-//! Damaged twins of golden stores, and twins of other format versions: each gives exactly the error that is written down.
+//! Damaged twins of golden stores, and twins of other format versions: each gives exactly the error that is written
+//! down.
 //!
 //! `tests/golden/NAME.damaged.txt` says what is changed in a copy of the store `NAME`, and what comes of it:
 //!
@@ -15,8 +16,8 @@
 //!   verify: ok, or the error
 //! ```
 //!
-//! Several changes that follow one another are made together. `FORREST_GOLDEN_BLESS=1` writes what came of them into the
-//! files.
+//! Several changes that follow one another are made together. `FORREST_GOLDEN_BLESS=1` writes what came of them into
+//! the files.
 
 use crate::golden::{Contents, Golden, all, contents, directory};
 use crate::golden_make::names;

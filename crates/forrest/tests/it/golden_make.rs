@@ -1,8 +1,8 @@
 //! Makes the golden stores of `tests/golden`, which `golden` reads.
 //!
-//! Run it with `cargo test -p forrest --test it golden_make -- --ignored`. It makes only the stores that are not there, so
-//! it never replaces one. A format that changes gets stores with new names, made by the first commit that writes it; the
-//! old ones stay, because later builds must still read them.
+//! Run it with `cargo test -p forrest --test it golden_make -- --ignored`. It makes only the stores that are not
+//! there, so it never replaces one. A format that changes gets stores with new names, made by the first commit that
+//! writes it; the old ones stay, because later builds must still read them.
 //!
 //! Each store goes through the same commands as a store in memory, and what that one holds at the end is written to
 //! `NAME.txt`. So the expected content does not come from the code that wrote the files.

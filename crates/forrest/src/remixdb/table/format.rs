@@ -34,8 +34,8 @@
 //! ```
 //!
 //! The length of a page, the checksum of the last page, the magic and the place of the version are the same in every
-//! version. So a build tells a table of another version, which is an `Unsupported` error that names both, from a damaged
-//! one.
+//! version. So a build tells a table of another version from a damaged one: it is an `Unsupported` error that names
+//! both versions.
 //!
 //! For example the table 7 of `ash` → `1`, `elm` deleted, `oak` → `22` is one page. Values and keys:
 //!
