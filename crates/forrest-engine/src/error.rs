@@ -50,7 +50,8 @@ pub enum ErrorKind {
     /// Somebody else holds what is needed. Try again later.
     Busy,
     /// This home cannot do this; `Db::capabilities` says what it can. Use
-    /// another home.
+    /// another home. Or the files of a store on disk have a format version that this build does not read; the message
+    /// names the file and both versions. Nothing is damaged or changed: open the store with the release that wrote it.
     Unsupported,
     /// An earlier failure made the store refuse all writes. Open it again.
     Stopped,

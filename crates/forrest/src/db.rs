@@ -54,7 +54,8 @@ impl Db {
     /// for a few syncs.
     ///
     /// # Errors
-    /// `InvalidArgument` if `url` names no home; `Unsupported` if its home was not built along; `OutOfSpace` if
+    /// `InvalidArgument` if `url` names no home; `Unsupported` if its home was not built along, or if the
+    /// store's files have a format version that this build does not read; `OutOfSpace` if
     /// there is no memory. In the kernel also `Io` if the module is not loaded or this user may not, with what to do about it. On disk also `Busy` if the store is open, in this process or another; `Corrupt`, with file
     /// and offset, if what is there is damaged; `Io`.
     ///

@@ -1,8 +1,8 @@
 //! What the fuzz targets of the folder `fuzz` do with bytes that no store has written: they go to the decoders, which no
 //! user can call. Nothing may panic, go on for ever, or take memory that the bytes do not warrant.
 //!
-//! Compiled for the tests, which replay the inputs kept in `fuzz/seeds`, and under `--cfg fuzzing`, which
-//! `cargo xtask fuzz` and cargo-fuzz set for all crates. It is no feature, because any crate above could turn one on.
+//! Compiled for the tests, which replay the inputs kept in `fuzz/seeds`, and with the feature `simulated`, which the fuzz
+//! targets turn on.
 //!
 //! All that is stored lies under checksums, and random bytes would come no further. So they are made right first, for the
 //! parts that the bytes say they consist of.
@@ -294,9 +294,24 @@ mod tests {
         input
     }
 
+    /// The files of the first golden store (tests/it/golden.rs).
+    fn golden() -> Vec<(Name, Vec<u8>)> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forrest/tests/golden/1");
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.expect("an entry of it").path();
+            let name = path.file_name().and_then(|name| Name::parse(name.to_str()?));
+            let name = name.unwrap_or_else(|| panic!("{} is no file of a store", path.display()));
+            (name, std::fs::read(&path).expect("a file that can be read"))
+        };
+        let entries = std::fs::read_dir(directory).expect("the directory of the golden store");
+        let mut files: Vec<_> = entries.map(read).collect();
+        files.sort();
+        files
+    }
+
     /// What each target begins with: genuine files, all of the golden store's and the tables and the REMIX of this module.
     fn genuine() -> Vec<(&'static str, String, Vec<u8>)> {
-        let golden = crate::tests::golden::files();
+        let golden = golden();
         let mut inputs = vec![("store", "golden".to_string(), packed(&golden))];
         let target = |kind| match kind {
             Kind::Log => "log",
@@ -354,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_genuine_file_is_sealed_already() {
-        for (name, genuine) in crate::tests::golden::files() {
+        for (name, genuine) in golden() {
             let mut sealed = genuine.clone();
             seal(name, &mut sealed);
             assert!(sealed == genuine, "{name}");

@@ -10,6 +10,11 @@
 //!  56  checksum, 8: xxh3 of what is before
 //! ```
 //!
+//! **Versions.** The header keeps its length, its magic, the place of its version and its checksum in every version, so
+//! that a build knows a file of another version from a header that is damaged or was never written. A file of another
+//! version is an `Unsupported` error that names both versions. It is never taken for a torn tail. A new kind of record
+//! needs a new version: in a file of a known version, a record that is whole and of no known kind is damage.
+//!
 //! All is little endian. Checksums are seeded with the file's kind, its number and the record's offset, so that bytes in
 //! the wrong place are no record.
 //!
@@ -74,7 +79,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 /// The fields of a header; `None` if this is none, as where a file was made and never written.
 ///
 /// # Errors
-/// `Corrupt` for a header that is whole and of a later version.
+/// `Unsupported` for a header that is whole and of another version.
 fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
     if bytes.len() < HEADER || bytes[..8] != magic(name.kind) {
         return Ok(None);
@@ -84,8 +89,7 @@ fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
     }
     let version = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
     if version != VERSION {
-        let what = format!("format version {version}, and this library reads version {VERSION}");
-        return Err(disk::damaged(name, 8, what));
+        return Err(disk::other_version(name, version, VERSION));
     }
     Ok(Some([24, 32, 40, 48].map(|at| word(bytes, at))))
 }
@@ -230,7 +234,7 @@ fn statement(name: Name, offset: u64, body: &[u8]) -> Result<(Option<u64>, &[u8]
 /// The fields of a file's header; `None` if it has none.
 ///
 /// # Errors
-/// `Corrupt` for a header that is whole and of a later version; `Io`.
+/// `Unsupported` for a header that is whole and of another version; `Io`.
 pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<[u64; 4]>> {
     let mut header = [0; HEADER];
     let count = disk::read_up_to(disk, file, name, &mut header, 0)?;

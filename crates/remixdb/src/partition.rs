@@ -130,7 +130,8 @@ impl<D: Disk> Partition<D> {
     /// Opens the tables of a partition.
     ///
     /// # Errors
-    /// `Corrupt` if one is not what the manifest says; `Io`.
+    /// `Corrupt` if one is not what the manifest says; `Unsupported` if a table or the REMIX is of another version;
+    /// `Io`.
     pub(crate) fn open(
         disk: &Arc<D>,
         low: Vec<u8>,
@@ -141,6 +142,10 @@ impl<D: Disk> Partition<D> {
         let mut tables = Vec::new();
         for &number in &files.tables {
             tables.push(Arc::new(Table::open(disk.clone(), Name::table(number), cache)?));
+        }
+        if files.remix != 0 {
+            // Before anything of the store is changed. The rest is read when somebody looks.
+            remix::check_version(&**disk, Name::remix(files.remix))?;
         }
         let source = Some(Mutex::new(Source { disk: disk.clone(), number: files.remix, tags }));
         Ok(Partition { low, tables, known: OnceLock::new(), source, walked: Arc::default() })

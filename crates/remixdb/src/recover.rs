@@ -8,8 +8,9 @@
 //! 4. A new log and a new manifest are made, under numbers above all that are in the directory.
 //! 5. Files that nobody names are removed.
 //!
-//! Nothing is removed before step 4 has succeeded, and nothing at all if something is damaged. A directory without a
-//! manifest is a new store only if nothing in it was ever used.
+//! Nothing is removed before step 4 has succeeded, and nothing at all if something is damaged, or if a file that the
+//! store needs is of a format version that this build does not read: the directory stays as it is. A directory
+//! without a manifest is a new store only if nothing in it was ever used.
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;

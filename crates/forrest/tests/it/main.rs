@@ -15,6 +15,9 @@ mod concurrency_on_disk;
 mod drive;
 mod examples;
 mod fuzzed;
+mod golden;
+mod golden_damage;
+mod golden_make;
 mod limits;
 mod line;
 #[cfg(feature = "llds-user")]

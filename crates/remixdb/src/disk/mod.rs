@@ -181,6 +181,15 @@ pub(crate) fn damaged(name: Name, offset: u64, what: impl fmt::Display) -> Error
     Error::new(ErrorKind::Corrupt, format!("{name} at offset {offset}: {what}"))
 }
 
+/// A file of a format version that this build does not read. Nothing is damaged; another build made it.
+#[cold]
+pub(crate) fn other_version(name: Name, found: impl fmt::Display, known: impl fmt::Display) -> Error {
+    let what = "open the store with the release that wrote it";
+    Error::unsupported(format!(
+        "{name} has format version {found}, and this build reads version {known}; {what}"
+    ))
+}
+
 /// Does what an interrupted call is to be done again for.
 fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {

@@ -4,7 +4,7 @@
 //! directory underneath, and a store whose directory is renamed goes on. Files are for their owner alone, links
 //! are not followed, and what is no regular file is not opened. While a `Real` lives it holds a lock (`flock`)
 //! on the file `LOCK` in the directory, so that no two processes, and no two handles of one, have a store at
-//! the same time. `LOCK` is empty and never removed.
+//! the same time. `LOCK` is empty, so it has no format version, and is never removed.
 //!
 //! A sync is the strongest that the system has: `fdatasync`, and on Apple's systems `F_FULLFSYNC`, because `fsync`
 //! there leaves data in the cache of the device.

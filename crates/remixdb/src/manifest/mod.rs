@@ -164,7 +164,7 @@ impl<D: Disk> Manifest<D> {
 /// What a manifest says; `None` if it was not completed when it was made.
 ///
 /// # Errors
-/// `Corrupt`, `Io`.
+/// `Corrupt`, `Io`; `Unsupported` for a manifest of another version.
 pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<State>> {
     let file = disk::open(disk, name)?;
     if frame::fields_of(disk, &file, name)?.is_none() {

@@ -22,6 +22,10 @@
 //! | 128 for each segment | heads, 4 for each place: the four bytes of the key, as a big-endian number, behind what the segment's anchor and the next one have in common (behind none in the first segment and the last); FFFFFFFF where there is no entry |
 //! | 32 for each segment, if there are tags | the top byte of xxh3 (64 bits) of each key; 0 where there is no entry |
 //!
+//! The length of a page, the checksum of the first page, the magic and the place of the version are the same in every
+//! version, so that a build tells a REMIX of another version from a damaged one. That is an `Unsupported` error that
+//! names both, and opening the store finds it ([`check_version`]), although the rest of the file is read later.
+//!
 //! What is left of the last page is 0. A file is as long as this says, not a page more.
 //!
 //! An example with tags. Run 0 is table 7 with the keys 01, 02, ... 20 (hexadecimal, a byte each); run 1, newer, is
@@ -64,6 +68,27 @@ const TAGS: u8 = 1;
 const HEADER: usize = 40;
 /// Pages that are written or read at once.
 const PAGES: usize = 64;
+
+/// An error if the file is whole in its first page and of a version that this build does not read. Any damage is found
+/// by those who read all of it.
+///
+/// # Errors
+/// `Unsupported`, `Io`.
+pub(crate) fn check_version<D: Disk>(disk: &D, name: Name) -> Result<()> {
+    let file = disk::open(disk, name)?;
+    let mut first = vec![0; BYTES];
+    let count = disk::read_up_to(disk, &file, name, &mut first, 0)?;
+    if count < BYTES || page::check(&first, name, 0).is_err() || first[..8] != MAGIC {
+        return Ok(());
+    }
+    known_version(name, &first)
+}
+
+/// An error if the header of a REMIX has another version.
+fn known_version(name: Name, header: &[u8]) -> Result<()> {
+    let version = u16::from_le_bytes([header[8], header[9]]);
+    if version == VERSION { Ok(()) } else { Err(disk::other_version(name, version, VERSION)) }
+}
 
 impl Remix {
     /// Writes it to a new file and returns the file's length. `tables` are the number and the entries of each run's
@@ -181,10 +206,7 @@ impl Header {
         if bytes[..8] != MAGIC {
             return Err(source.wrong(0, "this is no REMIX"));
         }
-        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if version != VERSION {
-            return Err(source.wrong(8, format!("version {version} of the format is unknown")));
-        }
+        known_version(source.name, &bytes)?;
         if flags & !TAGS != 0 {
             return Err(source.wrong(10, format!("unknown flags {flags:#04x}")));
         }

@@ -31,6 +31,7 @@ mod verify;
 
 pub(crate) use build::{build, rebuild};
 pub(crate) use cursor::{Cursor, Show};
+pub(crate) use format::check_version;
 
 use crate::key::head_of;
 use anchors::Anchors;

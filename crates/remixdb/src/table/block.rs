@@ -20,7 +20,8 @@
 //! ```
 //!
 //! Flags: 1, there are kinds (else all are values); 2, there are sequence numbers, which is reserved. Other flags and
-//! kinds are a later version's, and are refused. A worked example is at the head of [`format`](super::format).
+//! kinds are a later version's; in a table of version 1 they are damage, and are refused. A worked example is at the
+//! head of [`format`](super::format).
 //!
 //! What reads a block trusts it to be what was written, because its pages were verified, but never beyond its own
 //! bytes: what does not fit is `None`, which is damage. It copies nothing.

@@ -33,6 +33,10 @@
 //!          56  keys: bytes, 8                   120  zero, 8: anything else is a later version's
 //! ```
 //!
+//! The length of a page, the checksum of the last page, the magic and the place of the version are the same in every
+//! version. So a build tells a table of another version from a damaged one: it is an `Unsupported` error that names
+//! both versions.
+//!
 //! For example the table 7 of `ash` → `1`, `elm` deleted, `oak` → `22` is one page. Values and keys:
 //!
 //! ```text
@@ -160,7 +164,7 @@ impl Footer {
     /// within the file.
     ///
     /// # Errors
-    /// `Corrupt`, also for a table of a later version.
+    /// `Corrupt`; `Unsupported` for a table of another version, or with parameters that this build does not read.
     pub(super) fn decode(name: Name, pages: u64, payload: &[u8]) -> Result<Footer> {
         let bytes = &payload[page::PAYLOAD - FOOTER..];
         let at = pages.saturating_sub(1) * page::BYTES as u64 + (page::PAYLOAD - FOOTER) as u64;
@@ -170,14 +174,20 @@ impl Footer {
         }
         let version = u32_at(bytes, 8);
         if version != VERSION {
-            let what = format!("format version {version}, and this library reads version {VERSION}");
-            return refuse(8, &what);
+            return Err(disk::other_version(name, version, VERSION));
         }
         if u32_at(bytes, 112) != BLOCK_KEYS
             || u32_at(bytes, 116) != page::BYTES as u32
             || u64_at(bytes, 120) != 0
         {
-            return refuse(112, "made with parameters of a later version of this library");
+            let found = format!(
+                "{version} with blocks of {} keys, pages of {} bytes and features {:#x}",
+                u32_at(bytes, 112),
+                u32_at(bytes, 116),
+                u64_at(bytes, 120)
+            );
+            let known = format!("{VERSION} with {BLOCK_KEYS}, {} and {:#x}", page::BYTES, 0);
+            return Err(disk::other_version(name, found, known));
         }
         if u64_at(bytes, 24) != name.number {
             return refuse(24, &format!("the table calls itself number {}", u64_at(bytes, 24)));

@@ -69,7 +69,7 @@ impl<D: Disk> Table<D> {
     /// Opens a table.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` for a file that is not a whole table of this name, or of a later version.
+    /// `Io`; `Corrupt` for a file that is not a whole table of this name; `Unsupported` for one of another version.
     pub(crate) fn open(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
         let file = disk::open(&*disk, name)?;
         let len = disk::len(&*disk, &file, name)?;

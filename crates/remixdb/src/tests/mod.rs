@@ -7,7 +7,6 @@ mod crash;
 mod damage;
 mod faults;
 mod forged;
-pub(super) mod golden;
 mod planted;
 mod sync;
 mod world;

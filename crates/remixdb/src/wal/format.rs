@@ -15,8 +15,9 @@
 //!   4 drop      nothing: from here on it does not
 //! ```
 //!
-//! Numbers are those of [`codec`](crate::codec). Other kinds are a later version's (range deletes will be 5), and
-//! a whole record with one is refused, not skipped.
+//! Numbers are those of [`codec`](crate::codec). The header has the version of
+//! the format, which is 1. Other kinds are a later version's (range deletes will be 5). In a file of version 1 a whole
+//! record with one is damage: it is refused, not skipped.
 //!
 //! For example, `set ab xyz` and `delete q` in keyspace 0 and the creation of keyspace 1 called `n`:
 //!

@@ -161,7 +161,7 @@ pub(crate) struct Head {
 /// The header of a log; `None` if it was made and never used.
 ///
 /// # Errors
-/// `Corrupt`, `Io`.
+/// `Corrupt`, `Io`; `Unsupported` for a log of another version.
 pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Option<Head>> {
     let name = Name::log(number);
     let Some([before, offset, first, last]) = frame::fields_of(disk, file, name)? else {

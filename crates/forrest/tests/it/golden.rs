@@ -1,0 +1,244 @@
+//! Stores that earlier builds wrote, kept in `tests/golden`: this build opens them, reads them right on every path,
+//! and goes on with them. So a format cannot change in a way that leaves existing stores behind.
+//!
+//! For each directory `NAME` of files there are
+//!
+//! - `NAME.txt`: a line for each file with its length and hash, and what the store holds as commands (see `command`);
+//! - `NAME.damaged.txt`, for some: damaged twins, and the exact errors that they must give (see `golden_damage`).
+//!
+//! `golden_make` made them, and says how to add one.
+
+use crate::command::Command;
+use crate::golden_make::{copy, names, run};
+use crate::world::World;
+use forrest::{Builder, Db, Error, Pages};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Keyspaces by name.
+pub(crate) type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// The directory of the golden stores.
+pub(crate) fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// What is said of a file in `NAME.txt`.
+pub(crate) fn file_line(name: &str, bytes: &[u8]) -> String {
+    format!("file {name} {} {:016x}", bytes.len(), xxh3_64(bytes))
+}
+
+/// All that a store holds, read from front to back.
+pub(crate) fn contents(db: &Db) -> Result<Contents, Error> {
+    let mut contents = Contents::new();
+    for name in db.keyspaces()? {
+        let mut pairs = BTreeMap::new();
+        for pair in db.keyspace(&name)?.range(..) {
+            let pair = pair?;
+            pairs.insert(pair.key().to_vec(), pair.value()?.to_vec());
+        }
+        contents.insert(name, pairs);
+    }
+    Ok(contents)
+}
+
+/// A golden store.
+pub(crate) struct Golden {
+    pub(crate) name: String,
+    /// The lines of its files, sorted.
+    files: Vec<String>,
+    /// Its content, as commands.
+    script: String,
+}
+
+impl Golden {
+    pub(crate) fn path(&self) -> PathBuf {
+        directory().join(&self.name)
+    }
+
+    /// A copy of its files, in a directory that goes with the first of what is returned.
+    pub(crate) fn copy(&self) -> (TempDir, PathBuf) {
+        let keep = tempfile::tempdir().expect("a directory");
+        let path = keep.path().join("store");
+        copy(&self.path(), &path);
+        // Opening makes it if it is missing.
+        fs::write(path.join("LOCK"), "").expect("an empty file");
+        (keep, path)
+    }
+
+    /// A store in memory that holds what this one should.
+    pub(crate) fn oracle(&self) -> Db {
+        let db = Db::open("memory:").expect("a store in memory");
+        let answers = run(&db, &self.script);
+        assert!(answers.iter().all(|answer| answer.starts_with("ok")), "{}: {answers:?}", self.name);
+        db
+    }
+}
+
+/// All golden stores.
+pub(crate) fn all() -> Vec<Golden> {
+    let is_store = |name: &String| directory().join(name).is_dir();
+    let read = |name: String| {
+        let path = directory().join(format!("{name}.txt"));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let lines = || text.lines().filter(|line| !line.starts_with('#'));
+        let files = lines().filter(|line| line.starts_with("file ")).map(str::to_owned).collect();
+        let script = lines().filter(|line| !line.starts_with("file ")).collect::<Vec<_>>().join("\n");
+        Golden { name, files, script }
+    };
+    names(&directory()).into_iter().filter(is_store).map(read).collect()
+}
+
+/// Commands that read a keyspace on every path, of the newest state or of a snapshot called `s`.
+fn reads(at: &str, keys: &[String]) -> String {
+    let mut script = String::new();
+    let mut add = |command: &str| script.push_str(&format!("{at}{command}\n"));
+    for ends in ["f", "b", "fb", "bbf"] {
+        add(&format!("scan {ends}"));
+        add(&format!("prefix {ends} tree/00"));
+        add(&format!("scan {ends} after tree/0010 through tree/0120"));
+    }
+    ["first", "last", "count", "count from tree/0003 before tree/0290"].into_iter().for_each(&mut add);
+    for key in keys {
+        add(&format!("get {key}"));
+    }
+    for key in keys.iter().step_by(7) {
+        ["get-into", "contains", "count from", "count through"]
+            .into_iter()
+            .for_each(|verb| add(&format!("{verb} {key}")));
+    }
+    add(&format!("multi-get {}", keys.join(" ")));
+    add("cursor c");
+    let mut step = |to: &str| script.push_str(&format!("move c {to}\n"));
+    ["first", "skip 7", "next", "prev", "last", "prev", "skip 2"].into_iter().for_each(&mut step);
+    for key in keys.iter().step_by(11) {
+        step(&format!("seek {key}"));
+        step("prev");
+        step(&format!("seek-for-prev {key}"));
+        step("skip 3");
+    }
+    script.push_str("close c\n");
+    script
+}
+
+/// Keys to be looked for: those that are there, as scripts show them, and others beside them.
+fn keys(contents: &Contents) -> Vec<String> {
+    let mut keys: Vec<String> =
+        contents.values().flat_map(BTreeMap::keys).map(|key| crate::command::show(key)).collect();
+    keys.extend((0..310).step_by(3).map(|number| format!("tree/{number:04}")));
+    keys.extend(["\"\"", "a", "tree", "tree/0001x", "zzz", "\"\\xff\\xff\""].map(str::to_owned));
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+/// Reads both stores on every path and compares the answers.
+fn compare(store: &Db, oracle: &Db, what: &str) {
+    assert!(contents(store).expect("it is read") == contents(oracle).expect("memory"), "{what}: contents");
+    let keys = keys(&contents(oracle).expect("memory"));
+    let mut script = String::from("keyspaces\nsnapshot s\n%s keyspaces\n");
+    for name in oracle.keyspaces().expect("memory") {
+        script.push_str(&reads(&format!("@{name} "), &keys));
+        script.push_str(&reads(&format!("%s @{name} "), &keys));
+    }
+    let (mut store, mut oracle) = (World::new(store.clone()), World::new(oracle.clone()));
+    for line in script.lines() {
+        let command = Command::parse(line, &[]).unwrap_or_else(|error| panic!("{line}: {error}"));
+        let (found, expected) = (store.execute(&command), oracle.execute(&command));
+        assert!(found == expected, "{what}: {line}\n{found:?}\n{expected:?}");
+    }
+}
+
+/// What is done to each golden store once it was read.
+const WRITES: &str = r#"
+    set tree/0001 written
+    set "" "the empty key"
+    delete tree/0002
+    delete tree/0003
+    add hits 3
+    delete-range tree/0020 tree/0090
+    set tree/0050 again
+    batch
+    >> set new/1 <300:1>
+    >> @added set new/2 2
+    >> @people delete ada
+    >> add hits 4
+    keyspace gone
+    @gone set a b
+    drop-keyspace gone
+    append tree/0001 " twice"
+    compare-and-swap tree/0001 "written twice" thrice
+"#;
+
+/// As users have it, and small in all parts, so that tables are made and merged.
+fn builders() -> [Builder; 2] {
+    let small = Db::builder().pages(Pages::Plain).memtable_bytes(4 << 10).table_bytes(8 << 10).cache_bytes(1);
+    [Db::builder(), small.tags(false).batch_bytes_max(16 << 20)]
+}
+
+#[test]
+fn golden_stores_are_as_they_were_made() {
+    let all = all();
+    assert!(!all.is_empty(), "no golden stores");
+    for golden in all {
+        let line = |name: String| file_line(&name, &fs::read(golden.path().join(&name)).expect("a file"));
+        let files: Vec<_> = names(&golden.path()).into_iter().map(line).collect();
+        assert_eq!(files, golden.files, "{}", golden.name);
+    }
+}
+
+/// Reads a golden store, writes to it, and reads it again after each of what may happen to it.
+fn read_and_go_on(golden: &Golden, set: usize, builder: &Builder) {
+    let what = |then: &str| format!("{}, options {set}, {then}", golden.name);
+    let (keep, path) = golden.copy();
+    let open = |path: &Path| {
+        let store = builder.clone().open(path.to_str().expect("it is text"));
+        store.unwrap_or_else(|error| panic!("{}: {error}", what("opening")))
+    };
+    let verify =
+        |store: &Db, then: &str| store.verify().unwrap_or_else(|error| panic!("{}: {error}", what(then)));
+    let (store, oracle) = (open(&path), golden.oracle());
+    compare(&store, &oracle, &what("as it was made"));
+    verify(&store, "as it was made");
+    let copy = keep.path().join("checkpoint");
+    store.checkpoint(&copy).expect("a checkpoint");
+    assert_eq!(run(&store, WRITES), run(&oracle, WRITES), "{}", what("writing"));
+    drop(store);
+    let store = open(&path);
+    compare(&store, &oracle, &what("written to and opened again"));
+    store.compact().expect("it compacts");
+    compare(&store, &oracle, &what("compacted"));
+    drop(store);
+    let store = open(&path);
+    verify(&store, "at the end");
+    assert!(
+        contents(&store).expect("it is read") == contents(&oracle).expect("memory"),
+        "{}",
+        what("at the end")
+    );
+    // The checkpoint has none of what was done since.
+    let (store, oracle) = (open(&copy), golden.oracle());
+    verify(&store, "its checkpoint");
+    assert!(
+        contents(&store).expect("it is read") == contents(&oracle).expect("memory"),
+        "{}",
+        what("its checkpoint")
+    );
+}
+
+#[test]
+fn golden_stores_are_read_and_go_on() {
+    // Most of the time goes by waiting for syncs.
+    std::thread::scope(|scope| {
+        for golden in all() {
+            scope.spawn(move || {
+                for (set, builder) in builders().iter().enumerate() {
+                    read_and_go_on(&golden, set, builder);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,228 @@
+//! Damaged twins of golden stores, and twins of other format versions: each gives exactly the error that is written
+//! down.
+//!
+//! `tests/golden/NAME.damaged.txt` says what is changed in a copy of the store `NAME`, and what comes of it:
+//!
+//! ```text
+//! > flip FILE OFFSET        the lowest bit of a byte
+//! > cut FILE LENGTH         the file ends there
+//! > zeros FILE COUNT        so many zeros follow its end
+//! > remove FILE
+//! > copy FILE OTHER         the one is in the place of the other
+//! > forge FILE OFFSET HEX   other bytes, and checksums that are right
+//! > version FILE NUMBER     another format version, and checksums that are right
+//!   open: ok, or the error; then nothing follows, and no byte in the directory has changed
+//!   read: ok, or the error of a scan of everything, or how many pairs are there of how many
+//!   verify: ok, or the error
+//! ```
+//!
+//! Several changes that follow one another are made together. `FORREST_GOLDEN_BLESS=1` writes what came of them into
+//! the files.
+
+use crate::golden::{Contents, Golden, all, contents, directory};
+use crate::golden_make::names;
+use forrest::Db;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
+
+const HEADER: usize = 64;
+const HEAD: usize = 16;
+const PAGE: usize = 4096;
+const FOOTER: usize = 128;
+
+/// Where checksums of logs and manifests begin. Formats are fixed, so this is written down a second time.
+fn frame_seed(number: u64, letter: u8, offset: usize) -> u64 {
+    let place = number.rotate_left(32) ^ u64::from(letter).rotate_left(56) ^ offset as u64;
+    place.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// Makes the checksums of the header and the records of a log or manifest right.
+fn seal_records(file: &mut [u8], number: u64, letter: u8) {
+    let sum = xxh3(&file[..56], frame_seed(number, letter, 0));
+    file[56..HEADER].copy_from_slice(&sum.to_le_bytes());
+    let mut at = HEADER;
+    while let Some(length) = file.get(at + 8..at + 13) {
+        let length = length.iter().rev().fold(0, |all, byte| all << 8 | usize::from(*byte));
+        let Some(record) = file.get_mut(at..at + HEAD + length).filter(|_| length > 0) else { return };
+        let sum = xxh3(&record[8..], frame_seed(number, letter, at));
+        record[..8].copy_from_slice(&sum.to_le_bytes());
+        at += HEAD + length;
+    }
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ z >> 31
+}
+
+/// Makes the checksums of the pages of a table or REMIX right. The last page of a table is marked.
+fn seal_pages(file: &mut [u8], number: u64, letter: u8) {
+    let last = (file.len() / PAGE).saturating_sub(1);
+    for (at, page) in file.chunks_exact_mut(PAGE).enumerate() {
+        let mark = if letter == b'T' && at == last { 1 << 63 } else { 0 };
+        let seed = mix(mix(number.rotate_left(8) ^ u64::from(letter)) ^ (at as u64 | mark));
+        let sum = xxh3(&page[..PAGE - 8], seed);
+        page[PAGE - 8..].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+fn seal(name: &str, file: &mut [u8]) {
+    let (number, kind) = name.split_once('.').expect("a number and a kind");
+    let number = number.parse().expect("a number");
+    match kind {
+        "log" => seal_records(file, number, b'l'),
+        "manifest" => seal_records(file, number, b'm'),
+        "table" => seal_pages(file, number, b'T'),
+        _ => seal_pages(file, number, b'R'),
+    }
+}
+
+/// Puts another format version where this kind of file has it.
+fn set_version(name: &str, file: &mut [u8], version: u32) {
+    let (at, bytes) = match name.split_once('.').expect("a kind").1 {
+        "table" => (file.len() - 8 - FOOTER + 8, 4),
+        "remix" => (8, 2),
+        _ => (8, 4),
+    };
+    file[at..at + bytes].copy_from_slice(&version.to_le_bytes()[..bytes]);
+}
+
+fn number(word: &str) -> usize {
+    word.parse().unwrap_or_else(|_| panic!("{word} is no number"))
+}
+
+/// Makes a change to the files of a store.
+fn change(path: &Path, line: &str) {
+    let words: Vec<_> = line.split_whitespace().collect();
+    let file = path.join(words[1]);
+    let read = || fs::read(&file).unwrap_or_else(|error| panic!("{line}: {error}"));
+    let write = |bytes: Vec<u8>| fs::write(&file, bytes).expect("a file that can be written");
+    let mut bytes = read();
+    match words[..] {
+        ["flip", _, at] => bytes[number(at)] ^= 1,
+        ["cut", _, length] => {
+            assert!(number(length) < bytes.len(), "{line}: it has {} bytes", bytes.len());
+            bytes.truncate(number(length));
+        }
+        ["zeros", _, count] => bytes.resize(bytes.len() + number(count), 0),
+        ["remove", _] => return fs::remove_file(file).expect("a file that can be removed"),
+        ["copy", _, to] => return fs::write(path.join(to), bytes).expect("a file that can be written"),
+        ["forge", name, at, hex] => {
+            for (at, digits) in (number(at)..).zip(hex.as_bytes().chunks(2)) {
+                let digits = str::from_utf8(digits).expect("digits");
+                bytes[at] = u8::from_str_radix(digits, 16).expect("hexadecimal digits");
+            }
+            seal(name, &mut bytes);
+        }
+        ["version", name, version] => {
+            set_version(name, &mut bytes, number(version) as u32);
+            seal(name, &mut bytes);
+        }
+        _ => panic!("{line}: no change"),
+    }
+    assert!(bytes != read(), "{line}: this changes nothing");
+    write(bytes);
+}
+
+fn ok_or<E: Display>(result: Result<String, E>) -> String {
+    result.unwrap_or_else(|error| error.to_string())
+}
+
+/// All files of a directory.
+fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let bytes = |name: &String| fs::read(path.join(name)).expect("a file that can be read");
+    names(path).into_iter().map(|name| (name.clone(), bytes(&name))).collect()
+}
+
+/// Makes changes to a copy of a store, and tells what comes of it.
+fn outcome(golden: &Golden, expected: &Contents, changes: &[&str]) -> Vec<String> {
+    let (_keep, path) = golden.copy();
+    changes.iter().for_each(|line| change(&path, line));
+    let before = files(&path);
+    let db = match Db::open(path.to_str().expect("it is text")) {
+        Ok(db) => db,
+        Err(error) => {
+            assert!(files(&path) == before, "{}, {changes:?}: the directory was changed", golden.name);
+            return vec![format!("open: {error}")];
+        }
+    };
+    let count = |contents: &Contents| contents.values().map(BTreeMap::len).sum::<usize>();
+    let read = contents(&db).map(|found| match &found == expected {
+        true => "ok".to_string(),
+        false => format!("{} pairs of {}", count(&found), count(expected)),
+    });
+    vec![
+        "open: ok".to_string(),
+        format!("read: {}", ok_or(read)),
+        format!("verify: {}", ok_or(db.verify().map(|()| "ok".to_string()))),
+    ]
+}
+
+/// What must come of a file that the store needs and that has another version.
+fn check_version(what: &str, line: &str, outcome: &[String]) {
+    if let ["version", file, version] = line.split_whitespace().collect::<Vec<_>>()[..] {
+        let refused = format!(
+            "open: unsupported: {file} has format version {version}, and this build reads version 1;"
+        );
+        let is_refused = outcome.len() == 1 && outcome[0].starts_with(&refused);
+        // Only where it stands for a file that nothing needs.
+        let is_left_over = what == "left-over" && outcome[0] == "open: ok";
+        assert!(is_refused || is_left_over, "{what}, {line}: {outcome:?}");
+    }
+}
+
+#[test]
+fn damaged_golden_stores_give_the_errors_that_are_written_down() {
+    let is_blessed = std::env::var_os("FORREST_GOLDEN_BLESS").is_some();
+    let (mut wrong, mut versions) = (Vec::new(), 0);
+    for golden in all() {
+        let path = directory().join(format!("{}.damaged.txt", golden.name));
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let expected = contents(&golden.oracle()).expect("memory");
+        let mut out = Vec::new();
+        let mut lines = text.lines().peekable();
+        while let Some(line) = lines.next() {
+            out.push(line.to_string());
+            let Some(first) = line.strip_prefix("> ") else { continue };
+            let mut changes = vec![first];
+            while let Some(more) = lines.next_if(|line| line.starts_with("> ")) {
+                out.push(more.to_string());
+                changes.push(&more[2..]);
+            }
+            while lines.next_if(|line| line.starts_with("  ")).is_some() {}
+            let outcome = outcome(&golden, &expected, &changes);
+            changes.iter().for_each(|line| check_version(&golden.name, line, &outcome));
+            versions += changes.iter().filter(|line| line.starts_with("version")).count();
+            out.extend(outcome.into_iter().map(|line| format!("  {line}")));
+        }
+        let found = out.join("\n") + "\n";
+        if is_blessed {
+            fs::write(&path, found).expect("a file that can be written");
+        } else if found != text {
+            let mut pairs = text.lines().zip(found.lines()).enumerate();
+            let differs = pairs.find(|(_, (expected, found))| expected != found);
+            wrong.push(format!("{}: {differs:?}", path.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(versions >= 20, "{versions} changes of versions");
+}
+
+/// What is said to be forged with checksums that are right has them only if genuine files keep theirs.
+#[test]
+fn genuine_files_are_sealed_already() {
+    for golden in all() {
+        for (name, bytes) in files(&golden.path()) {
+            let mut sealed = bytes.clone();
+            // Some were begun and never finished.
+            if sealed.len() >= HEADER {
+                seal(&name, &mut sealed);
+                assert!(sealed == bytes, "{}/{name}", golden.name);
+            }
+        }
+    }
+}

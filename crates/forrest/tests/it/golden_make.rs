@@ -1,0 +1,454 @@
+//! Makes the golden stores of `tests/golden`, which `golden` reads.
+//!
+//! Run it with `cargo test -p forrest --test it golden_make -- --ignored`. It makes only the stores that are not
+//! there, so it never replaces one. A format that changes gets stores with new names, made by the first commit that
+//! writes it; the old ones stay, because later builds must still read them.
+//!
+//! Each store goes through the same commands as a store in memory, and what that one holds at the end is written to
+//! `NAME.txt`. So the expected content does not come from the code that wrote the files.
+
+use crate::command::{Command, show, show_pair};
+use crate::golden::{contents, directory, file_line};
+use crate::random::pattern;
+use crate::world::World;
+use forrest::{Builder, Db, Durability, Pages};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A store that is being made, and a store in memory that takes the same commands.
+struct Making {
+    keep: TempDir,
+    path: PathBuf,
+    /// `None` while the store is closed.
+    store: Option<Db>,
+    oracle: Db,
+}
+
+/// Sizes at which few keys make several tables.
+fn small() -> Builder {
+    let sizes = Db::builder().memtable_bytes(16 << 10).table_bytes(64 << 10).cache_bytes(1 << 20);
+    sizes.pages(Pages::Plain).batch_bytes_max(1 << 20).workers(1)
+}
+
+impl Making {
+    fn new(builder: &Builder) -> Making {
+        let keep = tempfile::tempdir().expect("a directory");
+        let path = keep.path().join("store");
+        let oracle = Db::open("memory:").expect("a store in memory");
+        let mut making = Making { keep, path, store: None, oracle };
+        making.open(builder);
+        making
+    }
+
+    /// Closes the store if it is open, and opens it.
+    fn open(&mut self, builder: &Builder) {
+        self.store = None;
+        self.store = Some(builder.clone().open(self.path.to_str().expect("it is text")).expect("it opens"));
+    }
+
+    fn store(&self) -> &Db {
+        self.store.as_ref().expect("it is open")
+    }
+
+    /// Runs commands, one a line; the lines of a batch begin with `>> `.
+    fn run(&self, script: &str) {
+        let answers = |db: &Db| run(db, script);
+        assert_eq!(answers(self.store()), answers(&self.oracle), "{script}");
+    }
+
+    /// Sets keys in one batch, and waits until they are in a table of their own.
+    fn table(&self, space: &str, pairs: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) {
+        let mut script = String::from("batch\n");
+        for (key, value) in pairs {
+            writeln!(script, ">> {space}set {} {}", show(&key), show(&value)).expect("strings take all");
+        }
+        let before = self.newest("log");
+        self.run(&script);
+        self.wait_for_table(&before);
+    }
+
+    /// Waits for the background thread, which writes tables when nothing was written for a while: until the log that
+    /// had the changes is gone.
+    fn wait_for_table(&self, log: &Path) {
+        let start = Instant::now();
+        while log.exists() {
+            assert!(start.elapsed() < Duration::from_secs(20), "no table was written");
+            thread::yield_now();
+        }
+    }
+
+    fn compact(&self) {
+        self.store().compact().expect("it compacts");
+    }
+
+    /// Copies the files as they are now, next to the store.
+    fn copy(&self, to: &str) -> PathBuf {
+        let to = self.keep.path().join(to);
+        copy(&self.path, &to);
+        to
+    }
+
+    /// The file of this kind with the greatest number.
+    fn newest(&self, extension: &str) -> PathBuf {
+        let mut paths: Vec<_> =
+            names(&self.path).into_iter().filter(|name| name.ends_with(extension)).collect();
+        paths.sort();
+        self.path.join(paths.pop().expect("there is one"))
+    }
+
+    /// Keeps what is in `from` as a golden store, with what it is expected to hold.
+    fn keep(&mut self, name: &str, about: &str, from: &Path) {
+        self.store = None;
+        let to = directory().join(name);
+        fs::create_dir(&to).expect("a directory for the store");
+        let mut text = String::new();
+        about.lines().for_each(|line| writeln!(text, "# {}", line.trim()).expect("strings take all"));
+        for name in names(from) {
+            if name == "LOCK" {
+                continue;
+            }
+            let bytes = fs::read(from.join(&name)).expect("a file that can be read");
+            writeln!(text, "{}", file_line(&name, &bytes)).expect("strings take all");
+            fs::write(to.join(name), bytes).expect("a file that can be written");
+        }
+        for (keyspace, pairs) in contents(&self.oracle).expect("the store in memory") {
+            writeln!(text, "keyspace {keyspace}").expect("strings take all");
+            for (key, value) in pairs {
+                let space = if keyspace == "default" { String::new() } else { format!("@{keyspace} ") };
+                writeln!(text, "{space}set {}", show_pair(&key, &value)).expect("strings take all");
+            }
+        }
+        fs::write(directory().join(format!("{name}.txt")), text).expect("a file that can be written");
+    }
+}
+
+/// Runs a script; all answers.
+pub(crate) fn run(db: &Db, script: &str) -> Vec<String> {
+    let mut world = World::new(db.clone());
+    let mut lines = script.lines().map(str::trim).peekable();
+    let mut answers = Vec::new();
+    while let Some(line) = lines.next() {
+        if line.is_empty() {
+            continue;
+        }
+        let mut body = Vec::new();
+        while let Some(more) = lines.next_if(|line| line.starts_with(">> ")) {
+            body.push(&more[3..]);
+        }
+        let command = Command::parse(line, &body).unwrap_or_else(|error| panic!("{line}: {error}"));
+        answers.extend(world.execute(&command));
+    }
+    answers
+}
+
+pub(crate) fn names(path: &Path) -> Vec<String> {
+    let entries = fs::read_dir(path).expect("a directory");
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().expect("a name in UTF-8");
+    let mut names: Vec<_> = entries.map(|entry| name(entry.expect("an entry"))).collect();
+    names.sort();
+    names
+}
+
+pub(crate) fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a new directory");
+    for name in names(from) {
+        fs::copy(from.join(&name), to.join(&name)).expect("a file that can be copied");
+    }
+}
+
+/// Cuts off the zeros at the end of a log whose store is open.
+fn without_zeros(bytes: &mut Vec<u8>) {
+    bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+}
+
+/// Keys with a common prefix, as `tree/0007`.
+fn key(number: usize) -> Vec<u8> {
+    format!("tree/{number:04}").into_bytes()
+}
+
+/// Values of many lengths: none, short ones, and some that are longer than a page.
+fn value(number: usize) -> Vec<u8> {
+    match number % 50 {
+        0 => Vec::new(),
+        7 => pattern(300 + number, number as u16),
+        33 => pattern(4088 + number, number as u16),
+        _ => format!("value {number} {}", "x".repeat(number % 17)).into_bytes(),
+    }
+}
+
+fn pairs(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    numbers.map(|number| (key(number), value(number)))
+}
+
+/// Pairs without long values.
+fn short_pairs(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
+    numbers.map(|number| (key(number), format!("short value of tree {number}").into_bytes()))
+}
+
+/// Every kind of change that a log holds.
+const CHANGES: &str = r#"
+    set oak "Quercus robur"
+    set "" "the empty key"
+    set empty ""
+    set "\x00\xff" "\x80\x00"
+    set <1000:7> <5000:7>
+    set gone soon
+    delete gone
+    delete never
+    add count 41
+    add count 1
+    add low -9223372036854775808
+    compare-and-swap oak "Quercus robur" "Quercus"
+    compare-and-swap oak wrong never
+    compare-and-swap elm - Ulmus
+    compare-and-swap elm Ulmus -
+    keyspace people
+    keyspace empty
+    keyspace gone
+    @gone set a b
+    @people set ada "Countess of Lovelace"
+    @people set alan Turing
+    batch
+    >> set batch/1 one
+    >> set batch/2 two
+    >> delete batch/1
+    >> add count 8
+    >> @people set grace Hopper
+    >> @people delete-range al am
+    >> compare-and-swap fir - Abies
+    batch
+    >> set batch/3 three
+    >> compare-and-swap fir wrong never
+    set range/1 1
+    set range/2 2
+    set range/3 3
+    set range/4 4
+    delete-range range/2 range/4
+    @people delete-range b c
+    drop-keyspace gone
+    append oak " robur"
+"#;
+
+fn empty(name: &str) {
+    let mut making = Making::new(&Db::builder());
+    making.store = None;
+    let path = making.path.clone();
+    making.keep(name, "A store that was made and closed.", &path);
+}
+
+fn logs(name: &str) {
+    let mut making = Making::new(&Db::builder().durability(Durability::Sync));
+    making.run(CHANGES);
+    making.open(&Db::builder());
+    making.run("set second buffered\n@people set alan \"Turing again\"\nkeyspace gone\n@gone set c d\nsync\nset third x");
+    making.open(&Db::builder().durability(Durability::Memory));
+    making.run("drop-keyspace gone\nset third memory\nadd count -7\ndelete fir");
+    // The last one has no record.
+    making.open(&Db::builder());
+    let about = "Everything is in logs: puts, deletes, keyspaces made and dropped, batches, counters, range deletes.\n\
+                 Four logs go on from one another. They were written at the levels sync, buffered, memory and buffered.";
+    let path = making.path.clone();
+    making.store = None;
+    making.keep(name, about, &path);
+}
+
+/// The last record is not whole, and nothing says that it was synced.
+fn torn(name: &str) {
+    let mut making = Making::new(&Db::builder().durability(Durability::Sync));
+    making.run("set oak Quercus\nset ash Fraxinus\nset elm Ulmus\ndelete ash\nset fir Abies");
+    // The store in memory does not take this one.
+    run(making.store(), "set lost <200:3>");
+    making.store = None;
+    let log = making.newest("log");
+    let mut bytes = fs::read(&log).expect("the log");
+    bytes.truncate(bytes.len() - 11);
+    fs::write(log, bytes).expect("the log");
+    let path = making.path.clone();
+    making.keep(name, "A log that ends in a piece of a record, as a power cut leaves it.", &path);
+}
+
+/// As a killed process leaves a log: with zeros where there was to be more of it.
+fn killed(name: &str) {
+    let mut making = Making::new(&Db::builder().durability(Durability::Sync));
+    making.run(CHANGES);
+    let log = making.newest("log");
+    let copy = making.copy("killed");
+    let log = copy.join(log.file_name().expect("a name"));
+    let mut bytes = fs::read(&log).expect("the log");
+    without_zeros(&mut bytes);
+    bytes.resize(bytes.len() + 500, 0);
+    fs::write(log, bytes).expect("the log");
+    making.keep(name, "A store whose process was killed: zeros follow the last record of the log.", &copy);
+}
+
+fn table(name: &str) {
+    let mut making = Making::new(&small());
+    making.table("", pairs(0..200));
+    making.run("set \"\" \"the empty key\"\nset <1000:7> long\ndelete tree/0005\nadd count 42\ndelete-range tree/0040 tree/0060");
+    making.compact();
+    let path = making.path.clone();
+    making.keep(
+        name,
+        "One table, of several key blocks and pages, without a REMIX. Nothing is in the log.",
+        &path,
+    );
+}
+
+/// Tables that overlap, of which the newer ones delete and replace keys of the older ones.
+fn runs(name: &str, builder: &Builder, about: &str) {
+    let mut making = Making::new(builder);
+    making.run("keyspace people\nkeyspace gone\nkeyspace empty");
+    making.table("", pairs((0..300).step_by(7)));
+    making.table("@gone ", short_pairs(0..100));
+    let before = making.newest("log");
+    making.run(&format!("delete-range tree/0100 tree/0200\n{}", batch("", short_pairs((0..300).step_by(2)))));
+    making.wait_for_table(&before);
+    making.run("drop-keyspace gone\ndelete tree/0299");
+    making.table("", short_pairs((0..300).step_by(5)));
+    making.table("@people ", pairs(0..60));
+    making.run("delete-range tree/0250 tree/0260\ndelete tree/0002\nadd count 42\nset zoo last\n@people delete tree/0003");
+    making.run("set late/1 <70:1>\nset tree/0004 newest");
+    let path = making.path.clone();
+    making.keep(name, about, &path);
+}
+
+fn batch(space: &str, pairs: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) -> String {
+    let mut script = String::from("batch\n");
+    for (key, value) in pairs {
+        writeln!(script, ">> {space}set {} {}", show(&key), show(&value)).expect("strings take all");
+    }
+    script
+}
+
+fn partitions(name: &str) {
+    let builder = small().table_bytes(8 << 10);
+    let mut making = Making::new(&builder);
+    making.table("", pairs(0..150));
+    making.compact();
+    making.table("", short_pairs((0..140).step_by(3)));
+    making.table("", short_pairs(100..140));
+    // Behind all that there are.
+    making.table("", pairs(200..260));
+    making.run("delete-range tree/0030 tree/0035\nset tree/0001 newest");
+    let path = making.path.clone();
+    let about = "Several partitions, of one table and of several, and one that was appended.";
+    making.keep(name, about, &path);
+}
+
+/// A manifest that grew by more than 256 KiB and was replaced by a new one while the store was open. Least keys of
+/// partitions are in it, so long keys make it grow quickly.
+fn manifest(name: &str) {
+    let builder = small().table_bytes(1).durability(Durability::Memory);
+    let mut making = Making::new(&builder);
+    let long = |number: u16| show(&pattern(6_000, number));
+    making.run(&format!("set {} 1\nset {} 2\nset {} 3", long(1), long(2), long(3)));
+    making.compact();
+    let first = making.newest("manifest");
+    let mut round = 0;
+    while making.newest("manifest") == first {
+        round += 1;
+        assert!(round < 300, "the manifest is not replaced");
+        making.run(&format!("set {} {round}", long(2)));
+        making.compact();
+    }
+    making.run("keyspace late\n@late set a b");
+    making.compact();
+    making.run("set in-log 1");
+    let path = making.path.clone();
+    making.keep(
+        name,
+        "The manifest was replaced by a new one while the store was open, and edited after that.",
+        &path,
+    );
+}
+
+/// Files that nothing needs, as crashes leave them.
+fn left_over(name: &str) {
+    let mut making = Making::new(&small());
+    making.table("", short_pairs((0..200).step_by(3)));
+    making.table("", short_pairs(0..190));
+    let before = making.copy("before");
+    making.run("delete tree/0007\nkeyspace people\n@people set ada Lovelace");
+    making.compact();
+    making.run("set in-log 1");
+    making.store = None;
+    for name in names(&before) {
+        if !name.ends_with("manifest") && !making.path.join(&name).exists() {
+            let mut bytes = fs::read(before.join(&name)).expect("a file that can be read");
+            if name.ends_with("log") {
+                without_zeros(&mut bytes);
+            }
+            fs::write(making.path.join(&name), bytes).expect("a file that can be written");
+        }
+    }
+    // Made and not written: a manifest with its header only, a log, a table, and a REMIX.
+    let manifest = fs::read(making.newest("manifest")).expect("the manifest");
+    fs::write(making.path.join("00000090.manifest"), &manifest[..40]).expect("a manifest");
+    for name in ["00000091.log", "00000092.table", "00000093.remix"] {
+        fs::write(making.path.join(name), "").expect("an empty file");
+    }
+    let path = making.path.clone();
+    let about = "Files that the store no longer needs, and some that were begun: crashes left them. Opening removes them.";
+    making.keep(name, about, &path);
+}
+
+fn checkpoint_of_disk(name: &str) {
+    let mut making = Making::new(&small());
+    making.run(CHANGES);
+    making.table("", short_pairs((0..300).step_by(7)));
+    making.table("", short_pairs(0..300));
+    making.run(
+        "drop-keyspace empty\nkeyspace late\n@late set a b\ndelete-range tree/0100 tree/0150\nset in-log 1",
+    );
+    let path = making.keep.path().join("checkpoint");
+    making.store().checkpoint(&path).expect("a checkpoint");
+    making.keep(name, "A checkpoint of a store on disk with tables, a REMIX and changes in memory.", &path);
+}
+
+fn checkpoint_of_memory(name: &str) {
+    let mut making = Making::new(&small());
+    making.run(CHANGES);
+    making.oracle.checkpoint(making.keep.path().join("checkpoint")).expect("a checkpoint");
+    let path = making.keep.path().join("checkpoint");
+    making.keep(name, "A checkpoint of a store in memory.", &path);
+}
+
+/// A name, and the function that makes the store of this name.
+type Maker = (&'static str, fn(&str));
+
+const STORES: &[Maker] = &[
+    ("empty", empty),
+    ("logs", logs),
+    ("torn", torn),
+    ("killed", killed),
+    ("table", table),
+    ("tags", |name| {
+        runs(name, &small(), "Tables that overlap, and a REMIX with tags over them; a keyspace was dropped.")
+    }),
+    ("no-tags", |name| {
+        runs(
+            name,
+            &small().tags(false),
+            "Tables that overlap, and a REMIX without tags; a keyspace was dropped.",
+        );
+    }),
+    ("partitions", partitions),
+    ("manifest", manifest),
+    ("left-over", left_over),
+    ("checkpoint-of-disk", checkpoint_of_disk),
+    ("checkpoint-of-memory", checkpoint_of_memory),
+];
+
+#[test]
+#[ignore = "makes the golden stores that are not there"]
+fn make_the_golden_stores_that_are_missing() {
+    let made = STORES.iter().filter(|(name, _)| !directory().join(name).exists());
+    for (name, make) in made {
+        println!("{name}");
+        make(name);
+    }
+}
