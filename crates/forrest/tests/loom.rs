@@ -26,9 +26,6 @@
 #[expect(dead_code, reason = "no model asks whether much is queued")]
 #[path = "../src/remixdb/wal/group.rs"]
 mod group;
-#[expect(dead_code, reason = "no model plants a bug")]
-#[path = "../src/remixdb/planted.rs"]
-mod planted;
 #[path = "../src/remixdb/sync.rs"]
 mod sync;
 #[expect(dead_code, reason = "loom knows no time, so no model waits for work to be done")]
@@ -37,7 +34,7 @@ mod work;
 
 /// The modules by the names that they have in the crate.
 mod remixdb {
-    pub(crate) use super::{planted, sync};
+    pub(crate) use super::sync;
 }
 
 use group::{Device, Ended, Group};

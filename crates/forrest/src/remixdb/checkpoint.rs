@@ -23,7 +23,6 @@ use crate::remixdb::catalog::Catalog;
 use crate::remixdb::disk::{self, Disk, Name};
 use crate::remixdb::manifest::{Manifest, State};
 use crate::remixdb::memtable;
-use crate::remixdb::planted::Bug;
 use crate::remixdb::table::Table;
 use crate::remixdb::version::Version;
 use crate::remixdb::wal::{Change, End, Head, Log};
@@ -108,8 +107,7 @@ fn log<D: Disk>(
                     Some(value) => Change::Put { space, key, value },
                     None => Change::Delete { space, key },
                 });
-                let is_left_out = Bug::CheckpointWithoutTombstones.is_planted();
-                if let Some(change) = change.filter(|c| !is_left_out || matches!(c, Change::Put { .. })) {
+                if let Some(change) = change {
                     log.queue(1, |out| change.put(out));
                     last += 1;
                     log.commit(last, Durability::Memory)?;
@@ -118,8 +116,6 @@ fn log<D: Disk>(
             }
         }
     }
-    let durability =
-        if Bug::CheckpointLogNotSynced.is_planted() { Durability::Buffered } else { Durability::Sync };
-    log.commit(last, durability)?;
+    log.commit(last, Durability::Sync)?;
     Ok(number)
 }

@@ -22,8 +22,8 @@
 //! | sync.rs | locks and atomics, which the models replace |
 //! | disk/ | the seam to the operating system |
 //!
-//! Beside the line stand planted.rs, the mistakes that the tests plant; fuzzing.rs, what fuzzers do with the decoders; and
-//! bench/, parts of the engine by themselves, with the feature `bench` only.
+//! Beside the line stand fuzzing.rs, what fuzzers do with the decoders; and bench/, parts of the engine by themselves, with
+//! the feature `bench` only.
 //!
 //! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
 
@@ -44,7 +44,6 @@ mod manifest;
 mod memtable;
 mod page;
 mod partition;
-mod planted;
 mod read;
 mod recover;
 mod remix;

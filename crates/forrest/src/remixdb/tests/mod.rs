@@ -7,6 +7,5 @@ mod damage;
 mod faults;
 mod forged;
 pub(super) mod golden;
-mod planted;
 mod sync;
 mod world;
