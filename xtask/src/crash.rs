@@ -1,7 +1,7 @@
 //! `cargo xtask crash`: the gates of the store on disk, with optimization and in larger sizes than the tests have.
 //!
 //! The gates are unit tests of `forrest` (`remixdb/tests`): power cuts and kills at every I/O, of random work and of every
-//! short sequence of operations, crashes upon crashes, every I/O failing, every byte damaged, planted bugs. Then the same
+//! short sequence of operations, crashes upon crashes, every I/O failing, every byte damaged. Then the same
 //! commands are given to stores with option sets from ordinary to absurd (`tests/it/options.rs`), and a real process is
 //! killed again and again while it writes. How much of each is all that is set here.
 

@@ -14,6 +14,7 @@ mod fuzz;
 mod guide;
 mod install;
 mod models;
+mod mutants;
 mod page;
 mod portable;
 mod python;
@@ -87,7 +88,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "crash",
         arguments: "[WORKLOADS]",
-        does: "the gates of the store on disk: crashes, failing disks, damage, planted bugs",
+        does: "the gates of the store on disk: crashes, failing disks, damage",
         run: crash::run,
     },
     Command {
@@ -96,6 +97,7 @@ const COMMANDS: &[Command] = &[
         does: "loom models of the lock-free protocols, and their weakened twins, which must fail",
         run: models::run,
     },
+    Command { name: "mutants", arguments: "[NAME...]", does: mutants::DOES, run: mutants::run },
     Command {
         name: "fuzz",
         arguments: "[TARGET] [SECONDS]",

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, install, models, page, portable, python, races, required, setup, tidy, vm,
+    Failure, docs, engine, install, models, mutants, page, portable, python, races, required, setup, tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
         does: "models with a protocol weakened, each of which must fail",
         run: models::weakened,
     },
+    Step { name: "mutants", does: mutants::DOES, run: mutants::step },
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
     Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
     Step { name: vm::NAME, does: vm::DOES, run: vm::step },

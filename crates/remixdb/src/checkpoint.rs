@@ -21,7 +21,6 @@ use crate::core::Handle;
 use crate::disk::{self, Disk, Name};
 use crate::manifest::{Manifest, State};
 use crate::memtable;
-use crate::planted::Bug;
 use crate::table::Table;
 use crate::version::Version;
 use crate::wal::{Change, End, Head, Log};
@@ -111,8 +110,7 @@ fn log<D: Disk>(
                     Some(value) => Change::Put { space, key, value },
                     None => Change::Delete { space, key },
                 });
-                let is_left_out = Bug::CheckpointWithoutTombstones.is_planted();
-                if let Some(change) = change.filter(|c| !is_left_out || matches!(c, Change::Put { .. })) {
+                if let Some(change) = change {
                     log.queue(1, |out| change.put(out));
                     last += 1;
                     log.commit(last, Durability::Memory)?;
@@ -121,8 +119,6 @@ fn log<D: Disk>(
             }
         }
     }
-    let durability =
-        if Bug::CheckpointLogNotSynced.is_planted() { Durability::Buffered } else { Durability::Sync };
-    log.commit(last, durability)?;
+    log.commit(last, Durability::Sync)?;
     Ok(number)
 }

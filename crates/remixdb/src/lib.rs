@@ -27,7 +27,7 @@
 //! | sync.rs | locks and atomics, which the models replace |
 //! | disk/ | the seam to the operating system |
 //!
-//! Beside the line stand planted.rs, the mistakes that the tests plant; with the feature `simulated`, decoders.rs, what any
+//! Beside the line stand, with the feature `simulated`, decoders.rs, what any
 //! bytes come to in the decoders; and with the feature `parts`, parts/, the engine's runs by themselves.
 //!
 //! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
@@ -54,7 +54,6 @@ mod page;
 mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;
-mod planted;
 mod read;
 mod recover;
 mod remix;

@@ -18,7 +18,6 @@ use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{self, Manifest, State};
 use crate::memtable::Memtable;
 use crate::partition::Partition;
-use crate::planted::Bug;
 use crate::version::Version;
 use crate::wal::{self, Change, End, Log};
 use forrest_engine::Options;
@@ -98,9 +97,7 @@ impl Replay<'_> {
                 // The end of the log before is missing. If it had been synced, that is damage; if not, nothing that
                 // came after it was.
                 self.tail_is_torn(disk, head.synced, &chain[at..])?;
-                if !Bug::BehindTornLogRead.is_planted() {
-                    return Ok(());
-                }
+                return Ok(());
             } else if (head.before, head.first) != (self.end, self.sequence + 1) {
                 let (said, found) = (head.before.offset, self.end.offset);
                 let what = format!(
@@ -125,9 +122,7 @@ impl Replay<'_> {
         let replayed =
             wal::replay(disk, file, number, |sequence, change| self.change(name, sequence, change))?;
         // DURABILITY: what was read counts from now on, so it must be as durable as what comes behind it.
-        if !Bug::RecoveredNotSynced.is_planted() {
-            disk::sync(disk, file, name)?;
-        }
+        disk::sync(disk, file, name)?;
         self.end = End { number, offset: replayed.end };
         Ok(())
     }
@@ -177,17 +172,12 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cac
     let state = match state {
         Some(state) => state,
         None => {
-            if !Bug::MissingManifestIsNew.is_planted() {
-                unused(&**disk, &names)?;
-            }
+            unused(&**disk, &names)?;
             State::default()
         }
     };
     // DURABILITY: above all that is there, whoever named it: a number that was used may be that of a half-made file.
     let mut next_number = names.iter().map(|name| name.number).max().unwrap_or(0) + 1;
-    if Bug::NumbersReused.is_planted() {
-        next_number = state.files().map(|name| name.number).max().unwrap_or(0).max(state.floor) + 1;
-    }
     let mut take_number = || {
         next_number += 1;
         next_number - 1
@@ -265,10 +255,7 @@ fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<(u64, D::Fil
             chain.reverse();
             return Ok(chain);
         }
-        number = match logs.iter().rev().find(|&&other| other < number) {
-            Some(&before) if Bug::GivenUpLogsRead.is_planted() => before,
-            _ => before,
-        };
+        number = before;
     }
 }
 

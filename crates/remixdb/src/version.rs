@@ -6,9 +6,9 @@
 use crate::disk::Disk;
 use crate::memtable::Memtable;
 use crate::partition::Partition;
-use crate::planted::Bug;
 use forrest_machine::origin::Origin;
 use std::collections::BTreeMap;
+use std::slice;
 use std::sync::Arc;
 
 /// The memtables and the partitions of all keyspaces.
@@ -37,9 +37,7 @@ impl<D: Disk> Drop for Version<D> {
 impl<D: Disk> Version<D> {
     /// All memtables, the newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        let wrong = Bug::OlderMemtableWins.is_planted();
-        let (first, last) = if wrong { (None, Some(&self.memtable)) } else { (Some(&self.memtable), None) };
-        first.into_iter().chain(&self.frozen).chain(last)
+        slice::from_ref(&self.memtable).iter().chain(&self.frozen)
     }
 
     /// The partitions of a keyspace.

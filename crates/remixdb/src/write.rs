@@ -17,7 +17,6 @@ use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
 use crate::disk::Disk;
 use crate::memtable::{Memtable, Upto, VALUE_MAX};
-use crate::planted::Bug;
 use crate::read;
 use crate::scan;
 use crate::version::Version;
@@ -197,16 +196,8 @@ impl<D: Disk> Core<D> {
         if decided.is_empty() {
             return Ok(last);
         }
-        if Bug::BatchSplit.is_planted() {
-            for (at, decided) in decided.iter().enumerate() {
-                self.log().queue(1, |out| decided.change().put(out));
-                self.log().commit(first + at as u64, Durability::Buffered)?;
-            }
-        } else {
-            self.log().queue(decided.len() as u64, |out| {
-                decided.iter().for_each(|decided| decided.change().put(out))
-            });
-        }
+        let count = decided.len() as u64;
+        self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
         if decided.len() == 1 {
             // A single change needs no instant beside that of its application, and so nothing is kept for who reads

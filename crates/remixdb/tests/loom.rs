@@ -26,9 +26,6 @@
 #[expect(dead_code, reason = "no model asks whether much is queued")]
 #[path = "../src/wal/group.rs"]
 mod group;
-#[expect(dead_code, reason = "no model plants a bug")]
-#[path = "../src/planted.rs"]
-mod planted;
 #[path = "../src/sync.rs"]
 mod sync;
 #[expect(dead_code, reason = "loom knows no time, so no model waits for work to be done")]

@@ -6,7 +6,7 @@
 //! 2. A kill leaves two logs of one version, and opening hangs: the same; logs are a chain.
 //! 5. Checksums that cover a part: `damage::a_flipped_bit_is_reported_or_harmless`.
 //! 6. Names that are never synced, syncs beside the writes: `crash::nothing_durable_is_lost_wherever_the_power_is_cut`
-//!    and the planted bugs.
+//!    and the mutants (docs/testing.md).
 //! 7. A full disk hangs the process: `faults::any_io_may_fail`.
 //! 8. A thread that syncs stops those that write: `sync::a_sync_holds_up_nobody_who_does_not_want_one`.
 //! 9. Acknowledged writes stay in user memory: `crash::what_was_acknowledged_as_buffered_survives_a_kill`.

@@ -30,7 +30,6 @@ use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Edit, Manifest};
 use crate::memtable::Memtable;
 use crate::partition::Partition;
-use crate::planted::Bug;
 use crate::sync::lock;
 use crate::version::Version;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -189,15 +188,7 @@ impl<D: Disk> Core<D> {
         floor: u64,
     ) -> Result<()> {
         // DURABILITY: the names of the new files, before the manifest names them.
-        if !Bug::TableNameNotSynced.is_planted() {
-            disk::sync_directory(&*self.disk)?;
-        }
-        if Bug::RemovedBeforeManifest.is_planted() {
-            let old = replaced.iter().filter_map(|replaced| replaced.old.as_ref());
-            for name in old.flat_map(|old| old.files().names()) {
-                let _ = disk::unlink(&*self.disk, name);
-            }
-        }
+        disk::sync_directory(&*self.disk)?;
         let catalog = flushed.map(|(_, catalog)| catalog);
         let before: BTreeSet<Name> = manifest.state().files().collect();
         manifest.commit(edits(manifest, catalog, replaced, floor), || self.next_number())?;
@@ -242,7 +233,6 @@ impl<D: Disk> Core<D> {
         let named: BTreeSet<Name> = manifest.state().files().collect();
         let is_old_log = |name: &Name| name.kind == Kind::Log && name.number < floor;
         let logs = disk::list(disk).unwrap_or_default().into_iter().filter(is_old_log);
-        let before = if Bug::DroppedFilesStay.is_planted() { BTreeSet::new() } else { before };
         for name in before.into_iter().filter(|name| !named.contains(name)).chain(logs) {
             let _ = disk::unlink(disk, name);
         }
@@ -252,8 +242,7 @@ impl<D: Disk> Core<D> {
 /// The first log that is needed once a frozen memtable, the oldest, is in tables.
 fn log_behind<D: Disk>(version: &Version<D>, memtable: &Arc<Memtable>) -> u64 {
     let newer = version.memtables().take_while(|other| !Arc::ptr_eq(other, memtable));
-    let next = newer.last().expect("the one that is written to is newer").log;
-    if Bug::FloorTooHigh.is_planted() { version.memtable.log } else { next }
+    newer.last().expect("the one that is written to is newer").log
 }
 
 /// What the manifest has to be told.
@@ -264,7 +253,7 @@ fn edits<D: Disk>(
     floor: u64,
 ) -> Vec<Edit> {
     let mut edits = vec![Edit::Floor { log: floor }];
-    if let Some(catalog) = catalog.filter(|_| !Bug::CatalogForgotten.is_planted()) {
+    if let Some(catalog) = catalog {
         let known = &manifest.state().keyspaces;
         let ids: BTreeMap<u32, &str> =
             catalog.spaces.values().map(|space| (space.id, &*space.name)).collect();

@@ -6,7 +6,6 @@ use crate::core::Core;
 use crate::disk::{Disk, Name};
 use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Owned, Partition, Stored};
-use crate::planted::Bug;
 use crate::remix::{self, Remix, Show};
 use crate::table::{self, Entry, Table};
 use crate::version::Version;
@@ -231,8 +230,7 @@ impl<D: Disk> Rewrite<'_, D> {
                 // The first table of all begins where the partition did, even if the first pieces have nothing left: what is
                 // written there later has no other place. Any other piece's first table begins where the piece does.
                 let low = match (new.is_empty(), at) {
-                    _ if Bug::LowForgotten.is_planted() => low,
-                    (true, _) if !Bug::FirstPieceForgotten.is_planted() => self.low.to_vec(),
+                    (true, _) => self.low.to_vec(),
                     (_, 0) => lows[piece].to_vec(),
                     _ => low,
                 };
@@ -266,9 +264,7 @@ fn merge<D: Disk>(new: New<'_>, mut old: Old<'_, D>, mut output: Output<'_, D>) 
         match new.said() {
             Some(value) => output.add(key, Entry::Value(value))?,
             // With nothing older behind it, a tombstone says nothing.
-            None if old.show == Show::Tombstones && !Bug::TombstoneDropped.is_planted() => {
-                output.add(key, Entry::Tombstone)?
-            }
+            None if old.show == Show::Tombstones => output.add(key, Entry::Tombstone)?,
             None => {}
         }
         if order == Ordering::Equal {

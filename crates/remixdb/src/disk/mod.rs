@@ -19,7 +19,6 @@ mod unfinished;
 pub use real::Real;
 pub use unfinished::Unfinished;
 
-use crate::planted::Bug;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::fmt;
 use std::io;
@@ -209,7 +208,7 @@ pub(crate) fn write_all<D: Disk>(disk: &D, file: &D::File, name: Name, write: &m
             uninterrupted(|| disk.submit(file, write)).map_err(|error| failed("writing", name, &error))?;
         assert!(count <= left, "a disk wrote more than it was given");
         write.done += count;
-        if count == left || Bug::ShortWriteForgotten.is_planted() {
+        if count == left {
             return Ok(());
         }
         if count == 0 {
@@ -242,9 +241,6 @@ pub(crate) fn read_up_to<D: Disk>(
             break;
         }
         done += count;
-        if Bug::ShortReadIsEnd.is_planted() {
-            break;
-        }
     }
     Ok(done)
 }
@@ -298,8 +294,7 @@ pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> 
         bytes.truncate(count);
         let ends = count < COPIED_BYTES;
         // DURABILITY: the whole copy, before a manifest names it.
-        let sync = ends && !Bug::CopyNotSynced.is_planted();
-        write_all(into, &copy, name, &mut Write { offset, bytes, done: 0, sync })?;
+        write_all(into, &copy, name, &mut Write { offset, bytes, done: 0, sync: ends })?;
         offset += count as u64;
         if ends {
             return Ok(());

@@ -11,7 +11,6 @@ pub(crate) use format::Edit;
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::frame;
-use crate::planted::Bug;
 use forrest_engine::Result;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,9 +120,7 @@ impl<D: Disk> Manifest<D> {
         let mut write = Write { bytes, sync: true, ..Write::default() };
         disk::write_all(&**disk, &file, name, &mut write)?;
         // DURABILITY: the new name before the old one goes; and that before an edit makes the two differ.
-        if !Bug::NewManifestNotSynced.is_planted() {
-            disk::sync_directory(&**disk)?;
-        }
+        disk::sync_directory(&**disk)?;
         let old = |other: &Name| other.kind == Kind::Manifest && other.number != number;
         for other in disk::list(&**disk)?.into_iter().filter(old) {
             disk::unlink(&**disk, other)?;
@@ -148,8 +145,7 @@ impl<D: Disk> Manifest<D> {
         edits.iter().for_each(|edit| edit.put(&mut record));
         frame::finish(&mut record, self.name, self.end);
         let len = record.len() as u64;
-        let sync = !Bug::ManifestNotSynced.is_planted();
-        let mut write = Write { offset: self.end, bytes: record, done: 0, sync };
+        let mut write = Write { offset: self.end, bytes: record, done: 0, sync: true };
         // DURABILITY: before the first file that the new state no longer names is removed.
         disk::write_all(&*self.disk, &self.file, self.name, &mut write)?;
         self.end += len;

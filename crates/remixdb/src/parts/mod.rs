@@ -19,7 +19,7 @@ use crate::disk::Real;
 use crate::disk::{self, Name};
 use crate::partition;
 use crate::remix::{self, Remix};
-use crate::table::{Options, Entry, Table};
+use crate::table::{Entry, Options, Table};
 use forrest_engine::Result;
 use forrest_engine::{Numa, Options, Pages};
 use std::path::Path;

@@ -5,7 +5,6 @@
 
 use super::{OLDER, RUNS_MAX, Run, TOMBSTONE};
 use crate::key::head_of;
-use crate::planted::Bug;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::cmp::Ordering;
 use std::mem;
@@ -85,7 +84,6 @@ impl Merge {
     fn precedes(&self, left: usize, right: usize) -> bool {
         let (a, b) = (&self.sources[left], &self.sources[right]);
         let order = (a.done, a.head).cmp(&(b.done, b.head));
-        let (left, right) = if Bug::OlderTableWins.is_planted() { (right, left) } else { (left, right) };
         order.then_with(|| a.key.cmp(&b.key)).then_with(|| right.cmp(&left)) == Ordering::Less
     }
 

@@ -10,7 +10,6 @@ use super::{block, index};
 use crate::disk::{self, Disk, Name, Write};
 use crate::key::common_prefix;
 use crate::page;
-use crate::planted::Bug;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
@@ -112,7 +111,7 @@ impl<D: Disk> Paged<'_, D> {
         footer.pages = self.pages + 1;
         self.write.bytes.extend_from_slice(&footer.encode(self.name));
         self.seal(self.pages | page::LAST);
-        self.flush(!Bug::TableNotSynced.is_planted())?;
+        self.flush(true)?;
         Ok(self.write.offset)
     }
 }

@@ -7,6 +7,5 @@ mod crash;
 mod damage;
 mod faults;
 mod forged;
-mod planted;
 mod sync;
 mod world;

@@ -20,7 +20,6 @@
 //! - *Nobody waits for ever.* Who waits for the turn to sync looks, under the lock under which it ends, whether it has ended;
 //!   and all who wait are woken, for whoever is done by then takes no turn and wakes nobody.
 
-use crate::planted::Bug;
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock};
 use std::sync::{Arc, OnceLock, PoisonError};
 
@@ -177,13 +176,8 @@ impl<V: Device> Group<V> {
         let mut queue = lock(&self.queue);
         let Queue { bytes, offset, stated, file, .. } = &mut *queue;
         if bytes.is_empty() {
-            let synced = if Bug::SyncedOverstated.is_planted() {
-                *offset
-            } else {
-                file.synced.load(Ordering::Relaxed)
-            };
-            let is_stated = synced > *stated && !Bug::SyncedNotStated.is_planted();
-            self.device.begin(bytes, *offset, is_stated.then_some(synced));
+            let synced = file.synced.load(Ordering::Relaxed);
+            self.device.begin(bytes, *offset, (synced > *stated).then_some(synced));
             *stated = synced;
         }
         put(bytes);
@@ -207,9 +201,6 @@ impl<V: Device> Group<V> {
 
     /// Returns when the changes up to `last` are written, and with them all that are queued.
     pub(crate) fn write(&self, last: u64) -> Result<(), V::Error> {
-        if Bug::WrittenTooEarly.is_planted() && !last.is_multiple_of(5) {
-            return Ok(());
-        }
         // ORDERING: Acquire pairs with the Release in `write_queue`, for whoever then syncs.
         if self.written.load(Ordering::Acquire) >= last {
             return Ok(());
@@ -273,18 +264,14 @@ impl<V: Device> Group<V> {
         let newest_first = cfg!(forrest_weakened = "newest_first");
         for at in 0..files.len() {
             let open = &files[if newest_first { files.len() - 1 - at } else { at }];
-            if Bug::OlderLogNotSynced.is_planted() && at + 1 < files.len() {
-                continue;
-            }
             self.sync_file(open)?;
         }
         lock(&self.files).drain(..files.len() - 1);
         if cfg!(forrest_weakened = "vouches_late") {
             written = self.written.load(Ordering::Acquire);
         }
-        let early = if Bug::SyncedTooEarly.is_planted() { 2 } else { 0 };
         // ORDERING: Release pairs with the Acquire above: who sees the number goes on behind the sync.
-        self.synced.store(written + early, Ordering::Release);
+        self.synced.store(written, Ordering::Release);
         Ok(())
     }
 
@@ -333,13 +320,7 @@ impl<V: Device> Group<V> {
             open.synced.store(length, Ordering::Relaxed);
         }
         // DURABILITY: in the order of the logs, so that no log is durable behind one that is not.
-        let done = self.device.sync(&open.file);
-        let done = match done {
-            Err(_) if Bug::SyncFailureIgnored.is_planted() => Ok(()),
-            Err(_) if Bug::SyncTriedAgain.is_planted() => self.device.sync(&open.file),
-            done => done,
-        };
-        done.map_err(|error| self.stop(error))?;
+        self.device.sync(&open.file).map_err(|error| self.stop(error))?;
         open.synced.store(length, Ordering::Relaxed);
         Ok(())
     }

@@ -21,7 +21,6 @@ pub(crate) use format::Change;
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Name, Write};
 use crate::frame;
-use crate::planted::Bug;
 use forrest_engine::Durability;
 use forrest_engine::{Error, ErrorKind, Result};
 use group::{Device, Ended, Group};
@@ -101,13 +100,10 @@ fn create<D: Disk>(disk: &D, number: u64, head: Head) -> Result<LogFile<D>> {
     let Head { before, synced, first, is_first } = head;
     let header =
         frame::header(name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
-    let sync = !Bug::LogHeaderNotSynced.is_planted();
-    let mut write = Write { bytes: header.to_vec(), sync, ..Write::default() };
+    let mut write = Write { bytes: header.to_vec(), sync: true, ..Write::default() };
     // DURABILITY: no record is written behind a header that may be lost, and none to a file whose name may be.
     disk::write_all(disk, &file, name, &mut write)?;
-    if !Bug::LogNameNotSynced.is_planted() {
-        disk::sync_directory(disk)?;
-    }
+    disk::sync_directory(disk)?;
     Ok(LogFile { name, file })
 }
 

@@ -1,0 +1,350 @@
+//! `cargo xtask mutants`: mistakes in the engine on disk that its gates must catch.
+//!
+//! A gate proves little unless it can fail. Each file of `tests/mutants` below the engine's sources is a patch; its head says
+//! what the mistake is and which gate must fail (see [`patch`]). The sources themselves know nothing of this: all patches
+//! are applied to one copy of the crate, below the target directory, as alternatives between which a number chooses at run
+//! time. So the copy is built once. One of its tests sets the number of one mutant for its thread and runs the gate, which
+//! must panic. Without a mutant each of these gates must pass on its first workload, otherwise the copy would be wrong; in larger
+//! sizes they are tests of the crate itself.
+
+mod patch;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::steps::{self, Outcome, Step, Verdict};
+use crate::workspace::{self, Workspace};
+use crate::{Failure, required};
+use patch::Mutant;
+
+/// The sources of the engine.
+const SOURCES: &str = "crates/remixdb/src";
+/// Where its mutants are, below its sources.
+const FOLDER: &str = "tests/mutants";
+/// Below the target directory: a workspace with the copy of the crate.
+const COPY: &str = "mutants";
+
+pub(crate) const DOES: &str = "mistakes in the engine on disk, each of which its gate must catch";
+
+/// The command.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let all = mutants(workspace).map_err(Failure::Broken)?;
+    if let Some(unknown) = arguments.iter().find(|name| !all.iter().any(|mutant| mutant.name == **name)) {
+        return Err(Failure::Usage(format!("no mutant is called {unknown:?}")));
+    }
+    if arguments.is_empty() {
+        return steps::run(workspace, &[&Step { name: "mutants", does: DOES, run: step }]);
+    }
+    let chosen = all.iter().filter(|mutant| arguments.contains(&mutant.name)).collect::<Vec<_>>();
+    catch(workspace, &all, &chosen).map_err(Failure::Broken)
+}
+
+/// The step.
+pub(crate) fn step(workspace: &Workspace) -> Verdict {
+    required::demand(workspace, required::GATES)?;
+    let all = mutants(workspace)?;
+    catch(workspace, &all, &all.iter().collect::<Vec<_>>())?;
+    Ok(Outcome::Passed)
+}
+
+/// All mutants, by name.
+fn mutants(workspace: &Workspace) -> Result<Vec<Mutant>, String> {
+    let folder = workspace.root.join(SOURCES).join(FOLDER);
+    let mut mutants = Vec::new();
+    for path in files(&folder)? {
+        if path.extension().is_some_and(|extension| extension == "patch") {
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            mutants.push(patch::read(&name, &text(&folder.join(&path))?)?);
+        }
+    }
+    if mutants.is_empty() { Err(format!("{} has no mutants", folder.display())) } else { Ok(mutants) }
+}
+
+/// Makes and builds the copy, and demands that the gates pass and then catch these mutants.
+fn catch(workspace: &Workspace, all: &[Mutant], chosen: &[&Mutant]) -> Result<(), String> {
+    let own = crate_of(&workspace.root.join(SOURCES))?;
+    let copy = workspace.target.join(COPY);
+    write_copy(workspace, &own, &copy, all)?;
+    let test = |arguments: &[&str]| -> Command {
+        let mut command = workspace.cargo(&["test", "--offline", "--lib", "--manifest-path"]);
+        command.arg(copy.join("Cargo.toml")).args(["--package", &name_of(&own)]).args(arguments);
+        // What cargo builds for the copy and for the workspace has different names; dependencies are shared.
+        command.env("CARGO_TARGET_DIR", &workspace.target);
+        command
+    };
+    workspace::run(&mut test(&["--no-run"]))?;
+    let mut command = test(&["--"]);
+    command.arg(MODULE.to_owned() + "without_");
+    command.args(chosen.iter().map(|mutant| format!("{MODULE}{}", test_name(mutant))));
+    println!("$ {}", workspace::line(&command));
+    let (output, status) = workspace::capture(&mut command)?;
+    let missed = missed(&output, chosen);
+    for Mutant { name, what, gates, .. } in &missed {
+        println!("{name}: NOT CAUGHT by {}: {}", gates.join(", "), what.join(" "));
+    }
+    if !missed.is_empty() || !status.success() {
+        println!("{output}");
+        let names = missed.iter().map(|mutant| &mutant.name[..]).collect::<Vec<_>>().join(", ");
+        return Err(if missed.is_empty() {
+            "a gate fails without a mutant".to_owned()
+        } else {
+            format!("not caught: {names}")
+        });
+    }
+    println!("{} mutants, all caught", chosen.len());
+    Ok(())
+}
+
+/// The path of the tests in the copy, wherever in the crate the engine is.
+const MODULE: &str = "tests::mutants::";
+
+/// Those whose tests did not say that they passed.
+fn missed<'m>(output: &str, chosen: &[&'m Mutant]) -> Vec<&'m Mutant> {
+    let passed = |mutant: &Mutant| {
+        let end = format!("{MODULE}{} - should panic ... ok", test_name(mutant));
+        output.lines().any(|line| line.strip_suffix(&end).is_some_and(|start| start.starts_with("test ")))
+    };
+    chosen.iter().copied().filter(|mutant| !passed(mutant)).collect()
+}
+
+fn test_name(mutant: &Mutant) -> String {
+    format!("catches_{}", mutant.name.replace('-', "_"))
+}
+
+/// The directory of the crate in which a path is.
+fn crate_of(path: &Path) -> Result<PathBuf, String> {
+    let mut directories = path.ancestors();
+    let found = directories.find(|directory| directory.join("Cargo.toml").exists());
+    found.map(Path::to_owned).ok_or_else(|| format!("{} is in no crate", path.display()))
+}
+
+/// A crate's name, which is that of its directory.
+fn name_of(directory: &Path) -> String {
+    directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Makes the copy, a workspace of one crate. A file that is as it should be is not written, so that cargo need not build it
+/// again.
+fn write_copy(workspace: &Workspace, own: &Path, copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
+    let sources = workspace.root.join(SOURCES);
+    let place = copy.join("crate");
+    let tests = sources.join("tests");
+    let mut written = BTreeSet::new();
+    let mut changed = BTreeSet::new();
+    for path in files(own)? {
+        let from = own.join(&path);
+        let mut bytes = fs::read(&from).map_err(|error| format!("{}: {error}", from.display()))?;
+        if let Ok(file) = from.strip_prefix(&sources) {
+            let file = file.to_string_lossy();
+            if mutants.iter().any(|mutant| mutant.hunks.iter().any(|hunk| hunk.file == file)) {
+                bytes = patch::plant(&text(&from)?, &file, (1..).zip(mutants))?.into_bytes();
+                changed.insert(file.into_owned());
+            }
+        }
+        if path == Path::new("Cargo.toml") {
+            bytes = with_paths(&text(&from)?, own).into_bytes();
+        } else if path == Path::new("src/lib.rs") {
+            bytes = [WARNINGS.as_bytes(), &bytes, SWITCH.as_bytes()].concat();
+        } else if from == tests.join("mod.rs") {
+            bytes.extend_from_slice(b"mod mutants;\n");
+        }
+        write(&place.join(&path), &bytes)?;
+        written.insert(path);
+    }
+    for mutant in mutants {
+        if let Some(hunk) = mutant.hunks.iter().find(|hunk| !changed.contains(&hunk.file)) {
+            return Err(format!("{} changes {}, which is not there", mutant.name, hunk.file));
+        }
+    }
+    let path = tests.strip_prefix(own).expect("it is in the crate").join("mutants.rs");
+    write(&place.join(&path), tests_of(mutants).as_bytes())?;
+    written.insert(path);
+    for path in files(&place)?.into_iter().filter(|path| !written.contains(path)) {
+        let path = place.join(path);
+        fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let manifest = manifest(&with_paths(&text(&workspace.root.join("Cargo.toml"))?, &workspace.root));
+    write(&copy.join("Cargo.toml"), manifest.as_bytes())?;
+    write(&copy.join("Cargo.lock"), text(&workspace.root.join("Cargo.lock"))?.as_bytes())
+}
+
+/// A body that is wrong need not use all that the right one does.
+const WARNINGS: &str = "#![allow(warnings)]\n";
+
+/// What the copies of functions ask, and the tests set.
+const SWITCH: &str = "
+#[cfg(test)]
+mod mutant {
+    use std::cell::Cell;
+
+    thread_local! {
+        static CHOSEN: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn is(number: usize) -> bool {
+        CHOSEN.get() == number
+    }
+
+    /// Chooses a mutant for the calling thread, until it is dropped.
+    pub(crate) struct Chosen;
+
+    impl Chosen {
+        pub(crate) fn new(number: usize) -> Chosen {
+            CHOSEN.set(number);
+            Chosen
+        }
+    }
+
+    impl Drop for Chosen {
+        fn drop(&mut self) {
+            CHOSEN.set(0);
+        }
+    }
+}
+";
+
+/// The tests of the copy: each mutant's, and each gate's without one.
+fn tests_of(mutants: &[Mutant]) -> String {
+    let mut text = "//! Made by `cargo xtask mutants`.\n\n\
+                    use super::*;\nuse super::super::disk::simulated::{Failure, Fate};\n"
+        .to_owned();
+    let gates: BTreeSet<String> =
+        mutants.iter().flat_map(|mutant| &mutant.gates).map(|gate| first(gate)).collect();
+    for (at, gate) in gates.into_iter().enumerate() {
+        text += &format!("\n#[test]\nfn without_{at}() {{\n    let _ = {gate};\n}}\n");
+    }
+    for (number, mutant) in (1..).zip(mutants) {
+        for gate in &mutant.gates {
+            let name = test_name(mutant);
+            text += &format!(
+                "\n#[test]\n#[should_panic]\nfn {name}() {{\n    \
+                 let _chosen = crate::mutant::Chosen::new({number});\n    let _ = {gate};\n}}\n"
+            );
+        }
+    }
+    text
+}
+
+/// A gate on the first of its workloads: `0..8` becomes `0..1`.
+fn first(gate: &str) -> String {
+    let Some((start, rest)) = gate.split_once("(0..") else { return gate.to_owned() };
+    format!("{start}(0..1{}", rest.trim_start_matches(|letter: char| letter.is_ascii_digit()))
+}
+
+/// A manifest whose paths of dependencies lead from anywhere to where they lead from `directory`.
+fn with_paths(manifest: &str, directory: &Path) -> String {
+    let mut text = String::new();
+    for line in manifest.lines() {
+        match line.split_once("{ path = \"") {
+            Some((start, path)) => {
+                text += &format!("{start}{{ path = \"{}/{path}\n", directory.display());
+            }
+            None => text += &format!("{line}\n"),
+        }
+    }
+    text
+}
+
+/// The workspace's manifest with the copy as its only member.
+fn manifest(own: &str) -> String {
+    let mut text = String::new();
+    let mut in_members = false;
+    for line in own.lines() {
+        if line.starts_with("members = [") {
+            text += "members = [\"crate\"]\n";
+            in_members = true;
+        } else if line.starts_with("default-members = [") {
+            in_members = true;
+        }
+        if !in_members {
+            text += &format!("{line}\n");
+        }
+        in_members &= !line.ends_with(']');
+    }
+    text
+}
+
+/// All files of a directory and those in it, by their paths from there, in order.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let (mut found, mut directories) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(below) = directories.pop() {
+        let place = directory.join(&below);
+        let refuse = |error| format!("{}: {error}", place.display());
+        for entry in fs::read_dir(&place).map_err(refuse)? {
+            let path = below.join(entry.map_err(refuse)?.file_name());
+            if directory.join(&path).is_dir() { directories.push(path) } else { found.push(path) }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    if fs::read(path).is_ok_and(|found| found == bytes) {
+        return Ok(());
+    }
+    path.parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(path, bytes))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without building anything: that they are found, that each fits, and that there are the gates that they name.
+    #[test]
+    fn the_mutants_fit_the_sources() {
+        let workspace = Workspace::find().expect("this test runs in it");
+        let mutants = mutants(&workspace).expect("they can be read");
+        assert!(mutants.len() >= 35, "{} of 35 are left", mutants.len());
+        let sources = workspace.root.join(SOURCES);
+        let changed: BTreeSet<&str> =
+            mutants.iter().flat_map(|mutant| mutant.hunks.iter().map(|hunk| &hunk.file[..])).collect();
+        for file in changed {
+            let source = text(&sources.join(file)).expect("it can be read");
+            let planted =
+                patch::plant(&source, file, (1..).zip(&mutants)).unwrap_or_else(|why| panic!("{why}"));
+            assert_ne!(planted, source);
+        }
+        for mutant in &mutants {
+            for gate in &mutant.gates {
+                let call = gate.split_once('(').and_then(|(path, _)| path.split_once("::"));
+                let (module, function) = call.expect("a function of a module of the gates");
+                let source = text(&sources.join(format!("tests/{module}.rs"))).expect("it can be read");
+                assert!(source.contains(&format!("pub(super) fn {function}(")), "{}: {gate}", mutant.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_copy_is_the_only_member_and_finds_its_dependencies() {
+        let own = "[workspace]\nmembers = [\n    \"a\",\n]\ndefault-members = [\"a\"]\n\n[x]\na = { path = \"../a\" }\n";
+        let found = manifest(&with_paths(own, Path::new("/root/b")));
+        assert_eq!(found, "[workspace]\nmembers = [\"crate\"]\n\n[x]\na = { path = \"/root/b/../a\" }\n");
+    }
+
+    #[test]
+    fn a_gate_begins_with_one_workload() {
+        assert_eq!(first("crash::kill(0..60, &[A])"), "crash::kill(0..1, &[A])");
+        assert_eq!(first("crash::kill(3)"), "crash::kill(3)");
+    }
+
+    #[test]
+    fn only_what_panicked_is_caught() {
+        let mutant =
+            |name| patch::read(name, "It.\nfails: a\n--- a/x\n+++ b/x\n@@ @@\n-a\n").expect("a patch");
+        let (a, b, c) = (mutant("a-b"), mutant("b"), mutant("c"));
+        let output = "test x::tests::mutants::catches_a_b - should panic ... ok\n\
+                      test x::tests::mutants::catches_b - should panic ... FAILED\n";
+        let missed: Vec<&str> = missed(output, &[&a, &b, &c]).iter().map(|mutant| &mutant.name[..]).collect();
+        assert_eq!(missed, ["b", "c"]);
+    }
+}
