@@ -85,8 +85,9 @@ pub use forrest_index::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use keyspace::Keyspace;
 pub use op::{Effect, Op, Outcome, Swap, Written};
 pub use options::{
-    Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_MEMTABLE_BYTES,
-    DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES, Durability, Numa, Pages, WriteOptions, directory,
+    Builder, DEFAULT_BATCH_BYTES_MAX, DEFAULT_BATCH_OPS_MAX, DEFAULT_CACHE_BYTES, DEFAULT_KEYSPACE,
+    DEFAULT_MEMTABLE_BYTES, DEFAULT_MODE, DEFAULT_OPEN_FILES, DEFAULT_TABLE_BYTES, Durability,
+    MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, Pages, WriteOptions, directory,
 };
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -94,10 +95,3 @@ pub use remixdb::fuzzing;
 pub use stats::{Capabilities, Capability, Stats};
 pub use transaction::{Committed, Draft, Transaction};
 pub use view::View;
-
-/// Longest name of a keyspace, in bytes of UTF-8.
-pub const MAX_KEYSPACE_NAME_BYTES: usize = 255;
-/// Most keyspaces in a store.
-pub const MAX_KEYSPACES: usize = 4096;
-/// The keyspace that always exists.
-pub const DEFAULT_KEYSPACE: &str = "default";

@@ -7,6 +7,13 @@ use std::path::{Path, PathBuf};
 
 pub use forrest_machine::pages::{Numa, Pages};
 
+/// Longest name of a keyspace, in bytes of UTF-8.
+pub const MAX_KEYSPACE_NAME_BYTES: usize = 255;
+/// Most keyspaces in a store.
+pub const MAX_KEYSPACES: usize = 4096;
+/// The keyspace that always exists.
+pub const DEFAULT_KEYSPACE: &str = "default";
+
 /// What is promised about a change when the call that makes it returns. All changes of a store have one
 /// order; after a crash the store is as some beginning of that order left it, at every level.
 ///

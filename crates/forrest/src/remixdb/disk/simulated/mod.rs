@@ -21,7 +21,6 @@ mod random;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crash::CrashStates;
 pub(crate) use fault::{Failure, Fate, Fault, Times};
 
 use super::{Disk, Name, Write};
@@ -147,12 +146,6 @@ impl Simulated {
     /// What the next process finds if this one dies now: all that was written, pending as it is. No faults.
     pub(crate) fn kill(&self) -> Simulated {
         State { faults: fault::Faults::default(), ..self.lock().clone() }.into()
-    }
-
-    /// What a power cut could leave now, each state once; see [`CrashStates`]. `random` many are drawn from
-    /// `seed`, the others are enumerated.
-    pub(crate) fn crash_states(&self, random: usize, seed: u64) -> CrashStates {
-        CrashStates::new(self.lock().clone(), random, seed)
     }
 
     /// The files as reads give them, by name.
