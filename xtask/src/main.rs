@@ -54,6 +54,12 @@ const COMMANDS: &[Command] = &[
         run: test::run,
     },
     Command {
+        name: "tidy",
+        arguments: "[--layers]",
+        does: "house rules that no lint knows; or the order of modules as the code has it",
+        run: tidy::run,
+    },
+    Command {
         name: "portable",
         arguments: "",
         does: "unit and model tests for AArch64 under user-mode emulation",

@@ -8,7 +8,7 @@
 //!
 //! [`Ring`] hands many runs to a device by one call, on Linux.
 //!
-//! In a line: `ring, store > device, user > ordered > mapped, ran > probe, error > walk > sight > abi`.
+//! `docs/layers.txt` has their order.
 
 pub mod abi;
 mod device;

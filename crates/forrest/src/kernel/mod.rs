@@ -9,7 +9,7 @@
 //!
 //! Nothing is kept here of what the store holds, so nothing can be stale. Buffers are kept for each thread.
 //!
-//! In a line: `mod > cursor > buffers, failure > wire`.
+//! `docs/layers.txt` has the order of the modules.
 
 mod buffers;
 mod cursor;

@@ -1,6 +1,6 @@
 //! RemixDB, the engine of stores on disk: a write-ahead log, memtables, and tables behind a REMIX.
 //!
-//! From top to bottom, a module uses only those below it:
+//! From top to bottom (`docs/layers.txt` has the exact order):
 //!
 //! | module | what it has |
 //! |---|---|
