@@ -55,8 +55,8 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "tidy",
-        arguments: "[--layers]",
-        does: "house rules that no lint knows; or the order of modules as the code has it",
+        arguments: "[--layers | --words [WORD...] | --record]",
+        does: "house rules that no lint knows",
         run: tidy::run,
     },
     Command {
@@ -181,6 +181,11 @@ fn help_of(command: &Command) -> String {
                 help += &format!("  {name:<9} {does}\n");
             }
             help += "\nThe last line printed is 'N passed, N failed, N skipped', in steps.\n";
+        }
+        "tidy" => {
+            help += "\n--layers prints docs/layers.txt as the code has it, and circles of modules.\n\
+                     --words prints the most frequent words of docs/words.txt, or the places of those named.\n\
+                     --record lowers the count of docs/words.txt to what there is.\n";
         }
         "races" => {
             help += &format!(

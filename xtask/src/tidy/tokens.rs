@@ -1,6 +1,6 @@
-//! The tokens of a Rust source, as far as the rules need them: words, punctuation and the text of strings.
+//! The tokens of a Rust source, as far as the rules need them: words, punctuation, and the text of strings and comments.
 //!
-//! Comments are skipped. Numbers are words; nothing here asks for more. A raw identifier loses its `r#`.
+//! Numbers are words; nothing here asks for more. A raw identifier loses its `r#`. C is read well enough, too.
 
 /// A token and the line that it begins on, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) enum Kind<'t> {
     Mark(char),
     /// A character, a byte or a lifetime.
     Quoted,
+    /// A comment, with what marks it.
+    Comment(&'t str),
 }
 
 impl<'t> Token<'t> {
@@ -38,8 +40,15 @@ impl<'t> Token<'t> {
     }
 }
 
-/// The tokens of a source. A source that does not compile gives tokens too, but which ones is not specified.
+/// The tokens of a source without its comments.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = with_comments(text);
+    tokens.retain(|token| !matches!(token.kind, Kind::Comment(_)));
+    tokens
+}
+
+/// The tokens of a source. A source that does not compile gives tokens too, but which ones is not specified.
+pub(crate) fn with_comments(text: &str) -> Vec<Token<'_>> {
     let mut scan = Scan { text, at: 0, line: 1, tokens: Vec::new() };
     while scan.at < text.len() {
         scan.one();
@@ -75,7 +84,8 @@ impl<'t> Scan<'t> {
         let rest = self.rest();
         let first = rest.chars().next().expect("called with text left");
         if rest.starts_with("//") {
-            self.skip(rest.find('\n').unwrap_or(rest.len()));
+            let comment = self.skip(rest.find('\n').unwrap_or(rest.len()));
+            self.push(self.line, Kind::Comment(comment));
         } else if rest.starts_with("/*") {
             self.block_comment();
         } else if let Some(hashes) = raw_string(rest) {
@@ -112,6 +122,7 @@ impl<'t> Scan<'t> {
 
     /// Block comments may hold others.
     fn block_comment(&mut self) {
+        let (line, from) = (self.line, self.at);
         let mut depth = 0;
         loop {
             let rest = self.rest();
@@ -125,6 +136,7 @@ impl<'t> Scan<'t> {
                 self.skip(rest.chars().next().map_or(0, char::len_utf8));
             }
             if depth == 0 || self.rest().is_empty() {
+                self.push(line, Kind::Comment(&self.text[from..self.at]));
                 return;
             }
         }
