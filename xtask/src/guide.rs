@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::install::{empty, link, write};
+use crate::files::{empty, link, write};
 use crate::workspace::{self, Workspace};
 
 /// A part of a guide that is in a block.

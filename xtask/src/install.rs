@@ -14,9 +14,10 @@
 //! pkg-config says, follows the guides ([`guide`]), and builds the programs from each package as well.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use crate::files::{empty, link, parent, write};
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, guide, required, setup};
@@ -462,27 +463,6 @@ fn place(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     let told = |error| format!("{} to {}: {error}", from.display(), to.display());
     fs::copy(from, to).map_err(told)?;
     fs::set_permissions(to, fs::Permissions::from_mode(mode)).map_err(told)
-}
-
-pub(crate) fn link(to: impl AsRef<Path>, at: &Path) -> Result<(), String> {
-    drop(fs::remove_file(at));
-    symlink(to, at).map_err(|error| format!("{}: {error}", at.display()))
-}
-
-pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), String> {
-    parent(path)?;
-    fs::write(path, content).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-fn parent(path: &Path) -> Result<(), String> {
-    let directory = path.parent().unwrap_or(path);
-    fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))
-}
-
-/// An empty directory.
-pub(crate) fn empty(path: &Path) -> Result<(), String> {
-    drop(fs::remove_dir_all(path));
-    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The names in a directory, sorted.

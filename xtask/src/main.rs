@@ -10,6 +10,9 @@ mod bench;
 mod crash;
 mod docs;
 mod engine;
+mod failure;
+mod files;
+mod foreign;
 mod fuzz;
 mod guide;
 mod install;
@@ -29,6 +32,7 @@ mod workspace;
 
 use std::process::ExitCode;
 
+use failure::{Failure, no_arguments};
 use workspace::Workspace;
 
 /// Ends the process as a command that was called wrongly.
@@ -43,23 +47,18 @@ struct Command {
     run: fn(&Workspace, &[String]) -> Result<(), Failure>,
 }
 
-/// Why a command did not succeed.
-#[derive(Debug)]
-enum Failure {
-    /// It ran and something failed; already printed.
-    Failed,
-    /// It could not run; to be printed.
-    Broken(String),
-    /// It was called wrongly; to be printed.
-    Usage(String),
-}
-
 const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         arguments: "[STEP...]",
         does: "all that CI runs, in order, up to the first failure; or only the steps named",
         run: test::run,
+    },
+    Command {
+        name: "tidy",
+        arguments: "[--layers | --words [WORD...] | --record]",
+        does: "house rules that no lint knows",
+        run: tidy::run,
     },
     Command {
         name: "portable",
@@ -149,7 +148,8 @@ fn main() -> ExitCode {
         print!("{}", help_of(command));
         return ExitCode::SUCCESS;
     }
-    let result = Workspace::find().map_err(Failure::Broken);
+    let names = COMMANDS.iter().map(|command| command.name).chain(["help"]).collect();
+    let result = Workspace::find().map(|found| found.with_commands(names)).map_err(Failure::Broken);
     match result.and_then(|workspace| (command.run)(&workspace, arguments)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed) => ExitCode::FAILURE,
@@ -162,11 +162,6 @@ fn main() -> ExitCode {
             ExitCode::from(USAGE)
         }
     }
-}
-
-/// The names of all commands, for checking what the documents mention.
-fn command_names() -> impl Iterator<Item = &'static str> {
-    COMMANDS.iter().map(|command| command.name).chain(["help"])
 }
 
 fn help() -> String {
@@ -188,6 +183,11 @@ fn help_of(command: &Command) -> String {
                 help += &format!("  {name:<9} {does}\n");
             }
             help += "\nThe last line printed is 'N passed, N failed, N skipped', in steps.\n";
+        }
+        "tidy" => {
+            help += "\n--layers prints docs/layers.txt as the code has it, and circles of modules.\n\
+                     --words prints the most frequent words of docs/words.txt, or the places of those named.\n\
+                     --record lowers the count of docs/words.txt to what there is.\n";
         }
         "races" => {
             help += &format!(
@@ -216,14 +216,6 @@ fn sentence(does: &str) -> String {
     let mut letters = does.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
-}
-
-/// Refuses arguments where a command takes none.
-fn no_arguments(arguments: &[String]) -> Result<(), Failure> {
-    match arguments.first() {
-        None => Ok(()),
-        Some(one) => Err(Failure::Usage(format!("unexpected argument {one:?}"))),
-    }
 }
 
 #[cfg(test)]

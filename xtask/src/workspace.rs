@@ -11,6 +11,8 @@ pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
     /// Where cargo puts what it builds.
     pub(crate) target: PathBuf,
+    /// The commands that xtask has, for checking what the documents mention.
+    pub(crate) commands: Vec<&'static str>,
     /// The cargo that started this.
     cargo: OsString,
 }
@@ -26,7 +28,12 @@ impl Workspace {
             None => root.join("target"),
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        Ok(Workspace { root: root.to_owned(), target, cargo })
+        Ok(Workspace { root: root.to_owned(), target, commands: Vec::new(), cargo })
+    }
+
+    /// The same, which knows these commands.
+    pub(crate) fn with_commands(self, commands: Vec<&'static str>) -> Workspace {
+        Workspace { commands, ..self }
     }
 
     /// A call of cargo at the root.

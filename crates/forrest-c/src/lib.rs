@@ -7,7 +7,7 @@
 //!
 //! # Map
 //!
-//! From top to bottom; a module uses only those below it.
+//! From top to bottom; `docs/layers.txt` has the exact order.
 //!
 //! | module | what it has |
 //! |---|---|

@@ -3,13 +3,13 @@
 //! The subcommands on a store are one type, [`StoreCommand`], which the command line, the part of `load`
 //! behind `--`, and the shell share; so whatever works in one works in the others.
 
-use crate::bench::Benchmark;
 use crate::codec::Format;
-use crate::crash::Mark;
 use crate::help;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// The command line.
 #[derive(Debug, Parser)]
@@ -528,4 +528,54 @@ pub(crate) enum LineCommand {
     /// Leave
     #[command(visible_alias = "exit")]
     Quit,
+}
+
+/// What can be run, called as RocksDB's and LevelDB's `db_bench` call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub(crate) enum Benchmark {
+    FillSeq,
+    FillRandom,
+    FillBatch,
+    FillSync,
+    Overwrite,
+    UpdateRandom,
+    ReadRandom,
+    ReadMissing,
+    ReadHot,
+    MultiReadRandom,
+    ReadSeq,
+    ReadReverse,
+    SeekRandom,
+    DeleteSeq,
+    DeleteRandom,
+    ReadRandomWriteRandom,
+    ReadWhileWriting,
+    SeekRandomWhileWriting,
+    Compact,
+}
+
+/// One pair: its run, its thread, and its place among those.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mark {
+    pub(crate) run: u32,
+    pub(crate) thread: u32,
+    pub(crate) pair: u32,
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:06}/{:03}/{:010}", self.run, self.thread, self.pair)
+    }
+}
+
+impl FromStr for Mark {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[run, thread, pair]) => Ok(Mark { run, thread, pair }),
+            _ => Err("expected RUN/THREAD/PAIR, as crash --endless prints them".to_owned()),
+        }
+    }
 }

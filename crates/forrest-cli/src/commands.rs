@@ -1,16 +1,14 @@
 //! The commands on a store: each takes its arguments and a [`Session`], and prints its answer.
 
 use crate::args::{
-    AddArgs, Bounds, CasArgs, Cli, Command, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs,
-    ScanArgs, SetArgs, StoreCommand, Then, ThenCommand,
+    AddArgs, Bounds, CasArgs, DeleteArgs, DeleteRangeArgs, DumpArgs, GetArgs, LoadArgs, ScanArgs, SetArgs,
+    ShellArgs, StoreCommand, Then, ThenCommand,
 };
 use crate::codec::{self, Format, Shown, text};
 use crate::failure::Failure;
 use crate::session::{Answer, Session};
-use crate::{
-    bench, crash, demo, doctor, dump, interrupt, llds, load, pages, shell, stat, stress, term, verify,
-};
-use clap::{CommandFactory, Parser};
+use crate::{dump, interrupt, load, stat, term, verify};
+use clap::Parser;
 use forrest::{Op, Outcome, Swap};
 use std::ffi::OsStr;
 use std::io::Read;
@@ -18,33 +16,19 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Runs a command of the command line.
-pub(crate) fn run(session: &mut Session, command: Command) -> Result<Answer, Failure> {
-    match command {
-        Command::Store(command) => run_on_store(session, command),
-        Command::Shell(args) => shell::run(session, args.script.as_deref()),
-        Command::Demo(args) => demo::run(session, &args),
-        Command::Bench(args) => bench::run(session, &args),
-        Command::Stress(args) => stress::run(session, &args),
-        Command::Crash(args) => crash::run(session, &args),
-        Command::Llds(command) => llds::run(session, &command),
-        Command::Doctor => doctor::run(session),
-        Command::Pages(args) => match pages::write(&Cli::command(), &args.directory) {
-            Ok(()) => Ok(Answer::Done),
-            Err(error) => Err(Failure::io(format!("cannot write to {}", args.directory.display()), error)),
-        },
-    }
-}
-
-/// Runs a command that the command line and the shell share.
-pub(crate) fn run_on_store(session: &mut Session, command: StoreCommand) -> Result<Answer, Failure> {
+/// Runs a command that the command line and the shell share; also returns the shell that is to follow, which `load` may ask
+/// for outside of one.
+pub(crate) fn run_on_store(
+    session: &mut Session,
+    command: StoreCommand,
+) -> Result<(Answer, Option<ShellArgs>), Failure> {
     if command.path().is_some_and(|path| path != session.home.url) {
         return Err(Failure::usage(format!(
             "the store in use is {}; this command takes no other",
             session.home.url
         )));
     }
-    match command {
+    let answer = match command {
         StoreCommand::Get(args) => get(session, &args),
         StoreCommand::Set(args) => set(session, &args),
         StoreCommand::Add(args) => add(session, &args),
@@ -54,16 +38,16 @@ pub(crate) fn run_on_store(session: &mut Session, command: StoreCommand) -> Resu
         StoreCommand::Scan(args) => scan(session, &args),
         StoreCommand::Count(bounds) => count(session, &bounds),
         StoreCommand::Keyspaces => keyspaces(session),
-        StoreCommand::Load(args) => load_files(session, args),
+        StoreCommand::Load(args) => return load_files(session, args),
         StoreCommand::Dump(DumpArgs { file }) => {
-            dump::dump(session, file.as_deref().unwrap_or(Path::new("-")))?;
-            Ok(Answer::Done)
+            dump::dump(session, file.as_deref().unwrap_or(Path::new("-"))).map(|()| Answer::Done)
         }
         StoreCommand::Stat => stat::run(session),
         StoreCommand::Verify(_) => verify::verify(session),
         StoreCommand::Checkpoint(args) => verify::checkpoint(session, &args.path),
         StoreCommand::Compact(_) => verify::compact(session),
-    }
+    }?;
+    Ok((answer, None))
 }
 
 fn argument(session: &Session, what: &str, argument: &OsStr) -> Result<Vec<u8>, Failure> {
@@ -193,19 +177,11 @@ type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 fn range(session: &Session, bounds: &Bounds) -> Result<KeyBounds, Failure> {
     let read = |word: &Option<_>| word.as_deref().map(|w| key(session, w)).transpose();
     let (prefix, from, to) = (read(&bounds.prefix)?, read(&bounds.from)?, read(&bounds.to)?);
-    let prefix_end = prefix.as_deref().and_then(after_prefix);
+    let prefix_end = prefix.as_deref().and_then(forrest::prefix_end);
     // `None` sorts first, which is right for a start; an end takes the smaller of those that are there.
     let start = prefix.max(from);
     let end = [prefix_end, to].into_iter().flatten().min();
     Ok((start.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded)))
-}
-
-/// The smallest key above all that begin with `prefix`, or `None` if there is none.
-pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
 }
 
 fn scan(session: &mut Session, args: &ScanArgs) -> Result<Answer, Failure> {
@@ -271,7 +247,7 @@ fn keyspaces(session: &mut Session) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }
 
-fn load_files(session: &mut Session, args: LoadArgs) -> Result<Answer, Failure> {
+fn load_files(session: &mut Session, args: LoadArgs) -> Result<(Answer, Option<ShellArgs>), Failure> {
     // Understood before anything is loaded, so that a slip of the keyboard costs no time.
     if session.in_shell && !args.then.is_empty() {
         return Err(Failure::usage("within the shell, a command after load goes on a line of its own"));
@@ -288,12 +264,15 @@ fn load_files(session: &mut Session, args: LoadArgs) -> Result<Answer, Failure> 
         changes += loaded.changes;
     }
     match then {
-        Some(ThenCommand::Store(command)) => Ok(answer.and(run_on_store(session, command)?)),
-        Some(ThenCommand::Shell(args)) => Ok(answer.and(shell::run(session, args.script.as_deref())?)),
+        Some(ThenCommand::Store(command)) => {
+            let (then, shell) = run_on_store(session, command)?;
+            Ok((answer.and(then), shell))
+        }
+        Some(ThenCommand::Shell(args)) => Ok((answer, Some(args))),
         None => {
             session.changed();
             session.note(format_args!("{} loaded", term::plural(changes, "pair", "pairs")));
-            Ok(answer)
+            Ok((answer, None))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Why a command did not do what was asked, and the exit code that says so.
 
-use crate::interrupt;
+use crate::interrupt::{self, Interrupted};
+use crate::term;
 use forrest::ErrorKind;
 use std::fmt;
 use std::io::{self, Write};
@@ -15,8 +16,6 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const DAMAGE: u8 = 3;
 /// Exit code for every other error: input and output, limits, space, what a home cannot do.
 pub(crate) const OTHER: u8 = 4;
-/// Exit code after Ctrl-C: 128 and the number of the signal, as shells have it.
-pub(crate) const INTERRUPTED: u8 = 130;
 /// Exit code when the reader of standard output has gone: 128 and the number of SIGPIPE.
 pub(crate) const BROKEN_PIPE: u8 = 141;
 
@@ -68,7 +67,7 @@ impl Failure {
     pub(crate) fn io(what: impl Into<String>, error: io::Error) -> Self {
         match interrupt::check() {
             // Then that is why, and nobody wants to read about the stream.
-            Err(interrupted) => interrupted,
+            Err(Interrupted) => Failure::Interrupted,
             Ok(()) => Failure::Io(what.into(), error),
         }
     }
@@ -104,7 +103,7 @@ impl Failure {
             Failure::Absent(_) => NOT_FOUND,
             Failure::Wrong(_) => DAMAGE,
             Failure::BrokenPipe => BROKEN_PIPE,
-            Failure::Interrupted => INTERRUPTED,
+            Failure::Interrupted => interrupt::CODE,
         }
     }
 
@@ -114,7 +113,7 @@ impl Failure {
             Failure::BrokenPipe => {}
             // Help goes to standard output, mistakes to standard error.
             Failure::Arguments(e) => drop(e.print()),
-            _ => crate::say(format_args!("{self}")),
+            _ => term::say(format_args!("{self}")),
         }
     }
 
@@ -172,5 +171,11 @@ impl fmt::Display for Place {
 impl From<forrest::Error> for Failure {
     fn from(error: forrest::Error) -> Self {
         Failure::Store(error)
+    }
+}
+
+impl From<Interrupted> for Failure {
+    fn from(_: Interrupted) -> Self {
+        Failure::Interrupted
     }
 }

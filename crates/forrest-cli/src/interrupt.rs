@@ -5,7 +5,6 @@
 //! or for a reader of the output, has no safe point; it is marked by [`waiting`] and the first Ctrl-C ends it
 //! with the process.
 
-use crate::failure::{Failure, INTERRUPTED};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 use std::io::{self, Read, Write};
@@ -15,21 +14,27 @@ use std::sync::{Arc, LazyLock};
 static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 static WAITING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
+/// Exit code after Ctrl-C: 128 and the number of the signal, as shells have it.
+pub(crate) const CODE: u8 = 130;
+
+/// Somebody asked to stop.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Interrupted;
+
 /// Installs the handler; from here on the first Ctrl-C only asks.
-pub(crate) fn install() -> Result<(), Failure> {
-    let code = i32::from(INTERRUPTED);
+pub(crate) fn install() -> io::Result<()> {
+    let code = i32::from(CODE);
     // The order counts: only a second signal may find the flag set.
     flag::register_conditional_shutdown(SIGINT, code, WAITING.clone())
         .and_then(|_| flag::register_conditional_shutdown(SIGINT, code, REQUESTED.clone()))
         .and_then(|_| flag::register(SIGINT, REQUESTED.clone()))
         .map(drop)
-        .map_err(|e| Failure::io("cannot watch for Ctrl-C", e))
 }
 
 /// Fails once somebody asked to stop.
-pub(crate) fn check() -> Result<(), Failure> {
+pub(crate) fn check() -> Result<(), Interrupted> {
     // ORDERING: relaxed, because nothing else is read on the strength of this flag.
-    if REQUESTED.load(Ordering::Relaxed) { Err(Failure::Interrupted) } else { Ok(()) }
+    if REQUESTED.load(Ordering::Relaxed) { Err(Interrupted) } else { Ok(()) }
 }
 
 /// Forgets the request: the shell does when it shows its prompt again.

@@ -51,12 +51,10 @@ mod term;
 mod verify;
 
 use args::{Cli, Command, StoreArgs};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use failure::Failure;
 use home::Home;
 use session::{Answer, Session};
-use std::fmt::Arguments;
-use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -68,7 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Answer, Failure> {
-    interrupt::install()?;
+    interrupt::install().map_err(|error| Failure::io("cannot watch for Ctrl-C", error))?;
     let Cli { store, command } = cli;
     let home = home_of(&command, &store)?;
     let has_its_own = match command {
@@ -87,13 +85,41 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     }
     let uses_store = matches!(command, Command::Store(_));
     let mut session = Session::open(&store, home)?;
-    let answer = commands::run(&mut session, command);
+    for path in &store.load {
+        load::load(&mut session, path)?;
+    }
+    session.was_changed = false;
+    let answer = dispatch(&mut session, command);
     // What was changed and what was printed before a failure still count.
     session.sync_changes()?;
     session.flush()?;
     let answer = answer?;
-    session.close(store.dump.as_deref(), uses_store)?;
+    if let Some(path) = &store.dump {
+        dump::dump(&mut session, path)?;
+    }
+    session.close(uses_store)?;
     Ok(answer)
+}
+
+/// Runs a command of the command line.
+fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> {
+    match command {
+        Command::Store(command) => match commands::run_on_store(session, command)? {
+            (answer, None) => Ok(answer),
+            (answer, Some(args)) => Ok(answer.and(shell::run(session, args.script.as_deref())?)),
+        },
+        Command::Shell(args) => shell::run(session, args.script.as_deref()),
+        Command::Demo(args) => demo::run(session, &args),
+        Command::Bench(args) => bench::run(session, &args),
+        Command::Stress(args) => stress::run(session, &args),
+        Command::Crash(args) => crash::run(session, &args),
+        Command::Llds(command) => llds::run(session, &command),
+        Command::Doctor => doctor::run(session),
+        Command::Pages(args) => match pages::write(&Cli::command(), &args.directory) {
+            Ok(()) => Ok(Answer::Done),
+            Err(error) => Err(Failure::io(format!("cannot write to {}", args.directory.display()), error)),
+        },
+    }
 }
 
 /// The store that a command works on.
@@ -132,17 +158,4 @@ fn once<'a>(db: Option<&'a str>, path: Option<&'a str>) -> Result<Option<&'a str
         (Some(_), Some(path)) => Err(Failure::usage(format!("two stores are named: --db, and {path}"))),
         _ => Ok(path.or(db)),
     }
-}
-
-/// Says something on standard error, in lines that fit where that is a terminal; nobody can be told if that
-/// fails.
-pub(crate) fn say(text: Arguments<'_>) {
-    let mut err = std::io::stderr().lock();
-    let text = format!("forrest: {text}");
-    let _ = match term::columns(&err) {
-        Some(columns) if term::width(&text) > columns && !text.contains('\n') => {
-            writeln!(err, "{}", term::wrap(&text, columns.saturating_sub(2)).join("\n  "))
-        }
-        _ => writeln!(err, "{text}"),
-    };
 }

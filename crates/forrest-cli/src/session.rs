@@ -6,12 +6,10 @@ use crate::codec::Format;
 use crate::failure::Failure;
 use crate::home::{Home, MEMORY};
 use crate::interrupt::Patient;
-use crate::term::Term;
-use crate::{dump, load};
+use crate::term::{self, Term};
 use forrest::{Capability, Db, Keyspace, Outcome, Snapshot, Swap, WriteBatch};
 use std::fmt::Arguments;
 use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a command has to say by its exit code, short of a failure.
@@ -71,7 +69,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the store that the arguments name and loads what `--load` names.
+    /// Opens the store that the arguments name.
     pub(crate) fn open(args: &StoreArgs, home: Home) -> Result<Self, Failure> {
         let db = home.open()?;
         if args.sync && !db.capabilities().has(Capability::Sync) {
@@ -84,7 +82,7 @@ impl Session {
             return Err(Failure::Absent(format!("there is no keyspace {name} in {}", home.url)));
         }
         let space = db.keyspace(name)?;
-        let mut session = Session {
+        Ok(Session {
             db,
             space,
             space_is_chosen: args.keyspace.is_some(),
@@ -103,12 +101,7 @@ impl Session {
             is_unsynced: true,
             out: BufWriter::new(Patient(io::stdout())),
             home,
-        };
-        for path in &args.load {
-            load::load(&mut session, path)?;
-        }
-        session.was_changed = false;
-        Ok(session)
+        })
     }
 
     /// Closes the store and opens it again; all other handles to it must be gone. Returns what both took.
@@ -125,11 +118,8 @@ impl Session {
         Ok([closed - start, opened])
     }
 
-    /// Ends what `open` began: dumps if asked to, and, if `explain`, says what is lost with the process.
-    pub(crate) fn close(mut self, dump: Option<&Path>, explain: bool) -> Result<(), Failure> {
-        if let Some(path) = dump {
-            dump::dump(&mut self, path)?;
-        }
+    /// Ends what `open` began; if `explain`, says what is lost with the process.
+    pub(crate) fn close(mut self, explain: bool) -> Result<(), Failure> {
         self.flush()?;
         let explain = explain && !self.db.capabilities().has(Capability::Persistence);
         if explain && self.was_changed && !self.was_dumped {
@@ -172,7 +162,7 @@ impl Session {
         match self {
             _ if self.quiet => {}
             _ if self.at_prompt => drop(writeln!(io::stderr().lock(), "{note}")),
-            _ => crate::say(format_args!("note: {note}")),
+            _ => term::say(format_args!("note: {note}")),
         }
     }
 

@@ -193,7 +193,7 @@ impl Shell<'_> {
 
     fn run_command(&mut self, command: LineCommand) -> Result<ControlFlow<()>, Failure> {
         self.answer = match command {
-            LineCommand::Store(command) => commands::run_on_store(self.session, command)?,
+            LineCommand::Store(command) => commands::run_on_store(self.session, command)?.0,
             LineCommand::Use { name } => {
                 let name = name.as_deref().unwrap_or(forrest::DEFAULT_KEYSPACE);
                 self.session.space = self.session.db.keyspace(name)?;

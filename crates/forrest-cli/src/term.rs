@@ -4,8 +4,8 @@
 //! Widths are terminal columns: a letter takes one, an ideograph two, a combining mark none.
 
 use std::borrow::Cow;
-use std::fmt::Display;
-use std::io::IsTerminal;
+use std::fmt::{Arguments, Display};
+use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -246,6 +246,19 @@ pub(crate) fn short_rate(per_second: f64) -> String {
     let scaled = per_second / scale;
     let digits = if scaled < 9.995 { 2 } else { usize::from(scaled < 99.95) };
     format!("{scaled:.digits$}{letter}")
+}
+
+/// Says something on standard error, in lines that fit where that is a terminal; nobody can be told if that
+/// fails.
+pub(crate) fn say(text: Arguments<'_>) {
+    let mut err = std::io::stderr().lock();
+    let text = format!("forrest: {text}");
+    let _ = match columns(&err) {
+        Some(columns) if width(&text) > columns && !text.contains('\n') => {
+            writeln!(err, "{}", wrap(&text, columns.saturating_sub(2)).join("\n  "))
+        }
+        _ => writeln!(err, "{text}"),
+    };
 }
 
 #[cfg(test)]

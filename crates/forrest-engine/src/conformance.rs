@@ -6,7 +6,13 @@
 //! ([`Store::capabilities`]) is left out; that it says so by an `Unsupported` error is demanded instead. Keys are short and few, so
 //! that operations meet. A failure names the seed and the step.
 
-use crate::*;
+use crate::chunk::{Chunk, Filled, Goto};
+use crate::contract::{Cursor, Keyspace, Snapshot, Store, View};
+use crate::error::{ErrorKind, Result};
+use crate::op::{Effect, Op, Outcome, Swap, Written};
+use crate::options::DEFAULT_KEYSPACE;
+use crate::stats::Capability;
+use forrest_index::Direction;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 

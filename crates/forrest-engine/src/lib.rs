@@ -40,12 +40,7 @@ pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View};
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use op::{Effect, Op, Outcome, Swap, Written};
-pub use options::{Durability, Numa, Options, Pages};
+pub use options::{
+    DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, Options, Pages,
+};
 pub use stats::{Capabilities, Capability, Stats};
-
-/// Longest name of a keyspace, in bytes of UTF-8.
-pub const MAX_KEYSPACE_NAME_BYTES: usize = 255;
-/// Maximum number of keyspaces in a store.
-pub const MAX_KEYSPACES: usize = 4096;
-/// The keyspace that always exists.
-pub const DEFAULT_KEYSPACE: &str = "default";

@@ -61,6 +61,13 @@ pub struct Options {
     pub mode: u32,
 }
 
+/// Longest name of a keyspace, in bytes of UTF-8.
+pub const MAX_KEYSPACE_NAME_BYTES: usize = 255;
+/// Maximum number of keyspaces in a store.
+pub const MAX_KEYSPACES: usize = 4096;
+/// The keyspace that always exists.
+pub const DEFAULT_KEYSPACE: &str = "default";
+
 /// Default of [`Options::batch_ops_max`].
 pub const DEFAULT_BATCH_OPS_MAX: usize = 1 << 20;
 /// Default of [`Options::batch_bytes_max`].

@@ -12,7 +12,8 @@
 //! Where no span is left, a larger block than was asked for must do, of any shard. A full arena still serves
 //! **removals**, which need a block before they give one back: some spans and some lines are theirs alone.
 
-use crate::Options;
+use crate::error::Error;
+use crate::options::Options;
 use forrest_machine::pages::{PageKind, Region};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -190,7 +191,7 @@ fn kind_index(kind: PageKind) -> usize {
 }
 
 impl Arena {
-    pub(crate) fn new(options: &Options) -> Result<Arena, crate::Error> {
+    pub(crate) fn new(options: &Options) -> Result<Arena, Error> {
         // Handles are 32 bits of lines, and a store cannot outgrow the machine's memory by much.
         let machine = forrest_machine::memory::now().map_or(1 << 36, |memory| memory.total_bytes as usize);
         let want = options.capacity_bytes.unwrap_or(machine.saturating_mul(2));
@@ -202,14 +203,14 @@ impl Arena {
                 Err(_) if options.capacity_bytes.is_none() && bytes > RESERVED_MIN => {
                     bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES);
                 }
-                Err(_) => return Err(crate::Error::OutOfMemory(bytes)),
+                Err(_) => return Err(Error::OutOfMemory(bytes)),
             }
         };
         let chunks_max = (bytes / CHUNK_BYTES) as u32;
         let layout = Self::spans_layout(chunks_max);
         // SAFETY: the layout is not empty. Zero bytes are a valid `Span`.
         let spans = unsafe { std::alloc::alloc_zeroed(layout) };
-        let spans = NonNull::new(spans.cast()).ok_or(crate::Error::OutOfMemory(layout.size()))?;
+        let spans = NonNull::new(spans.cast()).ok_or(Error::OutOfMemory(layout.size()))?;
         Ok(Arena {
             base: region.base(),
             region,

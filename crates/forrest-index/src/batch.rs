@@ -8,12 +8,14 @@
 //! The roots are switched at one instant, see [`crate::roots`].
 
 use crate::arena::Purpose;
+use crate::descent::TreeInner;
+use crate::effect::Effect;
 use crate::epoch::{self, Guard};
-use crate::index::Inner;
+use crate::error::Error;
 use crate::node::Slot;
-use crate::tree::TreeInner;
+use crate::shared::Shared;
+use crate::tree::Tree;
 use crate::write::{self, Private, Writer};
-use crate::{Effect, Error, Tree};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes that become visible together, see [`crate::Index::batch`].
 pub struct Batch<'a> {
-    index: &'a Arc<Inner>,
+    index: &'a Arc<Shared>,
     era: u64,
     trees: BTreeMap<u64, Changed>,
 }
@@ -35,7 +37,7 @@ struct Changed {
 
 impl<'a> Batch<'a> {
     pub(crate) fn run<R, E>(
-        index: &'a Arc<Inner>,
+        index: &'a Arc<Shared>,
         body: impl FnOnce(&mut Batch<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let _gate = index.close_gate();
@@ -91,7 +93,7 @@ impl<'a> Batch<'a> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
     ) -> Result<u64, Error> {
-        if crate::scan::is_empty(lower, upper) {
+        if crate::place::is_empty(lower, upper) {
             return Ok(0);
         }
         let mut from = match lower {

@@ -3,8 +3,9 @@
 //! A cursor reads ahead: it copies a run of pairs, few at first and more as it goes on in one direction, and
 //! holds nothing of the tree between calls.
 
+use crate::options::Direction;
 use crate::tree::Reader;
-use crate::{Direction, Value};
+use crate::value::Value;
 use std::ops::{Bound, ControlFlow, Range};
 
 const RUN_FIRST: usize = 4;

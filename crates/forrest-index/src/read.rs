@@ -1,7 +1,7 @@
 //! The read path of single keys: pin, descend, fetch, find. No lock, no fence, no store to shared memory, no
 //! second try.
 
-use crate::Value;
+use crate::descent::{self, TreeInner};
 use crate::epoch::{self, Guard};
 use crate::hash;
 use crate::inner::Inner;
@@ -9,9 +9,9 @@ use crate::key::Key;
 use crate::leaf::found::Found;
 use crate::leaf::{Cell, Leaf};
 use crate::node::{Node, Share};
-use crate::scan;
 use crate::simd::{Isa, dispatch};
-use crate::tree::{self, Reader, TreeInner};
+use crate::tree::Reader;
+use crate::value::Value;
 use forrest_machine::prefetch;
 
 /// Keys that [`Reader::multi_get`] looks up side by side.
@@ -23,7 +23,7 @@ impl Reader {
         let guard = epoch::pin();
         let hash = hash::hash(key);
         let key = Key::new(key);
-        see(tree::find(&self.tree, self.root()?, &key, hash, &guard)?)
+        see(descent::find(&self.tree, self.root()?, &key, hash, &guard)?)
     }
 
     /// The value of a key.
@@ -70,7 +70,7 @@ impl Reader {
         }
         descend_all(&self.tree, all, &guard);
         for (i, at) in all.iter().enumerate() {
-            see(i, tree::find_in(Leaf::new(at.node), at.share, &at.key, at.hash).and_then(Found::of));
+            see(i, descent::find_in(Leaf::new(at.node), at.share, &at.key, at.hash).and_then(Found::of));
         }
     }
 }
@@ -97,7 +97,7 @@ unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, all: &mut [At<'_, 'g>], g
             at.node = tree.node(slot, guard);
             if level == 0 {
                 at.share = inner.share(index, &at.key);
-                scan::fetch(at.node, slot, at.share);
+                descent::fetch(at.node, slot, at.share);
             } else {
                 (0..5).for_each(|line| prefetch::read(at.node.address().wrapping_add(64 * line)));
             }

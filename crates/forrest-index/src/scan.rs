@@ -7,211 +7,20 @@
 //! belongs to, the leaf before is the one with the largest keys below the fence. Either way each leaf is shown
 //! as it was at one moment, and keys come in strict order.
 
-use crate::Direction;
+use crate::descent::TreeInner;
 use crate::epoch::{self, Guard};
-use crate::inner::Inner;
 use crate::key::{Composed, Key};
 use crate::leaf::Leaf;
 use crate::leaf::found::Found;
 use crate::leaf::walk::{FETCH_AHEAD_BELOW, Walk};
-use crate::node::{Node, Share, Slot};
-use crate::simd::{Isa, dispatch};
-use crate::tree::{Reader, TreeInner};
-use forrest_machine::prefetch;
+use crate::node::Slot;
+use crate::options::Direction;
+use crate::place::{Place, Target, fetch_from, find_place, is_empty, within};
+use crate::tree::Reader;
 use std::ops::{Bound, ControlFlow};
 
-/// Lines of records that a scan fetches before it begins: it goes on in order, which the processor notices.
-const FETCH_LINES: usize = 14;
 /// So many leaves are shown before the pin is let go.
 const LEAVES_UNDER_PIN: usize = 8;
-
-/// Fetches a leaf's head, tags and the records about a share of them.
-#[inline(always)]
-pub(crate) fn fetch(node: Node<'_>, slot: Slot, share: Share) {
-    let at = node.address();
-    let record = at.wrapping_add(slot.record_at(share));
-    prefetch::read(at);
-    prefetch::read(at.wrapping_add(64));
-    prefetch::read(at.wrapping_add(128));
-    prefetch::read(record);
-    prefetch::read(record.wrapping_sub(64));
-    prefetch::read(record.wrapping_add(64));
-    prefetch::read(record.wrapping_add(128));
-    prefetch::read(record.wrapping_sub(128));
-    if let Some(offset) = slot.offset_at(share) {
-        prefetch::read(at.wrapping_add(offset));
-    }
-}
-
-/// Fetches what a scan looks at first that begins at a share of a leaf.
-fn fetch_from(node: Node<'_>, slot: Slot, share: Share, direction: Direction) {
-    let at = node.address();
-    prefetch::read(at);
-    fetch_appended(node, slot);
-    if let Some(offset) = slot.offset_at(share) {
-        prefetch::read(at.wrapping_add(offset));
-    }
-    let record = at.wrapping_add(slot.record_at(share));
-    for line in 0..FETCH_LINES {
-        let way = (64 * line).wrapping_sub(128);
-        prefetch::read(match direction {
-            Direction::Forward => record.wrapping_add(way),
-            Direction::Backward => record.wrapping_sub(way),
-        });
-    }
-}
-
-/// Fetches where a leaf's appended records are.
-#[inline(always)]
-pub(crate) fn fetch_appended(node: Node<'_>, slot: Slot) {
-    let at = node.address().wrapping_add(slot.extent());
-    (0..4).for_each(|line| prefetch::read(at.wrapping_add(64 * line)));
-}
-
-/// True if a key is not beyond an upper bound.
-#[inline(always)]
-pub(crate) fn within(key: &[u8], upper: Bound<&[u8]>) -> bool {
-    match upper {
-        Bound::Unbounded => true,
-        Bound::Included(upper) => key <= upper,
-        Bound::Excluded(upper) => key < upper,
-    }
-}
-
-/// True if no key can be between the bounds.
-pub(crate) fn is_empty(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
-    match (lower, upper) {
-        (Bound::Unbounded, Bound::Excluded(upper)) => upper.is_empty(),
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
-        (
-            Bound::Included(lower) | Bound::Excluded(lower),
-            Bound::Included(upper) | Bound::Excluded(upper),
-        ) => lower >= upper,
-    }
-}
-
-/// Which leaf to find.
-#[derive(Clone, Copy)]
-pub(crate) enum Target<'k> {
-    First,
-    Last,
-    /// The one that the key belongs to.
-    At(&'k Key<'k>),
-    /// The one with the largest keys below the key.
-    Before(&'k Key<'k>),
-}
-
-/// A leaf, and the way to the leaves beside it.
-#[derive(Clone, Copy)]
-pub(crate) struct Place<'g> {
-    node: Node<'g>,
-    slot: Slot,
-    /// How far into the leaf the target is.
-    share: Share,
-    /// The node above and which of its children the leaf is; none where the root is a leaf.
-    parent: Option<(Inner<'g>, usize)>,
-    /// The separators next to the parent's range, each as a node and an index; none at the ends of the tree.
-    lower: Option<(Inner<'g>, usize)>,
-    upper: Option<(Inner<'g>, usize)>,
-}
-
-impl<'g> Place<'g> {
-    /// Finds a leaf.
-    ///
-    /// # Safety
-    /// The processor has the instruction set.
-    #[inline(always)]
-    unsafe fn find<I: Isa>(tree: &TreeInner, root: Slot, target: Target<'_>, guard: &'g Guard) -> Place<'g> {
-        let node = tree.node(root, guard);
-        let share = match target {
-            Target::First => Share::NONE,
-            Target::Last => Share::ALL,
-            Target::At(_) | Target::Before(_) => Share::HALF,
-        };
-        let mut place = Place { node, slot: root, share, parent: None, lower: None, upper: None };
-        let mut level = node.level();
-        while level > 0 {
-            (place.lower, place.upper) = (place.lower_separator(), place.upper_separator());
-            let inner = Inner::new(place.node);
-            let index = match target {
-                Target::First => 0,
-                Target::Last => inner.children() - 1,
-                // SAFETY: by contract.
-                Target::At(key) => unsafe { inner.route_by::<I>(key) },
-                Target::Before(key) => inner.route_before(key),
-            };
-            place.parent = Some((inner, index));
-            place.slot = inner.child(index);
-            place.node = tree.node(place.slot, guard);
-            level -= 1;
-            if let (0, Target::At(key) | Target::Before(key)) = (level, target) {
-                place.share = inner.share(index, key);
-            }
-        }
-        place
-    }
-
-    fn lower_separator(&self) -> Option<(Inner<'g>, usize)> {
-        match self.parent {
-            Some((inner, index)) if index > 0 => Some((inner, index - 1)),
-            _ => self.lower,
-        }
-    }
-
-    fn upper_separator(&self) -> Option<(Inner<'g>, usize)> {
-        match self.parent {
-            Some((inner, index)) if index + 1 < inner.children() => Some((inner, index)),
-            _ => self.upper,
-        }
-    }
-
-    /// The leaf after, or before, if it has the same parent.
-    #[inline]
-    fn neighbour(&self, tree: &TreeInner, direction: Direction, guard: &'g Guard) -> Option<Place<'g>> {
-        let (inner, index) = self.parent?;
-        let (index, share) = match direction {
-            Direction::Forward => (Some(index + 1).filter(|&index| index < inner.children())?, Share::NONE),
-            Direction::Backward => (index.checked_sub(1)?, Share::ALL),
-        };
-        let slot = inner.child(index);
-        Some(Place { node: tree.node(slot, guard), slot, share, parent: Some((inner, index)), ..*self })
-    }
-
-    /// Writes the least key beyond the leaf's range; false if the range has no end.
-    pub(crate) fn upper_fence(&self, to: &mut Vec<u8>) -> bool {
-        fence(self.upper_separator(), to)
-    }
-
-    /// Writes the least key of the leaf's range; false if it begins with the empty key.
-    fn lower_fence(&self, to: &mut Vec<u8>) -> bool {
-        fence(self.lower_separator(), to)
-    }
-}
-
-#[inline(always)]
-unsafe fn find_place_by<'g, I: Isa>(
-    tree: &TreeInner,
-    root: Slot,
-    target: Target<'_>,
-    guard: &'g Guard,
-) -> Place<'g> {
-    // SAFETY: by contract.
-    unsafe { Place::find::<I>(tree, root, target, guard) }
-}
-
-dispatch! {
-    /// Finds a leaf.
-    pub(crate) fn find_place<'g>(tree: &TreeInner, root: Slot, target: Target<'_>, guard: &'g Guard) -> Place<'g>
-        = find_place_by
-}
-
-fn fence(separator: Option<(Inner<'_>, usize)>, to: &mut Vec<u8>) -> bool {
-    to.clear();
-    let Some((inner, index)) = separator else { return false };
-    inner.separator(index).into_iter().for_each(|piece| to.extend_from_slice(piece));
-    true
-}
 
 /// A leaf on the way of a scan, and its part of the range.
 struct Visit<'v, 'g> {
@@ -230,7 +39,7 @@ impl Visit<'_, '_> {
     #[inline(never)]
     fn fetch_next(&self) {
         if let Some(next) = self.place.neighbour(self.tree, self.direction, self.guard) {
-            fetch_from(next.node, next.slot, next.share, self.direction);
+            fetch_from(&next, self.direction);
         }
     }
 
@@ -266,7 +75,7 @@ impl Reader {
                 Direction::Backward => (lower, Bound::Excluded(&fence[..])),
             };
             let mut place = self.first_place(root, lower_here, upper_here, direction, &guard);
-            fetch_from(place.node, place.slot, place.share, direction);
+            fetch_from(&place, direction);
             let mut walk = Leaf::new(place.node).walk_between(lower_here, upper_here, place.share);
             let mut more = true;
             for leaf_under_pin in 1.. {

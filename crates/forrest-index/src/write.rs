@@ -9,7 +9,10 @@
 //! untouchable; see [`crate::batch`].
 
 use crate::arena::{LINE_BYTES, Purpose, Supply};
+use crate::descent::{self, TreeInner};
+use crate::effect::Effect;
 use crate::epoch::Guard;
+use crate::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::inner::{CHILDREN_MAX, Children, Inner};
 use crate::key::Key;
 use crate::latch::Locked;
@@ -19,9 +22,8 @@ use crate::leaf::words::Words;
 use crate::leaf::{Blob, Cell, INLINE_MAX, Leaf};
 use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
-use crate::tree::{self, TreeInner};
-use crate::{Effect, Error, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
-use crate::{hash, scan};
+use crate::value::Value;
+use crate::{hash, place};
 use std::cell::{Cell as Shared, RefCell};
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow, Range};
@@ -115,7 +117,7 @@ pub(crate) fn apply<'v, R>(
     let hash = hash::hash(key);
     let key = Key::new(key);
     let (share, leaf, lock) = writer.lock_leaf(&key);
-    let old = tree::find_in(leaf, share, &key, hash);
+    let old = descent::find_in(leaf, share, &key, hash);
     let (effect, result) = decide(old.and_then(Cell::bytes));
     let removes = match effect {
         Effect::Keep => return Ok(result),
@@ -181,8 +183,8 @@ impl<'a> Writer<'a> {
     #[inline(always)]
     fn lock_leaf(&self, key: &Key<'_>) -> (Share, Leaf<'a>, Locked<'a>) {
         loop {
-            let ((slot, share), node) = tree::descend(self.tree, self.root(), key, self.guard);
-            scan::fetch_appended(node, slot);
+            let ((slot, share), node) = descent::descend(self.tree, self.root(), key, self.guard);
+            descent::fetch_appended(node, slot);
             if let Some(lock) = node.lock() {
                 return (share, Leaf::new(node), lock);
             }
@@ -562,9 +564,9 @@ impl<'a> Writer<'a> {
         let from = std::mem::take(lower);
         let key = Key::new(&from);
         let (_, leaf, lock) = self.lock_leaf(&key);
-        let more = scan::find_place(self.tree, self.root(), scan::Target::At(&key), self.guard)
+        let more = place::find_place(self.tree, self.root(), place::Target::At(&key), self.guard)
             .upper_fence(lower)
-            && scan::within(lower, upper);
+            && place::within(lower, upper);
         let mut entries = Entries::new();
         entries.gather(leaf);
         let total = entries.0.len();
@@ -574,7 +576,7 @@ impl<'a> Writer<'a> {
             scratch.clear();
             scratch.extend_from_slice(entry.lead);
             scratch.extend_from_slice(entry.tail);
-            let inside = scratch >= from && scan::within(&scratch, upper);
+            let inside = scratch >= from && place::within(&scratch, upper);
             if inside {
                 dropped.extend(entry.cell.blob());
             }

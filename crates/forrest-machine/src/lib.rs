@@ -21,7 +21,7 @@
 //! | [`llds`] | the llds device: stores in the memory of the kernel |
 //! | [`doctor`] | all of it as findings, each with what to do about it |
 //!
-//! `doctor` uses all the others but `frames` and `callgrind`, and `frames` uses `pages`; the others use none of each other.
+//! `docs/layers.txt` says which may use which.
 
 // The models take the modules that they are about into their own test, see tests/loom.rs.
 #![cfg(not(loom))]

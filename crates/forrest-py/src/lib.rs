@@ -17,7 +17,7 @@
 //! | scope.rs | what is closed with what; when Python's other threads go on |
 //! | failure.rs | errors, as exceptions |
 //!
-//! From top to bottom; a module uses only those below it.
+//! From top to bottom; `docs/layers.txt` has the exact order.
 
 #![forbid(unsafe_code)]
 

@@ -4,12 +4,7 @@
 //! and prints medians, a verdict for each goal of the project, and records for `bench/record`. What each
 //! figure means is told in `docs/benchmarks.md`.
 //!
-//! The modules, each using only those after it:
-//! `cli > pages, list > run_command, ancestor_command, files_command, memory, llds_command, remix_command, store_command, chase_command,
-//! compare_command, doctor_command > report > remix_report, store_report, compare, chart, explain > goals > counted > tables, html >
-//! recorded > record > runner > live > options > names > registry > arm > conform, llds, remix, chase > stores, spoken > job >
-//! measure > subjects, latency > workload > files > data > hashes > machine > affinity, alloc, counters, knobs, lock_file, sizes,
-//! statistics, usage, workplace > cap > errors`.
+//! `docs/layers.txt` has the order of the modules.
 #![deny(unsafe_code)]
 
 mod affinity;

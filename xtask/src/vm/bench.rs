@@ -9,10 +9,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::archive::Archive;
+use super::boots::{Boot, NAME};
 use super::client::Client;
 use super::kernel::{self, Kernel};
 use super::machine::{self, Machine, Processors};
-use super::{Boot, NAME, source};
+use super::source;
 use crate::workspace::{self, Workspace};
 use crate::{required, setup};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use super::archive::Archive;
-use crate::test;
+use crate::foreign;
 use crate::workspace::{self, Workspace};
 
 /// Users and groups of the machine: one who may use the device, another, and one who may not.
@@ -114,7 +114,7 @@ fn c_program(
 
 /// The library's tests, built as the step `tests` builds them, so that it is done once.
 fn library_tests(workspace: &Workspace) -> Result<PathBuf, String> {
-    let mut build = test::build(workspace, &["--no-run", "--message-format=json-render-diagnostics"]);
+    let mut build = foreign::build(workspace, &["--no-run", "--message-format=json-render-diagnostics"]);
     println!("$ {}", workspace::line(&build));
     let output = build.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {

@@ -8,8 +8,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
-use super::Boot;
 use super::bench::{Bench, Kind};
+use super::boots::Boot;
 use super::client::Client;
 use super::console;
 use super::machine::Processors;

@@ -17,6 +17,7 @@
 
 mod archive;
 mod bench;
+mod boots;
 mod client;
 mod console;
 mod costs;
@@ -27,7 +28,10 @@ mod source;
 
 use std::time::{Instant, SystemTime};
 
+pub(crate) use boots::NAME;
+
 use bench::{Bench, Kind};
+use boots::{BOOTS, Boot, CLIENT, DEBUG};
 use client::Client;
 use console::Report;
 use machine::Processors;
@@ -36,33 +40,8 @@ use crate::Failure;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::Workspace;
 
-pub(crate) const NAME: &str = "vm";
 pub(crate) const DOES: &str = "the kernel module in an emulated machine";
 
-/// One boot.
-struct Boot {
-    name: &'static str,
-    count: u32,
-    parameters: &'static str,
-}
-
-const BOOTS: &[Boot] = &[
-    // The one with time for a million random calls. With two processors, each of the races takes longer.
-    Boot { name: "plain", count: 2, parameters: "loads=200 races=20 hostile_calls=1000000" },
-    // Every object of every slab is poisoned, fenced and looked at. And one processor: unloading waits for all of
-    // them, which is what a thousand times would mostly do.
-    Boot { name: "slab-debugging", count: 1, parameters: "slub_debug=FZPU loads=1000" },
-];
-/// The one in which the library and the command line use the module.
-const CLIENT: Boot = Boot { name: "client", count: 2, parameters: "client=1" };
-
-/// That of the other machine, `--debug`: everything is checked, and each call is one of a debugger's, so less is done.
-const DEBUG: Boot = Boot {
-    name: "debug",
-    count: 1,
-    parameters: "seconds=600 loads=100 opens=500 stores=200 keys=20000 races=20 attaches=100 asks=300 \
-        hostile_calls=10000",
-};
 /// The checks that the debug machine cannot run. Each other one that is skipped there is a failure.
 const DEBUG_SKIPS: &[&str] =
     &["version_answers_32_bit_programs", "names_are_for_32_bit_programs_too", "slab_debugging_is_on"];

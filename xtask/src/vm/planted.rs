@@ -12,7 +12,8 @@ use std::fs;
 use std::path::Path;
 
 use super::bench::{Bench, Kind, Warnings};
-use super::{BOOTS, Boot, DEBUG, console};
+use super::boots::{BOOTS, Boot, DEBUG};
+use super::console;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 

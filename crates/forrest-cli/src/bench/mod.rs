@@ -6,9 +6,7 @@
 
 mod work;
 
-pub(crate) use work::Benchmark;
-
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, Benchmark};
 use crate::clock;
 use crate::codec::{Format, text};
 use crate::failure::Failure;

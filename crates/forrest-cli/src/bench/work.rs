@@ -1,6 +1,6 @@
 //! What the benchmarks do: one call after another, each of which makes some operations.
 
-use crate::args::BenchArgs;
+use crate::args::{BenchArgs, Benchmark};
 use crate::clock;
 use crate::failure::Failure;
 use crate::interrupt;
@@ -22,31 +22,6 @@ const STRIDE: u64 = 100;
 const SYNC_PART: u64 = 1_000;
 /// Of `readrandomwriterandom`.
 const READ_PERCENT: u64 = 90;
-
-/// What can be run, called as RocksDB's and LevelDB's `db_bench` call it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "lower")]
-pub(crate) enum Benchmark {
-    FillSeq,
-    FillRandom,
-    FillBatch,
-    FillSync,
-    Overwrite,
-    UpdateRandom,
-    ReadRandom,
-    ReadMissing,
-    ReadHot,
-    MultiReadRandom,
-    ReadSeq,
-    ReadReverse,
-    SeekRandom,
-    DeleteSeq,
-    DeleteRandom,
-    ReadRandomWriteRandom,
-    ReadWhileWriting,
-    SeekRandomWhileWriting,
-    Compact,
-}
 
 impl Benchmark {
     /// Its name.

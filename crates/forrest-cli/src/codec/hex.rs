@@ -1,6 +1,6 @@
 //! Bytes as pairs of hexadecimal digits: written in lower case, read in either.
 
-use super::Mistake;
+use super::item::Mistake;
 
 /// Appends `bytes` to `out` in hexadecimal.
 pub(crate) fn encode_into(bytes: &[u8], out: &mut Vec<u8>) {

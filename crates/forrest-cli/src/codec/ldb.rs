@@ -9,7 +9,8 @@
 //! The last line counts those before it, which tells a dump that was cut short; `ldb scan` has none. There is no name of
 //! a column family in it, so it holds one keyspace.
 
-use super::{Item, Mistake, hex};
+use super::hex;
+use super::item::{Item, Mistake};
 use forrest::Op;
 
 /// What stands between key and value.

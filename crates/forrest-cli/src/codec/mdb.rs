@@ -15,7 +15,8 @@
 //! Several such parts, one behind the other, are several databases. In `print` a backslash and two hexadecimal digits are
 //! any byte, and two backslashes are one.
 
-use super::{Item, Mistake, hex};
+use super::hex;
+use super::item::{Item, Mistake};
 use forrest::Op;
 
 const FIRST: &[u8] = b"VERSION=3";

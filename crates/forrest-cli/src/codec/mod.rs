@@ -15,15 +15,17 @@
 //! does a carriage return at the end of a line.
 
 pub(crate) mod hex;
+mod item;
 mod ldb;
 pub(crate) mod mdb;
 pub(crate) mod text;
+
+pub(crate) use item::{Item, Mistake};
 
 use crate::failure::Failure;
 use clap::ValueEnum;
 use forrest::{Op, line};
 use serde_json::Value as Json;
-use std::borrow::Cow;
 use std::path::Path;
 
 /// What a line of a file in `text` or `hex` that switches keyspaces begins with.
@@ -65,38 +67,6 @@ impl<'v> Shown<'v> {
             Ok(bytes) if int => Shown::Integer(i64::from_be_bytes(bytes)),
             _ => Shown::Bytes(value),
         }
-    }
-}
-
-/// What a line of an input says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Item {
-    /// Nothing: it is empty or a comment.
-    Nothing,
-    /// The lines after it belong to this keyspace; `None` is the one that the input began in.
-    Keyspace(Option<String>),
-    /// A change, and the keyspace that it names, if it does.
-    Change(Op, Option<String>),
-}
-
-/// Something that cannot be understood, and at which byte.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mistake {
-    /// Offset of the byte at which it cannot be understood.
-    pub(crate) at: usize,
-    /// What is wrong, for people.
-    pub(crate) what: Cow<'static, str>,
-}
-
-impl Mistake {
-    /// `what` is wrong at `at`.
-    pub(crate) fn new(at: usize, what: impl Into<Cow<'static, str>>) -> Self {
-        Mistake { at, what: what.into() }
-    }
-
-    /// The same, in a text that begins `offset` bytes earlier.
-    fn after(self, offset: usize) -> Self {
-        Mistake { at: self.at + offset, ..self }
     }
 }
 

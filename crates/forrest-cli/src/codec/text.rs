@@ -10,7 +10,8 @@
 //! What is read may hold bytes that would have been escaped when written: a raw control character or a byte
 //! that is not UTF-8 stands for itself. Only a backslash that starts none of the above is an error.
 
-use super::Mistake;
+use super::hex;
+use super::item::Mistake;
 
 /// Appends `bytes` to `out`, escaped.
 pub(crate) fn escape_into(bytes: &[u8], out: &mut Vec<u8>) {
@@ -39,7 +40,7 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
 /// Appends one byte as `\xNN`.
 pub(crate) fn escape_byte(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(br"\x");
-    super::hex::encode_into(&[byte], out);
+    hex::encode_into(&[byte], out);
 }
 
 /// Turns the escaped form back; a mistake carries the offset of the backslash.
@@ -55,7 +56,7 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, Mistake> {
             [b'n', ..] => (b'\n', 2),
             [b'r', ..] => (b'\r', 2),
             [b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                (super::hex::digit(high) << 4 | super::hex::digit(low), 4)
+                (hex::digit(high) << 4 | hex::digit(low), 4)
             }
             [b'x', ..] => return Err(Mistake::new(at, r"\x needs two hexadecimal digits after it")),
             [] => return Err(Mistake::new(at, r"a backslash at the end; write \\ for one")),

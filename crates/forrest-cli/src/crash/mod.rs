@@ -11,7 +11,7 @@
 mod plan;
 mod verify;
 
-use crate::args::CrashArgs;
+use crate::args::{CrashArgs, Mark};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::session::{Answer, Session};
@@ -20,8 +20,6 @@ use forrest::{Db, Keyspace, WriteBatch};
 use std::io::{self, Write};
 use std::thread;
 use verify::Found;
-
-pub(crate) use plan::Mark;
 
 /// The keyspace in which it works.
 const SPACE: &str = "crash";

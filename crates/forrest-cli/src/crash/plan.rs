@@ -10,10 +10,9 @@
 //!
 //! Of each eight pairs of a thread the second is deleted after the fourth was written.
 
+use crate::args::Mark;
 use crate::random::{Random, mix};
-use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
 /// Pairs from one that is counted to the next.
 pub(super) const PERIOD: u32 = 8;
@@ -22,31 +21,6 @@ pub(super) const FIRST: &str = "first";
 /// Which pair of a period is deleted again, and how many pairs later.
 const DELETED: u32 = 1;
 const DELETED_AFTER: u32 = 2;
-
-/// One pair: its run, its thread, and its place among those.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mark {
-    pub(super) run: u32,
-    pub(super) thread: u32,
-    pub(super) pair: u32,
-}
-
-impl fmt::Display for Mark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:06}/{:03}/{:010}", self.run, self.thread, self.pair)
-    }
-}
-
-impl FromStr for Mark {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let numbers: Option<Vec<u32>> = text.split('/').map(|part| part.parse().ok()).collect();
-        match numbers.as_deref() {
-            Some(&[run, thread, pair]) => Ok(Mark { run, thread, pair }),
-            _ => Err("expected RUN/THREAD/PAIR, as crash --endless prints them".to_owned()),
-        }
-    }
-}
 
 impl Mark {
     pub(super) fn name(self) -> String {

@@ -4,7 +4,8 @@
 //! must be there, without gaps but for those that were deleted, the count must fit to it, and a run that said that it
 //! was done must be whole.
 
-use super::plan::{Mark, PERIOD};
+use super::plan::PERIOD;
+use crate::args::Mark;
 use crate::failure::Failure;
 use crate::interrupt;
 use forrest::Keyspace;

@@ -16,11 +16,12 @@ mod walk;
 use crate::args::DemoArgs;
 use crate::codec::text;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::progress::Bar;
 use crate::session::{Answer, Session};
 use crate::shell;
 use crate::term::{self, Style, Term};
-use forrest::{Db, Keyspace, Stats};
+use forrest::{Db, Keyspace, Stats, View};
 use meta::Meta;
 use std::fmt::Arguments;
 use std::fs;
@@ -223,7 +224,7 @@ impl<'s> Tour<'s> {
     /// Keys, and bytes of keys and values, of each keyspace.
     fn payloads(&self) -> Result<Vec<(String, [u64; 3])>, Failure> {
         let spaces = [&self.files, &self.by_time, &self.extension_files, &self.extension_bytes];
-        spaces.into_iter().map(|space| Ok((space.name().to_owned(), ask::payload(space)?))).collect()
+        spaces.into_iter().map(|space| Ok((space.name().to_owned(), payload(space)?))).collect()
     }
 
     fn memory(&mut self, stats: &Stats, spaces: &[(String, [u64; 3])]) -> Result<(), Failure> {
@@ -345,6 +346,19 @@ fn below(directory: &Path) -> Vec<u8> {
         prefix.push(b'/');
     }
     prefix
+}
+
+/// Keys, bytes of keys and bytes of values of a keyspace.
+fn payload(space: &View) -> Result<[u64; 3], Failure> {
+    let mut sums = [0; 3];
+    for entry in space.range(..) {
+        interrupt::check()?;
+        let entry = entry?;
+        sums[0] += 1;
+        sums[1] += entry.key().len() as u64;
+        sums[2] += entry.value()?.len() as u64;
+    }
+    Ok(sums)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! [`Found`]: the sight of a value, as scans and batched lookups show it.
 
 use super::{Blob, Cell};
-use crate::Value;
+use crate::value::Value;
 use std::ops::Deref;
 
 /// A value as it lies in the index, shown for the time of one call.

@@ -3,7 +3,6 @@
 use super::abi::{self, command};
 use super::error::{Error, Result, system};
 use super::mapped::{self, Mapped};
-use super::probe::DEVICE_PATH;
 use super::ran::{self, Ran};
 use rustix::ioctl::{Getter, Opcode, Setter, Updater, ioctl};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
@@ -11,6 +10,9 @@ use std::fs::{File, OpenOptions};
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
+
+/// Where the module puts its device.
+pub const DEVICE_PATH: &str = "/dev/llds";
 
 /// Room for the first piece of a list, in bytes: some hundred stores.
 const LIST_BYTES: usize = 16 << 10;

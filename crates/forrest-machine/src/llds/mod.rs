@@ -8,7 +8,7 @@
 //!
 //! [`Ring`] hands many runs to a device by one call, on Linux.
 //!
-//! In a line: `ring, store > device, user > ordered > mapped, ran > probe, error > walk > sight > abi`.
+//! `docs/layers.txt` has their order.
 
 pub mod abi;
 mod device;
@@ -25,11 +25,11 @@ mod store;
 mod user;
 mod walk;
 
-pub use device::{Attach, Device, Listed};
+pub use device::{Attach, DEVICE_PATH, Device, Listed};
 pub use error::{Cause, Error, Result};
 pub use mapped::Mapped;
 pub use ordered::{Bounds, Piece};
-pub use probe::{DEVICE_PATH, Found, Node, Opened, device, group_name, user_name};
+pub use probe::{Found, Node, Opened, device, group_name, user_name};
 pub use ran::Ran;
 #[cfg(target_os = "linux")]
 pub use ring::{Asked, Ring};

@@ -1,14 +1,12 @@
 //! Whether the module is loaded, what it is, and who may use it. Looking changes nothing.
 
 use super::abi;
-use super::device::Device;
+use super::device::{DEVICE_PATH, Device};
 use super::error::{Error, Result};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where the module puts its device.
-pub const DEVICE_PATH: &str = "/dev/llds";
 /// What the system tells of the module while it is loaded.
 const MODULE_PATH: &str = "/sys/module/llds";
 

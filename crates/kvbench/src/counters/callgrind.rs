@@ -7,7 +7,7 @@
 //! Nothing is counted but loops; after each, callgrind is asked for a dump, which is a file. The caches have fixed sizes, so
 //! that other machines count alike.
 
-use super::Event;
+use super::event::Event;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
 //! In place of perf events, where the system has none.
 
-use super::Event;
+use super::event::Event;
 
 /// There is none.
 pub(super) enum Counter {}

@@ -4,7 +4,7 @@
 //! a trial agreed with the system; else by a call. Counters run from when they are opened on; a loop is the difference of two
 //! readings.
 
-use super::Event;
+use super::event::Event;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software};
 use perf_event::{Builder, ReadFormat, Sampler};
 use std::io;

@@ -6,6 +6,7 @@
 //! the clock starts, and a probe is always a fresh copy in a fresh order, never what was inserted.
 
 mod counters;
+mod decimal;
 mod distribution;
 mod edges;
 mod mix;
@@ -13,7 +14,8 @@ mod set;
 mod strings;
 mod u64s;
 
-pub(crate) use counters::{CounterSource, Counters, Decimal};
+pub(crate) use counters::{CounterSource, Counters};
+pub(crate) use decimal::Decimal;
 pub(crate) use distribution::{Choice, Distribution};
 pub(crate) use edges::Edge;
 pub(crate) use mix::{Permutation, Random, mix};

@@ -3,10 +3,6 @@
 //! Guarantees: memory does not grow with a file (but for the fingerprints that find duplicate keys, and where a set is
 //! loaded as a whole); no length is believed further than the file goes; what is wrong is an error with file, offset
 //! and reason; a file that is being written takes its name when it is complete.
-//!
-//! The modules, each using only those after it: `convert, generate, inspect, load > formats here > container, ancestor, text,
-//! csv, jsonl, sosd, ycsb > seen >
-//! pair > output > input`.
 
 mod ancestor;
 mod container;

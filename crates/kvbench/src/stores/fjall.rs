@@ -1,6 +1,6 @@
 //! fjall: no compression, memtable and cache by the budget, otherwise as it comes.
 
-use super::{Answer, Reader, Settings, Store, Way};
+use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};

@@ -1,6 +1,6 @@
 //! This project's engine on disk, through its public API.
 
-use super::{Answer, Fault, Reader, Settings, Store, Way};
+use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::job::Durability as Class;
 use forrest::{Cursor, Db, Durability, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;

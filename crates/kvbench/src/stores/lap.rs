@@ -4,7 +4,7 @@
 //! Operations are made a block at a time while the clock stands still. So a store's threads have a little time for
 //! nothing between blocks; it is the same for all.
 
-use super::{Answer, Store};
+use super::store::{Answer, Store};
 use crate::job::{Figures, TIMELINE_MS};
 use crate::{latency, usage};
 use hdrhistogram::Histogram;

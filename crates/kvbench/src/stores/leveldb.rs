@@ -2,7 +2,7 @@
 //! bits; otherwise as it comes.
 #![expect(unsafe_code, reason = "functions of a library in another language are called")]
 
-use super::{Answer, Fault, Reader, Settings, Store, Way};
+use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::marker::PhantomData;

@@ -1,6 +1,6 @@
 //! LMDB, through heed: a transaction for each write, given to the operating system, and synced in the class of power.
 
-use super::{Answer, Reader, Settings, Store, Way};
+use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};

@@ -3,7 +3,7 @@
 //! What a transaction wrote that is not synced is in the memory of the process until one is. redb offers nothing between
 //! that and a sync.
 
-use super::{Answer, Fault, Reader, Settings, Store, Way};
+use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::job::Durability as Class;
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 

@@ -1,7 +1,7 @@
 //! RocksDB: levels, no compression, memtables and block cache by the budget, Bloom filters of 10 bits, as many
 //! background jobs as there are CPUs; otherwise as it comes.
 
-use super::{Answer, MEMTABLES, Reader, Settings, Store, Way};
+use super::store::{Answer, MEMTABLES, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,

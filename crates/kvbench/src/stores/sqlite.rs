@@ -3,7 +3,7 @@
 //! A commit is in the log, and the operating system has it; in the class of power it is synced. One connection writes, one
 //! writes with syncs, one reads; each of the first and the last has half of the budget as its cache.
 
-use super::{Answer, Reader, Settings, Store, Way};
+use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use rusqlite::{CachedStatement, Connection, params};
 use std::path::Path;

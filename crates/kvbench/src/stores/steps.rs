@@ -6,7 +6,7 @@
 
 use super::lap::{self, Lap, Running};
 use super::pairs::{Key, PAIR_BYTES, Pairs, Value, fold, just_below};
-use super::{Answer, Fault, Reader, Settings, Store, Way};
+use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::data::{Choice, Distribution, fold_bytes};
 use crate::job::{Durability, Figures, Job, Life, Orders, Outcome, Report, StoreStep as Step};
 use crate::usage;

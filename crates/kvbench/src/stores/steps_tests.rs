@@ -1,6 +1,7 @@
 //! A store that answers wrongly fails its arm, in whichever way it is wrong.
 
-use super::{Answer, Reader, Settings, Store, Way, steps};
+use super::steps;
+use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::{Durability, Job, Life, Orders, Outcome, StoreStep as Step, Task};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};

@@ -33,20 +33,13 @@ use crate::partition::Partition;
 use crate::sync::lock;
 use crate::version::Version;
 use forrest_engine::{Error, ErrorKind, Result};
+use rewrite::Replaced;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A memtable is worth a table when it holds one part of so many of what it may.
 const WORTH: usize = 8;
-
-/// Partitions that a step makes in place of others.
-struct Replaced<D: Disk> {
-    space: u32,
-    /// The one that goes; `None` where there was none yet.
-    old: Option<Arc<Partition<D>>>,
-    new: Vec<Arc<Partition<D>>>,
-}
 
 impl<D: Disk> Core<D> {
     /// Does a piece of the work that waits, if there is any; true if there was.

@@ -1,6 +1,5 @@
 //! The pairs of a memtable on their way into the partitions of one keyspace.
 
-use super::Replaced;
 use super::plan::{Plan, plan};
 use crate::core::Core;
 use crate::disk::{Disk, Name};
@@ -18,6 +17,14 @@ use std::sync::Arc;
 const ALONE: u64 = 8;
 /// A REMIX is written when a partition has so many times the entries that its file, or its first table, has.
 const GROWTH: u64 = 4;
+
+/// Partitions that a step makes in place of others.
+pub(super) struct Replaced<D: Disk> {
+    pub(super) space: u32,
+    /// The one that goes; `None` where there was none yet.
+    pub(super) old: Option<Arc<Partition<D>>>,
+    pub(super) new: Vec<Arc<Partition<D>>>,
+}
 
 /// Deals the pairs of a memtable out to the partitions of a keyspace.
 pub(super) fn space<D: Disk>(

@@ -21,7 +21,7 @@
 //! Whoever reads through a descriptor keeps it open. So no read meets one that was closed, or one that another file has got
 //! meanwhile. And who opens a name that is just being removed either finds that it is not there, or keeps it.
 
-use super::{Kind, Name};
+use super::{Kind, Name, is_lack_of_descriptors};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -437,12 +437,6 @@ impl Handle {
             }
         }
     }
-}
-
-/// Whether a call failed because the process, or the system, has as many descriptors as it may have.
-pub(super) fn is_lack_of_descriptors(error: &io::Error) -> bool {
-    let errno = error.raw_os_error();
-    [Errno::MFILE, Errno::NFILE].iter().any(|lack| errno == Some(lack.raw_os_error()))
 }
 
 /// Opens a file, or with `CREATE` makes it if it is missing, and refuses what is none.

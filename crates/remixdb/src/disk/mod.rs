@@ -20,6 +20,7 @@ pub use real::Real;
 pub use unfinished::Unfinished;
 
 use forrest_engine::{Error, ErrorKind, Result};
+use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
@@ -168,10 +169,16 @@ pub(crate) fn failed(doing: &str, name: impl fmt::Display, error: &io::Error) ->
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             ErrorKind::OutOfSpace
         }
-        _ if files::is_lack_of_descriptors(error) => ErrorKind::OutOfSpace,
+        _ if is_lack_of_descriptors(error) => ErrorKind::OutOfSpace,
         _ => ErrorKind::Io,
     };
     Error::new(kind, format!("{doing} {name}: {error}"))
+}
+
+/// Whether a call failed because the process, or the system, has as many descriptors as it may have.
+fn is_lack_of_descriptors(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::MFILE, Errno::NFILE].iter().any(|lack| errno == Some(lack.raw_os_error()))
 }
 
 /// Stored bytes that cannot be what was written.

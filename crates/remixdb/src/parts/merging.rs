@@ -9,7 +9,7 @@
 //! It reads what the engine's own cursors read, in the same way. What those do that it does not: ask for places in memory
 //! before they are needed, in all tables at once.
 
-use super::Walk;
+use super::walk::Walk;
 use crate::disk::Real;
 use crate::key::head_of;
 use crate::partition::Owned;

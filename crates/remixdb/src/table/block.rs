@@ -26,13 +26,10 @@
 //! What reads a block trusts it to be what was written, because its pages were verified, but never beyond its own
 //! bytes: what does not fit is `None`, which is damage. It copies nothing.
 
-use super::format::{BLOCK_KEYS, u32_at, u64_at};
+use super::format::{BLOCK_HEAD as HEAD, BLOCK_KEYS, u32_at, u64_at};
 use crate::key::{common_prefix, head_of};
 use std::cmp::Ordering;
 use std::ops::Range;
-
-/// Bytes of a block before its columns.
-pub(super) const HEAD: usize = 24;
 
 const KINDS: u8 = 1;
 const SEQUENCES: u8 = 2;

@@ -1,4 +1,4 @@
-//! How a table lies in its file: sections, index and footer. Key blocks have a file of their own, [`block`].
+//! How a table lies in its file: sections, index and footer. Key blocks have a file of their own, [`block`](super::block).
 //!
 //! A table is a file of [pages](crate::page), so all of it is covered by checksums. What follows speaks of
 //! logical offsets, which leave the checksums out. All numbers are little endian.
@@ -65,13 +65,14 @@
 //! 4072  40 00 00 00 00 10 00 00 00 00 00 00 00 00 00 00
 //! ```
 
-use super::block;
 use crate::disk::{self, Name};
 use crate::page;
 use forrest_engine::Result;
 
 /// Keys of a block; the last may have fewer.
 pub(super) const BLOCK_KEYS: u32 = 64;
+/// Bytes of a block before its columns.
+pub(super) const BLOCK_HEAD: usize = 24;
 /// Most bytes that are left unused so that a block does not straddle pages.
 pub(super) const GAP_MAX: usize = 512;
 /// Bytes of a footer.
@@ -82,7 +83,7 @@ pub(super) const ALIGN: u64 = 8;
 const MAGIC: [u8; 8] = *b"frst.tbl";
 const VERSION: u32 = 1;
 
-const _: () = assert!(GAP_MAX >= block::HEAD, "heads do not straddle");
+const _: () = assert!(GAP_MAX >= BLOCK_HEAD, "heads do not straddle");
 
 /// Some of the logical bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -232,7 +233,7 @@ impl Footer {
             && self.index.offset.is_multiple_of(ALIGN)
             && self.blocks == self.entries.div_ceil(BLOCK_KEYS)
             && self.tombstones <= self.entries
-            && self.keys.bytes >= u64::from(self.blocks) * block::HEAD as u64
+            && self.keys.bytes >= u64::from(self.blocks) * BLOCK_HEAD as u64
             && self.index.bytes >= u64::from(self.blocks) * 8
             && self.least.max(self.greatest) <= longest
     }

@@ -1,7 +1,7 @@
 //! [`Table::verify`]: whether a table's file is what was written, all of it, from the disk and not from the cache.
 
 use super::block::{self, Block, Kind, Layout};
-use super::format::{BLOCK_KEYS, Footer};
+use super::format::{BLOCK_HEAD, BLOCK_KEYS, Footer};
 use super::index::Index;
 use super::{PIECE_PAGES, Table};
 use crate::disk::{self, Disk};
@@ -66,7 +66,7 @@ impl<D: Disk> Table<D> {
             if place < end || place - end >= page::PAYLOAD as u64 {
                 return Err(self.damaged(place, "a key block that is not where the one before ends"));
             }
-            let Some(head) = self.window(&mut window, place, block::HEAD as u64)?.first_chunk() else {
+            let Some(head) = self.window(&mut window, place, BLOCK_HEAD as u64)?.first_chunk() else {
                 return Err(self.damaged(place, "a key block without a head"));
             };
             let length = block::length(head) as u64;

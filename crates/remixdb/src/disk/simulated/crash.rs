@@ -88,6 +88,14 @@ struct Image {
     hash: u64,
 }
 
+impl Simulated {
+    /// What a power cut could leave now, each state once; see [`CrashStates`]. `random` many are drawn from
+    /// `seed`, the others are enumerated.
+    pub fn crash_states(&self, random: usize, seed: u64) -> CrashStates {
+        CrashStates::new(self.lock().clone(), random, seed)
+    }
+}
+
 impl CrashStates {
     pub(super) fn new(state: State, random: usize, seed: u64) -> CrashStates {
         let mut writes = vec![Vec::new(); state.inodes.len()];

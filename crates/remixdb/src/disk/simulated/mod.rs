@@ -149,12 +149,6 @@ impl Simulated {
         State { faults: fault::Faults::default(), ..self.lock().clone() }.into()
     }
 
-    /// What a power cut could leave now, each state once; see [`CrashStates`]. `random` many are drawn from
-    /// `seed`, the others are enumerated.
-    pub fn crash_states(&self, random: usize, seed: u64) -> CrashStates {
-        CrashStates::new(self.lock().clone(), random, seed)
-    }
-
     /// The files as reads give them, by name.
     pub fn files(&self) -> Vec<(Name, Vec<u8>)> {
         let state = self.lock();

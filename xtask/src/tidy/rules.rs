@@ -1,9 +1,8 @@
-//! House rules that no lint knows: how files begin, where unsafe code may be, what stays out.
+//! Rules about single files: how they begin, where unsafe code may be, what stays out.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::steps::{Outcome, Verdict};
-use crate::workspace::Workspace;
+use super::sources::Source;
 
 /// Crates whose root must forbid unsafe code: all above the bottom two. The benchmark's subjects may need it, and so does
 /// the C library, which is called with pointers.
@@ -14,53 +13,20 @@ const SAFE_ROOTS: &[&str] = &[
     "xtask/src/main.rs",
 ];
 
-/// The step.
-pub(crate) fn step(workspace: &Workspace) -> Verdict {
+/// The breaches of all sources.
+pub(crate) fn breaches(sources: &[Source]) -> Vec<String> {
     let mut wrong = Vec::new();
-    let mut count = 0;
-    for directory in ["crates", "xtask"] {
-        for path in rust_sources(&workspace.root.join(directory)) {
-            let text =
-                std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let told = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
-            wrong.extend(
-                problems(&text, is_test(&path)).into_iter().map(|problem| format!("{told}{problem}")),
-            );
-            count += 1;
-        }
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let problems = problems(&source.text, is_test(&source.path));
+        wrong.extend(problems.into_iter().map(|problem| format!("{}{problem}", source.path.display())));
     }
     for root in SAFE_ROOTS {
-        let text =
-            std::fs::read_to_string(workspace.root.join(root)).map_err(|error| format!("{root}: {error}"))?;
-        if !text.contains("#![forbid(unsafe_code)]") {
+        let source = sources.iter().find(|source| source.path == Path::new(root));
+        if !source.is_some_and(|source| source.text.contains("#![forbid(unsafe_code)]")) {
             wrong.push(format!("{root}: does not forbid unsafe code"));
         }
     }
-    if wrong.is_empty() {
-        println!("{count} files follow the rules");
-        return Ok(Outcome::Passed);
-    }
-    for problem in &wrong {
-        println!("{problem}");
-    }
-    Err(format!("{} breaches of the rules in CONTRIBUTING.md", wrong.len()))
-}
-
-fn rust_sources(directory: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut directories = vec![directory.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() && !path.ends_with("target") {
-                directories.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                files.push(path);
-            }
-        }
-    }
-    files.sort();
-    files
+    wrong
 }
 
 /// Whether a file holds nothing but tests.

@@ -1,0 +1,36 @@
+//! [`Item`]: what a line says, in whatever format; [`Mistake`]: what is wrong with it.
+
+use forrest::Op;
+use std::borrow::Cow;
+
+/// What a line of an input says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Item {
+    /// Nothing: it is empty or a comment.
+    Nothing,
+    /// The lines after it belong to this keyspace; `None` is the one that the input began in.
+    Keyspace(Option<String>),
+    /// A change, and the keyspace that it names, if it does.
+    Change(Op, Option<String>),
+}
+
+/// Something that cannot be understood, and at which byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mistake {
+    /// Offset of the byte at which it cannot be understood.
+    pub(crate) at: usize,
+    /// What is wrong, for people.
+    pub(crate) what: Cow<'static, str>,
+}
+
+impl Mistake {
+    /// `what` is wrong at `at`.
+    pub(crate) fn new(at: usize, what: impl Into<Cow<'static, str>>) -> Self {
+        Mistake { at, what: what.into() }
+    }
+
+    /// The same, in a text that begins `offset` bytes earlier.
+    pub(super) fn after(self, offset: usize) -> Self {
+        Mistake { at: self.at + offset, ..self }
+    }
+}

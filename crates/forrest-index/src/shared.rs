@@ -1,0 +1,87 @@
+//! What all trees of an index share: the memory, the gate, eras, and garbage that waits to be freed.
+
+use crate::arena::Arena;
+use crate::epoch::{self, REGISTRY};
+use crate::eras::Snapshots;
+use crate::error::Error;
+use crate::gate::{Exclusive, Gate};
+use crate::options::Options;
+use crate::reclaim::{Bags, Garbage};
+use crate::roots::Phase;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often a writer without memory waits for readers to leave: first by yielding, then by a millisecond.
+const WAITS_SHORT: u32 = 100;
+const WAITS_LONG: u32 = 250;
+
+/// It lives as long as the index, a tree or a snapshot of it.
+pub(crate) struct Shared {
+    pub(crate) arena: Arena,
+    gate: Gate,
+    pub(crate) snapshots: Snapshots,
+    pub(crate) bags: Bags,
+    pub(crate) phase: Phase,
+}
+
+impl Shared {
+    pub(crate) fn new(options: &Options) -> Result<Shared, Error> {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        Ok(Shared {
+            arena: Arena::new(options)?,
+            gate: Gate::new(IDS.fetch_add(1, Ordering::Relaxed)),
+            snapshots: Snapshots::new(),
+            bags: Bags::default(),
+            phase: Phase::new(),
+        })
+    }
+
+    /// Keeps all writers out, and other exclusive ones.
+    pub(crate) fn close_gate(&self) -> Exclusive<'_> {
+        self.gate.close(&REGISTRY)
+    }
+
+    #[inline(always)]
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Takes garbage that was reachable from `birth` on: parks it for snapshots, or frees it in time.
+    pub(crate) fn retire(&self, birth: u64, garbage: Garbage) {
+        if let Some(garbage) = self.snapshots.park(birth, garbage) {
+            self.discard(garbage);
+        }
+    }
+
+    /// Takes garbage that no snapshot reaches.
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        let thread = epoch::pin().record.number;
+        self.bags.put(&self.arena, thread, garbage);
+    }
+
+    /// Frees what can be freed, and waits a moment if some could not; false if nothing waits to be freed, or it
+    /// took a quarter of a second in all. The caller has no pin.
+    #[cold]
+    pub(crate) fn wait_for_memory(&self, turn: &mut u32) -> bool {
+        let waiting = self.bags.waiting();
+        self.collect();
+        if *turn < WAITS_SHORT {
+            crate::sync::relax(turn);
+        } else {
+            *turn += 1;
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        waiting && *turn < WAITS_SHORT + WAITS_LONG
+    }
+
+    /// Frees what can be freed now.
+    pub(crate) fn collect(&self) {
+        let thread = epoch::pin().record.number;
+        self.bags.collect(&self.arena, thread);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.bags.drain(&self.arena);
+    }
+}

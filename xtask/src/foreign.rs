@@ -1,0 +1,52 @@
+//! What is not in Rust: the kernel home's engine and kvbench's peers, which some of the steps build along.
+
+use std::process::Command;
+
+use crate::setup;
+use crate::steps::{Outcome, Verdict};
+use crate::workspace::{self, Workspace};
+
+/// What cargo is to do in the step `tests`.
+pub(crate) const TESTS: &[&str] = &["test", "--workspace", "--locked"];
+
+/// That call with what is not in Rust built along, and with more arguments.
+pub(crate) fn build(workspace: &Workspace, more: &[&str]) -> Command {
+    let (features, _) = foreign(workspace);
+    let mut command = workspace.cargo(TESTS);
+    command.args(["--features", &features]).args(more).env(STRICT, "1");
+    command
+}
+
+/// What is not in Rust: what it is called, the features that build it along, and what gets what it needs.
+type Foreign = (&'static str, &'static str, fn(&Workspace) -> Result<(), String>);
+const FOREIGN: &[Foreign] = &[
+    ("llds-user", "forrest-cli/llds-user,forrest-c/llds-user,forrest-kvbench/llds-user", setup::compiler),
+    ("kvbench's peers in C++", "forrest-kvbench/cpp", setup::peers),
+];
+/// Makes the engine's warnings errors.
+const STRICT: &str = "FORREST_C_STRICT";
+
+/// The features that build along what is not in Rust, and why some are left out.
+fn foreign(workspace: &Workspace) -> (String, Vec<String>) {
+    let (mut features, mut missing) = (Vec::new(), Vec::new());
+    for (name, of, get) in FOREIGN {
+        match get(workspace) {
+            Ok(()) => features.push(*of),
+            Err(why) => missing.push(format!("{name}: {why}")),
+        }
+    }
+    (features.join(","), missing)
+}
+
+/// Calls cargo on the workspace with what is not in Rust built into it. Where there is no compiler for it, without; and that
+/// is told, for it is not all. Without it everything is built by `cross` and `portable`.
+pub(crate) fn with_foreign(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Verdict {
+    let (features, missing) = foreign(workspace);
+    let mut command = workspace.cargo(arguments);
+    command.args(["--features", &features]).args(behind);
+    workspace::run(command.env(STRICT, "1"))?;
+    if missing.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    Ok(Outcome::Skipped(format!("all passed but {}", missing.join("; "))))
+}
