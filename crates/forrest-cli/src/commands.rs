@@ -193,19 +193,11 @@ type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 fn range(session: &Session, bounds: &Bounds) -> Result<KeyBounds, Failure> {
     let read = |word: &Option<_>| word.as_deref().map(|w| key(session, w)).transpose();
     let (prefix, from, to) = (read(&bounds.prefix)?, read(&bounds.from)?, read(&bounds.to)?);
-    let prefix_end = prefix.as_deref().and_then(after_prefix);
+    let prefix_end = prefix.as_deref().and_then(forrest::prefix_end);
     // `None` sorts first, which is right for a start; an end takes the smaller of those that are there.
     let start = prefix.max(from);
     let end = [prefix_end, to].into_iter().flatten().min();
     Ok((start.map_or(Bound::Unbounded, Bound::Included), end.map_or(Bound::Unbounded, Bound::Excluded)))
-}
-
-/// The smallest key above all that begin with `prefix`, or `None` if there is none.
-pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
 }
 
 fn scan(session: &mut Session, args: &ScanArgs) -> Result<Answer, Failure> {

@@ -9,7 +9,6 @@
 
 use crate::args::Line;
 use crate::codec::Format;
-use crate::commands::after_prefix;
 use crate::failure::Failure;
 use crate::session::Session;
 use clap::{Arg, CommandFactory, ValueEnum};
@@ -257,7 +256,7 @@ impl Words {
         if self.format.is_hex() {
             return None;
         }
-        let end = after_prefix(word).map_or(Bound::Unbounded, Bound::Excluded);
+        let end = forrest::prefix_end(word).map_or(Bound::Unbounded, Bound::Excluded);
         let mut range = space.range((Bound::Included(word.to_vec()), end));
         let mut keys = Vec::new();
         while keys.len() < KEYS_MAX

@@ -13,10 +13,11 @@
 //! **removals**, which need a block before they give one back: some spans and some lines are theirs alone.
 
 use crate::Options;
+use forrest_base::lock;
 use forrest_machine::pages::{PageKind, Region};
 use std::ptr::NonNull;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 /// Bytes in a line.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -174,10 +175,6 @@ pub(crate) struct Taken {
     pub(crate) explicit_huge: u64,
     pub(crate) transparent_huge: u64,
     pub(crate) plain: u64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 fn kind_index(kind: PageKind) -> usize {

@@ -12,6 +12,7 @@ use crate::Reader;
 use crate::index::Inner;
 use crate::reclaim::Garbage;
 use crate::tree::TreeInner;
+use forrest_base::lock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -49,7 +50,7 @@ impl Snapshots {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Vec<Parked>>> {
-        self.live.lock().unwrap_or_else(|e| e.into_inner())
+        lock(&self.live)
     }
 
     pub(crate) fn floor(&self) -> u64 {

@@ -3,7 +3,6 @@
 use super::meta::{Meta, Time};
 use super::{Tour, below};
 use crate::codec::text;
-use crate::commands::after_prefix;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::term::{self, Style};
@@ -171,7 +170,7 @@ impl Listing {
                     is_there = cursor.next()?;
                 }
                 Some(slash) => {
-                    let past = after_prefix(&[prefix, &name[..=slash]].concat());
+                    let past = forrest::prefix_end(&[prefix, &name[..=slash]].concat());
                     listing.seeks += 1;
                     is_there = match past {
                         Some(past) => cursor.seek(past)?,
@@ -186,7 +185,7 @@ impl Listing {
 
 /// All keys that begin with `prefix`, which is not empty and does not end in 0xFF.
 pub(super) fn subtree_range(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let end = after_prefix(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+    let end = forrest::prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
     (Bound::Included(prefix.to_vec()), end)
 }
 

@@ -74,13 +74,14 @@ use cache::Cache;
 use catalog::Catalog;
 use current::{Current, Reading};
 use disk::{Disk, Name};
+use forrest_base::lock;
 use forrest_machine::origin::Origin;
 use manifest::Manifest;
 use recover::Recovered;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use table::Table;
@@ -169,10 +170,6 @@ fn elsewhere() -> Error {
         "this store was opened before the process was forked from another, and is of no use here; open it in this process, \
          once the other one has closed it",
     )
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<D: Disk> Store<D> {

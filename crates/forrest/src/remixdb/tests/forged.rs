@@ -1,12 +1,13 @@
 //! Forgeries: bytes that were never written, under checksums that are right. Whoever makes such files can make a store
 //! say what it never held, but gets an answer or an error from it, no panic and no walk without end.
 
-use super::world::{Random, World, options, seeds, steps};
+use super::world::{World, options, seeds, steps};
 use crate::options::Durability;
 use crate::remixdb::disk::simulated::Simulated;
 use crate::remixdb::disk::{Kind, Name};
 use crate::remixdb::fuzzing::exercise;
 use crate::remixdb::{frame, page};
+use forrest_base::random::Random;
 
 /// Forgeries of each store.
 const FORGERIES: u64 = 400;
