@@ -25,12 +25,6 @@
 
 #include <linux/mm.h>
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
-#include <linux/io_uring/cmd.h>
-#else
-#include <linux/io_uring.h>
-#endif
-
 /* Sets flags of a mapping that is being made, and takes others away. */
 static inline void llds_vm_flags(struct vm_area_struct *vma,
 				 unsigned long set, unsigned long clear)
@@ -39,16 +33,6 @@ static inline void llds_vm_flags(struct vm_area_struct *vma,
 	vm_flags_mod(vma, set, clear);
 #else
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
-#endif
-}
-
-/* The bytes of a command of io_uring, which the user may be changing. */
-static inline const void *llds_uring_of(const struct io_uring_cmd *command)
-{
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
-	return command->sqe->cmd;
-#else
-	return command->cmd;
 #endif
 }
 

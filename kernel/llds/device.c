@@ -114,33 +114,23 @@ static u32 may_of(const struct file *file)
 	       (file->f_mode & FMODE_WRITE ? LLDS_CHANGES : 0);
 }
 
-/*
- * Does a run that was copied from there, and copies back what came of it. In
- * line, as most runs are short.
- */
-static __always_inline int do_run(struct file *file, struct llds_run *run,
-				  u64 at)
-{
-	struct llds_held *held;
-	int error;
-
-	held = store_of(file->private_data);
-	if (IS_ERR(held))
-		return PTR_ERR(held);
-	error = llds_request(&held->shared, run, may_of(file));
-	if (error && error != -EMSGSIZE)
-		return error;
-	return llds_os_to_user(at, run, sizeof(*run)) ? -EFAULT : error;
-}
-
+/* Does a run, and copies back what came of it. */
 static long llds_run(struct file *file, u64 at)
 {
+	struct llds_held *held;
 	struct llds_run run;
+	int error;
 
 	BUILD_BUG_ON(sizeof(run) != 40);
 	if (llds_os_from_user(&run, at, sizeof(run)))
 		return -EFAULT;
-	return do_run(file, &run, at);
+	held = store_of(file->private_data);
+	if (IS_ERR(held))
+		return PTR_ERR(held);
+	error = llds_request(&held->shared, &run, may_of(file));
+	if (error && error != -EMSGSIZE)
+		return error;
+	return llds_os_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
 }
 
 static int llds_mmap(struct file *file, struct vm_area_struct *vma)
@@ -299,33 +289,6 @@ static long llds_ioctl(struct file *file, unsigned int command,
 	}
 }
 
-/*
- * A run by io_uring. What the command says lies in memory that the user may
- * change, so each number is read once. A run that is handed on to a worker is
- * begun there from the beginning, with what io_uring copied when this returned:
- * nothing that was seen here counts there.
- */
-static int llds_uring_cmd(struct io_uring_cmd *command, unsigned int flags)
-{
-	const struct llds_uring *uring = llds_uring_of(command);
-	struct llds_run run;
-	u64 at;
-
-	BUILD_BUG_ON(sizeof(*uring) != 16);
-	if (command->cmd_op != LLDS_URING_RUN)
-		return -ENOTTY;
-	if (READ_ONCE(uring->reserved))
-		return -EINVAL;
-	at = READ_ONCE(uring->run);
-	if (llds_os_from_user(&run, at, sizeof(run)))
-		return -EFAULT;
-	/* In a worker, which may take its time, this flag is not set. */
-	if (flags & IO_URING_F_NONBLOCK &&
-	    (u64)run.ops_bytes + run.answers_bytes > LLDS_URING_AT_ONCE)
-		return -EAGAIN;
-	return do_run(command->file, &run, at);
-}
-
 static int llds_open(struct inode *inode, struct file *file)
 {
 	struct llds_file *own = kzalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
@@ -356,7 +319,6 @@ static const struct file_operations llds_fops = {
 	.unlocked_ioctl = llds_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.mmap = llds_mmap,
-	.uring_cmd = llds_uring_cmd,
 };
 
 /* Root alone, until a rule of udev says otherwise. */

@@ -15,6 +15,7 @@
 //! What this costs a call, and why it is not done otherwise, is in docs/decisions/0006-handles-of-the-c-library.md.
 
 use crate::failure::Failure;
+use forrest_base::lock;
 use forrest_rust::ErrorKind;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -285,10 +286,6 @@ fn thread_number() -> usize {
     let number = THREADS.fetch_add(1, Ordering::Relaxed);
     NUMBER.set(number);
     number
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A table, for what is done at forks.

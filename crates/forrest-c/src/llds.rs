@@ -11,12 +11,13 @@ use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
 use crate::failure::{Failure, guard};
 use crate::handle::Table;
 use crate::value::hand_over;
+use forrest_base::lock;
 use forrest_machine::origin::Origin;
 use std::env::{self, VarError};
 use std::ffi::{c_int, c_uint, c_void};
 use std::io::Write;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// It was done: a `result`.
 pub const SUCCESS: i32 = 0;
@@ -85,7 +86,7 @@ pub extern "C" fn forrest_alloc() -> *mut Tree {
 
 /// Makes a handle to a store, which is opened if it is not open.
 fn share(url: &str) -> Result<*mut Tree, Failure> {
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = lock(&OPEN);
     open.retain(|one| one.process.is_here() && one.store.strong_count() > 0);
     let store = match open.iter().find(|one| one.url == url).and_then(|one| one.store.upgrade()) {
         Some(store) => store,
@@ -166,7 +167,7 @@ pub extern "C" fn forrest_cleanup(tree: *mut Tree) {
     guard(|| {
         // What is no handle is refused without the lock, which may be held for ever in a child of a fork.
         drop(TREES.shared(tree)?);
-        let _open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let _open = lock(&OPEN);
         TREES.remove(tree).map(|()| FORREST_OK)
     });
 }

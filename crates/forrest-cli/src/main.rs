@@ -42,7 +42,6 @@ mod llds;
 mod load;
 mod pages;
 mod progress;
-mod random;
 mod session;
 mod shell;
 mod stat;

@@ -5,8 +5,9 @@
 //! is: were the line full, that would go to the next line, and clearing one line would leave the other.
 
 use crate::term::{self, Style, Term};
+use forrest_base::lock;
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Shortest time between two drawings.
@@ -51,7 +52,7 @@ impl Bar {
     /// Shows that `done` units are done, and a message, unless it was drawn a moment ago.
     pub(crate) fn show(&self, done: u64, message: impl FnOnce() -> String) {
         let Some(next) = &self.next else { return };
-        let mut next = next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = lock(next);
         let now = Instant::now();
         if now < *next {
             return;

@@ -12,12 +12,15 @@ use crate::error::{ErrorKind, Result};
 use crate::op::{Effect, Op, Outcome, Swap, Written};
 use crate::options::DEFAULT_KEYSPACE;
 use crate::stats::Capability;
+use forrest_base::random::Random;
 use forrest_index::Direction;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 /// The content of a keyspace.
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+/// The content of all keyspaces.
+type Named = Vec<(String, Map)>;
 /// A range of keys.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// A pair.
@@ -27,8 +30,8 @@ type Pair = (Vec<u8>, Vec<u8>);
 struct Check<S: Store> {
     store: S,
     spaces: Vec<(S::Keyspace, Map)>,
-    snapshots: Vec<(S::Snapshot, Vec<(String, Map)>)>,
-    random: Random,
+    snapshots: Vec<(S::Snapshot, Named)>,
+    random: Choice,
 }
 
 /// Makes `steps` random changes and reads on an empty store, and compares it with a model. `between` is called after each step,
@@ -42,7 +45,7 @@ pub fn check<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnM
         store: store.clone(),
         spaces: vec![(first, Map::new())],
         snapshots: Vec::new(),
-        random: Random(seed),
+        random: Choice(Random(seed)),
     };
     if store.capabilities().has(Capability::Keyspaces) {
         let second = store.keyspace("second").expect("another keyspace");
@@ -329,20 +332,12 @@ fn walk<V: View>(view: &V, map: &Map, key: &[u8], moves: &[usize], at: &str) {
     }
 }
 
-/// SplitMix64: what is random follows from the seed.
-struct Random(u64);
+/// What is random follows from the seed.
+struct Choice(Random);
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+impl Choice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0.index(end)
     }
 
     /// One of some forty keys.

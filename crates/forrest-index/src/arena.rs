@@ -14,10 +14,11 @@
 
 use crate::error::Error;
 use crate::options::Options;
+use forrest_base::lock;
 use forrest_machine::pages::{PageKind, Region};
 use std::ptr::NonNull;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 /// Bytes in a line.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -175,10 +176,6 @@ pub(crate) struct Taken {
     pub(crate) explicit_huge: u64,
     pub(crate) transparent_huge: u64,
     pub(crate) plain: u64,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 fn kind_index(kind: PageKind) -> usize {

@@ -10,6 +10,7 @@ use crate::inner::Inner;
 use crate::leaf::walk::Walk;
 use crate::leaf::{Blob, Leaf};
 use crate::node::Node;
+use forrest_base::lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -50,10 +51,6 @@ pub(crate) struct Bags {
     shards: [Mutex<Bag>; SHARDS],
     /// Bytes in blobs that are not yet freed.
     pub(crate) blob_bytes: AtomicU64,
-}
-
-fn lock(bag: &Mutex<Bag>) -> MutexGuard<'_, Bag> {
-    bag.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Bags {

@@ -292,13 +292,8 @@ mod tests {
     use super::*;
 
     fn random() -> impl FnMut() -> u64 {
-        let mut state = 0x1234_5678_9abc_def0_u64;
-        move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        }
+        let mut random = forrest_base::random::Random(1);
+        move || random.next()
     }
 
     #[test]

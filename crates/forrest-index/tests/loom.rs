@@ -45,9 +45,9 @@ mod roots;
 mod sync;
 
 use epoch::{Record, Registry};
+use forrest_models::Guarded;
 use gate::Gate;
 use latch::{Latch, Locked};
-use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
@@ -56,41 +56,10 @@ use roots::{Phase, Root};
 
 /// Tries all orders, or all with at most so many preemptions.
 fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(preemptions);
-    builder.check(move || {
+    forrest_models::model(preemptions, move || {
         sync::model::init();
         body();
     });
-}
-
-/// Memory that a protocol guards.
-struct Guarded(UnsafeCell<u64>);
-
-// SAFETY: loom reports accesses that are not ordered, which is what the models are for.
-unsafe impl Sync for Guarded {}
-// SAFETY: a number belongs to no thread.
-unsafe impl Send for Guarded {}
-
-impl Guarded {
-    fn new(value: u64) -> Guarded {
-        Guarded(UnsafeCell::new(value))
-    }
-
-    fn read(&self) -> u64 {
-        // SAFETY: loom checks that nobody writes meanwhile.
-        self.0.with(|value| unsafe { *value })
-    }
-
-    fn write(&self, new: u64) {
-        // SAFETY: loom checks that nobody reads or writes meanwhile.
-        self.0.with_mut(|value| unsafe { *value = new });
-    }
-
-    fn add(&self, more: u64) {
-        // SAFETY: loom checks that nobody reads or writes meanwhile.
-        self.0.with_mut(|value| unsafe { *value += more });
-    }
 }
 
 const FREED: u64 = 0;

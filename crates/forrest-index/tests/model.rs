@@ -1,21 +1,25 @@
 //! The index against `BTreeMap`, driven by random operations. A failure prints its seed; set
 //! `FORREST_INDEX_SEED` to run that one again, `FORREST_INDEX_SEEDS` for how many.
 
-mod random;
-
+use forrest_base::random::{Random, STEP};
 use forrest_index::{Direction, Effect, Error, Index, Options, Reader, Snapshot, Tree};
-use random::Random;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-impl Random {
-    /// Keys of one of several shapes; few enough that operations meet.
+/// What the model makes of random numbers.
+trait Draw {
+    /// A key of one of several shapes; few enough that operations meet.
+    fn key(&mut self, shape: u64, span: u64) -> Vec<u8>;
+    fn value(&mut self) -> Vec<u8>;
+}
+
+impl Draw for Random {
     fn key(&mut self, shape: u64, span: u64) -> Vec<u8> {
         let n = self.below(span);
         match shape {
-            0 => n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+            0 => n.wrapping_mul(STEP).to_be_bytes().to_vec(),
             1 => n.to_be_bytes().to_vec(),
             2 => format!("/usr/share/doc/package-{}/file-{}.txt", n % 37, n).into_bytes(),
             3 => vec![0xff; (n % 300) as usize],
@@ -149,7 +153,7 @@ fn change(random: &mut Random, shape: u64, span: u64) -> (Vec<u8>, Option<Vec<u8
 }
 
 fn run(seed: u64) {
-    let mut random = Random::new(seed);
+    let mut random = Random(seed);
     let (shape, span) = (random.below(6), [8, 60, 600, 6000][random.below(4) as usize]);
     let index = Index::new(&Options { capacity_bytes: Some(256 << 20), ..Options::default() }).unwrap();
     let trees: Vec<Tree> = (0..2).map(|_| index.create_tree().unwrap()).collect();

@@ -4,10 +4,8 @@
 //! `FORREST_STRESS_SECONDS` says how long all of it takes together (5 if not set), `FORREST_STRESS_SEED` which
 //! random numbers are drawn; how the threads meet is not repeated by the seed.
 
-mod random;
-
+use forrest_base::random::{Random, STEP, mix};
 use forrest_index::{Batch, Direction, Effect, Error, Index, Options, Reader, Tree};
-use random::Random;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -78,7 +76,7 @@ impl Stress {
         mut body: impl FnMut(&mut Random, u64) + Send + 'scope,
     ) {
         let thread = self.threads.fetch_add(1, Ordering::Relaxed);
-        let mut random = Random::new(self.seed ^ thread);
+        let mut random = Random(mix(self.seed ^ thread));
         scope.spawn(move || {
             let _stop = StopOnPanic(&self.stop);
             let mut round = 0;
@@ -112,7 +110,7 @@ impl Stress {
 fn key(shape: u64, n: u64) -> Vec<u8> {
     match shape {
         0 => n.to_be_bytes().to_vec(),
-        1 => n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes().to_vec(),
+        1 => n.wrapping_mul(STEP).to_be_bytes().to_vec(),
         2 => format!("/usr/share/doc/package-{:03}/file-{n:05}.txt", n % 37).into_bytes(),
         _ => {
             let mut key = vec![b'a' + (n % 3) as u8; (n % 41) as usize];
@@ -132,7 +130,7 @@ fn hash(bytes: &[u8]) -> u64 {
 /// A value that tells its key and its generation, and all bytes of which follow from these: in the record, on
 /// the border to a shared allocation, or far beyond it, as the generation says.
 fn value(key: &[u8], generation: u64) -> Vec<u8> {
-    let mixed = hash(key).wrapping_add(generation.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let mixed = hash(key).wrapping_add(generation.wrapping_mul(STEP));
     let more = match mixed >> 32 & 31 {
         0 => 223 + mixed % 3,
         1 => 3_000 + mixed % 7_000,

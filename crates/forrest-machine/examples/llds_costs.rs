@@ -120,40 +120,6 @@ fn scans(store: &Store, say: impl Fn(&str, f64)) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Does runs of so many operations each by io_uring, so many runs by one call of the kernel, and looks at every answer; how
-/// much it took an operation.
-#[cfg(target_os = "linux")]
-fn rings(
-    store: &Store,
-    ops: &[u8],
-    mut wanted: &[[u8; 16]],
-    many: usize,
-    at_once: u32,
-) -> Result<f64, Failure> {
-    use forrest_machine::llds::{Asked, Ring};
-    let Store::Device(device) = store else { return Err("not in the kernel".into()) };
-    let mut ring = Ring::new(at_once)?;
-    let mut answers = vec![0; 16 * many * at_once as usize];
-    let start = Instant::now();
-    for ops in ops.chunks(GET_BYTES * many * at_once as usize) {
-        let rooms = answers.chunks_mut(16 * many);
-        let runs = ops.chunks(GET_BYTES * many).zip(rooms);
-        let mut asked: Vec<Asked<'_>> =
-            runs.map(|(ops, answers)| Asked { ops, answers, is_atomic: false }).collect();
-        let ran = ring.run(device, &mut asked)?;
-        for (asked, ran) in asked.iter().zip(ran) {
-            let Ran::Done { ops_bytes, answers_bytes, .. } = ran? else { return Err("no room".into()) };
-            let (first, rest) = wanted.split_at(many.min(wanted.len()));
-            wanted = rest;
-            let right = asked.answers[..answers_bytes].as_chunks().0 == first;
-            if ops_bytes != asked.ops.len() || !right {
-                return Err("a wrong answer".into());
-            }
-        }
-    }
-    Ok(start.elapsed().as_nanos() as f64 / (ops.len() / GET_BYTES) as f64)
-}
-
 fn main() -> Result<(), Failure> {
     let attach = Attach { name: NAME, makes: true, bytes_max: 0, mode: 0o600 };
     let store = Store::open(&attach, true)?;
@@ -180,11 +146,6 @@ fn main() -> Result<(), Failure> {
             answers.as_chunks().0 == first
         };
         say(name, runs(&store, &gets[..gets.len() / part], GET_BYTES, many, see)?);
-    }
-
-    #[cfg(target_os = "linux")]
-    for (name, many, at_once, part) in [("get-uring-1", 1, 256, 4), ("get-uring-1024", 1024, 8, 1)] {
-        say(name, rings(&store, &gets[..gets.len() / part], &wanted, many, at_once)?);
     }
 
     if let Some(mapped) = store.mapped() {

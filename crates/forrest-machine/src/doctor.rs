@@ -1,8 +1,8 @@
 //! What this machine gives Forrest, as findings, each with what to do about it.
 //!
 //! [`examine`] looks; the command `forrest doctor` prints. The judgement is in pure functions of the facts, so
-//! that each verdict is tested on any machine. Looking changes nothing that lasts: it opens and closes a ring
-//! and a counter, and touches 8 MiB of memory for a moment.
+//! that each verdict is tested on any machine. Looking changes nothing that lasts: it opens and closes a counter,
+//! and touches 8 MiB of memory for a moment.
 //!
 //! ```
 //! for finding in forrest_machine::doctor::examine() {
@@ -21,7 +21,6 @@ use crate::memory::{self, Memory};
 use crate::pages::{
     self, Coverage, Explicit, HUGE_2M_BYTES, Numa, Pages, Region, Transparent, TransparentMode,
 };
-use crate::uring;
 
 /// How well a thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -88,7 +87,6 @@ pub fn examine() -> Vec<Finding> {
         explicit_pages(&pages::explicit(), memory),
         transparent_pages(pages::transparent().as_ref(), trial()),
         barriers(barrier::init()),
-        ring(uring::probe()),
         performance_counters(counters::probe()),
         open_files(files::limit()),
         device(&llds::device()),
@@ -253,27 +251,6 @@ fn barriers(mode: barrier::Mode) -> Finding {
                 finding
             }
         }
-    }
-}
-
-fn ring(support: uring::Support) -> Finding {
-    const TOPIC: &str = "io_uring";
-    let why = match support {
-        uring::Support::Present { .. } => return Finding::new(TOPIC, State::Good, "can be used"),
-        uring::Support::Absent(why) => why,
-    };
-    let finding = Finding::new(TOPIC, State::Absent, why.to_string());
-    match why {
-        uring::Why::Missing if cfg!(target_os = "linux") => {
-            finding.advise("Linux 5.1 or newer, built with CONFIG_IO_URING, has it.")
-        }
-        uring::Why::Missing => finding,
-        uring::Why::Disabled(_) => finding.advise("sudo sysctl kernel.io_uring_disabled=0"),
-        uring::Why::Refused => finding.advise(
-            "Allow io_uring_setup, io_uring_enter and io_uring_register in the sandbox's profile (with docker: \
-             --security-opt seccomp=PROFILE).",
-        ),
-        uring::Why::Failed(_) => finding.advise("ulimit -l unlimited  # older kernels count rings as locked memory"),
     }
 }
 

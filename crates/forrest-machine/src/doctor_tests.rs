@@ -88,16 +88,6 @@ fn little_memory_is_said() {
 }
 
 #[test]
-fn rings_are_explained() {
-    assert_eq!(ring(uring::Support::Present { features: 0 }).state, State::Good);
-    let disabled = ring(uring::Support::Absent(uring::Why::Disabled(2)));
-    assert_eq!(disabled.advice.as_deref(), Some("sudo sysctl kernel.io_uring_disabled=0"));
-    for why in [uring::Why::Missing, uring::Why::Refused, uring::Why::Failed(libc::ENOMEM)] {
-        assert_eq!(ring(uring::Support::Absent(why)).state, State::Absent);
-    }
-}
-
-#[test]
 fn counters_are_explained() {
     let support = |level, errno, paranoid| counters::Support { level, errno, paranoid };
     let advice = |support| performance_counters(support).advice.unwrap_or_default();

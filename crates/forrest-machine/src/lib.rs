@@ -14,7 +14,6 @@
 //! | [`memory`] | how much there is, limits of control groups considered |
 //! | [`counters`] | whether the processor's performance counters can be read; what the system counts of a thread |
 //! | [`callgrind`] | counting by a simulated processor, where valgrind runs the program |
-//! | [`uring`] | whether io_uring is there, and why not |
 //! | [`files`] | how many files may be open |
 //! | [`origin`] | whether this is the process that something belongs to |
 //! | [`frames`] | pages of memory that are read in place without a lock, on huge pages |
@@ -39,4 +38,3 @@ pub mod origin;
 pub mod pages;
 pub mod prefetch;
 mod sync;
-pub mod uring;

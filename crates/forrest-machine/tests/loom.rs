@@ -54,7 +54,7 @@ mod sync;
 #[path = "../src/llds/walk.rs"]
 mod walk;
 
-use loom::cell::UnsafeCell;
+use forrest_models::{Guarded, model};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
@@ -62,37 +62,6 @@ use pins::{Claim, Left, Word};
 use sight::{Entry, Look, Memory, Sequence};
 use slot::Slot;
 use walk::{Order, Step, Walk};
-
-/// Tries all orders, or all with at most so many preemptions.
-fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(preemptions);
-    builder.check(body);
-}
-
-/// Memory that a protocol guards.
-struct Guarded(UnsafeCell<u64>);
-
-// SAFETY: loom reports accesses that are not ordered, which is what the models are for.
-unsafe impl Sync for Guarded {}
-// SAFETY: a number belongs to no thread.
-unsafe impl Send for Guarded {}
-
-impl Guarded {
-    fn new(value: u64) -> Guarded {
-        Guarded(UnsafeCell::new(value))
-    }
-
-    fn read(&self) -> u64 {
-        // SAFETY: loom checks that nobody writes meanwhile.
-        self.0.with(|value| unsafe { *value })
-    }
-
-    fn write(&self, new: u64) {
-        // SAFETY: loom checks that nobody reads or writes meanwhile.
-        self.0.with_mut(|value| unsafe { *value = new });
-    }
-}
 
 /// A pin, given up on drop.
 struct Pin<'c>(&'c Word);

@@ -4,6 +4,7 @@
 //! `cargo run --release -p forrest --example sets -- URL PAIRS`
 
 use forrest::{Db, Result};
+use forrest_base::random::mix;
 use std::time::Instant;
 
 fn main() -> Result<()> {
@@ -16,8 +17,8 @@ fn main() -> Result<()> {
     let pairs: Vec<(Vec<u8>, Vec<u8>)> = (0..count)
         .map(|number| {
             let mut value = vec![0; 100];
-            value[..8].copy_from_slice(&mixed(!number).to_be_bytes());
-            (format!("{:016x}", mixed(number)).into_bytes(), value)
+            value[..8].copy_from_slice(&mix(!number).to_be_bytes());
+            (format!("{:016x}", mix(number)).into_bytes(), value)
         })
         .collect();
     let db = Db::open(&url)?;
@@ -29,12 +30,4 @@ fn main() -> Result<()> {
     assert_eq!(db.count(..)?, count);
     println!("{{\"pairs\": {count}, \"pairs_per_second\": {:.0}}}", count as f64 / seconds);
     Ok(())
-}
-
-/// The next number of SplitMix64.
-fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
 }

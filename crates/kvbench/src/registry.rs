@@ -12,7 +12,8 @@ use crate::subjects::{
     foreign, fst, hashbrown, hashmap, indexset, kernel, masstree, papaya, rart, s_tree, scc, scc_hash,
     skiplist, sorted,
 };
-use std::sync::{LazyLock, Mutex, PoisonError};
+use forrest_base::lock;
+use std::sync::{LazyLock, Mutex};
 
 /// A structure as the command line knows it.
 pub(crate) struct Entry {
@@ -405,7 +406,7 @@ impl Entry {
         if !is_file(name) {
             return Ok(entries().find(|entry| entry.name == name));
         }
-        let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = lock(&NAMED);
         let entry = if name.starts_with(spoken::PREFIX) {
             Entry::of_spoken(name)
         } else {

@@ -27,6 +27,7 @@ use crate::data::{Block, Kind, U64};
 use crate::latency::Stopwatch;
 use crate::measure::{Facts, Measured, SeeAnswer, SeePair, SeeValue, Timed, Watch};
 use crate::workload::Operations;
+use forrest_base::lock;
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -181,7 +182,7 @@ impl Spoken {
 
     /// Speaks with it, unless something has gone wrong before.
     fn speak<T: Default>(&self, about: impl FnOnce(&mut Lines) -> io::Result<T>) -> T {
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.lines);
         if lines.fault.is_some() {
             return T::default();
         }

@@ -17,12 +17,13 @@
 
 use crate::page;
 use crate::stripe::Stripes;
+use forrest_base::lock;
 use forrest_engine::Result;
 use forrest_engine::{Numa, Pages as PageSize};
 use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Slot};
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The hand of the clock passes at most so many pages for one that comes in. So a miss never waits for a walk over the
 /// whole cache; where more than that many in a row were asked for, one of them goes.
@@ -47,11 +48,6 @@ impl Deref for PageRef {
     fn deref(&self) -> &[u8] {
         &self.0[..page::PAYLOAD]
     }
-}
-
-/// Nothing that could panic runs under the lock, and what it guards is whole at every step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whose page is in a frame.

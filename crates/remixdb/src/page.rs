@@ -10,6 +10,7 @@
 //! What is not here: reading, and keeping what was read (see [`cache`](crate::cache)).
 
 use crate::disk::{self, Kind, Name};
+use forrest_base::random::finalize;
 use forrest_engine::Result;
 use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
 
@@ -22,13 +23,6 @@ pub(crate) const LAST: u64 = 1 << 63;
 
 const _: () = assert!(PAYLOAD.is_multiple_of(8));
 
-/// The finalizer of SplitMix64: every bit of what goes in moves half of what comes out, and no two meet.
-fn mix(mut z: u64) -> u64 {
-    z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ z >> 31
-}
-
 /// What the checksum of a place begins with. The letters are part of the format; the order of [`Kind`] is not.
 fn seed(name: Name, number: u64) -> u64 {
     let letter = match name.kind {
@@ -37,7 +31,7 @@ fn seed(name: Name, number: u64) -> u64 {
         Kind::Remix => b'R',
         Kind::Table => b'T',
     };
-    mix(mix(name.number.rotate_left(8) ^ u64::from(letter)) ^ number)
+    finalize(finalize(name.number.rotate_left(8) ^ u64::from(letter)) ^ number)
 }
 
 /// Completes a page whose payload is there, as page `number` of a file.

@@ -32,6 +32,7 @@ mod sync;
 #[path = "../src/work.rs"]
 mod work;
 
+use forrest_models::model;
 use group::{Device, Ended, Group};
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicUsize, Ordering};
@@ -39,13 +40,6 @@ use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
 use work::{Call, Work};
-
-/// Tries all orders, or all with at most so many preemptions.
-fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(preemptions);
-    builder.check(body);
-}
 
 /// What a device has, and what of it is durable.
 #[derive(Default)]

@@ -285,7 +285,7 @@ int main(void)
 	static const struct check *const lists[] = {
 		loading_checks, device_checks, pointer_checks, data_checks,
 		mapping_checks, sight_checks, store_checks, list_checks,
-		quota_checks, sharing_checks, uring_checks, hostile_checks,
+		quota_checks, sharing_checks, hostile_checks,
 		leak_checks, fault_call_checks, fault_run_checks,
 		kernel_checks,
 	};

@@ -36,7 +36,6 @@ extern const struct check store_checks[];
 extern const struct check list_checks[];
 extern const struct check quota_checks[];
 extern const struct check sharing_checks[];
-extern const struct check uring_checks[];
 extern const struct check hostile_checks[];
 extern const struct check leak_checks[];
 extern const struct check fault_call_checks[];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
  * Random calls of one who means harm: any command with any pointer, through
- * both doors and by io_uring. Each answer is known beforehand. From the kernel's command line
+ * both doors. Each answer is known beforehand. From the kernel's command line
  * come hostile_calls and hostile_seed.
  */
 #define _GNU_SOURCE
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "named.h"
-#include "ring.h"
 
 /* What the kernel answers itself for any file: FIOCLEX, FS_IOC_FIEMAP, ... */
 static bool is_of_any_file(unsigned int number)
@@ -229,22 +228,12 @@ static struct place pick_pointer(uint64_t *state, char *page)
 	}
 }
 
-/*
- * One call, by io_uring if there is a ring; 0 or the errno. What is a run for
- * ioctl has another number there, and the others have none.
- */
-static int call_with(int fd, struct ring *ring, unsigned int number,
-		     uint64_t address, uint64_t *state)
+/* One call, sometimes as a 32-bit program makes it; 0 or the errno. */
+static int call_with(int fd, unsigned int number, uint64_t address,
+		     uint64_t *state)
 {
 	uint64_t random = next_random(state);
 
-	if (ring && random & 1 && number != LLDS_URING_RUN &&
-	    (number == LLDS_IOC_RUN || place_of(number) == KNOWN) &&
-	    number != LLDS_IOC_VERSION)
-		return -ring_do(ring, fd,
-				number == LLDS_IOC_RUN ? LLDS_URING_RUN : number,
-				(struct llds_uring){ .run = address },
-				random & 14 ? 0 : IOSQE_ASYNC);
 	if (address == (uint32_t)address && random & 16 && !is_user_mode())
 		return command_compat(fd, number, address);
 	return command(fd, number, address);
@@ -259,8 +248,6 @@ static const char *random_calls_are_answered_rightly(void)
 	char *page = mmap(NULL, 12288, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	int fds[2] = { device(), device_for(O_RDONLY) };
-	struct ring ring;
-	const bool rings = !ring_open(&ring, 1, 0);
 	int error;
 
 	/* Many take longer than any other check may. */
@@ -270,8 +257,6 @@ static const char *random_calls_are_answered_rightly(void)
 	       "mmap: %s", strerror(errno));
 	note("hostile_seed=%llu hostile_calls=%lu", (unsigned long long)seed,
 	     calls);
-	if (!rings)
-		note("none of them by io_uring, which is not there");
 	for (i = 0; i < calls; i++) {
 		unsigned int number = pick_command(&state);
 		struct place place = pick_pointer(&state, page);
@@ -287,8 +272,7 @@ static const char *random_calls_are_answered_rightly(void)
 		}
 		if (which < KNOWN && at <= 4096 - known[which].bytes)
 			known[which].make(&state, page, at);
-		error = call_with(fds[one], rings ? &ring : NULL, number,
-				  place.address, &state);
+		error = call_with(fds[one], number, place.address, &state);
 		if (which < KNOWN) {
 			bool read = at <= 8192 - known[which].bytes;
 

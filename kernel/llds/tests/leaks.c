@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "named.h"
-#include "ring.h"
 
 #define CACHES 512
 
@@ -212,44 +211,6 @@ static const char *stores_leak_nothing(void)
 	return leaks(make_a_store, 200, number("stores", 1000));
 }
 
-/* Commands that are done and that fail, by the submitter and by workers. */
-static const char *submit_commands(void)
-{
-	static struct ring ring;
-	const struct {
-		struct llds_op op;
-		char bytes[8];
-	} set = { { .code = LLDS_SET, .key_bytes = 4, .value_bytes = 4 } };
-	static char room[8192];
-	struct llds_run run = { .ops = (uintptr_t)&set,
-				.ops_bytes = sizeof(set),
-				.answers_bytes = 8 };
-	int error, fd = device();
-	unsigned int i;
-
-	if (!ring.rings) {
-		const char *none = ring_open(&ring, 8, 0);
-
-		if (none)
-			return none;
-	}
-	for (i = 0; i < 8; i++) {
-		run.answers = i & 1 ? (uintptr_t)room : 8;
-		run.answers_bytes = i & 2 ? sizeof(room) : 8;
-		run.done = run.done_bytes = 0;
-		error = ring_run(&ring, fd, &run, i & 4 ? IOSQE_ASYNC : 0);
-		DEMAND(error == (i & 1 ? 0 : EFAULT), "command %u gave %d", i,
-		       error);
-	}
-	close(fd);
-	return NULL;
-}
-
-static const char *commands_leak_nothing(void)
-{
-	return leaks(submit_commands, 200, number("stores", 1000));
-}
-
 /* A store with a name, all that may fail with it, and its end. */
 static const char *name_a_store(void)
 {
@@ -331,7 +292,6 @@ static const char *loads_leak_nothing(void)
 const struct check leak_checks[] = {
 	{ "opens_leak_nothing", opens_leak_nothing },
 	{ "stores_leak_nothing", stores_leak_nothing },
-	{ "commands_leak_nothing", commands_leak_nothing },
 	{ "names_leak_nothing", names_leak_nothing },
 	{ "loads_leak_nothing", loads_leak_nothing },
 	{}

@@ -184,30 +184,12 @@ struct llds_run {
 /* Does operations. To change something, the device must be open for writing. */
 #define LLDS_IOC_RUN _IOWR(LLDS_IOC_MAGIC, 1, struct llds_run)
 
-/**
- * struct llds_uring - a run by io_uring: the 16 bytes of an IORING_OP_URING_CMD
- * @run: address of a struct llds_run
- * @reserved: zero
- */
-struct llds_uring {
-	__u64 run;
-	__u64 reserved;
-};
-
 /*
- * The number of that command. It does what LLDS_IOC_RUN does, and comes to what
- * that returns: 0, or an error number, negative; the struct llds_run is copied
- * back before. -ENOTTY: another number; -EINVAL, also: what is reserved is not
- * zero. Up to the completion the memory of the run, of its operations and of
- * its answers is the module's.
- *
- * A run whose operations and room for answers have together no more than
- * LLDS_URING_AT_ONCE bytes is done while it is submitted; a longer one, by one of
- * io_uring's workers, and others may be done before it. A run looks at
- * the operations and at this struct when it is begun, not when it is submitted.
+ * Number 6 is retired and is not used again. It was LLDS_URING_RUN, a run by
+ * io_uring. A ring that submits it gets -EOPNOTSUPP, as from every device that
+ * takes no commands; an ioctl gets -ENOTTY. LLDS_ABI stayed 2, because nothing
+ * that is left changed its meaning.
  */
-#define LLDS_URING_RUN _IOW(LLDS_IOC_MAGIC, 6, struct llds_uring)
-#define LLDS_URING_AT_ONCE 4096
 
 /*
  * A mapping of the device, shared and only to be read, shows the store of an

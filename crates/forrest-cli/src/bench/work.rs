@@ -4,9 +4,9 @@ use crate::args::{BenchArgs, Benchmark};
 use crate::clock;
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::random::{Random, mix};
 use clap::ValueEnum;
 use forrest::{Db, Durability, Entry, Keyspace, WriteBatch, WriteOptions};
+use forrest_base::random::{Random, mix_all};
 use hdrhistogram::Histogram;
 use std::hint::black_box;
 use std::ops::Range;
@@ -85,7 +85,7 @@ pub(crate) struct Shared<'a> {
 /// The bytes of which values are made.
 pub(crate) fn pool(args: &BenchArgs) -> Vec<u8> {
     let mut pool = Vec::new();
-    Random(mix(&[args.seed, 0])).bytes(POOL_BYTES + args.value_size as usize, &mut pool);
+    Random(mix_all(&[args.seed, 0])).append(POOL_BYTES + args.value_size as usize, &mut pool);
     pool
 }
 
@@ -169,7 +169,7 @@ impl<'a> Worker<'a> {
         Worker {
             shared,
             benchmark,
-            random: Random(mix(&[shared.args.seed, 1 + benchmark as u64, thread])),
+            random: Random(mix_all(&[shared.args.seed, 1 + benchmark as u64, thread])),
             tally: Tally::new(),
             key: Vec::new(),
             value: Vec::new(),

@@ -11,7 +11,7 @@
 //! Of each eight pairs of a thread the second is deleted after the fourth was written.
 
 use crate::args::Mark;
-use crate::random::{Random, mix};
+use forrest_base::random::{Random, mix_all};
 use std::ops::Range;
 
 /// Pairs from one that is counted to the next.
@@ -33,11 +33,11 @@ impl Mark {
 
     /// Replaces the content of `out` by the pair's value. Some are long enough to be kept apart by a store.
     pub(super) fn value(self, out: &mut Vec<u8>) {
-        let mut random = Random(mix(&[self.run.into(), self.thread.into(), self.pair.into()]));
+        let mut random = Random(mix_all(&[self.run.into(), self.thread.into(), self.pair.into()]));
         let most = if random.below(50) == 0 { 6000 } else { 200 };
         let length = random.below(most) as usize;
         out.clear();
-        random.bytes(length, out);
+        random.append(length, out);
     }
 
     /// True if the thread's count is raised with it.

@@ -8,6 +8,7 @@
 
 use crate::failure::Failure;
 use crate::interrupt;
+use forrest_base::lock;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
@@ -16,7 +17,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex};
 use std::thread;
 
 /// The whole walk, in the fixed-point shares that [`Progress::fraction`] adds up.
@@ -280,11 +281,6 @@ impl Report {
             self.errors.push((path, error));
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A thread that panicked ends the walk anyway; its state is only counters and paths.
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
 #[cfg(test)]

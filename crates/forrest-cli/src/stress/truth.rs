@@ -5,7 +5,7 @@
 //! `done` after the call has returned. A reader takes `done` before its call and `begun` after: what it is told must be
 //! a version from the first to the second. An older one is stale.
 
-use crate::random::{Random, mix};
+use forrest_base::random::{Random, mix_all};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// Every so many keys one is always there, once it has been written.
@@ -85,17 +85,17 @@ impl Truth {
     pub(super) fn is_there(&self, key: usize, version: u64) -> bool {
         version > 0
             && (key.is_multiple_of(STEADY_EVERY)
-                || !mix(&[self.seed, key as u64, version]).is_multiple_of(ABSENT_EVERY))
+                || !mix_all(&[self.seed, key as u64, version]).is_multiple_of(ABSENT_EVERY))
     }
 
     /// Replaces the content of `out` by the value that a version is.
     pub(super) fn value(&self, key: usize, version: u64, out: &mut Vec<u8>) {
-        let mut random = Random(mix(&[self.seed, version, key as u64]));
+        let mut random = Random(mix_all(&[self.seed, version, key as u64]));
         out.clear();
         out.extend_from_slice(&version.to_be_bytes());
         let most = self.value_bytes_max - out.len();
         let length = random.below(most as u64 + 1) as usize;
-        random.bytes(length, out);
+        random.append(length, out);
     }
 
     /// Judges what was found, between the readings of `done` and `begun`.

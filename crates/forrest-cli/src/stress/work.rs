@@ -3,11 +3,12 @@
 use super::truth::{COUNTERS, Fault, Truth};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::random::Random;
 use forrest::{Db, Entry, Keyspace, WriteBatch};
+use forrest_base::lock;
+use forrest_base::random::{Random, mix_all};
 use std::ops::AddAssign;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Operations between two looks at the clock and the counts.
 const STRIDE: u64 = 64;
@@ -82,11 +83,11 @@ impl<'t> Shared<'t> {
 
     /// What was found wrong, in words.
     pub(super) fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.told).clone()
     }
 
     fn tell(&self, what: String) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&self.told);
         if told.len() < TOLD_MOST {
             told.push(what);
         }
@@ -138,7 +139,7 @@ pub(super) struct Writer<'s> {
 
 impl<'s> Writer<'s> {
     pub(super) fn new(shared: &'s Shared<'s>, number: usize) -> Self {
-        let random = Random(crate::random::mix(&[shared.seed, 1, number as u64]));
+        let random = Random(mix_all(&[shared.seed, 1, number as u64]));
         Writer { shared, number, random, value: Vec::new(), sums: [0; COUNTERS], counts: Counts::default() }
     }
 
@@ -222,7 +223,7 @@ pub(super) struct Reader<'s> {
 
 impl<'s> Reader<'s> {
     pub(super) fn new(shared: &'s Shared<'s>, number: usize) -> Self {
-        let random = Random(crate::random::mix(&[shared.seed, 2, number as u64]));
+        let random = Random(mix_all(&[shared.seed, 2, number as u64]));
         Reader { shared, random, done: Vec::new(), counts: Counts::default() }
     }
 

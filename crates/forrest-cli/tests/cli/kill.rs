@@ -11,6 +11,7 @@
 
 use crate::harness::Place;
 use forrest::Db;
+use forrest_base::random::Random;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
@@ -22,15 +23,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Run, thread and number of a pair.
 type Pair = (u32, u32, u32);
-
-/// SplitMix64.
-fn random(state: &mut u64, below: u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (z ^ (z >> 31)) % below
-}
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("it is a number"))
@@ -112,10 +104,10 @@ impl Oracle {
 }
 
 /// Lets a child write until a moment, kills it, and takes what it had acknowledged.
-fn write_and_kill(place: &Place, oracle: &mut Oracle, state: &mut u64, tells: bool) {
+fn write_and_kill(place: &Place, oracle: &mut Oracle, random: &mut Random, tells: bool) {
     let sizes = [["16384", "30000"], ["65536", "200000"], ["1000000", "4000000"]];
-    let [memtable, table] = sizes[random(state, 3) as usize];
-    let threads = (1 + random(state, 3)).to_string();
+    let [memtable, table] = sizes[random.below(3) as usize];
+    let threads = (1 + random.below(3)).to_string();
     let arguments = ["crash", "dir", "--endless", "--threads", &threads];
     let sized = ["--memtable-bytes", memtable, "--table-bytes", table];
     let expect = if tells { oracle.expect() } else { Vec::new() };
@@ -124,13 +116,13 @@ fn write_and_kill(place: &Place, oracle: &mut Oracle, state: &mut u64, tells: bo
     let mut child = place.command(&all).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let lines = lines(&mut child);
     // One of five is killed about when it opens the store; the others when they have begun.
-    let moment = match random(state, 5) {
-        0 => Duration::from_micros(random(state, 60_000)),
+    let moment = match random.below(5) {
+        0 => Duration::from_micros(random.below(60_000)),
         _ => {
             if let Ok(line) = lines.recv_timeout(PATIENCE) {
                 oracle.take(&line);
             }
-            Duration::from_micros(random(state, 250_000))
+            Duration::from_micros(random.below(250_000))
         }
     };
     let deadline = Instant::now() + moment;
@@ -155,10 +147,10 @@ fn what_was_acknowledged_survives_kills() {
     let (kills, seed) = (setting("FORREST_KILLS", 20), setting("FORREST_SEED", 1));
     println!("FORREST_KILLS={kills} FORREST_SEED={seed}");
     let place = Place::new();
-    let (mut oracle, mut state, mut tells) = (Oracle::default(), seed, false);
+    let (mut oracle, mut random, mut tells) = (Oracle::default(), Random(seed), false);
     for kill in 0..kills {
-        write_and_kill(&place, &mut oracle, &mut state, tells);
-        tells = random(&mut state, 2) == 0;
+        write_and_kill(&place, &mut oracle, &mut random, tells);
+        tells = random.below(2) == 0;
         println!("kill {kill}: {} pairs acknowledged so far, {} verified", oracle.pairs, oracle.verified);
         if !tells {
             oracle.look(&place);

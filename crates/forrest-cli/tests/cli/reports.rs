@@ -25,9 +25,7 @@ fn doctor_reports_each_topic_with_advice() {
     let ran = place.run(&["doctor", "--format", "jsonl"]);
     let findings: Vec<Value> = ran.ok().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let text = place.run(&["doctor"]);
-    for topic in
-        ["huge pages", "transparent", "io_uring", "counters", "open files", "llds device", "processor"]
-    {
+    for topic in ["huge pages", "transparent", "counters", "open files", "llds device", "processor"] {
         let finding = findings.iter().find(|finding| finding["topic"] == topic);
         let finding = finding.unwrap_or_else(|| panic!("no {topic} in {findings:?}"));
         assert!(["good", "fair", "poor", "absent"].contains(&finding["state"].as_str().unwrap()));

@@ -67,9 +67,6 @@ pub const MAPPABLE: u32 = 0x1;
 
 /// All operations of a run take place as one, or none of them does.
 pub(super) const RUN_ATOMIC: u32 = 0x1;
-/// A run by io_uring of so many bytes, operations and room for answers together, is done while it is submitted.
-#[cfg(test)]
-const URING_AT_ONCE: u32 = 4096;
 /// Makes the store if there is none of that name.
 pub(super) const CREATE: u32 = 0x01;
 /// With [`CREATE`]: only if there is none.
@@ -178,15 +175,6 @@ layout! {
         done_bytes: u32,
         flags: u32,
         reserved: u32,
-    }
-}
-
-#[cfg(any(target_os = "linux", test))]
-layout! {
-    /// A run by io_uring: the bytes of a command.
-    pub(super) struct Uring / llds_uring, 16: {
-        run: u64,
-        reserved: u64,
     }
 }
 
@@ -301,9 +289,6 @@ pub(super) mod command {
     pub(in super::super) const DESTROY: Opcode = opcode::write::<Destroy>(MAGIC, 3);
     pub(in super::super) const LIST: Opcode = opcode::read_write::<List>(MAGIC, 4);
     pub(in super::super) const STATS: Opcode = opcode::read::<Stats>(MAGIC, 5);
-    /// Of a command of io_uring, not of ioctl.
-    #[cfg(any(target_os = "linux", test))]
-    pub(in super::super) const URING_RUN: Opcode = opcode::write::<super::Uring>(MAGIC, 6);
 }
 
 #[cfg(test)]

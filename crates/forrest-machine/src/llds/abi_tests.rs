@@ -4,13 +4,12 @@ use super::*;
 use rustix::ioctl::{Direction, Opcode, opcode};
 use std::collections::BTreeMap;
 
-const LAYOUTS: [Layout; 12] = [
+const LAYOUTS: [Layout; 11] = [
     Version::LAYOUT,
     Op::LAYOUT,
     Answer::LAYOUT,
     Pair::LAYOUT,
     Run::LAYOUT,
-    Uring::LAYOUT,
     Attach::LAYOUT,
     Destroy::LAYOUT,
     List::LAYOUT,
@@ -21,7 +20,7 @@ const LAYOUTS: [Layout; 12] = [
 
 /// The numbers of this module by their names in the header.
 fn numbers() -> BTreeMap<String, i128> {
-    let all: [(&str, i128); 32] = [
+    let all: [(&str, i128); 31] = [
         ("ABI", ABI.into()),
         ("KEY_BYTES_MAX", KEY_BYTES_MAX as i128),
         ("NAME_BYTES_MAX", NAME_BYTES_MAX as i128),
@@ -51,7 +50,6 @@ fn numbers() -> BTreeMap<String, i128> {
         ("MAP_BYTES", MAP_BYTES.into()),
         ("MAPPABLE", MAPPABLE.into()),
         ("RUN_ATOMIC", RUN_ATOMIC.into()),
-        ("URING_AT_ONCE", URING_AT_ONCE.into()),
         ("CREATE", CREATE.into()),
         ("EXCLUSIVE", EXCLUSIVE.into()),
     ];
@@ -98,14 +96,13 @@ fn numbers_are_those_of_the_header() {
 
 #[test]
 fn commands_are_those_of_the_header() {
-    let commands: [(&str, Opcode); 7] = [
+    let commands: [(&str, Opcode); 6] = [
         ("LLDS_IOC_VERSION", command::VERSION),
         ("LLDS_IOC_RUN", command::RUN),
         ("LLDS_IOC_ATTACH", command::ATTACH),
         ("LLDS_IOC_DESTROY", command::DESTROY),
         ("LLDS_IOC_LIST", command::LIST),
         ("LLDS_IOC_STATS", command::STATS),
-        ("LLDS_URING_RUN", command::URING_RUN),
     ];
     let header = header();
     let mut found = 0;

@@ -190,12 +190,6 @@ impl Device {
         get::<{ command::STATS }, _>(&self.file, STATS)
     }
 
-    /// The open device.
-    #[cfg(target_os = "linux")]
-    pub(super) fn file(&self) -> &File {
-        &self.file
-    }
-
     /// Does a run of operations. The answers go to the beginning of `answers`.
     ///
     /// # Errors

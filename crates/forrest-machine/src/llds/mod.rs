@@ -6,8 +6,6 @@
 //! its lengths are looked at. What an engine answers is checked against the room that it had, and never trusted to be
 //! within it.
 //!
-//! [`Ring`] hands many runs to a device by one call, on Linux.
-//!
 //! `docs/layers.txt` has their order.
 
 pub mod abi;
@@ -17,8 +15,6 @@ mod mapped;
 mod ordered;
 mod probe;
 mod ran;
-#[cfg(target_os = "linux")]
-mod ring;
 mod sight;
 mod store;
 #[cfg(feature = "llds-user")]
@@ -31,8 +27,6 @@ pub use mapped::Mapped;
 pub use ordered::{Bounds, Piece};
 pub use probe::{Found, Node, Opened, device, group_name, user_name};
 pub use ran::Ran;
-#[cfg(target_os = "linux")]
-pub use ring::{Asked, Ring};
 pub use store::Store;
 #[cfg(feature = "llds-user")]
 pub use user::User;

@@ -8,10 +8,11 @@ use super::device::Attach;
 use super::error::{Error, Result};
 use super::mapped::Mapped;
 use super::ran::{self, Ran};
+use forrest_base::lock;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 const OPEN: &str = "open the store";
 const STATS: &str = "ask for the figures of the store";
@@ -58,7 +59,7 @@ unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let mut stores = OPEN_STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = lock(&OPEN_STORES);
         // Meanwhile there may be another of the name.
         if stores.get(&self.name).is_some_and(|store| store.strong_count() == 0) {
             stores.remove(&self.name);
@@ -83,7 +84,7 @@ impl User {
         if name.is_empty() || name.len() > abi::NAME_BYTES_MAX || name.contains(&0) {
             return failed(libc::EINVAL);
         }
-        let mut stores = OPEN_STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = lock(&OPEN_STORES);
         if let Some(shared) = stores.get(name).and_then(Weak::upgrade) {
             return Ok(User { shared, may_change, mapped: OnceLock::new() });
         }

@@ -13,6 +13,7 @@
 //! What it does not do: it does not know what lies in its memory. That no pointer into it outlives it, or a
 //! [`Region::decommit`], is up to its owner.
 
+use forrest_base::lock;
 use std::fmt;
 use std::io;
 use std::ops::Range;
@@ -299,7 +300,7 @@ impl Region {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // The table is brought up to date after each system call, so a panic in between leaves it true.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn granules(&self, offset: usize, len: usize) -> io::Result<Range<usize>> {

@@ -1,11 +1,12 @@
 //! Random numbers that a seed replays, and what the model test makes of them: keys and values of every
 //! shape that an engine might treat apart.
 
+use forrest_base::random;
+
 /// Where random numbers come from.
 #[derive(Clone)]
 enum Source {
-    /// A generator whose whole state is its seed (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
-    Seed(u64),
+    Seed(random::Random),
     /// What a fuzzer gives: bytes, last ones first.
     Bytes(Vec<u8>),
 }
@@ -16,7 +17,7 @@ pub(crate) struct Random(Source);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Random {
-        Random(Source::Seed(seed))
+        Random(Source::Seed(random::Random(seed)))
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Random {
@@ -40,13 +41,7 @@ impl Random {
     /// A number that depends on all of so many bytes.
     fn take(&mut self, len: usize) -> u64 {
         match &mut self.0 {
-            Source::Seed(seed) => {
-                *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-                let mut z = *seed;
-                z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-                z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-                z ^ (z >> 31)
-            }
+            Source::Seed(seed) => seed.next(),
             Source::Bytes(bytes) => (0..len).fold(0, |n, _| n << 8 | u64::from(bytes.pop().unwrap_or(0))),
         }
     }

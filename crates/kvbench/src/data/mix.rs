@@ -1,35 +1,22 @@
 //! Numbers that look random and can be taken back: a bijection of all 64-bit numbers, bijections of any range `0..n`,
 //! and a stream of numbers.
 
+use forrest_base::random;
+pub(crate) use random::mix;
 use std::convert::Infallible;
 
-/// What SplitMix64 goes on by.
-const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// A bijection of the 64-bit numbers whose output bits depend on all input bits: the finaliser of
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014), after its
-/// increment.
-#[inline]
-pub(crate) const fn mix(number: u64) -> u64 {
-    let mut z = number.wrapping_add(STEP);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// A stream of random numbers: SplitMix64.
-pub(crate) struct Random(u64);
+/// A stream of random numbers.
+pub(crate) struct Random(random::Random);
 
 impl Random {
     /// The stream of a seed.
     pub(crate) fn new(seed: u64) -> Self {
-        Random(seed)
+        Random(random::Random(seed))
     }
 
     /// The next number.
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        mix(self.0)
+        self.0.next()
     }
 
     /// A number below `end`.
@@ -44,10 +31,7 @@ impl Random {
 
     /// Fills bytes.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
-        for chunk in bytes.chunks_mut(8) {
-            let len = chunk.len();
-            chunk.copy_from_slice(&self.next().to_le_bytes()[..len]);
-        }
+        self.0.fill(bytes);
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::Durability;
+use forrest_base::lock;
 use rusqlite::{CachedStatement, Connection, params};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,10 +22,6 @@ pub(crate) struct Sqlite {
     write: Mutex<Connection>,
     write_synced: Mutex<Connection>,
     read: Mutex<Connection>,
-}
-
-fn lock(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A connection whose commits are synced, or only in the log; with a cache of so many bytes.

@@ -8,11 +8,12 @@
 use super::{Pages, Reader, Subject, Writer};
 use crate::alloc;
 use crate::data::{Kind, Strings, U64};
+use forrest_base::lock;
 use libloading::Library;
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 /// `KVBENCH_ABI`.
 const ABI: u32 = 1;
@@ -235,7 +236,7 @@ static LOADED: Mutex<Vec<(String, &'static [Offer])>> = Mutex::new(Vec::new());
 
 /// What a library offers. It is loaded once and stays: what it offers is used as long as the process runs.
 fn load(path: &str) -> Result<&'static [Offer], String> {
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut loaded = lock(&LOADED);
     if let Some((_, offers)) = loaded.iter().find(|(name, _)| name == path) {
         return Ok(offers);
     }

@@ -22,6 +22,7 @@
 //! meanwhile. And who opens a name that is just being removed either finds that it is not there, or keeps it.
 
 use super::{Kind, Name, is_lack_of_descriptors};
+use forrest_base::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -30,7 +31,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
 /// How every descriptor is opened.
 const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
@@ -139,11 +140,6 @@ struct Ahead {
 pub struct Read {
     files: Arc<Files>,
     held: Arc<Held>,
-}
-
-/// Nothing that could panic runs under these locks.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Held {

@@ -21,7 +21,7 @@ use crate::disk::Real;
 use crate::disk::{self, Name};
 use crate::partition;
 use crate::remix::{self, Remix};
-use crate::table::{Entry, Options, Table};
+use crate::table::{Builder, Entry, Table};
 use forrest_engine::Result;
 use forrest_engine::{Numa, Options, Pages};
 use std::path::Path;
@@ -59,7 +59,7 @@ impl Runs {
         pairs: impl IntoIterator<Item = (K, Option<V>)>,
     ) -> Result<()> {
         let name = Name::table(self.tables.len() as u64 + 1);
-        let mut builder = Options::new(&*self.disk, name)?;
+        let mut builder = Builder::new(&*self.disk, name)?;
         for (key, value) in pairs {
             let entry = value.as_ref().map_or(Entry::Tombstone, |value| Entry::Value(value.as_ref()));
             builder.add(key.as_ref(), entry)?;

@@ -1,21 +1,10 @@
 //! A partition and a merging iterator show the same: what an ordered map has that was written as the runs were.
 
 use super::*;
+use forrest_base::random::Random;
 use std::collections::BTreeMap;
 
 type Pairs = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
-
-/// Numbers that look random (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
 
 /// A run of some of a thousand keys, of different lengths and with the same beginnings; each sixth is deleted.
 fn run(random: &mut Random, number: usize) -> Pairs {

@@ -4,6 +4,7 @@ mod damage;
 
 use super::build::Built;
 use super::*;
+use forrest_base::random::Random;
 use forrest_engine::ErrorKind;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -88,21 +89,12 @@ impl Disk for Memory {
     }
 }
 
-/// Random numbers from a seed (SplitMix64).
-struct Random(u64);
+/// Bytes, one of each number: the format's test relies on them.
+trait RandomBytes {
+    fn bytes(&mut self, len: usize) -> Vec<u8>;
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
+impl RandomBytes for Random {
     fn bytes(&mut self, len: usize) -> Vec<u8> {
         (0..len).map(|_| self.next() as u8).collect()
     }
@@ -206,12 +198,12 @@ fn the_empty_table() {
 fn tables_of_every_shape() {
     for seed in 0..150 {
         let mut random = Random(seed);
-        let count = [1, 2, 63, 64, 65, 128, 129, 700][random.below(8)];
-        let (key_shape, value_shape) = (random.below(8), random.below(6));
+        let count = [1, 2, 63, 64, 65, 128, 129, 700][random.index(8)];
+        let (key_shape, value_shape) = (random.index(8), random.index(6));
         let stem = random.bytes(12);
         let mut map = Map::new();
         for i in 0..count {
-            let len = random.below(30);
+            let len = random.index(30);
             let key = match key_shape {
                 0 => random.bytes(16),
                 1 => random.bytes(3),
@@ -223,7 +215,7 @@ fn tables_of_every_shape() {
                 6 => [&[b'a' + (i % 2) as u8], &stem[..], &random.bytes(4)].concat(),
                 _ => random.next().to_be_bytes().map(|byte| byte & 1).to_vec(),
             };
-            let len = random.below(300);
+            let len = random.index(300);
             let value = match value_shape {
                 0 => Some(random.bytes(100)),
                 1 => Some(Vec::new()),
@@ -234,7 +226,7 @@ fn tables_of_every_shape() {
             };
             map.insert(key, value);
         }
-        assert_same(&map, [1, 20_000, 1 << 22][random.below(3)]);
+        assert_same(&map, [1, 20_000, 1 << 22][random.index(3)]);
     }
 }
 
@@ -347,7 +339,7 @@ fn what_will_be_read_is_said_before() {
         let mut random = Random(6);
         let mut most_said = 0;
         for _ in 0..500 {
-            let ordinal = random.below(20_000) as u32;
+            let ordinal = random.index(20_000) as u32;
             for is_again in [false, true] {
                 disk.said.lock().unwrap().clear();
                 disk.read.lock().unwrap().clear();
@@ -380,7 +372,7 @@ fn threads_share_a_table() {
             scope.spawn(move || {
                 let (mut random, mut cursor) = (Random(thread), Cursor::new(table));
                 for _ in 0..2_000 {
-                    let (key, value) = pairs[random.below(pairs.len())];
+                    let (key, value) = pairs[random.index(pairs.len())];
                     let ordinal = cursor.find(key).unwrap().unwrap();
                     assert_eq!(cursor.value(ordinal).unwrap(), value.as_ref().unwrap());
                 }
@@ -429,8 +421,8 @@ fn the_format_does_not_drift() {
     let mut random = Random(11);
     let mut map = Map::new();
     for i in 0..500_u32 {
-        let key_len = if i < 200 { 9 } else { random.below(200) };
-        let value_len = if i < 300 { 20 } else { random.below(2_000) };
+        let key_len = if i < 200 { 9 } else { random.index(200) };
+        let value_len = if i < 300 { 20 } else { random.index(2_000) };
         let key = [&i.to_be_bytes()[..], &random.bytes(key_len)].concat();
         map.insert(key, (i % 100 < 80).then(|| random.bytes(value_len)));
     }

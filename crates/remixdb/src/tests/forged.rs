@@ -1,11 +1,12 @@
 //! Forgeries: bytes that were never written, under checksums that are right. Whoever makes such files can make a store
 //! say what it never held, but gets an answer or an error from it, no panic and no walk without end.
 
-use super::world::{Random, World, options, seeds, steps};
+use super::world::{World, options, seeds, steps};
 use crate::decoders::exercise;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
 use crate::{frame, page};
+use forrest_base::random::Random;
 use forrest_engine::Durability;
 
 /// Forgeries of each store.

@@ -6,6 +6,7 @@
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
+use forrest_base::random::Random;
 use forrest_engine::View as _;
 use forrest_engine::{Durability, Options, Pages};
 use forrest_engine::{Op, Result};
@@ -33,23 +34,6 @@ pub(super) enum Step {
     /// All of it, with what is in memory.
     Flush,
     Compact,
-}
-
-/// A small generator, the same everywhere.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
 }
 
 /// Which workloads a gate runs: `default` many, or FORREST_GATE_SEEDS, or the one that FORREST_GATE_SEED says.

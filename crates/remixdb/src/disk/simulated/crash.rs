@@ -14,8 +14,9 @@
 //! States are made one at a time, when they are asked for. A file's bytes are made once for all states that have
 //! the same part of its writes, and shared between them.
 
-use super::random::{NOTHING, Random, combine, hash};
+use super::random::{NOTHING, combine, hash};
 use super::{Pending, Simulated, State, put, put_name};
+use forrest_base::random::Random;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -267,11 +268,11 @@ fn torn(state: &State, place: usize) -> Vec<Plan> {
 /// Half of everything is kept, and every fourth write of those torn.
 fn keep_at_random(pending: &Pending, random: &mut Random) -> Keep {
     match pending {
-        _ if random.below(2) == 0 => Keep::Lost,
-        Pending::Write { offset, bytes, .. } if random.below(4) == 0 => {
+        _ if random.index(2) == 0 => Keep::Lost,
+        Pending::Write { offset, bytes, .. } if random.index(4) == 0 => {
             let count = boundaries(*offset, bytes.len()).count();
-            let at = boundaries(*offset, bytes.len()).nth(random.below(count)).unwrap_or(0);
-            Keep::Torn(at, Rest::ALL[random.below(Rest::ALL.len())])
+            let at = boundaries(*offset, bytes.len()).nth(random.index(count)).unwrap_or(0);
+            Keep::Torn(at, Rest::ALL[random.index(Rest::ALL.len())])
         }
         _ => Keep::Whole,
     }

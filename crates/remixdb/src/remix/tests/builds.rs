@@ -9,11 +9,11 @@ fn a_rebuild_shows_what_a_build_shows() {
     for seed in 1000..1120 {
         let world = World::random(seed);
         let random = &mut Random(seed);
-        let first = random.below(world.runs.len() + 1);
+        let first = random.index(world.runs.len() + 1);
         for (before, after) in [(false, false), (true, true), (true, false), (false, true)] {
             let what = format!("seed {seed}, {first} runs first, tags {before}, then {after}");
             let mut remix = build(&mut world.older(first), before).unwrap();
-            if random.below(2) == 0 {
+            if random.index(2) == 0 {
                 remix = rebuild(&remix, &mut world.older(world.runs.len()), after).unwrap();
             } else {
                 for count in first..=world.runs.len() {

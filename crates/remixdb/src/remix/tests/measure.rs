@@ -69,7 +69,7 @@ fn measure(count: usize) {
     let runs: Vec<_> = (0..count).map(|_| sorted(keys(random, KEYS / count))).collect();
     let absent = keys(random, ASKED);
     let present: Vec<[u8; 16]> =
-        (0..ASKED).map(|_| runs[random.below(count)][random.below(KEYS / count)]).collect();
+        (0..ASKED).map(|_| runs[random.index(count)][random.index(KEYS / count)]).collect();
 
     let (build_ns, remix) = each(KEYS, || build(&mut open(&runs), true).unwrap());
     let plain = build(&mut open(&runs), false).unwrap();

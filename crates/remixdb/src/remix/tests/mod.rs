@@ -6,27 +6,11 @@ mod measure;
 mod reads;
 
 use super::*;
+use forrest_base::random::Random;
 use forrest_engine::Result;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-
-/// Random numbers that a seed replays (SplitMix64; Steele, Lea, Flood, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-}
 
 /// What was asked of the runs that share it.
 #[derive(Default)]
@@ -89,14 +73,14 @@ impl World {
     /// A world of a seed: any number of runs, keys of a shape, much or little in common.
     fn random(seed: u64) -> World {
         let random = &mut Random(seed);
-        let count = [1, 2, 3, 1 + random.below(8), 1 + random.below(31), 31][random.below(6)];
-        let shape = random.below(6);
-        let sizes = [3, 40, 300, 1500][random.below(4)];
-        let space = [5, 50, 400, 5000][random.below(4)];
-        let tombstones = [0, 1, 5][random.below(3)];
+        let count = [1, 2, 3, 1 + random.index(8), 1 + random.index(31), 31][random.index(6)];
+        let shape = random.index(6);
+        let sizes = [3, 40, 300, 1500][random.index(4)];
+        let space = [5, 50, 400, 5000][random.index(4)];
+        let tombstones = [0, 1, 5][random.index(3)];
         let contents = (0..count).map(|_| {
-            let size = if random.below(6) == 0 { 0 } else { 1 + random.below(sizes) };
-            (0..size).map(|_| (key(random, shape, space), random.below(10) < tombstones)).collect()
+            let size = if random.index(6) == 0 { 0 } else { 1 + random.index(sizes) };
+            (0..size).map(|_| (key(random, shape, space), random.index(10) < tombstones)).collect()
         });
         World::new(contents.collect())
     }
@@ -152,18 +136,18 @@ fn get<R: Run>(remix: &Remix, runs: &mut [R], key: &[u8]) -> Result<Option<Entry
 
 /// A key of a shape, out of about `space`.
 fn key(random: &mut Random, shape: usize, space: usize) -> Vec<u8> {
-    let number = random.below(space) as u64;
+    let number = random.index(space) as u64;
     match shape {
         // Numbers.
         0 => number.to_be_bytes().to_vec(),
         // Hardly any different bytes, and the empty key: heads that are equal but for their zeros.
-        1 => (0..random.below(12)).map(|_| [0, 1, 0xFF][random.below(3)]).collect(),
+        1 => (0..random.index(12)).map(|_| [0, 1, 0xFF][random.index(3)]).collect(),
         // All over the place.
         2 => [Random(number).next().to_be_bytes(), Random(!number).next().to_be_bytes()].concat(),
         // Much in common.
-        3 => format!("https://example.org/a/long/way/{number}/{}", "x".repeat(random.below(3))).into_bytes(),
+        3 => format!("https://example.org/a/long/way/{number}/{}", "x".repeat(random.index(3))).into_bytes(),
         // Long ones, different only behind the heads.
-        4 => [&vec![b'k'; 700 + random.below(2)][..], &number.to_be_bytes()].concat(),
+        4 => [&vec![b'k'; 700 + random.index(2)][..], &number.to_be_bytes()].concat(),
         // The same eight bytes over and over, so that whole anchors decide.
         _ => [&[number as u8 % 3 * 7, 1, 2, 3, 4, 5, 6, 7, 8][..], &number.to_be_bytes()].concat(),
     }

@@ -78,10 +78,10 @@ fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Entry)], 
     let mut at = None;
     let mut kept = (None, None);
     for step in 0..300 {
-        match (at, random.below(7)) {
+        match (at, random.index(7)) {
             (None, _) if visible.is_empty() => return,
             (None, _) | (_, 0) => {
-                let goal = random.below(visible.len());
+                let goal = random.index(visible.len());
                 assert!(cursor.seek(visible[goal].0).unwrap(), "{what}");
                 at = Some(goal);
             }
@@ -94,7 +94,7 @@ fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Entry)], 
                 assert_eq!(cursor.prev(), at.is_some(), "{what}");
             }
             (Some(from), 5) => {
-                let count = [0, 1, random.below(100), random.below(visible.len() + 2)][random.below(4)];
+                let count = [0, 1, random.index(100), random.index(visible.len() + 2)][random.index(4)];
                 at = (from + count < visible.len()).then_some(from + count);
                 assert_eq!(cursor.skip(count as u64), at.is_some(), "{what}: skip {count} from {from}");
             }
@@ -183,7 +183,7 @@ fn reads_compare_few_keys() {
 fn tags_that_match_are_found_wherever_they_are() {
     let mut random = Random(3);
     for _ in 0..2000 {
-        let tags: Tags = std::array::from_fn(|_| [0, 1, 0x7F, 0x80, 0x81, 0xFF][random.below(6)]);
+        let tags: Tags = std::array::from_fn(|_| [0, 1, 0x7F, 0x80, 0x81, 0xFF][random.index(6)]);
         for tag in [0, 1, 2, 0x7F, 0x80, 0xFF] {
             let expected: Vec<usize> = (0..SEGMENT).filter(|&slot| tags[slot] == tag).collect();
             assert_eq!(Matches::new(&tags, tag).collect::<Vec<_>>(), expected);
@@ -204,7 +204,7 @@ fn counts_are_those_of_a_loop() {
             assert_eq!(visible(&selectors, slot, TOMBSTONE), seen);
         }
         assert_eq!(visible(&selectors, SEGMENT, 0), 0);
-        let count = random.below(SEGMENT + 1);
+        let count = random.index(SEGMENT + 1);
         selectors.iter_mut().for_each(|selector| *selector &= !1);
         selectors[count..].fill(FILLER);
         assert_eq!(used(&selectors), count);

@@ -6,7 +6,7 @@ use super::*;
 fn some_map() -> Map {
     let mut random = Random(2);
     let keys = (0..300_usize).map(|i| {
-        let len = random.below(20);
+        let len = random.index(20);
         let value = (i % 7 > 0).then(|| random.bytes(i % 50));
         (random.bytes(len + 2), value)
     });
@@ -172,14 +172,14 @@ fn nonsense_is_survived() {
     let mut found = 0;
     for _ in 0..6_000 {
         let mut bytes = file.clone();
-        let page = random.below(file.len() / 4096);
-        for _ in 0..1 + random.below(3) {
-            let byte = [0, 1, 0x7F, 0xFF, random.next() as u8][random.below(5)];
+        let page = random.index(file.len() / 4096);
+        for _ in 0..1 + random.index(3) {
+            let byte = [0, 1, 0x7F, 0xFF, random.next() as u8][random.index(5)];
             // Sections that a random place would rarely meet are met on purpose.
-            let at = match random.below(3) {
-                0 => page * 4096 + random.below(page::PAYLOAD),
-                1 => page * 4096 + page::PAYLOAD - 1 - random.below(128),
-                _ => page * 4096 + random.below(page::PAYLOAD / 8) * 8,
+            let at = match random.index(3) {
+                0 => page * 4096 + random.index(page::PAYLOAD),
+                1 => page * 4096 + page::PAYLOAD - 1 - random.index(128),
+                _ => page * 4096 + random.index(page::PAYLOAD / 8) * 8,
             };
             bytes[at] = byte;
         }

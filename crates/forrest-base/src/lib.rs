@@ -1,0 +1,38 @@
+//! What several crates of Forrest need and the standard library does not have. It knows neither the operating system nor
+//! stores.
+//!
+//! | item | what it is |
+//! |---|---|
+//! | [`random`] | numbers that a seed replays |
+//! | [`lock`] | a mutex that a panic does not close |
+#![forbid(unsafe_code)]
+
+pub mod random;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Takes a mutex, even if a thread panicked while it held it. What the mutex guards must be whole at every step, or the
+/// panic must be reported in another way.
+#[inline]
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_does_not_close_a_lock() {
+        let mutex = Mutex::new(1);
+        std::thread::scope(|scope| {
+            let panics = scope.spawn(|| {
+                let _held = lock(&mutex);
+                panic!("with the lock held");
+            });
+            assert!(panics.join().is_err());
+        });
+        assert!(mutex.is_poisoned());
+        assert_eq!(*lock(&mutex), 1);
+    }
+}
