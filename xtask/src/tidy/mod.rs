@@ -3,6 +3,7 @@
 //! | module | what it checks |
 //! |---|---|
 //! | order.rs | crates and modules use only those below them, in the order of `docs/layers.txt` |
+//! | width.rs | how long lines are, of comments and Markdown |
 //! | words.rs | words to avoid, whose count may only fall |
 //! | rules.rs | how files begin, where unsafe code may be, what stays out |
 //!
@@ -13,6 +14,7 @@ mod order;
 mod rules;
 mod sources;
 mod tokens;
+mod width;
 mod words;
 
 use crate::failure::Failure;
@@ -56,6 +58,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     let sources = sources::read(root)?;
     let mut wrong = rules::breaches(&sources);
     wrong.extend(Order::read(root)?.breaches(root)?);
+    wrong.extend(width::breaches(&sources));
     let avoided = Avoided::read(root)?;
     wrong.extend(avoided.breaches(workspace, &avoided.places(&sources)));
     if wrong.is_empty() {
