@@ -22,10 +22,11 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         for path in rust_sources(&workspace.root.join(directory)) {
             let text =
                 std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let told = path.strip_prefix(&workspace.root).unwrap_or(&path).display().to_string();
-            wrong.extend(
-                problems(&text, is_test(&path)).into_iter().map(|problem| format!("{told}{problem}")),
-            );
+            // Seen from the root: a checkout may lie in a directory called `tests`.
+            let path = path.strip_prefix(&workspace.root).unwrap_or(&path);
+            let told = path.display().to_string();
+            wrong
+                .extend(problems(&text, is_test(path)).into_iter().map(|problem| format!("{told}{problem}")));
             count += 1;
         }
     }
