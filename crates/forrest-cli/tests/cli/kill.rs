@@ -6,11 +6,12 @@
 //! pair; otherwise the next child is told by `--expect`, and recovers from the kill before it is killed in its turn, at
 //! times while it recovers. Each child verifies all that is in the store besides.
 //!
-//! `FORREST_KILLS` sets the number of kills (20), `FORREST_SEED` the seed. The moment is in time, so a seed repeats a
+//! `FORREST_KILLS` sets the number of kills (6 in quick size, 20 in full), `FORREST_SEED` the seed. The moment is in time, so a seed repeats a
 //! run only nearly.
 
 use crate::harness::Place;
 use forrest::Db;
+use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
@@ -30,10 +31,6 @@ fn random(state: &mut u64, below: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (z ^ (z >> 31)) % below
-}
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("it is a number"))
 }
 
 /// Lines of a child's standard output, until its end.
@@ -152,7 +149,8 @@ fn write_and_kill(place: &Place, oracle: &mut Oracle, state: &mut u64, tells: bo
 
 #[test]
 fn what_was_acknowledged_survives_kills() {
-    let (kills, seed) = (setting("FORREST_KILLS", 20), setting("FORREST_SEED", 1));
+    let (kills, seed) =
+        (number("FORREST_KILLS").unwrap_or(sized(6, 20)), number("FORREST_SEED").unwrap_or(1));
     println!("FORREST_KILLS={kills} FORREST_SEED={seed}");
     let place = Place::new();
     let (mut oracle, mut state, mut tells) = (Oracle::default(), seed, false);
