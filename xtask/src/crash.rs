@@ -29,6 +29,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     for file in [required::GATES, required::OPTIONS] {
         required::demand(workspace, file).map_err(Failure::Broken)?;
     }
+    // What has no number here runs in full size.
+    let workspace = &workspace.full();
     let run = |tests: &[&str], sizes: &[(&str, u64)]| {
         let mut command = workspace.cargo(&["test", "--release", "--locked"]);
         command.args(tests).args(["--", "--nocapture"]);

@@ -50,8 +50,8 @@ struct Command {
 const COMMANDS: &[Command] = &[
     Command {
         name: "test",
-        arguments: "[STEP...]",
-        does: "all that CI runs, in order, up to the first failure; or only the steps named",
+        arguments: "[--full] [STEP...]",
+        does: "formatting, lints and tests in quick size; with --full all that CI runs; or some steps",
         run: test::run,
     },
     Command {
@@ -177,13 +177,7 @@ fn help_of(command: &Command) -> String {
     let call = format!("cargo xtask {} {}", command.name, command.arguments);
     let mut help = format!("{}\n\nUsage: {}\n", sentence(command.does), call.trim_end());
     match command.name {
-        "test" => {
-            help += "\nSteps:\n";
-            for (name, does) in test::steps_told() {
-                help += &format!("  {name:<9} {does}\n");
-            }
-            help += "\nThe last line printed is 'N passed, N failed, N skipped', in steps.\n";
-        }
+        "test" => help += &test::help(),
         "tidy" => {
             help += "\n--layers prints docs/layers.txt as the code has it, and circles of modules.\n\
                      --words prints the most frequent words of docs/words.txt, or the places of those named.\n\

@@ -1,16 +1,15 @@
 //! Loom models of the lock-free protocols, and their weakened twins.
 //!
-//! A model that passes proves little unless it can fail. So each protocol has a place in its source that a `cfg`
-//! weakens (an ordering relaxed, a check left out), and the head of the file with a package's models names the pairs:
+//! A model that passes proves little unless it can fail. So each protocol has places in its source that can be weakened
+//! (an ordering relaxed, a check left out), and the head of the file with a package's models names the pairs:
 //!
 //! ```text
 //! //! weakened: NAME test_name
 //! ```
 //!
-//! For each line the models are compiled with `--cfg forrest_weakened="NAME"`, and that one test must then fail
-//! with a panic. That it does not compile, or that there is no such test, counts as a failure of the gate.
+//! The models are compiled once. For each line that one test runs with the variable `FORREST_WEAKENED` set to NAME, and
+//! must fail with a panic. A test that does not exist counts as a failure of the gate.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use crate::required::Loom;
@@ -46,6 +45,7 @@ pub(crate) fn weakened(workspace: &Workspace) -> Verdict {
         if twins.is_empty() {
             return Err(format!("{file} names no weakened twin at its head"));
         }
+        workspace::run(&mut cargo_test(workspace, package, &["--no-run"]))?;
         for twin in &twins {
             check(workspace, package, twin)?;
         }
@@ -67,7 +67,6 @@ fn twins(source: &str) -> Result<Vec<Twin>, String> {
     let mut twins = Vec::new();
     for line in head.filter_map(|line| line.strip_prefix("//! weakened:")) {
         match line.split_ascii_whitespace().collect::<Vec<_>>()[..] {
-            // A name becomes part of a path and of a script.
             [name, test] if name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_') => {
                 twins.push(Twin { name: name.to_owned(), test: test.to_owned() });
             }
@@ -87,33 +86,15 @@ fn cargo_test(workspace: &Workspace, package: &str, arguments: &[&str]) -> Comma
     command
 }
 
+/// Names the place that a run of the models weakens: see the macro in each crate's `sync.rs`.
+const VARIABLE: &str = "FORREST_WEAKENED";
+
 fn check(workspace: &Workspace, package: &str, twin: &Twin) -> Result<(), String> {
-    let wrapper = wrapper(workspace, twin)?;
-    workspace::run(cargo_test(workspace, package, &["--no-run"]).env(WRAPPER_VARIABLE, &wrapper))?;
     let mut command = cargo_test(workspace, package, &["--", "--exact", &twin.test]);
-    command.env(WRAPPER_VARIABLE, &wrapper);
+    command.env(VARIABLE, &twin.name);
     println!("$ {}   (must fail)", workspace::line(&command));
     let (output, status) = workspace::capture(&mut command)?;
     judge(twin, &output, status.success()).inspect_err(|_| println!("{output}"))
-}
-
-/// Cargo calls the compiler through the program named here, for the crates of the workspace only.
-const WRAPPER_VARIABLE: &str = "RUSTC_WORKSPACE_WRAPPER";
-
-/// A program that calls the compiler with a twin's `cfg`. With the `cfg` among the flags for all crates, every
-/// twin would build loom and all that it needs anew. Each twin has a wrapper of its own name, as cargo tells
-/// apart by that name what it has built.
-fn wrapper(workspace: &Workspace, twin: &Twin) -> Result<PathBuf, String> {
-    use std::os::unix::fs::PermissionsExt;
-    let Twin { name, .. } = twin;
-    let directory = workspace.target.join(DIRECTORY).join("weaken");
-    let path = directory.join(name);
-    let script = format!("#!/bin/sh\nexec \"$@\" --cfg 'forrest_weakened=\"{name}\"'\n");
-    std::fs::create_dir_all(&directory)
-        .and_then(|()| std::fs::write(&path, script))
-        .and_then(|()| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)))
-        .map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(path)
 }
 
 /// Whether the output of a twin's test is that of a model that found the weakness.

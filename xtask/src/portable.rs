@@ -19,12 +19,13 @@ const EMULATORS: &[&str] = &["qemu-aarch64-static", "qemu-aarch64"];
 /// The libraries; the command line and the benchmark add nothing that depends on the architecture.
 const PACKAGES: &[&str] = &["forrest-machine", "forrest-index", "forrest"];
 
-/// How many seeds the models are driven by, unless the caller says otherwise: fewer than on the machine itself.
-const SEEDS: &[(&str, &str)] = &[
-    ("FORREST_INDEX_SEEDS", "24"),
-    ("FORREST_MODEL_SEEDS", "12"),
-    ("FORREST_GATE_SEEDS", "1"),
-    ("FORREST_GATE_LENGTH", "1"),
+/// How many seeds the models are driven by, quick and full, unless the caller says otherwise: fewer than on the machine
+/// itself.
+const SEEDS: &[(&str, &str, &str)] = &[
+    ("FORREST_INDEX_SEEDS", "6", "24"),
+    ("FORREST_MODEL_SEEDS", "3", "12"),
+    ("FORREST_GATE_SEEDS", "1", "1"),
+    ("FORREST_GATE_LENGTH", "1", "1"),
 ];
 
 /// The command.
@@ -75,9 +76,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         // Emulation is slow, assertions are wanted: the test profile with some optimization.
         .env("CARGO_PROFILE_TEST_OPT_LEVEL", "1")
         .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
-    for (variable, seeds) in SEEDS {
+    for (variable, quick, full) in SEEDS {
         if std::env::var_os(variable).is_none() {
-            command.env(variable, seeds);
+            command.env(variable, workspace.sized(quick, full));
         }
     }
     workspace::run(&mut command)?;

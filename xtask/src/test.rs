@@ -1,4 +1,7 @@
-//! `cargo xtask test`: all that CI runs, quick checks first.
+//! `cargo xtask test`: the tests, quick checks first.
+//!
+//! By hand it runs the steps in [`QUICK`], whose tests enumerate less than they do in CI. With `CI=true` in the
+//! environment, or with `--full`, it runs every step, in full size.
 
 use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
@@ -38,21 +41,46 @@ const STEPS: &[Step] = &[
     Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
 ];
 
+/// The steps that run by hand when none is named.
+const QUICK: &[&str] = &["fmt", "tidy", "clippy", "tests", "docs"];
+
+/// Asks for every step, and for tests of full size.
+const FULL: &str = "--full";
+
 /// The command.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    if let Some(unknown) = arguments.iter().find(|name| !STEPS.iter().any(|step| step.name == *name)) {
+    let asked = arguments.iter().any(|one| one == FULL);
+    let workspace = if asked { workspace.full() } else { workspace.clone() };
+    let names: Vec<&String> = arguments.iter().filter(|one| *one != FULL).collect();
+    if let Some(unknown) = names.iter().find(|name| !STEPS.iter().any(|step| step.name == **name)) {
         return Err(Failure::Usage(format!("no step is called {unknown:?}")));
     }
-    let chosen: Vec<&Step> = STEPS
-        .iter()
-        .filter(|step| arguments.is_empty() || arguments.iter().any(|name| name == step.name))
-        .collect();
-    steps::run(workspace, &chosen)
+    let chosen = chosen(&names, workspace.is_full);
+    if !workspace.is_full {
+        println!("quick size, {} of {} steps; {FULL} runs all that CI runs", chosen.len(), STEPS.len());
+    }
+    steps::run(&workspace, &chosen)
 }
 
-/// Name and line of each step.
-pub(crate) fn steps_told() -> impl Iterator<Item = (&'static str, &'static str)> {
-    STEPS.iter().map(|step| (step.name, step.does))
+/// The steps with these names; without names those of the size.
+fn chosen(names: &[&String], is_full: bool) -> Vec<&'static Step> {
+    let is_chosen = |step: &&Step| match names {
+        [] => is_full || QUICK.contains(&step.name),
+        names => names.iter().any(|name| *name == step.name),
+    };
+    STEPS.iter().filter(is_chosen).collect()
+}
+
+/// What the help says about sizes and steps.
+pub(crate) fn help() -> String {
+    let mut help = "\nSteps (*: run by hand when none is named):\n".to_owned();
+    for Step { name, does, .. } in STEPS {
+        let mark = if QUICK.contains(name) { '*' } else { ' ' };
+        help += &format!("{mark} {name:<9} {does}\n");
+    }
+    help + "\nBy hand tests run in quick size, also in a step that is named: they assert the same as in CI, and\n\
+            enumerate less. With --full, or CI=true in the environment, they run in full size, and without\n\
+            names every step runs.\n\nThe last line printed is 'N passed, N failed, N skipped', in steps.\n"
 }
 
 fn fmt(workspace: &Workspace) -> Verdict {
@@ -131,6 +159,17 @@ mod tests {
         for (at, step) in STEPS.iter().enumerate() {
             assert!(STEPS[..at].iter().all(|before| before.name != step.name), "{}", step.name);
         }
+    }
+
+    #[test]
+    fn the_size_chooses_the_steps() {
+        let names = |names: &[&String], is_full| -> Vec<&str> {
+            chosen(names, is_full).iter().map(|step| step.name).collect()
+        };
+        assert_eq!(names(&[], false), QUICK, "each is a step, and they are in the order of the steps");
+        assert_eq!(names(&[], true).len(), STEPS.len());
+        assert_eq!(names(&[&"loom".to_owned(), &"fmt".to_owned()], true), ["fmt", "loom"]);
+        assert!(help().contains("* clippy ") && help().contains("  loom "));
     }
 
     #[test]

@@ -4,8 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+/// Tells tests their size: `quick`, which is the default, or `full`. `crates/forrest-testing` reads it.
+const SIZE_VARIABLE: &str = "FORREST_TESTS";
+
 /// The workspace that this was called in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     /// The directory of the workspace's manifest.
     pub(crate) root: PathBuf,
@@ -13,6 +16,8 @@ pub(crate) struct Workspace {
     pub(crate) target: PathBuf,
     /// The commands that xtask has, for checking what the documents mention.
     pub(crate) commands: Vec<&'static str>,
+    /// Whether tests run in full size, and every step: in CI, or as the caller says.
+    pub(crate) is_full: bool,
     /// The cargo that started this.
     cargo: OsString,
 }
@@ -28,7 +33,8 @@ impl Workspace {
             None => root.join("target"),
         };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        Ok(Workspace { root: root.to_owned(), target, commands: Vec::new(), cargo })
+        let is_full = std::env::var("CI").is_ok_and(|value| !["", "0", "false"].contains(&value.as_str()));
+        Ok(Workspace { root: root.to_owned(), target, commands: Vec::new(), is_full, cargo })
     }
 
     /// The same, which knows these commands.
@@ -36,10 +42,23 @@ impl Workspace {
         Workspace { commands, ..self }
     }
 
-    /// A call of cargo at the root.
+    /// The same with tests in full size.
+    pub(crate) fn full(&self) -> Workspace {
+        Workspace { is_full: true, ..self.clone() }
+    }
+
+    /// The first in the quick size, the second in the full size.
+    pub(crate) fn sized<T>(&self, quick: T, full: T) -> T {
+        if self.is_full { full } else { quick }
+    }
+
+    /// A call of cargo at the root; tests get their size.
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.cargo);
         command.args(arguments);
+        if arguments.first() == Some(&"test") && self.is_full {
+            command.env(SIZE_VARIABLE, "full");
+        }
         command
     }
 

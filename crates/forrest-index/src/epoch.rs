@@ -19,7 +19,7 @@
 //!
 //! Source of the idea: epoch-based reclamation (Fraser, 2004) with the asymmetric fence of `membarrier(2)`.
 
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, heavy, light};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, heavy, light, weakened};
 
 /// What one thread shows to all others; on cache lines of its own.
 #[repr(align(128))]
@@ -113,10 +113,7 @@ impl Registry {
             let epoch = self.epoch.load(Ordering::Acquire);
             // ORDERING: release, so that whoever sees this pin and not the last one sees the last one's reads
             // done. A relaxed store would not carry on what `leave` released.
-            #[cfg(not(forrest_weakened = "repin"))]
-            record.epoch.store(epoch, Ordering::Release);
-            #[cfg(forrest_weakened = "repin")]
-            record.epoch.store(epoch, Ordering::Relaxed);
+            record.epoch.store(epoch, weakened!("repin", Release));
             light();
         }
     }
@@ -128,10 +125,7 @@ impl Registry {
         record.depth.store(depth, Ordering::Relaxed);
         if depth == 0 {
             // ORDERING: release, so that whoever sees the record idle sees our reads done.
-            #[cfg(not(forrest_weakened = "leave"))]
-            record.epoch.store(0, Ordering::Release);
-            #[cfg(forrest_weakened = "leave")]
-            record.epoch.store(0, Ordering::Relaxed);
+            record.epoch.store(0, weakened!("leave", Release));
         }
     }
 
@@ -139,10 +133,7 @@ impl Registry {
     /// [`Registry::oldest_pin`] is beyond it.
     pub(crate) fn seal(&self) -> u64 {
         // ORDERING: release pairs with the load in `enter`: who sees the new epoch sees the unlinking.
-        #[cfg(not(forrest_weakened = "seal"))]
-        return self.epoch.fetch_add(1, Ordering::AcqRel);
-        #[cfg(forrest_weakened = "seal")]
-        return self.epoch.fetch_add(1, Ordering::Relaxed);
+        self.epoch.fetch_add(1, weakened!("seal", AcqRel))
     }
 
     /// The oldest epoch that a pin may still be reading; `u64::MAX` if there is no pin.

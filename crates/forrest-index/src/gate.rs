@@ -8,7 +8,7 @@
 //! that the exclusive writer holds. Readers do not know of the gate.
 
 use crate::epoch::{Record, Registry};
-use crate::sync::{AtomicBool, Ordering, heavy, light, relax};
+use crate::sync::{AtomicBool, Ordering, heavy, light, relax, weakened};
 
 #[cfg(loom)]
 use loom::sync::{Mutex, MutexGuard};
@@ -43,10 +43,7 @@ impl Gate {
         loop {
             // ORDERING: release, so that who waits for a writer of another index and sees this note instead of
             // the 0 before it sees that writer's work done.
-            #[cfg(not(forrest_weakened = "next_index"))]
-            record.writing.store(self.id, Ordering::Release);
-            #[cfg(forrest_weakened = "next_index")]
-            record.writing.store(self.id, Ordering::Relaxed);
+            record.writing.store(self.id, weakened!("next_index", Release));
             light();
             // ORDERING: acquire pairs with the release in `Exclusive::drop`: what it did is seen.
             if !self.closed.load(Ordering::Acquire) {
@@ -76,18 +73,12 @@ impl Gate {
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
-        #[cfg(not(forrest_weakened = "writer_leaves"))]
-        self.0.writing.store(0, Ordering::Release);
-        #[cfg(forrest_weakened = "writer_leaves")]
-        self.0.writing.store(0, Ordering::Relaxed);
+        self.0.writing.store(0, weakened!("writer_leaves", Release));
     }
 }
 
 impl Drop for Exclusive<'_> {
     fn drop(&mut self) {
-        #[cfg(not(forrest_weakened = "exclusive_leaves"))]
-        self.gate.closed.store(false, Ordering::Release);
-        #[cfg(forrest_weakened = "exclusive_leaves")]
-        self.gate.closed.store(false, Ordering::Relaxed);
+        self.gate.closed.store(false, weakened!("exclusive_leaves", Release));
     }
 }

@@ -18,7 +18,7 @@
 //! Two holders cannot wait for each other, as locks are taken upwards (a child's before its parent's) and beside
 //! only by trying. There is no queue: who waits spins, then yields, and may be overtaken.
 
-use crate::sync::{AtomicU32, Ordering, relax};
+use crate::sync::{AtomicU32, Ordering, relax, weakened};
 
 const FREE: u32 = 0;
 const LOCKED: u32 = 1;
@@ -60,10 +60,10 @@ impl Latch {
     #[inline]
     fn take(&self) -> Result<Locked<'_>, u32> {
         // ORDERING: acquire pairs with the release in `Locked::drop`: what former holders wrote is seen.
-        let taken = if cfg!(forrest_weakened = "takes") { Ordering::Relaxed } else { Ordering::Acquire };
+        let taken = weakened!("takes", Acquire);
         // ORDERING: acquire pairs with the release in `Locked::retire`: what took the node's place is found.
-        let missed = if cfg!(forrest_weakened = "misses") { Ordering::Relaxed } else { Ordering::Acquire };
-        if cfg!(forrest_weakened = "two_holders") {
+        let missed = weakened!("misses", Acquire);
+        if weakened!("two_holders") {
             match self.0.load(Ordering::Acquire) {
                 FREE => self.0.store(LOCKED, Ordering::Release),
                 other => return Err(other),
@@ -80,10 +80,9 @@ impl Locked<'_> {
     pub(crate) fn retire(self) {
         let latch = self.0;
         std::mem::forget(self);
-        let last = if cfg!(forrest_weakened = "lives_on") { FREE } else { OBSOLETE };
+        let last = if weakened!("lives_on") { FREE } else { OBSOLETE };
         // ORDERING: release, so that whoever finds the node obsolete sees the new link.
-        let ordering = if cfg!(forrest_weakened = "retires") { Ordering::Relaxed } else { Ordering::Release };
-        latch.0.store(last, ordering);
+        latch.0.store(last, weakened!("retires", Release));
     }
 }
 
@@ -91,8 +90,7 @@ impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
         // ORDERING: release, so that the next holder sees what this one wrote.
-        let ordering = if cfg!(forrest_weakened = "frees") { Ordering::Relaxed } else { Ordering::Release };
-        self.0.0.store(FREE, ordering);
+        self.0.0.store(FREE, weakened!("frees", Release));
     }
 }
 

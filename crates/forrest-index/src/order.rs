@@ -10,7 +10,7 @@
 //! it read from, and nothing in a leaf is written twice. So there is nothing to check and to repeat, and two
 //! readers never disagree about a record, only about how many there are.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, weakened};
 
 /// Most records that a word can list.
 pub(crate) const LISTED_MAX: usize = 14;
@@ -38,10 +38,7 @@ impl OrderWord {
     /// Publishes an order and with it all that was written before.
     #[inline(always)]
     pub(crate) fn publish(&self, order: Order) {
-        #[cfg(not(forrest_weakened = "order"))]
-        self.0.store(order.0, Ordering::Release);
-        #[cfg(forrest_weakened = "order")]
-        self.0.store(order.0, Ordering::Relaxed);
+        self.0.store(order.0, weakened!("order", Release));
     }
 }
 

@@ -18,7 +18,7 @@
 //! between that one and the next, loaded the noted `before`, could find 0 of the next switch when it looks
 //! again, the phase unchanged, and would take a root that is no longer current.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, weakened};
 
 /// A root slot, as a number; never 0.
 pub(crate) struct Root {
@@ -45,10 +45,7 @@ impl Phase {
     pub(crate) fn switch(&self, roots: &[(&Root, u64)]) {
         if let [(root, new)] = roots {
             // ORDERING: release, so that whoever sees the root sees the node.
-            #[cfg(not(forrest_weakened = "root"))]
-            return root.shown.store(*new, Ordering::Release);
-            #[cfg(forrest_weakened = "root")]
-            return root.shown.store(*new, Ordering::Relaxed);
+            return root.shown.store(*new, weakened!("root", Release));
         }
         for (root, new) in roots {
             root.before.store(root.shown.load(Ordering::Relaxed), Ordering::Release);
@@ -65,7 +62,7 @@ impl Phase {
         // ORDERING: release, so that whoever sees the new phase sees the roots noted before it, and those that
         // show 0 by then.
         let ordering = match self.0.load(Ordering::Relaxed) % PHASES {
-            BEFORE if cfg!(forrest_weakened = "phase") => Ordering::Relaxed,
+            BEFORE if weakened!("phase") => Ordering::Relaxed,
             _ => Ordering::AcqRel,
         };
         self.0.fetch_add(1, ordering);
@@ -95,8 +92,7 @@ impl Root {
                 BEFORE => self.before.load(Ordering::Acquire),
                 _ => 0,
             };
-            #[cfg(forrest_weakened = "unchecked")]
-            if noted != 0 {
+            if weakened!("unchecked") && noted != 0 {
                 return noted;
             }
             // ORDERING: all loads are acquire, so each is done before the next.

@@ -3,6 +3,7 @@
 
 use forrest_base::random::{Random, STEP};
 use forrest_index::{Direction, Effect, Error, Index, Options, Reader, Snapshot, Tree};
+use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
@@ -259,11 +260,7 @@ fn run(seed: u64) {
 fn index_agrees_with_btreemap() {
     let seeds = match std::env::var("FORREST_INDEX_SEED") {
         Ok(seed) => vec![seed.parse().expect("FORREST_INDEX_SEED is a number")],
-        Err(_) => {
-            let count =
-                std::env::var("FORREST_INDEX_SEEDS").ok().map_or(120, |n| n.parse().expect("a number"));
-            (1..=count).collect()
-        }
+        Err(_) => (1..=number("FORREST_INDEX_SEEDS").unwrap_or(sized(30, 120))).collect(),
     };
     for seed in seeds {
         if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {

@@ -6,6 +6,7 @@
 
 use forrest_base::random::{Random, STEP, mix};
 use forrest_index::{Batch, Direction, Effect, Error, Index, Options, Reader, Tree};
+use forrest_testing::sized;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,14 +44,9 @@ impl Drop for StopOnPanic<'_> {
 impl Stress {
     fn new(name: &str) -> Stress {
         let alone = ALONE.lock().unwrap_or_else(|e| e.into_inner());
-        let number = |variable: &str| {
-            std::env::var(variable).ok().map(|text| {
-                text.parse::<u64>().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}"))
-            })
-        };
-        let seconds = number("FORREST_STRESS_SECONDS").unwrap_or(5);
+        let seconds = forrest_testing::number("FORREST_STRESS_SECONDS").unwrap_or(sized(2, 5));
         let time = Duration::from_secs(seconds) / TESTS;
-        let seed = number("FORREST_STRESS_SEED").unwrap_or_else(|| {
+        let seed = forrest_testing::number("FORREST_STRESS_SEED").unwrap_or_else(|| {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             now.map_or(1, |since| since.as_nanos() as u64)
         });

@@ -6,7 +6,7 @@
 //!
 //! Who waits for work to be done may miss that it was, and so waits for a bounded time.
 
-use crate::sync::{Condvar, Mutex, lock};
+use crate::sync::{Condvar, Mutex, lock, weakened};
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Work {
     /// Waits for a call, but not longer than `most`.
     pub(crate) fn next(&self, most: Duration) -> Call {
         let mut state = lock(&self.state);
-        if !(state.closing || state.wanted) || cfg!(forrest_weakened = "waits_blindly") {
+        if !(state.closing || state.wanted) || weakened!("waits_blindly") {
             state = self.called.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0;
         }
         if state.closing {
@@ -66,7 +66,7 @@ impl Work {
 
     /// Says that there is work to be done.
     pub(crate) fn call(&self) {
-        if cfg!(forrest_weakened = "wakes_first") {
+        if weakened!("wakes_first") {
             self.called.notify_one();
             lock(&self.state).wanted = true;
             return;

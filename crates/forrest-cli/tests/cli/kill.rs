@@ -6,12 +6,13 @@
 //! pair; otherwise the next child is told by `--expect`, and recovers from the kill before it is killed in its turn, at
 //! times while it recovers. Each child verifies all that is in the store besides.
 //!
-//! `FORREST_KILLS` sets the number of kills (20), `FORREST_SEED` the seed. The moment is in time, so a seed repeats a
+//! `FORREST_KILLS` sets the number of kills (6 in quick size, 20 in full), `FORREST_SEED` the seed. The moment is in time, so a seed repeats a
 //! run only nearly.
 
 use crate::harness::Place;
 use forrest::Db;
 use forrest_base::random::Random;
+use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
@@ -23,10 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Run, thread and number of a pair.
 type Pair = (u32, u32, u32);
-
-fn setting(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("it is a number"))
-}
 
 /// Lines of a child's standard output, until its end.
 fn lines(child: &mut Child) -> Receiver<String> {
@@ -144,7 +141,8 @@ fn write_and_kill(place: &Place, oracle: &mut Oracle, random: &mut Random, tells
 
 #[test]
 fn what_was_acknowledged_survives_kills() {
-    let (kills, seed) = (setting("FORREST_KILLS", 20), setting("FORREST_SEED", 1));
+    let (kills, seed) =
+        (number("FORREST_KILLS").unwrap_or(sized(6, 20)), number("FORREST_SEED").unwrap_or(1));
     println!("FORREST_KILLS={kills} FORREST_SEED={seed}");
     let place = Place::new();
     let (mut oracle, mut random, mut tells) = (Oracle::default(), Random(seed), false);

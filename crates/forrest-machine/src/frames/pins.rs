@@ -25,7 +25,7 @@
 //!
 //! What is not here: the frames, and what a claim of a frame without memory does to have it.
 
-use crate::sync::{AtomicU32, AtomicUsize, Ordering};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, weakened};
 
 /// The frame has one who writes to it.
 const CLAIMED: u32 = 1 << 31;
@@ -37,13 +37,6 @@ const PRESENT: u32 = 1 << 29;
 const PINS: u32 = PRESENT - 1;
 /// So many pins may be taken. The rest of the count is for those taken by mistake: one a thread.
 const PINS_MAX: u32 = 1 << 28;
-
-/// `strong`, unless a twin is to be weakened here.
-macro_rules! ordering {
-    ($twin:literal, $strong:ident) => {
-        if cfg!(forrest_weakened = $twin) { Ordering::Relaxed } else { Ordering::$strong }
-    };
-}
 
 /// How a frame was claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +57,9 @@ impl Word {
     pub(crate) fn claim(&self) -> Option<Claim> {
         // ORDERING: acquire pairs with the release of `unpin`, so that former readers have read, and with that of
         // `publish` and `give_up`, so that former claimants have written.
-        let ordering = ordering!("claims", Acquire);
+        let ordering = weakened!("claims", Acquire);
         let taken = |from| self.0.compare_exchange(from, from | CLAIMED, ordering, Ordering::Relaxed);
-        if cfg!(forrest_weakened = "barges") {
+        if weakened!("barges") {
             let _ = self.0.fetch_or(CLAIMED, ordering);
             return Some(Claim::Present);
         }
@@ -86,8 +79,8 @@ impl Word {
     /// Ends a claim and leaves one pin.
     pub(crate) fn publish(&self) {
         // ORDERING: release pairs with the acquire of `pin`: what was written is seen.
-        let ordering = ordering!("publishes", Release);
-        if cfg!(forrest_weakened = "forgets") {
+        let ordering = weakened!("publishes", Release);
+        if weakened!("forgets") {
             self.0.store(PRESENT + 1, ordering);
             return;
         }
@@ -97,7 +90,7 @@ impl Word {
     /// Ends a claim and leaves none.
     pub(crate) fn give_up(&self) {
         // ORDERING: release pairs with the acquire of `claim` and of `pin`: what was written is seen.
-        self.0.fetch_sub(CLAIMED, ordering!("gives_up", Release));
+        self.0.fetch_sub(CLAIMED, weakened!("gives_up", Release));
     }
 
     /// Keeps the frame as it is; false if somebody writes to it, if it has no memory, or if it has too many pins.
@@ -105,8 +98,8 @@ impl Word {
     pub(crate) fn pin(&self) -> bool {
         // ORDERING: acquire pairs with the release of `publish`: what the claimant wrote, and all that it did before, is
         // seen.
-        let before = self.0.fetch_add(1, ordering!("pins", Acquire));
-        let before = if cfg!(forrest_weakened = "trusts") { before & !CLAIMED } else { before };
+        let before = self.0.fetch_add(1, weakened!("pins", Acquire));
+        let before = if weakened!("trusts") { before & !CLAIMED } else { before };
         // Present, and no other bit, and few enough pins, in one comparison.
         if before.wrapping_sub(PRESENT) < PINS_MAX {
             return true;
@@ -132,13 +125,13 @@ impl Word {
     #[inline]
     pub(crate) fn unpin(&self) -> bool {
         // ORDERING: release pairs with the acquire of `claim` and of those who count out: all was read.
-        let before = self.0.fetch_sub(1, ordering!("unpins", Release));
+        let before = self.0.fetch_sub(1, weakened!("unpins", Release));
         if before != CLOSED | PRESENT | 1 {
             return false;
         }
         // ORDERING: acquire pairs with the release above, by whoever else had a pin: they have read. A load and no
         // fence, because ThreadSanitizer knows no fences.
-        self.0.load(ordering!("last", Acquire));
+        self.0.load(weakened!("last", Acquire));
         true
     }
 
@@ -146,12 +139,12 @@ impl Word {
     /// frame is to be counted out at once.
     pub(crate) fn close(&self) -> bool {
         // ORDERING: acquire, here and below, pairs with the release of `unpin`: all was read.
-        let ordering = ordering!("closes", Acquire);
+        let ordering = weakened!("closes", Acquire);
         // Without pins there will be none, and the word need not be changed.
         if self.0.load(ordering) & PINS == 0 {
             return true;
         }
-        if cfg!(forrest_weakened = "looks_only") {
+        if weakened!("looks_only") {
             return false;
         }
         self.0.fetch_or(CLOSED, ordering) & PINS == 0
@@ -169,7 +162,7 @@ impl Left {
     /// Counts out so many, the owner being one. True for whoever was last: everything is theirs to give back.
     pub(crate) fn count_out(&self, so_many: usize) -> bool {
         // ORDERING: release and acquire, so that whoever is last has what all others did before.
-        self.0.fetch_sub(so_many, ordering!("counts", AcqRel)) == so_many
+        self.0.fetch_sub(so_many, weakened!("counts", AcqRel)) == so_many
     }
 }
 

@@ -23,7 +23,7 @@
 //!
 //! Beside the frame a slot has a mark, that the thing was asked for, for a clock. It may be lost; it does not matter.
 
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Ordering, weakened};
 
 /// The thing was asked for since the clock passed.
 const USED: u32 = 1 << 31;
@@ -50,7 +50,7 @@ impl Slot {
         let seen = self.0.load(Ordering::Relaxed);
         let pinned = pin(Slot::named(seen)?)?;
         let again = self.0.load(Ordering::Relaxed);
-        if Slot::named(again) != Slot::named(seen) && !cfg!(forrest_weakened = "glances") {
+        if Slot::named(again) != Slot::named(seen) && !weakened!("glances") {
             return None;
         }
         if again & USED == 0 {

@@ -23,7 +23,7 @@
 //! before that number. It ends with an Acquire fence before it loads the sequence again: if something read was written by
 //! a writer after it had made the number odd (and a Release fence, or `smp_wmb` in C), the number is seen as odd or moved.
 
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, Ordering, fence, weakened};
 
 /// A number that is odd while what it guards is being changed. It lies in the store's memory.
 #[repr(transparent)]
@@ -33,15 +33,15 @@ impl Sequence {
     /// The number, if nothing is being changed.
     #[inline]
     pub(crate) fn begin(&self) -> Option<u32> {
-        let order = if cfg!(forrest_weakened = "begins") { Ordering::Relaxed } else { Ordering::Acquire };
+        let order = weakened!("begins", Acquire);
         let number = self.0.load(order);
-        (number.is_multiple_of(2) || cfg!(forrest_weakened = "ignores_odd")).then_some(number)
+        (number.is_multiple_of(2) || weakened!("ignores_odd")).then_some(number)
     }
 
     /// Whether nothing was changed since: what was read in between is to be believed.
     #[inline]
     pub(crate) fn is_still(&self, begun: u32) -> bool {
-        if !cfg!(forrest_weakened = "fences") {
+        if !weakened!("fences") {
             fence(Ordering::Acquire);
         }
         self.0.load(Ordering::Relaxed) == begun
@@ -103,12 +103,12 @@ pub(crate) fn look<M: Memory>(memory: &mut M) -> Look {
         let mut slots = memory.slots(bucket);
         while slots != 0 {
             let handle = memory.handle(bucket, slots);
-            if !memory.sequence(home).is_still(begun) && !cfg!(forrest_weakened = "follows") {
+            if !memory.sequence(home).is_still(begun) && !weakened!("follows") {
                 return Look::Again;
             }
             let entry = memory.copy(handle);
             if !matches!(entry, Entry::Other) {
-                let is_whole = memory.sequence(home).is_still(begun) || cfg!(forrest_weakened = "believes");
+                let is_whole = memory.sequence(home).is_still(begun) || weakened!("believes");
                 if !is_whole || !is_one(memory, as_one) {
                     return Look::Again;
                 }
@@ -125,13 +125,13 @@ pub(crate) fn look<M: Memory>(memory: &mut M) -> Look {
         }
         bucket = memory.continued(more);
     }
-    let has_moved = memory.buckets() != buckets && !cfg!(forrest_weakened = "counts");
-    let has_come_back = !memory.sequence(home).is_still(begun) && !cfg!(forrest_weakened = "comes_back");
+    let has_moved = memory.buckets() != buckets && !weakened!("counts");
+    let has_come_back = !memory.sequence(home).is_still(begun) && !weakened!("comes_back");
     if has_moved || has_come_back || !is_one(memory, as_one) { Look::Again } else { Look::Absent }
 }
 
 fn is_one<M: Memory>(memory: &M, as_one: u32) -> bool {
-    memory.as_one().is_still(as_one) || cfg!(forrest_weakened = "parts")
+    memory.as_one().is_still(as_one) || weakened!("parts")
 }
 
 #[cfg(loom)]
@@ -143,14 +143,14 @@ impl Sequence {
     /// The writer's side, as `llds_bucket_begin()` has it.
     pub(crate) fn make_odd(&self) {
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if !cfg!(forrest_weakened = "makes_odd") {
+        if !weakened!("makes_odd") {
             fence(Ordering::Release);
         }
     }
 
     /// And as `llds_bucket_end()` has it.
     pub(crate) fn make_even(&self) {
-        let order = if cfg!(forrest_weakened = "makes_even") { Ordering::Relaxed } else { Ordering::Release };
+        let order = weakened!("makes_even", Release);
         self.0.store(self.0.load(Ordering::Relaxed) + 1, order);
     }
 }

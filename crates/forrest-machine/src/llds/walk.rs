@@ -25,6 +25,7 @@
 //! ORDERING. As in `sight.rs`.
 
 use super::sight::Sequence;
+use crate::sync::weakened;
 
 /// What an entry is to a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +113,7 @@ fn try_walk<O: Order>(order: &mut O) -> Option<Walk> {
             step = order.copy(handle);
         }
         let beyond = order.beyond(node);
-        if step == Step::Changing || !(order.is_unchanged() || cfg!(forrest_weakened = "versions")) {
+        if step == Step::Changing || !(order.is_unchanged() || weakened!("versions")) {
             return None;
         }
         leaf_is_still(order, node, leaf)?;
@@ -131,13 +132,13 @@ fn try_walk<O: Order>(order: &mut O) -> Option<Walk> {
 }
 
 fn nodes_are_still<O: Order>(order: &O, begun: u32) -> Option<()> {
-    (order.nodes().is_still(begun) || cfg!(forrest_weakened = "nodes")).then_some(())
+    (order.nodes().is_still(begun) || weakened!("nodes")).then_some(())
 }
 
 fn leaf_is_still<O: Order>(order: &O, leaf: u32, begun: u32) -> Option<()> {
-    (order.leaf(leaf).is_still(begun) || cfg!(forrest_weakened = "leaf")).then_some(())
+    (order.leaf(leaf).is_still(begun) || weakened!("leaf")).then_some(())
 }
 
 fn is_one<O: Order>(order: &O, as_one: u32) -> Option<()> {
-    (order.as_one().is_still(as_one) || cfg!(forrest_weakened = "as_one")).then_some(())
+    (order.as_one().is_still(as_one) || weakened!("as_one")).then_some(())
 }

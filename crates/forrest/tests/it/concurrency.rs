@@ -4,6 +4,7 @@
 
 use crate::random::Random;
 use forrest::{Capability, Db, ErrorKind, Swap, View, WriteBatch};
+use forrest_testing::sized;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -270,9 +271,10 @@ fn money(view: &View) -> i64 {
 #[test]
 fn no_snapshot_sees_half_a_batch() {
     let Some(bank) = Bank::new() else { return };
+    let transfers = sized(400, 1_500);
     let write = |thread: usize| {
         let mut random = Random::new(thread as u64);
-        for _ in 0..1_500 {
+        for _ in 0..transfers {
             bank.transfer(&mut random);
             bank.fail(&mut random);
         }
@@ -290,7 +292,7 @@ fn no_snapshot_sees_half_a_batch() {
         assert_eq!(back, here);
     };
     while_writing(write, read);
-    assert_eq!(bank.db.add([0xFF], 0).unwrap(), 3_000);
+    assert_eq!(bank.db.add([0xFF], 0).unwrap(), 2 * transfers);
 }
 
 /// What one batch wrote to two keys is visible at one instant: whoever has seen it in one of them sees it, or
@@ -300,7 +302,7 @@ fn no_plain_read_sees_half_a_batch() {
     let Some(bank) = Bank::new() else { return };
     let write = |thread: usize| {
         let mut random = Random::new(thread as u64);
-        (0..3_000).for_each(|_| bank.transfer(&mut random));
+        (0..sized(800, 3_000)).for_each(|_| bank.transfer(&mut random));
     };
     let count = |view: &View| view.get([0xFF]).unwrap().map_or(0, |value| number(&value));
     let read = |thread: usize| {
@@ -367,7 +369,7 @@ fn iterations_keep_their_word_while_others_write() {
     }
     let write = |thread: usize| {
         let mut random = Random::new(thread as u64);
-        for _ in 0..20_000 {
+        for _ in 0..sized(4_000, 20_000) {
             let key = 2 * random.below(EVEN as usize) as u64 + 1;
             match random.below(3) {
                 0 => drop(db.delete(key.to_be_bytes()).unwrap()),
@@ -445,7 +447,7 @@ fn a_store_lives_as_long_as_anything_of_it() {
 /// what is written through either is in both.
 #[test]
 fn a_keyspace_is_made_once() {
-    const KEYSPACES: usize = forrest::MAX_KEYSPACES - 1;
+    let keyspaces = sized(500, forrest::MAX_KEYSPACES - 1);
     let db = store();
     if !can(&db, Capability::Keyspaces) {
         return;
@@ -467,13 +469,13 @@ fn a_keyspace_is_made_once() {
             Ok(keyspace)
         };
         // Looked at later: a thread that panicked here would be waited for for ever.
-        (0..KEYSPACES).map(make).collect::<Vec<_>>()
+        (0..keyspaces).map(make).collect::<Vec<_>>()
     });
     for (round, handle) in handles.into_iter().flat_map(|handles| handles.into_iter().enumerate()) {
         assert_eq!(handle.unwrap().count(..).unwrap(), 2, "a write to keyspace {round} is missing");
     }
-    assert_eq!(db.keyspaces().unwrap().len(), 1 + KEYSPACES);
-    assert_eq!(db.stats().unwrap().keys, 2 * KEYSPACES as u64);
+    assert_eq!(db.keyspaces().unwrap().len(), 1 + keyspaces);
+    assert_eq!(db.stats().unwrap().keys, 2 * keyspaces as u64);
 }
 
 /// A write that was acknowledged came before the drop, so that nothing is left behind in a keyspace that nobody

@@ -10,8 +10,10 @@ use crate::script;
 use crate::world::World;
 use forrest::line::Line;
 use forrest::{DEFAULT_KEYSPACE, Db, MAX_KEY_BYTES, Op, Pages};
+#[cfg(test)]
+use forrest_testing::{number, sized};
 use std::cell::Cell;
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What was wrong, at which command.
@@ -292,17 +294,13 @@ pub(crate) fn commands_between(mut random: Random, home: Home, most: usize) -> V
     commands
 }
 
-/// How many seeds, or which one, as the environment says.
-pub(crate) fn seeds(default: u64) -> Range<u64> {
-    match number_from_environment("FORREST_MODEL_SEED") {
+/// How many seeds, or which one, as the size of the tests and the environment say.
+#[cfg(test)]
+pub(crate) fn seeds(quick: u64, full: u64) -> std::ops::Range<u64> {
+    match number("FORREST_MODEL_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number_from_environment("FORREST_MODEL_SEEDS").unwrap_or(default),
+        None => 0..number("FORREST_MODEL_SEEDS").unwrap_or(sized(quick, full)),
     }
-}
-
-/// A number that a variable of the environment has, if it is set.
-pub(crate) fn number_from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().expect("a number of seeds, or a seed"))
 }
 
 /// Compares the answers of a store that `fresh` makes with the model's. If they differ, prints a script that shows
@@ -330,7 +328,7 @@ pub(crate) fn compare_fuzzed(input: &[u8]) {
 #[test]
 fn memory_answers_as_the_model() {
     const PAGES: [Pages; 3] = [Pages::Plain, Pages::Transparent, Pages::Auto];
-    for seed in seeds(200) {
+    for seed in seeds(40, 200) {
         let pages = PAGES[(seed % 3) as usize];
         let fresh = || World::new(Db::builder().pages(pages).open("memory:").expect("memory"));
         compare(&fresh, &commands(Random::new(seed)), &format!("FORREST_MODEL_SEED={seed}"));
@@ -343,7 +341,7 @@ fn memory_answers_as_the_model() {
 fn disk_answers_as_the_model() {
     let directory = tempfile::tempdir().expect("a directory");
     let opened = Cell::new(0);
-    for seed in seeds(30) {
+    for seed in seeds(6, 30) {
         let fresh = || {
             let path = directory.path().join(opened.replace(opened.get() + 1).to_string());
             let builder = Db::builder().pages(Pages::Plain).memtable_bytes(4 << 10).table_bytes(16 << 10);

@@ -5,16 +5,17 @@
 //! seeds. A failure says seed and set, and is shrunk and printed as a script; `reopen N` in it names a set below.
 
 use crate::command::Command;
-use crate::drive::{self, number_from_environment};
+use crate::drive;
 use crate::random::Random;
 use crate::world::World;
 use forrest::{Builder, Db, Durability, Numa, Pages};
+use forrest_testing::{number, sized};
 use std::cell::Cell;
 
 /// How many option sets there are.
 const SETS: usize = 24;
-/// Commands of a seed at most.
-const COMMANDS_MAX: usize = 250;
+/// Commands of a seed at most, quick and full. The same seed has other commands in the other size.
+const COMMANDS_MAX: (usize, usize) = (80, 250);
 /// The batches that the commands make have so many operations and bytes at most: limits are knobs, but what exceeds them
 /// is answered otherwise.
 const BATCH_OPS: usize = 16 << 10;
@@ -64,8 +65,7 @@ fn set(number: usize) -> Builder {
 /// Which seeds, as the environment says, and of each which sets: all of them, but in a short run only some.
 fn runs() -> Vec<(u64, usize)> {
     let all = |seed| (0..SETS).map(move |set| (seed, set));
-    match (number_from_environment("FORREST_OPTIONS_SEED"), number_from_environment("FORREST_OPTIONS_SEEDS"))
-    {
+    match (number("FORREST_OPTIONS_SEED"), number("FORREST_OPTIONS_SEEDS")) {
         (Some(seed), _) => all(seed).collect(),
         (_, Some(seeds)) => (0..seeds).flat_map(all).collect(),
         // Each set once, and each seed under several.
@@ -81,9 +81,10 @@ fn directory() -> tempfile::TempDir {
 
 #[test]
 fn options_change_no_answer() {
+    let commands_max = sized(COMMANDS_MAX.0, COMMANDS_MAX.1);
     for (seed, first) in runs() {
         let (directory, made) = (directory(), Cell::new(0));
-        let mut commands = drive::commands_and_reopenings(Random::new(seed), SETS, COMMANDS_MAX);
+        let mut commands = drive::commands_and_reopenings(Random::new(seed), SETS, commands_max);
         // How many keys there are is an estimate on disk.
         commands.retain(|command| !matches!(command, Command::Keys));
         let fresh = || {

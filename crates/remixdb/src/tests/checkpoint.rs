@@ -56,7 +56,7 @@ fn check(disk: &Simulated, options: &Options, expected: &Content, what: &str) {
 /// What is in it is what is in the store, also what is in memory only; the two live on by themselves.
 #[test]
 fn a_checkpoint_is_the_store_at_that_moment() {
-    for seed in seeds(12) {
+    for seed in seeds(3, 12) {
         let options = options(DURABILITIES[(seed % 3) as usize]);
         let disk = Simulated::new();
         let world = World::open(&disk, &options).expect("it opens");
@@ -173,7 +173,7 @@ fn ios_of_a_checkpoint(world: &World, disk: &Simulated, new: fn() -> Simulated) 
 
 #[test]
 fn a_power_cut_makes_no_wrong_checkpoint() {
-    let looked = power_cuts(seeds(8));
+    let looked = power_cuts(seeds(2, 8));
     println!("{looked} states");
     assert!(looked > 0, "no state was looked at");
 }
@@ -181,7 +181,7 @@ fn a_power_cut_makes_no_wrong_checkpoint() {
 /// Every I/O of a checkpoint fails in turn, in every way: it is made nevertheless, or the error is told; the store goes on.
 #[test]
 fn any_io_of_a_checkpoint_may_fail() {
-    for seed in seeds(2) {
+    for seed in seeds(1, 2) {
         let options = options(DURABILITIES[(seed % 3) as usize]);
         let (disk, world, states) = store(seed, 30, &options);
         let now = states.last().expect("there is one");

@@ -189,26 +189,26 @@ fn run_on(disk: &Simulated, options: &Options, seed: u64) -> Option<Expected> {
 
 #[test]
 fn nothing_durable_is_lost_wherever_the_power_is_cut() {
-    let states = after_power_cuts(seeds(9));
+    let states = after_power_cuts(seeds(4, 9));
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
 }
 
 #[test]
 fn no_short_sequence_loses_anything_wherever_the_power_is_cut() {
-    let states: u64 = (0..=lengths(3)).map(after_every_sequence).sum();
+    let states: u64 = (0..=lengths(2, 3)).map(after_every_sequence).sum();
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
 }
 
 #[test]
 fn what_was_acknowledged_as_buffered_survives_a_kill() {
-    after_a_kill(seeds(100));
+    after_a_kill(seeds(20, 100));
 }
 
 #[test]
 fn a_crash_upon_a_crash_loses_nothing() {
-    let states = crashes_upon_crashes(seeds(4), 2);
+    let states = crashes_upon_crashes(seeds(1, 4), 2);
     println!("{states} states");
 }
 

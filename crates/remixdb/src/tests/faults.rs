@@ -4,6 +4,7 @@ use super::world::{Content, Step, World, beginning, follow, options, seeds, step
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use forrest_engine::ErrorKind;
 use forrest_engine::{Durability, Options};
+use forrest_testing::sized;
 use std::ops::Range;
 
 /// How an I/O may fail.
@@ -20,16 +21,17 @@ pub(super) const FAILURES: [Failure; 9] = [
 ];
 
 /// Every I/O fails in turn, once. Every failure is an error that is returned, or is made up for; what was acknowledged
-/// before is there when the store is opened again, and nothing was acknowledged that is not.
-pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure]) {
+/// before is there when the store is opened again, and nothing was acknowledged that is not. Of `every` I/Os one fails in
+/// each way, another one in the next way.
+pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure], every: usize) {
     for seed in seeds {
         let options = options(Durability::Sync);
         let steps = steps(seed, 30);
         let whole = Simulated::new();
         let world = World::open(&whole, &options).expect("nothing fails");
         steps.iter().for_each(|step| world.run(step).expect("nothing fails"));
-        for &kind in failures {
-            for at in 0..whole.ios() {
+        for (number, &kind) in failures.iter().enumerate() {
+            for at in (0..whole.ios()).skip(number % every).step_by(every) {
                 let disk = Simulated::new();
                 disk.fail(Fault { at, times: Times::Once, kind });
                 let what = format!("seed {seed}, {kind:?} at I/O {at}");
@@ -72,7 +74,7 @@ fn survives(disk: &Simulated, options: &Options, states: &[Content], what: &str)
 
 #[test]
 fn any_io_may_fail() {
-    failing_io(seeds(1), &FAILURES);
+    failing_io(seeds(1, 1), &FAILURES, sized(3, 1));
 }
 
 /// After a failed sync nothing is taken any more, whatever the system says, and reads go on.

@@ -65,7 +65,7 @@ fn seal(name: Name, genuine: &[u8], forged: &mut [u8]) {
 fn a_forged_file_is_answered_or_refused() {
     let options = options(Durability::Sync);
     let (mut answered, mut all) = (0, 0);
-    for seed in seeds(3) {
+    for seed in seeds(1, 3) {
         let genuine = files(seed);
         for forgery in 0..FORGERIES {
             let mut random = Random(seed << 32 | forgery);

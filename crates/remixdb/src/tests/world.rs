@@ -11,6 +11,7 @@ use forrest_engine::View as _;
 use forrest_engine::{Durability, Options, Pages};
 use forrest_engine::{Op, Result};
 use forrest_index::Direction;
+use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -36,20 +37,18 @@ pub(super) enum Step {
     Compact,
 }
 
-/// Which workloads a gate runs: `default` many, or FORREST_GATE_SEEDS, or the one that FORREST_GATE_SEED says.
-pub(super) fn seeds(default: u64) -> Range<u64> {
-    let number =
-        |name| std::env::var(name).ok().map(|text| text.parse().expect("a number of seeds, or a seed"));
+/// Which workloads a gate runs: as the size of the tests says, or FORREST_GATE_SEEDS, or the one that FORREST_GATE_SEED
+/// says.
+pub(super) fn seeds(quick: u64, full: u64) -> Range<u64> {
     match number("FORREST_GATE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("FORREST_GATE_SEEDS").unwrap_or(default),
+        None => 0..number("FORREST_GATE_SEEDS").unwrap_or(sized(quick, full)),
     }
 }
 
-/// How long the longest sequences are of those that are all tried: `default`, or FORREST_GATE_LENGTH.
-pub(super) fn lengths(default: usize) -> usize {
-    let said = std::env::var("FORREST_GATE_LENGTH").ok();
-    said.map_or(default, |text| text.parse().expect("a number of steps"))
+/// How long the longest sequences are of those that are all tried: by the size of the tests, or FORREST_GATE_LENGTH.
+pub(super) fn lengths(quick: usize, full: usize) -> usize {
+    number("FORREST_GATE_LENGTH").unwrap_or(sized(quick, full))
 }
 
 pub(super) fn options(durability: Durability) -> Options {

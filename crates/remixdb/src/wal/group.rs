@@ -20,7 +20,7 @@
 //! - *Nobody waits for ever.* Who waits for the turn to sync looks, under the lock under which it ends, whether it has ended;
 //!   and all who wait are woken, for whoever is done by then takes no turn and wakes nobody.
 
-use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, weakened};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 /// What lies below: files that records are appended to.
@@ -99,13 +99,13 @@ struct Turn<'g> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if cfg!(forrest_weakened = "wakes_early") {
+        if weakened!("wakes_early") {
             self.ended.notify_all();
         }
         *lock(self.taken) = false;
-        if cfg!(forrest_weakened = "wakes_one") {
+        if weakened!("wakes_one") {
             self.ended.notify_one();
-        } else if !cfg!(forrest_weakened = "wakes_early") {
+        } else if !weakened!("wakes_early") {
             self.ended.notify_all();
         }
     }
@@ -163,7 +163,7 @@ impl<V: Device> Group<V> {
 
     /// Stops for an error that leaves open what the device has.
     pub(crate) fn stop(&self, error: V::Error) -> V::Error {
-        if !cfg!(forrest_weakened = "goes_on") {
+        if !weakened!("goes_on") {
             // If it is stopped already, the first failure is the one to be told.
             let _ = self.stopped.set(error.to_string());
         }
@@ -226,16 +226,16 @@ impl<V: Device> Group<V> {
             queue.offset += bytes.len() as u64;
             (bytes, offset, queue.last)
         };
-        if cfg!(forrest_weakened = "counts_late") {
+        if weakened!("counts_late") {
             last = self.last();
         }
-        if cfg!(forrest_weakened = "counts_early") {
+        if weakened!("counts_early") {
             self.written.store(last, Ordering::Release);
         }
         self.device.write(&open.file, &mut bytes, offset)?;
         open.written.store(offset + bytes.len() as u64, Ordering::Relaxed);
         // ORDERING: Release: who sees the number sees the length of the file, and the file among `files`.
-        let order = if cfg!(forrest_weakened = "written") { Ordering::Relaxed } else { Ordering::Release };
+        let order = weakened!("written", Release);
         self.written.store(last, order);
         bytes.clear();
         if bytes.capacity() <= 4 * self.most {
@@ -252,22 +252,22 @@ impl<V: Device> Group<V> {
         }
         let Some(_turn) = self.turn_to_sync(last) else { return Ok(()) };
         self.write(last)?;
-        if !cfg!(forrest_weakened = "asks_no_more") {
+        if !weakened!("asks_no_more") {
             self.check()?;
         }
         // In this order: a change that counts as written is in a file that is among `files` by then.
         let mut written = self.written.load(Ordering::Acquire);
         let files = lock(&self.files).clone();
-        if cfg!(forrest_weakened = "files_first") {
+        if weakened!("files_first") {
             written = self.written.load(Ordering::Acquire);
         }
-        let newest_first = cfg!(forrest_weakened = "newest_first");
+        let newest_first = weakened!("newest_first");
         for at in 0..files.len() {
             let open = &files[if newest_first { files.len() - 1 - at } else { at }];
             self.sync_file(open)?;
         }
         lock(&self.files).drain(..files.len() - 1);
-        if cfg!(forrest_weakened = "vouches_late") {
+        if weakened!("vouches_late") {
             written = self.written.load(Ordering::Acquire);
         }
         // ORDERING: Release pairs with the Acquire above: who sees the number goes on behind the sync.
@@ -316,7 +316,7 @@ impl<V: Device> Group<V> {
         if open.synced.load(Ordering::Relaxed) >= length {
             return Ok(());
         }
-        if cfg!(forrest_weakened = "states_early") {
+        if weakened!("states_early") {
             open.synced.store(length, Ordering::Relaxed);
         }
         // DURABILITY: in the order of the logs, so that no log is durable behind one that is not.

@@ -170,7 +170,8 @@ fn nonsense_is_survived() {
     let file = file_of(&map);
     let mut random = Random(9);
     let mut found = 0;
-    for _ in 0..6_000 {
+    let tries = forrest_testing::sized(1_500, 6_000);
+    for _ in 0..tries {
         let mut bytes = file.clone();
         let page = random.index(file.len() / 4096);
         for _ in 0..1 + random.index(3) {
@@ -199,5 +200,5 @@ fn nonsense_is_survived() {
             let _ = cursor.find(key);
         }
     }
-    assert!(found > 100, "{found}");
+    assert!(found > tries / 60, "{found} of {tries}");
 }
