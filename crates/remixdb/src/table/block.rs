@@ -156,6 +156,7 @@ struct Ends {
 }
 
 impl Ends {
+    #[inline(always)]
     fn end(&self, block: &[u8], i: usize) -> Option<u64> {
         let from = block.get(self.at + i * usize::from(self.width)..)?;
         Some(match self.width {
@@ -167,7 +168,7 @@ impl Ends {
     }
 
     /// Where the i-th piece is, from the beginning of the first.
-    #[inline]
+    #[inline(always)]
     fn extent(&self, block: &[u8], i: usize) -> Option<Range<u64>> {
         if self.width == 0 {
             return Some(i as u64 * self.each..(i as u64 + 1) * self.each);
@@ -252,22 +253,24 @@ pub(super) struct Block<'b> {
 }
 
 impl<'b> Block<'b> {
+    #[inline]
     fn prefix(&self) -> &'b [u8] {
         &self.bytes[self.layout.prefix_at..self.layout.suffixes_at]
     }
 
-    #[inline]
+    #[inline(always)]
     fn suffix(&self, i: usize) -> Option<&'b [u8]> {
         let extent = self.layout.key_ends.extent(self.bytes, i)?;
         self.bytes[self.layout.suffixes_at..].get(extent.start as usize..extent.end as usize)
     }
 
     /// The i-th key, in two pieces.
-    #[inline]
+    #[inline(always)]
     pub(super) fn key(&self, i: usize) -> Option<(&'b [u8], &'b [u8])> {
         Some((self.prefix(), self.suffix(i)?))
     }
 
+    #[inline]
     pub(super) fn kind(&self, i: usize) -> Kind {
         match self.layout.kinds_at {
             0 => Kind::Value,
@@ -277,7 +280,7 @@ impl<'b> Block<'b> {
     }
 
     /// Where the i-th value is, in the logical bytes of the table.
-    #[inline]
+    #[inline(always)]
     pub(super) fn value(&self, i: usize) -> Option<Range<u64>> {
         let extent = self.layout.value_ends.extent(self.bytes, i)?;
         let first = self.layout.first_value;
