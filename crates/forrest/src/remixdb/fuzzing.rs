@@ -17,7 +17,7 @@ use crate::remixdb::disk::{self, Kind, Name};
 use crate::remixdb::manifest::{self, Files};
 use crate::remixdb::partition::Partition;
 use crate::remixdb::table::{self, Table};
-use crate::remixdb::{Store, frame, page, wal};
+use crate::remixdb::{Resume, Store, frame, page, wal};
 use forrest_index::Direction;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -230,7 +230,7 @@ pub(crate) fn exercise(disk: &Simulated, options: &Builder) -> Result<()> {
         let space = store.keyspace(&name)?;
         let view = store.view(&space);
         for direction in [Direction::Forward, Direction::Backward] {
-            let (mut resume, mut chunk, mut beyond) = (None, Chunk::default(), Bound::Unbounded);
+            let (mut resume, mut chunk, mut beyond) = (Resume::default(), Chunk::default(), Bound::Unbounded);
             for refill in 0.. {
                 assert!(refill < STEPS_MAX, "an iteration without end");
                 chunk.clear(16);

@@ -12,6 +12,7 @@
 //! | workers.rs, work.rs | the threads that do it, and how they are called |
 //! | recover.rs | what was there when the store was opened |
 //! | write.rs | the write path, on one screen |
+//! | parked.rs | scans between two refills of a range, and how they let replaced files go |
 //! | scan.rs, read.rs | the read paths |
 //! | version.rs, partition.rs | what the store consists of at one moment |
 //! | manifest/, wal/ | what of it is durable |
@@ -43,6 +44,7 @@ mod key;
 mod manifest;
 mod memtable;
 mod page;
+mod parked;
 mod partition;
 mod read;
 mod recover;
@@ -75,6 +77,7 @@ use current::{Current, Reading};
 use disk::{Disk, Name};
 use forrest_machine::origin::Origin;
 use manifest::Manifest;
+use parked::Parked;
 use recover::Recovered;
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -128,6 +131,8 @@ pub(crate) struct Core<D: Disk> {
     /// Above the number of every file that there ever was.
     numbers: AtomicU64,
     version: Current<Version<D>>,
+    /// Scans of ranges that wait to go on.
+    parked: Parked<D>,
     /// So many of its memtables wait to become tables.
     backlog: AtomicUsize,
     /// Changes up to this sequence number can be seen.
@@ -249,7 +254,7 @@ impl<D: Disk> Core<D> {
         let recovered = recover::recover(&disk, builder, &cache)?;
         let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
         let (backlog, version) = (version.frozen.len(), Arc::new(version));
-        let current = Current::new(&version);
+        let (current, parked) = (Current::new(&version), Parked::new(&version));
         let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
         let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
         let core = Core {
@@ -259,6 +264,7 @@ impl<D: Disk> Core<D> {
             cache,
             numbers: AtomicU64::new(next_number),
             version: current,
+            parked,
             backlog: AtomicUsize::new(backlog),
             visible: AtomicU64::new(sequence),
             order: Mutex::new(order),
@@ -357,6 +363,7 @@ impl<D: Disk> Core<D> {
     fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
         let version = Arc::new(version);
         self.version.replace(&version);
+        self.parked.replace(&version);
         self.backlog.store(version.frozen.len(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
     }

@@ -7,6 +7,7 @@ use crate::remixdb::Store;
 use crate::remixdb::catalog::{Catalog, Space};
 use crate::remixdb::disk::Disk;
 use crate::remixdb::memtable::Upto;
+use crate::remixdb::parked::Slot;
 use crate::remixdb::read;
 use crate::remixdb::scan::{self, Scan, Shown};
 use crate::remixdb::version::Version;
@@ -200,10 +201,21 @@ impl<D: Disk> View<D> {
                 full = chunk.len() >= pairs || chunk.bytes() + shared_bytes >= CHUNK_BYTES;
                 Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
-            *resume = full.then_some(scan);
+            if full {
+                self.park(resume, scan);
+            }
             Ok(())
         })?;
         Ok(if full { Filled::More } else { Filled::End })
+    }
+
+    /// Keeps a scan for the next refill.
+    fn park(&self, resume: &mut Resume<D>, scan: Box<Scan<D>>) {
+        match (self, &*resume) {
+            (View::Newest { store, .. }, Resume::Newest(slot)) => store.parked.park_again(slot, scan),
+            (View::Newest { store, .. }, _) => *resume = Resume::Newest(store.parked.park(scan)),
+            (View::Past { .. }, _) => *resume = Resume::Past(scan),
+        }
     }
 
     pub(crate) fn cursor(&self) -> Cursor<D> {
@@ -224,7 +236,28 @@ impl<D: Disk> View<D> {
 const STEPS_MAX: u64 = 1024;
 
 /// Where a refill stopped.
-pub(crate) type Resume<D> = Option<Box<Scan<D>>>;
+#[derive(Default)]
+pub(crate) enum Resume<D: Disk> {
+    #[default]
+    Nowhere,
+    /// In the newest version of that time. The store takes the scan away when it has another one.
+    Newest(Arc<Slot<D>>),
+    /// In the version of a snapshot, which holds it anyway.
+    Past(Box<Scan<D>>),
+}
+
+impl<D: Disk> Resume<D> {
+    /// Takes the scan out, if there is one.
+    fn take(&mut self) -> Option<Box<Scan<D>>> {
+        match self {
+            Resume::Newest(slot) => slot.take(),
+            _ => match std::mem::take(self) {
+                Resume::Past(scan) => Some(scan),
+                _ => None,
+            },
+        }
+    }
+}
 
 /// A position in a view. It owns the pair that it shows.
 pub(crate) struct Cursor<D: Disk> {

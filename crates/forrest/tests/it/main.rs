@@ -15,6 +15,7 @@ mod concurrency_on_disk;
 mod drive;
 mod examples;
 mod fuzzed;
+mod idle;
 mod limits;
 mod line;
 #[cfg(feature = "llds-user")]

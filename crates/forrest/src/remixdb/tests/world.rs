@@ -5,7 +5,7 @@
 
 use crate::options::{Builder, Durability, Pages};
 use crate::remixdb::disk::simulated::Simulated;
-use crate::remixdb::{Space, Store};
+use crate::remixdb::{Resume, Space, Store};
 use crate::{Op, Result};
 use forrest_index::Direction;
 use std::collections::BTreeMap;
@@ -204,7 +204,7 @@ impl World {
                 chunk.clear(16);
                 view.fill(
                     &mut chunk,
-                    &mut None,
+                    &mut Resume::default(),
                     (Bound::Unbounded, Bound::Unbounded),
                     direction,
                     usize::MAX,
