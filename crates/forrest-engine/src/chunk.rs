@@ -58,6 +58,7 @@ const SHARED: u8 = u8::MAX;
 const _: () = assert!(COPIED_VALUE_BYTES < SHARED as usize);
 
 impl Slot {
+    #[inline]
     fn value_start(&self) -> usize {
         self.start as usize + usize::from(self.key_len)
     }
@@ -112,6 +113,7 @@ impl Chunk {
     }
 
     /// Adds a pair whose value is shared with the store.
+    #[inline]
     pub fn push_shared(&mut self, key: &[u8], value: Value) {
         let at = self.shared.len() as u32;
         self.push(key, &at.to_ne_bytes(), SHARED);
@@ -126,6 +128,7 @@ impl Chunk {
     }
 
     /// The shared value of a slot.
+    #[inline]
     fn shared(&self, slot: &Slot) -> &Value {
         let start = slot.value_start();
         let at = self.bytes[start..start + 4].try_into().expect("4 bytes");

@@ -22,7 +22,8 @@ const CHUNK_PAIRS_MAX: usize = 1024;
 /// key is seen from both. On a snapshot, an iteration sees its state.
 ///
 /// Pairs are fetched in chunks, of up to 1,024 pairs or 256 KiB. After an error the iteration goes on
-/// where it was, so it may be tried again.
+/// where it was, so it may be tried again. A range that is kept open for long holds no files that the store has replaced
+/// since, unless it is one of a snapshot.
 ///
 /// ```
 /// use forrest::Db;

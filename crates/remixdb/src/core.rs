@@ -5,6 +5,7 @@ use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{Disk, Name};
 use crate::manifest::Manifest;
+use crate::parked::Parked;
 use crate::sync::lock;
 use crate::table::Table;
 use crate::version::Version;
@@ -83,6 +84,8 @@ pub(crate) struct Core<D: Disk> {
     /// Above the number of every file that there ever was.
     pub(crate) numbers: AtomicU64,
     pub(crate) version: Current<Version<D>>,
+    /// Scans of ranges that wait to go on.
+    pub(crate) parked: Parked<D>,
     /// So many of its memtables wait to become tables.
     pub(crate) backlog: AtomicUsize,
     /// Changes up to this sequence number can be seen.
@@ -171,6 +174,7 @@ impl<D: Disk> Core<D> {
     pub(crate) fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
         let version = Arc::new(version);
         self.version.replace(&version);
+        self.parked.replace(&version);
         self.backlog.store(version.frozen.len(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
     }

@@ -15,6 +15,7 @@
 //! | recover.rs | what was there when the store was opened |
 //! | view.rs | one state of a keyspace, to be read; snapshots, cursors |
 //! | write.rs | the write path, on one screen |
+//! | parked.rs | scans between two refills of a range, and how they let replaced files go |
 //! | scan.rs, read.rs | the read paths |
 //! | core.rs | what the parts of an open store share |
 //! | workers.rs, work.rs | the threads that work in the background, and how they are called |
@@ -51,6 +52,7 @@ mod key;
 mod manifest;
 mod memtable;
 mod page;
+mod parked;
 mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;

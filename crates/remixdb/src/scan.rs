@@ -237,6 +237,11 @@ impl<D: Disk> Scan<D> {
         tables.seek(version.partitions(*space), from, direction)
     }
 
+    /// The version that it reads, for comparing.
+    pub(crate) fn version(&self) -> *const Version<D> {
+        Arc::as_ptr(&self.version)
+    }
+
     /// Whether it reads this version.
     pub(crate) fn reads(&self, version: &Arc<Version<D>>) -> bool {
         Arc::ptr_eq(&self.version, version)

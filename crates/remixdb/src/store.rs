@@ -5,6 +5,7 @@ use crate::catalog::Space;
 use crate::core::{Core, Handle, Order};
 use crate::current::Current;
 use crate::disk::{Disk, Real, Unfinished};
+use crate::parked::Parked;
 use crate::recover::{self, Recovered};
 use crate::view::{Snapshot, View};
 use crate::work::{Call, Work};
@@ -211,7 +212,7 @@ impl<D: Disk> Core<D> {
         let recovered = recover::recover(&disk, builder, &cache)?;
         let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
         let (backlog, version) = (version.frozen.len(), Arc::new(version));
-        let current = Current::new(&version);
+        let (current, parked) = (Current::new(&version), Parked::new(&version));
         let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
         let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
         let core = Core {
@@ -221,6 +222,7 @@ impl<D: Disk> Core<D> {
             cache,
             numbers: AtomicU64::new(next_number),
             version: current,
+            parked,
             backlog: AtomicUsize::new(backlog),
             visible: AtomicU64::new(sequence),
             order: Mutex::new(order),

@@ -4,6 +4,7 @@ use crate::catalog::{Catalog, Space};
 use crate::core::Handle;
 use crate::disk::Disk;
 use crate::memtable::Upto;
+use crate::parked::Slot;
 use crate::read;
 use crate::scan::{self, Scan, Shown};
 use crate::version::Version;
@@ -141,6 +142,17 @@ impl<D: Disk> View<D> {
     }
 }
 
+impl<D: Disk> View<D> {
+    /// Keeps a scan for the next refill.
+    fn park(&self, resume: &mut Resume<D>, scan: Box<Scan<D>>) {
+        match (&self.0, &resume.0) {
+            (Source::Newest { store, .. }, Place::Newest(slot)) => store.parked.park_again(slot, scan),
+            (Source::Newest { store, .. }, _) => resume.0 = Place::Newest(store.parked.park(scan)),
+            (Source::Past { .. }, _) => resume.0 = Place::Past(scan),
+        }
+    }
+}
+
 impl<D: Disk> forrest_engine::View for View<D> {
     type Cursor = Cursor<D>;
     type Resume = Resume<D>;
@@ -203,7 +215,7 @@ impl<D: Disk> forrest_engine::View for View<D> {
         let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
         let mut full = false;
         self.read(|version, space, upto| {
-            let mut scan = match resume.0.take() {
+            let mut scan = match resume.take() {
                 Some(scan) if scan.reads(version) => scan,
                 _ => Box::new(Scan::start(version.clone(), space, upto, from, direction)?),
             };
@@ -221,7 +233,9 @@ impl<D: Disk> forrest_engine::View for View<D> {
                 full = chunk.len() >= pairs || chunk.bytes() + shared_bytes >= CHUNK_BYTES;
                 Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
-            resume.0 = full.then_some(scan);
+            if full {
+                self.park(resume, scan);
+            }
             Ok(())
         })?;
         Ok(if full { Filled::More } else { Filled::End })
@@ -249,11 +263,32 @@ impl<D: Disk> forrest_engine::View for View<D> {
 const STEPS_MAX: u64 = 1024;
 
 /// Where a refill stopped. Unless the store consists of other parts by then, the next one goes on there without a seek.
-pub struct Resume<D: Disk>(Option<Box<Scan<D>>>);
+pub struct Resume<D: Disk>(Place<D>);
+
+enum Place<D: Disk> {
+    Nowhere,
+    /// In the newest version of that time. The store takes the scan away when it has another one.
+    Newest(Arc<Slot<D>>),
+    /// In the version of a snapshot, which holds it anyway.
+    Past(Box<Scan<D>>),
+}
 
 impl<D: Disk> Default for Resume<D> {
     fn default() -> Self {
-        Resume(None)
+        Resume(Place::Nowhere)
+    }
+}
+
+impl<D: Disk> Resume<D> {
+    /// Takes the scan out, if there is one.
+    fn take(&mut self) -> Option<Box<Scan<D>>> {
+        match &mut self.0 {
+            Place::Newest(slot) => slot.take(),
+            place => match std::mem::replace(place, Place::Nowhere) {
+                Place::Past(scan) => Some(scan),
+                _ => None,
+            },
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod fuzzed;
 mod golden;
 mod golden_damage;
 mod golden_make;
+mod idle;
 mod limits;
 mod line;
 #[cfg(feature = "llds-user")]

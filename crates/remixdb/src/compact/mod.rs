@@ -217,6 +217,7 @@ impl<D: Disk> Core<D> {
         let old = self.set_version(&mut order, version);
         drop(order);
         drop(old);
+        self.parked.drop_old();
     }
 
     /// Removes the files that the manifest named `before` and no longer does, and the logs below the floor. One that

@@ -1,0 +1,110 @@
+//! [`Parked`]: scans between two refills of an iteration, which the store drops when their tables are replaced.
+//!
+//! A scan holds the version that it reads, and with it files. Going on from where it stopped is cheaper than finding the
+//! place again, but the next refill may come late or never. So an iteration keeps its scan in a [`Slot`], and the store has
+//! a list of all slots. After a compaction has replaced tables, it empties the slots whose scans read another version than the
+//! newest. Their iterations find the place again, in the newest version, as they have to anyway when there is one. So no
+//! idle iteration holds files that were replaced.
+//!
+//! - An iteration waits for nobody: a slot's lock is held to put a scan in or to take it out, and a scan is dropped
+//!   outside of it. While a refill runs, its scan is not in the slot, and holds its version until the refill ends.
+//! - Each thread has a list of its own for the slots that it makes. A list forgets the slots of iterations that have ended
+//!   whenever it has doubled, so it is at most twice as long as there were iterations at once, or [`FEW`].
+
+use crate::disk::Disk;
+use crate::scan::Scan;
+use crate::stripe::Stripes;
+use crate::sync::{Mutex, lock};
+use crate::version::Version;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Weak};
+
+/// A list is this long before it forgets anything.
+const FEW: usize = 32;
+
+/// All slots of a store.
+pub(crate) struct Parked<D: Disk> {
+    lists: Stripes<Mutex<List<D>>>,
+    /// The newest version, for comparing only.
+    newest: AtomicPtr<Version<D>>,
+}
+
+/// Slots that threads of one stripe made.
+struct List<D: Disk> {
+    slots: Vec<Weak<Slot<D>>>,
+    /// The length at which slots of ended iterations are looked for.
+    limit: usize,
+}
+
+/// Where an iteration keeps its scan between two refills.
+pub(crate) struct Slot<D: Disk>(Mutex<Option<Box<Scan<D>>>>);
+
+impl<D: Disk> Slot<D> {
+    /// Takes the scan out, if it is still there.
+    pub(crate) fn take(&self) -> Option<Box<Scan<D>>> {
+        lock(&self.0).take()
+    }
+}
+
+impl<D: Disk> Parked<D> {
+    pub(crate) fn new(newest: &Arc<Version<D>>) -> Parked<D> {
+        Parked {
+            lists: Stripes::new(|| Mutex::new(List { slots: Vec::new(), limit: FEW })),
+            newest: AtomicPtr::new(Arc::as_ptr(newest).cast_mut()),
+        }
+    }
+
+    /// Makes a version the newest: a scan of another one does not stay in its slot from now on.
+    pub(crate) fn replace(&self, newest: &Arc<Version<D>>) {
+        // ORDERING: `drop_old` locks each slot after this, which orders it for `is_newest`.
+        self.newest.store(Arc::as_ptr(newest).cast_mut(), Ordering::Relaxed);
+    }
+
+    /// Whether a version is the newest. One that is held has its address to itself.
+    fn is_newest(&self, version: *const Version<D>) -> bool {
+        std::ptr::eq(self.newest.load(Ordering::Relaxed), version)
+    }
+
+    /// A slot for an iteration, with its scan.
+    pub(crate) fn park(&self, scan: Box<Scan<D>>) -> Arc<Slot<D>> {
+        let slot = Arc::new(Slot(Mutex::new(None)));
+        {
+            let mut list = lock(self.lists.mine());
+            if list.slots.len() >= list.limit {
+                list.slots.retain(|slot| slot.strong_count() > 0);
+                list.limit = FEW.max(2 * list.slots.len());
+            }
+            list.slots.push(Arc::downgrade(&slot));
+        }
+        self.park_again(&slot, scan);
+        slot
+    }
+
+    /// Puts the scan back into the iteration's slot.
+    pub(crate) fn park_again(&self, slot: &Slot<D>, scan: Box<Scan<D>>) {
+        let version = scan.version();
+        *lock(&slot.0) = Some(scan);
+        // ORDERING: either `drop_old` locks the slot after this has, and finds the scan; or it has done so before, and then
+        // this sees the newest version. The same holds for the list, if the slot is not in it yet.
+        if !self.is_newest(version) {
+            drop(slot.take());
+        }
+    }
+
+    /// Drops the scans of all versions but the newest, and with them files. Called after [`replace`](Self::replace).
+    pub(crate) fn drop_old(&self) {
+        for list in self.lists.iter() {
+            let slots: Vec<_> = lock(list).slots.iter().filter_map(Weak::upgrade).collect();
+            for slot in slots {
+                let mut scan = lock(&slot.0);
+                let old = if scan.as_ref().is_some_and(|scan| !self.is_newest(scan.version())) {
+                    scan.take()
+                } else {
+                    None
+                };
+                drop(scan);
+                drop(old);
+            }
+        }
+    }
+}
