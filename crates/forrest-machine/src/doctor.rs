@@ -1,12 +1,12 @@
 //! What this machine gives Forrest, as findings, each with what to do about it.
 //!
-//! [`examine`] looks; the command `forrest doctor` prints. The judgement is in pure functions of the facts, so
+//! [`examine`] looks; `forrest doctor` prints the list, and `kvbench doctor` the same with what only measuring needs. The judgement is in pure functions of the facts, so
 //! that each verdict is tested on any machine. Looking changes nothing that lasts: it opens and closes a counter,
 //! and touches 8 MiB of memory for a moment.
 //!
 //! ```
 //! for finding in forrest_machine::doctor::examine() {
-//!     println!("{:<11}  {:<6}  {}", finding.topic, finding.state, finding.what);
+//!     println!("{finding}");
 //! }
 //! ```
 
@@ -56,7 +56,7 @@ impl fmt::Display for State {
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about, in at most eleven characters; each topic occurs once.
+    /// What it is about, in at most twelve characters; each topic occurs once.
     pub topic: &'static str,
     /// How well it stands.
     pub state: State,
@@ -68,12 +68,26 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(topic: &'static str, state: State, what: impl Into<String>) -> Finding {
+    /// One without advice.
+    pub fn new(topic: &'static str, state: State, what: impl Into<String>) -> Finding {
         Finding { topic, state, what: what.into(), advice: None }
     }
 
-    fn advise(self, advice: impl Into<String>) -> Finding {
+    /// The same with advice.
+    #[must_use]
+    pub fn advise(self, advice: impl Into<String>) -> Finding {
         Finding { advice: Some(advice.into()), ..self }
+    }
+}
+
+/// A line for the finding, and an indented one for each line of the advice.
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<6}  {:<12}  {}", self.state, self.topic, self.what)?;
+        self.advice
+            .iter()
+            .flat_map(|advice| advice.lines())
+            .try_for_each(|line| write!(f, "\n        {line}"))
     }
 }
 

@@ -5,137 +5,137 @@ use crate::compare::{self, Plan, Sides};
 use crate::counters::{self, EVENTS, Provider, callgrind};
 use crate::data::Walk;
 use crate::job::{Job, Step, Task};
-use crate::knobs::{self, KNOBS, Knob, State};
-use crate::machine::{self, Machine};
+use crate::knobs::{self, KNOBS, Knob};
+use crate::machine::Machine;
 use crate::names::Name;
 use crate::options::{Doctor, MallocPages, Setup};
 use crate::runner::Runner;
-use crate::sizes;
 use crate::stores;
+use forrest_machine::doctor::{self, Finding, State};
 use std::io::{self, Write};
 use std::path::Path;
 
 /// Where the system shows what can be set.
 const ROOT: &str = "/";
 /// Blocks of the look at noise.
+const BLOCKS: usize = 8;
 /// Turns that an arm of these takes.
 const TURNS: u16 = 5;
-const BLOCKS: usize = 8;
 
-/// How one thing is judged.
-enum Judged {
-    Good,
-    Bad,
-    Told,
-}
-
-fn say(out: &mut impl Write, judged: Judged, what: &str, more: &str) -> io::Result<()> {
-    let mark = match judged {
-        Judged::Good => "good",
-        Judged::Bad => "BAD ",
-        Judged::Told => "    ",
-    };
-    writeln!(out, "{mark}  {what}")?;
-    if more.is_empty() { Ok(()) } else { writeln!(out, "        {more}") }
-}
-
-/// Looks, measures the noise, and tells; true always.
+/// Looks, measures the noise, and prints what was found; true always.
 pub(crate) fn doctor(options: &Doctor) -> io::Result<bool> {
     let mut out = io::stdout();
-    let machine = Machine::describe();
-    writeln!(out, "{}\n", machine.lines())?;
-    of_machine(&mut out, &machine)?;
-    for knob in KNOBS {
-        let set = match knob.best() {
-            Some(best) => format!("as root: kvbench setup {}={best}", knob.name),
-            None => format!("as root: kvbench setup {}=NUMBER", knob.name),
-        };
-        match knob.state(Path::new(ROOT)) {
-            State::Good(value) => say(&mut out, Judged::Good, &format!("{} is {value}", knob.name), "")?,
-            State::Bad(value) => {
-                say(&mut out, Judged::Bad, &format!("{} is {value}: {}", knob.name, knob.why), &set)?;
-            }
-            State::Any(value) => {
-                say(&mut out, Judged::Told, &format!("{} is {value}: {}", knob.name, knob.why), &set)?;
-            }
-            State::Missing => {
-                say(&mut out, Judged::Told, &format!("{} is not to be seen on this machine", knob.name), "")?;
-            }
-        }
+    let knobs = KNOBS.iter().filter(|knob| !knob.is_of_pages()).map(of_knob);
+    // Which event is counted by what says more than whether counters can be read.
+    let findings = doctor::examine().into_iter().filter(|finding| finding.topic != "counters");
+    for finding in findings.chain(of_machine(&Machine::describe())).chain(knobs) {
+        writeln!(out, "{finding}")?;
     }
-    of_counters(&mut out)?;
-    of_features(&mut out)?;
+    for finding in of_counters().into_iter().chain(of_features()) {
+        writeln!(out, "{finding}")?;
+    }
     if !options.no_noise {
-        noise(&mut out)?;
+        for finding in noise()? {
+            writeln!(out, "{finding}")?;
+        }
     }
     Ok(true)
 }
 
-fn of_machine(out: &mut impl Write, machine: &Machine) -> io::Result<()> {
-    if machine.virtual_machine == Some(true) {
-        say(out, Judged::Bad, "a virtual machine: trust ratios within one run, not figures", "")?;
-    }
-    match machine.load_1_min {
-        Some(load) if load > 0.5 => {
-            say(out, Judged::Bad, &format!("others work here (load {load}): wait, or use --clock cpu"), "")?;
-        }
-        Some(load) => say(out, Judged::Good, &format!("nobody else works here (load {load})"), "")?,
-        None => {}
-    }
-    if machine.cpus < 2 {
-        say(out, Judged::Bad, "one CPU: steps of several threads are left out", "")?;
-    }
-    if let Some(free) = machine::available_bytes() {
-        say(out, Judged::Told, &format!("{} of memory can be had", sizes::text(free)), "")?;
-    }
-    Ok(())
+/// How a knob stands, and the command that sets it.
+fn of_knob(knob: &Knob) -> Finding {
+    let (state, value) = match knob.state(Path::new(ROOT)) {
+        knobs::State::Good(value) => return Finding::new(knob.name, State::Good, value),
+        knobs::State::Missing => return Finding::new(knob.name, State::Absent, "not on this machine"),
+        knobs::State::Bad(value) => (State::Poor, value),
+        knobs::State::Any(value) => (State::Fair, value),
+    };
+    let set = format!("as root: kvbench setup {}={}", knob.name, knob.best().unwrap_or("NUMBER"));
+    Finding::new(knob.name, state, format!("{value}: {}", knob.why)).advise(set)
 }
 
-/// Who would count what, why nobody better, and whether a processor can be simulated.
-fn of_counters(out: &mut impl Write) -> io::Result<()> {
+/// What makes figures of this machine less to be trusted.
+fn of_machine(machine: &Machine) -> Vec<Finding> {
+    let system = Finding::new("system", State::Good, machine.system.clone());
+    let mut found = vec![match machine.virtual_machine {
+        Some(true) => Finding {
+            state: State::Poor,
+            what: format!("{}, a virtual machine: trust ratios within one run, not figures", machine.system),
+            ..system
+        },
+        _ => system,
+    }];
+    found.extend(machine.load_1_min.map(|load| match load {
+        ..=0.5 => Finding::new("load", State::Good, format!("nobody else works here ({load})")),
+        _ => {
+            Finding::new("load", State::Poor, format!("others work here ({load}): wait, or use --clock cpu"))
+        }
+    }));
+    if machine.cpus < 2 {
+        found.push(Finding::new("threads", State::Poor, "one CPU: steps of several threads are left out"));
+    }
+    found
+}
+
+/// What would count each event, why nothing better, and whether a processor can be simulated.
+fn of_counters() -> [Finding; 2] {
     let set_up = counters::set_up(EVENTS, None);
     counters::set_up(&[], None);
     let by_processor = set_up.counted.values().any(|of| matches!(of, Some(Provider::Rdpmc | Provider::Perf)));
-    let judged = if by_processor { Judged::Good } else { Judged::Bad };
-    let what = if by_processor { "the processor counts" } else { "the processor counts nothing here" };
-    say(out, judged, what, &set_up.lines().join("\n        "))?;
-    match callgrind::version() {
+    let counted = match by_processor {
+        true => Finding::new("counters", State::Good, "the processor counts"),
+        false => Finding::new("counters", State::Poor, "the processor counts nothing here"),
+    };
+    let simulated = match callgrind::version() {
         Ok(version) => {
-            say(out, Judged::Good, &format!("a processor can be simulated (--simulate): {version}"), "")
+            Finding::new("--simulate", State::Good, format!("a processor can be simulated: {version}"))
         }
-        Err(why) => say(out, Judged::Told, "no processor can be simulated (--simulate)", &why.to_string()),
-    }
+        Err(why) => {
+            Finding::new("--simulate", State::Absent, "no processor can be simulated").advise(why.to_string())
+        }
+    };
+    [counted.advise(set_up.lines().join("\n")), simulated]
 }
 
-/// What is compiled in, and what the rest needs.
-fn of_features(out: &mut impl Write) -> io::Result<()> {
-    let missing: Vec<_> =
-        stores::ENTRIES.iter().filter(|entry| entry.run.is_err()).map(|entry| entry.name).collect();
-    if !missing.is_empty() {
-        let what = format!("stores that are not compiled in: {}", missing.join(", "));
-        let how = "cargo build --release --features stores,leveldb,rocksdb (Debian: gcc; libleveldb-dev for LevelDB; g++, libclang-dev for RocksDB)";
-        say(out, Judged::Told, &what, how)?;
-    }
-    let missing: Vec<_> = crate::alloc::Allocator::ALL
-        .iter()
-        .filter(|allocator| allocator.compiled_in().is_err())
-        .map(|allocator| allocator.name())
-        .collect();
-    if !missing.is_empty() {
-        let what = format!("allocators that are not compiled in: {}", missing.join(", "));
-        let how = "cargo build --release --features allocators (Debian: gcc, g++, make, cmake)";
-        say(out, Judged::Told, &what, how)?;
-    }
-    if !cfg!(feature = "cpp") {
-        let how = "cargo build --release --features cpp (Debian: g++, pkg-config, libabsl-dev, libboost1.81-dev, libcuckoo-dev, \
-                   libjudy-dev, libtbb-dev, robin-map-dev)";
-        say(out, Judged::Told, "peers in C++ are not compiled in", how)?;
-    }
-    Ok(())
+/// What is not compiled in, and what it needs.
+fn of_features() -> Vec<Finding> {
+    let missing = |topic, names: Vec<&str>, what, build| {
+        let told = || format!("{what} not compiled in: {}", names.join(", "));
+        (!names.is_empty()).then(|| Finding::new(topic, State::Absent, told()).advise(build))
+    };
+    let stores = stores::ENTRIES.iter().filter(|entry| entry.run.is_err()).map(|entry| entry.name).collect();
+    let allocators = crate::alloc::Allocator::ALL.iter().filter(|allocator| allocator.compiled_in().is_err());
+    let cpp = if cfg!(feature = "cpp") { vec![] } else { vec!["all peers in C++"] };
+    [
+        missing(
+            "stores",
+            stores,
+            "stores",
+            "cargo build --release --features stores,leveldb,rocksdb (Debian: gcc; \
+            libleveldb-dev for LevelDB; g++, libclang-dev for RocksDB)",
+        ),
+        missing(
+            "allocators",
+            allocators.map(|allocator| allocator.name()).collect(),
+            "allocators",
+            "cargo build \
+            --release --features allocators (Debian: gcc, g++, make, cmake)",
+        ),
+        missing(
+            "cpp",
+            cpp,
+            "structures",
+            "cargo build --release --features cpp (Debian: g++, pkg-config, libabsl-dev, \
+            libboost1.81-dev, libcuckoo-dev, libjudy-dev, libtbb-dev, robin-map-dev)",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What a comparison with itself shows here.
-fn noise(out: &mut impl Write) -> io::Result<()> {
+fn noise() -> io::Result<Vec<Finding>> {
     let name = Name::parse("btreemap").map_err(io::Error::other)?;
     let job = Job {
         allocator: name.allocator,
@@ -150,21 +150,20 @@ fn noise(out: &mut impl Write) -> io::Result<()> {
     let mut sides = Sides { runners: [runner()?, runner()?], jobs: [job.clone(), job] };
     let plan = Plan { blocks: BLOCKS, margin: 0.01, disturbed_percent_max: 100.0, seed: 42 };
     let compared = compare::compare(&mut sides, plan, &Walk::default())?;
-    for (figure, judged) in &compared.judged {
-        let Some(judged) = judged else { continue };
-        let percent = 100.0 * (judged.floor - 1.0);
-        let what =
-            format!("{figure} of btreemap differs from itself by up to {percent:.1} % over {BLOCKS} blocks");
-        let (judged, more) = match percent {
-            0.0..2.0 => (Judged::Good, ""),
-            _ => (
-                Judged::Bad,
-                "differences below that are not to be seen here; more blocks (--blocks) show smaller ones",
-            ),
-        };
-        say(out, judged, &what, more)?;
-    }
-    Ok(())
+    let judged = compared.judged.iter().filter_map(|(figure, judged)| Some((figure, judged.as_ref()?)));
+    Ok(judged
+        .map(|(figure, judged)| {
+            let percent = 100.0 * (judged.floor - 1.0);
+            let what = format!(
+                "{figure} of btreemap differs from itself by up to {percent:.1} % over {BLOCKS} blocks"
+            );
+            match percent {
+                0.0..2.0 => Finding::new("noise", State::Good, what),
+                _ => Finding::new("noise", State::Poor, what)
+                    .advise("smaller differences are not to be seen here; more blocks (--blocks) show them"),
+            }
+        })
+        .collect())
 }
 
 /// Sets what was named, or sets everything back; true always.

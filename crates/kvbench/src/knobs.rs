@@ -100,6 +100,11 @@ impl Knob {
         KNOBS.iter().find(|knob| knob.name == name)
     }
 
+    /// Whether the list of findings that all share has it already.
+    pub(crate) fn is_of_pages(&self) -> bool {
+        self.path.starts_with("sys/kernel/mm/")
+    }
+
     /// The files that it is.
     fn files(&self, root: &Path) -> Vec<PathBuf> {
         match self.path.split_once('*') {

@@ -76,7 +76,7 @@ fn backward(range: &mut Range) -> Option<(u32, u8)> {
     pair(range.next_back())
 }
 
-/// So many pairs come before and after the end of a refill, and within later ones.
+/// How many pairs come before and after the end of a refill, and within later ones.
 const PAIRS: [u32; 4] = [1, 8, 100, 3_000];
 
 #[test]
