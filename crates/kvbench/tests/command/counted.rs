@@ -1,6 +1,7 @@
 //! What is counted: on a simulated processor, which counts the same again, by the system, and in bytes of memory.
 
 use super::{kvbench, records, scratch, text};
+use forrest_testing::sized;
 use serde_json::{Map, Value};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
@@ -45,7 +46,9 @@ fn a_simulated_processor_counts_the_same_again() {
         let subjects = ["--subjects", "forrest,hashmap,sorted,empty"];
         let tree = ["--tree", concat!(env!("CARGO_MANIFEST_DIR"), "/src")];
         let events = ["--events", "instructions,cycles,llc_references,branch_misses"];
-        figures(name, &[&common[..], &subjects, &tree, &events].concat())
+        // In quick size only what is looked at below.
+        let steps = sized(&["--only", "get"][..], &[]);
+        figures(name, &[&common[..], &subjects, &tree, &events, steps].concat())
     };
     let (first, second) = (run("simulated-1.jsonl"), run("simulated-2.jsonl"));
     assert_eq!(first, second);
@@ -154,9 +157,10 @@ fn bytes_for_a_key_are_within_a_hundredth_of_what_is_known() {
     let known = |bytes: f64| (bytes / 16.0 - 1.0).abs() < 0.01;
     let common =
         ["memory", "--kinds", "u64", "--only", "get", "--no-sweep", "--subjects", "sorted,eytzinger"];
-    for (subject, figures) in
-        figures("known.jsonl", &[&common[..], &["--quick", "-n", "3M", "--probes", "1K"]].concat())
-    {
+    for (subject, figures) in figures(
+        "known.jsonl",
+        &[&common[..], &["--quick", "-n", sized("1M", "3M"), "--probes", "1K"]].concat(),
+    ) {
         let live = median(&figures, "live_bytes_per_key");
         assert!(known(live), "{subject}: {live} live");
         // More was held before it was all in one place.
