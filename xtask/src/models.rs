@@ -28,26 +28,29 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
 
 /// The models as they are: all must pass.
 pub(crate) fn loom(workspace: &Workspace) -> Verdict {
-    for Loom { package, file } in required::LOOM {
-        required::demand(workspace, file)?;
-        workspace::run(&mut cargo_test(workspace, package, &[]))?;
+    for loom in required::LOOM {
+        required::demand(workspace, loom.file)?;
+        workspace::run(&mut cargo_test(workspace, loom, &[], &[]))?;
     }
     Ok(Outcome::Passed)
 }
 
 /// The weakened twins: each must fail.
 pub(crate) fn weakened(workspace: &Workspace) -> Verdict {
-    for Loom { package, file } in required::LOOM {
+    for loom @ Loom { package, file, module } in required::LOOM {
         required::demand(workspace, file)?;
         let source =
             std::fs::read_to_string(workspace.root.join(file)).map_err(|error| format!("{file}: {error}"))?;
-        let twins = twins(&source)?;
+        let mut twins = twins(&source)?;
+        if let Some(module) = module {
+            twins.iter_mut().for_each(|twin| twin.test = format!("{module}::{}", twin.test));
+        }
         if twins.is_empty() {
             return Err(format!("{file} names no weakened twin at its head"));
         }
-        workspace::run(&mut cargo_test(workspace, package, &["--no-run"]))?;
+        workspace::run(&mut cargo_test(workspace, loom, &["--no-run"], &[]))?;
         for twin in &twins {
-            check(workspace, package, twin)?;
+            check(workspace, loom, twin)?;
         }
         println!("{} weakened twins of {package} failed, as they must", twins.len());
     }
@@ -79,18 +82,29 @@ fn twins(source: &str) -> Result<Vec<Twin>, String> {
 /// The directory below the usual one for what is built here.
 const DIRECTORY: &str = "loom";
 
-fn cargo_test(workspace: &Workspace, package: &str, arguments: &[&str]) -> Command {
-    let test = ["test", "--locked", "--release", "--package", package, "--test", "loom"];
+/// A call of cargo on the models of a package, or on those that `tests` name.
+fn cargo_test(workspace: &Workspace, loom: &Loom, arguments: &[&str], tests: &[&str]) -> Command {
+    let test = ["test", "--locked", "--release", "--package", loom.package];
     let mut command = workspace.cargo_apart(DIRECTORY, &test);
-    command.args(arguments).env("RUSTFLAGS", "--cfg loom").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    match loom.module {
+        Some(_) => command.args(["--features", "loom", "--lib"]),
+        None => command.args(["--test", "loom"]).env("RUSTFLAGS", "--cfg loom"),
+    };
+    command.args(arguments).env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    match (tests, loom.module) {
+        // Beside the models there are the crate's other unit tests, which do not run on loom's locks.
+        ([], Some(module)) => command.args(["--", module]),
+        ([], None) => &mut command,
+        (tests, _) => command.arg("--").args(tests),
+    };
     command
 }
 
 /// Names the place that a run of the models weakens: see the macro in each crate's `sync.rs`.
 const VARIABLE: &str = "FORREST_WEAKENED";
 
-fn check(workspace: &Workspace, package: &str, twin: &Twin) -> Result<(), String> {
-    let mut command = cargo_test(workspace, package, &["--", "--exact", &twin.test]);
+fn check(workspace: &Workspace, loom: &Loom, twin: &Twin) -> Result<(), String> {
+    let mut command = cargo_test(workspace, loom, &[], &["--exact", &twin.test]);
     command.env(VARIABLE, &twin.name);
     println!("$ {}   (must fail)", workspace::line(&command));
     let (output, status) = workspace::capture(&mut command)?;

@@ -17,7 +17,8 @@ const SYSROOT: &str = "/usr/aarch64-linux-gnu";
 const OPTIONS: &str = "-cpu max -R 16G";
 const EMULATORS: &[&str] = &["qemu-aarch64-static", "qemu-aarch64"];
 /// The libraries; the command line and the benchmark add nothing that depends on the architecture.
-const PACKAGES: &[&str] = &["forrest-machine", "forrest-index", "forrest"];
+const PACKAGES: &[&str] =
+    &["forrest-machine", "forrest-index", "forrest-engine", "llds", "remixdb", "forrest"];
 
 /// Tests that only run on the machine itself. The first need gigabytes of addresses, and their arithmetic is the same
 /// everywhere. The others are gates that enumerate what a disk, or damage, may leave: nothing in that depends on the

@@ -9,13 +9,17 @@ use crate::workspace::Workspace;
 pub(crate) struct Loom {
     pub(crate) package: &'static str,
     pub(crate) file: &'static str,
+    /// The tests are unit tests of the crate with its feature `loom`, below this module; `None`: they are in a test of
+    /// their own, which is compiled with `--cfg loom` and takes the modules that it is about into itself.
+    pub(crate) module: Option<&'static str>,
 }
 
 /// All of them.
 pub(crate) const LOOM: &[Loom] = &[
-    Loom { package: "forrest-machine", file: "crates/forrest-machine/tests/loom.rs" },
-    Loom { package: "forrest-index", file: "crates/forrest-index/tests/loom.rs" },
-    Loom { package: "forrest", file: "crates/forrest/tests/loom.rs" },
+    Loom { package: "forrest-machine", file: "crates/forrest-machine/tests/loom.rs", module: None },
+    Loom { package: "forrest-index", file: "crates/forrest-index/tests/loom.rs", module: None },
+    Loom { package: "llds", file: "crates/llds/src/models.rs", module: Some("models") },
+    Loom { package: "remixdb", file: "crates/remixdb/src/models.rs", module: Some("models") },
 ];
 /// Threads against each other on the frames of a cache.
 pub(crate) const STRESS_MACHINE: &str = "crates/forrest-machine/tests/stress.rs";

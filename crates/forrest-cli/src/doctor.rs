@@ -4,7 +4,8 @@ use crate::codec::{Format, write_json_field};
 use crate::failure::Failure;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style, Term};
-use forrest_machine::doctor::{self, Finding, State};
+use ::llds::doctor;
+use forrest_machine::doctor::{Finding, State};
 
 /// Where the findings begin, in columns: after state and topic.
 const WHAT_COLUMN: usize = 21;

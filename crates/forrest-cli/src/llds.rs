@@ -6,8 +6,8 @@ use crate::failure::Failure;
 use crate::home::KERNEL;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style};
+use ::llds::raw::{group_name, user_name};
 use forrest::llds::{self, Listed};
-use forrest_machine::llds::{group_name, user_name};
 use std::os::unix::ffi::OsStrExt;
 
 /// Runs one of its commands.

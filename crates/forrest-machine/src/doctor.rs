@@ -16,7 +16,6 @@ use crate::barrier;
 use crate::counters;
 use crate::cpu;
 use crate::files;
-use crate::llds;
 use crate::memory::{self, Memory};
 use crate::pages::{
     self, Coverage, Explicit, HUGE_2M_BYTES, Numa, Pages, Region, Transparent, TransparentMode,
@@ -103,7 +102,6 @@ pub fn examine() -> Vec<Finding> {
         barriers(barrier::init()),
         performance_counters(counters::probe()),
         open_files(files::limit()),
-        device(&llds::device()),
     ]
 }
 
@@ -311,59 +309,8 @@ fn open_files(limit: files::Limit) -> Finding {
     }
 }
 
-fn device(found: &llds::Found) -> Finding {
-    const TOPIC: &str = "llds device";
-    const LOAD: &str = "Only for stores inside the kernel: load the module, once built (kernel/llds/README.md): sudo modprobe llds";
-    let path = llds::DEVICE_PATH;
-    let Some(node) = &found.node else {
-        return match found.is_loaded {
-            Some(true) => {
-                Finding::new(TOPIC, State::Poor, format!("the module is loaded, but there is no {path}"))
-                    .advise("In a container, pass the device on (with docker: --device /dev/llds).")
-            }
-            Some(false) => Finding::new(TOPIC, State::Absent, "the module llds is not loaded").advise(LOAD),
-            None => Finding::new(TOPIC, State::Absent, format!("there is no {path}")).advise(LOAD),
-        };
-    };
-    let llds::Node { owner, group, mode, opened } = node;
-    let who = format!("{path} is of {owner}, group {group}, mode {mode:04o}");
-    let version = |version: &llds::abi::Version| {
-        format!("interface {}, values up to {}", version.abi, size(version.value_bytes_max))
-    };
-    let let_in = if mode & 0o060 == 0o060 && group != "root" {
-        format!("Become a member of its group, then log in again: sudo usermod -aG {group} $USER")
-    } else {
-        "Let a group in by the rule of kernel/llds/README.md, or this user until the module is loaded again: sudo setfacl \
-         -m u:$USER:rw /dev/llds"
-            .to_owned()
-    };
-    match opened {
-        llds::Opened::ToWrite(is) => {
-            Finding::new(TOPIC, State::Good, format!("can be used: {}; {who}", version(is)))
-        }
-        llds::Opened::ToRead(is) => {
-            Finding::new(TOPIC, State::Fair, format!("can be read only: {}; {who}", version(is)))
-                .advise(let_in)
-        }
-        llds::Opened::Not(error) => {
-            let finding = Finding::new(TOPIC, State::Poor, format!("{error}; {who}"));
-            match (error.cause(), error.number()) {
-                (_, Some(libc::EACCES | libc::EPERM)) => finding.advise(let_in),
-                (llds::Cause::Version(_), _) => finding
-                    .advise("Build module and Forrest of one version; then: sudo modprobe -r llds && sudo modprobe llds"),
-                (_, Some(libc::ENXIO | libc::ENODEV | libc::ENOTTY)) => finding.advise(format!(
-                    "It is not the module's, or the module is gone: sudo rm {path}; then: sudo modprobe llds"
-                )),
-                _ => finding.advise(
-                    "Look at what the module says: sudo dmesg | grep llds; then: sudo modprobe -r llds && sudo modprobe llds",
-                ),
-            }
-        }
-    }
-}
-
 /// A size in the largest binary unit that leaves at least 1, with one decimal where it is not whole.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.into_iter().find(|(_, unit)| bytes >= *unit) {
         None => format!("{bytes} bytes"),

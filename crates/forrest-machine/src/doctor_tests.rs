@@ -114,42 +114,6 @@ fn files_are_judged_by_the_limit_in_force() {
 }
 
 #[test]
-fn the_device_is_explained() {
-    use llds::abi::Version;
-    use llds::{Error, Found, Node, Opened};
-
-    let version = Version { abi: 2, key_bytes_max: 4096, value_bytes_max: 16 << 20, ..Version::default() };
-    let node = |group: &str, mode, opened| Node { owner: "root".into(), group: group.into(), mode, opened };
-    let found = |node| device(&Found { is_loaded: Some(true), node: Some(node) });
-    let advice = |finding: Finding| finding.advice.unwrap_or_default();
-
-    let good = found(node("llds", 0o660, Opened::ToWrite(version)));
-    assert_eq!(good.state, State::Good);
-    assert_eq!(
-        good.what,
-        "can be used: interface 2, values up to 16 MiB; /dev/llds is of root, group llds, mode 0660"
-    );
-    assert_eq!(good.advice, None);
-    assert_eq!(found(node("llds", 0o660, Opened::ToRead(version))).state, State::Fair);
-
-    for is_loaded in [Some(false), None] {
-        let finding = device(&Found { is_loaded, node: None });
-        assert_eq!(finding.state, State::Absent);
-        assert!(advice(finding).contains("sudo modprobe llds"));
-    }
-    assert!(advice(device(&Found { is_loaded: Some(true), node: None })).contains("--device /dev/llds"));
-
-    let failed = |error: Error| found(node("llds", 0o660, Opened::Not(error)));
-    let refused = Error::system("open /dev/llds", libc::EACCES);
-    assert_eq!(failed(refused.clone()).state, State::Poor);
-    assert!(advice(failed(refused.clone())).ends_with("sudo usermod -aG llds $USER"));
-    assert!(advice(found(node("root", 0o600, Opened::Not(refused)))).contains("setfacl"));
-    assert!(advice(failed(Error::version("use /dev/llds", 1))).contains("of one version"));
-    assert!(advice(failed(Error::system("open /dev/llds", libc::ENXIO))).contains("sudo rm /dev/llds"));
-    assert!(advice(failed(Error::system("open /dev/llds", libc::EBUSY))).contains("dmesg"));
-}
-
-#[test]
 fn sizes_read_well() {
     assert_eq!(size(0), "0 bytes");
     assert_eq!(size(1023), "1023 bytes");

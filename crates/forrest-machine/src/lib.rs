@@ -17,7 +17,6 @@
 //! | [`files`] | how many files may be open |
 //! | [`origin`] | whether this is the process that something belongs to |
 //! | [`frames`] | pages of memory that are read in place without a lock, on huge pages |
-//! | [`llds`] | the llds device: stores in the memory of the kernel |
 //! | [`doctor`] | all of it as findings, each with what to do about it |
 //!
 //! `docs/layers.txt` says which may use which.
@@ -32,7 +31,6 @@ pub mod cpu;
 pub mod doctor;
 pub mod files;
 pub mod frames;
-pub mod llds;
 pub mod memory;
 pub mod origin;
 pub mod pages;

@@ -1,10 +1,10 @@
 //! Atomics, from `std` in what ships and from `loom` in the models, so that both run the same protocol code.
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// A place that a run of the models can weaken, to show that a model then fails. `weakened!("name")` says whether the
 /// variable FORREST_WEAKENED names this place; `weakened!("name", Release)` is that ordering, or `Relaxed` if it does.

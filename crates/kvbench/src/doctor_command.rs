@@ -11,7 +11,8 @@ use crate::names::Name;
 use crate::options::{Doctor, MallocPages, Setup};
 use crate::runner::Runner;
 use crate::stores;
-use forrest_machine::doctor::{self, Finding, State};
+use ::llds::doctor;
+use forrest_machine::doctor::{Finding, State};
 use std::io::{self, Write};
 use std::path::Path;
 

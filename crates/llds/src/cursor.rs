@@ -1,9 +1,9 @@
 //! [`Cursor`]: a position in a store of the kernel, with some pairs around it that were fetched at once.
 
+use crate::raw::abi;
 use crate::store::{Store, check_key};
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
 use forrest_engine::{Chunk, Direction, Filled, Goto, Result, Value};
-use forrest_machine::llds::abi;
 use std::ops::Bound;
 
 /// Pairs that a jump fetches: most are followed by few steps.

@@ -1,8 +1,8 @@
 //! What the module and its engine fail with, as errors that say what to do.
 
+use crate::raw::{self as llds, Cause, DEVICE_PATH};
 use forrest_engine::Op;
 use forrest_engine::{Error, ErrorKind, Result};
-use forrest_machine::llds::{self, Cause, DEVICE_PATH};
 use rustix::io::Errno;
 
 /// Where the engine of llds runs.

@@ -14,28 +14,34 @@
 //! | failure.rs | what the module fails with, as errors that say what to do |
 //! | buffers.rs | buffers of each thread |
 //! | wire.rs | operations and answers, as the module takes and gives them |
+//! | doctor.rs | how the device stands, as a finding |
+//! | raw/ | the device itself: the ABI, runs of operations, mapped reads; all unsafe code |
+//! | sync.rs | atomics, which the models replace |
 //!
 //! A module uses only those below it.
-
-#![forbid(unsafe_code)]
-#![cfg(not(loom))]
 
 mod buffers;
 mod contract;
 mod cursor;
+pub mod doctor;
 mod failure;
+pub mod raw;
 mod store;
 mod stores;
+mod sync;
 mod wire;
+
+#[cfg(all(test, feature = "loom"))]
+mod models;
 
 pub use contract::{Keyspace, View};
 pub use cursor::Cursor;
 pub use failure::Kind;
-pub use forrest_machine::llds::Listed;
+pub use raw::Listed;
 pub use store::Store;
 pub use stores::{Version, destroy, list, version};
 
 /// Longest key of a store in the kernel, in bytes; the shortest has none. Those of other homes may be longer.
-pub const MAX_KEY_BYTES: usize = forrest_machine::llds::abi::KEY_BYTES_MAX;
+pub const MAX_KEY_BYTES: usize = raw::abi::KEY_BYTES_MAX;
 /// Longest name of a store in the kernel, in bytes.
-pub const MAX_NAME_BYTES: usize = forrest_machine::llds::abi::NAME_BYTES_MAX;
+pub const MAX_NAME_BYTES: usize = raw::abi::NAME_BYTES_MAX;

@@ -10,6 +10,7 @@
 
 use crate::buffers::{self, Buffers, ROOM_BYTES};
 use crate::failure::{self, Kind};
+use crate::raw::{self as llds, Attach, abi};
 use crate::wire::{self, Answer, Answers, Head, Ops, Pairs, nonsense};
 use forrest_engine::bounds::clamp_to;
 use forrest_engine::chunk::COPIED_VALUE_BYTES;
@@ -17,7 +18,6 @@ use forrest_engine::{
     Capabilities, Capability, Chunk, DEFAULT_KEYSPACE, Direction, Durability, Error, Filled, Op, Options,
     Outcome, Result, Stats, Swap, Value, Written,
 };
-use forrest_machine::llds::{self, Attach, abi};
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 

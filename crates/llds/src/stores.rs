@@ -1,8 +1,8 @@
 //! The stores in the kernel as a whole: which there are, and how to be rid of one.
 
 use crate::failure;
+use crate::raw::{Device, Listed};
 use forrest_engine::Result;
-use forrest_machine::llds::{Device, Listed};
 
 /// What the module is.
 ///

@@ -4,8 +4,8 @@
 //! or an error, and never a panic or a length beyond what is there. What a length that is wrong but possible leads to is an
 //! answer that is wrong.
 
+use crate::raw::abi;
 use forrest_engine::{Error, ErrorKind, Result};
-use forrest_machine::llds::abi;
 use std::ops::Bound;
 
 /// All of it lies at multiples of this.

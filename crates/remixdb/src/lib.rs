@@ -34,8 +34,6 @@
 //! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
 
 #![forbid(unsafe_code)]
-// The models take the modules that they are about into their own test, see tests/loom.rs.
-#![cfg(not(loom))]
 
 mod cache;
 mod catalog;
@@ -72,6 +70,8 @@ mod work;
 mod workers;
 mod write;
 
+#[cfg(all(test, feature = "loom"))]
+mod models;
 #[cfg(test)]
 mod tests;
 

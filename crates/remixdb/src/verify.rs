@@ -2,8 +2,8 @@
 
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind};
-use crate::sync::lock;
 use crate::{manifest, wal};
+use forrest_base::lock;
 use forrest_engine::Result;
 
 impl<D: Disk> Core<D> {

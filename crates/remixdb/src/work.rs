@@ -1,6 +1,6 @@
 //! [`Work`]: how whoever works in the background is told that there is work, and tells that some is done.
 //!
-//! What holds, and the models (tests/loom.rs) look for: a call is heard, also by one who was working when it came, and
+//! What holds, and the models (models.rs) look for: a call is heard, also by one who was working when it came, and
 //! whoever hears it sees what was done before it; and so is the end. It rests on asking for both under the lock before
 //! waiting, and on saying them under the lock before waking.
 //!

@@ -4,7 +4,7 @@
 //! which costs nothing beside what there is to do. So a store at rest has one thread, and threads are where the user wants
 //! them: as many as the processors that he may use, unless he says otherwise, and on those that he names, if he does.
 
-use crate::sync::lock;
+use forrest_base::lock;
 use forrest_engine::Options;
 use forrest_engine::{Error, Result};
 use forrest_machine::cpu;

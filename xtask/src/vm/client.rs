@@ -18,8 +18,8 @@ const FILES: &[(&str, &str)] = &[
     ("etc/group", "root:x:0:\nllds:x:900:member,other\nmember:x:1000:\nother:x:1001:\nstranger:x:1002:\n"),
 ];
 
-/// The program that tells what operations cost: an example of forrest-machine.
-const COSTS: &str = "llds_costs";
+/// The program that tells what operations cost: an example of llds.
+const COSTS: &str = "costs";
 
 /// Files for the machine's archive, by their names in it.
 pub(crate) struct Client(Vec<(String, Vec<u8>)>);
@@ -50,8 +50,7 @@ impl Client {
 
     /// The program that tells what operations cost.
     pub(crate) fn costs(workspace: &Workspace, folder: &Path) -> Result<Client, String> {
-        let arguments =
-            ["build", "--release", "--locked", "--package", "forrest-machine", "--example", COSTS];
+        let arguments = ["build", "--release", "--locked", "--package", "llds", "--example", COSTS];
         workspace::run(&mut workspace.cargo(&arguments))?;
         Client::of(workspace, folder, &[(COSTS, workspace.target.join("release/examples").join(COSTS))])
     }

@@ -5,7 +5,7 @@
 
 use super::{BATCH_KEYS, Pages, Reader, Subject, Writer};
 use crate::data::{Counters, Kind as _};
-use forrest_machine::llds::{Device, Ran, Store, abi};
+use ::llds::raw::{Device, Ran, Store, abi};
 
 /// Bytes of an operation on a key of 8 bytes, with a value of as many digits as there may be; and of its answer.
 const OP_BYTES: usize = 16 + 8 + 24;
@@ -38,7 +38,7 @@ fn kernel(together: usize, is_seen: bool) -> Result<Ways, String> {
 
 #[cfg(feature = "llds-user")]
 fn user(together: usize, is_seen: bool) -> Result<Ways, String> {
-    use forrest_machine::llds::{Attach, User};
+    use ::llds::raw::{Attach, User};
     let attach = Attach { name: b"kvbench", makes: true, bytes_max: 0, mode: 0o600 };
     let user = User::open(&attach, true).map_err(|error| error.to_string())?;
     Ways::new(Store::User(user), together, is_seen)

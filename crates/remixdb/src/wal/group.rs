@@ -1,5 +1,5 @@
 //! [`Group`]: who writes, who syncs, and who finds it done. The group commit of the log without the files below it, so
-//! that the models (tests/loom.rs) run it as it is.
+//! that the models (models.rs) run it as it is.
 //!
 //! Changes are queued in their order. Who wants more commits: the first to come takes the turn and writes all that is
 //! queued as one record; those who come while it does wait for the turn, and then find theirs written. Syncs have a turn
@@ -299,7 +299,7 @@ impl<V: Device> Group<V> {
     }
 
     /// The sequence number up to which changes count as synced.
-    #[cfg(loom)]
+    #[cfg(all(test, feature = "loom"))]
     pub(crate) fn synced(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
     }

@@ -14,7 +14,7 @@
 //! for what it has thrown away.
 
 pub(crate) mod format;
-mod group;
+pub(crate) mod group;
 
 pub(crate) use format::Change;
 

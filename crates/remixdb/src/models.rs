@@ -15,31 +15,20 @@
 //!
 //! Models of what threads that use a store on disk agree upon: every order with few preemptions is tried, of two threads that
 //! only write every order there is. Each model is a property that the head of `group.rs` or `work.rs` argues for.
-//! Run with `RUSTFLAGS="--cfg loom" cargo test -p remixdb --release --test loom`; `LOOM_MAX_PREEMPTIONS` sets the bound for
+//! Run with `cargo test -p remixdb --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for
 //! all models. The lines above name what makes which model fail, see `cargo xtask models`.
 //!
-//! The modules are compiled into this test as they are, with loom's locks and atomics for the standard library's; the rest
-//! of the crate is not. The device is made small: a file is the numbers of the changes in it, and a sync takes long enough
+//! With the feature `loom` the modules have loom's locks and atomics for the standard library's. The device is made small: a file is the numbers of the changes in it, and a sync takes long enough
 //! for others to write meanwhile.
-#![cfg(loom)]
 
-#[expect(dead_code, reason = "no model asks whether much is queued")]
-#[path = "../src/wal/group.rs"]
-mod group;
-#[path = "../src/sync.rs"]
-mod sync;
-#[expect(dead_code, reason = "loom knows no time, so no model waits for work to be done")]
-#[path = "../src/work.rs"]
-mod work;
-
+use crate::wal::group::{Device, Ended, Group};
+use crate::work::{Call, Work};
 use forrest_models::model;
-use group::{Device, Ended, Group};
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
-use work::{Call, Work};
 
 /// What a device has, and what of it is durable.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use super::device::{Attach, Device};
 use super::error::Result;
 use super::mapped::Mapped;
 use super::ran::Ran;
-#[cfg(feature = "llds-user")]
+#[cfg(feature = "user")]
 use super::user::User;
 
 /// A store to be asked by runs of operations.
@@ -15,7 +15,7 @@ pub enum Store {
     /// In the kernel.
     Device(Device),
     /// In this process.
-    #[cfg(feature = "llds-user")]
+    #[cfg(feature = "user")]
     User(User),
 }
 
@@ -39,7 +39,7 @@ impl Store {
     pub fn run(&self, ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<Ran> {
         match self {
             Store::Device(device) => device.run(ops, answers, is_atomic),
-            #[cfg(feature = "llds-user")]
+            #[cfg(feature = "user")]
             Store::User(user) => user.run(ops, answers, is_atomic),
         }
     }
@@ -50,7 +50,7 @@ impl Store {
     pub fn mapped(&self) -> Option<&Mapped> {
         match self {
             Store::Device(device) => device.mapped(),
-            #[cfg(feature = "llds-user")]
+            #[cfg(feature = "user")]
             Store::User(user) => user.mapped(),
         }
     }
@@ -62,7 +62,7 @@ impl Store {
     pub fn stats(&self) -> Result<abi::Stats> {
         match self {
             Store::Device(device) => device.stats(),
-            #[cfg(feature = "llds-user")]
+            #[cfg(feature = "user")]
             Store::User(user) => user.stats(),
         }
     }
@@ -71,7 +71,7 @@ impl Store {
     pub fn value_bytes_max(&self) -> u64 {
         match self {
             Store::Device(device) => device.version().value_bytes_max,
-            #[cfg(feature = "llds-user")]
+            #[cfg(feature = "user")]
             Store::User(_) => User::VALUE_BYTES_MAX.into(),
         }
     }
@@ -80,7 +80,7 @@ impl Store {
     pub fn may_change(&self) -> bool {
         match self {
             Store::Device(device) => device.may_change(),
-            #[cfg(feature = "llds-user")]
+            #[cfg(feature = "user")]
             Store::User(user) => user.may_change(),
         }
     }

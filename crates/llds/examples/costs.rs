@@ -4,7 +4,7 @@
 //! Keys and values have 8 bytes each, keys are random and asked for in another order than they came. Every answer is looked
 //! at. Prints a line `cost NAME NUMBER` for each way there is.
 
-use forrest_machine::llds::{Attach, Device, Piece, Ran, Store, abi};
+use ::llds::raw::{Attach, Device, Piece, Ran, Store, abi};
 use std::hint::black_box;
 use std::ops::Bound;
 use std::time::Instant;

@@ -353,6 +353,6 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-#[cfg(all(test, feature = "llds-user"))]
+#[cfg(all(test, feature = "user"))]
 #[path = "mapped_tests.rs"]
 pub(super) mod tests;

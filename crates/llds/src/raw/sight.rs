@@ -134,7 +134,7 @@ fn is_one<M: Memory>(memory: &M, as_one: u32) -> bool {
     memory.as_one().is_still(as_one) || weakened!("parts")
 }
 
-#[cfg(loom)]
+#[cfg(all(test, feature = "loom"))]
 impl Sequence {
     pub(crate) fn new() -> Sequence {
         Sequence(AtomicU32::new(0))

@@ -1,6 +1,6 @@
 //! The llds device: ordered stores in the memory of the kernel, asked by runs of operations.
 //!
-//! [`Device`] is an open `/dev/llds`. With the feature `llds-user`, `User` is the same engine built into this process: for
+//! [`Device`] is an open `/dev/llds`. With the feature `user`, `User` is the same engine built into this process: for
 //! tests, and for machines without the module. [`Store`] is either of them, attached to a store. What a run says and what
 //! its answers mean is in [`abi`] and in `kernel/llds/uapi/llds.h`; here it is brought to the engine and back, and only
 //! its lengths are looked at. What an engine answers is checked against the room that it had, and never trusted to be
@@ -15,11 +15,11 @@ mod mapped;
 mod ordered;
 mod probe;
 mod ran;
-mod sight;
+pub(crate) mod sight;
 mod store;
-#[cfg(feature = "llds-user")]
+#[cfg(feature = "user")]
 mod user;
-mod walk;
+pub(crate) mod walk;
 
 pub use device::{Attach, DEVICE_PATH, Device, Listed};
 pub use error::{Cause, Error, Result};
@@ -28,5 +28,5 @@ pub use ordered::{Bounds, Piece};
 pub use probe::{Found, Node, Opened, device, group_name, user_name};
 pub use ran::Ran;
 pub use store::Store;
-#[cfg(feature = "llds-user")]
+#[cfg(feature = "user")]
 pub use user::User;

@@ -1,13 +1,13 @@
-//! With the feature `llds-user`: builds the engine of the kernel home, which is C, for user space. Without it, nothing
+//! With the feature `user`: builds the engine of the kernel home, which is C, for user space. Without it, nothing
 //! is built and no C compiler is needed.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    #[cfg(feature = "llds-user")]
+    #[cfg(feature = "user")]
     engine::build();
 }
 
-#[cfg(feature = "llds-user")]
+#[cfg(feature = "user")]
 mod engine {
     use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ mod engine {
         let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where this is");
         let own = Path::new(&own);
         let sources = own.join("../../kernel/llds");
-        println!("cargo::rerun-if-changed=src/llds/user.c");
+        println!("cargo::rerun-if-changed=src/raw/user.c");
         println!("cargo::rerun-if-env-changed={STRICT}");
         // What is the module's alone is not built here.
         let files = ENGINE.iter().chain(USER).map(|file| sources.join(file));
@@ -38,7 +38,7 @@ mod engine {
         let mut build = cc::Build::new();
         build
             .files(ENGINE.iter().chain(USER).map(|file| sources.join(file)))
-            .file(own.join("src/llds/user.c"))
+            .file(own.join("src/raw/user.c"))
             .include(&sources)
             .std("gnu11")
             .opt_level(2)

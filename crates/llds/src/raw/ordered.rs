@@ -354,6 +354,6 @@ unsafe fn byte(at: *const u8, offset: usize) -> u8 {
     unsafe { (*at.add(offset).cast::<AtomicU8>()).load(Ordering::Relaxed) }
 }
 
-#[cfg(all(test, feature = "llds-user"))]
+#[cfg(all(test, feature = "user"))]
 #[path = "ordered_tests.rs"]
 mod tests;
