@@ -1,8 +1,8 @@
 //! What this machine gives Forrest, as findings, each with what to do about it.
 //!
-//! [`examine`] looks; `forrest doctor` prints the list, and `kvbench doctor` the same with what only measuring needs. The judgement is in pure functions of the facts, so
-//! that each verdict is tested on any machine. Looking changes nothing that lasts: it opens and closes a counter,
-//! and touches 8 MiB of memory for a moment.
+//! [`examine`] looks. `forrest doctor` prints the list, and `kvbench doctor` the same with what only measuring needs.
+//! The judgement is in pure functions of the facts, so that each verdict is tested on any machine. Looking changes
+//! nothing that lasts: it opens and closes a counter, and touches 8 MiB of memory for a moment.
 //!
 //! ```
 //! for finding in forrest_machine::doctor::examine() {
