@@ -14,7 +14,7 @@
 //! | stats.rs | [`Stats`], [`Capabilities`] |
 //! | error.rs | [`Error`] |
 //!
-//! A module uses only those below it. With the feature `conformance` there is also [`conformance`]: tests that every engine
+//! A module uses only those below it. With the feature `conformance` there is also `conformance`: tests that every engine
 //! must pass.
 //!
 //! **Who checks what.** The API checks the lengths of keys and names, cuts ranges to what keys can be

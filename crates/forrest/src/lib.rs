@@ -48,7 +48,7 @@
 //! | builder.rs | [`Builder`], [`WriteOptions`] |
 //! | url.rs | how homes are named |
 //!
-//! What API and engines share is the crate `forrest-engine`: [`Op`], [`Error`], [`Durability`], [`Stats`], [`line`], and the traits
+//! What API and engines share is the crate `forrest-engine`: [`Op`], [`Error`], [`Durability`], [`Stats`], [`mod@line`], and the traits
 //! that an engine implements. The store on disk is the crate `remixdb`, the client of the kernel module the crate
 //! `llds`.
 

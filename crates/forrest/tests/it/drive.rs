@@ -266,6 +266,13 @@ fn commands(random: Random) -> Vec<Command> {
     commands_between(random, ABLE, 1000)
 }
 
+/// The same without the number of keys, which is an estimate on disk.
+pub(crate) fn commands_on_disk(random: Random) -> Vec<Command> {
+    let mut commands = commands(random);
+    commands.retain(|command| !matches!(command, Command::Keys));
+    commands
+}
+
 /// The same for a store that can be opened again, with any of so many option sets; at most `most` of them.
 pub(crate) fn commands_and_reopenings(random: Random, sets: usize, most: usize) -> Vec<Command> {
     commands_between(random, Home { sets: Some(sets), ..ABLE }, most)
@@ -349,9 +356,7 @@ fn disk_answers_as_the_model() {
             let builder = builder.cache_bytes([1, 1 << 20][(seed % 2) as usize]).tags(seed % 3 > 0);
             World::new(builder.open(path.to_str().expect("it is text")).expect("a store on disk"))
         };
-        let mut commands = commands(Random::new(seed));
-        // How many keys there are is an estimate on disk.
-        commands.retain(|command| !matches!(command, Command::Keys));
+        let commands = commands_on_disk(Random::new(seed));
         compare(&fresh, &commands, &format!("FORREST_MODEL_SEED={seed}"));
     }
 }

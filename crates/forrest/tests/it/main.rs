@@ -26,6 +26,7 @@ mod llds;
 mod model;
 mod open_files;
 mod options;
+mod power;
 mod random;
 mod script;
 mod transaction;

@@ -1,9 +1,9 @@
 //! [`Disk`]: the seam to the operating system, a directory of files that are named by kind and number.
 //!
-//! It is a trait chosen at compile time, with two implementations: [`real`], and for tests and fuzzers `simulated`, which
+//! It is a trait chosen at compile time, with two implementations: [`Real`], and for tests and fuzzers `simulated`, which
 //! crashes in every way that a disk can. What lies below the seam is as bare as a system call: writes and reads
 //! may be short or interrupted, and every call may fail. What makes sense of that is here, above it
-//! ([`write_all`], [`read_exact`], [`sync`]), so that the simulation reaches it.
+//! (`write_all`, `read_exact`, `sync`), so that the simulation reaches it.
 //!
 //! A sync is never a call beside the writes that it is to cover, but part of the same [`Write`]: no caller can
 //! let the two overtake one another.
