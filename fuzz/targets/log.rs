@@ -1,4 +1,4 @@
-//! Fuzzes what `forrest::fuzzing::log` does.
+//! Fuzzes what `remixdb::decoders::log` does.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| forrest::fuzzing::log(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| remixdb::decoders::log(input));

@@ -1,4 +1,4 @@
-//! Fuzzes what `forrest::fuzzing::manifest` does.
+//! Fuzzes what `remixdb::decoders::manifest` does.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| forrest::fuzzing::manifest(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| remixdb::decoders::manifest(input));

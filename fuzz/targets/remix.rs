@@ -1,4 +1,4 @@
-//! Fuzzes what `forrest::fuzzing::remix` does.
+//! Fuzzes what `remixdb::decoders::remix` does.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| forrest::fuzzing::remix(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| remixdb::decoders::remix(input));

@@ -1,4 +1,4 @@
-//! Fuzzes what `forrest::fuzzing::store` does.
+//! Fuzzes what `remixdb::decoders::store` does.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| forrest::fuzzing::store(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| remixdb::decoders::store(input));

@@ -1,4 +1,4 @@
-//! Fuzzes what `forrest::fuzzing::table` does.
+//! Fuzzes what `remixdb::decoders::table` does.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|input: &[u8]| forrest::fuzzing::table(input));
+libfuzzer_sys::fuzz_target!(|input: &[u8]| remixdb::decoders::table(input));

@@ -127,7 +127,6 @@ fn host(workspace: &Workspace) -> Result<String, String> {
 /// Flags for all crates: what libFuzzer asks of the compiler, as its documentation names it for LLVM, and checks
 /// that find more.
 const FLAGS: &[&str] = &[
-    "--cfg=fuzzing",
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
     "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
