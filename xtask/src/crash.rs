@@ -1,6 +1,6 @@
 //! `cargo xtask crash`: the gates of the store on disk, with optimization and in larger sizes than the tests have.
 //!
-//! The gates are unit tests of `forrest` (`remixdb/tests`): power cuts and kills at every I/O, of random work and of every
+//! The gates are unit tests of `remixdb` (`src/tests`): power cuts and kills at every I/O, of random work and of every
 //! short sequence of operations, crashes upon crashes, every I/O failing, every byte damaged. Then the same
 //! commands are given to stores with option sets from ordinary to absurd (`tests/it/options.rs`), and a real process is
 //! killed again and again while it writes. How much of each is all that is set here.
@@ -38,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
         workspace::run(&mut command).map_err(Failure::Broken)
     };
     let gates = [("FORREST_GATE_SEEDS", workloads), ("FORREST_GATE_LENGTH", LENGTH)];
-    run(&["--package", "forrest", "--lib", "remixdb::tests"], &gates)?;
+    run(&["--package", "remixdb", "--lib", "tests::"], &gates)?;
     let traces = [("FORREST_OPTIONS_SEEDS", TRACES)];
     run(&["--package", "forrest", "--test", "it", "options_change_no_answer"], &traces)?;
     run(&["--package", "forrest-cli", "--test", "cli", "kill::"], &[("FORREST_KILLS", KILLS)])
