@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use crate::workspace::{self, Workspace};
-use crate::{Failure, setup};
+use crate::{Failure, instructions, setup};
 
 /// What there is to measure, as the benchmark calls it.
 const SUBJECTS: &[&str] = &["memory", "store", "remix", "llds"];
@@ -21,6 +21,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let Some((subject, rest)) = arguments.split_first() else {
         return Err(Failure::Usage("nothing named to measure".to_owned()));
     };
+    if subject == "instructions" {
+        return instructions::run(workspace);
+    }
     if !SUBJECTS.contains(&subject.as_str()) && subject != "--help" && subject != "-h" {
         return Err(Failure::Usage(format!("nothing to measure is called {subject:?}")));
     }

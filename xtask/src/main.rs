@@ -16,6 +16,7 @@ mod foreign;
 mod fuzz;
 mod guide;
 mod install;
+mod instructions;
 mod models;
 mod mutants;
 mod page;
@@ -123,7 +124,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "memory|store|llds [ARGUMENTS...]",
+        arguments: "memory|store|llds [ARGUMENTS...] | instructions",
         does: "the benchmark, built with optimization; arguments are passed on",
         run: bench::run,
     },
