@@ -1,8 +1,8 @@
 //! `cargo xtask bench instructions`: what operations cost in instructions, as callgrind counts them.
 //!
-//! The count is the same whatever else the machine does, so a change of a few per cent shows. Each operation is run with N and
-//! with 2N operations; the difference by N is its cost, without opening, loading and closing. On disk the background thread
-//! counts too: its share differs from run to run by some instructions an operation.
+//! The count is the same whatever else the machine does, so a change of a few per cent shows. Each operation is run
+//! with N and with 2N operations; the difference by N is its cost, without opening, loading and closing. On disk the
+//! background thread counts too: its share differs from run to run by some instructions an operation.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! RemixDB, Forrest's engine of stores on disk: a write-ahead log, memtables, and tables behind a REMIX.
 //!
 //! The crate `forrest` is the API that users call; this crate implements the contract of `forrest-engine` for it
-//! ([`Store`]). A store lies on a [`Disk`](disk::Disk): a directory of the operating system ([`disk::Real`]) or, with the feature
-//! `simulated`, a disk in memory whose power can be cut at any moment.
+//! ([`Store`]). A store lies on a [`Disk`](disk::Disk): a directory of the operating system ([`disk::Real`]) or, with
+//! the feature `simulated`, a disk in memory whose power can be cut at any moment.
 //!
 //! From top to bottom, a module uses only those below it:
 //!

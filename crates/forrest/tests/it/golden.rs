@@ -71,7 +71,8 @@ impl Golden {
 
     /// A store in memory that holds what this one should.
     pub(crate) fn oracle(&self) -> Db {
-        let db = Db::open("memory:").expect("a store in memory");
+        // All golden stores are looked at together, and an emulator has few addresses.
+        let db = Db::builder().capacity_bytes(64 << 20).open("memory:").expect("a store in memory");
         let answers = run(&db, &self.script);
         assert!(answers.iter().all(|answer| answer.starts_with("ok")), "{}: {answers:?}", self.name);
         db
@@ -176,7 +177,10 @@ const WRITES: &str = r#"
 /// As users have it, and small in all parts, so that tables are made and merged.
 fn builders() -> [Builder; 2] {
     let small = Db::builder().pages(Pages::Plain).memtable_bytes(4 << 10).table_bytes(8 << 10).cache_bytes(1);
-    [Db::builder(), small.tags(false).batch_bytes_max(16 << 20)]
+    [
+        Db::builder().cache_bytes(16 << 20).batch_bytes_max(16 << 20),
+        small.tags(false).batch_bytes_max(16 << 20),
+    ]
 }
 
 #[test]
