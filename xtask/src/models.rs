@@ -100,7 +100,7 @@ fn cargo_test(workspace: &Workspace, loom: &Loom, arguments: &[&str], tests: &[&
     command
 }
 
-/// Names the place that a run of the models weakens: see the macro in each crate's `sync.rs`.
+/// Names the place that a run of the models weakens: see `forrest_base::weakened`.
 const VARIABLE: &str = "FORREST_WEAKENED";
 
 fn check(workspace: &Workspace, loom: &Loom, twin: &Twin) -> Result<(), String> {

@@ -5,9 +5,11 @@
 //! |---|---|
 //! | [`random`] | numbers that a seed replays |
 //! | [`lock`] | a mutex that a panic does not close |
+//! | [`weakened!`] | places that the models weaken; nothing outside of them |
 #![forbid(unsafe_code)]
 
 pub mod random;
+mod weakened;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

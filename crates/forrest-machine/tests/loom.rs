@@ -14,11 +14,11 @@
 //! weakened: last two_readers_outlive_the_owner
 //!
 //! Models of how frames are pinned, claimed and found: every order in which the steps of two threads can be seen is
-//! tried, and of three every order with few preemptions. Each model is a property that the head of `pins.rs` or `slot.rs`
-//! argues for, or the protocol of those who keep pages in frames, made small. Frames are cells that report two accesses without an
-//! order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p forrest-machine --release --test loom`;
-//! `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name what makes which model fail, see
-//! `cargo xtask models`.
+//! tried, and of three every order with few preemptions. Each model is a property that the head of `pins.rs` or
+//! `slot.rs` argues for, or the protocol of those who keep pages in frames, made small. Frames are cells that report
+//! two accesses without an order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p
+//! forrest-machine --release --test loom`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name
+//! what makes which model fail, see `cargo xtask models`.
 //!
 //! The modules are compiled into this test as they are, with loom's atomics for the standard library's; the rest of the
 //! crate is not.

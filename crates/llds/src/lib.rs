@@ -1,9 +1,9 @@
 //! The client of llds, the kernel module of Forrest: stores in kernel memory that processes share.
 //!
-//! A store `llds:NAME` is made when it is first opened, by `Db::open`, and outlives the processes that use it: until it is
-//! destroyed here, the module is unloaded or the machine stops. Its user alone may read and write it. All of it is for Linux
-//! with the module of `kernel/llds`; without, every call is an `Io` error that says what to do. A store `llds-user:NAME` is the
-//! module's engine in this process, with the feature `user`.
+//! A store `llds:NAME` is made when it is first opened, by `Db::open`, and outlives the processes that use it: until it
+//! is destroyed here, the module is unloaded or the machine stops. Its user alone may read and write it. All of it is
+//! for Linux with the module of `kernel/llds`; without, every call is an `Io` error that says what to do. A store
+//! `llds-user:NAME` is the module's engine in this process, with the feature `user`.
 //!
 //! | module | what it has |
 //! |---|---|

@@ -14,11 +14,11 @@
 //! weakened: versions a_piece_is_of_one_moment
 //! weakened: as_one changes_that_are_one_are_walked_as_one
 //!
-//! Models of how a store in the kernel is read in its mapping while others change it: every order in which the steps of two
-//! threads can be seen is tried, and of three every order with few preemptions. Each model is a property that the head of
-//! `raw/sight.rs` or `raw/walk.rs` argues for, with the writer's side of `kernel/llds/buckets.c` and `order.c` made small.
-//! Run with `cargo test -p llds --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all
-//! models. The lines above name what makes which model fail, see `cargo xtask models`.
+//! Models of how a store in the kernel is read in its mapping while others change it: every order in which the steps of
+//! two threads can be seen is tried, and of three every order with few preemptions. Each model is a property that the
+//! head of `raw/sight.rs` or `raw/walk.rs` argues for, with the writer's side of `kernel/llds/buckets.c` and `order.c`
+//! made small. Run with `cargo test -p llds --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the
+//! bound for all models. The lines above name what makes which model fail, see `cargo xtask models`.
 //!
 //! With the feature `loom` the modules have loom's locks and atomics for the standard library's.
 
@@ -279,8 +279,8 @@ fn no_handle_leads_nowhere() {
 
 const LEAVES: usize = 2;
 
-/// An order in sight: leaves of two slots, which are sorted by their number, and entries, whose handles are numbers from
-/// 1 on. There are no inner nodes: a walk begins at the root and goes on by what lies behind.
+/// An order in sight: leaves of two slots, which are sorted by their number, and entries, whose handles are numbers
+/// from 1 on. There are no inner nodes: a walk begins at the root and goes on by what lies behind.
 struct Sorted {
     as_one: Sequence,
     nodes: Sequence,

@@ -13,13 +13,13 @@
 //! weakened: waits_blindly the_end_is_heard
 //! weakened: wakes_first a_call_is_heard
 //!
-//! Models of what threads that use a store on disk agree upon: every order with few preemptions is tried, of two threads that
-//! only write every order there is. Each model is a property that the head of `group.rs` or `work.rs` argues for.
-//! Run with `cargo test -p remixdb --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for
-//! all models. The lines above name what makes which model fail, see `cargo xtask models`.
+//! Models of what threads that use a store on disk agree upon: every order with few preemptions is tried, of two
+//! threads that only write every order there is. Each model is a property that the head of `group.rs` or `work.rs`
+//! argues for. Run with `cargo test -p remixdb --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the
+//! bound for all models. The lines above name what makes which model fail, see `cargo xtask models`.
 //!
-//! With the feature `loom` the modules have loom's locks and atomics for the standard library's. The device is made small: a file is the numbers of the changes in it, and a sync takes long enough
-//! for others to write meanwhile.
+//! With the feature `loom` the modules have loom's locks and atomics for the standard library's. The device is made
+//! small: a file is the numbers of the changes in it, and a sync takes long enough for others to write meanwhile.
 
 use crate::wal::group::{Device, Ended, Group};
 use crate::work::{Call, Work};
@@ -285,8 +285,8 @@ fn after_a_failure_nothing_is_acknowledged() {
     }
 }
 
-/// Two call, each after it has made something to do. Who works sees all of it, though it goes back to waiting as soon as
-/// it can. In the model no time passes: whoever is not woken waits for ever, which loom reports.
+/// Two call, each after it has made something to do. Who works sees all of it, though it goes back to waiting as soon
+/// as it can. In the model no time passes: whoever is not woken waits for ever, which loom reports.
 #[test]
 fn a_call_is_heard() {
     model(Some(3), || {
