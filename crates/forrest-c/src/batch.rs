@@ -254,7 +254,7 @@ fn write(db: *mut Db, batch: *const Batch, level: u64) -> Result<Written, Failur
     let db = Db::of(db)?;
     let (store, keyspace) = db.newest()?;
     let batch = BATCHES.shared(batch)?;
-    Ok(store.write_with(&*placed(&batch.changes, keyspace), &options)?)
+    Ok(store.try_write_with(&*placed(&batch.changes, keyspace), &options)?)
 }
 
 /// The changes, where those on no keyspace are on this one.

@@ -67,6 +67,7 @@ fn code_of(kind: ErrorKind) -> i32 {
         ErrorKind::Busy => code::FORREST_BUSY,
         ErrorKind::Unsupported => code::FORREST_UNSUPPORTED,
         ErrorKind::Stopped => code::FORREST_STOPPED,
+        ErrorKind::ConditionFailed => code::FORREST_MISMATCH,
         // A kind that this file was not told of; its message is right.
         _ => code::FORREST_INTERNAL,
     }

@@ -236,7 +236,7 @@ impl Shell<'_> {
 
     fn commit(&mut self) -> Result<Answer, Failure> {
         let batch = self.take_batch()?;
-        match self.session.db.write(&batch)? {
+        match self.session.db.try_write(&batch)? {
             Written::Applied => {
                 self.session.changed();
                 self.session

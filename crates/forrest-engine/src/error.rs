@@ -55,6 +55,9 @@ pub enum ErrorKind {
     Unsupported,
     /// An earlier failure made the store refuse all writes. Open it again.
     Stopped,
+    /// A comparison in a batch did not hold, and nothing of the batch was applied; [`Error::op`] says which. Read
+    /// again and try again, or use `Db::try_write`, which returns this as a value.
+    ConditionFailed,
 }
 
 impl ErrorKind {
@@ -69,6 +72,7 @@ impl ErrorKind {
             ErrorKind::Busy => "busy",
             ErrorKind::Unsupported => "unsupported",
             ErrorKind::Stopped => "stopped",
+            ErrorKind::ConditionFailed => "condition failed",
         }
     }
 }

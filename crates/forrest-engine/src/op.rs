@@ -119,10 +119,11 @@ impl Swap {
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
 /// use forrest::{WriteBatch, Written};
-/// assert_eq!(db.write(WriteBatch::new())?, Written::Applied);
+/// assert_eq!(db.try_write(WriteBatch::new())?, Written::Applied);
 /// # Ok::<(), forrest::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a mismatch means that nothing was changed"]
 pub enum Written {
     /// All of it has been applied.
     Applied,

@@ -35,8 +35,6 @@ pub struct Options {
     pub numa: Numa,
     /// The durability of changes that name none. `None` is the strongest level that waits for no device.
     pub durability: Option<Durability>,
-    /// Whether `durability` is a wish: an engine that cannot keep it lowers it to what it keeps.
-    pub durability_at_most: bool,
     /// Maximum number of operations in a batch.
     pub batch_ops_max: usize,
     /// Maximum size of a batch, in bytes of keys and values.
@@ -90,7 +88,6 @@ impl Default for Options {
             pages: Pages::default(),
             numa: Numa::default(),
             durability: None,
-            durability_at_most: false,
             batch_ops_max: DEFAULT_BATCH_OPS_MAX,
             batch_bytes_max: DEFAULT_BATCH_BYTES_MAX,
             memtable_bytes: DEFAULT_MEMTABLE_BYTES,

@@ -148,7 +148,7 @@ impl Batch {
     fn write(&self, py: Python<'_>) -> PyResult<()> {
         self.open.detached(py, |open| {
             let batch = std::mem::take(&mut *open.batch());
-            match open.db.write_with(batch, &self.options)? {
+            match open.db.try_write_with(batch, &self.options)? {
                 Written::Applied => Ok(()),
                 Written::Mismatch { op, found } => Err(Failure::Mismatch(op, found)),
             }

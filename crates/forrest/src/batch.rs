@@ -106,7 +106,7 @@ impl WriteBatch {
     /// # let db = forrest::Db::open("memory:")?;
     /// let mut batch = forrest::WriteBatch::new();
     /// batch.push("set oak Quercus".parse::<forrest::Op>()?);
-    /// assert!(db.write(batch)?.is_applied());
+    /// assert!(db.try_write(batch)?.is_applied());
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn push(&mut self, op: Op<impl AsRef<[u8]>>) -> &mut WriteBatch {
@@ -138,9 +138,9 @@ impl WriteBatch {
         self
     }
 
-    /// Will replace a value if it is the expected one. **If it is not, nothing of the batch is applied**, and
-    /// [`Db::write`](crate::Db::write) answers [`Written::Mismatch`](crate::Written::Mismatch): look at its answer. With
-    /// `expected == new` this is a condition that changes nothing.
+    /// Will replace a value if it is the expected one. If it is not, nothing of the batch is applied:
+    /// [`Db::write`](crate::Db::write) fails with `ConditionFailed`, and [`Db::try_write`](crate::Db::try_write) returns
+    /// [`Written::Mismatch`](crate::Written::Mismatch). With `expected == new` this is a condition that changes nothing.
     ///
     /// ```
     /// # use forrest::{Db, WriteBatch, Written};
@@ -149,7 +149,7 @@ impl WriteBatch {
     /// let mut batch = WriteBatch::new();
     /// batch.set("visitors", "one more");
     /// batch.compare_and_swap("door", Some(b"open"), Some(b"open"));
-    /// match db.write(batch)? {
+    /// match db.try_write(batch)? {
     ///     Written::Applied => unreachable!(),
     ///     Written::Mismatch { op, found } => assert_eq!((op, found.as_deref()), (1, Some(&b"locked"[..]))),
     /// }

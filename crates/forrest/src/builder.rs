@@ -30,6 +30,7 @@ pub struct WriteOptions {
 #[derive(Debug, Clone, Default)]
 pub struct Builder {
     pub(crate) options: Options,
+    pub(crate) durability_at_most: Option<Durability>,
 }
 
 impl Builder {
@@ -71,6 +72,27 @@ impl Builder {
     /// [`open`](Builder::open). Why: how much may be lost, and how long a change takes, is the user's choice.
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.options.durability = Some(durability);
+        self.durability_at_most = None;
+        self
+    }
+
+    /// What is promised about each change when its call returns, as far as the home can keep it.
+    ///
+    /// Default: none. What the home cannot keep is lowered to the strongest level that it keeps, so a program moves from
+    /// one home to another by its URL alone. [`durability`](Builder::durability) is an error there instead; the one that is
+    /// called last counts. A URL that ends with `?durability=memory`, `buffered` or `sync` says the same, and counts before
+    /// both; see [`Db::open`](crate::Db::open).
+    ///
+    /// ```
+    /// use forrest::{Db, Durability};
+    /// let builder = Db::builder().durability_at_most(Durability::Sync);
+    /// builder.open("memory:")?; // which keeps Durability::Memory
+    /// assert!(Db::builder().durability(Durability::Sync).open("memory:").is_err());
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn durability_at_most(mut self, durability: Durability) -> Builder {
+        self.options.durability = None;
+        self.durability_at_most = Some(durability);
         self
     }
 

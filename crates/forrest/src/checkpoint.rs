@@ -4,12 +4,11 @@
 
 use crate::engine;
 use crate::url::directory;
-use crate::view::View;
-use forrest_engine::{Durability, Error, Keyspace as _, Op, Options, Result, Snapshot as _, Store as _};
-use remixdb::disk::{Real, Unfinished};
+use forrest_engine::{Error, Result};
 use std::path::Path;
 
 /// Nothing that is written is read again.
+#[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
 const CACHE_BYTES: usize = 1 << 20;
 
 /// Copies a store into a new directory.
@@ -17,9 +16,19 @@ pub(crate) fn checkpoint(store: &engine::Store, path: &Path) -> Result<()> {
     if path.to_str().is_some_and(|text| directory(text).is_none()) {
         return Err(Error::invalid(format!("a checkpoint to \"{}\": this is no path", path.display())));
     }
-    if let engine::Store::Disk(store) = store {
-        return store.checkpoint(path);
+    match store {
+        engine::Store::Disk(store) => store.checkpoint(path),
+        #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+        other => of_snapshot(other, path),
     }
+}
+
+/// Writes what a store of another home has at this moment to a new store on disk.
+#[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
+    use forrest_engine::Store as _;
+    use remixdb::disk::Unfinished;
+
     let home = store.capabilities().home();
     let snapshot = store.snapshot().map_err(|_| {
         Error::unsupported(format!(
@@ -32,7 +41,11 @@ pub(crate) fn checkpoint(store: &engine::Store, path: &Path) -> Result<()> {
 }
 
 /// Writes all that a snapshot has to a new store, durably.
-fn write(snapshot: &engine::Snapshot, into: Real) -> Result<()> {
+#[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
+fn write(snapshot: &engine::Snapshot, into: remixdb::disk::Real) -> Result<()> {
+    use crate::view::View;
+    use forrest_engine::{Durability, Keyspace as _, Op, Options, Snapshot as _, Store as _};
+
     let options =
         Options { durability: Some(Durability::Memory), cache_bytes: CACHE_BYTES, ..Options::default() };
     let store = remixdb::Store::open(into, &options)?;

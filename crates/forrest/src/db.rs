@@ -10,11 +10,11 @@ use crate::builder::{Builder, WriteOptions};
 use crate::checkpoint::checkpoint;
 use crate::engine;
 use crate::keyspace::Keyspace;
-use crate::url::Home;
+use crate::url;
 use crate::view::View;
 use forrest_engine::{
-    Capabilities, DEFAULT_KEYSPACE, Error, MAX_KEYSPACE_NAME_BYTES, Options, Result, Snapshot as _, Stats,
-    Store as _, Written,
+    Capabilities, DEFAULT_KEYSPACE, Error, ErrorKind, MAX_KEYSPACE_NAME_BYTES, Options, Result,
+    Snapshot as _, Stats, Store as _, Written,
 };
 use std::borrow::Borrow;
 use std::fmt;
@@ -49,6 +49,10 @@ impl Db {
     /// `"llds:NAME"` is a store in the memory of the kernel, which all who open it share, and which outlives them; it is
     /// made if there is none, and needs the kernel module. `"llds-user:NAME"` is the same engine in this process: one store
     /// for all who have it open at the same time, for tests; it needs the feature `llds-user`.
+    ///
+    /// A URL may end with `?durability=memory`, `?durability=buffered` or `?durability=sync`, which counts before what the
+    /// builder says and is lowered to what the home keeps; see [`Builder::durability_at_most`]. Any other `?` belongs to
+    /// the path or the name. A path that itself ends so is written with a second one: the last counts.
     ///
     /// Opening a store on disk reads its log, which takes time in proportion to what was not in tables yet, and waits
     /// for a few syncs.
@@ -107,7 +111,7 @@ impl Db {
     /// assert_eq!(Db::open_read_only("memory:").unwrap_err().kind(), ErrorKind::Unsupported);
     /// ```
     pub fn open_read_only(url: impl AsRef<str>) -> Result<Db> {
-        let home = Home::parse(url.as_ref())?;
+        let (home, _) = url::parse(url.as_ref())?;
         let options = Options::default();
         engine::open_read_only(&home, &options).and_then(|store| Db::new(store, &options))
     }
@@ -117,24 +121,29 @@ impl Db {
     /// batch as by itself, because all that readers see is built beside what they see now: batches are for
     /// changes that belong together, not for speed.
     ///
-    /// The answer is [`Written::Applied`], or [`Written::Mismatch`] if a comparison in the batch failed. A
-    /// batch without [`compare_and_swap`](WriteBatch::compare_and_swap) is always applied.
-    ///
     /// # Errors
-    /// Nothing is changed by a batch that fails, and [`Error::op`] says which operation did. `Limit` for keys,
-    /// values, or the batch's own limits (see [`Builder`]); `InvalidArgument` for an addition to something
-    /// that is not a counter, or a keyspace that was dropped or belongs to another store; `OutOfSpace`.
+    /// A batch that fails changes nothing, and [`Error::op`] says which operation failed. `ConditionFailed` if a
+    /// [`compare_and_swap`](WriteBatch::compare_and_swap) in it found another value than it expected; see
+    /// [`try_write`](Db::try_write) for that as a value. `Limit` for keys, values, or the batch's own limits (see
+    /// [`Builder`]); `InvalidArgument` for an addition to something that is not a counter, or a keyspace that was dropped
+    /// or belongs to another store; `OutOfSpace`.
     ///
     /// ```
-    /// # use forrest::{Db, WriteBatch};
+    /// # use forrest::{Db, ErrorKind, WriteBatch};
     /// # let db = Db::open("memory:")?;
     /// let mut batch = WriteBatch::new();
     /// batch.set("a", "1").set("b", "2").delete_range("c"..);
     /// db.write(batch)?;
     /// assert_eq!(db.count(..)?, 2);
+    ///
+    /// let mut batch = WriteBatch::new();
+    /// batch.delete("b").compare_and_swap("a", Some(b"0"), Some(b"2"));
+    /// let error = db.write(batch).unwrap_err();
+    /// assert_eq!((error.kind(), error.op()), (ErrorKind::ConditionFailed, Some(1)));
+    /// assert_eq!(db.count(..)?, 2);
     /// # Ok::<(), forrest::Error>(())
     /// ```
-    pub fn write(&self, batch: impl Borrow<WriteBatch>) -> Result<Written> {
+    pub fn write(&self, batch: impl Borrow<WriteBatch>) -> Result<()> {
         self.write_with(batch, &WriteOptions::default())
     }
 
@@ -151,7 +160,43 @@ impl Db {
     /// assert_eq!(db.write_with(WriteBatch::new(), &options).unwrap_err().kind(), ErrorKind::Unsupported);
     /// # Ok::<(), forrest::Error>(())
     /// ```
-    pub fn write_with(&self, batch: impl Borrow<WriteBatch>, options: &WriteOptions) -> Result<Written> {
+    pub fn write_with(&self, batch: impl Borrow<WriteBatch>, options: &WriteOptions) -> Result<()> {
+        match self.try_write_with(batch, options)? {
+            Written::Applied => Ok(()),
+            Written::Mismatch { op, .. } => {
+                let message = "a value is not the one that the batch expects; nothing was changed";
+                Err(Error::new(ErrorKind::ConditionFailed, message).at_op(op))
+            }
+        }
+    }
+
+    /// As [`write`](Db::write), but a comparison that does not hold is a value:
+    /// [`Written::Mismatch`], with the operation and the value that it found.
+    ///
+    /// # Errors
+    /// As `write`, without `ConditionFailed`.
+    ///
+    /// ```
+    /// # use forrest::{Db, WriteBatch, Written};
+    /// # let db = Db::open("memory:")?;
+    /// db.set("door", "locked")?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.set("visitors", "one more").compare_and_swap("door", Some(b"open"), Some(b"open"));
+    /// match db.try_write(batch)? {
+    ///     Written::Applied => unreachable!(),
+    ///     Written::Mismatch { op, found } => assert_eq!((op, found.as_deref()), (1, Some(&b"locked"[..]))),
+    /// }
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn try_write(&self, batch: impl Borrow<WriteBatch>) -> Result<Written> {
+        self.try_write_with(batch, &WriteOptions::default())
+    }
+
+    /// As [`try_write`](Db::try_write), with its own durability.
+    ///
+    /// # Errors
+    /// As [`write_with`](Db::write_with), without `ConditionFailed`.
+    pub fn try_write_with(&self, batch: impl Borrow<WriteBatch>, options: &WriteOptions) -> Result<Written> {
         let batch = batch.borrow();
         batch.check(self, self.batch_ops_max, self.batch_bytes_max)?;
         let ops = batch.ops().map(|(keyspace, op)| (keyspace.unwrap_or(&self.default).space(), op));
@@ -363,9 +408,13 @@ impl Builder {
     /// # Errors
     /// As [`Db::open`]; `InvalidArgument` if a knob is out of its limits.
     pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
-        let home = Home::parse(url.as_ref())?;
+        let (home, asked) = url::parse(url.as_ref())?;
         self.options.check()?;
-        engine::open(&home, &self.options).and_then(|store| Db::new(store, &self.options))
+        let mut options = self.options.clone();
+        if let Some(level) = asked.or(self.durability_at_most) {
+            options.durability = Some(level.min(home.durability_max()));
+        }
+        engine::open(&home, &options).and_then(|store| Db::new(store, &options))
     }
 }
 

@@ -331,6 +331,8 @@ pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
 
 /// Opens a store that others may write to, to read it only.
 pub(crate) fn open_read_only(home: &Home, options: &Options) -> Result<Store> {
+    // Only the kernel's stores have options for reading.
+    let _ = options;
     match home {
         Home::Memory => Err(Error::unsupported("opening \"memory:\" read-only: it would be empty for ever")),
         Home::Path(path) => Err(Error::unsupported(format!(
@@ -349,7 +351,10 @@ pub(crate) fn open_read_only(home: &Home, options: &Options) -> Result<Store> {
 fn absent(home: &Home) -> Error {
     let (url, feature) = match home {
         Home::Memory => ("memory:", "memory"),
+        #[cfg(feature = "llds")]
         Home::Kernel(..) => ("llds:", "llds"),
+        #[cfg(not(feature = "llds"))]
+        Home::Kernel => ("llds:", "llds"),
         Home::Path(_) => ("PATH", "disk"),
     };
     Error::unsupported(format!(

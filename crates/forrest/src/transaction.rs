@@ -297,7 +297,7 @@ impl Transaction {
         self.drafts.iter().for_each(|draft| draft.finish(&mut batch.on(&draft.keyspace)));
         let place =
             |op| batch.ops().nth(op).map(|(keyspace, op)| (keyspace.unwrap_or(&self.db).name(), op.key()));
-        match self.db.write_with(&batch, options) {
+        match self.db.try_write_with(&batch, options) {
             Ok(Written::Applied) => Ok(Committed::Done),
             Ok(Written::Mismatch { op, .. }) => {
                 let (keyspace, key) = place(op).expect("it is one of the batch's");

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "llds")]
 use ::llds::Kind;
-use forrest_engine::{Error, Result};
+use forrest_engine::{Durability, Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Where a store lives, as its URL says.
@@ -11,12 +11,57 @@ pub(crate) enum Home {
     /// `memory:`
     Memory,
     /// `llds:NAME`, or `llds-user:NAME`
+    #[cfg(feature = "llds")]
     Kernel(Kind, String),
+    /// The same, where that home is not compiled in.
+    #[cfg(not(feature = "llds"))]
+    Kernel,
     /// Anything that does not begin with a scheme.
     Path(PathBuf),
 }
 
+/// What begins the one parameter that a URL may end with.
+const DURABILITY: &str = "?durability=";
+
+/// A URL without its parameter, and the parameter.
+fn split(url: &str) -> (&str, Option<&str>) {
+    match url.rfind(DURABILITY) {
+        Some(at) => (&url[..at], Some(&url[at + DURABILITY.len()..])),
+        None => (url, None),
+    }
+}
+
+/// The home that a URL names, and the durability that it asks for at most.
+pub(crate) fn parse(url: &str) -> Result<(Home, Option<Durability>)> {
+    let (home, level) = split(url);
+    let level = match level {
+        None => None,
+        Some("memory") => Some(Durability::Memory),
+        Some("buffered") => Some(Durability::Buffered),
+        Some("sync") => Some(Durability::Sync),
+        Some(other) => {
+            return Err(Error::invalid(format!(
+                "no durability is called \"{}\"; a URL ends with {DURABILITY}memory, buffered or sync",
+                other.escape_debug()
+            )));
+        }
+    };
+    Ok((Home::parse(home)?, level))
+}
+
 impl Home {
+    /// The strongest durability that this home keeps.
+    pub(crate) fn durability_max(&self) -> Durability {
+        match self {
+            Home::Memory => Durability::Memory,
+            #[cfg(feature = "llds")]
+            Home::Kernel(kind, _) => kind.durability_max(),
+            #[cfg(not(feature = "llds"))]
+            Home::Kernel => Durability::Buffered,
+            Home::Path(_) => Durability::Sync,
+        }
+    }
+
     pub(crate) fn parse(url: &str) -> Result<Home> {
         if url.is_empty() {
             return Err(Error::invalid("the URL is empty; a home is \"memory:\", \"llds:NAME\" or a path"));
@@ -31,8 +76,12 @@ impl Home {
             Some((scheme @ ("llds" | "llds-user"), "")) => {
                 Err(Error::invalid(format!("\"{scheme}:\" needs the name of a store after the colon")))
             }
+            #[cfg(feature = "llds")]
             Some(("llds", name)) => Ok(Home::Kernel(Kind::Kernel, name.to_string())),
+            #[cfg(feature = "llds")]
             Some(("llds-user", name)) => Ok(Home::Kernel(Kind::User, name.to_string())),
+            #[cfg(not(feature = "llds"))]
+            Some(("llds" | "llds-user", _)) => Ok(Home::Kernel),
             Some((other, _)) => Err(Error::invalid(format!(
                 "no home is called \"{other}:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that \
                  begins like this one is written \"./{}\")",
@@ -52,10 +101,12 @@ impl Home {
 /// use std::path::Path;
 /// assert_eq!(forrest::directory("trees"), Some(Path::new("trees")));
 /// assert_eq!(forrest::directory("./memory:"), Some(Path::new("./memory:")));
+/// assert_eq!(forrest::directory("trees?durability=sync"), Some(Path::new("trees")));
 /// assert_eq!(forrest::directory("memory:"), None);
 /// ```
 pub fn directory(url: &str) -> Option<&Path> {
-    (!url.is_empty() && scheme(url).is_none()).then(|| Path::new(url))
+    let (path, _) = split(url);
+    (!path.is_empty() && scheme(path).is_none()).then(|| Path::new(path))
 }
 
 /// A URL's scheme and what follows, if it has one: two or more letters, digits, `+`, `-` or `.` before a colon.
@@ -69,6 +120,7 @@ fn scheme(url: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
+    #[cfg(feature = "llds")]
     #[test]
     fn homes_are_told_apart() {
         let path = |text: &str| Home::Path(PathBuf::from(text));
@@ -93,6 +145,25 @@ mod tests {
         for url in ["", "memory:x", "llds:", "llds-user:", "LLDS:x", "MEMORY:", "file:///a", "a+b-c.d:"] {
             assert!(Home::parse(url).is_err(), "{url}");
             assert_eq!(directory(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_url_may_ask_for_a_durability() {
+        use Durability::{Buffered, Memory, Sync};
+        let path = |text: &str| Home::Path(PathBuf::from(text));
+        let cases = [
+            ("memory:?durability=sync", Home::Memory, Some(Sync)),
+            ("a/b?durability=memory", path("a/b"), Some(Memory)),
+            ("a?durability=sync?durability=buffered", path("a?durability=sync"), Some(Buffered)),
+            ("a?b", path("a?b"), None),
+            ("a?durability", path("a?durability"), None),
+        ];
+        for (url, home, level) in cases {
+            assert_eq!(parse(url).unwrap(), (home, level), "{url}");
+        }
+        for url in ["a?durability=", "a?durability=SYNC", "memory:?durability=no", "?durability=sync"] {
+            assert!(parse(url).is_err(), "{url}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::raw::{self as llds, Cause, DEVICE_PATH};
 use forrest_engine::Op;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Durability, Error, ErrorKind, Result};
 use rustix::io::Errno;
 
 /// Where the engine of llds runs.
@@ -15,6 +15,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The strongest durability that its stores keep.
+    pub fn durability_max(self) -> Durability {
+        match self {
+            Kind::Kernel => Durability::Buffered,
+            Kind::User => Durability::Memory,
+        }
+    }
+
     /// How its URLs begin.
     pub fn scheme(self) -> &'static str {
         match self {

@@ -420,12 +420,12 @@ impl Store {
 
 /// Fails if an engine cannot keep what is asked.
 fn demand(kind: Kind, durability: Option<Durability>) -> Result<()> {
-    let (most, why) = match kind {
-        Kind::Kernel => (Durability::Buffered, "is in memory alone"),
-        Kind::User => (Durability::Memory, "ends with its process"),
+    let why = match kind {
+        Kind::Kernel => "is in memory alone",
+        Kind::User => "ends with its process",
     };
     match durability {
-        Some(more) if more > most => {
+        Some(more) if more > kind.durability_max() => {
             let scheme = kind.scheme();
             Err(Error::unsupported(format!("durability {more:?} with \"{scheme}\", whose content {why}")))
         }

@@ -85,7 +85,7 @@ fn what_memory_cannot_do_it_says() {
     }
     assert_eq!(db.count(..).unwrap(), 0);
     let options = WriteOptions { durability: Some(Durability::Memory) };
-    assert!(db.write_with(&batch, &options).unwrap().is_applied());
+    db.write_with(&batch, &options).unwrap();
     db.sync().unwrap();
     assert!(db.contains("key").unwrap());
 }
@@ -266,17 +266,19 @@ fn a_batch_is_whole_or_absent() {
     let mut batch = WriteBatch::new();
     batch.set("x", "1").set("x", "2").add("n", 1).add("n", 1).delete("old");
     batch.compare_and_swap("x", Some(b"2"), Some(b"3"));
-    assert_eq!(db.write(&batch).unwrap(), Written::Applied);
+    assert_eq!(db.try_write(&batch).unwrap(), Written::Applied);
     assert_eq!(db.get("x").unwrap().unwrap(), "3");
     assert_eq!(db.add("n", 0).unwrap(), 2);
 
     // Again: "old" is gone, which is no failure; x is set and swapped again; n goes on.
-    assert_eq!(db.write(&batch).unwrap(), Written::Applied);
+    assert_eq!(db.try_write(&batch).unwrap(), Written::Applied);
 
     batch.compare_and_swap("x", Some(b"2"), Some(b"4"));
     batch.set("after", "");
     let found = Some(Value::from(&b"3"[..]));
-    assert_eq!(db.write(&batch).unwrap(), Written::Mismatch { op: 6, found });
+    let error = db.write(&batch).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::ConditionFailed, Some(6)));
+    assert_eq!(db.try_write(&batch).unwrap(), Written::Mismatch { op: 6, found });
     assert_eq!(db.add("n", 0).unwrap(), 4);
 
     batch.clear();
@@ -284,7 +286,7 @@ fn a_batch_is_whole_or_absent() {
     let error = db.write(&batch).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::InvalidArgument, Some(3)));
     assert_eq!(keys(db.range(..)), ["n", "x"]);
-    assert_eq!(db.write(WriteBatch::new()).unwrap(), Written::Applied);
+    assert_eq!(db.try_write(WriteBatch::new()).unwrap(), Written::Applied);
 }
 
 #[test]

@@ -246,7 +246,7 @@ impl Bank {
         batch.add([0xFF], 1);
         batch.on(&self.other).add([random.below(ACCOUNTS) as u8], amount);
         batch.on(&self.other).add([0xFF], 1);
-        assert!(self.db.write(batch).unwrap().is_applied());
+        assert!(self.db.try_write(batch).unwrap().is_applied());
     }
 
     /// Tries a move that fails after its first half.
@@ -255,7 +255,7 @@ impl Bank {
         batch.add([random.below(ACCOUNTS) as u8], -1_000_000);
         if random.one_in(2) {
             batch.compare_and_swap([0], Some(b"what no account has"), None);
-            assert!(!self.db.write(batch).unwrap().is_applied());
+            assert!(!self.db.try_write(batch).unwrap().is_applied());
         } else {
             batch.set("name", "not a counter").add("name", 1);
             assert_eq!(self.db.write(batch).unwrap_err().op(), Some(2));

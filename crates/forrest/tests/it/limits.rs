@@ -146,7 +146,7 @@ fn batches_have_two_limits() {
     let mut batch = WriteBatch::new();
     batch.delete("a").delete("b").set("c", "4567890");
     assert_eq!((batch.len(), batch.bytes()), (3, 10));
-    assert!(db.write(&batch).unwrap().is_applied());
+    db.write(&batch).unwrap();
     assert_limit(
         db.write(batch.clone().delete("")),
         "batch of 4 operations; at most 3 operations are allowed",

@@ -272,7 +272,9 @@ fn values_have_limits() {
     assert!(found == Swap::Mismatch(Some(Value::from(&value[..]))));
     let mut batch = WriteBatch::new();
     batch.set("a", "").compare_and_swap("key", Some(b"x"), None);
-    assert!(db.write(&batch).unwrap() == Written::Mismatch { op: 1, found: Some(Value::from(&value[..])) });
+    assert!(
+        db.try_write(&batch).unwrap() == Written::Mismatch { op: 1, found: Some(Value::from(&value[..])) }
+    );
     value.push(0);
     let message_ = format!("limit exceeded: value of {} bytes; at most {most} bytes are allowed", most + 1);
     assert_eq!(message(db.set("key", &value)), message_);
@@ -287,14 +289,14 @@ fn batches_are_whole_or_absent() {
     let mut batch = WriteBatch::new();
     batch.set("x", "1").set("x", "2").add("n", 1).add("n", 1).delete("old").delete("none");
     batch.compare_and_swap("x", Some(b"2"), Some(b"3"));
-    assert_eq!(db.write(&batch).unwrap(), Written::Applied);
-    assert_eq!(db.write(&batch).unwrap(), Written::Applied);
+    assert_eq!(db.try_write(&batch).unwrap(), Written::Applied);
+    assert_eq!(db.try_write(&batch).unwrap(), Written::Applied);
     batch.compare_and_swap("x", Some(b"2"), Some(b"4")).set("after", "");
     let found = Some(Value::from(&b"3"[..]));
-    assert_eq!(db.write(&batch).unwrap(), Written::Mismatch { op: 7, found });
+    assert_eq!(db.try_write(&batch).unwrap(), Written::Mismatch { op: 7, found });
     batch.clear();
     batch.compare_and_swap("none", Some(b"2"), None);
-    assert_eq!(db.write(&batch).unwrap(), Written::Mismatch { op: 0, found: None });
+    assert_eq!(db.try_write(&batch).unwrap(), Written::Mismatch { op: 0, found: None });
     assert_eq!(db.add("n", 0).unwrap(), 4);
 
     batch.clear();
@@ -302,7 +304,7 @@ fn batches_are_whole_or_absent() {
     let error = db.write(&batch).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::InvalidArgument, Some(3)));
     assert_eq!(keys(&db), [b"n", b"x"]);
-    assert_eq!(db.write(WriteBatch::new()).unwrap(), Written::Applied);
+    assert_eq!(db.try_write(WriteBatch::new()).unwrap(), Written::Applied);
 
     // Many operations, with all kinds of answers.
     batch.clear();
@@ -310,7 +312,7 @@ fn batches_are_whole_or_absent() {
         batch.set(at.to_be_bytes(), at.to_le_bytes()).add("sum", 1).delete(at.to_le_bytes());
         batch.delete_range([0xFF, 0xFF]..);
     }
-    assert!(db.write(&batch).unwrap().is_applied());
+    assert!(db.try_write(&batch).unwrap().is_applied());
     assert_eq!(db.add("sum", 0).unwrap(), 20_000);
 }
 
@@ -329,7 +331,7 @@ fn nobody_sees_half_a_batch() {
             // Undone as a whole, with what was deleted on the way.
             batch.delete_range(..).set([0], "half").compare_and_swap("never", Some(b"there"), None);
         }
-        assert_eq!(db.write(batch).unwrap().is_applied(), number % 3 != 2);
+        assert_eq!(db.try_write(batch).unwrap().is_applied(), number % 3 != 2);
     };
     write(0);
     let done = AtomicU64::new(0);

@@ -107,7 +107,7 @@ fn transactions_survive_power_cuts() {
                 let (reopened, _) = simulated::open_unattended(after, &builder())
                     .unwrap_or_else(|error| panic!("seed {seed}, step {step}: {error}"));
                 let found = content(&reopened);
-                let is_one = states[durable..].iter().any(|state| *state == found);
+                let is_one = states[durable..].contains(&found);
                 assert!(is_one, "seed {seed}, step {step}: {found:?} was no state since {durable}");
                 looked += 1;
             }

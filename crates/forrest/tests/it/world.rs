@@ -124,7 +124,7 @@ impl World {
                         Some(name) => drop(batch.on(&self.db.keyspace(name)?).push(line.op.borrowed())),
                     }
                 }
-                one(match self.db.write(batch)? {
+                one(match self.db.try_write(batch)? {
                     Written::Applied => "applied".to_string(),
                     Written::Mismatch { op, found } => format!("{} at {op}", show_mismatch(found.as_deref())),
                 })

@@ -255,7 +255,7 @@ fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
                         let name = [b'w', writer as u8];
                         let own = [&name[..], &(number % 300).to_be_bytes()].concat();
                         // Its newest number twice, its last 300 numbers, and how many batches there were of all.
-                        store.write(
+                        let _no_condition = store.write(
                             &[
                                 (&spaces[0], Op::Set { key: &name, value: &value }),
                                 (&spaces[1], Op::Set { key: &own, value: &value }),

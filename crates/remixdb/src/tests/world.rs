@@ -162,7 +162,7 @@ impl World {
                         None => (space, Op::Delete { key: &key[..] }),
                     })
                     .collect();
-                self.store.write(&ops, None)?;
+                let _no_condition = self.store.write(&ops, None)?;
             }
             Step::DeleteRange(space, start, end) => {
                 let (start, end) = (key(*start), key(*end));
