@@ -1,5 +1,5 @@
-//! With the feature `cpp`: builds the peers in C++ (`peers/`), which need a C++ compiler and the packages that `kvbench doctor`
-//! names. Without it, nothing is built.
+//! With the feature `cpp`: builds the peers in C++ (`peers/`), which need a C++ compiler and the packages that
+//! `kvbench doctor` names. Without it, nothing is built.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -98,7 +98,8 @@ fn leveldb(workspace: &Workspace) -> Result<(), String> {
     setup::packages(workspace, &["libleveldb-dev"])
 }
 
-/// libclang, with which the declarations of RocksDB are read: where a variable says, where Debian puts it, or from there.
+/// libclang, with which the declarations of RocksDB are read: where a variable says, where Debian puts it, or from
+/// there.
 fn libclang(workspace: &Workspace) -> Result<(), String> {
     let within = |directory: &Path| {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

@@ -1,6 +1,6 @@
-//! `cargo xtask engine`: the engine of the kernel home, built in user space, against a model: under AddressSanitizer and
-//! UndefinedBehaviorSanitizer; with optimization; and its readers without a lock under ThreadSanitizer, and with threads
-//! that pause where they meet. Each with a seed of its own.
+//! `cargo xtask engine`: the engine of the kernel home, built in user space, against a model: under AddressSanitizer
+//! and UndefinedBehaviorSanitizer; with optimization; and its readers without a lock under ThreadSanitizer, and with
+//! threads that pause where they meet. Each with a seed of its own.
 
 use std::path::PathBuf;
 

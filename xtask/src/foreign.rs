@@ -38,8 +38,8 @@ fn foreign(workspace: &Workspace) -> (String, Vec<String>) {
     (features.join(","), missing)
 }
 
-/// Calls cargo on the workspace with what is not in Rust built into it. Where there is no compiler for it, without; and that
-/// is told, for it is not all. Without it everything is built by `cross` and `portable`.
+/// Calls cargo on the workspace with what is not in Rust built into it. Where there is no compiler for it, without; and
+/// that is told, for it is not all. Without it everything is built by `cross` and `portable`.
 pub(crate) fn with_foreign(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Verdict {
     let (features, missing) = foreign(workspace);
     let mut command = workspace.cargo(arguments);

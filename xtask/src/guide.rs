@@ -1,10 +1,10 @@
-//! Following a guide as its readers do: every program of a README is saved, every command is run, and what it prints is what the
-//! README says.
+//! Following a guide as its readers do: every program of a README is saved, every command is run, and what it prints is
+//! what the README says.
 //!
-//! Of the blocks in the Markdown, `c` is a program, whose first line is a comment that begins with its file name; `sh` are
-//! commands, all in one shell, in a directory of their own that looks like a checkout; `text` is what the commands before it
-//! print. Other blocks are refused, so that none is left out. What `cargo xtask install --prefix ~/.local` puts in place is
-//! there already; this command is only compared.
+//! Of the blocks in the Markdown, `c` is a program, whose first line is a comment that begins with its file name; `sh`
+//! are commands, all in one shell, in a directory of their own that looks like a checkout; `text` is what the commands
+//! before it print. Other blocks are refused, so that none is left out. What `cargo xtask install --prefix ~/.local`
+//! puts in place is there already; this command is only compared.
 
 use std::fs;
 use std::path::Path;

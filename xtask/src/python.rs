@@ -1,7 +1,7 @@
 //! The step `python`: the Python package, built and installed as a user's pip does it, its tests, and its types.
 //!
-//! All of it is in an environment of its own below the target directory. What the tests are run with is fetched once, by
-//! versions and hashes (`crates/forrest-py/tests/requirements.txt`); after that no network is needed.
+//! All of it is in an environment of its own below the target directory. What the tests are run with is fetched once,
+//! by versions and hashes (`crates/forrest-py/tests/requirements.txt`); after that no network is needed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -80,7 +80,8 @@ pub(crate) fn cpp(workspace: &Workspace) -> Result<(), String> {
     if on_path("c++") { Ok(()) } else { packages(workspace, &["g++"]) }
 }
 
-/// A C++ compiler and the libraries that kvbench's peers in C++ are made with; `kvbench doctor` names the same packages.
+/// A C++ compiler and the libraries that kvbench's peers in C++ are made with; `kvbench doctor` names the same
+/// packages.
 pub(crate) fn peers(workspace: &Workspace) -> Result<(), String> {
     if !cfg!(target_os = "linux") {
         return Err("the packages are those of Debian".to_owned());

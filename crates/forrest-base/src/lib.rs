@@ -1,5 +1,5 @@
-//! What several crates of Forrest need and the standard library does not have. It knows neither the operating system nor
-//! stores.
+//! What several crates of Forrest need and the standard library does not have. It knows neither the operating system
+//! nor stores.
 //!
 //! | item | what it is |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! Numbers that follow from a seed: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
-//! 2014). They do not withstand somebody who wants to guess them.
+//! Numbers that follow from a seed: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+//! generators", 2014). They do not withstand somebody who wants to guess them.
 //!
 //! Data sets of the benchmark, checksums of pages and seeds in reports depend on these functions: what they return for
 //! an argument never changes.
@@ -7,7 +7,8 @@
 /// What each number adds to the state: 2^64 divided by the golden ratio.
 pub const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The finalizer: a bijection of the 64-bit numbers in which each bit of the result depends on all bits of the argument.
+/// The finalizer: a bijection of the 64-bit numbers in which each bit of the result depends on all bits of the
+/// argument.
 #[inline]
 pub const fn finalize(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -72,7 +72,8 @@
 #define FORREST_CORRUPT -2
 
 /**
- * The call makes no sense as it is: a handle that is null or was given back, a URL that names no home. Change the call.
+ * The call makes no sense as it is: a handle that is null or was given back, a URL that names no home. Change the
+ * call.
  */
 #define FORREST_INVALID_ARGUMENT -3
 
@@ -112,8 +113,8 @@
 #define FORREST_ABI 1
 
 /**
- * Most memory of the nodes of a store in memory, or of a store in the kernel that is made. Bytes; from 1. By default what the
- * machine has, or what the module allows.
+ * Most memory of the nodes of a store in memory, or of a store in the kernel that is made. Bytes; from 1. By default
+ * what the machine has, or what the module allows.
  */
 #define FORREST_CAPACITY_BYTES 1
 
@@ -155,19 +156,20 @@
 #define FORREST_CACHE_BYTES 8
 
 /**
- * Size at which a store on disk finishes a table and begins another, where it merges. Bytes; from 1. By default 80 MiB.
+ * Size at which a store on disk finishes a table and begins another, where it merges. Bytes; from 1. By default 80
+ * MiB.
  */
 #define FORREST_TABLE_BYTES 9
 
 /**
- * Whether a store on disk keeps a byte of hash for each key of several overlapping tables, which makes look-ups of single keys
- * quicker: 0 or 1. By default 1.
+ * Whether a store on disk keeps a byte of hash for each key of several overlapping tables, which makes look-ups of
+ * single keys quicker: 0 or 1. By default 1.
  */
 #define FORREST_TAGS 10
 
 /**
- * Most threads that write and merge the tables of a store on disk at once; 1 to 256. By default the number of processors
- * that the process may use, 4 at most.
+ * Most threads that write and merge the tables of a store on disk at once; 1 to 256. By default the number of
+ * processors that the process may use, 4 at most.
  */
 #define FORREST_WORKERS 11
 
@@ -192,8 +194,8 @@
 #define FORREST_MODE 15
 
 /**
- * Whether the store is opened to be read only, while others may write to it: 0 or 1. By default 0. It must be there then, and
- * nothing else may be set. `FORREST_UNSUPPORTED` when it is opened, but in the kernel.
+ * Whether the store is opened to be read only, while others may write to it: 0 or 1. By default 0. It must be there
+ * then, and nothing else may be set. `FORREST_UNSUPPORTED` when it is opened, but in the kernel.
  */
 #define FORREST_READ_ONLY 16
 
@@ -315,9 +317,9 @@ typedef struct forrest_batch forrest_batch;
 /**
  * An open store, one of its keyspaces, or a past state of one. Many threads may use it at once.
  *
- * What is read and changed by the handle that `forrest_open` makes is the keyspace "default". `forrest_keyspace` makes a
- * handle to another one, and `forrest_snapshot` one to what there is now, which can be read only. All of them are closed by
- * `forrest_close`, in any order.
+ * What is read and changed by the handle that `forrest_open` makes is the keyspace "default". `forrest_keyspace` makes
+ * a handle to another one, and `forrest_snapshot` one to what there is now, which can be read only. All of them are
+ * closed by `forrest_close`, in any order.
  */
 typedef struct forrest_db forrest_db;
 
@@ -334,10 +336,10 @@ typedef struct forrest_iter forrest_iter;
 typedef struct forrest_options forrest_options;
 
 /**
- * Reads and changes of a store that take place at one instant, when they are committed, or never. Until then nobody sees the
- * changes, and nobody waits. A transaction that is committed did what it would have done had it run as a whole at that
- * instant; one that has read what is no longer so is `FORREST_CONFLICT`, changes nothing, and is to be run again. Until it is
- * committed, two reads may be of two moments. Keys are read one by one: there are no ranges.
+ * Reads and changes of a store that take place at one instant, when they are committed, or never. Until then nobody
+ * sees the changes, and nobody waits. A transaction that is committed did what it would have done had it run as a
+ * whole at that instant; one that has read what is no longer so is `FORREST_CONFLICT`, changes nothing, and is to be
+ * run again. Until it is committed, two reads may be of two moments. Keys are read one by one: there are no ranges.
  *
  * One thread at a time may use it. It keeps the store open.
  */
@@ -350,8 +352,9 @@ typedef struct forrest_transaction forrest_transaction;
 typedef struct forrest_value forrest_value;
 
 /**
- * What a scan shows each pair to, with the `context` that the scan was given: true to go on, false to end the scan. It keeps no pointer
- * to a key or a value, and it returns: no exception and no `longjmp` leaves it. It may call this library, and should be quick.
+ * What a scan shows each pair to, with the `context` that the scan was given: true to go on, false to end the scan. It
+ * keeps no pointer to a key or a value, and it returns: no exception and no `longjmp` leaves it. It may call this
+ * library, and should be quick.
  */
 typedef bool (*forrest_see)(void *context,
                             const void *key,
@@ -360,8 +363,8 @@ typedef bool (*forrest_see)(void *context,
                             size_t value_bytes);
 
 /**
- * What a store holds and what it costs, at about the moment of the call. Later versions of the library have more of it, at
- * the end.
+ * What a store holds and what it costs, at about the moment of the call. Later versions of the library have more of
+ * it, at the end.
  */
 typedef struct {
   /**
@@ -455,8 +458,8 @@ int32_t forrest_options_create(forrest_options **options);
 /**
  * Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_READ_ONLY`.
  *
- * `FORREST_INVALID_ARGUMENT` if this library knows no such option or value; numbers out of their limits are found when a
- * store is opened. The options are as they were then.
+ * `FORREST_INVALID_ARGUMENT` if this library knows no such option or value; numbers out of their limits are found when
+ * a store is opened. The options are as they were then.
  */
 int32_t forrest_options_set(forrest_options *options,
                             int32_t option,
@@ -499,8 +502,8 @@ int32_t forrest_open_with(const char *url,
                           forrest_db **db);
 
 /**
- * Makes a handle to a keyspace of a store, and the keyspace, if there is none of that name: 1 to 255 bytes of UTF-8. With
- * a snapshot it is that keyspace's past state, and empty if there was none.
+ * Makes a handle to a keyspace of a store, and the keyspace, if there is none of that name: 1 to 255 bytes of UTF-8.
+ * With a snapshot it is that keyspace's past state, and empty if there was none.
  *
  * `FORREST_LIMIT` if the name is too long or there are 4,096 keyspaces, `FORREST_INVALID_ARGUMENT` if it is empty,
  * `FORREST_UNSUPPORTED` in the kernel, which has the keyspace "default" only; `FORREST_OUT_OF_SPACE`, `FORREST_IO`.
@@ -514,11 +517,11 @@ int32_t forrest_keyspace(forrest_db *db,
                          forrest_db **keyspace);
 
 /**
- * The names of all keyspaces of the store, sorted, each ending with a zero byte; "default" is always among them. They are in
- * one piece of memory with the list, to be given to `forrest_free` once.
+ * The names of all keyspaces of the store, sorted, each ending with a zero byte; "default" is always among them. They
+ * are in one piece of memory with the list, to be given to `forrest_free` once.
  *
- * `FORREST_OUT_OF_SPACE`, `FORREST_IO`; `FORREST_UNSUPPORTED` if a program that is not in C has made one with a zero byte in
- * its name.
+ * `FORREST_OUT_OF_SPACE`, `FORREST_IO`; `FORREST_UNSUPPORTED` if a program that is not in C has made one with a zero
+ * byte in its name.
  *
  * # Safety
  * - `names` and `count` are each null or may be written to.
@@ -553,9 +556,9 @@ int32_t forrest_snapshot(const forrest_db *db,
                          forrest_db **snapshot);
 
 /**
- * Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it. The
- * store is closed once all its handles, iterators and transactions are given back; what was written to a path is there when
- * it is opened again. Null is nothing to give back.
+ * Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it.
+ * The store is closed once all its handles, iterators and transactions are given back; what was written to a path is
+ * there when it is opened again. Null is nothing to give back.
  */
 int32_t forrest_close(forrest_db *db);
 
@@ -612,11 +615,11 @@ int32_t forrest_get_into(const forrest_db *db,
                          size_t *value_bytes);
 
 /**
- * Reads the values of many keys, faster than one after the other, because the waits for memory and the device overlap. Each
- * key is read by itself; for one state of all, read from a snapshot.
+ * Reads the values of many keys, faster than one after the other, because the waits for memory and the device overlap.
+ * Each key is read by itself; for one state of all, read from a snapshot.
  *
- * `values` gets a value for each key, to be given to `forrest_value_release`, or null if it is not there. If the call fails, all
- * are null. Errors as of `forrest_get`.
+ * `values` gets a value for each key, to be given to `forrest_value_release`, or null if it is not there. If the call
+ * fails, all are null. Errors as of `forrest_get`.
  *
  * # Safety
  * - `keys` and `keys_bytes` each have `count` elements, or are null; each key has as many bytes as its element of
@@ -638,8 +641,8 @@ int32_t forrest_multi_get(const forrest_db *db,
 int32_t forrest_contains(const forrest_db *db, const void *key, size_t key_bytes);
 
 /**
- * Counts the keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. Takes time in proportion
- * to their number. Errors as of `forrest_get`.
+ * Counts the keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. Takes time in
+ * proportion to their number. Errors as of `forrest_get`.
  *
  * # Safety
  * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -653,12 +656,12 @@ int32_t forrest_count(const forrest_db *db,
                       uint64_t *keys);
 
 /**
- * Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true: the quickest way
- * through a range, because nothing is copied. Null with the length `FORREST_ABSENT` is no end. `see` is called by this thread; what it
- * sees of changes by others is what an iterator sees.
+ * Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true:
+ * the quickest way through a range, because nothing is copied. Null with the length `FORREST_ABSENT` is no end. `see`
+ * is called by this thread; what it sees of changes by others is what an iterator sees.
  *
- * `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is null; it may have
- * seen some pairs then.
+ * `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is
+ * null; it may have seen some pairs then.
  *
  * # Safety
  * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -713,7 +716,8 @@ void forrest_free(void *memory);
  *
  * `FORREST_LIMIT` if one of them is too long (keys have 65,535 bytes at most, 4,096 in the kernel; values
  * 4,294,967,295), `FORREST_INVALID_ARGUMENT` also if `db` is a snapshot, or its keyspace was dropped;
- * `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, and `FORREST_UNSUPPORTED` if the store is open to be read only.
+ * `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, and `FORREST_UNSUPPORTED` if the store is open to be read
+ * only.
  *
  * # Safety
  * - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
@@ -733,8 +737,8 @@ int32_t forrest_set(forrest_db *db,
 int32_t forrest_delete(forrest_db *db, const void *key, size_t key_bytes);
 
 /**
- * Removes all keys from `start` on and before `end` at one instant, and tells how many there were; null with the length
- * `FORREST_ABSENT` is no end. Errors as of `forrest_set`.
+ * Removes all keys from `start` on and before `end` at one instant, and tells how many there were; null with the
+ * length `FORREST_ABSENT` is no end. Errors as of `forrest_set`.
  *
  * # Safety
  * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -748,8 +752,8 @@ int32_t forrest_delete_range(forrest_db *db,
                              uint64_t *deleted);
 
 /**
- * Adds to a counter, at one instant, and tells its new value. A counter is a value of 8 bytes, a big-endian two's complement
- * integer; a key that is not there counts as 0.
+ * Adds to a counter, at one instant, and tells its new value. A counter is a value of 8 bytes, a big-endian two's
+ * complement integer; a key that is not there counts as 0.
  *
  * `FORREST_INVALID_ARGUMENT` if the value is no counter, or the sum overflows; otherwise as `forrest_set`.
  *
@@ -764,11 +768,11 @@ int32_t forrest_add(forrest_db *db,
                     int64_t *sum);
 
 /**
- * Replaces what a key maps to by another value, at one instant, if it is what was expected, byte for byte. Null with the
- * length `FORREST_ABSENT` is absence: what is expected to be so is made, and what becomes so is removed.
+ * Replaces what a key maps to by another value, at one instant, if it is what was expected, byte for byte. Null with
+ * the length `FORREST_ABSENT` is absence: what is expected to be so is made, and what becomes so is removed.
  *
- * `FORREST_MISMATCH` if something else was there. Then nothing is changed, and `found` is what was there, to be given to
- * `forrest_value_release`, or null if nothing was. Errors as of `forrest_set`.
+ * `FORREST_MISMATCH` if something else was there. Then nothing is changed, and `found` is what was there, to be given
+ * to `forrest_value_release`, or null if nothing was. Errors as of `forrest_set`.
  *
  * # Safety
  * - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.
@@ -792,8 +796,8 @@ int32_t forrest_compare_and_swap(forrest_db *db,
 int32_t forrest_batch_create(forrest_batch **batch);
 
 /**
- * Has what is added from now on change the keyspace of a handle. What was added before any call of this, or after one with
- * null, changes that of the handle that the batch is written to.
+ * Has what is added from now on change the keyspace of a handle. What was added before any call of this, or after one
+ * with null, changes that of the handle that the batch is written to.
  *
  * `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
  */
@@ -821,8 +825,8 @@ int32_t forrest_batch_set(forrest_batch *batch,
 int32_t forrest_batch_delete(forrest_batch *batch, const void *key, size_t key_bytes);
 
 /**
- * Will remove all keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. `FORREST_LIMIT` if
- * one of them is too long for any store.
+ * Will remove all keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end.
+ * `FORREST_LIMIT` if one of them is too long for any store.
  *
  * # Safety
  * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -834,8 +838,8 @@ int32_t forrest_batch_delete_range(forrest_batch *batch,
                                    size_t end_bytes);
 
 /**
- * Will add to a counter, as `forrest_add` does. If that fails, so does the whole batch. `FORREST_LIMIT` if the key is too
- * long for any store.
+ * Will add to a counter, as `forrest_add` does. If that fails, so does the whole batch. `FORREST_LIMIT` if the key is
+ * too long for any store.
  *
  * # Safety
  * - `key` has `key_bytes` bytes, or is null.
@@ -846,9 +850,9 @@ int32_t forrest_batch_add(forrest_batch *batch,
                           int64_t delta);
 
 /**
- * Will replace a value by another one if it is what was expected, as `forrest_compare_and_swap` does. If it is not, nothing of the
- * batch is done, and writing it is `FORREST_MISMATCH`. With one value twice it is a condition that changes nothing.
- * `FORREST_LIMIT` if something is too long for any store.
+ * Will replace a value by another one if it is what was expected, as `forrest_compare_and_swap` does. If it is not,
+ * nothing of the batch is done, and writing it is `FORREST_MISMATCH`. With one value twice it is a condition that
+ * changes nothing. `FORREST_LIMIT` if something is too long for any store.
  *
  * # Safety
  * - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.
@@ -870,7 +874,8 @@ int32_t forrest_batch_compare_and_swap(forrest_batch *batch,
 int32_t forrest_batch_size(const forrest_batch *batch, size_t *changes, size_t *bytes);
 
 /**
- * Takes all changes out and keeps the memory for the next ones, which are on the keyspace that the batch is written to.
+ * Takes all changes out and keeps the memory for the next ones, which are on the keyspace that the batch is written
+ * to.
  */
 int32_t forrest_batch_clear(forrest_batch *batch);
 
@@ -885,17 +890,18 @@ int32_t forrest_batch_destroy(forrest_batch *batch);
  * may be written again, to other stores too, if it names no keyspaces.
  *
  * `FORREST_MISMATCH` if a comparison in it found another value than was expected. Errors are those of `forrest_set`;
- * `FORREST_LIMIT` also if the batch has more than 1,048,576 changes, or more than 1 GiB of keys and values, if the store's
- * options say nothing else; `FORREST_INVALID_ARGUMENT` also if an addition is not to a counter, or a keyspace is of another
- * store. The message tells which change of the batch it was.
+ * `FORREST_LIMIT` also if the batch has more than 1,048,576 changes, or more than 1 GiB of keys and values, if the
+ * store's options say nothing else; `FORREST_INVALID_ARGUMENT` also if an addition is not to a counter, or a keyspace
+ * is of another store. The message tells which change of the batch it was.
  */
 int32_t forrest_write(forrest_db *db,
                       const forrest_batch *batch);
 
 /**
- * As `forrest_write`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`, which is
- * `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_MISMATCH`, `change` is the number of the change in the batch,
- * from 0, and `found` the value that was there, to be given to `forrest_value_release`, or null if there was none.
+ * As `forrest_write`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`,
+ * which is `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_MISMATCH`, `change` is the number of
+ * the change in the batch, from 0, and `found` the value that was there, to be given to `forrest_value_release`, or
+ * null if there was none.
  *
  * # Safety
  * - `change` and `found` may each be written to, or are null, if they are not wanted.
@@ -907,8 +913,8 @@ int32_t forrest_write_with(forrest_db *db,
                            forrest_value **found);
 
 /**
- * Begins a transaction, to be given to `forrest_transaction_destroy`. It reads and changes the keyspace of `db`, and others as
- * `forrest_transaction_on` says.
+ * Begins a transaction, to be given to `forrest_transaction_destroy`. It reads and changes the keyspace of `db`, and
+ * others as `forrest_transaction_on` says.
  *
  * `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
  *
@@ -926,8 +932,8 @@ int32_t forrest_transaction_begin(forrest_db *db,
 int32_t forrest_transaction_on(forrest_transaction *transaction, const forrest_db *db);
 
 /**
- * Reads the value of a key and holds it, as `forrest_get` does: what the transaction has made of it, or what is in the store, and
- * must still be when the transaction is committed.
+ * Reads the value of a key and holds it, as `forrest_get` does: what the transaction has made of it, or what is in the
+ * store, and must still be when the transaction is committed.
  *
  * `FORREST_NOT_FOUND` if the key is not there, and nothing is to be released then; errors as of `forrest_get`, and
  * `FORREST_INVALID_ARGUMENT` if the transaction has added to what is no counter.
@@ -942,8 +948,8 @@ int32_t forrest_transaction_get(forrest_transaction *transaction,
                                 forrest_value **value);
 
 /**
- * Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. It counts as read, with its value. Errors as of
- * `forrest_transaction_get`.
+ * Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. It counts as read, with its value. Errors
+ * as of `forrest_transaction_get`.
  *
  * # Safety
  * - `key` has `key_bytes` bytes, or is null.
@@ -973,9 +979,9 @@ int32_t forrest_transaction_set(forrest_transaction *transaction,
 int32_t forrest_transaction_delete(forrest_transaction *transaction, const void *key, size_t key_bytes);
 
 /**
- * Will add to a counter, as `forrest_add` does. It is not read by that: transactions that only add to a counter are not in
- * conflict for it. `FORREST_LIMIT` if the key is too long for any store; `FORREST_INVALID_ARGUMENT` if what the transaction knows of
- * it is no counter, or the sum overflows. If it does not know it, committing fails then.
+ * Will add to a counter, as `forrest_add` does. It is not read by that: transactions that only add to a counter are
+ * not in conflict for it. `FORREST_LIMIT` if the key is too long for any store; `FORREST_INVALID_ARGUMENT` if what the
+ * transaction knows of it is no counter, or the sum overflows. If it does not know it, committing fails then.
  *
  * # Safety
  * - `key` has `key_bytes` bytes, or is null.
@@ -986,19 +992,20 @@ int32_t forrest_transaction_add(forrest_transaction *transaction,
                                 int64_t delta);
 
 /**
- * Makes all changes of a transaction at one instant, if what it has read is there at that instant. Whatever is answered, the
- * transaction has ended, and begins anew with nothing read or changed, on the same keyspace: after `FORREST_CONFLICT`, which means that
- * nothing was changed, it can be run again.
+ * Makes all changes of a transaction at one instant, if what it has read is there at that instant. Whatever is
+ * answered, the transaction has ended, and begins anew with nothing read or changed, on the same keyspace: after
+ * `FORREST_CONFLICT`, which means that nothing was changed, it can be run again.
  *
- * Errors are those of `forrest_write`; nothing was changed then. Each key that was read or changed is a change of a batch, and what
- * was read counts as what is written does. The message tells the key.
+ * Errors are those of `forrest_write`; nothing was changed then. Each key that was read or changed is a change of a
+ * batch, and what was read counts as what is written does. The message tells the key.
  */
 int32_t forrest_transaction_commit(forrest_transaction *transaction);
 
 /**
- * As `forrest_transaction_commit`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`, which is
- * `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_CONFLICT`, `keyspace` is the name of a keyspace, without a
- * zero byte, and `key` a key there that is not as it was read; both are to be given to `forrest_value_release`.
+ * As `forrest_transaction_commit`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to
+ * `FORREST_DURABILITY_SYNC`, which is `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_CONFLICT`,
+ * `keyspace` is the name of a keyspace, without a zero byte, and `key` a key there that is not as it was read; both
+ * are to be given to `forrest_value_release`.
  *
  * # Safety
  * - `keyspace` and `key` may each be written to, or are null, if they are not wanted.
@@ -1009,8 +1016,8 @@ int32_t forrest_transaction_commit_with(forrest_transaction *transaction,
                                         forrest_value **key);
 
 /**
- * As `forrest_transaction_commit`, but makes no changes: tells whether all that was read was there at one instant, for who gives
- * up because of it.
+ * As `forrest_transaction_commit`, but makes no changes: tells whether all that was read was there at one instant, for
+ * who gives up because of it.
  */
 int32_t forrest_transaction_check(forrest_transaction *transaction);
 
@@ -1028,8 +1035,8 @@ int32_t forrest_transaction_destroy(forrest_transaction *transaction);
  * Makes an iterator, at no pair yet, to be given to `forrest_iter_destroy`. It outlives the handle of its store, and
  * keeps the store open. Of a snapshot it walks over that state.
  *
- * Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, and then the iterator is at
- * none, or an error. So this is a walk:
+ * Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, and then the iterator is
+ * at none, or an error. So this is a walk:
  *
  *     for (code = forrest_iter_first(iter); code == FORREST_OK; code = forrest_iter_next(iter)) { ... }
  *     if (code < 0) { ... forrest_error_message() ... }
@@ -1082,8 +1089,8 @@ int32_t forrest_iter_prev(forrest_iter *iter);
 int32_t forrest_iter_skip(forrest_iter *iter, uint64_t pairs);
 
 /**
- * Gives back what the iterator keeps beside its pair: on disk, the state that it found, with memory and files that may have been
- * replaced since. It stays where it is. For iterators that are kept for long between moves.
+ * Gives back what the iterator keeps beside its pair: on disk, the state that it found, with memory and files that may
+ * have been replaced since. It stays where it is. For iterators that are kept for long between moves.
  */
 int32_t forrest_iter_park(forrest_iter *iter);
 
@@ -1128,22 +1135,22 @@ int32_t forrest_iter_value(forrest_iter *iter,
 int32_t forrest_iter_destroy(forrest_iter *iter);
 
 /**
- * Returns when everything written before is as durable as this home can make it. On disk it survives power loss then; in memory
- * that is at once, for nothing outlives the process.
+ * Returns when everything written before is as durable as this home can make it. On disk it survives power loss then;
+ * in memory that is at once, for nothing outlives the process.
  *
  * `FORREST_IO` if the device reports a failure, `FORREST_STOPPED` if it did so before.
  */
 int32_t forrest_sync(forrest_db *db);
 
 /**
- * Writes a copy of the store, as it is at one moment of this call, to a new directory, which is a store on disk of its own; the store
- * goes on meanwhile. All that was acknowledged before is in it, and of a batch all or nothing. At `path` there must be nothing,
- * or an empty directory; it has that name only when it is whole and survives power loss. On the same file system the
- * tables are shared by hard links, to another one all is copied.
+ * Writes a copy of the store, as it is at one moment of this call, to a new directory, which is a store on disk of its
+ * own; the store goes on meanwhile. All that was acknowledged before is in it, and of a batch all or nothing. At
+ * `path` there must be nothing, or an empty directory; it has that name only when it is whole and survives power loss.
+ * On the same file system the tables are shared by hard links, to another one all is copied.
  *
- * Nothing is left of a copy that fails. `FORREST_INVALID_ARGUMENT` if something is at `path`, or it is no place for a store;
- * `FORREST_BUSY` if another checkpoint is just being made there; `FORREST_IO`; `FORREST_OUT_OF_SPACE`; `FORREST_UNSUPPORTED` where
- * `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
+ * Nothing is left of a copy that fails. `FORREST_INVALID_ARGUMENT` if something is at `path`, or it is no place for a
+ * store; `FORREST_BUSY` if another checkpoint is just being made there; `FORREST_IO`; `FORREST_OUT_OF_SPACE`;
+ * `FORREST_UNSUPPORTED` where `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
  *
  * # Safety
  * - `path` is null, or ends with a zero byte.
@@ -1154,22 +1161,22 @@ int32_t forrest_checkpoint(forrest_db *db,
 /**
  * Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
  *
- * `FORREST_CORRUPT`, with file and offset of the first damage in the message; `FORREST_IO`; `FORREST_UNSUPPORTED` in memory
- * and in the kernel.
+ * `FORREST_CORRUPT`, with file and offset of the first damage in the message; `FORREST_IO`; `FORREST_UNSUPPORTED` in
+ * memory and in the kernel.
  */
 int32_t forrest_verify(forrest_db *db);
 
 /**
- * Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty. Takes time in
- * proportion to the store; writers wait at times.
+ * Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty.
+ * Takes time in proportion to the store; writers wait at times.
  *
  * `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`; `FORREST_UNSUPPORTED` in memory and in the kernel.
  */
 int32_t forrest_compact(forrest_db *db);
 
 /**
- * Tells what a store holds and what it costs. `stats_bytes` is `sizeof(forrest_stats)`: of what the library knows, as much is told
- * as the program was compiled for; what only the program knows is 0.
+ * Tells what a store holds and what it costs. `stats_bytes` is `sizeof(forrest_stats)`: of what the library knows, as
+ * much is told as the program was compiled for; what only the program knows is 0.
  *
  * # Safety
  * - `stats` has `stats_bytes` bytes that may be written to, or is null.
@@ -1179,8 +1186,8 @@ int32_t forrest_get_stats(const forrest_db *db,
                           size_t stats_bytes);
 
 /**
- * Tells what the home of a store can do: the sum of its capabilities, `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`. What it cannot
- * do is `FORREST_UNSUPPORTED`.
+ * Tells what the home of a store can do: the sum of its capabilities, `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`.
+ * What it cannot do is `FORREST_UNSUPPORTED`.
  *
  * # Safety
  * - `capabilities` is null or may be written to.
@@ -1189,12 +1196,12 @@ int32_t forrest_capabilities(const forrest_db *db,
                              uint64_t *capabilities);
 
 /**
- * The names of the stores in the kernel ("llds:NAME") that this user may read or write, or owns, sorted, each ending with a zero byte.
- * They are in one piece of memory with the list, to be given to `forrest_free` once. They may be any bytes; what comes or goes
- * meanwhile may be missing.
+ * The names of the stores in the kernel ("llds:NAME") that this user may read or write, or owns, sorted, each ending
+ * with a zero byte. They are in one piece of memory with the list, to be given to `forrest_free` once. They may be any
+ * bytes; what comes or goes meanwhile may be missing.
  *
- * `FORREST_IO` if the module is not loaded or this user may not use it, and the message tells what to do; `FORREST_UNSUPPORTED` if
- * it is another version; `FORREST_OUT_OF_SPACE`.
+ * `FORREST_IO` if the module is not loaded or this user may not use it, and the message tells what to do;
+ * `FORREST_UNSUPPORTED` if it is another version; `FORREST_OUT_OF_SPACE`.
  *
  * # Safety
  * - `names` and `count` are each null or may be written to.
@@ -1203,11 +1210,11 @@ int32_t forrest_llds_list(char ***names,
                           size_t *count);
 
 /**
- * Takes the name of a store in the kernel away, at once: the next who opens it by that name makes another. Who has it open goes
- * on with it; its memory is given back when the last of them has closed it.
+ * Takes the name of a store in the kernel away, at once: the next who opens it by that name makes another. Who has it
+ * open goes on with it; its memory is given back when the last of them has closed it.
  *
- * `FORREST_NOT_FOUND` if there is none of that name; errors as of `forrest_llds_list`, and `FORREST_IO` as well if it is another
- * user's.
+ * `FORREST_NOT_FOUND` if there is none of that name; errors as of `forrest_llds_list`, and `FORREST_IO` as well if it
+ * is another user's.
  *
  * # Safety
  * - `name` is null, or ends with a zero byte.

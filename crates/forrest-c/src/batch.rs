@@ -36,8 +36,8 @@ pub unsafe extern "C" fn forrest_batch_create(batch: *mut *mut Batch) -> i32 {
     })
 }
 
-/// Has what is added from now on change the keyspace of a handle. What was added before any call of this, or after one with
-/// null, changes that of the handle that the batch is written to.
+/// Has what is added from now on change the keyspace of a handle. What was added before any call of this, or after one
+/// with null, changes that of the handle that the batch is written to.
 ///
 /// `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
 #[unsafe(no_mangle)]
@@ -85,8 +85,8 @@ pub unsafe extern "C" fn forrest_batch_delete(
     })
 }
 
-/// Will remove all keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. `FORREST_LIMIT` if
-/// one of them is too long for any store.
+/// Will remove all keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end.
+/// `FORREST_LIMIT` if one of them is too long for any store.
 ///
 /// # Safety
 /// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -105,8 +105,8 @@ pub unsafe extern "C" fn forrest_batch_delete_range(
     })
 }
 
-/// Will add to a counter, as `forrest_add` does. If that fails, so does the whole batch. `FORREST_LIMIT` if the key is too
-/// long for any store.
+/// Will add to a counter, as `forrest_add` does. If that fails, so does the whole batch. `FORREST_LIMIT` if the key is
+/// too long for any store.
 ///
 /// # Safety
 /// - `key` has `key_bytes` bytes, or is null.
@@ -124,9 +124,9 @@ pub unsafe extern "C" fn forrest_batch_add(
     })
 }
 
-/// Will replace a value by another one if it is what was expected, as `forrest_compare_and_swap` does. If it is not, nothing of the
-/// batch is done, and writing it is `FORREST_MISMATCH`. With one value twice it is a condition that changes nothing.
-/// `FORREST_LIMIT` if something is too long for any store.
+/// Will replace a value by another one if it is what was expected, as `forrest_compare_and_swap` does. If it is not,
+/// nothing of the batch is done, and writing it is `FORREST_MISMATCH`. With one value twice it is a condition that
+/// changes nothing. `FORREST_LIMIT` if something is too long for any store.
 ///
 /// # Safety
 /// - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.
@@ -174,7 +174,8 @@ pub unsafe extern "C" fn forrest_batch_size(
     })
 }
 
-/// Takes all changes out and keeps the memory for the next ones, which are on the keyspace that the batch is written to.
+/// Takes all changes out and keeps the memory for the next ones, which are on the keyspace that the batch is written
+/// to.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_batch_clear(batch: *mut Batch) -> i32 {
     guard(|| {
@@ -196,9 +197,9 @@ pub extern "C" fn forrest_batch_destroy(batch: *mut Batch) -> i32 {
 /// may be written again, to other stores too, if it names no keyspaces.
 ///
 /// `FORREST_MISMATCH` if a comparison in it found another value than was expected. Errors are those of `forrest_set`;
-/// `FORREST_LIMIT` also if the batch has more than 1,048,576 changes, or more than 1 GiB of keys and values, if the store's
-/// options say nothing else; `FORREST_INVALID_ARGUMENT` also if an addition is not to a counter, or a keyspace is of another
-/// store. The message tells which change of the batch it was.
+/// `FORREST_LIMIT` also if the batch has more than 1,048,576 changes, or more than 1 GiB of keys and values, if the
+/// store's options say nothing else; `FORREST_INVALID_ARGUMENT` also if an addition is not to a counter, or a keyspace
+/// is of another store. The message tells which change of the batch it was.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_write(db: *mut Db, batch: *const Batch) -> i32 {
     guard(|| {
@@ -210,9 +211,10 @@ pub extern "C" fn forrest_write(db: *mut Db, batch: *const Batch) -> i32 {
     })
 }
 
-/// As `forrest_write`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`, which is
-/// `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_MISMATCH`, `change` is the number of the change in the batch,
-/// from 0, and `found` the value that was there, to be given to `forrest_value_release`, or null if there was none.
+/// As `forrest_write`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`,
+/// which is `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_MISMATCH`, `change` is the number of
+/// the change in the batch, from 0, and `found` the value that was there, to be given to `forrest_value_release`, or
+/// null if there was none.
 ///
 /// # Safety
 /// - `change` and `found` may each be written to, or are null, if they are not wanted.

@@ -13,7 +13,8 @@ use std::ptr;
 ///
 /// `FORREST_LIMIT` if one of them is too long (keys have 65,535 bytes at most, 4,096 in the kernel; values
 /// 4,294,967,295), `FORREST_INVALID_ARGUMENT` also if `db` is a snapshot, or its keyspace was dropped;
-/// `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, and `FORREST_UNSUPPORTED` if the store is open to be read only.
+/// `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, and `FORREST_UNSUPPORTED` if the store is open to be read
+/// only.
 ///
 /// # Safety
 /// - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
@@ -48,8 +49,8 @@ pub unsafe extern "C" fn forrest_delete(db: *mut Db, key: *const c_void, key_byt
     })
 }
 
-/// Removes all keys from `start` on and before `end` at one instant, and tells how many there were; null with the length
-/// `FORREST_ABSENT` is no end. Errors as of `forrest_set`.
+/// Removes all keys from `start` on and before `end` at one instant, and tells how many there were; null with the
+/// length `FORREST_ABSENT` is no end. Errors as of `forrest_set`.
 ///
 /// # Safety
 /// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -76,8 +77,8 @@ pub unsafe extern "C" fn forrest_delete_range(
     })
 }
 
-/// Adds to a counter, at one instant, and tells its new value. A counter is a value of 8 bytes, a big-endian two's complement
-/// integer; a key that is not there counts as 0.
+/// Adds to a counter, at one instant, and tells its new value. A counter is a value of 8 bytes, a big-endian two's
+/// complement integer; a key that is not there counts as 0.
 ///
 /// `FORREST_INVALID_ARGUMENT` if the value is no counter, or the sum overflows; otherwise as `forrest_set`.
 ///
@@ -102,11 +103,11 @@ pub unsafe extern "C" fn forrest_add(
     })
 }
 
-/// Replaces what a key maps to by another value, at one instant, if it is what was expected, byte for byte. Null with the
-/// length `FORREST_ABSENT` is absence: what is expected to be so is made, and what becomes so is removed.
+/// Replaces what a key maps to by another value, at one instant, if it is what was expected, byte for byte. Null with
+/// the length `FORREST_ABSENT` is absence: what is expected to be so is made, and what becomes so is removed.
 ///
-/// `FORREST_MISMATCH` if something else was there. Then nothing is changed, and `found` is what was there, to be given to
-/// `forrest_value_release`, or null if nothing was. Errors as of `forrest_set`.
+/// `FORREST_MISMATCH` if something else was there. Then nothing is changed, and `found` is what was there, to be given
+/// to `forrest_value_release`, or null if nothing was. Errors as of `forrest_set`.
 ///
 /// # Safety
 /// - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.

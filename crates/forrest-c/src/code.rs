@@ -16,7 +16,8 @@ pub const FORREST_CONFLICT: i32 = 4;
 pub const FORREST_IO: i32 = -1;
 /// Stored bytes are damaged; the message names file and offset. Restore them from elsewhere.
 pub const FORREST_CORRUPT: i32 = -2;
-/// The call makes no sense as it is: a handle that is null or was given back, a URL that names no home. Change the call.
+/// The call makes no sense as it is: a handle that is null or was given back, a URL that names no home. Change the
+/// call.
 pub const FORREST_INVALID_ARGUMENT: i32 = -3;
 /// A key, a value or a batch is larger than can be stored. Make it smaller.
 pub const FORREST_LIMIT: i32 = -4;

@@ -12,9 +12,9 @@ use std::ptr;
 
 /// An open store, one of its keyspaces, or a past state of one. Many threads may use it at once.
 ///
-/// What is read and changed by the handle that `forrest_open` makes is the keyspace "default". `forrest_keyspace` makes a
-/// handle to another one, and `forrest_snapshot` one to what there is now, which can be read only. All of them are closed by
-/// `forrest_close`, in any order.
+/// What is read and changed by the handle that `forrest_open` makes is the keyspace "default". `forrest_keyspace` makes
+/// a handle to another one, and `forrest_snapshot` one to what there is now, which can be read only. All of them are
+/// closed by `forrest_close`, in any order.
 #[derive(Debug, Clone)]
 pub struct Db {
     view: View,
@@ -110,8 +110,8 @@ unsafe fn open(
     Ok(FORREST_OK)
 }
 
-/// Makes a handle to a keyspace of a store, and the keyspace, if there is none of that name: 1 to 255 bytes of UTF-8. With
-/// a snapshot it is that keyspace's past state, and empty if there was none.
+/// Makes a handle to a keyspace of a store, and the keyspace, if there is none of that name: 1 to 255 bytes of UTF-8.
+/// With a snapshot it is that keyspace's past state, and empty if there was none.
 ///
 /// `FORREST_LIMIT` if the name is too long or there are 4,096 keyspaces, `FORREST_INVALID_ARGUMENT` if it is empty,
 /// `FORREST_UNSUPPORTED` in the kernel, which has the keyspace "default" only; `FORREST_OUT_OF_SPACE`, `FORREST_IO`.
@@ -136,11 +136,11 @@ pub unsafe extern "C" fn forrest_keyspace(db: *mut Db, name: *const c_char, keys
     })
 }
 
-/// The names of all keyspaces of the store, sorted, each ending with a zero byte; "default" is always among them. They are in
-/// one piece of memory with the list, to be given to `forrest_free` once.
+/// The names of all keyspaces of the store, sorted, each ending with a zero byte; "default" is always among them. They
+/// are in one piece of memory with the list, to be given to `forrest_free` once.
 ///
-/// `FORREST_OUT_OF_SPACE`, `FORREST_IO`; `FORREST_UNSUPPORTED` if a program that is not in C has made one with a zero byte in
-/// its name.
+/// `FORREST_OUT_OF_SPACE`, `FORREST_IO`; `FORREST_UNSUPPORTED` if a program that is not in C has made one with a zero
+/// byte in its name.
 ///
 /// # Safety
 /// - `names` and `count` are each null or may be written to.
@@ -208,9 +208,9 @@ pub unsafe extern "C" fn forrest_snapshot(db: *const Db, snapshot: *mut *mut Db)
     })
 }
 
-/// Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it. The
-/// store is closed once all its handles, iterators and transactions are given back; what was written to a path is there when
-/// it is opened again. Null is nothing to give back.
+/// Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it.
+/// The store is closed once all its handles, iterators and transactions are given back; what was written to a path is
+/// there when it is opened again. Null is nothing to give back.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_close(db: *mut Db) -> i32 {
     guard(|| STORES.remove(db).map(|()| FORREST_OK))

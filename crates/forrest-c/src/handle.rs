@@ -3,14 +3,14 @@
 //! out, is of another kind or comes from before a fork is found out without touching what it stands for. No number is
 //! given out twice.
 //!
-//! A table's slots stay where they are for ever, and each is a lock or several ([`LANES`]) with the object in it, if there is one. A
-//! call holds the lock while it uses the object: as a reader, or alone. Who gives a handle back waits for the calls that are in
-//! it. An object that many threads use at once lies once in each lane, and a thread reads in the lane of its own number: then
-//! no two threads write to one cache line for being in the same store.
+//! A table's slots stay where they are for ever, and each is a lock or several ([`LANES`]) with the object in it, if
+//! there is one. A call holds the lock while it uses the object: as a reader, or alone. Who gives a handle back waits
+//! for the calls that are in it. An object that many threads use at once lies once in each lane, and a thread reads in
+//! the lane of its own number: then no two threads write to one cache line for being in the same store.
 //!
-//! In a child of `fork` the threads of the parent do not exist, and what they were doing stays half done, locked for ever. So
-//! there no slot is touched that was used before: all up to `floor` are refused, and the lists of free ones, which are
-//! locked over the fork, begin empty.
+//! In a child of `fork` the threads of the parent do not exist, and what they were doing stays half done, locked for
+//! ever. So there no slot is touched that was used before: all up to `floor` are refused, and the lists of free ones,
+//! which are locked over the fork, begin empty.
 //!
 //! What this costs a call, and why it is not done otherwise, is in docs/decisions/0006-handles-of-the-c-library.md.
 

@@ -47,8 +47,8 @@ impl Walk {
 /// Makes an iterator, at no pair yet, to be given to `forrest_iter_destroy`. It outlives the handle of its store, and
 /// keeps the store open. Of a snapshot it walks over that state.
 ///
-/// Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, and then the iterator is at
-/// none, or an error. So this is a walk:
+/// Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, and then the iterator is
+/// at none, or an error. So this is a walk:
 ///
 ///     for (code = forrest_iter_first(iter); code == FORREST_OK; code = forrest_iter_next(iter)) { ... }
 ///     if (code < 0) { ... forrest_error_message() ... }
@@ -126,8 +126,8 @@ pub extern "C" fn forrest_iter_skip(iter: *mut Iter, pairs: u64) -> i32 {
     guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.skip(pairs)?)))
 }
 
-/// Gives back what the iterator keeps beside its pair: on disk, the state that it found, with memory and files that may have been
-/// replaced since. It stays where it is. For iterators that are kept for long between moves.
+/// Gives back what the iterator keeps beside its pair: on disk, the state that it found, with memory and files that may
+/// have been replaced since. It stays where it is. For iterators that are kept for long between moves.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_park(iter: *mut Iter) -> i32 {
     guard(|| {

@@ -7,12 +7,12 @@ use crate::value::hand_over_list;
 use std::ffi::c_char;
 use std::ptr;
 
-/// The names of the stores in the kernel ("llds:NAME") that this user may read or write, or owns, sorted, each ending with a zero byte.
-/// They are in one piece of memory with the list, to be given to `forrest_free` once. They may be any bytes; what comes or goes
-/// meanwhile may be missing.
+/// The names of the stores in the kernel ("llds:NAME") that this user may read or write, or owns, sorted, each ending
+/// with a zero byte. They are in one piece of memory with the list, to be given to `forrest_free` once. They may be any
+/// bytes; what comes or goes meanwhile may be missing.
 ///
-/// `FORREST_IO` if the module is not loaded or this user may not use it, and the message tells what to do; `FORREST_UNSUPPORTED` if
-/// it is another version; `FORREST_OUT_OF_SPACE`.
+/// `FORREST_IO` if the module is not loaded or this user may not use it, and the message tells what to do;
+/// `FORREST_UNSUPPORTED` if it is another version; `FORREST_OUT_OF_SPACE`.
 ///
 /// # Safety
 /// - `names` and `count` are each null or may be written to.
@@ -29,11 +29,11 @@ pub unsafe extern "C" fn forrest_llds_list(names: *mut *mut *mut c_char, count: 
     })
 }
 
-/// Takes the name of a store in the kernel away, at once: the next who opens it by that name makes another. Who has it open goes
-/// on with it; its memory is given back when the last of them has closed it.
+/// Takes the name of a store in the kernel away, at once: the next who opens it by that name makes another. Who has it
+/// open goes on with it; its memory is given back when the last of them has closed it.
 ///
-/// `FORREST_NOT_FOUND` if there is none of that name; errors as of `forrest_llds_list`, and `FORREST_IO` as well if it is another
-/// user's.
+/// `FORREST_NOT_FOUND` if there is none of that name; errors as of `forrest_llds_list`, and `FORREST_IO` as well if it
+/// is another user's.
 ///
 /// # Safety
 /// - `name` is null, or ends with a zero byte.

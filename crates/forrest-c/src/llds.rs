@@ -1,10 +1,11 @@
-//! The functions that programs written for llds call: those of its own library, which was called libforrest as well. They
-//! are here so that such a program is compiled with `include/llds/forrest.h`, linked with this library, and runs over any home.
-//! New programs use `include/forrest.h`, which can do more: other keys, order, batches, errors with words.
+//! The functions that programs written for llds call: those of its own library, which was called libforrest as well.
+//! They are here so that such a program is compiled with `include/llds/forrest.h`, linked with this library, and runs
+//! over any home. New programs use `include/forrest.h`, which can do more: other keys, order, batches, errors with
+//! words.
 //!
-//! A process has one store for each URL, however often it is allocated: the ancestor's was in the kernel, so that each of a
-//! program's threads came to it by a handle of its own. Keys are written as 8 bytes, big endian, so that they sort as numbers
-//! for whoever reads the store otherwise.
+//! A process has one store for each URL, however often it is allocated: the ancestor's was in the kernel, so that each
+//! of a program's threads came to it by a handle of its own. Keys are written as 8 bytes, big endian, so that they sort
+//! as numbers for whoever reads the store otherwise.
 
 use crate::argument;
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
@@ -44,8 +45,8 @@ static TREES: Table<Tree, 1> = Table::new("store", 7);
 pub struct Entry {
     /// The key that was asked for.
     pub key: u64,
-    /// Its value, and behind it a zero byte, so that text is text; null of all functions but `forrest_get_key`, and where there
-    /// is none.
+    /// Its value, and behind it a zero byte, so that text is text; null of all functions but `forrest_get_key`, and
+    /// where there is none.
     pub val: *mut c_void,
     /// Bytes of the value, without that zero byte.
     pub vlen: c_int,
@@ -64,9 +65,9 @@ struct Open {
 /// INVARIANT: stores are opened and closed under this lock, so that one that is being closed is not opened.
 static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 
-/// Makes a way into the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not set), and opens
-/// the store, if nobody in this process has it open by this function. Null, and why on standard error, if it cannot be opened.
-/// To be given to `forrest_cleanup`.
+/// Makes a way into the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not set), and
+/// opens the store, if nobody in this process has it open by this function. Null, and why on standard error, if it
+/// cannot be opened. To be given to `forrest_cleanup`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_alloc() -> *mut Tree {
     let mut tree = ptr::null_mut();
@@ -107,8 +108,8 @@ fn told(url: &str, failure: Failure) -> Failure {
 }
 
 /// Maps a key to a value, whether it was there or not. `result` is `SUCCESS`; -4 if the value has more bytes than
-/// `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the home has no room for it;
-/// -1 or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
+/// `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the home has no room for
+/// it; -1 or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
 ///
 /// # Safety
 /// - `val` has `vlen` bytes, or is null.
@@ -134,8 +135,8 @@ pub unsafe extern "C" fn forrest_insert_key(
 }
 
 /// Finds a key: `val` and `vlen` are a copy of its value, and `result` is `SUCCESS`. 1 if it is not there; -4 if its
-/// value, which another program has written, has more bytes than `FORREST_MAX_VAL_LEN`; -5 if there is no memory for it; -1 or
-/// -2 if it cannot be read. Null if there is no memory for the answer.
+/// value, which another program has written, has more bytes than `FORREST_MAX_VAL_LEN`; -5 if there is no memory for
+/// it; -1 or -2 if it cannot be read. Null if there is no memory for the answer.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_get_key(tree: *mut Tree, key: u64) -> *mut Entry {
     answer(key, |entry| {
@@ -150,8 +151,8 @@ pub extern "C" fn forrest_get_key(tree: *mut Tree, key: u64) -> *mut Entry {
     })
 }
 
-/// Removes all keys of the store, of whichever program. `key` of the answer is 0; `result` is `SUCCESS`, or -1, -5 or -8 if it
-/// cannot be written. Null if there is no memory for the answer; then nothing is changed.
+/// Removes all keys of the store, of whichever program. `key` of the answer is 0; `result` is `SUCCESS`, or -1, -5
+/// or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_rm_tree(tree: *mut Tree) -> *mut Entry {
     answer(0, |_| {
@@ -160,8 +161,8 @@ pub extern "C" fn forrest_rm_tree(tree: *mut Tree) -> *mut Entry {
     })
 }
 
-/// Gives a handle back. The store is closed with the last one; what it held is there the next time, unless it is in the memory
-/// of the process. What is null, or was given back, is nothing to give back.
+/// Gives a handle back. The store is closed with the last one; what it held is there the next time, unless it is in the
+/// memory of the process. What is null, or was given back, is nothing to give back.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_cleanup(tree: *mut Tree) {
     guard(|| {
@@ -184,8 +185,9 @@ fn answer(key: u64, body: impl FnOnce(&mut Entry) -> Result<c_int, Failure>) -> 
     memory
 }
 
-/// The hash that programs make keys of texts with: MurmurHash64A, which Austin Appleby put into the public domain, of `len` bytes. The
-/// same on every machine: words are little endian. 0 if `len` is negative, or `key` is null and `len` is not 0.
+/// The hash that programs make keys of texts with: MurmurHash64A, which Austin Appleby put into the public domain, of
+/// `len` bytes. The same on every machine: words are little endian. 0 if `len` is negative, or `key` is null and `len`
+/// is not 0.
 ///
 /// # Safety
 /// - `key` has `len` bytes, or is null.
@@ -222,8 +224,8 @@ fn murmur(key: &[u8], seed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The verification code that SMHasher publishes for it: keys 0; 0 1; 0 1 2; ... of up to 255 bytes with falling seeds, and the
-    /// hash of their hashes. Each from an address of its own alignment.
+    /// The verification code that SMHasher publishes for it: keys 0; 0 1; 0 1 2; ... of up to 255 bytes with falling
+    /// seeds, and the hash of their hashes. Each from an address of its own alignment.
     #[test]
     fn the_hash_is_the_published_one() {
         let hashes: Vec<u8> = (0..256_usize)

@@ -19,8 +19,8 @@ pub struct Options {
 
 static OPTIONS: Table<Options, 1> = Table::new("options object", 3);
 
-/// Most memory of the nodes of a store in memory, or of a store in the kernel that is made. Bytes; from 1. By default what the
-/// machine has, or what the module allows.
+/// Most memory of the nodes of a store in memory, or of a store in the kernel that is made. Bytes; from 1. By default
+/// what the machine has, or what the module allows.
 pub const FORREST_CAPACITY_BYTES: i32 = 1;
 /// On which pages memory lies: one of `FORREST_PAGES_AUTO` to `FORREST_PAGES_PLAIN`.
 pub const FORREST_PAGES: i32 = 2;
@@ -38,13 +38,14 @@ pub const FORREST_BATCH_BYTES_MAX: i32 = 6;
 pub const FORREST_MEMTABLE_BYTES: i32 = 7;
 /// Memory for what a store on disk has read from its tables. Bytes; from 1. By default 256 MiB.
 pub const FORREST_CACHE_BYTES: i32 = 8;
-/// Size at which a store on disk finishes a table and begins another, where it merges. Bytes; from 1. By default 80 MiB.
+/// Size at which a store on disk finishes a table and begins another, where it merges. Bytes; from 1. By default 80
+/// MiB.
 pub const FORREST_TABLE_BYTES: i32 = 9;
-/// Whether a store on disk keeps a byte of hash for each key of several overlapping tables, which makes look-ups of single keys
-/// quicker: 0 or 1. By default 1.
+/// Whether a store on disk keeps a byte of hash for each key of several overlapping tables, which makes look-ups of
+/// single keys quicker: 0 or 1. By default 1.
 pub const FORREST_TAGS: i32 = 10;
-/// Most threads that write and merge the tables of a store on disk at once; 1 to 256. By default the number of processors
-/// that the process may use, 4 at most.
+/// Most threads that write and merge the tables of a store on disk at once; 1 to 256. By default the number of
+/// processors that the process may use, 4 at most.
 pub const FORREST_WORKERS: i32 = 11;
 /// The number of a processor that these threads may run on. Set again, it adds another. By default they may run on all.
 pub const FORREST_WORKER_CPU: i32 = 12;
@@ -54,8 +55,8 @@ pub const FORREST_OPEN_FILES: i32 = 13;
 pub const FORREST_CREATE: i32 = 14;
 /// Who may read and write a store in the kernel that is made: the bits of a file's mode, up to 0666. By default 0600.
 pub const FORREST_MODE: i32 = 15;
-/// Whether the store is opened to be read only, while others may write to it: 0 or 1. By default 0. It must be there then, and
-/// nothing else may be set. `FORREST_UNSUPPORTED` when it is opened, but in the kernel.
+/// Whether the store is opened to be read only, while others may write to it: 0 or 1. By default 0. It must be there
+/// then, and nothing else may be set. `FORREST_UNSUPPORTED` when it is opened, but in the kernel.
 pub const FORREST_READ_ONLY: i32 = 16;
 
 /// The largest pages that are to be had. The default.
@@ -100,8 +101,8 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
 
 /// Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_READ_ONLY`.
 ///
-/// `FORREST_INVALID_ARGUMENT` if this library knows no such option or value; numbers out of their limits are found when a
-/// store is opened. The options are as they were then.
+/// `FORREST_INVALID_ARGUMENT` if this library knows no such option or value; numbers out of their limits are found when
+/// a store is opened. The options are as they were then.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_options_set(options: *mut Options, option: i32, value: u64) -> i32 {
     guard(|| {

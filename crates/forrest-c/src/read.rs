@@ -108,11 +108,11 @@ pub unsafe extern "C" fn forrest_get_into(
     })
 }
 
-/// Reads the values of many keys, faster than one after the other, because the waits for memory and the device overlap. Each
-/// key is read by itself; for one state of all, read from a snapshot.
+/// Reads the values of many keys, faster than one after the other, because the waits for memory and the device overlap.
+/// Each key is read by itself; for one state of all, read from a snapshot.
 ///
-/// `values` gets a value for each key, to be given to `forrest_value_release`, or null if it is not there. If the call fails, all
-/// are null. Errors as of `forrest_get`.
+/// `values` gets a value for each key, to be given to `forrest_value_release`, or null if it is not there. If the call
+/// fails, all are null. Errors as of `forrest_get`.
 ///
 /// # Safety
 /// - `keys` and `keys_bytes` each have `count` elements, or are null; each key has as many bytes as its element of
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn forrest_contains(db: *const Db, key: *const c_void, key
     })
 }
 
-/// Counts the keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. Takes time in proportion
-/// to their number. Errors as of `forrest_get`.
+/// Counts the keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. Takes time in
+/// proportion to their number. Errors as of `forrest_get`.
 ///
 /// # Safety
 /// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -203,8 +203,9 @@ pub unsafe extern "C" fn forrest_count(
     })
 }
 
-/// What a scan shows each pair to, with the `context` that the scan was given: true to go on, false to end the scan. It keeps no pointer
-/// to a key or a value, and it returns: no exception and no `longjmp` leaves it. It may call this library, and should be quick.
+/// What a scan shows each pair to, with the `context` that the scan was given: true to go on, false to end the scan. It
+/// keeps no pointer to a key or a value, and it returns: no exception and no `longjmp` leaves it. It may call this
+/// library, and should be quick.
 pub type See = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -215,12 +216,12 @@ pub type See = Option<
     ) -> bool,
 >;
 
-/// Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true: the quickest way
-/// through a range, because nothing is copied. Null with the length `FORREST_ABSENT` is no end. `see` is called by this thread; what it
-/// sees of changes by others is what an iterator sees.
+/// Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true:
+/// the quickest way through a range, because nothing is copied. Null with the length `FORREST_ABSENT` is no end. `see`
+/// is called by this thread; what it sees of changes by others is what an iterator sees.
 ///
-/// `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is null; it may have
-/// seen some pairs then.
+/// `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is
+/// null; it may have seen some pairs then.
 ///
 /// # Safety
 /// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.

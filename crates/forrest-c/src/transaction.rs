@@ -11,10 +11,10 @@ use forrest_rust::{Committed, Draft, Keyspace, WriteOptions};
 use std::ffi::c_void;
 use std::ptr;
 
-/// Reads and changes of a store that take place at one instant, when they are committed, or never. Until then nobody sees the
-/// changes, and nobody waits. A transaction that is committed did what it would have done had it run as a whole at that
-/// instant; one that has read what is no longer so is `FORREST_CONFLICT`, changes nothing, and is to be run again. Until it is
-/// committed, two reads may be of two moments. Keys are read one by one: there are no ranges.
+/// Reads and changes of a store that take place at one instant, when they are committed, or never. Until then nobody
+/// sees the changes, and nobody waits. A transaction that is committed did what it would have done had it run as a
+/// whole at that instant; one that has read what is no longer so is `FORREST_CONFLICT`, changes nothing, and is to be
+/// run again. Until it is committed, two reads may be of two moments. Keys are read one by one: there are no ranges.
 ///
 /// One thread at a time may use it. It keeps the store open.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ fn of(handle: *const Transaction) -> Result<Exclusive<Transaction>, Failure> {
     TRANSACTIONS.exclusive(handle)
 }
 
-/// Begins a transaction, to be given to `forrest_transaction_destroy`. It reads and changes the keyspace of `db`, and others as
-/// `forrest_transaction_on` says.
+/// Begins a transaction, to be given to `forrest_transaction_destroy`. It reads and changes the keyspace of `db`, and
+/// others as `forrest_transaction_on` says.
 ///
 /// `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
 ///
@@ -74,8 +74,8 @@ pub extern "C" fn forrest_transaction_on(transaction: *mut Transaction, db: *con
     })
 }
 
-/// Reads the value of a key and holds it, as `forrest_get` does: what the transaction has made of it, or what is in the store, and
-/// must still be when the transaction is committed.
+/// Reads the value of a key and holds it, as `forrest_get` does: what the transaction has made of it, or what is in the
+/// store, and must still be when the transaction is committed.
 ///
 /// `FORREST_NOT_FOUND` if the key is not there, and nothing is to be released then; errors as of `forrest_get`, and
 /// `FORREST_INVALID_ARGUMENT` if the transaction has added to what is no counter.
@@ -100,8 +100,8 @@ pub unsafe extern "C" fn forrest_transaction_get(
     })
 }
 
-/// Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. It counts as read, with its value. Errors as of
-/// `forrest_transaction_get`.
+/// Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. It counts as read, with its value. Errors
+/// as of `forrest_transaction_get`.
 ///
 /// # Safety
 /// - `key` has `key_bytes` bytes, or is null.
@@ -156,9 +156,9 @@ pub unsafe extern "C" fn forrest_transaction_delete(
     })
 }
 
-/// Will add to a counter, as `forrest_add` does. It is not read by that: transactions that only add to a counter are not in
-/// conflict for it. `FORREST_LIMIT` if the key is too long for any store; `FORREST_INVALID_ARGUMENT` if what the transaction knows of
-/// it is no counter, or the sum overflows. If it does not know it, committing fails then.
+/// Will add to a counter, as `forrest_add` does. It is not read by that: transactions that only add to a counter are
+/// not in conflict for it. `FORREST_LIMIT` if the key is too long for any store; `FORREST_INVALID_ARGUMENT` if what the
+/// transaction knows of it is no counter, or the sum overflows. If it does not know it, committing fails then.
 ///
 /// # Safety
 /// - `key` has `key_bytes` bytes, or is null.
@@ -177,12 +177,12 @@ pub unsafe extern "C" fn forrest_transaction_add(
     })
 }
 
-/// Makes all changes of a transaction at one instant, if what it has read is there at that instant. Whatever is answered, the
-/// transaction has ended, and begins anew with nothing read or changed, on the same keyspace: after `FORREST_CONFLICT`, which means that
-/// nothing was changed, it can be run again.
+/// Makes all changes of a transaction at one instant, if what it has read is there at that instant. Whatever is
+/// answered, the transaction has ended, and begins anew with nothing read or changed, on the same keyspace: after
+/// `FORREST_CONFLICT`, which means that nothing was changed, it can be run again.
 ///
-/// Errors are those of `forrest_write`; nothing was changed then. Each key that was read or changed is a change of a batch, and what
-/// was read counts as what is written does. The message tells the key.
+/// Errors are those of `forrest_write`; nothing was changed then. Each key that was read or changed is a change of a
+/// batch, and what was read counts as what is written does. The message tells the key.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_commit(transaction: *mut Transaction) -> i32 {
     guard(|| {
@@ -191,9 +191,10 @@ pub extern "C" fn forrest_transaction_commit(transaction: *mut Transaction) -> i
     })
 }
 
-/// As `forrest_transaction_commit`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`, which is
-/// `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_CONFLICT`, `keyspace` is the name of a keyspace, without a
-/// zero byte, and `key` a key there that is not as it was read; both are to be given to `forrest_value_release`.
+/// As `forrest_transaction_commit`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to
+/// `FORREST_DURABILITY_SYNC`, which is `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_CONFLICT`,
+/// `keyspace` is the name of a keyspace, without a zero byte, and `key` a key there that is not as it was read; both
+/// are to be given to `forrest_value_release`.
 ///
 /// # Safety
 /// - `keyspace` and `key` may each be written to, or are null, if they are not wanted.
@@ -227,8 +228,8 @@ pub unsafe extern "C" fn forrest_transaction_commit_with(
     })
 }
 
-/// As `forrest_transaction_commit`, but makes no changes: tells whether all that was read was there at one instant, for who gives
-/// up because of it.
+/// As `forrest_transaction_commit`, but makes no changes: tells whether all that was read was there at one instant, for
+/// who gives up because of it.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_check(transaction: *mut Transaction) -> i32 {
     guard(|| {

@@ -77,7 +77,8 @@ pub(crate) fn hand_over(bytes: &[u8]) -> Result<*mut c_void, Failure> {
     Ok(memory)
 }
 
-/// A list of texts without zero bytes for C, each ending with one, all in one piece of memory to be given to [`forrest_free`]. Never null.
+/// A list of texts without zero bytes for C, each ending with one, all in one piece of memory to be given to
+/// [`forrest_free`]. Never null.
 pub(crate) fn hand_over_list(texts: &[impl AsRef<[u8]>]) -> Result<*mut *mut c_char, Failure> {
     // The list, and behind it the texts; where they begin is known once there is memory.
     let list = size_of::<*mut c_char>() * texts.len();

@@ -8,8 +8,8 @@ use forrest_rust::Capability;
 use std::ffi::c_char;
 use std::ptr;
 
-/// Returns when everything written before is as durable as this home can make it. On disk it survives power loss then; in memory
-/// that is at once, for nothing outlives the process.
+/// Returns when everything written before is as durable as this home can make it. On disk it survives power loss then;
+/// in memory that is at once, for nothing outlives the process.
 ///
 /// `FORREST_IO` if the device reports a failure, `FORREST_STOPPED` if it did so before.
 #[unsafe(no_mangle)]
@@ -17,14 +17,14 @@ pub extern "C" fn forrest_sync(db: *mut Db) -> i32 {
     whole(db, |store| store.sync())
 }
 
-/// Writes a copy of the store, as it is at one moment of this call, to a new directory, which is a store on disk of its own; the store
-/// goes on meanwhile. All that was acknowledged before is in it, and of a batch all or nothing. At `path` there must be nothing,
-/// or an empty directory; it has that name only when it is whole and survives power loss. On the same file system the
-/// tables are shared by hard links, to another one all is copied.
+/// Writes a copy of the store, as it is at one moment of this call, to a new directory, which is a store on disk of its
+/// own; the store goes on meanwhile. All that was acknowledged before is in it, and of a batch all or nothing. At
+/// `path` there must be nothing, or an empty directory; it has that name only when it is whole and survives power loss.
+/// On the same file system the tables are shared by hard links, to another one all is copied.
 ///
-/// Nothing is left of a copy that fails. `FORREST_INVALID_ARGUMENT` if something is at `path`, or it is no place for a store;
-/// `FORREST_BUSY` if another checkpoint is just being made there; `FORREST_IO`; `FORREST_OUT_OF_SPACE`; `FORREST_UNSUPPORTED` where
-/// `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
+/// Nothing is left of a copy that fails. `FORREST_INVALID_ARGUMENT` if something is at `path`, or it is no place for a
+/// store; `FORREST_BUSY` if another checkpoint is just being made there; `FORREST_IO`; `FORREST_OUT_OF_SPACE`;
+/// `FORREST_UNSUPPORTED` where `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
 ///
 /// # Safety
 /// - `path` is null, or ends with a zero byte.
@@ -40,15 +40,15 @@ pub unsafe extern "C" fn forrest_checkpoint(db: *mut Db, path: *const c_char) ->
 
 /// Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
 ///
-/// `FORREST_CORRUPT`, with file and offset of the first damage in the message; `FORREST_IO`; `FORREST_UNSUPPORTED` in memory
-/// and in the kernel.
+/// `FORREST_CORRUPT`, with file and offset of the first damage in the message; `FORREST_IO`; `FORREST_UNSUPPORTED` in
+/// memory and in the kernel.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_verify(db: *mut Db) -> i32 {
     whole(db, |store| store.verify())
 }
 
-/// Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty. Takes time in
-/// proportion to the store; writers wait at times.
+/// Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty.
+/// Takes time in proportion to the store; writers wait at times.
 ///
 /// `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`; `FORREST_UNSUPPORTED` in memory and in the kernel.
 #[unsafe(no_mangle)]
@@ -56,8 +56,8 @@ pub extern "C" fn forrest_compact(db: *mut Db) -> i32 {
     whole(db, |store| store.compact())
 }
 
-/// What a store holds and what it costs, at about the moment of the call. Later versions of the library have more of it, at
-/// the end.
+/// What a store holds and what it costs, at about the moment of the call. Later versions of the library have more of
+/// it, at the end.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct Stats {
@@ -89,8 +89,8 @@ pub struct Stats {
     pub open_files: u64,
 }
 
-/// Tells what a store holds and what it costs. `stats_bytes` is `sizeof(forrest_stats)`: of what the library knows, as much is told
-/// as the program was compiled for; what only the program knows is 0.
+/// Tells what a store holds and what it costs. `stats_bytes` is `sizeof(forrest_stats)`: of what the library knows, as
+/// much is told as the program was compiled for; what only the program knows is 0.
 ///
 /// # Safety
 /// - `stats` has `stats_bytes` bytes that may be written to, or is null.
@@ -148,8 +148,8 @@ pub const FORREST_CAN_VERIFY: u64 = 512;
 /// `forrest_compact`.
 pub const FORREST_CAN_COMPACT: u64 = 1024;
 
-/// Tells what the home of a store can do: the sum of its capabilities, `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`. What it cannot
-/// do is `FORREST_UNSUPPORTED`.
+/// Tells what the home of a store can do: the sum of its capabilities, `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`.
+/// What it cannot do is `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
 /// - `capabilities` is null or may be written to.

@@ -445,8 +445,8 @@ pub(crate) struct CrashArgs {
     pub(crate) sizes: Sizes,
 }
 
-/// Sizes of a store on disk that are small here, so that tables are written and merged all the time; and how many of them
-/// may be open.
+/// Sizes of a store on disk that are small here, so that tables are written and merged all the time; and how many of
+/// them may be open.
 #[derive(Debug, Args)]
 pub(crate) struct Sizes {
     /// Changes that become tables

@@ -16,8 +16,8 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Runs a command that the command line and the shell share; also returns the shell that is to follow, which `load` may ask
-/// for outside of one.
+/// Runs a command that the command line and the shell share; also returns the shell that is to follow, which `load` may
+/// ask for outside of one.
 pub(crate) fn run_on_store(
     session: &mut Session,
     command: StoreCommand,

@@ -1,5 +1,5 @@
-//! `pages`: manual pages and completions of shells, made of what a command's arguments say of themselves, for whoever installs it. It
-//! knows nothing of the command, and is kvbench's as well.
+//! `pages`: manual pages and completions of shells, made of what a command's arguments say of themselves, for whoever
+//! installs it. It knows nothing of the command, and is kvbench's as well.
 
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -35,7 +35,8 @@ fn manual(command: &clap::Command, directory: &Path) -> io::Result<()> {
     fs::write(directory.join(page.get_filename()), as_it_stands(&String::from_utf8_lossy(&text)))
 }
 
-/// The page with the lines behind the options as they stand in the source, from the left edge on: there are tables in them.
+/// The page with the lines behind the options as they stand in the source, from the left edge on: there are tables in
+/// them.
 fn as_it_stands(page: &str) -> String {
     let Some((start, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
     let (lines, end) = rest.split_at(rest.find("\n.SH ").unwrap_or(rest.len()));

@@ -63,8 +63,8 @@ pub fn clamp<'k>(bounds: (Bound<&'k [u8]>, Bound<&'k [u8]>)) -> (Bound<&'k [u8]>
     clamp_to(bounds, MAX_KEY_BYTES)
 }
 
-/// The same range where keys have at most so many bytes, with bounds that are no longer. INVARIANT: no key lies between a
-/// longer bound and its first so many bytes, so the cut bound lies just above the key it equals.
+/// The same range where keys have at most so many bytes, with bounds that are no longer. INVARIANT: no key lies between
+/// a longer bound and its first so many bytes, so the cut bound lies just above the key it equals.
 pub fn clamp_to<'k>(
     (lower, upper): (Bound<&'k [u8]>, Bound<&'k [u8]>),
     most: usize,
@@ -88,7 +88,8 @@ pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
     prefix_end(&key[..MAX_KEY_BYTES])
 }
 
-/// The smallest byte string above all that begin with `prefix`; `None` if there is none. It is where a range of them ends.
+/// The smallest byte string above all that begin with `prefix`; `None` if there is none. It is where a range of them
+/// ends.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;

@@ -1,10 +1,10 @@
 //! Tests that every engine must pass, as functions that an engine's own tests call.
 //!
 //! [`check`] makes random changes and reads on a store and on a model, a map per keyspace whose changes are decided by
-//! [`Op::resolve`], and demands that both agree: single operations, batches that are applied and batches that are not, every way to
-//! read, in both directions and with every kind of bound, snapshots, keyspaces that come and go. What an engine cannot do
-//! ([`Store::capabilities`]) is left out; that it says so by an `Unsupported` error is demanded instead. Keys are short and few, so
-//! that operations meet. A failure names the seed and the step.
+//! [`Op::resolve`], and demands that both agree: single operations, batches that are applied and batches that are not,
+//! every way to read, in both directions and with every kind of bound, snapshots, keyspaces that come and go. What an
+//! engine cannot do ([`Store::capabilities`]) is left out; that it says so by an `Unsupported` error is demanded
+//! instead. Keys are short and few, so that operations meet. A failure names the seed and the step.
 
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::contract::{Cursor, Keyspace, Snapshot, Store, View};
@@ -34,8 +34,8 @@ struct Check<S: Store> {
     random: Choice,
 }
 
-/// Makes `steps` random changes and reads on an empty store, and compares it with a model. `between` is called after each step,
-/// for engines whose background work is done by the caller.
+/// Makes `steps` random changes and reads on an empty store, and compares it with a model. `between` is called after
+/// each step, for engines whose background work is done by the caller.
 ///
 /// # Panics
 /// If the store does not conform; the message names seed, step, and what differs.

@@ -1,8 +1,8 @@
 //! The traits that an engine implements.
 //!
 //! The API calls them through an enum over the engines that are compiled in, so every call is a direct one and can be
-//! inlined. Handles ([`Store`], [`Keyspace`], [`View`], [`Snapshot`]) are cheap to clone and may be used by several threads at
-//! once. A store is closed when its last handle is dropped.
+//! inlined. Handles ([`Store`], [`Keyspace`], [`View`], [`Snapshot`]) are cheap to clone and may be used by several
+//! threads at once. A store is closed when its last handle is dropped.
 
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
@@ -130,13 +130,13 @@ pub trait Snapshot: Clone + Send + Sync + 'static {
 
 /// One state of a keyspace: the newest, or a snapshot's.
 ///
-/// Reads of the newest state fail with `InvalidArgument` once the keyspace was dropped, and with `Io` or `Corrupt` where data
-/// is read from a device.
+/// Reads of the newest state fail with `InvalidArgument` once the keyspace was dropped, and with `Io` or `Corrupt`
+/// where data is read from a device.
 pub trait View: Clone + Send + Sync + 'static {
     /// A position in it.
     type Cursor: Cursor;
-    /// Where a refill of an iteration stopped, for an engine that can go on from there. It must not keep from being freed
-    /// what the iteration no longer shows.
+    /// Where a refill of an iteration stopped, for an engine that can go on from there. It must not keep from being
+    /// freed what the iteration no longer shows.
     type Resume: Default + Send + Sync;
 
     /// The value of a key.
@@ -180,8 +180,8 @@ pub trait View: Clone + Send + Sync + 'static {
         see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()>;
 
-    /// Fills an empty chunk with at most `pairs` pairs of a range, from the end that `direction` starts at. `resume` is what
-    /// the last call for the same end of the same range left, or its default.
+    /// Fills an empty chunk with at most `pairs` pairs of a range, from the end that `direction` starts at. `resume` is
+    /// what the last call for the same end of the same range left, or its default.
     ///
     /// # Errors
     /// See [`View`].
@@ -194,8 +194,8 @@ pub trait View: Clone + Send + Sync + 'static {
         pairs: usize,
     ) -> Result<Filled>;
 
-    /// How many pairs the first refill of an iteration should bring, and the factor by which each further one grows. Most
-    /// scans are short. If a seek is expensive, the first refill is large.
+    /// How many pairs the first refill of an iteration should bring, and the factor by which each further one grows.
+    /// Most scans are short. If a seek is expensive, the first refill is large.
     fn refills(&self) -> (usize, usize);
 
     /// A position, at no pair.

@@ -1,7 +1,7 @@
 //! The contract between Forrest's API and its engines.
 //!
-//! The crate `forrest` is the API. An engine is a home for data behind it: memory, the kernel module, a store on disk. This
-//! crate has what both sides share:
+//! The crate `forrest` is the API. An engine is a home for data behind it: memory, the kernel module, a store on disk.
+//! This crate has what both sides share:
 //!
 //! | module | what it has |
 //! |---|---|
@@ -14,12 +14,12 @@
 //! | stats.rs | [`Stats`], [`Capabilities`] |
 //! | error.rs | [`Error`] |
 //!
-//! A module uses only those below it. With the feature `conformance` there is also `conformance`: tests that every engine
-//! must pass.
+//! A module uses only those below it. With the feature `conformance` there is also `conformance`: tests that every
+//! engine must pass.
 //!
 //! **Who checks what.** The API checks the lengths of keys and names, cuts ranges to what keys can be
-//! ([`clamp`](bounds::clamp)), and refuses keyspaces of another store. An engine takes these as right. It checks what only it
-//! can know: its own limits, the durability that it can keep, dropped keyspaces.
+//! ([`clamp`](bounds::clamp)), and refuses keyspaces of another store. An engine takes these as right. It checks what
+//! only it can know: its own limits, the durability that it can keep, dropped keyspaces.
 
 #![forbid(unsafe_code)]
 

@@ -21,10 +21,10 @@
 //!
 //! Models of the lock-free protocols and of the node lock: every order in which their steps can be seen is
 //! tried (with three threads, or long ones: every order with few preemptions). Each model is the property that
-//! the argument at the head of its module ends with, or the protocol of its users made small; what the protocol guards are cells that report two accesses without an order between
-//! them. Run with `RUSTFLAGS="--cfg loom" cargo test -p forrest-index --release --test loom`;
-//! `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name what makes which model fail, see
-//! `cargo xtask models`.
+//! the argument at the head of its module ends with, or the protocol of its users made small; what the protocol guards
+//! are cells that report two accesses without an order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p
+//! forrest-index --release --test loom`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name
+//! what makes which model fail, see `cargo xtask models`.
 //!
 //! The modules are compiled into this test as they are, with loom's atomics for the standard library's; the
 //! rest of the crate is not. What is not modelled: that the light half of the asymmetric fence is weaker than a

@@ -21,22 +21,22 @@ pub fn is_there() -> bool {
     request(RUNNING_ON_VALGRIND) != 0
 }
 
-/// Begins to simulate: with `--instr-atstart=no`, what was done until now left no trace in caches and branch predictors.
-/// Nothing happens elsewhere than under callgrind, or the second time.
+/// Begins to simulate: with `--instr-atstart=no`, what was done until now left no trace in caches and branch
+/// predictors. Nothing happens elsewhere than under callgrind, or the second time.
 pub fn begin() {
     request(START_INSTRUMENTATION);
 }
 
-/// Begins to count what the calling thread does if nothing is counted (`--collect-atstart=no`), and ends it if something is.
-/// Nothing happens elsewhere than under callgrind.
+/// Begins to count what the calling thread does if nothing is counted (`--collect-atstart=no`), and ends it if
+/// something is. Nothing happens elsewhere than under callgrind.
 #[inline(always)]
 pub fn toggle() {
     request(TOGGLE_COLLECT);
 }
 
 /// Writes what was counted since the last time to a file, which is whole when this returns, and begins again from zero.
-/// The files are named by `--callgrind-out-file`, with `.1`, `.2` and so on behind. Nothing happens elsewhere than under
-/// callgrind.
+/// The files are named by `--callgrind-out-file`, with `.1`, `.2` and so on behind. Nothing happens elsewhere than
+/// under callgrind.
 pub fn dump() {
     request(DUMP_STATS);
 }
@@ -47,9 +47,9 @@ pub fn dump() {
 fn request(request: u64) -> u64 {
     let words = [request, 0, 0, 0, 0, 0];
     let mut answer = 0;
-    // SAFETY: four rotations by 128 bits in all, and an exchange of a register with itself, leave every register as it was, and
-    // change flags, which are not said to be preserved. Valgrind reads the six words at rax, which live until the end of the
-    // block, and writes rdx; the requests of this file have it write no other memory of the program.
+    // SAFETY: four rotations by 128 bits in all, and an exchange of a register with itself, leave every register as it
+    // was, and change flags, which are not said to be preserved. Valgrind reads the six words at rax, which live until
+    // the end of the block, and writes rdx; the requests of this file have it write no other memory of the program.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",

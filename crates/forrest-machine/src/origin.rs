@@ -1,8 +1,8 @@
 //! [`Origin`]: the process that something belongs to.
 //!
-//! A child made by `fork` has a copy of the memory, but none of the other threads; what they had locked stays locked in it, and
-//! open files and their locks are those of its parent. So what has threads, locks or files of its own must not be used
-//! there, nor be given back. Forks are counted by a function that the C library calls in each child; those that
+//! A child made by `fork` has a copy of the memory, but none of the other threads; what they had locked stays locked in
+//! it, and open files and their locks are those of its parent. So what has threads, locks or files of its own must not
+//! be used there, nor be given back. Forks are counted by a function that the C library calls in each child; those that
 //! are made past it (by `clone` itself) are not seen.
 
 use std::sync::Once;
@@ -20,9 +20,9 @@ impl Origin {
     /// This process.
     pub fn here() -> Origin {
         WATCHED.call_once(|| {
-            // SAFETY: the function only adds to a number, which may be done in a child of several threads. It stays for as
-            // long as this code does: the system forgets it with the library that it is in. It fails for want of memory
-            // only, and then forks are not seen.
+            // SAFETY: the function only adds to a number, which may be done in a child of several threads. It stays for
+            // as long as this code does: the system forgets it with the library that it is in. It fails for want of
+            // memory only, and then forks are not seen.
             unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         });
         Origin(FORKS.load(Ordering::Relaxed))

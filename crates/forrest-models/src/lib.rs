@@ -1,7 +1,7 @@
 //! The harness of the loom models: how many orders a model tries, and memory whose unordered accesses it reports.
 //!
-//! Used by `tests/loom.rs` or `src/models.rs` of several crates. It is empty without `RUSTFLAGS="--cfg loom"` or the feature
-//! `on`.
+//! Used by `tests/loom.rs` or `src/models.rs` of several crates. It is empty without `RUSTFLAGS="--cfg loom"` or the
+//! feature `on`.
 #![cfg(any(loom, feature = "on"))]
 #![deny(unsafe_code)]
 

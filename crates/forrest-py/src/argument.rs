@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
 use std::ops::Bound as End;
 
-/// The bytes of any bytes-like object. `bytes` never change, so that they can be read while Python's other threads go on; what
-/// others could change meanwhile is copied.
+/// The bytes of any bytes-like object. `bytes` never change, so that they can be read while Python's other threads go
+/// on; what others could change meanwhile is copied.
 pub(crate) struct Bytes<'py>(Bound<'py, PyBytes>);
 
 impl<'py> Bytes<'py> {

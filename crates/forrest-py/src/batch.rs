@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyAny;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Changes, in order, that are made at one instant when the with block ends, or by write(): every reader sees all of them or
-/// none. If the block is left by an exception, none is made. What is given is copied. A keyspace may be named for each
-/// change; the others are made where the batch came from.
+/// Changes, in order, that are made at one instant when the with block ends, or by write(): every reader sees all of
+/// them or none. If the block is left by an exception, none is made. What is given is copied. A keyspace may be named
+/// for each change; the others are made where the batch came from.
 #[pyclass(module = "forrest", frozen, mapping)]
 pub(crate) struct Batch {
     open: Part<Open>,

@@ -81,8 +81,8 @@ impl Db {
         initializer().map_err(|failure: Failure| failure.raise(py))
     }
 
-    /// Closes the store, and with it all keyspaces, snapshots, batches, transactions and iterations that came from it, which are of no use
-    /// then. Waits for calls that are under way. A second time it does nothing.
+    /// Closes the store, and with it all keyspaces, snapshots, batches, transactions and iterations that came from it,
+    /// which are of no use then. Waits for calls that are under way. A second time it does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let scope = self.store.scope();
         if scope.is_foreign() {
@@ -118,12 +118,14 @@ impl Db {
         self.run(py, |db| db.drop_keyspace(name))
     }
 
-    /// Returns when everything written before is as durable as this home can make it; on disk, it survives power loss then.
+    /// Returns when everything written before is as durable as this home can make it; on disk, it survives power loss
+    /// then.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::sync)
     }
 
-    /// Writes a copy of the store, as it is at one moment, to a new directory, which is a store on disk of its own; others go on meanwhile.
+    /// Writes a copy of the store, as it is at one moment, to a new directory, which is a store on disk of its own;
+    /// others go on meanwhile.
     #[pyo3(signature = (path, /))]
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.run(py, |db| db.checkpoint(path))

@@ -88,8 +88,8 @@ impl Keyspace {
         if was_there { Ok(()) } else { Err(missing(key)) }
     }
 
-    /// Maps many keys to values, by tuples of both, one after the other. If one fails, those before it are put; batch() is
-    /// for changes that are made together or not at all.
+    /// Maps many keys to values, by tuples of both, one after the other. If one fails, those before it are put; batch()
+    /// is for changes that are made together or not at all.
     #[pyo3(signature = (pairs, /))]
     fn put_many(&self, py: Python<'_>, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut pairs = pairs.try_iter()?;
@@ -122,16 +122,16 @@ impl Keyspace {
         }
     }
 
-    /// Adds to a counter and returns its new value. A counter is a value of 8 bytes, a big-endian signed integer; a key that
-    /// is not there counts as 0.
+    /// Adds to a counter and returns its new value. A counter is a value of 8 bytes, a big-endian signed integer; a key
+    /// that is not there counts as 0.
     #[pyo3(signature = (key, delta, /))]
     fn add(&self, py: Python<'_>, key: Bytes<'_>, delta: i64) -> PyResult<i64> {
         let key = key.get();
         self.space.detached(py, |space| Ok(space.add(key, delta)?))
     }
 
-    /// Replaces what a key maps to if it is what was expected, byte for byte; None is absence. False if it was something
-    /// else, and nothing was changed.
+    /// Replaces what a key maps to if it is what was expected, byte for byte; None is absence. False if it was
+    /// something else, and nothing was changed.
     #[pyo3(signature = (key, expected, new, /))]
     fn compare_and_swap(
         &self,
@@ -163,8 +163,8 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.delete_range(..).map(drop)?))
     }
 
-    /// Removes a key and returns its value, at one instant: of several threads, one gets it. If it is not there, the default,
-    /// or KeyError.
+    /// Removes a key and returns its value, at one instant: of several threads, one gets it. If it is not there, the
+    /// default, or KeyError.
     #[pyo3(signature = (key, /, default=Given::Nothing))]
     fn pop<'py>(
         &self,
@@ -179,8 +179,8 @@ impl Keyspace {
         }
     }
 
-    /// Removes the pair with the smallest key and returns it, or raises KeyError if there is none. Of several threads, one
-    /// gets it.
+    /// Removes the pair with the smallest key and returns it, or raises KeyError if there is none. Of several threads,
+    /// one gets it.
     fn popitem<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
         loop {
             let Some(first) = self.space.detached(py, |space| Ok(space.first()?))? else {
@@ -192,8 +192,8 @@ impl Keyspace {
         }
     }
 
-    /// The value of a key; where it is not there, it is mapped to the default first. At one instant: several threads get the
-    /// same value.
+    /// The value of a key; where it is not there, it is mapped to the default first. At one instant: several threads
+    /// get the same value.
     #[pyo3(signature = (key, default, /))]
     fn setdefault<'py>(
         &self,

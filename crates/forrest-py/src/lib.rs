@@ -1,7 +1,8 @@
-//! `forrest._forrest`: what the Python package `forrest` does natively. python/forrest/__init__.py gives these classes their
-//! places among Python's mappings, and is what users see; _forrest.pyi beside it has their types.
+//! `forrest._forrest`: what the Python package `forrest` does natively. python/forrest/__init__.py gives these classes
+//! their places among Python's mappings, and is what users see; _forrest.pyi beside it has their types.
 //!
-//! A thin layer: each method takes what came from Python apart, calls the library, and makes Python objects of the answer.
+//! A thin layer: each method takes what came from Python apart, calls the library, and makes Python objects of the
+//! answer.
 //!
 //! | module | what it has |
 //! |---|---|

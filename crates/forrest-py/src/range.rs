@@ -1,7 +1,7 @@
 //! [`Range`]: the pairs or keys of a range, one after the other.
 //!
-//! Pairs are fetched ahead, more and more, so that Python's other threads are let on once for many of them. What was fetched
-//! is memory of this process, and belongs to no store.
+//! Pairs are fetched ahead, more and more, so that Python's other threads are let on once for many of them. What was
+//! fetched is memory of this process, and belongs to no store.
 
 use crate::argument::KeyRange;
 use crate::failure::Failure;

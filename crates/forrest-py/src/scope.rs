@@ -1,8 +1,9 @@
 //! [`Scope`] and [`Part`]: what is closed with what, and when Python's other threads go on.
 //!
-//! A store is open as long as anything of it lives, its iterations included; Python's `close` means at once. So whatever
-//! belongs to a store is a part of its scope, closing the scope takes every part away from its owner, and a call on what
-//! was taken away fails. A snapshot is a scope in that of its store. Closing waits for calls that are under way.
+//! A store is open as long as anything of it lives, its iterations included; Python's `close` means at once. So
+//! whatever belongs to a store is a part of its scope, closing the scope takes every part away from its owner, and a
+//! call on what was taken away fails. A snapshot is a scope in that of its store. Closing waits for calls that are
+//! under way.
 //!
 //! INVARIANT: nobody waits for a lock of this module with the interpreter attached whose holder may be waiting for the
 //! interpreter. Holders of a part's lock run code of the library only, and never attach.
@@ -20,7 +21,8 @@ pub(crate) struct Scope {
     what: &'static str,
     /// Whether reading may wait, for a device or for somebody else.
     waits: bool,
-    /// The process that opened it. What was opened before a fork is not used in the child, and nothing of it is given back there.
+    /// The process that opened it. What was opened before a fork is not used in the child, and nothing of it is given
+    /// back there.
     origin: Origin,
     closed: AtomicBool,
     parts: Mutex<Parts>,
@@ -165,8 +167,9 @@ impl<T: Send + Sync + 'static> Part<T> {
         done.map_err(|failure| failure.raise(py))
     }
 
-    /// Reads something short. Python's other threads go on meanwhile if that may wait. In memory it never does, and to let
-    /// go of the interpreter and ask for it again would cost as much as the reading, or far more where others want it.
+    /// Reads something short. Python's other threads go on meanwhile if that may wait. In memory it never does, and to
+    /// let go of the interpreter and ask for it again would cost as much as the reading, or far more where others want
+    /// it.
     pub(crate) fn read<R: Send>(
         &self,
         py: Python<'_>,

@@ -46,8 +46,8 @@ impl Snapshot {
         Ok(PyClassInitializer::from(view).add_subclass(Snapshot { state }))
     }
 
-    /// Gives the state back: this snapshot, those of other keyspaces that came from it, and iterations over them are of no use
-    /// then. A second time it does nothing.
+    /// Gives the state back: this snapshot, those of other keyspaces that came from it, and iterations over them are of
+    /// no use then. A second time it does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let scope = self.state.scope();
         if scope.is_foreign() {

@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Reads and changes that take place at one instant when the with block ends, or by commit(), if what was read is still so. If it
-/// is not, none is made, and ConflictError is raised: transact() of a keyspace runs a function again then. If the block is
-/// left by another exception, none is made either. Until it is committed, nobody sees the changes, and two reads may be of
-/// two moments. Keys are read one by one. A keyspace may be named for each call; the others are about the one that the
-/// transaction came from. It begins anew when it has ended.
+/// Reads and changes that take place at one instant when the with block ends, or by commit(), if what was read is still
+/// so. If it is not, none is made, and ConflictError is raised: transact() of a keyspace runs a function again then. If
+/// the block is left by another exception, none is made either. Until it is committed, nobody sees the changes, and two
+/// reads may be of two moments. Keys are read one by one. A keyspace may be named for each call; the others are about
+/// the one that the transaction came from. It begins anew when it has ended.
 #[pyclass(module = "forrest", frozen, mapping)]
 pub(crate) struct Transaction {
     open: Part<Open>,
@@ -102,8 +102,8 @@ impl Transaction {
         self.delete(py, key, None)
     }
 
-    /// The value of a key, or the default: what the transaction has made of it, or what is in the store, and must still be when
-    /// the transaction is committed.
+    /// The value of a key, or the default: what the transaction has made of it, or what is in the store, and must still
+    /// be when the transaction is committed.
     #[pyo3(signature = (key, default=None, /, *, keyspace=None))]
     fn get<'py>(
         &self,
@@ -135,22 +135,22 @@ impl Transaction {
         self.draft(py, keyspace, |draft| draft.delete(key))
     }
 
-    /// Will add to a counter, as add() of a keyspace does. It is not read by that: transactions that only add to a counter are
-    /// not in conflict for it.
+    /// Will add to a counter, as add() of a keyspace does. It is not read by that: transactions that only add to a
+    /// counter are not in conflict for it.
     #[pyo3(signature = (key, delta, *, keyspace=None))]
     fn add(&self, py: Python<'_>, key: Bytes<'_>, delta: i64, keyspace: Option<&Keyspace>) -> PyResult<()> {
         let key = key.get();
         self.draft(py, keyspace, |draft| draft.add(key, delta))
     }
 
-    /// Makes all changes at one instant, if what was read is there at that instant; otherwise none, and ConflictError is
-    /// raised.
+    /// Makes all changes at one instant, if what was read is there at that instant; otherwise none, and ConflictError
+    /// is raised.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.open.detached(py, |open| done(open.end().commit_with(&self.options)?))
     }
 
-    /// Makes no changes, and raises ConflictError if what was read was not all there at one instant: before something else is
-    /// done because of it.
+    /// Makes no changes, and raises ConflictError if what was read was not all there at one instant: before something
+    /// else is done because of it.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.open.detached(py, |open| done(open.end().check()?))
     }

@@ -113,8 +113,8 @@ impl View {
         self.view.detached(py, |view| Ok(view.count(bounds)?))
     }
 
-    /// The values of many keys, in the order of the keys; None for those that are not there. Faster than one by one. Each
-    /// key is read by itself; for one state of all, read from a snapshot.
+    /// The values of many keys, in the order of the keys; None for those that are not there. Faster than one by one.
+    /// Each key is read by itself; for one state of all, read from a snapshot.
     #[pyo3(signature = (keys, /))]
     fn get_many<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let values = PyList::empty(py);

@@ -1,8 +1,9 @@
 //! How much the tests enumerate: the only place that reads the size.
 //!
 //! Every test asserts the same in both sizes. The quick size, which `cargo test` and `cargo xtask test` run, enumerates
-//! less: fewer seeds, workloads, sequences, kills. The full size is what CI runs (`cargo xtask test --full`). The variable
-//! `FORREST_TESTS` chooses: `quick` or `full`. Where a test has a variable of its own for a number, that number counts.
+//! less: fewer seeds, workloads, sequences, kills. The full size is what CI runs (`cargo xtask test --full`). The
+//! variable `FORREST_TESTS` chooses: `quick` or `full`. Where a test has a variable of its own for a number, that
+//! number counts.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Runs one kind of operation on one home a given number of times, to be counted by callgrind.
 //!
-//! `cargo xtask bench instructions` runs it twice under callgrind for each operation, with N and with 2N operations, and
-//! divides the difference by N. So opening, loading and closing cancel out.
+//! `cargo xtask bench instructions` runs it twice under callgrind for each operation, with N and with 2N operations,
+//! and divides the difference by N. So opening, loading and closing cancel out.
 //!
 //! ```text
 //! instructions HOME get|miss|set|scan|next|batch COUNT

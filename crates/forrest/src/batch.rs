@@ -139,8 +139,9 @@ impl WriteBatch {
     }
 
     /// Will replace a value if it is the expected one. If it is not, nothing of the batch is applied:
-    /// [`Db::write`](crate::Db::write) fails with `ConditionFailed`, and [`Db::try_write`](crate::Db::try_write) returns
-    /// [`Written::Mismatch`](crate::Written::Mismatch). With `expected == new` this is a condition that changes nothing.
+    /// [`Db::write`](crate::Db::write) fails with `ConditionFailed`, and [`Db::try_write`](crate::Db::try_write)
+    /// returns [`Written::Mismatch`](crate::Written::Mismatch). With `expected == new` this is a condition that changes
+    /// nothing.
     ///
     /// ```
     /// # use forrest::{Db, WriteBatch, Written};

@@ -39,8 +39,8 @@ impl Builder {
     /// Unit: bytes. Default: what the machine has. Limit: at least 1. Why: what exceeds it is an `OutOfSpace`
     /// error instead of a process killed for want of memory. Values above 239 bytes are not counted. A
     /// thirty-second of it, 8 MiB at most, is kept for deletes, so that a full store can be made smaller; a
-    /// held snapshot keeps what is deleted, and deletes use the reserve up then. In the kernel it is all memory of the store,
-    /// and counts when the store is made; the default is what the module's `store_bytes_max` says.
+    /// held snapshot keeps what is deleted, and deletes use the reserve up then. In the kernel it is all memory of the
+    /// store, and counts when the store is made; the default is what the module's `store_bytes_max` says.
     pub fn capacity_bytes(mut self, bytes: usize) -> Builder {
         self.options.capacity_bytes = Some(bytes);
         self
@@ -68,8 +68,9 @@ impl Builder {
     /// What is promised about each change when its call returns.
     ///
     /// Default: the strongest level that needs no wait for a device, which is [`Durability::Memory`] with
-    /// `memory:` and `llds-user:`, and [`Durability::Buffered`] with `llds:` and on disk. Limit: what the home can keep; more is an `Unsupported` error at
-    /// [`open`](Builder::open). Why: how much may be lost, and how long a change takes, is the user's choice.
+    /// `memory:` and `llds-user:`, and [`Durability::Buffered`] with `llds:` and on disk. Limit: what the home can
+    /// keep; more is an `Unsupported` error at [`open`](Builder::open). Why: how much may be lost, and how long a
+    /// change takes, is the user's choice.
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.options.durability = Some(durability);
         self.durability_at_most = None;
@@ -78,10 +79,10 @@ impl Builder {
 
     /// What is promised about each change when its call returns, as far as the home can keep it.
     ///
-    /// Default: none. What the home cannot keep is lowered to the strongest level that it keeps, so a program moves from
-    /// one home to another by its URL alone. [`durability`](Builder::durability) is an error there instead; the one that is
-    /// called last counts. A URL that ends with `?durability=memory`, `buffered` or `sync` says the same, and counts before
-    /// both; see [`Db::open`](crate::Db::open).
+    /// Default: none. What the home cannot keep is lowered to the strongest level that it keeps, so a program moves
+    /// from one home to another by its URL alone. [`durability`](Builder::durability) is an error there instead; the
+    /// one that is called last counts. A URL that ends with `?durability=memory`, `buffered` or `sync` says the same,
+    /// and counts before both; see [`Db::open`](crate::Db::open).
     ///
     /// ```
     /// use forrest::{Db, Durability};
@@ -98,8 +99,8 @@ impl Builder {
 
     /// Most operations in one batch.
     ///
-    /// Unit: operations. Default: [`DEFAULT_BATCH_OPS_MAX`](crate::DEFAULT_BATCH_OPS_MAX) (1,048,576). Limit: 1 to 4,294,967,295. Why: other
-    /// writers wait while a batch is applied.
+    /// Unit: operations. Default: [`DEFAULT_BATCH_OPS_MAX`](crate::DEFAULT_BATCH_OPS_MAX) (1,048,576). Limit: 1 to
+    /// 4,294,967,295. Why: other writers wait while a batch is applied.
     ///
     /// ```
     /// use forrest::{Db, ErrorKind, WriteBatch};
@@ -116,8 +117,8 @@ impl Builder {
 
     /// Most bytes of keys and values in one batch.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_BATCH_BYTES_MAX`](crate::DEFAULT_BATCH_BYTES_MAX) (1 GiB). Limit: 1 to 1 TiB. Why: a batch is
-    /// held in memory as a whole.
+    /// Unit: bytes. Default: [`DEFAULT_BATCH_BYTES_MAX`](crate::DEFAULT_BATCH_BYTES_MAX) (1 GiB). Limit: 1 to 1 TiB.
+    /// Why: a batch is held in memory as a whole.
     pub fn batch_bytes_max(mut self, bytes: usize) -> Builder {
         self.options.batch_bytes_max = bytes;
         self
@@ -125,9 +126,9 @@ impl Builder {
 
     /// Size at which a store on disk writes its newest changes out as tables.
     ///
-    /// Unit: bytes of keys and values and what holds them together, about. Default: [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES)
-    /// (64 MiB). Limit: at least 1. Why: a larger one writes less, and takes more memory (up to three of them) and more
-    /// time to open after a crash.
+    /// Unit: bytes of keys and values and what holds them together, about. Default:
+    /// [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES) (64 MiB). Limit: at least 1. Why: a larger one writes
+    /// less, and takes more memory (up to three of them) and more time to open after a crash.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -143,10 +144,10 @@ impl Builder {
 
     /// Memory for what a store on disk has read from its tables.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`](crate::DEFAULT_CACHE_BYTES) (256 MiB). Limit: at least 1, which keeps nothing; above 1 GiB no
-    /// more is used than the machine has, or the control group. Why: what is not in it is read from the device. The
-    /// indexes of tables, some 3 bytes a key, are kept beside it. Memory is taken as it is needed, in steps of 2 MiB or a
-    /// thousandth; a cache below 2 MiB lies on plain pages.
+    /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`](crate::DEFAULT_CACHE_BYTES) (256 MiB). Limit: at least 1, which
+    /// keeps nothing; above 1 GiB no more is used than the machine has, or the control group. Why: what is not in it is
+    /// read from the device. The indexes of tables, some 3 bytes a key, are kept beside it. Memory is taken as it is
+    /// needed, in steps of 2 MiB or a thousandth; a cache below 2 MiB lies on plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
         self.options.cache_bytes = bytes;
         self
@@ -154,8 +155,8 @@ impl Builder {
 
     /// Size at which a store on disk finishes a table and begins another, where it merges.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_TABLE_BYTES`](crate::DEFAULT_TABLE_BYTES) (80 MiB). Limit: at least 1. Why: smaller tables are merged in
-    /// smaller steps, larger ones make fewer files.
+    /// Unit: bytes. Default: [`DEFAULT_TABLE_BYTES`](crate::DEFAULT_TABLE_BYTES) (80 MiB). Limit: at least 1. Why:
+    /// smaller tables are merged in smaller steps, larger ones make fewer files.
     pub fn table_bytes(mut self, bytes: u64) -> Builder {
         self.options.table_bytes = bytes;
         self
@@ -182,8 +183,8 @@ impl Builder {
     /// Processors that these threads may run on.
     ///
     /// Unit: numbers of processors. Default: none, which is all that the process may use. Limit: those; others are an
-    /// `InvalidArgument` error at [`open`](Builder::open), and where threads cannot be pinned any are `Unsupported`. Why: to
-    /// keep work in the background off the processors of those who wait for answers.
+    /// `InvalidArgument` error at [`open`](Builder::open), and where threads cannot be pinned any are `Unsupported`.
+    /// Why: to keep work in the background off the processors of those who wait for answers.
     /// [`Db::compact`](crate::Db::compact) works on the thread that calls it, too.
     pub fn worker_cpus(mut self, cpus: &[usize]) -> Builder {
         self.options.worker_cpus = cpus.to_vec();
@@ -192,11 +193,12 @@ impl Builder {
 
     /// Most files that a store on disk has open to be read.
     ///
-    /// Unit: files. Default: [`DEFAULT_OPEN_FILES`](crate::DEFAULT_OPEN_FILES) (4,096), or half of what the system lets the process have open
-    /// (`ulimit -n`), if that is less. Limit: at least 1. Why: a process may have only so many files open, for all that it
-    /// does. A store may have more tables than that; what is not open is opened again when it is read, which takes
-    /// microseconds. The log, the manifest and what is just being written are open beyond it, five files about. Where the
-    /// process has no more to give, the store closes some of its own before that is an error, and does with fewer.
+    /// Unit: files. Default: [`DEFAULT_OPEN_FILES`](crate::DEFAULT_OPEN_FILES) (4,096), or half of what the system lets
+    /// the process have open (`ulimit -n`), if that is less. Limit: at least 1. Why: a process may have only so many
+    /// files open, for all that it does. A store may have more tables than that; what is not open is opened again when
+    /// it is read, which takes microseconds. The log, the manifest and what is just being written are open beyond it,
+    /// five files about. Where the process has no more to give, the store closes some of its own before that is an
+    /// error, and does with fewer.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -214,8 +216,8 @@ impl Builder {
     /// Whether a store that is not there is made.
     ///
     /// Default: true. Without, opening a path where there is no store is an `Io` error, and nothing is left behind; and
-    /// `memory:`, which is made anew each time, is an `InvalidArgument` error. A store in the kernel that is not there is an `Io` error as well. Why: who expects to find something should not
-    /// find it empty for a slip in the path.
+    /// `memory:`, which is made anew each time, is an `InvalidArgument` error. A store in the kernel that is not there
+    /// is an `Io` error as well. Why: who expects to find something should not find it empty for a slip in the path.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -235,10 +237,11 @@ impl Builder {
 
     /// Who may read and write a store in the kernel that is made.
     ///
-    /// Unit: the bits of a file's mode, 0o400 and 0o200 for its owner, 0o040 and 0o020 for its group, 0o004 and 0o002 for
-    /// others. Default: [`DEFAULT_MODE`](crate::DEFAULT_MODE) (0o600), its owner alone. Limit: 0o666. Why: what processes of one user share
-    /// is not for all users of the machine, unless somebody says so. Owner and group are those of the process that makes
-    /// the store. Other homes make nothing of it: a store on disk has the modes that its directory and the umask give.
+    /// Unit: the bits of a file's mode, 0o400 and 0o200 for its owner, 0o040 and 0o020 for its group, 0o004 and 0o002
+    /// for others. Default: [`DEFAULT_MODE`](crate::DEFAULT_MODE) (0o600), its owner alone. Limit: 0o666. Why: what
+    /// processes of one user share is not for all users of the machine, unless somebody says so. Owner and group are
+    /// those of the process that makes the store. Other homes make nothing of it: a store on disk has the modes that
+    /// its directory and the umask give.
     pub fn mode(mut self, mode: u32) -> Builder {
         self.options.mode = mode;
         self

@@ -1,6 +1,7 @@
 //! A copy of an open store in a directory of its own, whichever home the store is in.
 //!
-//! A store on disk knows how to be copied cheaply. Of another one a snapshot is written, pair by pair, to a new store on disk.
+//! A store on disk knows how to be copied cheaply. Of another one a snapshot is written, pair by pair, to a new store
+//! on disk.
 
 use crate::engine;
 use crate::url::directory;

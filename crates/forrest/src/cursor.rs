@@ -22,8 +22,8 @@ const CHUNK_PAIRS_MAX: usize = 1024;
 /// key is seen from both. On a snapshot, an iteration sees its state.
 ///
 /// Pairs are fetched in chunks, of up to 1,024 pairs or 256 KiB. After an error the iteration goes on
-/// where it was, so it may be tried again. A range that is kept open for long holds no files that the store has replaced
-/// since, unless it is one of a snapshot.
+/// where it was, so it may be tried again. A range that is kept open for long holds no files that the store has
+/// replaced since, unless it is one of a snapshot.
 ///
 /// ```
 /// use forrest::Db;
@@ -313,8 +313,8 @@ impl Cursor {
         self.0.goto(Goto::Skip(1))
     }
 
-    /// Moves `count` pairs forward, as so many calls of [`next`](Cursor::next) do, but reads no values on the way; false, and
-    /// at no pair, if there are fewer.
+    /// Moves `count` pairs forward, as so many calls of [`next`](Cursor::next) do, but reads no values on the way;
+    /// false, and at no pair, if there are fewer.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -332,11 +332,11 @@ impl Cursor {
         self.0.goto(Goto::Skip(count))
     }
 
-    /// Gives back what the cursor keeps beside its pair: on disk, the state that it found, with memory and files that may
-    /// have been replaced since. It stays where it is; the next move looks for its place anew.
+    /// Gives back what the cursor keeps beside its pair: on disk, the state that it found, with memory and files that
+    /// may have been replaced since. It stays where it is; the next move looks for its place anew.
     ///
-    /// A cursor that is not parked holds up nobody, neither writers nor work in the background. This is for cursors that are
-    /// kept for long between moves.
+    /// A cursor that is not parked holds up nobody, neither writers nor work in the background. This is for cursors
+    /// that are kept for long between moves.
     pub fn park(&mut self) {
         self.0.park();
     }

@@ -24,8 +24,8 @@ use std::path::Path;
 /// An open store. Cloning makes another handle to it; it may be used from many threads at once. It closes
 /// when the last handle, keyspace, snapshot and iteration is gone.
 ///
-/// It belongs to the process that opened it. In a child of `fork`, every call on a store on disk is an `InvalidArgument` error, and
-/// dropping it does nothing.
+/// It belongs to the process that opened it. In a child of `fork`, every call on a store on disk is an
+/// `InvalidArgument` error, and dropping it does nothing.
 ///
 /// All that a [`Keyspace`] and a [`View`] can do, a `Db` does with its keyspace [`DEFAULT_KEYSPACE`].
 ///
@@ -46,13 +46,13 @@ pub struct Db {
 impl Db {
     /// Opens a store with the defaults of [`Builder`]. `"memory:"` is a new, empty store that lives as long
     /// as its handles. A path is a store on disk, in a directory of its own, which is made if there is none.
-    /// `"llds:NAME"` is a store in the memory of the kernel, which all who open it share, and which outlives them; it is
-    /// made if there is none, and needs the kernel module. `"llds-user:NAME"` is the same engine in this process: one store
-    /// for all who have it open at the same time, for tests; it needs the feature `llds-user`.
+    /// `"llds:NAME"` is a store in the memory of the kernel, which all who open it share, and which outlives them; it
+    /// is made if there is none, and needs the kernel module. `"llds-user:NAME"` is the same engine in this process:
+    /// one store for all who have it open at the same time, for tests; it needs the feature `llds-user`.
     ///
-    /// A URL may end with `?durability=memory`, `?durability=buffered` or `?durability=sync`, which counts before what the
-    /// builder says and is lowered to what the home keeps; see [`Builder::durability_at_most`]. Any other `?` belongs to
-    /// the path or the name. A path that itself ends so is written with a second one: the last counts.
+    /// A URL may end with `?durability=memory`, `?durability=buffered` or `?durability=sync`, which counts before what
+    /// the builder says and is lowered to what the home keeps; see [`Builder::durability_at_most`]. Any other `?`
+    /// belongs to the path or the name. A path that itself ends so is written with a second one: the last counts.
     ///
     /// Opening a store on disk reads its log, which takes time in proportion to what was not in tables yet, and waits
     /// for a few syncs.
@@ -60,8 +60,9 @@ impl Db {
     /// # Errors
     /// `InvalidArgument` if `url` names no home; `Unsupported` if its home was not built along, or if the
     /// store's files have a format version that this build does not read; `OutOfSpace` if
-    /// there is no memory. In the kernel also `Io` if the module is not loaded or this user may not, with what to do about it. On disk also `Busy` if the store is open, in this process or another; `Corrupt`, with file
-    /// and offset, if what is there is damaged; `Io`.
+    /// there is no memory. In the kernel also `Io` if the module is not loaded or this user may not, with what to do
+    /// about it. On disk also `Busy` if the store is open, in this process or another; `Corrupt`, with file and offset,
+    /// if what is there is damaged; `Io`.
     ///
     /// ```
     /// use forrest::{Db, ErrorKind};
@@ -99,8 +100,8 @@ impl Db {
         Builder::default()
     }
 
-    /// Opens a store that others may write to, for reading: one in the kernel. It must be there. Changes through this handle
-    /// are `Unsupported` errors.
+    /// Opens a store that others may write to, for reading: one in the kernel. It must be there. Changes through this
+    /// handle are `Unsupported` errors.
     ///
     /// # Errors
     /// `Unsupported` with `memory:`, whose content nobody else can have written, and on disk; otherwise as
@@ -125,8 +126,8 @@ impl Db {
     /// A batch that fails changes nothing, and [`Error::op`] says which operation failed. `ConditionFailed` if a
     /// [`compare_and_swap`](WriteBatch::compare_and_swap) in it found another value than it expected; see
     /// [`try_write`](Db::try_write) for that as a value. `Limit` for keys, values, or the batch's own limits (see
-    /// [`Builder`]); `InvalidArgument` for an addition to something that is not a counter, or a keyspace that was dropped
-    /// or belongs to another store; `OutOfSpace`.
+    /// [`Builder`]); `InvalidArgument` for an addition to something that is not a counter, or a keyspace that was
+    /// dropped or belongs to another store; `OutOfSpace`.
     ///
     /// ```
     /// # use forrest::{Db, ErrorKind, WriteBatch};
@@ -228,7 +229,8 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` if the name is empty; `Limit` if it exceeds [`MAX_KEYSPACE_NAME_BYTES`], or there are
-    /// [`MAX_KEYSPACES`](crate::MAX_KEYSPACES) already; `OutOfSpace`; in the kernel `Unsupported` for all but the default one.
+    /// [`MAX_KEYSPACES`](crate::MAX_KEYSPACES) already; `OutOfSpace`; in the kernel `Unsupported` for all but the
+    /// default one.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -319,24 +321,26 @@ impl Db {
         self.store.capabilities()
     }
 
-    /// Writes a copy of the store, as it is at one moment of this call, to a new directory, which [`Db::open`] opens as a store
-    /// on disk of its own. The store goes on meanwhile, and no reader or writer waits. All that was acknowledged before is in
-    /// it, with whatever durability, and of a batch all or nothing. It is durable when this returns.
+    /// Writes a copy of the store, as it is at one moment of this call, to a new directory, which [`Db::open`] opens as
+    /// a store on disk of its own. The store goes on meanwhile, and no reader or writer waits. All that was
+    /// acknowledged before is in it, with whatever durability, and of a batch all or nothing. It is durable when this
+    /// returns.
     ///
-    /// At `path` there must be nothing, or an empty directory, whose place it takes; what it is to lie in must be there. Until
-    /// it is whole, it is called `PATH.checkpoint-unfinished`, which is all that a crash may leave, and which the next checkpoint to the
-    /// same path removes.
+    /// At `path` there must be nothing, or an empty directory, whose place it takes; what it is to lie in must be
+    /// there. Until it is whole, it is called `PATH.checkpoint-unfinished`, which is all that a crash may leave, and
+    /// which the next checkpoint to the same path removes.
     ///
     /// A store on disk is copied in time proportional to what of it is in memory and not in tables: tables never
-    /// change, so both stores have the same files (hard links), and what the one no longer needs stays with the other. To a
-    /// path on another file system everything is copied; that is what also helps if the device fails. A store that has
-    /// [`Stopped`](crate::ErrorKind::Stopped), or has no room, can be copied as well. Of `memory:` everything is
+    /// change, so both stores have the same files (hard links), and what the one no longer needs stays with the other.
+    /// To a path on another file system everything is copied; that is what also helps if the device fails. A store that
+    /// has [`Stopped`](crate::ErrorKind::Stopped), or has no room, can be copied as well. Of `memory:` everything is
     /// written.
     ///
     /// # Errors
-    /// Nothing is left of a checkpoint that fails. `InvalidArgument` if something is at `path`, if that lies within the store's own
-    /// directory, or is no path; `Busy` if another checkpoint is just being made there; `OutOfSpace`; `Io`; `Limit` for a
-    /// value in memory that is longer than values on disk may be; `Unsupported` in the kernel, where there is no snapshot.
+    /// Nothing is left of a checkpoint that fails. `InvalidArgument` if something is at `path`, if that lies within the
+    /// store's own directory, or is no path; `Busy` if another checkpoint is just being made there; `OutOfSpace`; `Io`;
+    /// `Limit` for a value in memory that is longer than values on disk may be; `Unsupported` in the kernel, where
+    /// there is no snapshot.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

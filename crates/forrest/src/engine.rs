@@ -1,8 +1,9 @@
 //! The homes that are compiled in, behind the contract of `forrest-engine`.
 //!
-//! [`Store`], [`Keyspace`], [`View`], [`Snapshot`] and [`Cursor`] are enums over the homes, and implement the contract's traits
-//! by calling the home's own implementation. Which home a store has is decided once, by its URL; so the branch always goes
-//! the same way. A new home is an implementation of the contract, a line in `homes!`, and its URL.
+//! [`Store`], [`Keyspace`], [`View`], [`Snapshot`] and [`Cursor`] are enums over the homes, and implement the
+//! contract's traits by calling the home's own implementation. Which home a store has is decided once, by its URL; so
+//! the branch always goes the same way. A new home is an implementation of the contract, a line in `homes!`, and its
+//! URL.
 
 use crate::url::Home;
 use forrest_engine::{self as contract, *};

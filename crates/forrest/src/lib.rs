@@ -27,8 +27,8 @@
 //!
 //! # Homes
 //!
-//! The features `memory`, `llds` and `disk` choose which homes are compiled in; all three are by default. `llds-user` adds the
-//! kernel module's engine in this process, which needs a C compiler.
+//! The features `memory`, `llds` and `disk` choose which homes are compiled in; all three are by default. `llds-user`
+//! adds the kernel module's engine in this process, which needs a C compiler.
 //!
 //! # Map
 //!
@@ -48,9 +48,9 @@
 //! | builder.rs | [`Builder`], [`WriteOptions`] |
 //! | url.rs | how homes are named |
 //!
-//! What API and engines share is the crate `forrest-engine`: [`Op`], [`Error`], [`Durability`], [`Stats`], [`mod@line`], and the traits
-//! that an engine implements. The store on disk is the crate `remixdb`, the client of the kernel module the crate
-//! `llds`.
+//! What API and engines share is the crate `forrest-engine`: [`Op`], [`Error`], [`Durability`], [`Stats`],
+//! [`mod@line`], and the traits that an engine implements. The store on disk is the crate `remixdb`, the client of the
+//! kernel module the crate `llds`.
 
 #![forbid(unsafe_code)]
 
@@ -90,9 +90,9 @@ pub use view::View;
 
 /// The stores in the kernel as a whole: which there are, and how to be rid of one.
 ///
-/// A store `llds:NAME` is made when it is first opened, by [`Db::open`], and outlives the processes that use it: until it is
-/// destroyed here, the module is unloaded or the machine stops. Its user alone may read and write it. All of it is for Linux
-/// with the module of `kernel/llds`; without, every call is an `Io` error that says what to do.
+/// A store `llds:NAME` is made when it is first opened, by [`Db::open`], and outlives the processes that use it: until
+/// it is destroyed here, the module is unloaded or the machine stops. Its user alone may read and write it. All of it
+/// is for Linux with the module of `kernel/llds`; without, every call is an `Io` error that says what to do.
 #[cfg(feature = "llds")]
 pub mod llds {
     pub use ::llds::{Listed, MAX_KEY_BYTES, MAX_NAME_BYTES, Version, destroy, list, version};

@@ -4,18 +4,19 @@
 //! [`WriteBatch`]: for each key that it read, the comparison with what it found, and its changes. There is no other lock and no
 //! other write path than a batch has.
 //!
-//! **Why that is serializable.** A batch takes place at one instant, comparisons and all. If it is applied, every value that
-//! the transaction read is there at that instant; had the transaction run as a whole just then, it would have read the same, and
-//! so would have done the same. So committed transactions, batches and single changes have one order, that of their
-//! instants, each of which lies between the beginning and the end of its commit. Only the equality of values counts: that one was
-//! changed and changed back meanwhile makes no difference to who reads it.
+//! **Why that is serializable.** A batch takes place at one instant, comparisons and all. If it is applied, every value
+//! that the transaction read is there at that instant; had the transaction run as a whole just then, it would have read
+//! the same, and so would have done the same. So committed transactions, batches and single changes have one order,
+//! that of their instants, each of which lies between the beginning and the end of its commit. Only the equality of
+//! values counts: that one was changed and changed back meanwhile makes no difference to who reads it.
 //!
-//! **Why there are no ranges.** A comparison tells that a key is as it was, not that no key came between two others. What depends
-//! on the keys of a range reads a key that all write who change the range, such as a counter.
+//! **Why there are no ranges.** A comparison tells that a key is as it was, not that no key came between two others.
+//! What depends on the keys of a range reads a key that all write who change the range, such as a counter.
 //!
-//! **Why reads are not from a snapshot.** It would make the reads of a transaction that is to fail agree with each other, but not
-//! in every home; a held snapshot makes changes by others dearer; and what is older is in conflict more often. Instead
-//! [`Db::transact`] believes no answer, and no error, before what was read is known to have been there at one instant.
+//! **Why reads are not from a snapshot.** It would make the reads of a transaction that is to fail agree with each
+//! other, but not in every home; a held snapshot makes changes by others dearer; and what is older is in conflict more
+//! often. Instead [`Db::transact`] believes no answer, and no error, before what was read is known to have been there
+//! at one instant.
 
 use crate::batch::{On, WriteBatch};
 use crate::builder::WriteOptions;
@@ -34,11 +35,11 @@ const SHOWN_BYTES: usize = MAX_KEYSPACE_NAME_BYTES;
 /// Reads and changes of a store that take place at one instant when they are [committed](Transaction::commit), or
 /// never. Until then nobody sees the changes, and nobody waits for the transaction; dropping it gives it up.
 ///
-/// What is read is what the transaction has made of a key, and otherwise what is in the store when the key is first read. Reading
-/// it again answers the same. It is serializable: a transaction that is committed did what it would have done had it run as
-/// a whole at the instant of its commit. One that read something that is no longer so is in
-/// [`Conflict`](Committed::Conflict), changes nothing, and may be run again, which [`Db::transact`] does by itself. **Until it is
-/// committed, two reads may be of two moments.**
+/// What is read is what the transaction has made of a key, and otherwise what is in the store when the key is first
+/// read. Reading it again answers the same. It is serializable: a transaction that is committed did what it would have
+/// done had it run as a whole at the instant of its commit. One that read something that is no longer so is in
+/// [`Conflict`](Committed::Conflict), changes nothing, and may be run again, which [`Db::transact`] does by
+/// itself. **Until it is committed, two reads may be of two moments.**
 ///
 /// Keys are read one by one: there are no ranges. Where something depends on all keys of a range, let those who change
 /// the range write to one key besides, and read that.
@@ -71,8 +72,8 @@ pub struct Transaction {
 
 /// What a [`Transaction`] has read of a keyspace and made of it.
 ///
-/// Every method fails with `Limit` if a key or value is too long for any store. What a change meets is found out when the
-/// transaction is committed.
+/// Every method fails with `Limit` if a key or value is too long for any store. What a change meets is found out when
+/// the transaction is committed.
 pub struct Draft {
     keyspace: Keyspace,
     keys: BTreeMap<Vec<u8>, Touched>,
@@ -125,7 +126,8 @@ impl Committed {
 }
 
 impl Db {
-    /// Begins a transaction, which costs nothing. [`transact`](Db::transact) does so, and commits it, as often as is needed.
+    /// Begins a transaction, which costs nothing. [`transact`](Db::transact) does so, and commits it, as often as is
+    /// needed.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -139,15 +141,16 @@ impl Db {
         Transaction { db: self.clone(), drafts: vec![Draft::new(self)] }
     }
 
-    /// Runs `f` on a transaction and commits that, with its answer; again, with a new transaction, as long as it is in conflict
-    /// with changes by others. So `f` should do nothing but what the transaction does, and be short.
+    /// Runs `f` on a transaction and commits that, with its answer; again, with a new transaction, as long as it is in
+    /// conflict with changes by others. So `f` should do nothing but what the transaction does, and be short.
     ///
-    /// If `f` fails, nothing is changed, and its error is the answer, once it is known that what `f` had read until then was
-    /// there at one instant; otherwise it runs again as well. (If `f` panics, what it has seen may be of several moments.)
+    /// If `f` fails, nothing is changed, and its error is the answer, once it is known that what `f` had read until
+    /// then was there at one instant; otherwise it runs again as well. (If `f` panics, what it has seen may be of
+    /// several moments.)
     ///
     /// # Errors
-    /// What `f` answers, and what [`Transaction::commit`] does. `Busy` after 1,000 conflicts: if `f` changes itself what
-    /// its transaction reads, or takes so long that others always come in between.
+    /// What `f` answers, and what [`Transaction::commit`] does. `Busy` after 1,000 conflicts: if `f` changes itself
+    /// what its transaction reads, or takes so long that others always come in between.
     ///
     /// ```
     /// use forrest::Db;
@@ -254,8 +257,8 @@ impl Transaction {
         self.commit_with(&WriteOptions::default())
     }
 
-    /// As [`commit`](Transaction::commit), but makes no changes: tells whether all that was read was there at one instant, for
-    /// who gives up because of it.
+    /// As [`commit`](Transaction::commit), but makes no changes: tells whether all that was read was there at one
+    /// instant, for who gives up because of it.
     ///
     /// # Errors
     /// As `commit`.
@@ -275,8 +278,8 @@ impl Transaction {
         self.commit()
     }
 
-    /// As [`commit`](Transaction::commit), with its own durability. For a transaction that changes nothing, it is that of what
-    /// it has read.
+    /// As [`commit`](Transaction::commit), with its own durability. For a transaction that changes nothing, it is that
+    /// of what it has read.
     ///
     /// # Errors
     /// As `commit`; `Unsupported` if the home cannot keep what is asked.
@@ -319,8 +322,8 @@ impl Draft {
         Draft { keyspace: keyspace.clone(), keys: BTreeMap::new() }
     }
 
-    /// The value of a key, or `None`: what the transaction has made of it, or what is in the store, and must still be when the
-    /// transaction is committed.
+    /// The value of a key, or `None`: what the transaction has made of it, or what is in the store, and must still be
+    /// when the transaction is committed.
     ///
     /// # Errors
     /// Those of [`View::get`](crate::View::get); `InvalidArgument` if the transaction has added to what is no counter.
@@ -401,12 +404,12 @@ impl Draft {
         Ok(())
     }
 
-    /// Will add to a counter, as [`Keyspace::add`] does. It is not read by that: transactions that only add to a counter
-    /// are not in conflict for it.
+    /// Will add to a counter, as [`Keyspace::add`] does. It is not read by that: transactions that only add to a
+    /// counter are not in conflict for it.
     ///
     /// # Errors
-    /// `InvalidArgument` if what the transaction knows of the key is no counter, or if the sum overflows. If it does not know
-    /// the key, committing fails then.
+    /// `InvalidArgument` if what the transaction knows of the key is no counter, or if the sum overflows. If it does
+    /// not know the key, committing fails then.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;

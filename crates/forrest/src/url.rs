@@ -91,11 +91,11 @@ impl Home {
     }
 }
 
-/// The directory that a store is in which [`Db::open`](crate::Db::open) opens by this URL; `None` if the URL names another home, or
-/// none.
+/// The directory that a store is in which [`Db::open`](crate::Db::open) opens by this URL; `None` if the URL names
+/// another home, or none.
 ///
-/// A path is what does not begin with a scheme: two or more letters, digits, `+`, `-` or `.`, the first of them a letter,
-/// before a colon.
+/// A path is what does not begin with a scheme: two or more letters, digits, `+`, `-` or `.`, the first of them a
+/// letter, before a colon.
 ///
 /// ```
 /// use std::path::Path;

@@ -11,11 +11,11 @@ use std::ops::{Bound, ControlFlow};
 /// One keyspace, to be read. A [`Keyspace`](crate::Keyspace) dereferences to the view of its newest state, a
 /// [`Snapshot`](crate::Snapshot) has views of its state; a function that takes `&View` works on both.
 ///
-/// Keys are ordered by their bytes. No read waits for a writer; in the kernel it waits for a change or a batch that is just
-/// being made, but not for one who waits for something else. Every method that takes keys fails with
-/// `Limit` if one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), or
-/// [`llds::MAX_KEY_BYTES`](crate::llds::MAX_KEY_BYTES) in the kernel; the bounds of ranges may be of any
-/// length. A view of the newest state fails with `InvalidArgument` once its keyspace has been dropped.
+/// Keys are ordered by their bytes. No read waits for a writer; in the kernel it waits for a change or a batch that is
+/// just being made, but not for one who waits for something else. Every method that takes keys fails with `Limit` if
+/// one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), or [`llds::MAX_KEY_BYTES`](crate::llds::MAX_KEY_BYTES)
+/// in the kernel; the bounds of ranges may be of any length. A view of the newest state fails with `InvalidArgument`
+/// once its keyspace has been dropped.
 ///
 /// ```
 /// use forrest::{Db, View};
@@ -124,8 +124,8 @@ impl View {
         Range::new(self.0.clone(), lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec))
     }
 
-    /// Shows the pairs of a range to `see` in the order of their keys, until it breaks: the quickest way through a range,
-    /// because nothing is copied. What it sees of concurrent changes is what a [`Range`] sees.
+    /// Shows the pairs of a range to `see` in the order of their keys, until it breaks: the quickest way through a
+    /// range, because nothing is copied. What it sees of concurrent changes is what a [`Range`] sees.
     ///
     /// `see` may use the store, but should be quick: while it runs, memory that others give up is not used again.
     ///

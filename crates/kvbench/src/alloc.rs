@@ -1,8 +1,8 @@
 //! The global allocator: the one that was chosen for this process, and a count of the bytes that are in use.
 //!
-//! Which one is said by the environment ([`VARIABLE`]), which a run sets for each of its arms, and is settled by the first
-//! allocation, before `main`; everything is allocated and given back by that one. A build without any of the features
-//! `mimalloc`, `jemalloc`, `snmalloc` and `rpmalloc` has the system's `malloc` alone and asks nothing.
+//! Which one is said by the environment ([`VARIABLE`]), which a run sets for each of its arms, and is settled by the
+//! first allocation, before `main`; everything is allocated and given back by that one. A build without any of the
+//! features `mimalloc`, `jemalloc`, `snmalloc` and `rpmalloc` has the system's `malloc` alone and asks nothing.
 //!
 //! The count is kept per thread without atomics, so that it costs about a nanosecond and no shared cache
 //! line. [`live_bytes`] is therefore the balance of the calling thread alone: right for what one thread built

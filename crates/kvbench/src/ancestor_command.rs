@@ -1,11 +1,11 @@
 //! The ancestor's command line: `kvbench -f FILE -F FORMAT -d STRUCTURE [-h HASH] [-a ALLOCATOR]`. It measures an empty
-//! loop over the data, the insertion of all of it, and finding all of it again, ten times, and prints the last time, under
-//! the ancestor's names.
+//! loop over the data, the insertion of all of it, and finding all of it again, ten times, and prints the last time,
+//! under the ancestor's names.
 //!
-//! What differs from the ancestor is what was wrong there: the output is one JSON object, with nothing but it on the standard
-//! output; the number of iterations is that of the keys; what was not counted is null; what there is not is an error and
-//! no empty result; and keys are looked up by copies of them in another order, not by the pointers that were inserted in
-//! the order in which they were.
+//! What differs from the ancestor is what was wrong there: the output is one JSON object, with nothing but it on the
+//! standard output; the number of iterations is that of the keys; what was not counted is null; what there is not is an
+//! error and no empty result; and keys are looked up by copies of them in another order, not by the pointers that were
+//! inserted in the order in which they were.
 
 use crate::conform;
 use crate::counters::{EVENTS, Event, IPC, Provider, callgrind};

@@ -495,8 +495,8 @@ impl<K: Kind> Arm<'_, K> {
         Ok(())
     }
 
-    /// Insertion alone, into a subject that was told how many keys will come; no figure where it cannot be told. It has a
-    /// process to itself because memory that a first structure had given back would be at hand.
+    /// Insertion alone, into a subject that was told how many keys will come; no figure where it cannot be told. It has
+    /// a process to itself because memory that a first structure had given back would be at hand.
     fn reserved(mut self) -> Done<Figures> {
         let len = self.source.len();
         let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));

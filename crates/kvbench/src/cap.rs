@@ -1,8 +1,8 @@
-//! A limit for the memory of a run's arms, the page cache of their files included: a control group of the system's, which is
-//! gone after the run.
+//! A limit for the memory of a run's arms, the page cache of their files included: a control group of the system's,
+//! which is gone after the run.
 //!
-//! Both versions of control groups are known. Where no group can be made, which takes root or a group that was handed to this
-//! user, the error says so.
+//! Both versions of control groups are known. Where no group can be made, which takes root or a group that was handed
+//! to this user, the error says so.
 
 use crate::errors::told;
 use std::fs;

@@ -120,7 +120,8 @@ impl Axis {
         self.ends.0 + share.clamp(0.0, 1.0) * (self.ends.1 - self.ends.0)
     }
 
-    /// 1, 2 and 5 times the powers of ten that there are; on an even scale, multiples of the one of these that makes some.
+    /// 1, 2 and 5 times the powers of ten that there are; on an even scale, multiples of the one of these that makes
+    /// some.
     fn ticks(&self) -> Vec<f64> {
         let (from, to) = (self.from, self.to);
         let of_tens = |powers: std::ops::RangeInclusive<i32>| {

@@ -1,8 +1,8 @@
-//! A pointer chase: what a load costs whose address is not known before the last one has come, in memory of some size on
-//! pages of some kind. It is the price that a structure of scattered nodes pays on every level.
+//! A pointer chase: what a load costs whose address is not known before the last one has come, in memory of some size
+//! on pages of some kind. It is the price that a structure of scattered nodes pays on every level.
 //!
-//! The memory is lines of 64 bytes in one cycle of random order; each tells which is next. Followed from one place it is true
-//! latency; from eight places at once, what the core can overlap.
+//! The memory is lines of 64 bytes in one cycle of random order; each tells which is next. Followed from one place it
+//! is true latency; from eight places at once, what the core can overlap.
 
 use crate::affinity;
 use crate::data::Permutation;
@@ -52,7 +52,8 @@ fn chase(job: &Job, bytes: u64, figures: &mut Figures) -> Done<()> {
     {
         figures.set(&format!("resident_huge_percent@{lines}"), percent);
     }
-    // Once round, so that every page is there and every line was somewhere, unless that takes longer than what is measured.
+    // Once round, so that every page is there and every line was somewhere, unless that takes longer than what is
+    // measured.
     let loads = job.probes;
     std::hint::black_box(follow(memory, [0], loads.min(lines)).sum);
     let alone = follow(memory, [0], loads);

@@ -82,7 +82,8 @@ enum Command {
         #[arg(value_name = "DIR")]
         directory: std::path::PathBuf,
     },
-    /// Removes a run's directory, and the group that limits its memory, when the run has ended; started by the program itself
+    /// Removes a run's directory, and the group that limits its memory, when the run has ended; started by the program
+    /// itself
     #[command(hide = true)]
     Sweep {
         /// The directory.
@@ -281,7 +282,8 @@ fn arm(job: &str) -> std::io::Result<bool> {
     }
     let mut last = std::time::Instant::now();
     let mut report = |step: String| {
-        // Often enough to look alive, seldom enough to cost nothing; and never by a clock where all must be the same again.
+        // Often enough to look alive, seldom enough to cost nothing; and never by a clock where all must be the same
+        // again.
         let late = job.simulation.is_none() && last.elapsed().as_millis() > 200;
         if !step.ends_with('%') || late {
             last = std::time::Instant::now();

@@ -1,11 +1,12 @@
 //! Comparing two sides by blocks of fresh processes: A B B A, or B A A B, in an order that the seed decides.
 //!
-//! The four of a block are there at once and take turns at the steps that only read, some tens of milliseconds each: what
-//! befalls the machine for longer meets both sides alike, and what befalls it for a turn is not in the median of the turns.
+//! The four of a block are there at once and take turns at the steps that only read, some tens of milliseconds each:
+//! what befalls the machine for longer meets both sides alike, and what befalls it for a turn is not in the median of
+//! the turns.
 //!
-//! The number of blocks is fixed before the first: who looks until it is significant finds something. A block during which
-//! others had the CPU is done again, because it says something of them; it is counted, and after as many of these as
-//! there are blocks, the comparison gives up rather than to choose the blocks that it likes.
+//! The number of blocks is fixed before the first: who looks until it is significant finds something. A block during
+//! which others had the CPU is done again, because it says something of them; it is counted, and after as many of these
+//! as there are blocks, the comparison gives up rather than to choose the blocks that it likes.
 
 use crate::data::{Walk, mix};
 use crate::job::{Figures, Job, Outcome};

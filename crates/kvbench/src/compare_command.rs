@@ -54,8 +54,8 @@ impl Pairs {
     }
 }
 
-/// The sides that two parties are, asked for what the comparison is about, the second made slower by so many percent; `arms`
-/// are those that each will have.
+/// The sides that two parties are, asked for what the comparison is about, the second made slower by so many percent;
+/// `arms` are those that each will have.
 fn sides(
     parties: [&Party; 2],
     pairs: &Pairs,

@@ -1,7 +1,7 @@
 //! The conformance kit: every adapter passes it before it may be timed. A hundred thousand random operations
-//! (fewer on a set of few keys) are done on the subject and on a `BTreeMap`, and every answer is compared: insertion over an old value,
-//! removal, gets that hit and miss, batches, scans, and the whole content in order; then two threads write
-//! at once where the subject allows it. The seed replays it.
+//! (fewer on a set of few keys) are done on the subject and on a `BTreeMap`, and every answer is compared: insertion
+//! over an old value, removal, gets that hit and miss, batches, scans, and the whole content in order; then two threads
+//! write at once where the subject allows it. The seed replays it.
 //!
 //! A part of the keys, every time, are those at which structures were found wrong ([`Kind::edges`]): keys that begin
 //! others, are longer than 255 bytes, or differ in their last byte from one that is not there.
@@ -113,8 +113,8 @@ impl<K: Kind> Kit<'_, K> {
         self.push(present, choice / 8, op, &mut block);
         let (key, value) = (block.key(0), block.value(0));
         let key_bytes = key_vec::<K>(key);
-        // What was inserted into a static structure is only there when it is made anew: half of the operations between two
-        // comparisons are for the one, half for the other.
+        // What was inserted into a static structure is only there when it is made anew: half of the operations between
+        // two comparisons are for the one, half for the other.
         let turn = op % self.stretch;
         let (gathers, shows) = match self.facts.is_static {
             true => (turn < self.stretch / 2, turn >= self.stretch / 2),

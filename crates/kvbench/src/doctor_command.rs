@@ -1,5 +1,5 @@
-//! `kvbench doctor`: what of this machine's figures can be trusted, and how to make it more; and `kvbench setup`: sets what
-//! needs root, and sets it back.
+//! `kvbench doctor`: what of this machine's figures can be trusted, and how to make it more; and `kvbench setup`: sets
+//! what needs root, and sets it back.
 
 use crate::compare::{self, Plan, Sides};
 use crate::counters::{self, EVENTS, Provider, callgrind};

@@ -1,7 +1,8 @@
 //! What a figure's name means: the step that was measured, which part of it, and the unit, each in words.
 //!
 //! A name is `STEP[_PART]_UNIT[@SIZE]`: `get_p99_ns`, `scan_50_ns`, `read_2t_mops`, `get_ns@1000000`. A step of which a
-//! number is part is listed with `#` in its place, a mix that several threads do ends with their number, `ycsb_a_4t`; one that is timed from when its operations were due ends with `_open`.
+//! number is part is listed with `#` in its place, a mix that several threads do ends with their number, `ycsb_a_4t`;
+//! one that is timed from when its operations were due ends with `_open`.
 
 /// A figure's name, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -305,8 +305,8 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// The verification code of SMHasher: keys 0; 0 1; 0 1 2; ... of up to 255 bytes with falling seeds, and the hash of
-    /// their hashes.
+    /// The verification code of SMHasher: keys 0; 0 1; 0 1 2; ... of up to 255 bytes with falling seeds, and the hash
+    /// of their hashes.
     fn code(hash: impl Fn(&[u8], u64) -> u64) -> u32 {
         let key: Vec<u8> = (0..=255).collect();
         let hashes: Vec<u8> =

@@ -50,14 +50,15 @@ pub(crate) struct Job {
     /// By how many percent every loop is made longer, to see whether that is found.
     #[serde(default)]
     pub(crate) slowdown: f64,
-    /// How often the steps that only read are taken, each time when its turn has come; the figures are medians. 0 and 1 are
-    /// once, without waiting for anybody, as older builds do it.
+    /// How often the steps that only read are taken, each time when its turn has come; the figures are medians. 0 and 1
+    /// are once, without waiting for anybody, as older builds do it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) turns: u16,
     /// What the processor is to count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) events: Vec<Event>,
-    /// Where callgrind, which then counts in place of the processor, puts what it counted: a directory for this job alone.
+    /// Where callgrind, which then counts in place of the processor, puts what it counted: a directory for this job
+    /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) simulation: Option<PathBuf>,
     /// A file whose pairs are measured in place of paths; unsaid if there is none, so that a job without one is told as
@@ -215,8 +216,8 @@ pub(crate) struct Asked {
     /// Keys in a batch, at most 1,024
     #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u16).range(1..=SESSION_OPS as i64))]
     pub(crate) batches: Vec<u16>,
-    /// Take the step latency a second time with so many operations due a second, each counted from when it was due; 10 s of
-    /// each mix at most
+    /// Take the step latency a second time with so many operations due a second, each counted from when it was due; 10
+    /// s of each mix at most
     #[arg(long, value_name = "OPS_PER_S", value_parser = rate)]
     pub(crate) rate: Option<u64>,
 }

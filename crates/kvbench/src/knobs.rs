@@ -1,6 +1,6 @@
-//! What of a machine decides how far its figures can be trusted, and can be set by root: each knob with what it does, the
-//! value that is best for measuring, and where it is. What was set can be undone: the values that were there before are
-//! kept in a file until then.
+//! What of a machine decides how far its figures can be trusted, and can be set by root: each knob with what it does,
+//! the value that is best for measuring, and where it is. What was set can be undone: the values that were there before
+//! are kept in a file until then.
 
 use crate::errors::told;
 use serde::{Deserialize, Serialize};

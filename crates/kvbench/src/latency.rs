@@ -1,8 +1,8 @@
 //! The time of each operation by itself.
 //!
-//! Closed: the clock is read before and after each operation. A stall is then the time of one operation, however many would
-//! have come meanwhile. Open: operations are due at a fixed rate, and one that begins late because others took long has waited
-//! since it was due (Tene: "How not to measure latency", 2013).
+//! Closed: the clock is read before and after each operation. A stall is then the time of one operation, however many
+//! would have come meanwhile. Open: operations are due at a fixed rate, and one that begins late because others took
+//! long has waited since it was due (Tene: "How not to measure latency", 2013).
 //!
 //! Reading the clock is part of each time; what that is, the subject that does nothing shows.
 
@@ -66,8 +66,8 @@ impl<N: Fn() -> u64> Stopwatch<N> {
         Stopwatch { now, every_ns, began: 0, done: 0, from: 0, ended: 0, each }
     }
 
-    /// The figures under a name: of each sort of operation that there was, if there are several by its own name; and what was
-    /// reached of the rate.
+    /// The figures under a name: of each sort of operation that there was, if there are several by its own name; and
+    /// what was reached of the rate.
     pub(crate) fn figures(&self, name: &str, several: bool) -> Vec<(String, f64)> {
         let open = if self.every_ns.is_some() { "_open" } else { "" };
         let mut figures = Vec::new();

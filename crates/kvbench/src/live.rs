@@ -1,4 +1,5 @@
-//! The end of the terminal while a run goes on: its table as far as it is known, and a line that tells what is being done.
+//! The end of the terminal while a run goes on: its table as far as it is known, and a line that tells what is being
+//! done.
 //!
 //! Nothing is drawn where standard error is no terminal, and nothing is left of it when the tables are printed.
 
@@ -7,7 +8,8 @@ use std::io::{self, IsTerminal, Write};
 
 /// Columns and lines where the terminal does not tell.
 const USUAL_SIZE: (usize, usize) = (80, 24);
-/// Columns left free at the end of a line: what a terminal echoes there (`^C`) must not begin a line that nobody clears.
+/// Columns left free at the end of a line: what a terminal echoes there (`^C`) must not begin a line that nobody
+/// clears.
 const FREE_COLUMNS: usize = 4;
 
 /// What is drawn.

@@ -20,8 +20,8 @@ const TREE: &str = "rbtree";
 const LARGEST: [&str; 2] = [FORREST, TREE];
 /// Keys of the run that tells what a key costs.
 const CALIBRATION_KEYS: u64 = 4_000_000;
-/// Of the memory that is estimated to do, how much is used: a key costs more in some sizes than in others (a seventh more
-/// at a billion than at four million), and so do longer decimals.
+/// Of the memory that is estimated to do, how much is used: a key costs more in some sizes than in others (a seventh
+/// more at a billion than at four million), and so do longer decimals.
 const MAX_SHARE: f64 = 0.8;
 
 struct Bench<'a> {

@@ -121,7 +121,8 @@ pub(crate) fn stolen() -> Option<Stolen> {
     parse_stolen(&read("/proc/stat")?)
 }
 
-/// Of the first line: user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests are in the first two.
+/// Of the first line: user, nice, system, idle, waiting, interrupts, soft interrupts, stolen; guests are in the first
+/// two.
 fn parse_stolen(text: &str) -> Option<Stolen> {
     let numbers = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
     let ticks: Vec<u64> = numbers.take(8).map_while(|number| number.parse().ok()).collect();
@@ -133,8 +134,8 @@ pub(crate) fn resident_bytes_of(process: u32) -> Option<u64> {
     kib(&read(&format!("/proc/{process}/status"))?, "VmRSS")
 }
 
-/// Bytes of memory that this process occupies by itself, explicit huge pages included, pages of files (its code among them)
-/// left out.
+/// Bytes of memory that this process occupies by itself, explicit huge pages included, pages of files (its code among
+/// them) left out.
 pub(crate) fn resident_bytes() -> Option<u64> {
     Occupied::of_process().map(|occupied| occupied.bytes)
 }
@@ -167,8 +168,8 @@ impl Occupied {
         Some(100.0 * huge.min(all) as f64 / all as f64)
     }
 
-    /// The most that this process has occupied of its own since [`begin_peak`], if this is what it occupies at the moment; as
-    /// exact as the system's status. `None` if that does not tell.
+    /// The most that this process has occupied of its own since [`begin_peak`], if this is what it occupies at the
+    /// moment; as exact as the system's status. `None` if that does not tell.
     pub(crate) fn peak_bytes(self) -> Option<u64> {
         let peak = kib(&read("/proc/self/status")?, "VmHWM")?;
         // Explicit huge pages are not in it, and files are.
@@ -199,8 +200,8 @@ fn parse_status(text: &str) -> Option<Occupied> {
     Some(Occupied { bytes: own + explicit_bytes, huge_bytes: None, explicit_bytes, file_bytes })
 }
 
-/// Forgets the most that this process has occupied, so that [`Occupied::peak_bytes`] is of what follows; false if the system does not
-/// let it.
+/// Forgets the most that this process has occupied, so that [`Occupied::peak_bytes`] is of what follows; false if the
+/// system does not let it.
 pub(crate) fn begin_peak() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }

@@ -73,7 +73,8 @@ pub(crate) fn slow_down(percent: f64) {
     SLOWDOWN.store(percent.max(0.0).to_bits(), Ordering::Relaxed);
 }
 
-/// Both clocks, running; none where a processor is simulated, which has no time, and would do one thing or another by the clock.
+/// Both clocks, running; none where a processor is simulated, which has no time, and would do one thing or another by
+/// the clock.
 pub(crate) struct Watch(Option<Clocks>);
 
 struct Clocks {
@@ -577,8 +578,8 @@ impl<K: Kind, S: Subject<K>> Measured<K> for S {
     }
 }
 
-/// Does each piece of work in a thread of its own, all from the same moment, and returns the time until the last has ended, with
-/// all operations and the sum over all.
+/// Does each piece of work in a thread of its own, all from the same moment, and returns the time until the last has
+/// ended, with all operations and the sum over all.
 pub(crate) fn together<W: Sync>(works: &[W], pin: bool, work: impl Fn(&W) -> Timed + Sync) -> Timed {
     let cpus = affinity::cpus();
     let barrier = Barrier::new(works.len());

@@ -30,8 +30,8 @@ const TERMINATED: [&str; 2] = ["blart", "rart"];
 /// A subject on its pages.
 type Who = (Name, Pages);
 
-/// The subjects in the order of the structures, then those of libraries; those of one structure in that in which they were
-/// named, each once.
+/// The subjects in the order of the structures, then those of libraries; those of one structure in that in which they
+/// were named, each once.
 fn in_order(named: &[Name]) -> Vec<Name> {
     let mut subjects: Vec<Name> = Vec::new();
     for name in named {

@@ -1,8 +1,8 @@
 //! The names of subjects, `STRUCTURE[+HASH][@ALLOCATOR]`, read and written in one place; and how a job finds what it
 //! names.
 //!
-//! What is left out is the structure's own hash, and malloc. The full name, as tables and records have it, tells the hash of
-//! every structure that hashes, and the allocator unless it is malloc.
+//! What is left out is the structure's own hash, and malloc. The full name, as tables and records have it, tells the
+//! hash of every structure that hashes, and the allocator unless it is malloc.
 
 use crate::alloc::{self, Allocator};
 use crate::data::{KindName, Walk};

@@ -47,7 +47,8 @@ pub(crate) enum MallocPages {
 /// Pairs of a file.
 #[derive(Args, Clone)]
 pub(crate) struct File {
-    /// File of pairs (see `kvbench convert`) to measure on, in its order, in place of made ones; -n takes its first pairs
+    /// File of pairs (see `kvbench convert`) to measure on, in its order, in place of made ones; -n takes its first
+    /// pairs
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
     /// Format of that file [default: found out]
@@ -59,8 +60,8 @@ pub(crate) struct File {
 }
 
 impl File {
-    /// The file, if there is one, and what it has, while so many bytes of memory stay free. Each arm loads it again, so that
-    /// this process keeps no memory from them.
+    /// The file, if there is one, and what it has, while so many bytes of memory stay free. Each arm loads it again, so
+    /// that this process keeps no memory from them.
     pub(crate) fn told(&self, margin_bytes: u64) -> io::Result<Option<(DataFile, Told)>> {
         let Some(path) = &self.data else { return Ok(None) };
         let format = self.data_format.map_or_else(|| Format::of_file(path), Ok)?;
@@ -79,7 +80,8 @@ pub(crate) struct Memory {
     /// Kinds of keys: random u64, or the paths of a directory tree
     #[arg(long, value_enum, value_delimiter = ',', default_value = "u64,strings", conflicts_with = "data")]
     pub(crate) kinds: Vec<KindName>,
-    /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]`, or a library's, `./FILE.so[:NAME]`, or a program, `exec:FILE` [default: all structures]
+    /// Subjects from `kvbench list`, `STRUCTURE[+HASH][@ALLOCATOR]`, or a library's, `./FILE.so[:NAME]`, or a program,
+    /// `exec:FILE` [default: all structures]
     #[arg(long, value_delimiter = ',', value_parser = Name::parse)]
     pub(crate) subjects: Vec<Name>,
     /// Steps beside insertion and memory [default: get to remove]
@@ -153,8 +155,8 @@ pub(crate) struct Stores {
     /// Stores, from `kvbench list` [default: all]
     #[arg(long, value_delimiter = ',', value_parser = store)]
     pub(crate) subjects: Vec<String>,
-    /// What a write must survive when its call returns; a store that does not offer it is measured at the next weaker level
-    /// that it offers, or else the next stronger, and its column says so
+    /// What a write must survive when its call returns; a store that does not offer it is measured at the next weaker
+    /// level that it offers, or else the next stronger, and its column says so
     #[arg(long, value_enum, value_delimiter = ',', default_value = "process")]
     pub(crate) durability: Vec<Durability>,
     /// Leave RocksDB out, which takes many minutes to compile
@@ -175,8 +177,8 @@ pub(crate) struct Stores {
     /// Memory for a store: its memtables and caches together
     #[arg(long, default_value = "1G", value_parser = budget, value_name = "BYTES")]
     pub(crate) budget: u64,
-    /// Memory that the process of a store may have at all, the page cache of its files included; a store that needs more is
-    /// left out. By a control group, for which root is needed
+    /// Memory that the process of a store may have at all, the page cache of its files included; a store that needs
+    /// more is left out. By a control group, for which root is needed
     #[arg(long, value_parser = bytes, value_name = "BYTES")]
     pub(crate) memory: Option<u64>,
     /// Where a temporary directory is made for the stores [default: beside this program]
@@ -275,8 +277,8 @@ pub(crate) struct Comparison {
     /// Blocks of four processes each, fixed beforehand
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(4..=10_000))]
     pub(crate) blocks: u16,
-    /// Turns that a process takes at the steps that only read, while the other three of its block wait; the figure is the
-    /// median. With 1 each process runs to its end before the next one starts, and there is memory for one
+    /// Turns that a process takes at the steps that only read, while the other three of its block wait; the figure is
+    /// the median. With 1 each process runs to its end before the next one starts, and there is memory for one
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) turns: u16,
     /// What is still the same, in percent

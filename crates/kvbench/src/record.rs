@@ -4,9 +4,9 @@
 //! Every line has `kvbench` (the version of this format, 1), `record` (its type) and `run` (which run it
 //! belongs to). Types: `run` (date, revision, machine, versions, options), `figures` (one subject with one
 //! kind and number of keys; each figure has `median`, `min`, `max` and the value of each round; its unit is
-//! the end of its name; `sums` are checksums of what was shown, equal for all), `left_out` (who was not measured, and why), `goals` (each goal with what was
-//! measured), `compared` and `calibrated` (verdicts). Missing figures are absent, never zero. `schema/record.json` says all of it, and
-//! the tests hold every record against it.
+//! the end of its name; `sums` are checksums of what was shown, equal for all), `left_out` (who was not measured, and
+//! why), `goals` (each goal with what was measured), `compared` and `calibrated` (verdicts). Missing figures are
+//! absent, never zero. `schema/record.json` says all of it, and the tests hold every record against it.
 
 use crate::errors::told;
 use crate::machine::Machine;
@@ -84,8 +84,8 @@ impl Run {
         Ok(run)
     }
 
-    /// Prints what a run of `command` begins with: where it is from, the machine, `what` it is of if that is said, and whether
-    /// the machine had other work.
+    /// Prints what a run of `command` begins with: where it is from, the machine, `what` it is of if that is said, and
+    /// whether the machine had other work.
     pub(crate) fn print_head(
         &self,
         out: &mut impl Write,

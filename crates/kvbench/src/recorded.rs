@@ -107,7 +107,8 @@ struct Goals {
 }
 
 impl Row {
-    /// The subject, and on which pages unless it chose them, or what its writes survive unless it is what was asked for.
+    /// The subject, and on which pages unless it chose them, or what its writes survive unless it is what was asked
+    /// for.
     pub(crate) fn label(&self) -> String {
         let more = |name: &str| self.more.get(name).and_then(Value::as_str);
         let had = more("durability_had").filter(|had| Some(*had) != more("durability"));
@@ -117,8 +118,8 @@ impl Row {
         }
     }
 
-    /// What all rows share that can be compared: the run, the kind, the number of pairs, of runs with their locality, of
-    /// stores what writes are to survive, of structures how often each key is asked for.
+    /// What all rows share that can be compared: the run, the kind, the number of pairs, of runs with their locality,
+    /// of stores what writes are to survive, of structures how often each key is asked for.
     pub(crate) fn group(&self) -> String {
         let more = ["runs", "locality", "durability", "distribution"].iter().filter_map(|name| {
             let value = self.more.get(*name)?;

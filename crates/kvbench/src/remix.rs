@@ -2,8 +2,8 @@
 //! merging iterator over the same tables.
 //!
 //! Nothing is timed before it was checked: runs with versions and deletions beside `BTreeMap`, and then the measured
-//! runs themselves beside a sorted array, every pair and some thousand places. Every timed answer is summed, and the sum
-//! must be that of the array. All pages are in memory: that none was read meanwhile is checked too.
+//! runs themselves beside a sorted array, every pair and some thousand places. Every timed answer is summed, and the
+//! sum must be that of the array. All pages are in memory: that none was read meanwhile is checked too.
 
 use crate::affinity;
 use crate::data::{Permutation, fold_bytes, mix};

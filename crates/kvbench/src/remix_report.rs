@@ -44,8 +44,8 @@ const COLUMNS: [(&str, &str); 11] = [
 const NAME_WIDTH: usize = 12;
 const WIDTH: usize = 7;
 
-/// What the ancestor gives with weak locality and tags, on another machine: runs; and in the order of [`COLUMNS`] bytes for
-/// a key, and microseconds.
+/// What the ancestor gives with weak locality and tags, on another machine: runs; and in the order of [`COLUMNS`] bytes
+/// for a key, and microseconds.
 const ANCESTOR: [(u16, [Option<f64>; COLUMNS.len()]); 4] = {
     const fn row(of: [f64; 8]) -> [Option<f64>; COLUMNS.len()] {
         let [bytes, seek_merging, seek, scan_merging, scan, hit, miss, build] = of;
@@ -145,8 +145,8 @@ pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// Judges the goals: ahead of the ancestor in every cell, whichever of its own two ways was the better; and ahead of our
-/// own merging iterator.
+/// Judges the goals: ahead of the ancestor in every cell, whichever of its own two ways was the better; and ahead of
+/// our own merging iterator.
 pub(crate) fn goals(keys: u64, rows: &[Row]) -> Vec<Goal> {
     let mut goals = Vec::new();
     for row in rows {

@@ -83,8 +83,8 @@ fn known<'r>(rows: &[&'r Row]) -> Vec<(&'r str, Explained<'r>)> {
     known
 }
 
-/// A table for each group: of the figures that were chosen, or else of all that are of a whole step. Of subjects and figures,
-/// those that are more have the lines.
+/// A table for each group: of the figures that were chosen, or else of all that are of a whole step. Of subjects and
+/// figures, those that are more have the lines.
 fn markdown(records: &[Recorded], chosen: &[String]) -> io::Result<String> {
     let mut text = String::new();
     let mut missing: BTreeSet<&str> = chosen.iter().map(String::as_str).collect();
@@ -272,7 +272,8 @@ fn latencies(rows: &[&Row], labels: &[String], known: &[(&str, Explained<'_>)]) 
 /// Most points of a line over time.
 const TIME_POINTS: usize = 200;
 
-/// How many operations were done while time passed, where that was noted: a chart for each step, in which a stall is a gap.
+/// How many operations were done while time passed, where that was noted: a chart for each step, in which a stall is a
+/// gap.
 fn over_time(rows: &[&Row], labels: &[String]) -> Vec<Shown> {
     let steps: BTreeSet<&str> =
         rows.iter().flat_map(|row| row.timelines.keys()).map(String::as_str).collect();

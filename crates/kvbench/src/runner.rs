@@ -124,8 +124,9 @@ impl Started {
     }
 }
 
-/// Runs arms to their ends, each by the runner of that number. One works at a time: each is started when the one before it has
-/// ended or waits for its turn; then those that wait take turns, in the order given and that of neighbours exchanged.
+/// Runs arms to their ends, each by the runner of that number. One works at a time: each is started when the one before
+/// it has ended or waits for its turn; then those that wait take turns, in the order given and that of neighbours
+/// exchanged.
 pub(crate) fn by_turns(runners: &mut [Runner], arms: &[(usize, &Job)], walk: &Walk) -> Vec<Outcome> {
     let mut started: Vec<io::Result<Started>> = Vec::new();
     let listen = |runners: &[Runner], at: usize, arm: &mut Started| {

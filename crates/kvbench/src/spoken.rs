@@ -1,8 +1,8 @@
 //! Structures in any language: programs that are spoken to by lines.
 //!
-//! kvbench writes lines to the program's standard input and reads its standard output; numbers are decimal and below 2^64. The
-//! first line is `kvbench 1 u64`, to which the program says `ordered` or `unordered`. Then, each with `N` lines behind it of a
-//! key, or of a key and a value:
+//! kvbench writes lines to the program's standard input and reads its standard output; numbers are decimal and below
+//! 2^64. The first line is `kvbench 1 u64`, to which the program says `ordered` or `unordered`. Then, each with `N`
+//! lines behind it of a key, or of a key and a value:
 //!
 //! | asked | done |
 //! |---|---|
@@ -12,10 +12,11 @@
 //! | `scan N PAIRS` | from each key on, up to so many pairs: the sum, begun at 0, is rotated left by a bit, then key and value are added |
 //! | `iterate 0` | the same over all pairs, in order |
 //!
-//! The program reads these lines, says `ready`, waits for the line `go`, does it, and says `done SUM`, of `iterate` `done SUM
-//! PAIRS`; sums are modulo 2^64. What passes between `go` and `done` is timed, so that reading and writing numbers is not. And to be
-//! checked, without being timed: `show get N` is answered by a line for each key, its value or `-`; `show scan 1 PAIRS` and `show
-//! all 0` by lines `KEY VALUE` and a line `.` behind them, where the latter needs no order if the program keeps none.
+//! The program reads these lines, says `ready`, waits for the line `go`, does it, and says `done SUM`, of `iterate`
+//! `done SUM PAIRS`; sums are modulo 2^64. What passes between `go` and `done` is timed, so that reading and writing
+//! numbers is not. And to be checked, without being timed: `show get N` is answered by a line for each key, its value
+//! or `-`; `show scan 1 PAIRS` and `show all 0` by lines `KEY VALUE` and a line `.` behind them, where the latter needs
+//! no order if the program keeps none.
 //!
 //! It ends when its input does.
 #![expect(

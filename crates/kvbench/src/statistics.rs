@@ -6,8 +6,8 @@
 //! Student's interval, so that a few blocks during which something else happened move little. Several figures of one
 //! comparison are corrected by Holm's procedure (1979).
 //!
-//! The *floor* is what the same machine, in the same minutes, shows between two arms of the same side, brought to as many
-//! blocks. It knows nothing of the ratio, so a comparison cannot hide its own noise.
+//! The *floor* is what the same machine, in the same minutes, shows between two arms of the same side, brought to as
+//! many blocks. It knows nothing of the ratio, so a comparison cannot hide its own noise.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -206,8 +206,8 @@ fn conclude(
     }
 }
 
-/// Judges the figures of one comparison, each over its blocks. Within `margin` (0.01 is a hundredth) is the same. `None`
-/// for a figure of too few blocks.
+/// Judges the figures of one comparison, each over its blocks. Within `margin` (0.01 is a hundredth) is the same.
+/// `None` for a figure of too few blocks.
 pub(crate) fn judge(figures: &[Vec<Block>], margin: f64) -> Vec<Option<Judged>> {
     let ratios: Vec<_> = figures.iter().map(|blocks| Estimate::of(blocks.iter().map(Block::ratio))).collect();
     let mut levels = levels_of(&ratios);
@@ -231,8 +231,8 @@ fn levels_of(ratios: &[Option<Estimate>]) -> std::vec::IntoIter<(f64, bool)> {
     holm(&ps, ALPHA).into_iter()
 }
 
-/// Judges figures of two runs that were not made by turns, each with the values of its rounds; `floor` is what two runs of
-/// one thing may differ by (0.08 is eight hundredths). `None` for a figure of too few rounds.
+/// Judges figures of two runs that were not made by turns, each with the values of its rounds; `floor` is what two runs
+/// of one thing may differ by (0.08 is eight hundredths). `None` for a figure of too few rounds.
 pub(crate) fn judge_apart(figures: &[(&[f64], &[f64])], margin: f64, floor: f64) -> Vec<Option<Judged>> {
     let logs = |values: &[f64]| Estimate::of(values.iter().map(|value| value.ln()));
     // Welch (1947): the variances of the two are their own.

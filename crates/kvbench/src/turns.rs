@@ -1,5 +1,5 @@
-//! Taking turns: an arm that is one of several waits where it may be the others' turn, until the run's process tells it to go
-//! on.
+//! Taking turns: an arm that is one of several waits where it may be the others' turn, until the run's process tells it
+//! to go on.
 
 use forrest_base::lock;
 use std::sync::{Condvar, Mutex, PoisonError};

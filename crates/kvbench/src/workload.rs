@@ -1,6 +1,6 @@
-//! Operations of several sorts on one structure, decided beforehand and laid out in memory in the order in which they are
-//! done: mixes of reads and writes, and YCSB's workloads A to F (Cooper and others: "Benchmarking cloud serving systems with
-//! YCSB", 2010).
+//! Operations of several sorts on one structure, decided beforehand and laid out in memory in the order in which they
+//! are done: mixes of reads and writes, and YCSB's workloads A to F (Cooper and others: "Benchmarking cloud serving
+//! systems with YCSB", 2010).
 //!
 //! What reads must show is known without asking anybody: a model follows what was written last. Scans have no such
 //! answer; subjects that scan must agree with each other.

@@ -1,8 +1,8 @@
 //! A directory for a run's stores, which is gone after the run, however that ends.
 //!
-//! Beside the run stands a process that does nothing until the run's end of a pipe closes: because the run has ended, was
-//! interrupted from the keyboard, or was killed. Then it removes what is left. It has a process group of its own, so that
-//! what the keyboard sends does not reach it.
+//! Beside the run stands a process that does nothing until the run's end of a pipe closes: because the run has ended,
+//! was interrupted from the keyboard, or was killed. Then it removes what is left. It has a process group of its own,
+//! so that what the keyboard sends does not reach it.
 
 use crate::cap;
 use crate::errors::told;

@@ -157,8 +157,8 @@ fn rounds_show_their_spread_and_steps_can_be_chosen() {
     }
 }
 
-/// All that is not measured unless it is asked for; ordered, hashed and static subjects, one by itself and one with others.
-/// In quick size with numbers for keys only.
+/// All that is not measured unless it is asked for; ordered, hashed and static subjects, one by itself and one with
+/// others. In quick size with numbers for keys only.
 #[test]
 fn workloads_latencies_and_distributions_are_measured_and_checked() {
     let path = scratch("workloads.jsonl");

@@ -1,8 +1,8 @@
-//! What the ways to a store in the kernel cost, in nanoseconds an operation. On the test machine that counts instructions
-//! (`cargo xtask vm --costs`) a nanosecond is an instruction; elsewhere it is a nanosecond.
+//! What the ways to a store in the kernel cost, in nanoseconds an operation. On the test machine that counts
+//! instructions (`cargo xtask vm --costs`) a nanosecond is an instruction; elsewhere it is a nanosecond.
 //!
-//! Keys and values have 8 bytes each, keys are random and asked for in another order than they came. Every answer is looked
-//! at. Prints a line `cost NAME NUMBER` for each way there is.
+//! Keys and values have 8 bytes each, keys are random and asked for in another order than they came. Every answer is
+//! looked at. Prints a line `cost NAME NUMBER` for each way there is.
 
 use ::llds::raw::{Attach, Device, Piece, Ran, Store, abi};
 use std::hint::black_box;

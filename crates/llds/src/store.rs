@@ -1,10 +1,10 @@
 //! [`Store`]: operations on an open store of the kernel module, or of the same engine in this process.
 //!
 //! What is asked is written as operations one behind another (wire.rs), done by one call of the engine, and answered in
-//! one piece; most of what is only read is seen in the store's own memory, without a call. Each operation takes place at
-//! one instant for all who share the store, and so does a batch as a whole. There are no snapshots and one keyspace:
-//! whoever reads sees the newest state, a scan one state for each piece of it, and the next piece begins behind the last
-//! key.
+//! one piece; most of what is only read is seen in the store's own memory, without a call. Each operation takes place
+//! at one instant for all who share the store, and so does a batch as a whole. There are no snapshots and one keyspace:
+//! whoever reads sees the newest state, a scan one state for each piece of it, and the next piece begins behind the
+//! last key.
 //!
 //! Nothing is kept here of what the store holds, so nothing can be stale. Buffers are kept for each thread.
 
@@ -45,8 +45,8 @@ impl Store {
     /// Opens a store, to be read only if `is_read_only`.
     ///
     /// # Errors
-    /// `Io` if the module is not loaded, if this user may not use the store, or if there is none and the options create none;
-    /// `Unsupported` for a durability that it cannot keep, or another version of the module; `Limit`.
+    /// `Io` if the module is not loaded, if this user may not use the store, or if there is none and the options create
+    /// none; `Unsupported` for a durability that it cannot keep, or another version of the module; `Limit`.
     pub fn open(kind: Kind, name: &str, options: &Options, is_read_only: bool) -> Result<Store> {
         demand(kind, options.durability)?;
         if name.len() > abi::NAME_BYTES_MAX {
@@ -373,8 +373,8 @@ impl Store {
         Ok(if is_more { Filled::More } else { Filled::End })
     }
 
-    /// A piece of a range from the end that `direction` starts at, with at most `limit` pairs, if that is not 0; and whether
-    /// there is more behind it, and then it is not empty and ends within the range.
+    /// A piece of a range from the end that `direction` starts at, with at most `limit` pairs, if that is not 0; and
+    /// whether there is more behind it, and then it is not empty and ends within the range.
     fn piece<'b>(
         &self,
         buffers: &'b mut Buffers,

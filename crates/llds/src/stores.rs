@@ -26,7 +26,8 @@ pub struct Version {
 /// Asks the module what it is.
 ///
 /// # Errors
-/// `Io` if the module is not loaded or this user may not use it; `Unsupported` if it has another version of its interface.
+/// `Io` if the module is not loaded or this user may not use it; `Unsupported` if it has another version of its
+/// interface.
 pub fn version() -> Result<Version> {
     let device = Device::open(false).map_err(|error| failure::device(&error))?;
     let version = device.version();

@@ -1,8 +1,8 @@
 //! Operations as bytes, and answers from bytes: the only place that makes the ones and takes the others apart.
 //!
-//! Answers come from the kernel, but nothing is believed of them: whatever the bytes are, what comes of them is an answer
-//! or an error, and never a panic or a length beyond what is there. What a length that is wrong but possible leads to is an
-//! answer that is wrong.
+//! Answers come from the kernel, but nothing is believed of them: whatever the bytes are, what comes of them is an
+//! answer or an error, and never a panic or a length beyond what is there. What a length that is wrong but possible
+//! leads to is an answer that is wrong.
 
 use crate::raw::abi;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -51,7 +51,8 @@ impl Ops {
         self.bytes.capacity()
     }
 
-    /// Adds an operation. REQUIRES: the key and the others are no longer than the store's limits, which have been checked.
+    /// Adds an operation. REQUIRES: the key and the others are no longer than the store's limits, which have been
+    /// checked.
     pub(super) fn push(&mut self, head: Head, key: &[u8], value: &[u8], other: &[u8]) {
         let start = self.bytes.len();
         let bytes = OP_BYTES + key.len() + value.len() + other.len();

@@ -44,9 +44,9 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Opens the store in a directory, which is made if there is none, with so many MiB for what is read and for what is newly written.
- * `tags`: keep a byte of hash for each key, which makes `remixdb_get` and `remixdb_probe` quicker. Null, and why on standard
- * error, if it cannot be opened, or is open already. To be given to `remixdb_close`.
+ * Opens the store in a directory, which is made if there is none, with so many MiB for what is read and for what is
+ * newly written. `tags`: keep a byte of hash for each key, which makes `remixdb_get` and `remixdb_probe` quicker.
+ * Null, and why on standard error, if it cannot be opened, or is open already. To be given to `remixdb_close`.
  *
  * # Safety
  * - `dir` is null, or ends with a zero byte.
@@ -120,14 +120,14 @@ bool remixdb_del(struct xdb_ref *xref, const void *key, uint32_t key_bytes);
 bool remixdb_probe(struct xdb_ref *xref, const void *key, uint32_t key_bytes);
 
 /**
- * Copies the value of a key and its length. False if the key is not there, or its value, which another program has written, is longer
- * than `REMIXDB_MAX_BYTES`; then nothing is copied.
+ * Copies the value of a key and its length. False if the key is not there, or its value, which another program has
+ * written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
  *
  * # Safety
  * - `xref` is null, or came from `remixdb_ref` and was not given back.
  * - `key` has `key_bytes` bytes, or is null.
- * - `value` has room for the value, `REMIXDB_MAX_BYTES` at most, and `value_bytes` may be written to; or they are null,
- *   if they are not wanted.
+ * - `value` has room for the value, `REMIXDB_MAX_BYTES` at most, and `value_bytes` may be written to; or they are
+ *   null, if they are not wanted.
  */
 bool remixdb_get(struct xdb_ref *xref,
                  const void *key,
@@ -169,13 +169,13 @@ void remixdb_iter_seek(struct xdb_iter *iter, const void *key, uint32_t key_byte
 bool remixdb_iter_valid(struct xdb_iter *iter);
 
 /**
- * Copies the key and the value where the iterator is, and their lengths. False if it is at no pair, or the value, which another program
- * has written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
+ * Copies the key and the value where the iterator is, and their lengths. False if it is at no pair, or the value,
+ * which another program has written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
  *
  * # Safety
  * - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
- * - `key` and `value` have room for them, `REMIXDB_MAX_BYTES` at most each, and `key_bytes` and `value_bytes` may be written
- *   to; each of them may be null, if it is not wanted.
+ * - `key` and `value` have room for them, `REMIXDB_MAX_BYTES` at most each, and `key_bytes` and `value_bytes` may be
+ *   written to; each of them may be null, if it is not wanted.
  */
 bool remixdb_iter_peek(struct xdb_iter *iter,
                        void *key,

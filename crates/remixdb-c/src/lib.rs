@@ -1,10 +1,10 @@
-//! libremixdb: the functions that RemixDB has for programs in C, over Forrest's engine on disk. A program that was written
-//! for it is compiled with this header and runs. What users must know is in the header, `include/remixdb.h`, which the tests make of
-//! this file.
+//! libremixdb: the functions that RemixDB has for programs in C, over Forrest's engine on disk. A program that was
+//! written for it is compiled with this header and runs. What users must know is in the header, `include/remixdb.h`,
+//! which the tests make of this file.
 //!
-//! The interface has no codes: what fails is null or false, and why a store cannot be opened is told on standard error. It has no
-//! lengths of buffers either; so nothing longer than [`REMIXDB_MAX_BYTES`] is ever taken or given. All else is as the
-//! library `forrest` does it. New programs use libforrest, which can do more and says what went wrong.
+//! The interface has no codes: what fails is null or false, and why a store cannot be opened is told on standard error.
+//! It has no lengths of buffers either; so nothing longer than [`REMIXDB_MAX_BYTES`] is ever taken or given. All else
+//! is as the library `forrest` does it. New programs use libforrest, which can do more and says what went wrong.
 
 use forrest::{Cursor, Db};
 use std::ffi::{CStr, c_char, c_void};
@@ -29,9 +29,9 @@ pub struct Ref {
 #[derive(Debug)]
 pub struct Iter(Cursor);
 
-/// Opens the store in a directory, which is made if there is none, with so many MiB for what is read and for what is newly written.
-/// `tags`: keep a byte of hash for each key, which makes `remixdb_get` and `remixdb_probe` quicker. Null, and why on standard
-/// error, if it cannot be opened, or is open already. To be given to `remixdb_close`.
+/// Opens the store in a directory, which is made if there is none, with so many MiB for what is read and for what is
+/// newly written. `tags`: keep a byte of hash for each key, which makes `remixdb_get` and `remixdb_probe` quicker.
+/// Null, and why on standard error, if it cannot be opened, or is open already. To be given to `remixdb_close`.
 ///
 /// # Safety
 /// - `dir` is null, or ends with a zero byte.
@@ -149,14 +149,14 @@ pub unsafe extern "C" fn remixdb_probe(xref: *mut Ref, key: *const c_void, key_b
     })
 }
 
-/// Copies the value of a key and its length. False if the key is not there, or its value, which another program has written, is longer
-/// than `REMIXDB_MAX_BYTES`; then nothing is copied.
+/// Copies the value of a key and its length. False if the key is not there, or its value, which another program has
+/// written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
 ///
 /// # Safety
 /// - `xref` is null, or came from `remixdb_ref` and was not given back.
 /// - `key` has `key_bytes` bytes, or is null.
-/// - `value` has room for the value, `REMIXDB_MAX_BYTES` at most, and `value_bytes` may be written to; or they are null,
-///   if they are not wanted.
+/// - `value` has room for the value, `REMIXDB_MAX_BYTES` at most, and `value_bytes` may be written to; or they are
+///   null, if they are not wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_get(
     xref: *mut Ref,
@@ -223,13 +223,13 @@ pub unsafe extern "C" fn remixdb_iter_valid(iter: *mut Iter) -> bool {
     guard(false, || unsafe { iter.as_ref() }?.0.key().map(|_| true))
 }
 
-/// Copies the key and the value where the iterator is, and their lengths. False if it is at no pair, or the value, which another program
-/// has written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
+/// Copies the key and the value where the iterator is, and their lengths. False if it is at no pair, or the value,
+/// which another program has written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
 ///
 /// # Safety
 /// - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
-/// - `key` and `value` have room for them, `REMIXDB_MAX_BYTES` at most each, and `key_bytes` and `value_bytes` may be written
-///   to; each of them may be null, if it is not wanted.
+/// - `key` and `value` have room for them, `REMIXDB_MAX_BYTES` at most each, and `key_bytes` and `value_bytes` may be
+///   written to; each of them may be null, if it is not wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_peek(
     iter: *mut Iter,

@@ -1,5 +1,5 @@
-//! The tests of libremixdb: its header is what cbindgen makes of the code and declares what the library exports, and programs in C and
-//! C++ are compiled against it, linked with it, and run.
+//! The tests of libremixdb: its header is what cbindgen makes of the code and declares what the library exports, and
+//! programs in C and C++ are compiled against it, linked with it, and run.
 
 #[path = "../../forrest-c/tests/c/tools.rs"]
 mod tools;

@@ -1,12 +1,13 @@
 //! [`Cache`]: pages that were read, kept for all files of a store within one number of bytes.
 //!
-//! - Pages lie in frames on huge pages ([`Frames`]). Every open file has a slot for each of its pages ([`Pages`]), which
-//!   names the frame. A page that is kept is found by the slot, and pinned where it lies: no hash, no lock, no copy.
+//! - Pages lie in frames on huge pages ([`Frames`]). Every open file has a slot for each of its pages ([`Pages`]),
+//!   which names the frame. A page that is kept is found by the slot, and pinned where it lies: no hash, no lock, no
+//!   copy.
 //! - A page is verified when it is read from the disk, and not again.
 //! - Reading happens outside of any lock, into the frame. Two threads that miss the same page at once both read it; one
 //!   copy is kept.
-//! - The bound holds exactly for frames. A page that a reader holds keeps its frame. Where no frame is to be had, for all
-//!   that were looked at are held, or for the bound is below one page, the page is read to the heap and not kept.
+//! - The bound holds exactly for frames. A page that a reader holds keeps its frame. Where no frame is to be had, for
+//!   all that were looked at are held, or for the bound is below one page, the page is read to the heap and not kept.
 //! - Which page goes is decided by a clock: one that was not asked for since the hand passed it last. A page comes in
 //!   as not asked for, so that a scan's pages, which are read once, go before those that are read again.
 //!
@@ -72,8 +73,8 @@ enum Room<'f> {
     None,
 }
 
-/// Which page is where. INVARIANT, while the lock around it is held: the slots that name a frame are those of the seats,
-/// and each names the frame of its seat.
+/// Which page is where. INVARIANT, while the lock around it is held: the slots that name a frame are those of the
+/// seats, and each names the frame of its seat.
 struct Clock {
     /// For each frame that was used so far.
     seats: Vec<Option<Seat>>,
@@ -188,8 +189,8 @@ fn pool(bytes: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
 }
 
 impl Cache {
-    /// A cache that takes at most so many bytes for pages, on memory of the kind that is asked for, as far as it is to be
-    /// had.
+    /// A cache that takes at most so many bytes for pages, on memory of the kind that is asked for, as far as it is to
+    /// be had.
     pub(crate) fn new(bytes: usize, pages: PageSize, numa: Numa) -> Cache {
         let frames = pool(bytes, pages, numa);
         Cache {

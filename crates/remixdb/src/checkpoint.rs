@@ -3,10 +3,10 @@
 //! It begins with a snapshot: one instant, which whoever writes waits for no longer than for another change. What that
 //! consists of is then put into the directory while the store goes on:
 //!
-//! - The tables and REMIXes, as they are. They never change, so the two stores have the same files, under the same names
-//!   and numbers, where the file system can do that; otherwise copies. They are held, so that they can be read although the
-//!   store may meanwhile have merged them and removed their names. A REMIX whose name is gone is left out: it can be made
-//!   from its tables.
+//! - The tables and REMIXes, as they are. They never change, so the two stores have the same files, under the same
+//!   names and numbers, where the file system can do that; otherwise copies. They are held, so that they can be read
+//!   although the store may meanwhile have merged them and removed their names. A REMIX whose name is gone is left out:
+//!   it can be made from its tables.
 //! - What is in memtables, as logs, one for each. These are files of the checkpoint's own: a log is still written to.
 //! - A manifest, which comes last. Without it the directory is no store.
 //!

@@ -59,8 +59,8 @@ struct Opened<D: Disk> {
 impl<D: Disk> Drop for Opened<D> {
     fn drop(&mut self) {
         if !self.core.origin.is_here() {
-            // The thread is not here, and all that is open is the other process's: to close it would cut its log and give its
-            // lock away.
+            // The thread is not here, and all that is open is the other process's: to close it would cut its log and
+            // give its lock away.
             std::mem::forget((self.worker.take(), self.core.clone()));
             return;
         }
@@ -129,8 +129,8 @@ fn elsewhere() -> Error {
 }
 
 impl<D: Disk> Core<D> {
-    /// An error in a process that was forked from the one that opened the store: whatever locks its threads held at that moment
-    /// are held here for ever.
+    /// An error in a process that was forked from the one that opened the store: whatever locks its threads held at
+    /// that moment are held here for ever.
     #[inline]
     pub(crate) fn check_here(&self) -> Result<()> {
         if self.origin.is_here() { Ok(()) } else { Err(elsewhere()) }
@@ -169,8 +169,8 @@ impl<D: Disk> Core<D> {
         self.version.read()
     }
 
-    /// Replaces what the store consists of. Whoever has the order sees to it that until this returns nothing is changed that
-    /// only the new version has. The old one is better dropped without the order: files may go with it.
+    /// Replaces what the store consists of. Whoever has the order sees to it that until this returns nothing is changed
+    /// that only the new version has. The old one is better dropped without the order: files may go with it.
     pub(crate) fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
         let version = Arc::new(version);
         self.version.replace(&version);

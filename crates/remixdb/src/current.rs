@@ -1,11 +1,12 @@
 //! [`Current`]: a value that many read and that is replaced now and then, as a whole.
 //!
-//! - Each thread has a place of its own (see [`stripe`](super::stripe)) with a count of references of its own. Who reads
-//!   takes a reference there, and gives it back: readers wait for nobody, and do not meet.
-//! - Who reads keeps the value as it was for as long as it likes. Nobody waits for that, and the old value is dropped with
-//!   the last reference to it, at once.
-//! - Replacing takes one place after the other. Until it returns, some read the old value and some the new one: the caller
-//!   sees to it that they mean the same until then. Once it has returned, whoever begins to read finds the new one.
+//! - Each thread has a place of its own (see [`stripe`](super::stripe)) with a count of references of its own. Who
+//!   reads takes a reference there, and gives it back: readers wait for nobody, and do not meet.
+//! - Who reads keeps the value as it was for as long as it likes. Nobody waits for that, and the old value is dropped
+//!   with the last reference to it, at once.
+//! - Replacing takes one place after the other. Until it returns, some read the old value and some the new one: the
+//!   caller sees to it that they mean the same until then. Once it has returned, whoever begins to read finds the new
+//!   one.
 //!
 //! It is built of locks that are held for a few instructions, and of nothing that would have to be proved. One that was
 //! built of hazard pointers, shared by all such values of the process, stood here before, and gave the value of another
@@ -92,8 +93,8 @@ mod tests {
         assert_eq!(left.load(Relaxed), 0);
     }
 
-    /// Memory of values that went is used for others at once, also for those of the other place; and whoever begins to read
-    /// when a value was replaced finds no older one.
+    /// Memory of values that went is used for others at once, also for those of the other place; and whoever begins to
+    /// read when a value was replaced finds no older one.
     #[test]
     fn each_place_gives_its_own_and_never_goes_back() {
         let left = AtomicU64::new(2);

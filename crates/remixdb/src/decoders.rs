@@ -1,11 +1,11 @@
-//! What the fuzz targets of the folder `fuzz` do with bytes that no store has written: they go to the decoders, which no
-//! user can call. Nothing may panic, go on for ever, or take memory that the bytes do not warrant.
+//! What the fuzz targets of the folder `fuzz` do with bytes that no store has written: they go to the decoders, which
+//! no user can call. Nothing may panic, go on for ever, or take memory that the bytes do not warrant.
 //!
-//! Compiled for the tests, which replay the inputs kept in `fuzz/seeds`, and with the feature `simulated`, which the fuzz
-//! targets turn on.
+//! Compiled for the tests, which replay the inputs kept in `fuzz/seeds`, and with the feature `simulated`, which the
+//! fuzz targets turn on.
 //!
-//! All that is stored lies under checksums, and random bytes would come no further. So they are made right first, for the
-//! parts that the bytes say they consist of.
+//! All that is stored lies under checksums, and random bytes would come no further. So they are made right first, for
+//! the parts that the bytes say they consist of.
 
 use crate::cache::Cache;
 use crate::core::Handle;
@@ -28,7 +28,8 @@ use std::sync::{Arc, OnceLock};
 const NUMBER: u64 = 7;
 /// Entries of a table that are read one by one, from either end.
 const ENTRIES_MAX: u32 = 1 << 12;
-/// Refills of an iteration, or moves of a cursor, after which it is taken to have no end: nothing here has so many pairs.
+/// Refills of an iteration, or moves of a cursor, after which it is taken to have no end: nothing here has so many
+/// pairs.
 const STEPS_MAX: usize = 10_000;
 /// Files of a directory.
 const FILES_MAX: usize = 16;
@@ -309,7 +310,8 @@ mod tests {
         files
     }
 
-    /// What each target begins with: genuine files, all of the golden store's and the tables and the REMIX of this module.
+    /// What each target begins with: genuine files, all of the golden store's and the tables and the REMIX of this
+    /// module.
     fn genuine() -> Vec<(&'static str, String, Vec<u8>)> {
         let golden = golden();
         let mut inputs = vec![("store", "golden".to_string(), packed(&golden))];

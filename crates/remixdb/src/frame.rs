@@ -15,8 +15,8 @@
 //! version is an `Unsupported` error that names both versions. It is never taken for a torn tail. A new kind of record
 //! needs a new version: in a file of a known version, a record that is whole and of no known kind is damage.
 //!
-//! All is little endian. Checksums are seeded with the file's kind, its number and the record's offset, so that bytes in
-//! the wrong place are no record.
+//! All is little endian. Checksums are seeded with the file's kind, its number and the record's offset, so that bytes
+//! in the wrong place are no record.
 //!
 //! The first number of a body is 0, or 1 more than how far back from the record's beginning the file was known to be
 //! synced when the record was written. It is stated by the first record after a sync, 0 says that nothing changed.
@@ -136,8 +136,8 @@ pub(crate) fn seal_again(file: &mut [u8], genuine: &[u8], name: Name) {
     }
 }
 
-/// Makes the checksums of any bytes right: a header's, and those of the records that the bytes behind it say they are, the
-/// last one as far as they go.
+/// Makes the checksums of any bytes right: a header's, and those of the records that the bytes behind it say they are,
+/// the last one as far as they go.
 #[cfg(any(test, feature = "simulated"))]
 pub(crate) fn seal_all(file: &mut [u8], name: Name) {
     if file.len() < HEADER {

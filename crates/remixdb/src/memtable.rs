@@ -96,8 +96,8 @@ impl Upto<'_> {
     /// What the reader sees of a key's versions; `None` if it sees none.
     ///
     /// A version that a reader of the newest state may want is dropped only after one that replaces it has become
-    /// visible; so if there is none that is old enough, either a look at what is visible now helps, or the key came with
-    /// a batch that is still being applied.
+    /// visible; so if there is none that is old enough, either a look at what is visible now helps, or the key came
+    /// with a batch that is still being applied.
     #[inline]
     pub(crate) fn see<'v>(&self, versions: &'v [u8]) -> Option<Said<'v>> {
         match *self {

@@ -1,15 +1,15 @@
 //! [`Parked`]: scans between two refills of an iteration, which the store drops when their tables are replaced.
 //!
-//! A scan holds the version that it reads, and with it files. Going on from where it stopped is cheaper than finding the
-//! place again, but the next refill may come late or never. So an iteration keeps its scan in a [`Slot`], and the store has
-//! a list of all slots. After a compaction has replaced tables, it empties the slots whose scans read another version than the
-//! newest. Their iterations find the place again, in the newest version, as they have to anyway when there is one. So no
-//! idle iteration holds files that were replaced.
+//! A scan holds the version that it reads, and with it files. Going on from where it stopped is cheaper than finding
+//! the place again, but the next refill may come late or never. So an iteration keeps its scan in a [`Slot`], and the
+//! store has a list of all slots. After a compaction has replaced tables, it empties the slots whose scans read another
+//! version than the newest. Their iterations find the place again, in the newest version, as they have to anyway when
+//! there is one. So no idle iteration holds files that were replaced.
 //!
 //! - An iteration waits for nobody: a slot's lock is held to put a scan in or to take it out, and a scan is dropped
 //!   outside of it. While a refill runs, its scan is not in the slot, and holds its version until the refill ends.
-//! - Each thread has a list of its own for the slots that it makes. A list forgets the slots of iterations that have ended
-//!   whenever it has doubled, so it is at most twice as long as there were iterations at once, or [`FEW`].
+//! - Each thread has a list of its own for the slots that it makes. A list forgets the slots of iterations that have
+//!   ended whenever it has doubled, so it is at most twice as long as there were iterations at once, or [`FEW`].
 
 use crate::disk::Disk;
 use crate::scan::Scan;
@@ -84,8 +84,8 @@ impl<D: Disk> Parked<D> {
     pub(crate) fn park_again(&self, slot: &Slot<D>, scan: Box<Scan<D>>) {
         let version = scan.version();
         *lock(&slot.0) = Some(scan);
-        // ORDERING: either `drop_old` locks the slot after this has, and finds the scan; or it has done so before, and then
-        // this sees the newest version. The same holds for the list, if the slot is not in it yet.
+        // ORDERING: either `drop_old` locks the slot after this has, and finds the scan; or it has done so before, and
+        // then this sees the newest version. The same holds for the list, if the slot is not in it yet.
         if !self.is_newest(version) {
             drop(slot.take());
         }

@@ -3,9 +3,10 @@
 //! One table is read through its own index; several through a [`Remix`], which walks them without comparing keys. A
 //! partition never changes.
 //!
-//! The file of a REMIX may be of the first tables only: each table more changes all of a REMIX, and to write it every time
-//! would cost more than the tables do. What is missing is made from the keys of the tables. That, and reading the file, is
-//! done when somebody first looks into the partition, so that opening a store takes no longer the larger it is.
+//! The file of a REMIX may be of the first tables only: each table more changes all of a REMIX, and to write it every
+//! time would cost more than the tables do. What is missing is made from the keys of the tables. That, and reading the
+//! file, is done when somebody first looks into the partition, so that opening a store takes no longer the larger it
+//! is.
 
 use crate::cache::Cache;
 use crate::disk::{Disk, Name};
@@ -35,7 +36,8 @@ pub(crate) struct Partition<D: Disk> {
     known: OnceLock<Known>,
     /// From where it is to be had, until then.
     source: Option<Mutex<Source<D>>>,
-    /// Steps that cursors took from one of several tables to another or within one, and tables that they were placed in.
+    /// Steps that cursors took from one of several tables to another or within one, and tables that they were placed
+    /// in.
     walked: Arc<AtomicU64>,
 }
 
@@ -115,7 +117,8 @@ pub(crate) fn order<D: Disk>(
 }
 
 impl<D: Disk> Partition<D> {
-    /// A partition of tables, the REMIX over them if there are several, and the file that has it or the beginning of it.
+    /// A partition of tables, the REMIX over them if there are several, and the file that has it or the beginning of
+    /// it.
     pub(crate) fn new(
         low: Vec<u8>,
         tables: Vec<Arc<Table<D>>>,
@@ -271,8 +274,8 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find) to
-    /// belong.
+    /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find)
+    /// to belong.
     pub(crate) fn get<R>(
         &self,
         Whereabouts(at): Whereabouts,

@@ -1,8 +1,8 @@
 //! Opening: what is on the disk becomes a store, and what no longer belongs to it goes.
 //!
 //! 1. The newest manifest that is whole says which tables there are and from which log on changes are not in tables.
-//! 2. These logs are read in order. Each says which one was before, and where that ended. What is missing at the end of the last one
-//!    was never acknowledged as durable; anywhere else it is damage.
+//! 2. These logs are read in order. Each says which one was before, and where that ended. What is missing at the end of
+//!    the last one was never acknowledged as durable; anywhere else it is damage.
 //! 3. What was read is synced: it may have come from the memory of the operating system, and what is acknowledged from
 //!    now on must not outlive it.
 //! 4. A new log and a new manifest are made, under numbers above all that are in the directory.
@@ -127,8 +127,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// An error if one of the logs says that what was before it had been synced, or the first of them that `synced` bytes
-    /// were.
+    /// An error if one of the logs says that what was before it had been synced, or the first of them that `synced`
+    /// bytes were.
     fn tail_is_torn<D: Disk>(&self, disk: &D, synced: u64, rest: &[(u64, D::File, wal::Head)]) -> Result<()> {
         for (at, (number, file, _)) in rest.iter().enumerate() {
             let is_said = at == 0 && synced > self.end.offset;
@@ -229,8 +229,8 @@ fn catalog_is(state: &State, catalog: &Catalog) -> bool {
     said.collect::<BTreeSet<_>>() == is
 }
 
-/// The logs that hold what is in no table, in order: from the newest one back to the floor, by what each says of the one
-/// before. Other logs that are there were given up by an earlier recovery, or never used.
+/// The logs that hold what is in no table, in order: from the newest one back to the floor, by what each says of the
+/// one before. Other logs that are there were given up by an earlier recovery, or never used.
 fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<(u64, D::File, wal::Head)>> {
     let mut used = BTreeMap::new();
     for &number in logs {

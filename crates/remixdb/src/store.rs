@@ -78,7 +78,8 @@ impl Store<Real> {
     /// Writes a copy of the store, as it is at one moment of this call, to a new directory at `path`.
     ///
     /// # Errors
-    /// `InvalidArgument` if something is at `path`; `Busy`; `OutOfSpace`; `Io`. Nothing is left of a checkpoint that fails.
+    /// `InvalidArgument` if something is at `path`; `Busy`; `OutOfSpace`; `Io`. Nothing is left of a checkpoint that
+    /// fails.
     pub fn checkpoint(&self, path: &Path) -> Result<()> {
         let unfinished = Unfinished::begin(path, Some(self.0.disk()))?;
         self.0.checkpoint(unfinished.disk()?)?;
@@ -240,7 +241,8 @@ impl<D: Disk> Core<D> {
     fn attend(&self) {
         self.workers.settle();
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
-        // Whoever looks into a partition first waits until it is known what its tables are together, unless it is already.
+        // Whoever looks into a partition first waits until it is known what its tables are together, unless it is
+        // already.
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
         loop {
             match self.work.next(QUEUED_MOST) {

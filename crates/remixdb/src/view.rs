@@ -258,8 +258,8 @@ impl<D: Disk> forrest_engine::View for View<D> {
     }
 }
 
-/// A cursor goes on in the version that it found when it jumped; after so many steps, in what is then the newest. So one
-/// that goes through everything does not keep files for as long as that takes.
+/// A cursor goes on in the version that it found when it jumped; after so many steps, in what is then the newest. So
+/// one that goes through everything does not keep files for as long as that takes.
 const STEPS_MAX: u64 = 1024;
 
 /// Where a refill stopped. Unless the store consists of other parts by then, the next one goes on there without a seek.

@@ -1,8 +1,9 @@
 //! [`Workers`]: the threads that share a piece of work in the background.
 //!
 //! There is always the one that has the work; others are started when there are several things to do and end with them,
-//! which costs nothing beside what there is to do. So a store at rest has one thread, and threads are where the user wants
-//! them: as many as the processors that he may use, unless he says otherwise, and on those that he names, if he does.
+//! which costs nothing beside what there is to do. So a store at rest has one thread, and threads are where the user
+//! wants them: as many as the processors that he may use, unless he says otherwise, and on those that he names, if he
+//! does.
 
 use forrest_base::lock;
 use forrest_engine::Options;
@@ -43,8 +44,8 @@ impl Workers {
         Ok(Workers::of(count, cpus))
     }
 
-    /// Only the thread that has the work, for who wants to know what it does when. It works in as many pieces as the options
-    /// say.
+    /// Only the thread that has the work, for who wants to know what it does when. It works in as many pieces as the
+    /// options say.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn alone(builder: &Options) -> Workers {
         Workers { count: builder.workers.unwrap_or(1), idle: AtomicUsize::new(0), cpus: Vec::new() }
@@ -59,8 +60,8 @@ impl Workers {
         self.count
     }
 
-    /// Puts the current thread where workers are to be. That it could be there was found out before; if it no longer can, it
-    /// works where it is.
+    /// Puts the current thread where workers are to be. That it could be there was found out before; if it no longer
+    /// can, it works where it is.
     pub(crate) fn settle(&self) {
         if !self.cpus.is_empty() {
             let _ = cpu::confine(&self.cpus);

@@ -3,8 +3,8 @@
 //! 1. **Admit**: not after a failure; and not faster than memtables become tables, by short waits that grow with what
 //!    waits to be written out ([`Core::admit`]).
 //! 2. **Order**: under one lock the operations are decided, with what they find, and get their sequence numbers.
-//! 3. **Log**: their effects are queued for the log; a batch as a whole. No I/O takes place under the lock, but for what
-//!    a batch that compares or adds reads from tables, and a new log file where a memtable is full.
+//! 3. **Log**: their effects are queued for the log; a batch as a whole. No I/O takes place under the lock, but for
+//!    what a batch that compares or adds reads from tables, and a new log file where a memtable is full.
 //! 4. **Apply** to the memtable.
 //! 5. **Make visible**, at one instant.
 //! 6. **Commit**, without the lock: wait until the log is as durable as the caller wants it.
@@ -89,8 +89,8 @@ impl<D: Disk> Core<D> {
         check_value(&op)?;
         self.check_here()?;
         let key = op.key();
-        // Read before the lock is taken: what tables say stays true until they are others. And given up after it, for files may
-        // go with them.
+        // Read before the lock is taken: what tables say stays true until they are others. And given up after it, for
+        // files may go with them.
         let before = reads(&op).then(|| self.version());
         let looked = match &before {
             Some(before) => Some((before, read::value_in_tables(before, space.id, key)?)),

@@ -1,11 +1,11 @@
 //! `cargo xtask mutants`: mistakes in the engine on disk that its gates must catch.
 //!
-//! A gate proves little unless it can fail. Each file of `tests/mutants` below the engine's sources is a patch; its head says
-//! what the mistake is and which gate must fail (see [`patch`]). The sources themselves know nothing of this: all patches
-//! are applied to one copy of the crate, below the target directory, as alternatives between which a number chooses at run
-//! time. So the copy is built once. One of its tests sets the number of one mutant for its thread and runs the gate, which
-//! must panic. Without a mutant each of these gates must pass on its first workload, otherwise the copy would be wrong; in larger
-//! sizes they are tests of the crate itself.
+//! A gate proves little unless it can fail. Each file of `tests/mutants` below the engine's sources is a patch; its
+//! head says what the mistake is and which gate must fail (see [`patch`]). The sources themselves know nothing of this:
+//! all patches are applied to one copy of the crate, below the target directory, as alternatives between which a number
+//! chooses at run time. So the copy is built once. One of its tests sets the number of one mutant for its thread and
+//! runs the gate, which must panic. Without a mutant each of these gates must pass on its first workload, otherwise the
+//! copy would be wrong; in larger sizes they are tests of the crate itself.
 
 mod patch;
 
@@ -125,8 +125,8 @@ fn name_of(directory: &Path) -> String {
     directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Makes the copy, a workspace of one crate. A file that is as it should be is not written, so that cargo need not build it
-/// again.
+/// Makes the copy, a workspace of one crate. A file that is as it should be is not written, so that cargo need not
+/// build it again.
 fn write_copy(workspace: &Workspace, own: &Path, copy: &Path, mutants: &[Mutant]) -> Result<(), String> {
     let sources = workspace.root.join(SOURCES);
     let place = copy.join("crate");

@@ -2,11 +2,11 @@
 //!
 //! A patch begins with what the mistake is, in a line or more, and with lines `fails: GATE`, each a call of one of the
 //! gates that must then fail. The rest is an ordinary unified diff, with paths below the engine's sources: `patch -p1`
-//! applies it there. The line numbers in it count for nothing here. What a hunk takes out, with the lines around it, must
-//! occur in the file exactly once.
+//! applies it there. The line numbers in it count for nothing here. What a hunk takes out, with the lines around it,
+//! must occur in the file exactly once.
 //!
-//! A mutant changes functions. The copy of the source has all bodies of such a function, one for each mutant that changes
-//! it and the one that is right, and chooses when it is called:
+//! A mutant changes functions. The copy of the source has all bodies of such a function, one for each mutant that
+//! changes it and the one that is right, and chooses when it is called:
 //!
 //! ```text
 //! fn next(&self) -> u64 {
@@ -18,8 +18,8 @@
 //! }
 //! ```
 //!
-//! Where a function begins and ends is seen by how rustfmt indents it. What cannot be changed so: a `const fn`, anything
-//! outside of functions, and the type that `impl Trait` stands for, which must be the same in all bodies.
+//! Where a function begins and ends is seen by how rustfmt indents it. What cannot be changed so: a `const fn`,
+//! anything outside of functions, and the type that `impl Trait` stands for, which must be the same in all bodies.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -102,8 +102,8 @@ type Lines = (usize, usize);
 /// Lines that change, and what they become.
 type Edit<'m> = (Range<usize>, &'m [String]);
 
-/// A source with the bodies of these mutants, which are given with their numbers. Those that do not change this file leave it
-/// as it is.
+/// A source with the bodies of these mutants, which are given with their numbers. Those that do not change this file
+/// leave it as it is.
 pub(super) fn plant<'m>(
     source: &str,
     file: &str,

@@ -1,8 +1,9 @@
 //! The modules of a crate and which of them use which, read from the sources.
 //!
 //! A path in the code is followed from where it stands: `crate`, `self`, `super`, the module's own modules, and names
-//! that a `use` brought in, through re-exports, to the module that has the item. So `crate::Error` is a use of `error` if the
-//! root has `pub use error::Error`. What another crate has leads nowhere, also where it is named through this one.
+//! that a `use` brought in, through re-exports, to the module that has the item. So `crate::Error` is a use of `error`
+//! if the root has `pub use error::Error`. What another crate has leads nowhere, also where it is named through this
+//! one.
 //!
 //! Code under `#[cfg(test)]` is left out. What is not seen: methods of a type (an `impl` may stand above its type), and
 //! macros of the same crate that are named without a path.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::sources::Source;
 
-/// Crates whose root must forbid unsafe code: all above the bottom two. The benchmark's subjects may need it, and so does
-/// the C library, which is called with pointers.
+/// Crates whose root must forbid unsafe code: all above the bottom two. The benchmark's subjects may need it, and so
+/// does the C library, which is called with pointers.
 const SAFE_ROOTS: &[&str] = &[
     "crates/forrest/src/lib.rs",
     "crates/forrest-cli/src/main.rs",

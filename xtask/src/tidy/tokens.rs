@@ -1,4 +1,5 @@
-//! The tokens of a Rust source, as far as the rules need them: words, punctuation, and the text of strings and comments.
+//! The tokens of a Rust source, as far as the rules need them: words, punctuation, and the text of strings and
+//! comments.
 //!
 //! Numbers are words; nothing here asks for more. A raw identifier loses its `r#`. C is read well enough, too.
 

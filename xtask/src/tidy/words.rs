@@ -1,8 +1,8 @@
 //! Words that the project's text avoids: they are counted, and the count may only fall.
 //!
-//! `docs/words.txt` lists them with what to write instead, and records the count. Text is what people read: comments and
-//! strings of Rust, C and Python, and Markdown; not names in the code, code in backquotes, or blocks of code. Words are
-//! whole, small and capital letters alike; several that follow each other may have a line's end between them.
+//! `docs/words.txt` lists them with what to write instead, and records the count. Text is what people read: comments
+//! and strings of Rust, C and Python, and Markdown; not names in the code, code in backquotes, or blocks of code. Words
+//! are whole, small and capital letters alike; several that follow each other may have a line's end between them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -221,7 +221,8 @@ fn text_of(source: &Source) -> Vec<(usize, String)> {
     words
 }
 
-/// Adds the words of a text that begins on a line. Code is left out: in backquotes, in blocks, and behind `{` in strings.
+/// Adds the words of a text that begins on a line. Code is left out: in backquotes, in blocks, and behind `{` in
+/// strings.
 fn push(first: usize, text: &str, words: &mut Vec<(usize, String)>) {
     let mut in_block = false;
     let mut in_code = false;

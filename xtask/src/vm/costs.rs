@@ -1,9 +1,10 @@
-//! `cargo xtask vm --costs`: what the ways to a store in the kernel cost, in instructions, on a machine that counts them.
+//! `cargo xtask vm --costs`: what the ways to a store in the kernel cost, in instructions, on a machine that counts
+//! them.
 //!
-//! One nanosecond of that machine is one instruction, of the program and of the kernel together, so figures are the same
-//! on any host and on a busy one, within a hundredth. `crates/llds/examples/costs.rs` measures; here its
-//! figures are put beside the goals and beside the record, from which none may grow by more than [`GROWTH`]. Caches and
-//! memory cost nothing there: what a miss is worth only a real machine tells.
+//! One nanosecond of that machine is one instruction, of the program and of the kernel together, so figures are the
+//! same on any host and on a busy one, within a hundredth. `crates/llds/examples/costs.rs` measures; here its figures
+//! are put beside the goals and beside the record, from which none may grow by more than [`GROWTH`]. Caches and memory
+//! cost nothing there: what a miss is worth only a real machine tells.
 
 use std::fmt::Write as _;
 use std::fs;

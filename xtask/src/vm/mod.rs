@@ -1,19 +1,19 @@
 //! `cargo xtask vm`: the kernel module in an emulated machine.
 //!
-//! Builds the module and its checks out of a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the cloud
-//! flavour (`kernel.rs`), takes the library's tests and the command line (`client.rs`), puts all of it into an archive that
-//! is the machine's only file system (`archive.rs`), boots it under QEMU (`machine.rs`), and reads on its console how the
-//! checks went (`console.rs`). Twice: with the kernel as users have it, and with its allocator checking every object; and
-//! a third time for the library and the command line.
+//! Builds the module and its checks out of a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the
+//! cloud flavour (`kernel.rs`), takes the library's tests and the command line (`client.rs`), puts all of it into an
+//! archive that is the machine's only file system (`archive.rs`), boots it under QEMU (`machine.rs`), and reads on its
+//! console how the checks went (`console.rs`). Twice: with the kernel as users have it, and with its allocator checking
+//! every object; and a third time for the library and the command line.
 //!
 //! The machine that runs this has nothing of it installed but programs, and its own kernel is never touched. What
 //! cannot be had here is a reason to skip. A compiler's or checker's warning, and a machine that does not boot or does
 //! not say that all is well, are failures. With `--planted`, mistakes are planted that the checks must catch
 //! (`planted.rs`); with `--costs`, instructions are counted (`costs.rs`).
 //!
-//! With `--debug`, the same checks run in another machine: a kernel in user mode, built here with KASAN, UBSAN, lockdep and
-//! fault injection (`source.rs`), in which each allocation and each copy of each operation fails in its turn. It has one
-//! processor. What the kernel says there counts whatever the checks found.
+//! With `--debug`, the same checks run in another machine: a kernel in user mode, built here with KASAN, UBSAN, lockdep
+//! and fault injection (`source.rs`), in which each allocation and each copy of each operation fails in its turn. It
+//! has one processor. What the kernel says there counts whatever the checks found.
 
 mod archive;
 mod bench;

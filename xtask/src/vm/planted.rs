@@ -3,10 +3,10 @@
 //! A check proves little unless it can fail. Each file of `kernel/llds/tests/planted` is a patch for the module's
 //! sources; its head says what the mistake is and which checks must fail, on lines `fails: NAME`. A check fails too if
 //! the machine stops in it; `fails: the build` says that the module must not even build. A line `boot: NAME` names
-//! the boot that tells, if it is not the first: `debug` is that of the other machine (`cargo xtask vm --debug --planted`),
-//! of whose mistakes none is planted for this one. Only the checks that a mistake names are run, and all where it is the
-//! kernel's log that tells; before that, they must pass without a mistake. Checks that none of the mistakes names are told
-//! at the end.
+//! the boot that tells, if it is not the first: `debug` is that of the other machine
+//! (`cargo xtask vm --debug --planted`), of whose mistakes none is planted for this one. Only the checks that a mistake
+//! names are run, and all where it is the kernel's log that tells; before that, they must pass without a mistake.
+//! Checks that none of the mistakes names are told at the end.
 
 use std::fs;
 use std::path::Path;

@@ -2,9 +2,9 @@
 //! no stock kernel has.
 //!
 //! The source is downloaded and unpacked below the target directory, by version; what is built lies beside it, and is
-//! built anew if the version, the configuration (`kernel/llds/tests/debug.config`) or the compiler is another. Nothing is
-//! installed but missing programs. A source that cannot be had is a reason to skip; one that does not build, or cannot be
-//! configured as is wanted, is a failure.
+//! built anew if the version, the configuration (`kernel/llds/tests/debug.config`) or the compiler is another. Nothing
+//! is installed but missing programs. A source that cannot be had is a reason to skip; one that does not build, or
+//! cannot be configured as is wanted, is a failure.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ const COMPILER: &str = "gcc";
 /// What the build was made of, beside it.
 const STAMP: &str = "built-of";
 
-/// The kernel, as the stock one that was got, which brings the shell, but built here. The inner error says what cannot be
-/// had.
+/// The kernel, as the stock one that was got, which brings the shell, but built here. The inner error says what cannot
+/// be had.
 pub(crate) fn get(
     workspace: &Workspace,
     cache: &Path,

@@ -44,8 +44,8 @@ typedef struct llds_result_ent {
    */
   uint64_t key;
   /**
-   * Its value, and behind it a zero byte, so that text is text; null of all functions but `forrest_get_key`, and where there
-   * is none.
+   * Its value, and behind it a zero byte, so that text is text; null of all functions but `forrest_get_key`, and
+   * where there is none.
    */
   void *val;
   /**
@@ -63,16 +63,16 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Makes a way into the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not set), and opens
- * the store, if nobody in this process has it open by this function. Null, and why on standard error, if it cannot be opened.
- * To be given to `forrest_cleanup`.
+ * Makes a way into the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not set), and
+ * opens the store, if nobody in this process has it open by this function. Null, and why on standard error, if it
+ * cannot be opened. To be given to `forrest_cleanup`.
  */
 struct FORREST *forrest_alloc(void);
 
 /**
  * Maps a key to a value, whether it was there or not. `result` is `SUCCESS`; -4 if the value has more bytes than
- * `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the home has no room for it;
- * -1 or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
+ * `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the home has no room for
+ * it; -1 or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
  *
  * # Safety
  * - `val` has `vlen` bytes, or is null.
@@ -84,27 +84,28 @@ struct llds_result_ent *forrest_insert_key(struct FORREST *tree,
 
 /**
  * Finds a key: `val` and `vlen` are a copy of its value, and `result` is `SUCCESS`. 1 if it is not there; -4 if its
- * value, which another program has written, has more bytes than `FORREST_MAX_VAL_LEN`; -5 if there is no memory for it; -1 or
- * -2 if it cannot be read. Null if there is no memory for the answer.
+ * value, which another program has written, has more bytes than `FORREST_MAX_VAL_LEN`; -5 if there is no memory for
+ * it; -1 or -2 if it cannot be read. Null if there is no memory for the answer.
  */
 struct llds_result_ent *forrest_get_key(struct FORREST *tree,
                                         uint64_t key);
 
 /**
- * Removes all keys of the store, of whichever program. `key` of the answer is 0; `result` is `SUCCESS`, or -1, -5 or -8 if it
- * cannot be written. Null if there is no memory for the answer; then nothing is changed.
+ * Removes all keys of the store, of whichever program. `key` of the answer is 0; `result` is `SUCCESS`, or -1, -5
+ * or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
  */
 struct llds_result_ent *forrest_rm_tree(struct FORREST *tree);
 
 /**
- * Gives a handle back. The store is closed with the last one; what it held is there the next time, unless it is in the memory
- * of the process. What is null, or was given back, is nothing to give back.
+ * Gives a handle back. The store is closed with the last one; what it held is there the next time, unless it is in the
+ * memory of the process. What is null, or was given back, is nothing to give back.
  */
 void forrest_cleanup(struct FORREST *tree);
 
 /**
- * The hash that programs make keys of texts with: MurmurHash64A, which Austin Appleby put into the public domain, of `len` bytes. The
- * same on every machine: words are little endian. 0 if `len` is negative, or `key` is null and `len` is not 0.
+ * The hash that programs make keys of texts with: MurmurHash64A, which Austin Appleby put into the public domain, of
+ * `len` bytes. The same on every machine: words are little endian. 0 if `len` is negative, or `key` is null and `len`
+ * is not 0.
  *
  * # Safety
  * - `key` has `len` bytes, or is null.

@@ -1,4 +1,5 @@
-//! A store of the Rust library over a fork: the child can neither use it nor harm it. What the C library adds is in misuse.c.
+//! A store of the Rust library over a fork: the child can neither use it nor harm it. What the C library adds is in
+//! misuse.c.
 
 use forrest_rust::{Builder, Db, Durability, ErrorKind, WriteBatch};
 use std::ops::ControlFlow;

@@ -42,8 +42,8 @@ fn build(language: Language, source: &Path, link: Link, flags: &[&str], to: &Pat
     Some(program)
 }
 
-/// Runs a program that was built here with the library that was built for it: cargo's test has a path of libraries in its
-/// environment, where an older one may be. Programs for llds look for the URL in the environment.
+/// Runs a program that was built here with the library that was built for it: cargo's test has a path of libraries in
+/// its environment, where an older one may be. Programs for llds look for the URL in the environment.
 fn program_prints(program: &Path, url: &str) -> String {
     let mut command = Command::new(program);
     command.env_remove("LD_LIBRARY_PATH").env_remove("DYLD_FALLBACK_LIBRARY_PATH");

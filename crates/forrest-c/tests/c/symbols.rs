@@ -1,5 +1,5 @@
-//! The shared library exports what is listed in `symbols.txt`, and nothing else; and one of the headers has a declaration
-//! of each.
+//! The shared library exports what is listed in `symbols.txt`, and nothing else; and one of the headers has a
+//! declaration of each.
 
 use crate::tools::{compare, libraries, own, run, shared_name, soname, succeeds};
 use std::process::Command;

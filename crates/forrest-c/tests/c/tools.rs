@@ -1,5 +1,5 @@
-//! What the tests call: compilers, programs, and the libraries that were built. Those of remixdb-c use it as well; the crate
-//! tells the name of its library.
+//! What the tests call: compilers, programs, and the libraries that were built. Those of remixdb-c use it as well; the
+//! crate tells the name of its library.
 
 use crate::LIBRARY;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// Its compiler: what the environment names, or the usual one, with all warnings as errors. None, and why is told, if it
-    /// cannot be called.
+    /// Its compiler: what the environment names, or the usual one, with all warnings as errors. None, and why is told,
+    /// if it cannot be called.
     pub(crate) fn compiler(self) -> Option<Command> {
         let (variable, usual, told) = match self {
             Language::C => ("CC", "cc", "C"),

@@ -1,8 +1,8 @@
 //! `bench`: a quick look at what a store does on this machine, by the names, the options and the figures that users of
 //! RocksDB's and LevelDB's `db_bench` know.
 //!
-//! It says how fast, not how sure: one run, in one process, one reading of the clock for each call. What is to be decided
-//! is measured with kvbench, which takes turns, repeats, and gives intervals.
+//! It says how fast, not how sure: one run, in one process, one reading of the clock for each call. What is to be
+//! decided is measured with kvbench, which takes turns, repeats, and gives intervals.
 
 mod work;
 

@@ -6,8 +6,8 @@
 //! Keys in range: 2
 //! ```
 //!
-//! The last line counts those before it, which tells a dump that was cut short; `ldb scan` has none. There is no name of
-//! a column family in it, so it holds one keyspace.
+//! The last line counts those before it, which tells a dump that was cut short; `ldb scan` has none. There is no name
+//! of a column family in it, so it holds one keyspace.
 
 use super::hex;
 use super::item::{Item, Mistake};

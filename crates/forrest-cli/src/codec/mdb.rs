@@ -12,8 +12,8 @@
 //! DATA=END
 //! ```
 //!
-//! Several such parts, one behind the other, are several databases. In `print` a backslash and two hexadecimal digits are
-//! any byte, and two backslashes are one.
+//! Several such parts, one behind the other, are several databases. In `print` a backslash and two hexadecimal digits
+//! are any byte, and two backslashes are one.
 
 use super::hex;
 use super::item::{Item, Mistake};

@@ -9,8 +9,8 @@
 //! | `ldb` | a pair of RocksDB's, as [`ldb`] says |
 //! | `mdb`, `mdb-print` | a key or a value of LMDB's, as [`mdb`] says, in hexadecimal or where possible as text |
 //!
-//! But in the last two a line that begins with `#` is a comment; a key that begins with `#` is escaped in `text`. A pair's
-//! keyspace is named in `text` and `hex` by a line `#keyspace NAME` before it, in `jsonl` by the field
+//! But in the last two a line that begins with `#` is a comment; a key that begins with `#` is escaped in `text`. A
+//! pair's keyspace is named in `text` and `hex` by a line `#keyspace NAME` before it, in `jsonl` by the field
 //! `"keyspace"`, in `ops` by `@NAME` before the operation, and in `mdb` in a header. Empty lines mean nothing, and so
 //! does a carriage return at the end of a line.
 

@@ -1,5 +1,5 @@
-//! `bench`: that each benchmark does what its name says is seen by what it counts and by what it leaves. How fast is not
-//! looked at.
+//! `bench`: that each benchmark does what its name says is seen by what it counts and by what it leaves. How fast is
+//! not looked at.
 
 use crate::harness::Place;
 use serde_json::Value;

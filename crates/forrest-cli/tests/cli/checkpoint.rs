@@ -1,5 +1,5 @@
-//! `kill -9` while a checkpoint is made: its name stands for nothing or for all of it, and what is left is no trouble to the
-//! next attempt.
+//! `kill -9` while a checkpoint is made: its name stands for nothing or for all of it, and what is left is no trouble
+//! to the next attempt.
 
 use crate::harness::Place;
 use forrest::Db;

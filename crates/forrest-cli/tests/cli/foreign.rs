@@ -1,5 +1,5 @@
-//! The dumps of other stores, made and read by their own programs: RocksDB's `ldb` and LMDB's `mdb_dump` and `mdb_load`.
-//! (`formats.rs` and `scripts/foreign.txt` have what needs none of them.)
+//! The dumps of other stores, made and read by their own programs: RocksDB's `ldb` and LMDB's `mdb_dump` and
+//! `mdb_load`. (`formats.rs` and `scripts/foreign.txt` have what needs none of them.)
 
 use crate::harness::{FORREST, Place};
 use std::collections::BTreeMap;
@@ -114,7 +114,8 @@ fn lmdb_has_room_for_what_is_dumped() {
         return;
     }
     let place = Place::new();
-    // Values of a bit more than half a page, which take a whole one, and far more of them than LMDB has room for by itself.
+    // Values of a bit more than half a page, which take a whole one, and far more of them than LMDB has room for by
+    // itself.
     let value = "v".repeat(2_100);
     let lines: String = (0..20_000).map(|i| format!("key {i:06}\t{value}\n")).collect();
     place.write("in.txt", lines);

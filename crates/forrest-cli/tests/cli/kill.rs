@@ -6,8 +6,8 @@
 //! pair; otherwise the next child is told by `--expect`, and recovers from the kill before it is killed in its turn, at
 //! times while it recovers. Each child verifies all that is in the store besides.
 //!
-//! `FORREST_KILLS` sets the number of kills (6 in quick size, 20 in full), `FORREST_SEED` the seed. The moment is in time, so a seed repeats a
-//! run only nearly.
+//! `FORREST_KILLS` sets the number of kills (6 in quick size, 20 in full), `FORREST_SEED` the seed. The moment is in
+//! time, so a seed repeats a run only nearly.
 
 use crate::harness::Place;
 use forrest::Db;

@@ -337,7 +337,8 @@ impl<'g> Sorted<'g> {
         self.lower_bound_in(from..to.min(self.len()), suffix)
     }
 
-    /// The first position before `to` whose record is at or after the suffix, or `to`; in steps that double, from there.
+    /// The first position before `to` whose record is at or after the suffix, or `to`; in steps that double, from
+    /// there.
     pub(crate) fn lower_bound_to(&self, mut to: usize, suffix: &[u8]) -> usize {
         let (mut step, mut from) = (1, to);
         while from > 0 {
@@ -356,8 +357,8 @@ impl<'g> Sorted<'g> {
     pub(crate) fn lower_bound_near(&self, suffix: &[u8], guess: usize) -> usize {
         let near = guess.saturating_sub(GUESS_WINDOW)..(guess + GUESS_WINDOW).min(self.len());
         if !self.free_form && self.stride > crate::arena::LINE_BYTES && guess < self.len() {
-            // Each look would wait for a line of its own; so the likely ones come together, and none is looked at that is
-            // further away than need be.
+            // Each look would wait for a line of its own; so the likely ones come together, and none is looked at that
+            // is further away than need be.
             near.clone().for_each(|at| prefetch::read(self.records.wrapping_add(at * self.stride)));
             return match key::compare(self.at(guess).suffix, suffix) {
                 Less => self.lower_bound_from(guess + 1, suffix),

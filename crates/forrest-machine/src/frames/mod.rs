@@ -306,8 +306,8 @@ pub struct Pinned {
 
 const _: () = assert!(size_of::<Pinned>() == 16 && size_of::<Option<Pinned>>() == 16);
 
-// SAFETY: the bytes do not change while they are pinned, and counting is atomic; who ends the pool may be any thread, as
-// with `Frames`.
+// SAFETY: the bytes do not change while they are pinned, and counting is atomic; who ends the pool may be any thread,
+// as with `Frames`.
 unsafe impl Send for Pinned {}
 // SAFETY: as above.
 unsafe impl Sync for Pinned {}

@@ -13,8 +13,8 @@
 //!   reads nothing; it takes its one back, as one taken by mistake.
 //! - *No reader sees a frame change.* A claim is taken of a frame without pins: each reader has given up its pin, which
 //!   releases, and the claim acquires. So what was read was read before what is written.
-//! - *Who pins a frame sees all that was written to it.* The claim's end releases, in taking the bit away, and every pin
-//!   that finds no claim comes later in the order of the word, and acquires.
+//! - *Who pins a frame sees all that was written to it.* The claim's end releases, in taking the bit away, and every
+//!   pin that finds no claim comes later in the order of the word, and acquires.
 //! - *A pin taken by mistake does no harm.* The claim ends by taking its bit away, not by storing a whole word, so what
 //!   others have added and are about to subtract stays in the count.
 //! - *Memory is given back once, after the last use.* The owner closes words when nobody can pin any more but who has a
@@ -96,8 +96,8 @@ impl Word {
     /// Keeps the frame as it is; false if somebody writes to it, if it has no memory, or if it has too many pins.
     #[inline]
     pub(crate) fn pin(&self) -> bool {
-        // ORDERING: acquire pairs with the release of `publish`: what the claimant wrote, and all that it did before, is
-        // seen.
+        // ORDERING: acquire pairs with the release of `publish`: what the claimant wrote, and all that it did before,
+        // is seen.
         let before = self.0.fetch_add(1, weakened!("pins", Acquire));
         let before = if weakened!("trusts") { before & !CLAIMED } else { before };
         // Present, and no other bit, and few enough pins, in one comparison.

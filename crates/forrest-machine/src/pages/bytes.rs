@@ -55,8 +55,8 @@ impl Bytes {
             self.region.commit(self.committed, more)?;
             self.committed += more;
         }
-        // SAFETY: the target lies within what is committed and belongs to this value alone, which is borrowed mutably, so that
-        // the source, a reference from elsewhere, cannot overlap it.
+        // SAFETY: the target lies within what is committed and belongs to this value alone, which is borrowed mutably,
+        // so that the source, a reference from elsewhere, cannot overlap it.
         unsafe {
             let to = self.region.base().as_ptr().add(self.len);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -75,8 +75,8 @@ impl Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: that many bytes are committed and written, nothing takes them back while this is borrowed, and they are
-        // changed through a mutable borrow only.
+        // SAFETY: that many bytes are committed and written, nothing takes them back while this is borrowed, and they
+        // are changed through a mutable borrow only.
         unsafe { std::slice::from_raw_parts(self.region.base().as_ptr(), self.len) }
     }
 }

@@ -18,8 +18,8 @@
 //!
 //! ENDS says from which ends pairs are taken, over and over for `scan`, once for `step`: `f`, `b`, `ffb`.
 //! BOUNDS are any of `from KEY`, `after KEY` and `before KEY`, `through KEY`. A word `<LEN:SEED>` is a
-//! long pattern of bytes. SET is the number of an option set (see `options`). `compact`, `verify` and `reopen` do what the
-//! home can: with `memory:` nothing, but that `reopen` lets go of what has a name, as it does everywhere.
+//! long pattern of bytes. SET is the number of an option set (see `options`). `compact`, `verify` and `reopen` do what
+//! the home can: with `memory:` nothing, but that `reopen` lets go of what has a name, as it does everywhere.
 
 use crate::random::pattern;
 use forrest::line::{Line, ParseError, Word, Words, or_dash, quote};

@@ -1,5 +1,5 @@
-//! A range that is kept open between two calls holds no files that were replaced meanwhile; one over a snapshot does, as
-//! long as it is there.
+//! A range that is kept open between two calls holds no files that were replaced meanwhile; one over a snapshot does,
+//! as long as it is there.
 
 use forrest::{Db, Range, View, WriteBatch};
 use std::fs;

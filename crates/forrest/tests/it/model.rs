@@ -95,7 +95,8 @@ pub(crate) fn inverted(bounds: &Bounds) -> bool {
     }
 }
 
-/// Whether a line's operation gets an error for its lengths. The ends of a range may be longer than the keys of a store.
+/// Whether a line's operation gets an error for its lengths. The ends of a range may be longer than the keys of a
+/// store.
 fn too_long(op: &Op, key_bytes_max: usize) -> bool {
     let most = if matches!(op, Op::DeleteRange { .. }) { MAX_KEY_BYTES } else { key_bytes_max };
     let keys = match op {

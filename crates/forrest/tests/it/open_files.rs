@@ -9,8 +9,8 @@ use std::thread;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Tables of a few pages; nothing of them is kept in memory. And small batches only, so that memtables reserve few addresses:
-/// under emulation there are not so many.
+/// Tables of a few pages; nothing of them is kept in memory. And small batches only, so that memtables reserve few
+/// addresses: under emulation there are not so many.
 fn builder(open_files: usize) -> Builder {
     let builder = Db::builder().memtable_bytes(128 << 10).batch_bytes_max(1 << 20);
     builder.table_bytes(4_096).cache_bytes(1).open_files(open_files)

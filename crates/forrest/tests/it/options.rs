@@ -1,5 +1,5 @@
-//! Option sets that change nothing: the same commands under option sets from ordinary to absurd, each store opened again
-//! with any of the others in between. The answers are the model's, and so are the same under all.
+//! Option sets that change nothing: the same commands under option sets from ordinary to absurd, each store opened
+//! again with any of the others in between. The answers are the model's, and so are the same under all.
 //!
 //! `FORREST_OPTIONS_SEED=N` replays the commands of one seed under all sets, `FORREST_OPTIONS_SEEDS=N` takes that many
 //! seeds. A failure says seed and set, and is shrunk and printed as a script; `reopen N` in it names a set below.
@@ -16,8 +16,8 @@ use std::cell::Cell;
 const SETS: usize = 24;
 /// Commands of a seed at most, quick and full. The same seed has other commands in the other size.
 const COMMANDS_MAX: (usize, usize) = (80, 250);
-/// The batches that the commands make have so many operations and bytes at most: limits are knobs, but what exceeds them
-/// is answered otherwise.
+/// The batches that the commands make have so many operations and bytes at most: limits are knobs, but what exceeds
+/// them is answered otherwise.
 const BATCH_OPS: usize = 16 << 10;
 const BATCH_BYTES: usize = 32 << 20;
 

@@ -1,6 +1,6 @@
-//! The public API on a simulated disk, whose power is cut: batches, transactions, keyspaces and threads, through the same
-//! [`Db`] that users have. The engine's own gates enumerate far more states; here it is shown that nothing above the
-//! engine weakens what it keeps.
+//! The public API on a simulated disk, whose power is cut: batches, transactions, keyspaces and threads, through the
+//! same [`Db`] that users have. The engine's own gates enumerate far more states; here it is shown that nothing above
+//! the engine weakens what it keeps.
 
 use crate::drive;
 use crate::random::Random;
@@ -65,8 +65,8 @@ fn sum(content: &Content) -> i64 {
     balances.map(|(_, value)| i64::from_be_bytes(value[..].try_into().expect("8 bytes"))).sum()
 }
 
-/// One thread, so that the history is known: after a power cut the store is as it was after some step of it, and after none
-/// before the last that was durable.
+/// One thread, so that the history is known: after a power cut the store is as it was after some step of it, and after
+/// none before the last that was durable.
 #[test]
 fn transactions_survive_power_cuts() {
     for seed in 0..sized(3, 12) {
@@ -116,7 +116,8 @@ fn transactions_survive_power_cuts() {
     }
 }
 
-/// Threads beside the background thread: what they committed durably is there after a power cut, and each transaction whole.
+/// Threads beside the background thread: what they committed durably is there after a power cut, and each transaction
+/// whole.
 #[test]
 fn threads_that_sync_lose_nothing() {
     for seed in 0..sized(2, 10) {

@@ -1,9 +1,10 @@
 //! Transactions, in every home that is built. Three oracles:
 //!
-//! - the model: what a transaction did is done again on a copy of the model when it commits. If every read answers what it
-//!   answered before, it must be committed with the copy's content, otherwise it must be in conflict;
-//! - the history: from what committed transactions of several threads read and wrote follows an order in which they could have
-//!   been made one after the other, or none. Two ways to commit that check too little must be found out by it;
+//! - the model: what a transaction did is done again on a copy of the model when it commits. If every read answers what
+//!   it answered before, it must be committed with the copy's content, otherwise it must be in conflict;
+//! - the history: from what committed transactions of several threads read and wrote follows an order in which they
+//!   could have been made one after the other, or none. Two ways to commit that check too little must be found out by
+//!   it;
 //! - sums that only a serial order keeps.
 
 use crate::concurrency::on_threads;
@@ -276,8 +277,8 @@ fn a_transaction_is_committed_if_it_would_do_the_same_again() {
 
 // The history.
 
-/// What a committed transaction read and wrote. A value is the number of the transaction that wrote it, 0 is absence; who writes
-/// a key has read it, so that it is known which value follows which.
+/// What a committed transaction read and wrote. A value is the number of the transaction that wrote it, 0 is absence;
+/// who writes a key has read it, so that it is known which value follows which.
 #[derive(Default, Debug)]
 struct Done {
     reads: BTreeMap<u8, u64>,
@@ -504,7 +505,8 @@ fn money_is_neither_made_nor_lost() {
     }
 }
 
-/// Of two, one must stay: each transaction reads both and removes its own. What checks only what is written lets both go.
+/// Of two, one must stay: each transaction reads both and removes its own. What checks only what is written lets both
+/// go.
 #[test]
 fn writes_are_not_skewed() {
     for home in homes() {

@@ -1,11 +1,11 @@
 //! A simulated processor in place of the machine's: an arm that runs under valgrind's callgrind, which counts the
-//! instructions of each loop, and what caches and a branch predictor of its own would make of them. The same arm counts the
-//! same, run after run.
+//! instructions of each loop, and what caches and a branch predictor of its own would make of them. The same arm counts
+//! the same, run after run.
 //!
-//! The same comes out again because what differs from run to run has no part in it: nothing is simulated before the data is there,
-//! no clock is read, no file of the system is looked at, the environment is empty, and valgrind puts memory where it always does.
-//! Nothing is counted but loops; after each, callgrind is asked for a dump, which is a file. The caches have fixed sizes, so
-//! that other machines count alike.
+//! The same comes out again because what differs from run to run has no part in it: nothing is simulated before the
+//! data is there, no clock is read, no file of the system is looked at, the environment is empty, and valgrind puts
+//! memory where it always does. Nothing is counted but loops; after each, callgrind is asked for a dump, which is a
+//! file. The caches have fixed sizes, so that other machines count alike.
 
 use super::event::Event;
 use std::collections::BTreeMap;
@@ -99,8 +99,8 @@ impl Simulation {
         Simulation { directory: directory.to_owned(), events, dumps: 0 }
     }
 
-    /// Has what was counted since the last time dumped, and tells the number of that dump, and the one after it. No dump is read
-    /// before the last loop has ended: what is in one has no part in what the program does in between.
+    /// Has what was counted since the last time dumped, and tells the number of that dump, and the one after it. No
+    /// dump is read before the last loop has ended: what is in one has no part in what the program does in between.
     pub(super) fn dump(&mut self) -> (u32, u32) {
         forrest_machine::callgrind::dump();
         self.dumps += 1;
@@ -130,8 +130,8 @@ fn sum_of(sums: &BTreeMap<String, u64>, event: Event) -> Result<u64, String> {
     parts(event).iter().map(part).sum()
 }
 
-/// The sums of a dump, by the names that callgrind has for them. Of its lines two are read: `events: Ir Dr ...`, and `totals:` with
-/// as many numbers, of which zeros at the end may be left out.
+/// The sums of a dump, by the names that callgrind has for them. Of its lines two are read: `events: Ir Dr ...`, and
+/// `totals:` with as many numbers, of which zeros at the end may be left out.
 fn sums(dump: &str) -> Result<BTreeMap<String, u64>, String> {
     // One without its end is cut off.
     let line = |name: &str| {

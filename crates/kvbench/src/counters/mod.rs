@@ -1,9 +1,10 @@
 //! What is counted while a loop runs, of the calling thread alone.
 //!
-//! Each event has the best provider that can be had ([`Provider`]): the processor's counters, in user mode; for what the system
-//! does itself, its perf events or `getrusage`; when it is asked for, a simulated processor in place of all of them. An event that
-//! cannot be had, or whose counter had to share its place in the processor with others and so missed a part, has no figure:
-//! nothing is estimated, and nothing missing is zero. Counters are set up when an arm begins, and read outside of what is timed.
+//! Each event has the best provider that can be had ([`Provider`]): the processor's counters, in user mode; for what
+//! the system does itself, its perf events or `getrusage`; when it is asked for, a simulated processor in place of all
+//! of them. An event that cannot be had, or whose counter had to share its place in the processor with others and so
+//! missed a part, has no figure: nothing is estimated, and nothing missing is zero. Counters are set up when an arm
+//! begins, and read outside of what is timed.
 
 pub(crate) mod callgrind;
 mod event;

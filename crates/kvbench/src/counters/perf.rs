@@ -1,8 +1,8 @@
 //! Linux's perf events of the calling thread: the processor's counters and the system's own.
 //!
-//! A counter of the processor is read by `rdpmc` through the page that the system maps for it, where that page allows it and
-//! a trial agreed with the system; else by a call. Counters run from when they are opened on; a loop is the difference of two
-//! readings.
+//! A counter of the processor is read by `rdpmc` through the page that the system maps for it, where that page allows
+//! it and a trial agreed with the system; else by a call. Counters run from when they are opened on; a loop is the
+//! difference of two readings.
 
 use super::event::Event;
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Software};
@@ -62,8 +62,8 @@ pub(super) fn open(event: Event) -> Result<Counter, String> {
     }))
 }
 
-/// Opens the system's counter of an event; the kernel's part is in it, for most of these events are nothing else. The error
-/// is why there is none.
+/// Opens the system's counter of an event; the kernel's part is in it, for most of these events are nothing else. The
+/// error is why there is none.
 pub(super) fn open_of_system(event: Event) -> Result<Counter, String> {
     let software = match event {
         Event::PageFaults => Software::PAGE_FAULTS,

@@ -1,5 +1,5 @@
-//! Keys at which structures were found wrong. Each comes with one that is never inserted and differs from it where a careless
-//! structure does not look.
+//! Keys at which structures were found wrong. Each comes with one that is never inserted and differs from it where a
+//! careless structure does not look.
 
 /// A key and its neighbour, which is never inserted.
 pub(crate) type Edge = (Vec<u8>, Vec<u8>);
@@ -18,8 +18,8 @@ pub(crate) fn of_numbers() -> Vec<Edge> {
     edges
 }
 
-/// Strings without NUL: those of which one begins another, those beyond 255 bytes, those that only their last byte tells
-/// apart.
+/// Strings without NUL: those of which one begins another, those beyond 255 bytes, those that only their last byte
+/// tells apart.
 pub(crate) fn of_strings() -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
     // Each begins the next. What is between them is never there.

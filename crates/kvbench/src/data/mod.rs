@@ -2,8 +2,9 @@
 //! ([`Block`]).
 //!
 //! Guarantees: pair number `i` of a source is a pure function of its seed and `i`, and no two numbers have
-//! the same key (but those that a [`Set`] does not have may). So nothing has to keep the keys of a large run: they are made a block at a time, before
-//! the clock starts, and a probe is always a fresh copy in a fresh order, never what was inserted.
+//! the same key (but those that a [`Set`] does not have may). So nothing has to keep the keys of a large run: they are
+//! made a block at a time, before the clock starts, and a probe is always a fresh copy in a fresh order, never what was
+//! inserted.
 
 mod counters;
 mod decimal;

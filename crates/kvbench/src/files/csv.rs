@@ -1,5 +1,5 @@
-//! Comma-separated values: a key, or a key and a value, a line; quoted where that is needed (RFC 4180), so that any bytes
-//! can stand in a field.
+//! Comma-separated values: a key, or a key and a value, a line; quoted where that is needed (RFC 4180), so that any
+//! bytes can stand in a field.
 //!
 //! A first line that says `key` or `key,value` and nothing else is a heading. One is always written.
 

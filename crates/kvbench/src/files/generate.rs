@@ -146,8 +146,8 @@ fn alphanumeric(number: u64) -> u8 {
 }
 
 impl Generator {
-    /// The data set of this many pairs. Values are compressed about `ratio` times, if they have 100 bytes or more; 1 is random
-    /// bytes.
+    /// The data set of this many pairs. Values are compressed about `ratio` times, if they have 100 bytes or more; 1 is
+    /// random bytes.
     pub(crate) fn new(
         keys: Keys,
         key_lengths: RangeInclusive<u64>,

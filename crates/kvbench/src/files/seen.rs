@@ -1,5 +1,5 @@
-//! Whether a key was seen before, by fingerprints of 128 bits (XXH3): that two different keys of a billion have the same
-//! is less likely than 1 in 10^20.
+//! Whether a key was seen before, by fingerprints of 128 bits (XXH3): that two different keys of a billion have the
+//! same is less likely than 1 in 10^20.
 //!
 //! A key takes some 20 to 40 bytes. When memory would become short, no more is kept, and it is said so.
 

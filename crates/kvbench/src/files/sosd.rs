@@ -1,5 +1,5 @@
-//! The files of SOSD ("Benchmarking learned indexes", Marcus et al., 2020): a `u64` count, then as many keys of 64 or of
-//! 32 bits, all little endian, as a rule sorted. There are no values.
+//! The files of SOSD ("Benchmarking learned indexes", Marcus et al., 2020): a `u64` count, then as many keys of 64 or
+//! of 32 bits, all little endian, as a rule sorted. There are no values.
 //!
 //! Here a number is a key of as many bytes, big endian, so that keys are ordered as the numbers are.
 

@@ -1,5 +1,5 @@
-//! What YCSB's basic binding prints while it loads: `INSERT usertable user123 [ field0=... field1=... ]`. Each such line is
-//! a pair; the value is what stands between the brackets. All other lines are passed over and counted.
+//! What YCSB's basic binding prints while it loads: `INSERT usertable user123 [ field0=... field1=... ]`. Each such
+//! line is a pair; the value is what stands between the brackets. All other lines are passed over and counted.
 
 use super::input::Input;
 use super::pair::{Pair, Source};

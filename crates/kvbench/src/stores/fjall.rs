@@ -5,8 +5,8 @@ use crate::job::Durability;
 use fjall::config::CompressionPolicy;
 use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-/// Each change is in the journal, and the operating system has it, before a call returns; in the memory's class the journal
-/// is in the process, in that of power it is synced.
+/// Each change is in the journal, and the operating system has it, before a call returns; in the memory's class the
+/// journal is in the process, in that of power it is synced.
 pub(crate) struct Fjall {
     db: Database,
     pairs: Keyspace,

@@ -1,5 +1,5 @@
-//! LevelDB, the system's, by its functions for C: no compression, memtable and block cache by the budget, Bloom filters of 10
-//! bits; otherwise as it comes.
+//! LevelDB, the system's, by its functions for C: no compression, memtable and block cache by the budget, Bloom filters
+//! of 10 bits; otherwise as it comes.
 #![expect(unsafe_code, reason = "functions of a library in another language are called")]
 
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
@@ -117,8 +117,8 @@ unsafe fn bytes<'a>(from: *const c_char, len: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(from.cast(), len) }
 }
 
-/// Each change is in the log, and the operating system has it, before a call returns; in the class of power it is synced.
-/// Options, cache and filter stay as long as the process, which has one store.
+/// Each change is in the log, and the operating system has it, before a call returns; in the class of power it is
+/// synced. Options, cache and filter stay as long as the process, which has one store.
 pub(crate) struct Level {
     db: Handle,
     read: Handle,

@@ -1,7 +1,7 @@
 //! redb: a transaction for each write; its cache is the budget.
 //!
-//! What a transaction wrote that is not synced is in the memory of the process until one is. redb offers nothing between
-//! that and a sync.
+//! What a transaction wrote that is not synced is in the memory of the process until one is. redb offers nothing
+//! between that and a sync.
 
 use super::store::{Answer, Fault, Reader, Settings, Store, Way};
 use crate::job::Durability as Class;

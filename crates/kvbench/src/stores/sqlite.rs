@@ -1,7 +1,7 @@
 //! SQLite, through rusqlite: a table without row numbers, a transaction for each write, a write-ahead log.
 //!
-//! A commit is in the log, and the operating system has it; in the class of power it is synced. One connection writes, one
-//! writes with syncs, one reads; each of the first and the last has half of the budget as its cache.
+//! A commit is in the log, and the operating system has it; in the class of power it is synced. One connection writes,
+//! one writes with syncs, one reads; each of the first and the last has half of the budget as its cache.
 
 use super::store::{Answer, Reader, Settings, Store, Way};
 use crate::job::Durability;

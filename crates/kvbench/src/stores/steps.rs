@@ -214,8 +214,8 @@ impl<S: Store> Arm<'_, S> {
         Ok(())
     }
 
-    /// Reads everything, which brings into the caches what they take, and waits until the store has done what that was a
-    /// reason for: a store may arrange what is read a lot. What it wrote for that is told by itself.
+    /// Reads everything, which brings into the caches what they take, and waits until the store has done what that was
+    /// a reason for: a store may arrange what is read a lot. What it wrote for that is told by itself.
     fn warm_up(&mut self) -> Answer<()> {
         let running = Running::start()?;
         self.read_all("after loading")?;

@@ -66,7 +66,8 @@ pub(crate) trait Store: Sync + Sized {
     fn reader(&self) -> Answer<Self::Reader<'_>>;
     /// Shows all pairs in order.
     fn scan_all(&self, way: Way, see: impl FnMut(&[u8], &[u8])) -> Answer<()>;
-    /// Hands everything to the operating system that does not have it yet, where a writing step leaves something behind.
+    /// Hands everything to the operating system that does not have it yet, where a writing step leaves something
+    /// behind.
     fn hand_over(&self) -> Answer<()> {
         Ok(())
     }

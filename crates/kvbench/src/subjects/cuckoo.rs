@@ -1,8 +1,8 @@
 //! A cuckoo hash table, written here: two buckets of four slots for each key, as libcuckoo has them.
 //!
 //! After Pagh and Rodler, "Cuckoo Hashing" (2001); Erlingsson, Manasse and McSherry, "A Cool and Practical Alternative
-//! to Traditional Hash Tables" (2006), for buckets; Fan, Andersen and Kaminsky, "MemC3" (NSDI 2013), for tags and for the
-//! second bucket that follows from the first and the tag; Li et al., "Algorithmic Improvements for Fast Concurrent
+//! to Traditional Hash Tables" (2006), for buckets; Fan, Andersen and Kaminsky, "MemC3" (NSDI 2013), for tags and for
+//! the second bucket that follows from the first and the tag; Li et al., "Algorithmic Improvements for Fast Concurrent
 //! Cuckoo Hashing" (EuroSys 2014), for the search in breadth. This one is for one writer and has no locks.
 //!
 //! A bucket holds the tags of its slots (a byte of the hash; 0 is an empty slot) before the pairs. A key lies in one

@@ -1,6 +1,6 @@
-//! A search tree without pointers: a sorted array in the order of a breadth-first walk, as Eytzinger's pedigrees have it
-//! (Khuong and Morin, "Array Layouts for Comparison-Based Searching", 2017). The children of place `k` are at `2k` and
-//! `2k + 1`, so that the first steps of all searches share a few cache lines.
+//! A search tree without pointers: a sorted array in the order of a breadth-first walk, as Eytzinger's pedigrees have
+//! it (Khuong and Morin, "Array Layouts for Comparison-Based Searching", 2017). The children of place `k` are at `2k`
+//! and `2k + 1`, so that the first steps of all searches share a few cache lines.
 
 use super::gathered::Gathered;
 use super::{Reader, Subject, Writer};

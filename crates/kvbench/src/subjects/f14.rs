@@ -1,11 +1,11 @@
 //! A hash table with 14-slot chunks, written here after the published description of Facebook's F14 (Bronson and Shi,
 //! "Open-sourcing F14 for faster, more memory-efficient hash tables", 2019). Nothing of folly's source is in it.
 //!
-//! A chunk has 16 bytes of head before its 14 pairs: a tag for each slot (seven bits of the hash with the top bit set; 0
-//! is an empty slot) and, in the last byte, how many pairs would have liked to lie in this chunk and found it
-//! full. All tags are compared at once. A key that is in no slot whose tag fits is looked for further on only if that
-//! count is not 0, so that misses end in the first chunk nearly always, and a removal leaves no tombstone. The
-//! steps from chunk to chunk depend on the tag. The table doubles at 12 pairs a chunk.
+//! A chunk has 16 bytes of head before its 14 pairs: a tag for each slot (seven bits of the hash with the top bit set;
+//! 0 is an empty slot) and, in the last byte, how many pairs would have liked to lie in this chunk and found it full.
+//! All tags are compared at once. A key that is in no slot whose tag fits is looked for further on only if that count
+//! is not 0, so that misses end in the first chunk nearly always, and a removal leaves no tombstone. The steps from
+//! chunk to chunk depend on the tag. The table doubles at 12 pairs a chunk.
 //!
 //! It is the variant that keeps pairs in the chunks (F14ValueMap). As it is safe Rust, tags are compared as two numbers
 //! of eight bytes, not by a vector instruction, and empty slots hold default values, which a growing table writes.

@@ -1,8 +1,8 @@
 //! Structures of other languages: what a library made with `include/kvbench_subject.h` offers, or this program itself
 //! where peers in C++ are compiled in.
 //!
-//! The interface is that header. What it says that a library may or must do is checked when it is loaded as far as it can
-//! be seen; what it does with keys and values is what the conformance kit checks.
+//! The interface is that header. What it says that a library may or must do is checked when it is loaded as far as it
+//! can be seen; what it does with keys and values is what the conformance kit checks.
 #![expect(unsafe_code, reason = "functions of a library in another language are called")]
 
 use super::{Pages, Reader, Subject, Writer};

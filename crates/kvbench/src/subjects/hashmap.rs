@@ -1,5 +1,5 @@
-//! `std::collections::HashMap`: the hash table that every Rust programmer has, hashbrown below, compiled with std; and the adapter
-//! of all maps with its methods.
+//! `std::collections::HashMap`: the hash table that every Rust programmer has, hashbrown below, compiled with std; and
+//! the adapter of all maps with its methods.
 
 /// An adapter of a map that is used as `HashMap` is.
 macro_rules! adapter {

@@ -1,7 +1,8 @@
-//! A store of the kernel home, in its ways in: runs of one operation (the ancestor's way), runs of many, and its mapping.
+//! A store of the kernel home, in its ways in: runs of one operation (the ancestor's way), runs of many, and its
+//! mapping.
 //!
-//! The store is one of `/dev/llds` that belongs to the open device and goes with it, or, with the feature `llds-user`, one of
-//! the same engine in this process. Only llds's workload asks it, for single keys.
+//! The store is one of `/dev/llds` that belongs to the open device and goes with it, or, with the feature `llds-user`,
+//! one of the same engine in this process. Only llds's workload asks it, for single keys.
 
 use super::{BATCH_KEYS, Pages, Reader, Subject, Writer};
 use crate::data::{Counters, Kind as _};

@@ -126,8 +126,8 @@ pub(crate) use by_itself;
 pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     /// Whether scans show keys in order; without it the scan and iteration steps are left out.
     const ORDERED: bool = true;
-    /// Whether it is made once: pairs are only gathered until [`Subject::settle`] makes the structure, which is then read;
-    /// nothing is removed.
+    /// Whether it is made once: pairs are only gathered until [`Subject::settle`] makes the structure, which is then
+    /// read; nothing is removed.
     const STATIC: bool = false;
     /// Whether its answers mean anything; those of the subject that does nothing do not.
     const ANSWERS: bool = true;

@@ -1,15 +1,15 @@
-//! rart: an adaptive radix tree for one writer. Like blart it takes no key that is a prefix of another, so 64-bit keys are
-//! eight big-endian bytes, and strings, which hold no NUL, get one at their end.
+//! rart: an adaptive radix tree for one writer. Like blart it takes no key that is a prefix of another, so 64-bit keys
+//! are eight big-endian bytes, and strings, which hold no NUL, get one at their end.
 //!
-//! A range of 0.11 takes as long as there are keys before its first (milliseconds with a hundred thousand), so that nothing in
-//! order is asked of it.
+//! A range of 0.11 takes as long as there are keys before its first (milliseconds with a hundred thousand), so that
+//! nothing in order is asked of it.
 
 use super::{Reader, Subject, Writer};
 use crate::data::{Strings, Text, U64};
 use rart::{AdaptiveRadixTree, ArrayKey, KeyTrait, VectorKey};
 
-/// The tree of 64-bit keys. With keys of at most eight bytes a removal breaks an assertion of 0.11, which wants room for one
-/// byte more than it uses.
+/// The tree of 64-bit keys. With keys of at most eight bytes a removal breaks an assertion of 0.11, which wants room
+/// for one byte more than it uses.
 pub(crate) struct Fixed(AdaptiveRadixTree<ArrayKey<16>, u64>);
 
 /// The tree of strings.

@@ -1,5 +1,5 @@
-//! A static B+-tree without pointers, the S+ tree of Slotin's "Algorithms for Modern Hardware": nodes of 16 keys in layers
-//! of arrays, all pairs in the lowest one. A node is two cache lines; its keys are compared all, without a
+//! A static B+-tree without pointers, the S+ tree of Slotin's "Algorithms for Modern Hardware": nodes of 16 keys in
+//! layers of arrays, all pairs in the lowest one. A node is two cache lines; its keys are compared all, without a
 //! branch. Batches go down layer by layer, so that the core overlaps their misses.
 
 use super::gathered::Gathered;

@@ -31,8 +31,8 @@ fn names<const N: usize>(names: [&str; N]) -> (TempDir, [String; N]) {
     (directory, names)
 }
 
-/// The ancestor's worked example, with another text of as many words: it prints what the ancestor printed, and the count
-/// is that of the words (the ancestor's own count was one more).
+/// The ancestor's worked example, with another text of as many words: it prints what the ancestor printed, and the
+/// count is that of the words (the ancestor's own count was one more).
 #[test]
 fn the_ancestors_worked_example_works() {
     let (_directory, [data, bin, bin1, kvb]) = names(["data", "data.bin", "data1.bin", "data.kvb"]);
@@ -150,8 +150,8 @@ fn measured(path: &str, more: &[&str]) -> String {
     out
 }
 
-/// The ancestor's structures lost the last byte of keys (10 of them became 1), and all bytes past 255. Iteration shows as
-/// many pairs as there are keys, or the arm is wrong.
+/// The ancestor's structures lost the last byte of keys (10 of them became 1), and all bytes past 255. Iteration shows
+/// as many pairs as there are keys, or the arm is wrong.
 #[test]
 fn subjects_tell_keys_apart_by_their_last_bytes() {
     let (_directory, [text, bin]) = names(["x.txt", "x.bin"]);

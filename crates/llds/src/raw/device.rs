@@ -110,8 +110,8 @@ impl Device {
     /// Makes the device be about a store, for good. Without, it is about one of its own.
     ///
     /// # Errors
-    /// `ENOENT` if there is none and none is to be made, `EACCES`, `EINVAL` for a name that cannot be, `EBUSY` if the device
-    /// is about one already, `EDQUOT`, `ENOMEM`.
+    /// `ENOENT` if there is none and none is to be made, `EACCES`, `EINVAL` for a name that cannot be, `EBUSY` if the
+    /// device is about one already, `EDQUOT`, `ENOMEM`.
     pub fn attach(&self, attach: &Attach<'_>) -> Result<()> {
         let argument = abi::Attach {
             name: attach.name.as_ptr().expose_provenance() as u64,
@@ -140,8 +140,8 @@ impl Device {
             .map_err(system(DESTROY))
     }
 
-    /// The stores that this user may read or write, or owns, sorted by name. They are asked for in pieces: what comes or
-    /// goes meanwhile may be missing.
+    /// The stores that this user may read or write, or owns, sorted by name. They are asked for in pieces: what comes
+    /// or goes meanwhile may be missing.
     ///
     /// # Errors
     /// What the system says, and an answer that cannot be.
@@ -197,8 +197,8 @@ impl Device {
     pub fn run(&self, ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<Ran> {
         let before = ran::argument(ops, answers, is_atomic)?;
         let mut after = before;
-        // SAFETY: the argument is what the command takes. The operations are only read, the answers are written as far as
-        // the argument says that their room goes; both live until the command returns.
+        // SAFETY: the argument is what the command takes. The operations are only read, the answers are written as far
+        // as the argument says that their room goes; both live until the command returns.
         let done = unsafe { ioctl(&self.file, Updater::<{ command::RUN }, _>::new(&mut after)) };
         ran::judge(&before, &after, done.err().map_or(0, |errno| errno.raw_os_error()))
     }

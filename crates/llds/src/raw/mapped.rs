@@ -44,8 +44,8 @@ impl Mapped {
     /// blocks do not begin at a multiple of [`SLAB_BYTES`].
     ///
     /// # Safety
-    /// The header is there. If it says that the store can be mapped, the others are, as `uapi/llds.h` has it: with memory
-    /// wherever a handle leads that is looked at as `sight.rs` does, for as long as this lives.
+    /// The header is there. If it says that the store can be mapped, the others are, as `uapi/llds.h` has it: with
+    /// memory wherever a handle leads that is looked at as `sight.rs` does, for as long as this lives.
     pub(super) unsafe fn new(
         header: NonNull<abi::Header>,
         blocks: NonNull<u8>,

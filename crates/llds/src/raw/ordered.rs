@@ -38,9 +38,9 @@ pub enum Piece {
 }
 
 impl Mapped {
-    /// Makes `pairs` the first pairs of a range, or the last of it, from its end on, if `down`: one at least if there is
-    /// one, and at most so many. They are what there was at one moment. Each is written as [`abi::Pair`] says, as the
-    /// answer of a scan is.
+    /// Makes `pairs` the first pairs of a range, or the last of it, from its end on, if `down`: one at least if there
+    /// is one, and at most so many. They are what there was at one moment. Each is written as [`abi::Pair`] says, as
+    /// the answer of a scan is.
     ///
     /// `None` if they cannot be seen here, because a value is a long one that lies by itself, or because others change
     /// the store all the time: then ask the engine.

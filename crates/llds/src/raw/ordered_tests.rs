@@ -155,9 +155,9 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Some keys stay, and their values are changed one after the other, round by round; between them others come and go, so
-/// that nodes are made and freed. Whoever walks sees all that stay, in order, with values of the last two rounds: and in a
-/// piece, which is of one moment, none that is newer than that of a key before it.
+/// Some keys stay, and their values are changed one after the other, round by round; between them others come and go,
+/// so that nodes are made and freed. Whoever walks sees all that stay, in order, with values of the last two rounds:
+/// and in a piece, which is of one moment, none that is newer than that of a key before it.
 #[test]
 fn pieces_are_of_one_moment_while_others_change_the_store() {
     const STAYS: u64 = 300;

@@ -1,27 +1,29 @@
 //! How a key is looked up in a store that others change, without its lock: the reader's side of
 //! `kernel/llds/buckets.h`, over memory that the models can watch.
 //!
-//! A bucket has a [`Sequence`], and so has the store. Writers, who have the lock, make a sequence odd before they change
-//! what it guards, and even again after it:
+//! A bucket has a [`Sequence`], and so has the store. Writers, who have the lock, make a sequence odd before they
+//! change what it guards, and even again after it:
 //!
-//! - that of a bucket for its slots, for what continues it, for the entries that it names while their values are changed
-//!   in place, and while an entry moves to another bucket; the number of buckets is told before it is even again;
+//! - that of a bucket for its slots, for what continues it, for the entries that it names while their values are
+//!   changed in place, and while an entry moves to another bucket; the number of buckets is told before it is even
+//!   again;
 //! - that of the store for changes that are to be seen as one.
 //!
-//! ARGUMENT. *What is found was there.* A tag and a handle were read after the bucket's sequence was even, and the entry
-//! after that; when the entry was copied, the sequence was the same. So nothing that it guards changed in between: the
-//! handle named the entry, which was not freed, nor its value changed. *What is not found was not there.* By the number of
-//! buckets the key belongs to one of them; all of its slots were read while its sequence stood still. Had the number
-//! changed before they were read, entries may have moved elsewhere: so it is read again. And as it may have moved on and
-//! back, the sequence is looked at once more behind that, for an entry that comes back moves it. *What is read is
-//! there.* A handle is followed only after the sequence has been found the same behind it: so it was a handle of an entry,
-//! or of what continues the bucket, and leads to memory that stays. *Changes that are one are seen as one, or never*: a
-//! look that overlaps them is not believed, so nothing is seen that may yet be undone, and of two looks, one after the other,
-//! the second sees all of what the first saw a part of.
+//! ARGUMENT. *What is found was there.* A tag and a handle were read after the bucket's sequence was even, and the
+//! entry after that; when the entry was copied, the sequence was the same. So nothing that it guards changed in
+//! between: the handle named the entry, which was not freed, nor its value changed. *What is not found was not there.*
+//! By the number of buckets the key belongs to one of them; all of its slots were read while its sequence stood still.
+//! Had the number changed before they were read, entries may have moved elsewhere: so it is read again. And as it may
+//! have moved on and back, the sequence is looked at once more behind that, for an entry that comes back moves
+//! it. *What is read is there.* A handle is followed only after the sequence has been found the same behind it: so it
+//! was a handle of an entry, or of what continues the bucket, and leads to memory that stays. *Changes that are one are
+//! seen as one, or never*: a look that overlaps them is not believed, so nothing is seen that may yet be undone, and of
+//! two looks, one after the other, the second sees all of what the first saw a part of.
 //!
-//! ORDERING. A look begins with an Acquire load of each sequence, so what is read later is not older than what the writer did
-//! before that number. It ends with an Acquire fence before it loads the sequence again: if something read was written by
-//! a writer after it had made the number odd (and a Release fence, or `smp_wmb` in C), the number is seen as odd or moved.
+//! ORDERING. A look begins with an Acquire load of each sequence, so what is read later is not older than what the
+//! writer did before that number. It ends with an Acquire fence before it loads the sequence again: if something read
+//! was written by a writer after it had made the number odd (and a Release fence, or `smp_wmb` in C), the number is
+//! seen as odd or moved.
 
 use crate::sync::{AtomicU32, Ordering, fence, weakened};
 

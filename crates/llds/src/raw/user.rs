@@ -53,8 +53,8 @@ unsafe extern "C" {
 
 // SAFETY: the engine has no thread of its own and keeps nothing for a thread; any may drop it.
 unsafe impl Send for Shared {}
-// SAFETY: what several threads may call at once (run and stats) takes the store's lock, a pthread_rwlock_t: shared to read,
-// alone to change. The copies around that touch memory of the caller's alone.
+// SAFETY: what several threads may call at once (run and stats) takes the store's lock, a pthread_rwlock_t: shared to
+// read, alone to change. The copies around that touch memory of the caller's alone.
 unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
@@ -112,8 +112,8 @@ impl User {
     pub fn run(&self, ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<Ran> {
         let before = ran::argument(ops, answers, is_atomic)?;
         let mut after = before;
-        // SAFETY: the store lives, and so does what the argument names, until this returns. The operations are only read,
-        // the answers written as far as their room goes.
+        // SAFETY: the store lives, and so does what the argument names, until this returns. The operations are only
+        // read, the answers written as far as their room goes.
         let number = unsafe { forrest_llds_run(self.shared.at, &mut after, self.may_change) };
         ran::judge(&before, &after, number.saturating_neg())
     }

@@ -1,26 +1,26 @@
 //! How pairs are read in the order of their keys in a store that others change, without its lock: the reader's side of
 //! `kernel/llds/order.h`, over memory that the models can watch.
 //!
-//! The order is a tree of nodes; its leaves name entries. Writers, who have the lock, make a [`Sequence`] odd before they
-//! change what it guards, and even again after it:
+//! The order is a tree of nodes; its leaves name entries. Writers, who have the lock, make a [`Sequence`] odd before
+//! they change what it guards, and even again after it:
 //!
 //! - that of the nodes, of which there is one, while any of them is made, cut in two, merged or freed;
 //! - that of a leaf, while entries come to it, leave it, or are replaced;
 //! - that of an entry, which is called its version, while its value is changed in place;
 //! - that of the store for changes that are to be seen as one.
 //!
-//! A walk goes to the leaf where a range begins and copies what the leaf has of it: a piece. Of what lies behind, another
-//! walk is made, from the last key on.
+//! A walk goes to the leaf where a range begins and copies what the leaf has of it: a piece. Of what lies behind,
+//! another walk is made, from the last key on.
 //!
-//! ARGUMENT. *What is read is there.* A handle is followed only after the sequence of what it was read from has been found
-//! the same behind it, so it was one, and leads to memory that stays: from an inner node that of the nodes; from a leaf
-//! that of the nodes as well, for it may not be a leaf any more, and its own. *A piece is what there was at one moment*:
-//! that at which the last of its entries had been copied. All sequences, the versions of all entries that were copied
-//! among them, were read before that, and are looked at once more after it; they had not moved. So the leaf named these
-//! entries then, none of them had been freed, and each had the value that was copied. *Nothing is left out*: the way down
-//! led to this leaf by nodes that had not changed at that moment, and of leaves without an entry of the range the walk
-//! goes on to the next by a handle that was read while that leaf stood still, and again the nodes.
-//! *Changes that are one are seen as one*, as in `sight.rs`.
+//! ARGUMENT. *What is read is there.* A handle is followed only after the sequence of what it was read from has been
+//! found the same behind it, so it was one, and leads to memory that stays: from an inner node that of the nodes; from
+//! a leaf that of the nodes as well, for it may not be a leaf any more, and its own. *A piece is what there was at one
+//! moment*: that at which the last of its entries had been copied. All sequences, the versions of all entries that were
+//! copied among them, were read before that, and are looked at once more after it; they had not moved. So the leaf
+//! named these entries then, none of them had been freed, and each had the value that was copied. *Nothing is left
+//! out*: the way down led to this leaf by nodes that had not changed at that moment, and of leaves without an entry of
+//! the range the walk goes on to the next by a handle that was read while that leaf stood still, and again the
+//! nodes. *Changes that are one are seen as one*, as in `sight.rs`.
 //!
 //! ORDERING. As in `sight.rs`.
 

@@ -61,14 +61,14 @@ impl<D: Disk> Core<D> {
         error.kind() == ErrorKind::OutOfSpace && self.log().check().is_ok()
     }
 
-    /// What is done about an error before the manifest was touched: the tables that were made are removed, whose numbers
-    /// are not below `first`.
+    /// What is done about an error before the manifest was touched: the tables that were made are removed, whose
+    /// numbers are not below `first`.
     fn give_up(&self, first: u64, error: Error) -> Error {
         if !self.is_harmless(&error) {
             return self.log().stop(error);
         }
-        // Whoever has the manifest is the only one that makes such files. To list them would take a descriptor. What is not
-        // removed now is when the store is opened.
+        // Whoever has the manifest is the only one that makes such files. To list them would take a descriptor. What is
+        // not removed now is when the store is opened.
         for number in first..self.first_free_number() {
             for name in [Name::table(number), Name::remix(number)] {
                 let _ = disk::unlink(&*self.disk, name);
@@ -86,8 +86,8 @@ impl<D: Disk> Core<D> {
         self.sync()
     }
 
-    /// Makes what is in memory into tables although there is room for more, if it is worth a table: nothing has been written
-    /// for a while. Reads have one place less to look at then, and opening the store has less to replay.
+    /// Makes what is in memory into tables although there is room for more, if it is worth a table: nothing has been
+    /// written for a while. Reads have one place less to look at then, and opening the store has less to replay.
     pub(crate) fn flush_early(&self) -> Result<()> {
         let least = self.builder.memtable_bytes / WORTH;
         self.flush_if(|_, version| version.memtable.bytes() > least)
@@ -106,8 +106,8 @@ impl<D: Disk> Core<D> {
         Ok(())
     }
 
-    /// What is done at leisure, when no memtable waits: merges the tables of one partition that were walked over so much
-    /// that it is worth it; true if there was one.
+    /// What is done at leisure, when no memtable waits: merges the tables of one partition that were walked over so
+    /// much that it is worth it; true if there was one.
     pub(crate) fn tidy(&self) -> Result<bool> {
         let version = self.version();
         let is_worn = |partition: &&Arc<Partition<D>>| {

@@ -36,10 +36,10 @@ pub(crate) fn plan(tables: &[u64], new: u64) -> Plan {
 
 /// Whether tables with so many entries each were read so much that merging them is worth what it costs.
 ///
-/// It is taken that what was read will be read as often again. To merge an entry takes as long as to walk over three, and
-/// of a walk over many tables a merge saves half; so whoever merges what was walked over [`WALKS`] times spends a few times
-/// what he had to at most, however it goes on. Only the steps from one table to another are saved: of tables that are
-/// drawn from at random, a share of one less the sum of the squares of theirs.
+/// It is taken that what was read will be read as often again. To merge an entry takes as long as to walk over three,
+/// and of a walk over many tables a merge saves half; so whoever merges what was walked over [`WALKS`] times spends a
+/// few times what he had to at most, however it goes on. Only the steps from one table to another are saved: of tables
+/// that are drawn from at random, a share of one less the sum of the squares of theirs.
 pub(crate) fn is_worn(entries: &[u64], walked: u64) -> bool {
     let all: u64 = entries.iter().sum();
     let share = |entries: u64| entries as f64 / all as f64;

@@ -143,8 +143,8 @@ impl<D: Disk> Rewrite<'_, D> {
         Ok(replaced)
     }
 
-    /// Where new pairs begin that lie behind all that the partition has, if they are enough to stand by themselves: nobody
-    /// has to look for their keys among the old ones then.
+    /// Where new pairs begin that lie behind all that the partition has, if they are enough to stand by themselves:
+    /// nobody has to look for their keys among the old ones then.
     fn behind(&self, new: New<'_>) -> Option<Vec<u8>> {
         let greatest = self.tables().iter().map(|table| table.greatest()).max()?;
         let low = [greatest, &[0]].concat();
@@ -210,8 +210,8 @@ impl<D: Disk> Rewrite<'_, D> {
         Ok(Some(Stored { number, tables: tables.len() }))
     }
 
-    /// Everything becomes partitions of one table. Pieces of it are written at once, each beginning with a partition of its
-    /// own.
+    /// Everything becomes partitions of one table. Pieces of it are written at once, each beginning with a partition of
+    /// its own.
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
         let most = self.store.builder().table_bytes;
         let order = match self.old {
@@ -234,8 +234,9 @@ impl<D: Disk> Rewrite<'_, D> {
         let mut new = Vec::new();
         for (piece, made) in made.into_iter().enumerate() {
             for (at, (low, table)) in made.into_iter().enumerate() {
-                // The first table of all begins where the partition did, even if the first pieces have nothing left: what is
-                // written there later has no other place. Any other piece's first table begins where the piece does.
+                // The first table of all begins where the partition did, even if the first pieces have nothing left:
+                // what is written there later has no other place. Any other piece's first table begins where the piece
+                // does.
                 let low = match (new.is_empty(), at) {
                     (true, _) => self.low.to_vec(),
                     (_, 0) => lows[piece].to_vec(),

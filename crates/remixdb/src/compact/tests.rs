@@ -222,8 +222,8 @@ fn logs_are_closed_when_their_changes_are_in_tables() {
     world.reopen();
 }
 
-/// Where a piece has nothing left, its range belongs to the partition before, and at the beginning to the first one that
-/// there is: what is written there later has its place.
+/// Where a piece has nothing left, its range belongs to the partition before, and at the beginning to the first one
+/// that there is: what is written there later has its place.
 #[test]
 fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
     let mut world = World::for_pieces();

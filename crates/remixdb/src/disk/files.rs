@@ -1,25 +1,25 @@
 //! [`Files`]: the open files of a store, of which only so many have a descriptor.
 //!
-//! - A file that is only read has a descriptor while it is among those that were read lately. A read that finds none opens
-//!   the file again by its name. It is the same file: the number in a name is never given twice.
+//! - A file that is only read has a descriptor while it is among those that were read lately. A read that finds none
+//!   opens the file again by its name. It is the same file: the number in a name is never given twice.
 //! - At no instant have more than `limit` of these a descriptor. Who needs one, while there is a read under way through
 //!   each, waits for one of these reads to return; they wait for nobody.
 //! - Which one is closed is decided by a clock: one that was not read since the hand passed it last.
 //! - A file that is made here keeps its descriptor for as long as it is held, and does not count.
-//! - A log is made longer than what is written of it, a piece at a time, so that most syncs need not make the file system
-//!   write down a new length: with that, a synced change waited half as long again. What lies behind its end takes no
-//!   space, reads as zeros, and is cut off when it is closed; a crash leaves it, which looks like a torn end to who reads
-//!   the log.
-//! - A name that is removed while somebody reads the file goes when nobody does any more: who holds a file can read it, as
-//!   on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a crash
-//!   leaves of such names is what it leaves of others that were not yet removed.
-//! - A read of an open file waits for no other read: it takes a reference to the descriptor, under a lock that readers share
-//!   and that is held for a few instructions. (The system does the same once more for every call.)
-//! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once. The limit is lowered
-//!   by as many: other threads that read would take them before they are used for what they were closed for.
+//! - A log is made longer than what is written of it, a piece at a time, so that most syncs need not make the file
+//!   system write down a new length: with that, a synced change waited half as long again. What lies behind its end
+//!   takes no space, reads as zeros, and is cut off when it is closed; a crash leaves it, which looks like a torn end
+//!   to who reads the log.
+//! - A name that is removed while somebody reads the file goes when nobody does any more: who holds a file can read it,
+//!   as on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a
+//!   crash leaves of such names is what it leaves of others that were not yet removed.
+//! - A read of an open file waits for no other read: it takes a reference to the descriptor, under a lock that readers
+//!   share and that is held for a few instructions. (The system does the same once more for every call.)
+//! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once. The limit is
+//!   lowered by as many: other threads that read would take them before they are used for what they were closed for.
 //!
-//! Whoever reads through a descriptor keeps it open. So no read meets one that was closed, or one that another file has got
-//! meanwhile. And who opens a name that is just being removed either finds that it is not there, or keeps it.
+//! Whoever reads through a descriptor keeps it open. So no read meets one that was closed, or one that another file has
+//! got meanwhile. And who opens a name that is just being removed either finds that it is not there, or keeps it.
 
 use super::{Kind, Name, is_lack_of_descriptors};
 use forrest_base::lock;
@@ -65,8 +65,8 @@ struct State {
     hand: usize,
     /// So many descriptors may count.
     limit: usize,
-    /// Descriptors that count: of the files in `ring`, of those just being opened, and of those that were closed and that
-    /// a read is still under way through.
+    /// Descriptors that count: of the files in `ring`, of those just being opened, and of those that were closed and
+    /// that a read is still under way through.
     counted: usize,
     /// All descriptors of files.
     open: usize,
@@ -296,8 +296,8 @@ impl Files {
                     drop(descriptor);
                     state = lock(&self.state);
                 }
-                // INVARIANT: each that counts is then being opened or read through, by a thread that waits for no other;
-                // both tell when that is over.
+                // INVARIANT: each that counts is then being opened or read through, by a thread that waits for no
+                // other; both tell when that is over.
                 None => state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }

@@ -1,9 +1,9 @@
 //! [`Disk`]: the seam to the operating system, a directory of files that are named by kind and number.
 //!
-//! It is a trait chosen at compile time, with two implementations: [`Real`], and for tests and fuzzers `simulated`, which
-//! crashes in every way that a disk can. What lies below the seam is as bare as a system call: writes and reads
-//! may be short or interrupted, and every call may fail. What makes sense of that is here, above it
-//! (`write_all`, `read_exact`, `sync`), so that the simulation reaches it.
+//! It is a trait chosen at compile time, with two implementations: [`Real`], and for tests and fuzzers `simulated`,
+//! which crashes in every way that a disk can. What lies below the seam is as bare as a system call: writes and reads
+//! may be short or interrupted, and every call may fail. What makes sense of that is here, above it (`write_all`,
+//! `read_exact`, `sync`), so that the simulation reaches it.
 //!
 //! A sync is never a call beside the writes that it is to cover, but part of the same [`Write`]: no caller can
 //! let the two overtake one another.
@@ -146,14 +146,15 @@ pub trait Disk: Send + Sync + 'static {
     /// all and a sync is asked for, returns when the device reported it.
     fn submit(&self, file: &Self::File, write: &mut Write) -> io::Result<usize>;
 
-    /// Gives a file of this directory, which is held, the same name in another one as well: they are one file then. Where the
-    /// system or the file system has that not, it is an error. The name is durable after
+    /// Gives a file of this directory, which is held, the same name in another one as well: they are one file then.
+    /// Where the system or the file system has that not, it is an error. The name is durable after
     /// [`sync_directory`](Disk::sync_directory) of the other.
     fn link(&self, _file: &Self::File, _name: Name, _into: &Self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Says that bytes from `offset` on will be read soon, so that the device can begin. A hint, which waits for nothing.
+    /// Says that bytes from `offset` on will be read soon, so that the device can begin. A hint, which waits for
+    /// nothing.
     fn will_read(&self, _file: &Self::File, _offset: u64, _bytes: u64) {}
 
     /// How many files have a descriptor of the system.
@@ -286,8 +287,9 @@ pub(crate) fn open_if_there<D: Disk>(disk: &D, name: Name) -> Result<Option<D::F
     }
 }
 
-/// Puts a table or REMIX that is held into another directory, under the same name: as one file with two names, or, where that
-/// is refused for whatever reason, as a copy, which is durable then. The name is not before the directory is synced.
+/// Puts a table or REMIX that is held into another directory, under the same name: as one file with two names, or,
+/// where that is refused for whatever reason, as a copy, which is durable then. The name is not before the directory is
+/// synced.
 pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> Result<()> {
     assert!(matches!(name.kind, Kind::Table | Kind::Remix), "{name} may still be written to");
     if uninterrupted(|| disk.link(file, name, into)).is_ok() {

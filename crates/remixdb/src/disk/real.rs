@@ -49,8 +49,8 @@ pub struct Real {
 }
 
 impl Real {
-    /// Opens the directory of a store and locks it until the handle is dropped. `builder` says whether it is made if it is
-    /// missing (what it lies in must exist), and how many files may be open at once.
+    /// Opens the directory of a store and locks it until the handle is dropped. `builder` says whether it is made if it
+    /// is missing (what it lies in must exist), and how many files may be open at once.
     pub fn open(path: &Path, builder: &Options) -> Result<Real> {
         let (directory, made) = open_directory(path, builder.create)?;
         let lock = open_lock(path, directory.as_fd(), builder.create, made)?;

@@ -1,12 +1,12 @@
 //! [`Unfinished`]: a directory that is filled under another name and gets its own when it is whole.
 //!
-//! It is made in the same directory as it is to end in, as `NAME.checkpoint-unfinished`, and is renamed there: so at every
-//! moment the name that was asked for stands for nothing, or for all of it. Whoever fills it sees to it that what is
-//! in it is durable; the name is when [`finish`](Unfinished::finish) returns.
+//! It is made in the same directory as it is to end in, as `NAME.checkpoint-unfinished`, and is renamed there: so at
+//! every moment the name that was asked for stands for nothing, or for all of it. Whoever fills it sees to it that what
+//! is in it is durable; the name is when [`finish`](Unfinished::finish) returns.
 //!
 //! - What a crash leaves is under the other name, and is removed by the next attempt at the same place.
-//! - Two attempts at once do not meet: the directory itself is locked (`flock`) from before anything is removed until it has
-//!   its name or is gone. Who gets the lock looks whether it is still what the other name stands for.
+//! - Two attempts at once do not meet: the directory itself is locked (`flock`) from before anything is removed until
+//!   it has its name or is gone. Who gets the lock looks whether it is still what the other name stands for.
 //! - It has no file `LOCK`: whoever opens the store makes that, and the name of the directory durable before.
 //!
 //! If it is dropped unfinished, it is removed.
@@ -38,12 +38,12 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes an empty directory for what shall be at `path`: where there is nothing yet, or an empty directory. Not within
-    /// that of `store`.
+    /// Makes an empty directory for what shall be at `path`: where there is nothing yet, or an empty directory. Not
+    /// within that of `store`.
     ///
     /// # Errors
-    /// `InvalidArgument` if something is there, or it is no place for it; `Busy` if somebody else is just making the same;
-    /// `Io`, `OutOfSpace`.
+    /// `InvalidArgument` if something is there, or it is no place for it; `Busy` if somebody else is just making the
+    /// same; `Io`, `OutOfSpace`.
     pub fn begin(path: &Path, store: Option<&Real>) -> Result<Unfinished> {
         let shown = path.display();
         let Some(name) = path.file_name() else {

@@ -6,8 +6,8 @@
 //! together; whole keys are compared where those are equal. Of equal keys the newest run's is shown, and none that is
 //! deleted.
 //!
-//! It reads what the engine's own cursors read, in the same way. What those do that it does not: ask for places in memory
-//! before they are needed, in all tables at once.
+//! It reads what the engine's own cursors read, in the same way. What those do that it does not: ask for places in
+//! memory before they are needed, in all tables at once.
 
 use super::walk::Walk;
 use crate::disk::Real;
@@ -34,8 +34,8 @@ pub struct Merging {
     /// Where each run is. Its cursor keeps the key, unless it is done.
     ordinals: Vec<u32>,
     tops: Vec<Top>,
-    /// At 0 the run whose key is next; at each other node of the tree who lost there. The leaves, which are not here, stand
-    /// behind the inner nodes.
+    /// At 0 the run whose key is next; at each other node of the tree who lost there. The leaves, which are not here,
+    /// stand behind the inner nodes.
     losers: Vec<usize>,
     /// Who won at each node and at the leaves, while all matches are played.
     winners: Vec<usize>,

@@ -1,5 +1,5 @@
-//! Parts of the engine by themselves, for who measures them: runs in a directory, read as a partition of a store is, or by
-//! a merging iterator over the very same tables.
+//! Parts of the engine by themselves, for who measures them: runs in a directory, read as a partition of a store is, or
+//! by a merging iterator over the very same tables.
 //!
 //! Why it is here: a store never has sixteen runs beside each other to order, and does not let anybody choose, so what
 //! a REMIX is worth cannot be measured through the library's API. `kvbench remix` is the one user. It is compiled with
@@ -147,8 +147,8 @@ impl Partition {
         Ok(Cursor(self.0.cursor()?))
     }
 
-    /// Bytes of memory that say where keys are: the REMIX, and of each table what was read of its index, with the places
-    /// of its pages.
+    /// Bytes of memory that say where keys are: the REMIX, and of each table what was read of its index, with the
+    /// places of its pages.
     pub fn memory_bytes(&self) -> usize {
         self.0.memory_bytes()
     }

@@ -1,8 +1,8 @@
 //! [`Cursor`]: a place in a [`Remix`], and the ways to move it.
 //!
 //! A seek compares hardly more than one key, a step none: it looks at selectors only, and counts along which entry of
-//! each run is next. A cursor shows the newest version of each key, and tombstones only if it is asked to. It does not see that
-//! anything changes, because nothing does.
+//! each run is next. A cursor shows the newest version of each key, and tombstones only if it is asked to. It does not
+//! see that anything changes, because nothing does.
 
 use super::{Entry, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE, head_behind, visible};
 use forrest_engine::Result;
@@ -56,7 +56,8 @@ pub(crate) struct Cursor<M, R> {
     remix: M,
     runs: Vec<R>,
     at: Option<Position>,
-    /// Where it is: how many entries of each run are before. Behind the runs, and for places without an entry, anything.
+    /// Where it is: how many entries of each run are before. Behind the runs, and for places without an entry,
+    /// anything.
     before: [u32; RUNS_MAX + 1],
     hidden: u8,
 }

@@ -133,7 +133,8 @@ impl Remix {
         sink.finish()
     }
 
-    /// Reads it from a file and checks that it is of the first of these tables: the number and the entries of each run's.
+    /// Reads it from a file and checks that it is of the first of these tables: the number and the entries of each
+    /// run's.
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
         let file = disk::open(disk, name)?;
         let len = disk::len(disk, &file, name)?;

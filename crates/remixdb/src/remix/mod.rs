@@ -176,8 +176,8 @@ impl Remix {
         size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays
     }
 
-    /// The newest version of a key. It may be a tombstone. `at` is where it was [found](Remix::find) to belong; `compare`
-    /// tells how the key of an entry compares to this one.
+    /// The newest version of a key. It may be a tombstone. `at` is where it was [found](Remix::find) to belong;
+    /// `compare` tells how the key of an entry compares to this one.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -222,8 +222,8 @@ impl Remix {
         at
     }
 
-    /// The first place of a key that is not below the one that `compare` knows, and whether it is equal, among `within`,
-    /// which begins and ends between keys. Compares one key more than there are halvings.
+    /// The first place of a key that is not below the one that `compare` knows, and whether it is equal, among
+    /// `within`, which begins and ends between keys. Compares one key more than there are halvings.
     #[inline]
     fn search(
         &self,

@@ -248,8 +248,8 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         }
     }
 
-    /// The entry's key, in a buffer of the cursor. Keys of one block are in one buffer, so only what they do not have in
-    /// common is copied.
+    /// The entry's key, in a buffer of the cursor. Keys of one block are in one buffer, so only what they do not have
+    /// in common is copied.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.

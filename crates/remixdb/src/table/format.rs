@@ -1,4 +1,5 @@
-//! How a table lies in its file: sections, index and footer. Key blocks have a file of their own, [`block`](super::block).
+//! How a table lies in its file: sections, index and footer. Key blocks have a file of their own,
+//! [`block`](super::block).
 //!
 //! A table is a file of [pages](crate::page), so all of it is covered by checksums. What follows speaks of
 //! logical offsets, which leave the checksums out. All numbers are little endian.

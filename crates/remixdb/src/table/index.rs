@@ -140,7 +140,8 @@ impl Index {
         &self.separators[start as usize..self.ends[block] as usize]
     }
 
-    /// The last block whose separator is not behind the key: if the key is anywhere, it is there. There must be a block.
+    /// The last block whose separator is not behind the key: if the key is anywhere, it is there. There must be a
+    /// block.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> u32 {
         let heads = self.heads.numbers();

@@ -1,8 +1,8 @@
 //! Tables: immutable files of sorted entries, keys and values apart.
 //!
-//! An entry is asked for by its **ordinal**, its position among all entries of the table, which no search leads to: block
-//! and place in it are a division away. Who has a key and no ordinal asks the table's own index ([`Cursor::find`],
-//! [`Cursor::lower_bound`]).
+//! An entry is asked for by its **ordinal**, its position among all entries of the table, which no search leads to:
+//! block and place in it are a division away. Who has a key and no ordinal asks the table's own index
+//! ([`Cursor::find`], [`Cursor::lower_bound`]).
 //!
 //! - A table is written once, by a [`Builder`], and never changes. So nothing here is locked but what the cache locks.
 //! - Opening reads the footer and no more; the index is read when it is first needed.
@@ -172,9 +172,10 @@ impl<D: Disk> Table<D> {
         index.ok_or_else(|| self.damaged(self.footer.index.offset, "an index that is not one"))
     }
 
-    /// Asks for what a search for an entry's key and value will touch, as far as can be told without looking: the block,
-    /// about where in it the key is, and the value if all are of one size. A hint. What is not in the cache the device is
-    /// told of, so that it reads the value's page while the key's is waited for; and the key's too, if others come `first`.
+    /// Asks for what a search for an entry's key and value will touch, as far as can be told without looking: the
+    /// block, about where in it the key is, and the value if all are of one size. A hint. What is not in the cache the
+    /// device is told of, so that it reads the value's page while the key's is waited for; and the key's too, if others
+    /// come `first`.
     #[inline]
     fn fetch(&self, ordinal: u32, first: bool) {
         let Some(index) = self.index.get() else { return };
@@ -209,7 +210,8 @@ impl<D: Disk> Table<D> {
         Ok(())
     }
 
-    /// Asks for a whole key block: for a search in it, which looks at all heads of its keys. False if it is not in the cache.
+    /// Asks for a whole key block: for a search in it, which looks at all heads of its keys. False if it is not in the
+    /// cache.
     #[inline]
     fn fetch_block(&self, number: u32) -> bool {
         let Some(index) = self.index.get() else { return false };

@@ -1,5 +1,5 @@
-//! Checkpoints: what is in one, whatever the store is just at; and that neither a crash nor a failing disk makes a wrong one,
-//! or hurts the store.
+//! Checkpoints: what is in one, whatever the store is just at; and that neither a crash nor a failing disk makes a
+//! wrong one, or hurts the store.
 
 use super::faults::FAILURES;
 use super::world::{Content, Step, World, beginning, follow, options, seeds, steps, wide_steps};
@@ -119,8 +119,8 @@ fn what_the_store_removes_stays_in_the_checkpoint() {
     check(&copy, &options, states.last().expect("there is one"), "behind the removal");
 }
 
-/// The power is cut at every I/O of a checkpoint. One that was done is whole in every state that this leaves, and the store
-/// is right whenever. How many states were looked at.
+/// The power is cut at every I/O of a checkpoint. One that was done is whole in every state that this leaves, and the
+/// store is right whenever. How many states were looked at.
 pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
     let mut looked = 0;
     for seed in seeds {
@@ -178,7 +178,8 @@ fn a_power_cut_makes_no_wrong_checkpoint() {
     assert!(looked > 0, "no state was looked at");
 }
 
-/// Every I/O of a checkpoint fails in turn, in every way: it is made nevertheless, or the error is told; the store goes on.
+/// Every I/O of a checkpoint fails in turn, in every way: it is made nevertheless, or the error is told; the store goes
+/// on.
 #[test]
 fn any_io_of_a_checkpoint_may_fail() {
     for seed in seeds(1, 2) {
@@ -234,8 +235,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// While threads write batches and the store works in the background, every checkpoint is a moment of it: a batch is in it
-/// as a whole or not at all, and all that was acknowledged before.
+/// While threads write batches and the store works in the background, every checkpoint is a moment of it: a batch is in
+/// it as a whole or not at all, and all that was acknowledged before.
 #[test]
 fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
     const WRITERS: usize = 3;

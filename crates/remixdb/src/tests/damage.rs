@@ -77,7 +77,8 @@ pub(super) fn cut_and_missing_files(seeds: Range<u64>) {
             for len in (0..bytes.len()).step_by(7) {
                 let mut damaged = files.clone();
                 damaged[at].1.truncate(len);
-                // Where a log ends only it tells, and what was synced of it only later records, or the next log's header.
+                // Where a log ends only it tells, and what was synced of it only later records, or the next log's
+                // header.
                 let vouching = |(other, bytes): &(Name, Vec<u8>)| {
                     other.kind == Kind::Log && other.number > name.number && bytes.len() > HEADER
                 };

@@ -21,8 +21,8 @@ pub(super) const FAILURES: [Failure; 9] = [
 ];
 
 /// Every I/O fails in turn, once. Every failure is an error that is returned, or is made up for; what was acknowledged
-/// before is there when the store is opened again, and nothing was acknowledged that is not. Of `every` I/Os one fails in
-/// each way, another one in the next way.
+/// before is there when the store is opened again, and nothing was acknowledged that is not. Of `every` I/Os one fails
+/// in each way, another one in the next way.
 pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure], every: usize) {
     for seed in seeds {
         let options = options(Durability::Sync);
@@ -93,8 +93,8 @@ fn a_failed_sync_stops_the_store() {
     assert!(world.content().is_ok());
 }
 
-/// A memtable for which there is no room stays in memory, and changes are refused until there is; nothing has to be opened
-/// again, and nothing is left of the tables that were begun.
+/// A memtable for which there is no room stays in memory, and changes are refused until there is; nothing has to be
+/// opened again, and nothing is left of the tables that were begun.
 #[test]
 fn a_full_disk_is_an_ordinary_error() {
     assert!(refusals(Failure::Enospc) > 1, "tables are made of several writes");

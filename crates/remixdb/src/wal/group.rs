@@ -2,23 +2,23 @@
 //! that the models (models.rs) run it as it is.
 //!
 //! Changes are queued in their order. Who wants more commits: the first to come takes the turn and writes all that is
-//! queued as one record; those who come while it does wait for the turn, and then find theirs written. Syncs have a turn
-//! of their own, so that changes are queued while the device works: who gets it writes for all who wait for it, and syncs.
-//! A sync takes long, and many wait for it: they are woken together when it ends, so that whoever is done goes on at once
-//! and has queued more before the next one begins.
+//! queued as one record; those who come while it does wait for the turn, and then find theirs written. Syncs have a
+//! turn of their own, so that changes are queued while the device works: who gets it writes for all who wait for it,
+//! and syncs. A sync takes long, and many wait for it: they are woken together when it ends, so that whoever is done
+//! goes on at once and has queued more before the next one begins.
 //!
 //! What holds, and which line it rests on:
 //!
 //! - *Each change is written once, in the order of the queue.* One at a time takes the queue and writes it.
-//! - *What counts as written is in a file, and what counts as synced has been on the device.* The number is stored behind
-//!   the write, and taken from the queue together with its bytes; a sync vouches for what counted as written before it
-//!   began, not for what came meanwhile.
-//! - *No file is synced behind one that is not.* A new file is among `files` before a change in it counts as written; who
-//!   syncs takes the number first and the files after, and goes through them from the oldest on.
-//! - *After a failure nothing is acknowledged that was not before.* The failure is stored before the turn is given up, and
-//!   looked for after it is taken.
-//! - *Nobody waits for ever.* Who waits for the turn to sync looks, under the lock under which it ends, whether it has ended;
-//!   and all who wait are woken, for whoever is done by then takes no turn and wakes nobody.
+//! - *What counts as written is in a file, and what counts as synced has been on the device.* The number is stored
+//!   behind the write, and taken from the queue together with its bytes; a sync vouches for what counted as written
+//!   before it began, not for what came meanwhile.
+//! - *No file is synced behind one that is not.* A new file is among `files` before a change in it counts as written;
+//!   who syncs takes the number first and the files after, and goes through them from the oldest on.
+//! - *After a failure nothing is acknowledged that was not before.* The failure is stored before the turn is given up,
+//!   and looked for after it is taken.
+//! - *Nobody waits for ever.* Who waits for the turn to sync looks, under the lock under which it ends, whether it has
+//!   ended; and all who wait are woken, for whoever is done by then takes no turn and wakes nobody.
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, weakened};
 use std::sync::{Arc, OnceLock, PoisonError};
@@ -28,8 +28,8 @@ pub(crate) trait Device {
     type File;
     type Error: ToString;
 
-    /// Begins a record in an empty buffer, for a place in the file of the queue. `synced` is how far that file is synced,
-    /// if that is to be stated.
+    /// Begins a record in an empty buffer, for a place in the file of the queue. `synced` is how far that file is
+    /// synced, if that is to be stated.
     fn begin(&self, record: &mut Vec<u8>, offset: u64, synced: Option<u64>);
 
     /// Completes a record and writes all of it.
@@ -244,8 +244,8 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
-    /// Returns when the changes up to `last` are written and synced. Who has the turn writes for those who wait: one record
-    /// a sync, and nobody has to win another turn to learn that his change is done.
+    /// Returns when the changes up to `last` are written and synced. Who has the turn writes for those who wait: one
+    /// record a sync, and nobody has to win another turn to learn that his change is done.
     pub(crate) fn sync(&self, last: u64) -> Result<(), V::Error> {
         if self.synced.load(Ordering::Acquire) >= last {
             return Ok(());
@@ -288,7 +288,8 @@ impl<V: Device> Group<V> {
         None
     }
 
-    /// Gives up the files that are not `needed`: what is in them is durable elsewhere. The one that is written to stays.
+    /// Gives up the files that are not `needed`: what is in them is durable elsewhere. The one that is written to
+    /// stays.
     pub(crate) fn forget(&self, needed: impl Fn(&V::File) -> bool) {
         // Whoever syncs goes through the files as they were when it began.
         let _turn = self.turn_to_sync(u64::MAX);
@@ -325,8 +326,8 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
-    /// Goes on in a new file, which `make` makes, of so many durable bytes; the caller keeps all who queue out. What was
-    /// queued goes to the old one.
+    /// Goes on in a new file, which `make` makes, of so many durable bytes; the caller keeps all who queue out. What
+    /// was queued goes to the old one.
     pub(crate) fn rotate(
         &self,
         make: impl FnOnce(&V::File, Ended) -> Result<(V::File, u64), V::Error>,

@@ -1,10 +1,10 @@
 //! The write-ahead log: what makes a change survive, in three degrees.
 //!
-//! Changes are queued in the order that the store gives them ([`Group::queue`], under the store's lock, without I/O). Who
-//! wants more than that commits: the first to come writes all that is queued as one record, and those who come while
-//! it does find theirs written ([`Log::commit`]). The same again for a sync. No lock is held across a sync but the one
-//! that only those take who want a sync themselves; so a thread that syncs slows nobody who does not. All that is in
-//! group.rs; here is what the files are like.
+//! Changes are queued in the order that the store gives them ([`Group::queue`], under the store's lock, without I/O).
+//! Who wants more than that commits: the first to come writes all that is queued as one record, and those who come
+//! while it does find theirs written ([`Log::commit`]). The same again for a sync. No lock is held across a sync but
+//! the one that only those take who want a sync themselves; so a thread that syncs slows nobody who does not. All that
+//! is in group.rs; here is what the files are like.
 //!
 //! A store has one log for each memtable. Each says where the one before ends; and before a log is synced, all
 //! before it are. So what a log states to be synced vouches for them too.
@@ -30,8 +30,8 @@ use std::sync::Arc;
 /// Queued bytes that are written though nobody waits for them.
 const QUEUE_BYTES: usize = 256 << 10;
 
-/// The first change of a log has no greater sequence number. Memtables keep 56 bits of it, and no log has so many changes
-/// that the rest would not do.
+/// The first change of a log has no greater sequence number. Memtables keep 56 bits of it, and no log has so many
+/// changes that the rest would not do.
 const FIRST_MAX: u64 = 1 << 55;
 
 /// The logs of an open store: one that is written to, and those before it that are not synced yet.

@@ -1,4 +1,5 @@
-//! Damaged tables: reported, or harmless, and never a wrong answer, a panic or an allocation that the file does not warrant.
+//! Damaged tables: reported, or harmless, and never a wrong answer, a panic or an allocation that the file does not
+//! warrant.
 
 use super::*;
 
