@@ -25,6 +25,7 @@ const PACKAGES: &[&str] =
 /// architecture. Codecs, vector instructions, layouts, models and crashes run.
 const SKIPPED: &[&str] = &[
     "limits::",
+    "power::",
     "tests::faults::",
     "tests::checkpoint::",
     // By their names, as tables have tests::damage as well, of their codecs.

@@ -21,7 +21,7 @@ fn the_examination_covers_each_topic_once() {
         assert!(findings[..at].iter().all(|before| before.topic != finding.topic), "{finding:?}");
         assert!(finding.state != State::Good || finding.advice.is_none(), "{finding:?}");
     }
-    assert_eq!(findings.len(), 9);
+    assert_eq!(findings.len(), 7);
 }
 
 #[test]

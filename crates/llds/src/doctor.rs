@@ -66,6 +66,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_device_is_one_of_the_findings() {
+        let findings = examine();
+        assert_eq!(findings.len(), doctor::examine().len() + 1);
+        assert_eq!(findings.iter().filter(|finding| finding.topic == "llds device").count(), 1);
+    }
+
+    #[test]
     fn the_device_is_explained() {
         use raw::abi::Version;
         use raw::{Error, Found, Node, Opened};
