@@ -641,7 +641,7 @@ int32_t forrest_multi_get(const forrest_db *db,
 int32_t forrest_contains(const forrest_db *db, const void *key, size_t key_bytes);
 
 /**
- * Counts the keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. Takes time in
+ * Counts the keys from `start` on and before `end`; a null `end` is no end. Takes time in
  * proportion to their number. Errors as of `forrest_get`.
  *
  * # Safety
@@ -657,7 +657,7 @@ int32_t forrest_count(const forrest_db *db,
 
 /**
  * Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true:
- * the quickest way through a range, because nothing is copied. Null with the length `FORREST_ABSENT` is no end. `see`
+ * the quickest way through a range, because nothing is copied. A null `end` is no end. `see`
  * is called by this thread; what it sees of changes by others is what an iterator sees.
  *
  * `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is
@@ -737,8 +737,8 @@ int32_t forrest_set(forrest_db *db,
 int32_t forrest_delete(forrest_db *db, const void *key, size_t key_bytes);
 
 /**
- * Removes all keys from `start` on and before `end` at one instant, and tells how many there were; null with the
- * length `FORREST_ABSENT` is no end. Errors as of `forrest_set`.
+ * Removes all keys from `start` on and before `end` at one instant, and tells how many there were; a null
+ * `end` is no end. Errors as of `forrest_set`.
  *
  * # Safety
  * - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -825,7 +825,7 @@ int32_t forrest_batch_set(forrest_batch *batch,
 int32_t forrest_batch_delete(forrest_batch *batch, const void *key, size_t key_bytes);
 
 /**
- * Will remove all keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end.
+ * Will remove all keys from `start` on and before `end`; a null `end` is no end.
  * `FORREST_LIMIT` if one of them is too long for any store.
  *
  * # Safety

@@ -40,6 +40,19 @@ pub(crate) unsafe fn perhaps<'a>(
     unsafe { read(start, length) }.map(Some)
 }
 
+/// The end of a range from C: null is no end, with the length 0 or `FORREST_ABSENT`. The empty key is a pointer that is
+/// not null, with the length 0.
+///
+/// # Safety
+/// - As [`bytes`].
+pub(crate) unsafe fn end<'a>(start: *const c_void, length: usize) -> Result<Option<&'a [u8]>, Failure> {
+    if start.is_null() && length == 0 {
+        return Ok(None);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { perhaps(key, start, length) }
+}
+
 /// Text from C: a URL, a name, a path.
 ///
 /// # Safety

@@ -1,6 +1,6 @@
 //! Batches: changes that are made together or not at all.
 
-use crate::argument::{Place, key, perhaps, value};
+use crate::argument::{self, Place, key, perhaps, value};
 use crate::code::{FORREST_MISMATCH, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn forrest_batch_delete(
     })
 }
 
-/// Will remove all keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end.
+/// Will remove all keys from `start` on and before `end`; a null `end` is no end.
 /// `FORREST_LIMIT` if one of them is too long for any store.
 ///
 /// # Safety
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn forrest_batch_delete_range(
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller's promises.
-        let (start, end) = unsafe { (key(start, start_bytes)?, perhaps(key, end, end_bytes)?) };
+        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         push(batch, Op::DeleteRange { start, end })
     })
 }

@@ -1,6 +1,6 @@
 //! Changing single keys, and ranges of them.
 
-use crate::argument::{Place, key, perhaps, value};
+use crate::argument::{self, Place, key, perhaps, value};
 use crate::code::{FORREST_MISMATCH, FORREST_NOT_FOUND, FORREST_OK};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
@@ -49,8 +49,8 @@ pub unsafe extern "C" fn forrest_delete(db: *mut Db, key: *const c_void, key_byt
     })
 }
 
-/// Removes all keys from `start` on and before `end` at one instant, and tells how many there were; null with the
-/// length `FORREST_ABSENT` is no end. Errors as of `forrest_set`.
+/// Removes all keys from `start` on and before `end` at one instant, and tells how many there were; a null
+/// `end` is no end. Errors as of `forrest_set`.
 ///
 /// # Safety
 /// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn forrest_delete_range(
     guard(|| {
         // SAFETY: the caller's promises.
         let (deleted, start, end) =
-            unsafe { (Place::perhaps(deleted, 0), key(start, start_bytes)?, perhaps(key, end, end_bytes)?) };
+            unsafe { (Place::perhaps(deleted, 0), key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         if let (Outcome::DeletedRange(keys), Some(mut deleted)) =
             (apply(db, Op::DeleteRange { start, end })?, deleted)
         {

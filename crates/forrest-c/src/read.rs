@@ -1,6 +1,6 @@
 //! Reading: one key in three ways, many keys, how many there are, and all of a range at once.
 
-use crate::argument::{Place, key, perhaps};
+use crate::argument::{self, Place, key};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK, FORREST_TOO_SMALL};
 use crate::db::Db;
 use crate::failure::{Failure, guard};
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn forrest_contains(db: *const Db, key: *const c_void, key
     })
 }
 
-/// Counts the keys from `start` on and before `end`; null with the length `FORREST_ABSENT` is no end. Takes time in
+/// Counts the keys from `start` on and before `end`; a null `end` is no end. Takes time in
 /// proportion to their number. Errors as of `forrest_get`.
 ///
 /// # Safety
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn forrest_count(
     guard(|| {
         // SAFETY: the caller's promises.
         let (mut keys, start, end) = unsafe {
-            (Place::of("count", keys, 0)?, key(start, start_bytes)?, perhaps(key, end, end_bytes)?)
+            (Place::of("count", keys, 0)?, key(start, start_bytes)?, argument::end(end, end_bytes)?)
         };
         let end = end.map_or(Bound::Unbounded, Bound::Excluded);
         keys.put(Db::of(db)?.view().count((Bound::Included(start), end))?);
@@ -217,7 +217,7 @@ pub type See = Option<
 >;
 
 /// Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true:
-/// the quickest way through a range, because nothing is copied. Null with the length `FORREST_ABSENT` is no end. `see`
+/// the quickest way through a range, because nothing is copied. A null `end` is no end. `see`
 /// is called by this thread; what it sees of changes by others is what an iterator sees.
 ///
 /// `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn forrest_scan(
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller's promises.
-        let (start, end) = unsafe { (key(start, start_bytes)?, perhaps(key, end, end_bytes)?) };
+        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         scan(db, see, context, |view, show| view.scan((Bound::Included(start), before(end)), show))
     })
 }
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn forrest_scan_back(
 ) -> i32 {
     guard(|| {
         // SAFETY: the caller's promises.
-        let (start, end) = unsafe { (key(start, start_bytes)?, perhaps(key, end, end_bytes)?) };
+        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         scan(db, see, context, |view, show| view.scan_back((Bound::Included(start), before(end)), show))
     })
 }

@@ -167,9 +167,14 @@ static void counting_and_deleting_ranges(forrest_db *db) {
         ANSWERS(FORREST_OK, forrest_set(db, &key, 1, T("v")));
     ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
     CHECK(keys == 10);
+    /* A null end is no end, whatever its length says; the empty key is a pointer to no bytes. */
+    ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, 0, &keys));
+    CHECK(keys == 10);
+    ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, T(""), &keys));
+    CHECK(keys == 0);
     ANSWERS(FORREST_OK, forrest_count(db, T("b"), T("d"), &keys));
     CHECK(keys == 2);
-    ANSWERS(FORREST_OK, forrest_count(db, T("b"), NULL, 0, &keys)); /* before the first key there can be */
+    ANSWERS(FORREST_OK, forrest_count(db, T("b"), T(""), &keys)); /* before the first key there can be */
     CHECK(keys == 0);
     ANSWERS(FORREST_OK, forrest_count(db, T("d"), T("b"), &keys));
     CHECK(keys == 0);
