@@ -88,7 +88,7 @@ fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<
 fn log<D: Disk>(
     version: &Version<D>,
     catalog: &Catalog,
-    upto: u64,
+    read_at: u64,
     into: &Arc<D>,
     mut number: u64,
 ) -> Result<u64> {
@@ -106,7 +106,7 @@ fn log<D: Disk>(
             let Some(mut pairs) = memtable.cursor(space) else { continue };
             let mut is_there = pairs.seek(&[]);
             while is_there && let (Some(key), Some(versions)) = (pairs.key(), pairs.value_bytes()) {
-                let change = memtable::past(versions, upto).map(|said| match said {
+                let change = memtable::past(versions, read_at).map(|said| match said {
                     Some(value) => Change::Put { space, key, value },
                     None => Change::Delete { space, key },
                 });

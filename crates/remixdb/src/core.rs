@@ -175,7 +175,7 @@ impl<D: Disk> Core<D> {
         let version = Arc::new(version);
         self.version.replace(&version);
         self.parked.replace(&version);
-        self.backlog.store(version.frozen.len(), Ordering::Relaxed);
+        self.backlog.store(version.immutable.len(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
     }
 

@@ -14,7 +14,7 @@ use crate::disk::{self, Kind, Name};
 use crate::manifest::{self, Files};
 use crate::partition::Partition;
 use crate::table::{self, Table};
-use crate::{frame, page, wal};
+use crate::{page, record, wal};
 use forrest_engine::Op;
 use forrest_engine::Result;
 use forrest_engine::chunk::{Chunk, Filled, Goto};
@@ -40,7 +40,7 @@ const KEYS: u32 = 100;
 /// Makes the checksums of a file right, and pages whole.
 fn seal(name: Name, bytes: &mut Vec<u8>) {
     match name.kind {
-        Kind::Log | Kind::Manifest => frame::seal_all(bytes, name),
+        Kind::Log | Kind::Manifest => record::seal_all(bytes, name),
         Kind::Table | Kind::Remix => {
             let pages = bytes.len().div_ceil(page::BYTES).max(1);
             bytes.resize(pages * page::BYTES, 0);

@@ -23,7 +23,7 @@
 //! | manifest/, wal/ | what of it is durable |
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
 //! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
-//! | frame.rs, page.rs, codec.rs | how bytes are framed and checked |
+//! | record.rs, page.rs, codec.rs | how bytes are framed and checked |
 //! | current.rs, stripe.rs | a value that is read and replaced; what each thread has its own of |
 //! | sync.rs | locks and atomics, which the models replace |
 //! | disk/ | the seam to the operating system |
@@ -45,7 +45,6 @@ mod current;
 #[cfg(any(test, feature = "simulated"))]
 pub mod decoders;
 pub mod disk;
-mod frame;
 mod key;
 mod manifest;
 mod memtable;
@@ -55,6 +54,7 @@ mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;
 mod read;
+mod record;
 mod recover;
 mod remix;
 mod scan;

@@ -56,7 +56,7 @@ pub(crate) struct Memtable {
 
 /// Up to which sequence number a reader sees.
 #[derive(Clone, Copy)]
-pub(crate) enum Upto<'s> {
+pub(crate) enum ReadAt<'s> {
     /// As far as changes are visible at the moment of looking.
     Newest(&'s AtomicU64),
     /// A snapshot's.
@@ -81,10 +81,10 @@ fn split(bytes: &[u8]) -> (u64, Said<'_>, &[u8]) {
 }
 
 /// The newest version up to a sequence number.
-fn at(mut versions: &[u8], upto: u64) -> Option<Said<'_>> {
+fn at(mut versions: &[u8], read_at: u64) -> Option<Said<'_>> {
     while !versions.is_empty() {
         let (sequence, said, older) = split(versions);
-        if sequence <= upto {
+        if sequence <= read_at {
             return Some(said);
         }
         versions = older;
@@ -92,7 +92,7 @@ fn at(mut versions: &[u8], upto: u64) -> Option<Said<'_>> {
     None
 }
 
-impl Upto<'_> {
+impl ReadAt<'_> {
     /// What the reader sees of a key's versions; `None` if it sees none.
     ///
     /// A version that a reader of the newest state may want is dropped only after one that replaces it has become
@@ -101,18 +101,18 @@ impl Upto<'_> {
     #[inline]
     pub(crate) fn see<'v>(&self, versions: &'v [u8]) -> Option<Said<'v>> {
         match *self {
-            Upto::Past(upto) => at(versions, upto),
-            Upto::Newest(visible) => {
-                let mut upto = visible.load(Ordering::Acquire);
+            ReadAt::Past(read_at) => at(versions, read_at),
+            ReadAt::Newest(visible) => {
+                let mut read_at = visible.load(Ordering::Acquire);
                 loop {
-                    if let Some(said) = at(versions, upto) {
+                    if let Some(said) = at(versions, read_at) {
                         return Some(said);
                     }
                     let now = visible.load(Ordering::Acquire);
-                    if now == upto {
+                    if now == read_at {
                         return None;
                     }
-                    upto = now;
+                    read_at = now;
                 }
             }
         }
@@ -147,8 +147,8 @@ impl Memtable {
     /// An empty memtable whose first change will be in `log`.
     pub(crate) fn new(builder: &Options, log: u64) -> Result<Memtable> {
         let Options { pages, numa, memtable_bytes, batch_bytes_max, .. } = *builder;
-        // More than it will take: it is frozen when it is full, and at most one batch comes after that. Addresses are
-        // limited too (`ulimit -v`, emulation): where there are not so many, it does with less.
+        // More than it will take: it is immutable when it is full, and at most one batch comes after that. Addresses
+        // are limited too (`ulimit -v`, emulation): where there are not so many, it does with less.
         let content = memtable_bytes.saturating_add(batch_bytes_max);
         let mut capacity = content.saturating_mul(CAPACITY_FACTOR).max(CAPACITY_MIN);
         let index = loop {
@@ -234,10 +234,10 @@ impl Memtable {
         &self,
         space: u32,
         key: &[u8],
-        upto: Upto<'_>,
+        read_at: ReadAt<'_>,
         look: impl FnOnce(Said<'_>) -> R,
     ) -> Option<R> {
-        self.tree(space, |tree| tree.get_with(key, |versions| upto.see(versions).map(look)))??
+        self.tree(space, |tree| tree.get_with(key, |versions| read_at.see(versions).map(look)))??
     }
 
     /// A cursor over the keys of a keyspace and their versions; `None` if there are no keys.
@@ -263,8 +263,8 @@ fn too_much(error: forrest_index::Error) -> Error {
 }
 
 /// The version of what a cursor shows that a snapshot sees; `None` if it sees none.
-pub(crate) fn past(versions: &[u8], upto: u64) -> Option<Said<'_>> {
-    at(versions, upto)
+pub(crate) fn past(versions: &[u8], read_at: u64) -> Option<Said<'_>> {
+    at(versions, read_at)
 }
 
 /// The newest version of what a cursor shows.
@@ -276,8 +276,8 @@ pub(crate) fn newest(versions: &[u8]) -> Said<'_> {
 mod tests {
     use super::*;
 
-    fn get(memtable: &Memtable, key: &[u8], upto: u64) -> Option<Option<Vec<u8>>> {
-        memtable.get(0, key, Upto::Past(upto), |said| said.map(<[u8]>::to_vec))
+    fn get(memtable: &Memtable, key: &[u8], read_at: u64) -> Option<Option<Vec<u8>>> {
+        memtable.get(0, key, ReadAt::Past(read_at), |said| said.map(<[u8]>::to_vec))
     }
 
     fn memtable() -> Memtable {
@@ -311,7 +311,7 @@ mod tests {
         memtable.set(3, b"old", 4, Some(b"4"), 4, &mut scratch).expect("it fits");
         memtable.set(3, b"old", 5, Some(b"5"), 4, &mut scratch).expect("it fits");
         memtable.set(3, b"new", 6, Some(b"6"), 4, &mut scratch).expect("it fits");
-        let get = |key| memtable.get(3, key, Upto::Newest(&visible), |said| said.map(<[u8]>::to_vec));
+        let get = |key| memtable.get(3, key, ReadAt::Newest(&visible), |said| said.map(<[u8]>::to_vec));
         assert_eq!((get(b"old"), get(b"new")), (Some(Some(b"4".to_vec())), None));
         visible.store(6, Ordering::Release);
         assert_eq!((get(b"old"), get(b"new")), (Some(Some(b"5".to_vec())), Some(Some(b"6".to_vec()))));

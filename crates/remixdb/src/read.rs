@@ -2,7 +2,7 @@
 //! Whoever says something about the key first is right.
 
 use crate::disk::Disk;
-use crate::memtable::{Said, Upto};
+use crate::memtable::{ReadAt, Said};
 use crate::version::Version;
 use forrest_engine::Result;
 use forrest_engine::Value;
@@ -13,12 +13,12 @@ pub(crate) fn in_memtables<D: Disk, R>(
     version: &Version<D>,
     space: u32,
     key: &[u8],
-    upto: Upto<'_>,
+    read_at: ReadAt<'_>,
     mut see: impl FnMut(&[u8]) -> R,
 ) -> Option<Option<R>> {
     version
         .memtables()
-        .find_map(|memtable| memtable.get(space, key, upto, |said: Said<'_>| said.map(&mut see)))
+        .find_map(|memtable| memtable.get(space, key, read_at, |said: Said<'_>| said.map(&mut see)))
 }
 
 /// Shows the value of a key to `see`; `None` if it is not there.
@@ -27,7 +27,7 @@ pub(crate) fn get<D: Disk, R>(
     version: &Version<D>,
     space: u32,
     key: &[u8],
-    upto: Upto<'_>,
+    read_at: ReadAt<'_>,
     mut see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
     // The partition's part of the wait for memory passes while the memtables are asked.
@@ -35,7 +35,7 @@ pub(crate) fn get<D: Disk, R>(
         Some(partition) => Some((partition, partition.find(key)?)),
         None => None,
     };
-    if let Some(said) = in_memtables(version, space, key, upto, &mut see) {
+    if let Some(said) = in_memtables(version, space, key, read_at, &mut see) {
         return Ok(said);
     }
     match partition {
@@ -53,7 +53,7 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
     version: &Version<D>,
     space: u32,
     keys: &[K],
-    upto: Upto<'_>,
+    read_at: ReadAt<'_>,
 ) -> Result<Vec<Option<Value>>> {
     let mut values = Vec::with_capacity(keys.len());
     for keys in keys.chunks(TOGETHER) {
@@ -66,7 +66,7 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
         // What was found is on its way; while it comes the memtables are asked.
         let memories = keys
             .iter()
-            .map(|key| in_memtables(version, space, key.as_ref(), upto, |bytes| Value::from(bytes)));
+            .map(|key| in_memtables(version, space, key.as_ref(), read_at, |bytes| Value::from(bytes)));
         let memories: Vec<_> = memories.collect();
         let left = || places.iter().zip(keys).zip(&memories).filter(|(_, said)| said.is_none());
         for ((place, key), _) in left() {

@@ -42,7 +42,7 @@ pub(crate) struct Recovered<D: Disk> {
 struct Replay<'b> {
     builder: &'b Options,
     memtable: Memtable,
-    frozen: Vec<Arc<Memtable>>,
+    immutable: Vec<Arc<Memtable>>,
     catalog: Catalog,
     /// The sequence number of the last change.
     sequence: u64,
@@ -116,7 +116,7 @@ impl Replay<'_> {
         if self.memtable.bytes() >= self.builder.memtable_bytes {
             let full = std::mem::replace(&mut self.memtable, Memtable::new(self.builder, number)?);
             let _ = full.catalog.set(Arc::new(self.catalog.clone()));
-            self.frozen.insert(0, Arc::new(full));
+            self.immutable.insert(0, Arc::new(full));
         }
         let name = Name::log(number);
         let replayed =
@@ -188,7 +188,7 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cac
     let mut replay = Replay {
         builder,
         memtable: Memtable::new(builder, state.floor)?,
-        frozen: Vec::new(),
+        immutable: Vec::new(),
         catalog,
         sequence: 0,
         end: End::default(),
@@ -207,18 +207,18 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cac
     // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
     disk::sync_directory(&**disk)?;
     let log_number = take_number();
-    let Replay { mut memtable, frozen, catalog, sequence, end, .. } = replay;
+    let Replay { mut memtable, immutable, catalog, sequence, end, .. } = replay;
     // What was read was synced.
     let head = wal::Head { before: end, synced: end.offset, first: sequence + 1, is_first: is_new };
     let log = Log::create(disk, log_number, head)?;
     let mut state = state;
     // If nothing was logged, the logs that there are need not be kept.
-    if memtable.spaces().is_empty() && frozen.is_empty() && catalog_is(&state, &catalog) {
+    if memtable.spaces().is_empty() && immutable.is_empty() && catalog_is(&state, &catalog) {
         (memtable.log, state.floor) = (log_number, log_number);
     }
     let manifest = Manifest::create(disk, take_number(), state)?;
     sweep(&**disk, manifest.state(), end.number, &names)?;
-    let version = Version { origin: Origin::here(), memtable: Arc::new(memtable), frozen, partitions };
+    let version = Version { origin: Origin::here(), memtable: Arc::new(memtable), immutable, partitions };
     Ok(Recovered { version, log, manifest, catalog, sequence, next_number })
 }
 

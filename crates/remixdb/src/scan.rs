@@ -4,7 +4,7 @@
 //! the memtables have, and none once they have nothing more in the range.
 
 use crate::disk::Disk;
-use crate::memtable::{Said, Upto};
+use crate::memtable::{ReadAt, Said};
 use crate::partition::{self, Partition};
 use crate::version::Version;
 use forrest_engine::Result;
@@ -43,13 +43,13 @@ impl Memory {
         if self.valid { self.cursor.key() } else { None }
     }
 
-    fn said(&self, upto: Upto<'_>) -> Option<Said<'_>> {
-        self.cursor.value_bytes().and_then(|versions| upto.see(versions))
+    fn said(&self, read_at: ReadAt<'_>) -> Option<Said<'_>> {
+        self.cursor.value_bytes().and_then(|versions| read_at.see(versions))
     }
 
     /// Goes on until something is visible.
-    fn settle(&mut self, upto: Upto<'_>) {
-        while self.valid && self.said(upto).is_none() {
+    fn settle(&mut self, read_at: ReadAt<'_>) {
+        while self.valid && self.said(read_at).is_none() {
             self.step();
         }
     }
@@ -61,12 +61,12 @@ impl Memory {
         };
     }
 
-    fn advance(&mut self, upto: Upto<'_>) {
+    fn advance(&mut self, read_at: ReadAt<'_>) {
         self.step();
-        self.settle(upto);
+        self.settle(read_at);
     }
 
-    fn seek(&mut self, upto: Upto<'_>, from: Bound<&[u8]>, direction: Direction) {
+    fn seek(&mut self, read_at: ReadAt<'_>, from: Bound<&[u8]>, direction: Direction) {
         self.direction = direction;
         self.valid = match (direction, from) {
             (Direction::Forward, Bound::Unbounded) => self.cursor.first(),
@@ -81,7 +81,7 @@ impl Memory {
         {
             self.step();
         }
-        self.settle(upto);
+        self.settle(read_at);
     }
 }
 
@@ -209,20 +209,25 @@ impl<D: Disk> Scan<D> {
     pub(crate) fn start(
         version: Arc<Version<D>>,
         space: u32,
-        upto: Upto<'_>,
+        read_at: ReadAt<'_>,
         from: Bound<&[u8]>,
         direction: Direction,
     ) -> Result<Scan<D>> {
         let tables = Tables { direction, at: 0, cursor: None, valid: false };
         let mut scan = Scan { version, space, memories: Vec::new(), tables, shown: Last::Nobody };
-        scan.seek(upto, from, direction)?;
+        scan.seek(read_at, from, direction)?;
         Ok(scan)
     }
 
     /// Begins anew, at one end of another range.
-    pub(crate) fn seek(&mut self, upto: Upto<'_>, from: Bound<&[u8]>, direction: Direction) -> Result<()> {
+    pub(crate) fn seek(
+        &mut self,
+        read_at: ReadAt<'_>,
+        from: Bound<&[u8]>,
+        direction: Direction,
+    ) -> Result<()> {
         let Scan { version, space, memories, tables, shown } = self;
-        if memories.len() <= version.frozen.len() {
+        if memories.len() <= version.immutable.len() {
             let cursors = version.memtables().filter_map(|memtable| memtable.cursor(*space));
             *memories = cursors.map(|cursor| Memory { cursor, direction, valid: false }).collect();
         }
@@ -233,7 +238,7 @@ impl<D: Disk> Scan<D> {
                 partition.find(key)?;
             }
         }
-        memories.iter_mut().for_each(|memory| memory.seek(upto, from, direction));
+        memories.iter_mut().for_each(|memory| memory.seek(read_at, from, direction));
         tables.seek(version.partitions(*space), from, direction)
     }
 
@@ -251,7 +256,7 @@ impl<D: Disk> Scan<D> {
     /// error it cannot go on.
     pub(crate) fn run(
         &mut self,
-        upto: Upto<'_>,
+        read_at: ReadAt<'_>,
         end: Bound<&[u8]>,
         mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
@@ -266,7 +271,7 @@ impl<D: Disk> Scan<D> {
                     if too {
                         tables.advance(partitions)?;
                     }
-                    pass(memories, first, upto);
+                    pass(memories, first, read_at);
                 }
             }
             let next = first_of(memories, direction);
@@ -290,7 +295,7 @@ impl<D: Disk> Scan<D> {
                 tables.advance(partitions)?;
             };
             *shown = Last::Memory { first, tables: order.is_eq() };
-            if let Some(Some(value)) = memories[first].said(upto)
+            if let Some(Some(value)) = memories[first].said(read_at)
                 && see(key, Shown::Memory(value))?.is_break()
             {
                 return Ok(());
@@ -300,28 +305,28 @@ impl<D: Disk> Scan<D> {
 }
 
 /// The newest that has a key has the word on it; the others pass it too.
-fn pass(memories: &mut [Memory], first: usize, upto: Upto<'_>) {
+fn pass(memories: &mut [Memory], first: usize, read_at: ReadAt<'_>) {
     let (newer, older) = memories.split_at_mut(first + 1);
     let newest = &mut newer[first];
     for memory in older {
         if memory.key() == newest.key() {
-            memory.advance(upto);
+            memory.advance(read_at);
         }
     }
-    newest.advance(upto);
+    newest.advance(read_at);
 }
 
 /// Shows the pairs of a range, in order from the end that `direction` starts at, until `see` has enough.
 pub(crate) fn scan<D: Disk>(
     version: &Arc<Version<D>>,
     space: u32,
-    upto: Upto<'_>,
+    read_at: ReadAt<'_>,
     (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
     direction: Direction,
     see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
-    Scan::start(version.clone(), space, upto, from, direction)?.run(upto, end, see)
+    Scan::start(version.clone(), space, read_at, from, direction)?.run(read_at, end, see)
 }
 
 /// Which memtable has the next key, and the key; of several that have it the newest, which is the first.

@@ -190,12 +190,11 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 impl<D: Disk> Handle<D> {
     pub(crate) fn open(disk: D, options: &Options) -> Result<Handle<D>> {
         let core = Arc::new(Core::open(disk, options, Workers::new(options)?)?);
-        core.work.attend();
+        core.work.start();
         let own = core.clone();
-        let worker =
-            thread::Builder::new().name("remixdb".into()).spawn(move || own.attend()).map_err(|error| {
-                Error::new(ErrorKind::OutOfSpace, format!("starting the background thread: {error}"))
-            })?;
+        let worker = thread::Builder::new().name("remixdb".into()).spawn(move || own.background()).map_err(
+            |error| Error::new(ErrorKind::OutOfSpace, format!("starting the background thread: {error}")),
+        )?;
         Ok(Handle::new(core, Some(worker)))
     }
 
@@ -212,7 +211,7 @@ impl<D: Disk> Core<D> {
         let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
         let recovered = recover::recover(&disk, builder, &cache)?;
         let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
-        let (backlog, version) = (version.frozen.len(), Arc::new(version));
+        let (backlog, version) = (version.immutable.len(), Arc::new(version));
         let (current, parked) = (Current::new(&version), Parked::new(&version));
         let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
         let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
@@ -238,7 +237,7 @@ impl<D: Disk> Core<D> {
     }
 
     /// Works in the background until the store is closed.
-    fn attend(&self) {
+    fn background(&self) {
         self.workers.settle();
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
         // Whoever looks into a partition first waits until it is known what its tables are together, unless it is
@@ -272,7 +271,7 @@ impl<D: Disk> Core<D> {
                         // Damage is told to whoever looks.
                         let _ = partition.warm();
                     }
-                    while !self.work.is_called() && matches!(self.tidy(), Ok(true)) {}
+                    while !self.work.is_called() && matches!(self.compact_worn(), Ok(true)) {}
                 }
             }
         }

@@ -18,7 +18,7 @@ pub(crate) struct Version<D: Disk> {
     /// The memtable that is written to.
     pub(crate) memtable: Arc<Memtable>,
     /// Those that wait to become tables, the newest first.
-    pub(crate) frozen: Vec<Arc<Memtable>>,
+    pub(crate) immutable: Vec<Arc<Memtable>>,
     /// The partitions of each keyspace, by their least keys.
     pub(crate) partitions: BTreeMap<u32, Vec<Arc<Partition<D>>>>,
 }
@@ -27,9 +27,9 @@ impl<D: Disk> Drop for Version<D> {
     fn drop(&mut self) {
         if !self.origin.is_here() {
             // What goes with it is the other process's, which may still read it.
-            let (frozen, partitions) =
-                (std::mem::take(&mut self.frozen), std::mem::take(&mut self.partitions));
-            std::mem::forget((self.memtable.clone(), frozen, partitions));
+            let (immutable, partitions) =
+                (std::mem::take(&mut self.immutable), std::mem::take(&mut self.partitions));
+            std::mem::forget((self.memtable.clone(), immutable, partitions));
         }
     }
 }
@@ -37,7 +37,7 @@ impl<D: Disk> Drop for Version<D> {
 impl<D: Disk> Version<D> {
     /// All memtables, the newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        slice::from_ref(&self.memtable).iter().chain(&self.frozen)
+        slice::from_ref(&self.memtable).iter().chain(&self.immutable)
     }
 
     /// The partitions of a keyspace.
@@ -51,14 +51,14 @@ impl<D: Disk> Version<D> {
         partitions[..partitions.partition_point(|partition| *partition.low <= *key)].last()
     }
 
-    /// The same with an empty memtable, and the one that was written to frozen.
-    pub(crate) fn frozen(&self, memtable: Memtable) -> Version<D> {
-        let mut frozen = vec![self.memtable.clone()];
-        frozen.extend(self.frozen.iter().cloned());
+    /// The same with an empty memtable, and the one that was written to immutable.
+    pub(crate) fn with_memtable(&self, memtable: Memtable) -> Version<D> {
+        let mut immutable = vec![self.memtable.clone()];
+        immutable.extend(self.immutable.iter().cloned());
         Version {
             origin: self.origin,
             memtable: Arc::new(memtable),
-            frozen,
+            immutable,
             partitions: self.partitions.clone(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::catalog::{Catalog, Space};
 use crate::core::Handle;
 use crate::disk::Disk;
-use crate::memtable::Upto;
+use crate::memtable::ReadAt;
 use crate::parked::Slot;
 use crate::read;
 use crate::scan::{self, Scan, Shown};
@@ -105,7 +105,10 @@ impl<D: Disk> Clone for View<D> {
 impl<D: Disk> View<D> {
     /// Runs `read` on the state; `None` if there is no such keyspace in it.
     #[inline]
-    fn read<R>(&self, read: impl FnOnce(&Arc<Version<D>>, u32, Upto<'_>) -> Result<R>) -> Result<Option<R>> {
+    fn read<R>(
+        &self,
+        read: impl FnOnce(&Arc<Version<D>>, u32, ReadAt<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
         self.store().check_here()?;
         match &self.0 {
             Source::Newest { store, space } => {
@@ -116,7 +119,7 @@ impl<D: Disk> View<D> {
             }
             Source::Past { space: None, .. } => Ok(None),
             Source::Past { past, space: Some(id) } => {
-                read(&past.version, *id, Upto::Past(past.sequence)).map(Some)
+                read(&past.version, *id, ReadAt::Past(past.sequence)).map(Some)
             }
         }
     }
@@ -138,7 +141,7 @@ impl<D: Disk> View<D> {
 
     #[inline]
     fn see<R>(&self, key: &[u8], see: impl FnMut(&[u8]) -> R) -> Result<Option<R>> {
-        Ok(self.read(|version, space, upto| read::get(version, space, key, upto, see))?.flatten())
+        Ok(self.read(|version, space, read_at| read::get(version, space, key, read_at, see))?.flatten())
     }
 }
 
@@ -174,14 +177,14 @@ impl<D: Disk> forrest_engine::View for View<D> {
     }
 
     fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let values = self.read(|version, space, upto| read::several(version, space, keys, upto))?;
+        let values = self.read(|version, space, read_at| read::several(version, space, keys, read_at))?;
         Ok(values.unwrap_or_else(|| keys.iter().map(|_| None).collect()))
     }
 
     fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
         let mut count = 0;
-        self.read(|version, space, upto| {
-            scan::scan(version, space, upto, (lower, upper), Direction::Forward, |_, _| {
+        self.read(|version, space, read_at| {
+            scan::scan(version, space, read_at, (lower, upper), Direction::Forward, |_, _| {
                 count += 1;
                 Ok(ControlFlow::Continue(()))
             })
@@ -196,8 +199,8 @@ impl<D: Disk> forrest_engine::View for View<D> {
         direction: Direction,
         mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
-        let scanned = self.read(|version, space, upto| {
-            scan::scan(version, space, upto, bounds, direction, |key, value| {
+        let scanned = self.read(|version, space, read_at| {
+            scan::scan(version, space, read_at, bounds, direction, |key, value| {
                 value.with(|bytes| see(key, bytes))
             })
         });
@@ -214,13 +217,13 @@ impl<D: Disk> forrest_engine::View for View<D> {
     ) -> Result<Filled> {
         let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
         let mut full = false;
-        self.read(|version, space, upto| {
+        self.read(|version, space, read_at| {
             let mut scan = match resume.take() {
                 Some(scan) if scan.reads(version) => scan,
-                _ => Box::new(Scan::start(version.clone(), space, upto, from, direction)?),
+                _ => Box::new(Scan::start(version.clone(), space, read_at, from, direction)?),
             };
             let mut shared_bytes = 0;
-            scan.run(upto, end, |key, value: Shown<'_, D>| {
+            scan.run(read_at, end, |key, value: Shown<'_, D>| {
                 shared_bytes += value.with(|bytes| {
                     if bytes.len() <= COPIED_VALUE_BYTES {
                         chunk.push_copied(key, bytes);
@@ -357,18 +360,18 @@ impl<D: Disk> Cursor<D> {
         // Only what succeeds is left as it is.
         let mut current = scan.take();
         let mut found = false;
-        view.read(|version, space, upto| {
+        view.read(|version, space, read_at| {
             if let Some(from) = from {
                 match &mut current {
-                    Some(scan) if scan.reads(version) => scan.seek(upto, from, *direction)?,
+                    Some(scan) if scan.reads(version) => scan.seek(read_at, from, *direction)?,
                     _ => {
-                        let scan = Scan::start(version.clone(), space, upto, from, *direction)?;
+                        let scan = Scan::start(version.clone(), space, read_at, from, *direction)?;
                         current = Some(Box::new(scan));
                     }
                 }
             }
             let Some(scan) = &mut current else { return Ok(()) };
-            scan.run(upto, Bound::Unbounded, |at, bytes| {
+            scan.run(read_at, Bound::Unbounded, |at, bytes| {
                 if skipped > 0 {
                     skipped -= 1;
                     return Ok(ControlFlow::Continue(()));

@@ -23,7 +23,7 @@ struct State {
     wanted: bool,
     closing: bool,
     /// Whether a thread does the work.
-    attended: bool,
+    has_thread: bool,
 }
 
 /// What one who waits for a call hears.
@@ -39,8 +39,8 @@ pub(crate) enum Call {
 
 impl Work {
     /// From now on a thread does the work.
-    pub(crate) fn attend(&self) {
-        lock(&self.state).attended = true;
+    pub(crate) fn start(&self) {
+        lock(&self.state).has_thread = true;
     }
 
     /// Waits for a call, but not longer than `most`.
@@ -90,7 +90,7 @@ impl Work {
     /// Waits until some work is done, but not longer than `most`; not at all if nobody does any.
     pub(crate) fn wait(&self, most: Duration) {
         let state = lock(&self.state);
-        if state.attended && !state.closing {
+        if state.has_thread && !state.closing {
             drop(self.done.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner));
         }
     }

@@ -16,7 +16,7 @@
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
 use crate::disk::Disk;
-use crate::memtable::{Memtable, Upto, VALUE_MAX};
+use crate::memtable::{Memtable, ReadAt, VALUE_MAX};
 use crate::read;
 use crate::scan;
 use crate::version::Version;
@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-/// Frozen memtables from which on writers wait, and for how long one waits for each that is too many.
+/// Immutable memtables from which on writers wait, and for how long one waits for each that is too many.
 const BACKLOG: usize = 2;
 const WAIT: Duration = Duration::from_millis(2);
 
@@ -227,7 +227,7 @@ impl<D: Disk> Core<D> {
         self.log().rotate(number)?;
         // Nobody else sets it, and the memtable gets no more changes.
         let _ = order.version.memtable.catalog.set(order.catalog.clone());
-        let version = order.version.frozen(memtable);
+        let version = order.version.with_memtable(memtable);
         // No file goes with the old one: the new one has all that it has.
         let _ = self.set_version(order, version);
         self.call_for_work();
@@ -363,8 +363,8 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
 }
 
 impl<D: Disk> Core<D> {
-    pub(crate) fn newest(&self) -> Upto<'_> {
-        Upto::Newest(&self.visible)
+    pub(crate) fn newest(&self) -> ReadAt<'_> {
+        ReadAt::Newest(&self.visible)
     }
 
     pub(crate) fn visible(&self) -> u64 {

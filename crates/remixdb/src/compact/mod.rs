@@ -1,6 +1,6 @@
 //! Memtables become tables, and tables are merged: the work in the background, one bounded step at a time.
 //!
-//! A step takes the oldest frozen memtable and deals its pairs out to the partitions that they belong to. For each
+//! A step takes the oldest immutable memtable and deals its pairs out to the partitions that they belong to. For each
 //! partition that gets any, [`plan`] says what is cheapest:
 //!
 //! - *minor*: a table more, and the REMIX made from the old one without touching a value;
@@ -9,7 +9,7 @@
 //! - *append*: new pairs behind all that there are become partitions of their own.
 //!
 //! Where little is read, many tables stay, because that is cheapest to write; tables that are walked over again and
-//! again are merged ([`Core::tidy`]), because one is quicker to read.
+//! again are merged ([`Core::compact_worn`]), because one is quicker to read.
 //!
 //! The order on disk: tables and REMIXes are written and synced, their names are made durable, the manifest gets one
 //! edit for all of it and is synced, the readers' version is replaced, and only then is anything removed. So at every
@@ -48,7 +48,7 @@ impl<D: Disk> Core<D> {
     /// What a write or a sync failed with; the store takes no more writes then.
     pub(crate) fn step(&self) -> Result<bool> {
         let mut manifest = lock(&self.manifest);
-        let Some(memtable) = self.version().frozen.last().cloned() else { return Ok(false) };
+        let Some(memtable) = self.version().immutable.last().cloned() else { return Ok(false) };
         self.log().check()?;
         let flushed = self.flush(&mut manifest, &memtable);
         let is_full = matches!(&flushed, Err(error) if self.is_harmless(error));
@@ -80,7 +80,7 @@ impl<D: Disk> Core<D> {
     /// Makes all that is in memtables into tables. All changes made before are durable then.
     pub(crate) fn flush_all(&self) -> Result<()> {
         self.flush_if(|_, version| !version.memtable.spaces().is_empty())?;
-        // What was frozen before a keyspace was dropped has just made tables for it.
+        // What was immutable before a keyspace was dropped has just made tables for it.
         self.flush_if(|catalog, version| version.partitions.keys().any(|&space| !catalog.has(space)))?;
         // Keyspaces that were made or dropped are no reason for a table, and may be in the log only.
         self.sync()
@@ -93,7 +93,7 @@ impl<D: Disk> Core<D> {
         self.flush_if(|_, version| version.memtable.bytes() > least)
     }
 
-    /// Freezes the memtable if there is need to, and makes all frozen ones into tables.
+    /// Freezes the memtable if there is need to, and makes all immutable ones into tables.
     fn flush_if(&self, is_due: impl FnOnce(&Catalog, &Version<D>) -> bool) -> Result<()> {
         self.check_here()?;
         let mut order = self.order();
@@ -108,7 +108,7 @@ impl<D: Disk> Core<D> {
 
     /// What is done at leisure, when no memtable waits: merges the tables of one partition that were walked over so
     /// much that it is worth it; true if there was one.
-    pub(crate) fn tidy(&self) -> Result<bool> {
+    pub(crate) fn compact_worn(&self) -> Result<bool> {
         let version = self.version();
         let is_worn = |partition: &&Arc<Partition<D>>| {
             if partition.walked() == 0 {
@@ -159,7 +159,7 @@ impl<D: Disk> Core<D> {
     }
 
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
-        let catalog = memtable.catalog.get().expect("it is frozen").clone();
+        let catalog = memtable.catalog.get().expect("it is immutable").clone();
         let version = self.version();
         let first = self.first_free_number();
         let mut replaced = Vec::new();
@@ -210,10 +210,11 @@ impl<D: Disk> Core<D> {
             all.sort_by(|a, b| a.low.cmp(&b.low));
         }
         let is_flushed =
-            |frozen: &Arc<Memtable>| flushed.is_some_and(|(memtable, _)| Arc::ptr_eq(frozen, memtable));
-        let frozen = version.frozen.iter().filter(|frozen| !is_flushed(frozen)).cloned().collect();
+            |immutable: &Arc<Memtable>| flushed.is_some_and(|(memtable, _)| Arc::ptr_eq(immutable, memtable));
+        let immutable =
+            version.immutable.iter().filter(|immutable| !is_flushed(immutable)).cloned().collect();
         let version =
-            Version { origin: version.origin, memtable: version.memtable.clone(), frozen, partitions };
+            Version { origin: version.origin, memtable: version.memtable.clone(), immutable, partitions };
         let old = self.set_version(&mut order, version);
         drop(order);
         drop(old);
@@ -233,7 +234,7 @@ impl<D: Disk> Core<D> {
     }
 }
 
-/// The first log that is needed once a frozen memtable, the oldest, is in tables.
+/// The first log that is needed once a immutable memtable, the oldest, is in tables.
 fn log_behind<D: Disk>(version: &Version<D>, memtable: &Arc<Memtable>) -> u64 {
     let newer = version.memtables().take_while(|other| !Arc::ptr_eq(other, memtable));
     newer.last().expect("the one that is written to is newer").log

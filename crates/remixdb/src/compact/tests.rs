@@ -130,15 +130,15 @@ fn tables_that_are_walked_over_are_merged() {
     for start in 0..3 {
         world.flush(start..1500, 3, 1);
     }
-    assert!(!world.store.tidy().unwrap(), "to check them once was no reason");
+    assert!(!world.store.compact_worn().unwrap(), "to check them once was no reason");
     assert_eq!(world.tables(), [3]);
-    while !world.store.tidy().unwrap() {
+    while !world.store.compact_worn().unwrap() {
         assert_eq!(world.tables(), [3]);
         world.walk();
     }
     assert!(world.tables().iter().all(|&tables| tables == 1), "{:?}", world.tables());
     world.check();
-    assert!(!world.store.tidy().unwrap());
+    assert!(!world.store.compact_worn().unwrap());
     world.reopen();
 }
 
@@ -214,7 +214,7 @@ fn logs_are_closed_when_their_changes_are_in_tables() {
         let mut order = world.store.order();
         world.store.freeze(&mut order).unwrap();
         drop(order);
-        assert_eq!(world.store.log().files(), 2, "the frozen memtable's, and the one that is written to");
+        assert_eq!(world.store.log().files(), 2, "the immutable memtable's, and the one that is written to");
         while world.store.step().unwrap() {}
         assert_eq!((world.store.log().files(), world.files(Kind::Log)), (1, 1));
     }

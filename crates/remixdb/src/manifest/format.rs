@@ -1,6 +1,6 @@
 //! What the records of a manifest say: edits of the state of the store.
 //!
-//! The framing is that of [`frame`](crate::frame); the header has the version of the format,
+//! The framing is that of [`record`](crate::record); the header has the version of the format,
 //! which is 1, and its fields are 0. The first record makes the
 //! whole state out of an empty one, each further one is a change that takes place as a whole.
 //!

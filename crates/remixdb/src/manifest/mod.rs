@@ -10,7 +10,7 @@ pub(crate) use format::Edit;
 
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
-use crate::frame;
+use crate::record;
 use forrest_engine::Result;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -110,11 +110,11 @@ impl<D: Disk> Manifest<D> {
     pub(crate) fn create(disk: &Arc<D>, number: u64, state: State) -> Result<Manifest<D>> {
         let name = Name::manifest(number);
         let file = disk::create(&**disk, name)?;
-        let mut bytes = frame::header(name, [0; 4]).to_vec();
+        let mut bytes = record::header(name, [0; 4]).to_vec();
         let mut record = Vec::new();
-        frame::begin(&mut record, frame::HEADER as u64, None);
+        record::begin(&mut record, record::HEADER as u64, None);
         state.edits().for_each(|edit| edit.put(&mut record));
-        frame::finish(&mut record, name, frame::HEADER as u64);
+        record::finish(&mut record, name, record::HEADER as u64);
         bytes.append(&mut record);
         let end = bytes.len() as u64;
         let mut write = Write { bytes, sync: true, ..Write::default() };
@@ -141,9 +141,9 @@ impl<D: Disk> Manifest<D> {
         }
         let mut record = Vec::new();
         // Every record is synced before the next one, which says so.
-        frame::begin(&mut record, self.end, Some(self.end));
+        record::begin(&mut record, self.end, Some(self.end));
         edits.iter().for_each(|edit| edit.put(&mut record));
-        frame::finish(&mut record, self.name, self.end);
+        record::finish(&mut record, self.name, self.end);
         let len = record.len() as u64;
         let mut write = Write { offset: self.end, bytes: record, done: 0, sync: true };
         // DURABILITY: before the first file that the new state no longer names is removed.
@@ -163,12 +163,12 @@ impl<D: Disk> Manifest<D> {
 /// `Corrupt`, `Io`; `Unsupported` for a manifest of another version.
 pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<State>> {
     let file = disk::open(disk, name)?;
-    if frame::fields_of(disk, &file, name)?.is_none() {
-        frame::unused(disk, &file, name)?;
+    if record::fields_of(disk, &file, name)?.is_none() {
+        record::unused(disk, &file, name)?;
         return Ok(None);
     }
     let mut state = None;
-    frame::replay(disk, &file, name, |at, body| {
+    record::replay(disk, &file, name, |at, body| {
         let malformed = || disk::damaged(name, at, "a record that is whole and makes no sense");
         let state = state.get_or_insert_with(State::default);
         let mut parts = Parts(body);

@@ -212,7 +212,7 @@ fn a_crash_upon_a_crash_loses_nothing() {
     println!("{states} states");
 }
 
-/// What was frozen before a keyspace was dropped becomes tables after; they go with the flush of all.
+/// What was immutable before a keyspace was dropped becomes tables after; they go with the flush of all.
 #[test]
 fn a_keyspace_that_is_dropped_before_its_flush_leaves_no_tables() {
     let world = World::open(&Simulated::new(), &options(Durability::Buffered)).expect("it opens");

@@ -3,7 +3,7 @@
 use super::world::{Content, World, beginning, follow, options, seeds, steps};
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
-use crate::frame::HEADER;
+use crate::record::HEADER;
 use forrest_engine::Durability;
 use std::ops::Range;
 

@@ -5,7 +5,7 @@ use super::world::{World, options, seeds, steps};
 use crate::decoders::exercise;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
-use crate::{frame, page};
+use crate::{page, record};
 use forrest_base::random::Random;
 use forrest_engine::Durability;
 
@@ -50,7 +50,7 @@ fn forge(bytes: &mut [u8], random: &mut Random) {
 /// Makes the checksums right: of pages, or of the records that stood in the genuine file.
 fn seal(name: Name, genuine: &[u8], forged: &mut [u8]) {
     match name.kind {
-        Kind::Log | Kind::Manifest => frame::seal_again(forged, genuine, name),
+        Kind::Log | Kind::Manifest => record::seal_again(forged, genuine, name),
         Kind::Table | Kind::Remix => {
             let last = forged.len() / page::BYTES - 1;
             for (number, bytes) in forged.chunks_exact_mut(page::BYTES).enumerate() {

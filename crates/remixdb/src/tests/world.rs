@@ -52,7 +52,7 @@ pub(super) fn lengths(quick: usize, full: usize) -> usize {
 }
 
 pub(super) fn options(durability: Durability) -> Options {
-    // Small enough that all of it happens: memtables are frozen, tables merged and cut, and merged in pieces.
+    // Small enough that all of it happens: memtables are immutable, tables merged and cut, and merged in pieces.
     Options {
         pages: Pages::Plain,
         durability: Some(durability),

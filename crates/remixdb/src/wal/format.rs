@@ -1,6 +1,6 @@
 //! What the records of a log say: the changes of the store, one after the other.
 //!
-//! The framing is that of [`frame`](crate::frame), with these fields in the header: the number of the log
+//! The framing is that of [`record`](crate::record), with these fields in the header: the number of the log
 //! before (0 if there is none), the offset at which that one ended, the sequence number of the first change, and twice
 //! the bytes of the log before that were known to be synced, plus 1 if the store was made with this log.
 //!

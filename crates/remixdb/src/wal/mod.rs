@@ -20,7 +20,7 @@ pub(crate) use format::Change;
 
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Name, Write};
-use crate::frame;
+use crate::record;
 use forrest_engine::Durability;
 use forrest_engine::{Error, ErrorKind, Result};
 use group::{Device, Ended, Group};
@@ -60,11 +60,11 @@ impl<D: Disk> Device for Logs<D> {
 
     #[inline]
     fn begin(&self, record: &mut Vec<u8>, offset: u64, synced: Option<u64>) {
-        frame::begin(record, offset, synced);
+        record::begin(record, offset, synced);
     }
 
     fn write(&self, log: &LogFile<D>, record: &mut Vec<u8>, offset: u64) -> Result<()> {
-        frame::finish(record, log.name, offset);
+        record::finish(record, log.name, offset);
         let mut write = Write { offset, bytes: std::mem::take(record), ..Write::default() };
         let written = disk::write_all(&*self.0, &log.file, log.name, &mut write);
         *record = write.bytes;
@@ -99,7 +99,7 @@ fn create<D: Disk>(disk: &D, number: u64, head: Head) -> Result<LogFile<D>> {
     let file = disk::create(disk, name)?;
     let Head { before, synced, first, is_first } = head;
     let header =
-        frame::header(name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
+        record::header(name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
     let mut write = Write { bytes: header.to_vec(), sync: true, ..Write::default() };
     // DURABILITY: no record is written behind a header that may be lost, and none to a file whose name may be.
     disk::write_all(disk, &file, name, &mut write)?;
@@ -112,7 +112,7 @@ impl<D: Disk> Log<D> {
     pub(crate) fn create(disk: &Arc<D>, number: u64, head: Head) -> Result<Log<D>> {
         let log = create(&**disk, number, head)?;
         let logs = Logs(disk.clone());
-        Ok(Log(Group::new(logs, log, frame::HEADER as u64, head.first - 1, QUEUE_BYTES)))
+        Ok(Log(Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES)))
     }
 
     /// Returns when the changes up to sequence number `last` are as durable as asked.
@@ -136,7 +136,7 @@ impl<D: Disk> Log<D> {
             let before = End { number: old.name.number, offset: written };
             let head = Head { before, synced, first: last + 1, is_first: false };
             let log = create(&*self.device().0, number, head)?;
-            Ok((log, frame::HEADER as u64))
+            Ok((log, record::HEADER as u64))
         })
     }
 }
@@ -160,8 +160,8 @@ pub(crate) struct Head {
 /// `Corrupt`, `Io`; `Unsupported` for a log of another version.
 pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Option<Head>> {
     let name = Name::log(number);
-    let Some([before, offset, first, last]) = frame::fields_of(disk, file, name)? else {
-        return frame::unused(disk, file, name).map(|()| None);
+    let Some([before, offset, first, last]) = record::fields_of(disk, file, name)? else {
+        return record::unused(disk, file, name).map(|()| None);
     };
     let (synced, is_first) = (last >> 1, last & 1 == 1);
     if first == 0 || first > FIRST_MAX || synced > offset {
@@ -192,8 +192,8 @@ pub(crate) fn replay<D: Disk>(
     mut see: impl FnMut(u64, Change<'_>) -> Result<()>,
 ) -> Result<Replayed> {
     let name = Name::log(number);
-    let [_, _, mut next, _] = frame::fields_of(disk, file, name)?.unwrap_or_default();
-    let replayed = frame::replay(disk, file, name, |at, body| {
+    let [_, _, mut next, _] = record::fields_of(disk, file, name)?.unwrap_or_default();
+    let replayed = record::replay(disk, file, name, |at, body| {
         let mut parts = Parts(body);
         while !parts.is_empty() {
             let change = Change::take(&mut parts).ok_or_else(|| {
@@ -204,7 +204,7 @@ pub(crate) fn replay<D: Disk>(
         }
         Ok(())
     })?;
-    Ok(Replayed { end: replayed.end, next, vouches: replayed.synced > frame::HEADER as u64 })
+    Ok(Replayed { end: replayed.end, next, vouches: replayed.synced > record::HEADER as u64 })
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
         for (first, is_taken) in
             [(0, false), (1, true), (FIRST_MAX, true), (FIRST_MAX + 1, false), (u64::MAX, false)]
         {
-            let bytes = frame::header(name, [0, 0, first, 1]).to_vec();
+            let bytes = record::header(name, [0, 0, first, 1]).to_vec();
             let disk = Simulated::from_files([(name, bytes)]);
             let file = disk::open(&disk, name).expect("it is there");
             assert_eq!(head(&disk, &file, 7).is_ok(), is_taken, "{first}");
