@@ -33,7 +33,7 @@ mod cpp {
             build.includes(probed.include_paths);
         }
         build.compile("kvbench_peers");
-        // Behind the peers, which need them.
+        // A linker resolves symbols in order, so the libraries come after the peers that use them.
         for library in LIBRARIES {
             if let Err(error) = pkg_config::probe_library(library) {
                 panic!("{library}: {error}");

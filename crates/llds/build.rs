@@ -14,22 +14,22 @@ mod engine {
     /// The engine, in `kernel/llds`: the same files as in the module.
     const ENGINE: &[&str] =
         &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "groups.c", "request.c"];
-    /// What user space brings for it.
+    /// The user-space environment of the engine.
     const USER: &[&str] = &["user/os_user.c", "user/rbtree.c"];
-    /// Where the headers of both are.
+    /// The folders of their headers.
     const HEADERS: &[&str] = &["", "uapi", "user"];
-    /// Names of the kernel's that a program may have from elsewhere as well.
+    /// Kernel names that a program may also define elsewhere.
     const RENAMED: &[&str] = &["rb_insert_color", "rb_erase", "rb_next", "rb_prev"];
-    /// Set by the tests: a warning is an error. Users' compilers may know warnings that ours does not.
+    /// Set by the tests: warnings are errors. Not for users, whose compilers may have other warnings.
     const STRICT: &str = "FORREST_C_STRICT";
 
     pub(crate) fn build() {
-        let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where this is");
+        let own = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR");
         let own = Path::new(&own);
         let sources = own.join("../../kernel/llds");
         println!("cargo::rerun-if-changed=src/raw/user.c");
         println!("cargo::rerun-if-env-changed={STRICT}");
-        // What is the module's alone is not built here.
+        // Files that only the module uses are not built.
         let files = ENGINE.iter().chain(USER).map(|file| sources.join(file));
         for file in files.chain(HEADERS.iter().flat_map(|folder| headers(&sources.join(folder)))) {
             println!("cargo::rerun-if-changed={}", file.display());

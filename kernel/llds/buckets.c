@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * Where a key's entry is, by a hash.
+ * The hash index: finds a key's entry.
  */
 #include "buckets.h"
 
 #define FIRST 16
-/* Entries of a bucket on average, at most, and at least. */
+/* Maximum and minimum of the average number of entries in a bucket. */
 #define MANY 6
 #define FEW 3
 #define BUCKETS_MAX 0x40000000
 
-/* The slots that have an entry. */
+/* The slots that hold an entry. */
 static inline u64 slots_used(const struct llds_bucket *bucket)
 {
 	const u64 first = *(const u64 *)&bucket->tags[0];
@@ -26,11 +26,11 @@ static inline struct llds_bucket *next(const struct llds_buckets *buckets,
 	return bucket->next ? llds_block(buckets->memory, bucket->next) : NULL;
 }
 
-/* Takes more pieces for buckets. */
+/* Allocates more pieces for buckets. */
 static bool grow(struct llds_buckets *buckets)
 {
 	struct llds_budget *budget = buckets->memory->budget;
-	/* There is room for as many as may come at once. */
+	/* So that the table has room for all pieces of one allocation. */
 	const u32 wanted = buckets->end + LLDS_PIECES_AT_ONCE;
 	struct llds_bucket **table;
 	char *pieces;
@@ -111,7 +111,7 @@ u32 llds_buckets_find(const struct llds_buckets *buckets,
 		      const struct llds_bucket *home, u64 hash,
 		      const u8 *key, u32 key_bytes)
 {
-	/* Most keys are a word, and then nothing is called. */
+	/* Most keys have 8 bytes; this avoids the call of memcmp(). */
 	if (likely(key_bytes == 8))
 		return find(buckets, home, llds_tag_of(hash), key, 8);
 	return find(buckets, home, llds_tag_of(hash), key, key_bytes);
@@ -127,7 +127,7 @@ void llds_buckets_fetch_entry(const struct llds_buckets *buckets,
 				    home->handles[llds_slot_of(slots)]));
 }
 
-/* How many entries a bucket and what continues it have, and free slots. */
+/* Counts entries and free slots of a bucket with its overflow blocks. */
 static void count(const struct llds_buckets *buckets,
 		  const struct llds_bucket *bucket, u32 *entries, u32 *free)
 {
@@ -142,7 +142,7 @@ static void count(const struct llds_buckets *buckets,
 	}
 }
 
-/* Gives back what continues a bucket and is empty. */
+/* Frees the empty overflow blocks of a bucket. */
 static void trim(struct llds_buckets *buckets, struct llds_bucket *bucket)
 {
 	while (bucket->next) {
@@ -159,7 +159,7 @@ static void trim(struct llds_buckets *buckets, struct llds_bucket *bucket)
 }
 
 /*
- * Makes sure that so many slots are free; false if there is no memory.
+ * Makes sure that @slots slots are free; returns false without memory.
  * REQUIRES: llds_bucket_begin() of the bucket.
  */
 static bool reserve(struct llds_buckets *buckets, struct llds_bucket *first,
@@ -200,7 +200,7 @@ bool llds_buckets_prepare(struct llds_buckets *buckets,
 	return is_there;
 }
 
-/* Puts an entry into the first free slot. REQUIRES: there is one. */
+/* Puts an entry into the first free slot. REQUIRES: a slot is free. */
 static void put(struct llds_buckets *buckets, struct llds_bucket *bucket,
 		u8 tag, u32 handle)
 {
@@ -223,9 +223,8 @@ static u64 hash_of(const struct llds_buckets *buckets, u32 handle)
 }
 
 /*
- * Moves entries to another bucket: those with a bit in their hash, or all if
- * there is none. REQUIRES: llds_bucket_begin() of both, and slots for as many
- * as are there.
+ * Moves entries to another bucket: those whose hash has @bit, or all if @bit is
+ * 0. REQUIRES: llds_bucket_begin() of both; enough free slots in @to.
  */
 static void move(struct llds_buckets *buckets, struct llds_bucket *from,
 		 struct llds_bucket *to, u32 bit)
@@ -246,8 +245,8 @@ static void move(struct llds_buckets *buckets, struct llds_bucket *from,
 }
 
 /*
- * Asks for what will be needed when the buckets behind this one are cut in
- * two: lines of buckets early, what their handles name later.
+ * Prefetches for the splits of the next buckets: first the buckets, later the
+ * entries that they name.
  */
 static void fetch_for_split(struct llds_buckets *buckets, u32 at)
 {
@@ -263,13 +262,13 @@ static void fetch_for_split(struct llds_buckets *buckets, u32 at)
 				    bucket->handles[llds_slot_of(slots)]));
 }
 
-/* The bit that tells the entries of the last of so many buckets from others. */
+/* The hash bit that selects the entries of the last of @count buckets. */
 static u32 half_of(u32 count)
 {
 	return 1U << (fls64(count - 1) - 1);
 }
 
-/* Makes one bucket more, if there is memory. */
+/* Splits a bucket, if there is memory. */
 static void split(struct llds_buckets *buckets)
 {
 	const u32 last = buckets->header->buckets;
@@ -297,7 +296,7 @@ static void split(struct llds_buckets *buckets)
 	llds_bucket_end(from);
 }
 
-/* Makes one bucket less, if there is memory. */
+/* Merges the last bucket into another, if there is memory. */
 static void merge(struct llds_buckets *buckets)
 {
 	const u32 last = buckets->header->buckets - 1;
@@ -321,7 +320,7 @@ static void merge(struct llds_buckets *buckets)
 
 void llds_buckets_trim(struct llds_buckets *buckets)
 {
-	/* As many are kept as come at once, so that none comes and goes. */
+	/* Keeps the pieces of one allocation, against repeated freeing. */
 	const u32 most = ((buckets->header->buckets - 1) >>
 			  LLDS_BUCKETS_SHIFT) + LLDS_PIECES_AT_ONCE + 1;
 
@@ -348,7 +347,7 @@ void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 	buckets->keys++;
 }
 
-/* The bucket, or what continues it, that names an entry, and where. */
+/* The bucket or overflow block that names an entry, and the slot. */
 static struct llds_bucket *named(struct llds_buckets *buckets,
 				 struct llds_bucket *bucket, u32 handle,
 				 u32 *slot)

@@ -1,38 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Where a key's entry is, by a hash.
+ * The hash index: finds a key's entry.
  *
- * Buckets of one cache line, with a byte of hash and a handle for each of up
- * to 11 entries, and a block of the same shape where there are more. There
- * are so many that a bucket has six entries on average. One more is made, or
- * one less, as keys come and go (linear hashing; Litwin 1980), so nothing
- * ever stops for a table to be made anew: which bucket a hash belongs to says
- * the number of buckets alone, and the next one to be cut in two is known.
+ * A bucket is one cache line, with a tag (a byte of the hash) and a handle for
+ * each of up to 11 entries. An overflow block of the same layout holds more.
+ * There are enough buckets for six entries each on average. As keys come and
+ * go, buckets are split and merged one at a time (linear hashing; Litwin 1980),
+ * so no operation waits for a rehash of the table. The number of buckets alone
+ * determines the bucket of a hash, and which bucket is split next.
  *
  * The hash is salted, by the store: see llds_hash().
  *
- * Changes are guarded by the store's lock. Readers without it:
+ * The store's lock guards changes. A seqlock read takes no lock. It
  *
- *   0. read the store's sequence; odd: again;
- *   1. read the number of buckets, by which the hash belongs to one of them,
- *      and that one's sequence; odd: again;
- *   2. read a tag and its handle, or what continues the bucket; before going
- *      where that leads, and once it has been read, 3;
- *   3. read the bucket's sequence once more; it has moved: again;
- *   4. if nothing was found: read the number of buckets once more; it has
- *      moved: again; and then 3;
- *   5. read the store's sequence once more; it has moved: again.
+ *   0. loads the store's sequence; if odd, it retries; 1. loads the number of
+ *   buckets, which determines the hash's bucket, and
+ *      that bucket's sequence; if odd, it retries;
+ *   2. loads a tag and its handle, or the handle of the overflow block. It
+ *      does 3 before it follows the handle, and again after it has copied
+ *      what is there;
+ *   3. loads the bucket's sequence again; if changed, it retries;
+ *   4. if nothing was found: loads the number of buckets again; if changed, it
+ *      retries; then it does 3;
+ *   5. loads the store's sequence again; if changed, it retries.
  *
- * What is found is right by 3, as an entry is freed only after it was taken
- * out of its bucket. What is not found is not there by 3 and 4: entries go to
- * a new bucket while the sequence of the one that they come from is odd, and
- * the number of buckets is told before it is even again. (3 comes behind 4:
- * the number may have moved on and back, but not without the sequence.) By 3
- * a handle is followed only while it is one, so it leads to memory that is
- * there. By 0 and 5 of several changes that are one all are seen or none.
+ * A found entry is right by 3, because an entry is freed only after it was
+ * removed from its bucket. A key that was not found is absent by 3 and 4:
+ * entries move to a new bucket while the sequence of their old bucket is odd,
+ * and the number of buckets is updated before that sequence is even again. (3
+ * comes after 4: the number may have changed and changed back, but then the
+ * sequence has changed.) By 3 a handle is followed only while it is valid, so
+ * it leads to mapped memory. By 0 and 5 a reader sees all changes that are made
+ * together, or none.
  *
- * The sequence is odd while the order is changed for an entry as well, so who
- * saw a change in the order does not find the bucket as it was before.
+ * The sequence is odd also while the order is changed for an entry. So a reader
+ * that saw a change in the order does not find the bucket's previous state.
  */
 #ifndef LLDS_BUCKETS_H
 #define LLDS_BUCKETS_H
@@ -41,15 +43,15 @@
 
 #define LLDS_BUCKET_SLOTS 11
 #define LLDS_BUCKET_SHIFT 6
-/* Buckets of a piece. */
+/* Buckets in a piece. */
 #define LLDS_BUCKETS_SHIFT (LLDS_PIECE_SHIFT - LLDS_BUCKET_SHIFT)
 
 /**
- * struct llds_bucket - a bucket, or what continues one
- * @sequence: odd while it, or what continues it, is being changed
- * @next: the block that continues it, or 0
- * @tags: a byte of the hash for each entry, 2 or more; 0 where there is none
- * @handles: where the entries are
+ * struct llds_bucket - a bucket, or an overflow block
+ * @sequence: odd while the bucket or an overflow block of it is being changed
+ * @next: the next overflow block, or 0
+ * @tags: a byte of each entry's hash, 2 or more; 0 in a free slot
+ * @handles: the entries
  */
 struct llds_bucket {
 	u32 sequence;
@@ -60,13 +62,13 @@ struct llds_bucket {
 
 /**
  * struct llds_buckets - the buckets of a store
- * @memory: where entries are, and what continues buckets
- * @pieces: where buckets are
- * @header: where it says how many buckets there are, and the salt of the hash
- * @base: where the pieces lie one behind another; NULL: anywhere
- * @room: pieces for which there is room
- * @end: how many pieces there are
- * @keys: how many entries there are
+ * @memory: the entries and overflow blocks
+ * @pieces: the buckets
+ * @header: has the number of buckets and the salt of the hash
+ * @base: the address of the first piece, if they are contiguous; NULL if not
+ * @room: capacity of @pieces
+ * @end: number of pieces
+ * @keys: number of entries
  */
 struct llds_buckets {
 	struct llds_memory *memory;
@@ -78,66 +80,67 @@ struct llds_buckets {
 	u64 keys;
 };
 
-/* False if there is no memory. */
+/* Returns false without memory. */
 bool llds_buckets_init(struct llds_buckets *buckets,
 		       struct llds_memory *memory, struct llds_header *header);
 
-/* Gives the buckets back, not what continues them. */
+/* Frees the buckets, but not the overflow blocks. */
 void llds_buckets_drop(struct llds_buckets *buckets);
 
-/* The handle of a key's entry; 0 if there is none. Its hash has this home. */
+/* The handle of a key's entry, or 0. @home is the bucket of @hash. */
 u32 llds_buckets_find(const struct llds_buckets *buckets,
 		      const struct llds_bucket *home, u64 hash,
 		      const u8 *key, u32 key_bytes);
 
-/* Asks for the line of an entry whose tag is that of the hash, if any is. */
+/* Prefetches the first entry whose tag is that of the hash. */
 void llds_buckets_fetch_entry(const struct llds_buckets *buckets,
 			      const struct llds_bucket *home, u64 hash);
 
-/* Gives back what is there only because it may have been in sight. */
+/* Frees pieces that were kept only because they may have been mapped. */
 void llds_buckets_trim(struct llds_buckets *buckets);
 
-/* Makes sure that an entry can be put in; false if there is no memory. */
+/* Reserves a slot for an entry; returns false without memory. */
 bool llds_buckets_prepare(struct llds_buckets *buckets,
 			  struct llds_bucket *home);
 
 /*
- * The three that follow are for between llds_bucket_begin() and its end; and
- * then llds_buckets_fit().
+ * Call the next three functions between llds_bucket_begin() and
+ * llds_bucket_end(), and llds_buckets_fit() afterwards.
  *
- * Puts an entry in. REQUIRES: it was prepared, and the key is not there.
+ * Adds an entry. REQUIRES: llds_buckets_prepare(); the key is absent.
  */
 void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 		      u64 hash, u32 handle);
 
-/* Puts an entry in the place of another with the same key. */
+/* Replaces an entry by another with the same key. */
 void llds_buckets_replace(struct llds_buckets *buckets,
 			  struct llds_bucket *home, u32 old, u32 handle);
 
-/* Takes an entry out. */
+/* Removes an entry. */
 void llds_buckets_remove(struct llds_buckets *buckets,
 			 struct llds_bucket *home, u32 handle);
 
-/* Makes one bucket more or less, if there are too many entries or too few. */
+/* Splits or merges a bucket if there are too many or too few entries. */
 void llds_buckets_fit(struct llds_buckets *buckets);
 
-/* Between these two, readers without the lock do not trust what they read. */
+/* Between these two, seqlock reads of the bucket retry. */
 static inline void llds_bucket_begin(struct llds_bucket *home)
 {
 	WRITE_ONCE(home->sequence, home->sequence + 1);
-	/* Pairs with what they do before they look at it once more: 3 above. */
+	/* Pairs with the fence of a seqlock read before 3 above. */
 	smp_wmb();
 }
 
 static inline void llds_bucket_end(struct llds_bucket *home)
 {
-	/* Pairs with the acquire of the first look: 1 above. */
+	/* Pairs with the acquire of a seqlock read: 1 above. */
 	smp_store_release(&home->sequence, home->sequence + 1);
 }
 
 /*
- * The hash of a key: the halves of 64 by 64 bit products folded, for each 8
- * bytes, the last ones filled up with zeros; the length is mixed in first.
+ * The hash of a key. Each 8 bytes are mixed in by a multiplication of 64 by 64
+ * bits, whose halves are XORed; the last bytes are padded with zeros. The
+ * length is mixed in first.
  */
 static inline u64 llds_fold(u64 a, u64 b)
 {
@@ -160,13 +163,13 @@ static inline u64 llds_hash(u64 salt, const u8 *key, u32 bytes)
 	return llds_fold(hash, 0xd6e8feb86659fd93ULL);
 }
 
-/* The bits that number so many buckets, of which there is more than one. */
+/* The mask of the bits that number @count buckets. REQUIRES: count > 1. */
 static inline u32 llds_buckets_mask(u32 count)
 {
 	return ~0U >> (32 - fls64(count - 1));
 }
 
-/* Which of so many buckets a hash belongs to, with that mask. */
+/* The bucket of a hash among @count, whose mask is @mask. */
 static inline u32 llds_bucket_in(u64 hash, u32 count, u32 mask)
 {
 	const u32 at = (u32)hash & mask;
@@ -174,7 +177,7 @@ static inline u32 llds_bucket_in(u64 hash, u32 count, u32 mask)
 	return at < count ? at : at & (mask >> 1);
 }
 
-/* Which of so many. */
+/* The same without the mask. */
 static inline u32 llds_bucket_of(u64 hash, u32 count)
 {
 	return llds_bucket_in(hash, count, llds_buckets_mask(count));
@@ -198,8 +201,8 @@ llds_buckets_home(const struct llds_buckets *buckets, u64 hash)
 #define LLDS_HIGHS 0x8080808080808080ULL
 
 /*
- * Sets of slots are words with bit 8 i set for slot i below 8, and bit 8 i + 4
- * for slot 8 + i: what is left of comparing the tags as two words.
+ * A set of slots is a word: bit 8 i stands for slot i below 8, and bit 8 i + 4
+ * for slot 8 + i. Comparing the tags as two words gives this form.
  */
 static inline u32 llds_slot_of(u64 slots)
 {
@@ -209,9 +212,9 @@ static inline u32 llds_slot_of(u64 slots)
 }
 
 /*
- * The slots with a tag, which is given eight times, of the first eight; and of
- * all. Above the first one in each word, one that differs in its lowest bit
- * alone may look so as well.
+ * The slots that have a tag, among the first eight; and among all. @tags has
+ * the tag in each of its eight bytes. After the first match in a word, a tag
+ * that differs only in its lowest bit may be a false positive.
  */
 static inline u64 llds_slots_with_first(const struct llds_bucket *bucket,
 					u64 tags)
@@ -230,8 +233,8 @@ static inline u64 llds_slots_with(const struct llds_bucket *bucket, u64 tags)
 }
 
 /*
- * Never 0, which is a free slot, and never 1, as which llds_slots_with() may take
- * a free slot: what its handle names may be gone.
+ * Never 0, which marks a free slot. Never 1, because llds_slots_with() may take
+ * a free slot for one with the tag 1, and the handle in it may be stale.
  */
 static inline u8 llds_tag_of(u64 hash)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What differs between the versions of the kernel, so that no other file asks
- * for the version. What is older than the oldest kernel that this was ever
- * built for is refused, and what has 32 bits: a store would not fit.
+ * The differences between kernel versions. No other file checks the version.
+ * Kernels older than the oldest one that this was built for are refused, and so
+ * are kernels of 32 bits, which lack address space for a store.
  */
 #ifndef _LLDS_COMPAT_H
 #define _LLDS_COMPAT_H
@@ -25,7 +25,7 @@
 
 #include <linux/mm.h>
 
-/* Sets flags of a mapping that is being made, and takes others away. */
+/* Sets and clears flags of a mapping that is being made. */
 static inline void llds_vm_flags(struct vm_area_struct *vma,
 				 unsigned long set, unsigned long clear)
 {

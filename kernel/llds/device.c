@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The device /dev/llds: opening it, and what may be asked of it.
+ * The device /dev/llds: open, ioctl commands, mmap.
  *
- * What is asked is written in uapi/llds.h. This file takes the question from
- * user space, once, and brings back the answer; it believes no pointer, no
- * size and no number. Whoever may open the device may ask for the version.
+ * uapi/llds.h documents the commands. This file copies each argument from user
+ * space once, checks every pointer, size and number, and copies the result
+ * back. Any user who may open the device may ask for the version.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -22,7 +22,7 @@
 #include "stores.h"
 
 #define VALUE_BYTES_MAX_DEFAULT SZ_16M
-/* An entry has 32 bits for its lengths; sums of two of these never overflow. */
+/* So that the sum of two lengths fits in 32 bits. */
 #define VALUE_BYTES_MAX_LIMIT SZ_1G
 
 static unsigned int value_bytes_max = VALUE_BYTES_MAX_DEFAULT;
@@ -37,24 +37,24 @@ static const struct kernel_param_ops value_bytes_max_ops = {
 	.get = param_get_uint,
 };
 
-/* Fixed when the module is loaded: stores that are there rely on it. */
+/* Fixed when the module is loaded, because existing stores rely on it. */
 module_param_cb(value_bytes_max, &value_bytes_max_ops, &value_bytes_max, 0444);
 MODULE_PARM_DESC(value_bytes_max,
-		 "The longest value in bytes, 1 to 1 GiB (default 16 MiB)");
+		 "Maximum value length in bytes, 1 to 1 GiB (default 16 MiB)");
 
-/* A store has at most so many bytes; 0 is a quarter of what the machine has. */
+/* Maximum bytes of a store; 0 is a quarter of the machine's memory. */
 static unsigned long store_bytes_max;
 
 module_param(store_bytes_max, ulong, 0444);
 MODULE_PARM_DESC(store_bytes_max,
-		 "What a store may take, in bytes (default 0: a quarter of the memory)");
+		 "Maximum size of a store in bytes (default 0: a quarter of the memory)");
 
-/* All stores of a user together; 0 is half of what the machine has. */
+/* Maximum bytes of all stores of a user; 0 is half of the machine's memory. */
 static unsigned long user_bytes_max;
 
 module_param(user_bytes_max, ulong, 0444);
 MODULE_PARM_DESC(user_bytes_max,
-		 "What a user's stores may take, in bytes (default 0: half of the memory)");
+		 "Maximum size of all stores of a user in bytes (default 0: half of the memory)");
 
 #define STORES_MAX_DEFAULT 1024
 
@@ -62,34 +62,34 @@ static unsigned int stores_max = STORES_MAX_DEFAULT;
 
 module_param(stores_max, uint, 0444);
 MODULE_PARM_DESC(stores_max,
-		 "How many names stores may have (default 1024)");
+		 "Maximum number of stores with a name (default 1024)");
 
 static bool tree;
 
 module_param(tree, bool, 0444);
 MODULE_PARM_DESC(tree,
-		 "Keep keys in a red-black tree, to compare with (default: no)");
+		 "Keep keys in a red-black tree, for comparison (default: no)");
 
-/* So much of a list is made at once: over 200 of the longest names. */
+/* Maximum bytes of one piece of a list: over 200 of the longest names. */
 #define LIST_BYTES_MAX SZ_64K
 
 /**
  * struct llds_file - an open device
- * @lock: guards what it is about, until that is known
- * @held: the store that it is about, its own from the first run on unless it
- *	was told of another; lives as long as it
+ * @lock: guards setting @held
+ * @held: its store: the one that it was attached to, or from the first run on a
+ *	private one; set once, and lives as long as the file
  */
 struct llds_file {
-	struct mutex lock; /* to say what it is about */
+	struct mutex lock; /* guards setting held */
 	struct llds_held *held;
 };
 
-/* The store of an open device, which is made if there is none yet. */
+/* The store of an open device; makes a private one if it has none yet. */
 static struct llds_held *store_of(struct llds_file *own)
 {
 	struct llds_held *held;
 
-	/* Pairs with the release below: what is seen is whole. */
+	/* Pairs with the release below, so that the store is initialized. */
 	held = smp_load_acquire(&own->held);
 	if (likely(held))
 		return held;
@@ -107,14 +107,14 @@ static struct llds_held *store_of(struct llds_file *own)
 	return held;
 }
 
-/* What an open device is open for. */
+/* The access that an open device permits. */
 static u32 may_of(const struct file *file)
 {
 	return (file->f_mode & FMODE_READ ? LLDS_READS : 0) |
 	       (file->f_mode & FMODE_WRITE ? LLDS_CHANGES : 0);
 }
 
-/* Does a run, and copies back what came of it. */
+/* Does a run, and copies the result back. */
 static long llds_run(struct file *file, u64 at)
 {
 	struct llds_held *held;
@@ -140,7 +140,7 @@ static int llds_mmap(struct file *file, struct vm_area_struct *vma)
 	return IS_ERR(held) ? PTR_ERR(held) : llds_map(&held->shared, vma);
 }
 
-/* Takes a name from a user. */
+/* Copies a name from user space, and checks it. */
 static int copy_name(struct llds_name *name, u64 at, u32 bytes)
 {
 	if (!bytes || bytes > sizeof(name->at))
@@ -262,7 +262,7 @@ static long llds_version(void __user *to)
 		.value_bytes_max = value_bytes_max,
 	};
 
-	/* Nothing is padded, so no byte of the stack goes along. */
+	/* There is no padding, so no bytes of the stack leak. */
 	BUILD_BUG_ON(sizeof(version) != 32);
 	return copy_to_user(to, &version, sizeof(version)) ? -EFAULT : 0;
 }
@@ -270,7 +270,7 @@ static long llds_version(void __user *to)
 static long llds_ioctl(struct file *file, unsigned int command,
 		       unsigned long argument)
 {
-	/* The size and the direction are part of the command's number. */
+	/* The command's number contains the argument's size and direction. */
 	switch (command) {
 	case LLDS_IOC_VERSION:
 		return llds_version((void __user *)argument);
@@ -300,7 +300,7 @@ static int llds_open(struct inode *inode, struct file *file)
 	return nonseekable_open(inode, file);
 }
 
-/* Nobody is in a call any more. */
+/* Called when no call on the file is in progress any more. */
 static int llds_release(struct inode *inode, struct file *file)
 {
 	struct llds_file *own = file->private_data;
@@ -321,7 +321,7 @@ static const struct file_operations llds_fops = {
 	.mmap = llds_mmap,
 };
 
-/* Root alone, until a rule of udev says otherwise. */
+/* For root only, unless a udev rule says otherwise. */
 static struct miscdevice llds_device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "llds",

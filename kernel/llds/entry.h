@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * A pair as it lies in memory.
+ * The layout of a pair in memory.
  *
  *   version    4 bytes   odd while the value is being changed in place
- *   sizes      4 bytes   bits 0 to 12 bytes of the key, 13 to 29 bytes of
- *                        the value, bit 30: the value lies by itself,
- *                        bit 31: it is to be gone, if what is being done
- *                        as one succeeds
+ *   sizes      4 bytes   bits 0 to 12: bytes of the key; 13 to 29: bytes of
+ *                        the value; bit 30: the value is stored apart;
+ *                        bit 31: an atomic run has deleted the entry, and has
+ *                        not yet committed
  *   key
- *   value                or 8 bytes: its length, and its number
+ *   value                or, if it is stored apart, its length and number
  *
- * An entry is written before anything names it. Later only its value changes,
- * to one that fits the block; a longer one makes another entry. The version
- * only ever rises, while the memory is entries: a reader without a lock looks
- * at it before and after.
+ * An entry is written before any index names it. Afterwards only its value
+ * changes, to one that fits the block; a longer value makes a new entry. The
+ * version only increases, as long as the memory is used for entries. A reader
+ * without a lock loads it before and after the value.
  *
- * A value too long for a block lies by itself, and only the store knows where.
+ * A value too long for a block is stored apart, in memory of its own, which is
+ * not mapped.
  */
 #ifndef LLDS_ENTRY_H
 #define LLDS_ENTRY_H
@@ -28,7 +29,7 @@
 #define LLDS_ENTRY_APART 0x40000000U
 #define LLDS_ENTRY_GONE 0x80000000U
 
-/* The longest value that lies in the block of its entry. */
+/* Maximum value length in an entry's block. */
 #define LLDS_VALUE_BYTES_INLINE 16384
 
 struct llds_entry {
@@ -37,7 +38,7 @@ struct llds_entry {
 	u8 bytes[];
 };
 
-/* A value that lies by itself, as the entry says it. */
+/* An entry's reference to a value that is stored apart. */
 struct llds_apart {
 	u32 bytes;
 	u32 number;
@@ -48,20 +49,20 @@ static inline u32 llds_key_bytes(u32 sizes)
 	return sizes & ((1U << LLDS_ENTRY_KEY_BITS) - 1);
 }
 
-/* Bytes of what lies behind the key. */
+/* Bytes after the key: of the value, or of the reference to it. */
 static inline u32 llds_body_bytes(u32 sizes)
 {
 	return (sizes >> LLDS_ENTRY_KEY_BITS) &
 	       ((1U << LLDS_ENTRY_VALUE_BITS) - 1);
 }
 
-/* What lies behind the key. */
+/* The bytes after the key. */
 static inline const u8 *llds_body(const struct llds_entry *entry)
 {
 	return entry->bytes + llds_key_bytes(entry->sizes);
 }
 
-/* Where a value is that lies by itself. */
+/* The reference to a value that is stored apart. */
 static inline struct llds_apart llds_apart_of(const struct llds_entry *entry)
 {
 	struct llds_apart apart;
@@ -92,24 +93,21 @@ static inline bool llds_entry_is(const struct llds_entry *entry,
 	return !memcmp(entry->bytes, key, key_bytes);
 }
 
-/*
- * Between these two, readers without the lock do not trust the value that they
- * read.
- */
+/* Between these two, seqlock reads reject the entry's value. */
 static inline void llds_entry_begin(struct llds_entry *entry)
 {
 	WRITE_ONCE(entry->version, entry->version + 1);
-	/* Pairs with what a scan does before it looks at the version again. */
+	/* Pairs with a scan's fence before its second load of the version. */
 	smp_wmb();
 }
 
 static inline void llds_entry_end(struct llds_entry *entry)
 {
-	/* Pairs with the acquire of its first look. */
+	/* Pairs with the acquire of a scan's first load. */
 	smp_store_release(&entry->version, entry->version + 1);
 }
 
-/* How two keys are ordered: by their bytes, a beginning before the whole. */
+/* Compares two keys by their bytes; a prefix comes before the longer key. */
 static inline int llds_key_order(const u8 *a, u32 a_bytes,
 				 const u8 *b, u32 b_bytes)
 {

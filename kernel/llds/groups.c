@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * Many gets at once, or many sets: what llds_parse() and llds_do() do for one,
- * for a group of them in three passes, so that each finds in the cache what the
- * one before has asked for: the bucket, then the entry. No entry that is to be
- * gone is met: there are such only while a run is done as one, and this is not
- * done then.
+ * Groups of gets, or of sets, done together: the work of llds_parse() and
+ * llds_do() in three passes over a group. Each pass prefetches for the next
+ * one: first the buckets, then the entries. LLDS_ENTRY_GONE needs no check:
+ * entries have it only during an atomic run, which does not use groups.
  */
 #include "groups.h"
 
 #define GROUP 32
-/* Bytes of an operation, but for its key and its values. */
+/* Bytes of an operation without its key and values. */
 #define OP_BYTES ((long)sizeof(struct llds_op))
 
 /**
- * struct kind - operations that make groups
- * @of_words: how one begins whose key is a word, and its value if it has one
- * @bytes: bytes of such a one
- * @flags: flags that one may have
+ * struct kind - a kind of operation that is done in groups
+ * @of_words: the head of an operation with a key, and for a set a value, of 8
+ *	bytes
+ * @bytes: bytes of such an operation
+ * @flags: the flags that are allowed
  */
 struct kind {
 	struct llds_op of_words;
@@ -37,10 +37,10 @@ static const struct kind sets = {
 
 /**
  * struct member - an operation of a group
- * @at: where it is
+ * @at: its encoded bytes
  * @home: the bucket of its key
  * @hash: the hash of its key
- * @entry: the first entry with the tag of that, or one that no key has
+ * @entry: the first entry with the tag of @hash, or &nobodys
  */
 struct member {
 	const u8 *at;
@@ -49,10 +49,10 @@ struct member {
 	struct llds_entry *entry;
 };
 
-/* The entry of no key: none is so long. Nothing is written to it. */
+/* An entry that no key matches, because its key is too long. Never written. */
 static struct llds_entry nobodys = { .sizes = ~0U };
 
-/* The beginning of an operation, to be compared. */
+/* The head of an operation as two words, for comparing. */
 struct words {
 	u64 first, last;
 };
@@ -91,8 +91,8 @@ static __always_inline bool is(const u8 *at, const struct llds_op *op)
 }
 
 /*
- * The length of any operation of a kind at the beginning of so many bytes, with
- * the hash of its key; 0 if it is not one.
+ * The length of the operation at @at, and the hash of its key; 0 if it is not a
+ * valid operation of the kind.
  */
 static noinline u32 measure(const struct llds_store *store,
 			    const struct kind *kind, const u8 *at, u64 bytes,
@@ -108,7 +108,7 @@ static noinline u32 measure(const struct llds_store *store,
 	return parsed.bytes;
 }
 
-/* Takes a group, with the buckets of the keys; how many there are. */
+/* Reads a group, and prefetches the buckets; returns the number of members. */
 static __always_inline u32 take(const struct llds_store *store,
 				const struct kind *kind, const u8 **from,
 				const u8 *end, u32 value_bytes_max,
@@ -125,7 +125,7 @@ static __always_inline u32 take(const struct llds_store *store,
 
 	for (member = group; member < group + GROUP; member++) {
 		member->at = at;
-		/* Most keys are a word. */
+		/* Most keys have 8 bytes. */
 		if (likely(at <= last && is(at, &kind->of_words))) {
 			hash = llds_hash(salt, at + OP_BYTES, 8);
 			at += kind->bytes;
@@ -158,7 +158,7 @@ static noinline u32 take_sets(const struct llds_store *store, const u8 **from,
 	return take(store, &sets, from, end, value_bytes_max, group);
 }
 
-/* Finds what are likely the entries. */
+/* Finds and prefetches the likely entries, by their tags. */
 static noinline void aim(const struct llds_store *store, struct member *group,
 			 u32 n)
 {
@@ -169,7 +169,7 @@ static noinline void aim(const struct llds_store *store, struct member *group,
 		const u64 tags = LLDS_ONES * llds_tag_of(member->hash);
 		u64 slots = llds_slots_with_first(member->home, tags);
 
-		/* Slots are filled from the first on: most are in these. */
+		/* Slots fill in order, so most entries are in the first 8. */
 		if (unlikely(!slots))
 			slots = llds_slots_with(member->home, tags);
 		member->entry = &nobodys;
@@ -197,7 +197,7 @@ static noinline const struct llds_entry *find(const struct llds_store *store,
 	return llds_find(store, &key);
 }
 
-/* Answers with an entry, or NULL; false if there is no room. */
+/* Writes the answer for an entry, or for NULL; false without room. */
 static noinline bool answer_any(const struct llds_store *store,
 				const struct llds_entry *entry, u32 flags,
 				struct llds_room *room)
@@ -213,13 +213,13 @@ static noinline bool answer_any(const struct llds_store *store,
 	return true;
 }
 
-/* Whether an entry has a value of a word, in its block. */
+/* Whether an entry has a value of 8 bytes, in its block. */
 static __always_inline bool has_word(const struct llds_entry *entry)
 {
 	return entry->sizes >> LLDS_ENTRY_KEY_BITS == 8;
 }
 
-/* Answers gets, as far as there is room; how many. */
+/* Answers gets until the room is used up; returns their number. */
 static noinline u32 answer(const struct llds_store *store,
 			   const struct member *group, u32 n,
 			   struct llds_room *room)
@@ -234,7 +234,7 @@ static noinline u32 answer(const struct llds_store *store,
 		entry = member->entry;
 		is_it = llds_entry_is(entry, member->at + OP_BYTES,
 				      key_bytes_of(member->at));
-		/* Many values are a word. */
+		/* Many values have 8 bytes. */
 		if (likely(is_it && has_word(entry) && !flags &&
 			   llds_fits(room, 8))) {
 			llds_answer(room, LLDS_DONE, llds_body(entry), 8);
@@ -248,7 +248,7 @@ static noinline u32 answer(const struct llds_store *store,
 	return member - group;
 }
 
-/* Does any set. */
+/* Does one set by the general path. */
 static noinline s32 set(struct llds_store *store, const struct member *member)
 {
 	const struct llds_key key = key_of(member);
@@ -257,13 +257,13 @@ static noinline s32 set(struct llds_store *store, const struct member *member)
 			value_bytes_of(member->at));
 }
 
-/* Does sets, as far as there is room for the answers; how many. */
+/* Does sets until the room for answers is used up; returns their number. */
 static noinline u32 change(struct llds_store *store,
 			   const struct member *group, u32 n,
 			   struct llds_room *room)
 {
 	const struct member *end = group + n, *member;
-	/* Until it moves on, entries are where they were when they were aimed at. */
+	/* While this is unchanged, entries are where aim() found them. */
 	const u64 moves = store->moves;
 	struct llds_entry *entry;
 	const u8 *key;

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * Many gets at once, or many sets.
+ * Groups of gets, or of sets, done together.
  */
 #ifndef LLDS_GROUPS_H
 #define LLDS_GROUPS_H
 
 #include "ops.h"
 
-/* Whether a store's gets and sets are done in groups. */
+/* Whether the store's index supports groups. */
 static inline bool llds_has_groups(const struct llds_store *store)
 {
 	return store->index == LLDS_INDEX_DEFAULT;
 }
 
 /*
- * Does the gets at the beginning of so many bytes, one behind another, as far
- * as each of them makes sense and its answer has room; how many there were,
- * and in 'taken' their bytes. What stopped it is llds_parse()'s to say, and
- * llds_do()'s. REQUIRES: the store's lock, shared; llds_has_groups().
+ * Does the gets at the beginning of @at, until an operation is no valid get or
+ * its answer has no room. Returns their number, and their bytes in @taken. The
+ * caller finds out by llds_parse() and llds_do() why the next operation was not
+ * done. REQUIRES: the store's lock, shared; llds_has_groups().
  */
 u32 llds_gets(const struct llds_store *store, const u8 *at, u32 bytes,
 	      struct llds_room *room, u32 *taken);
 
 /*
- * The same for sets that depend on nothing. REQUIRES: the store's lock, alone;
- * llds_has_groups(); not between llds_begin() and its end.
+ * The same for sets without a condition. REQUIRES: the store's lock, exclusive;
+ * llds_has_groups(); no atomic run is in progress (llds_begin()).
  */
 u32 llds_sets(struct llds_store *store, const u8 *at, u32 bytes,
 	      u32 value_bytes_max, struct llds_room *room, u32 *taken);

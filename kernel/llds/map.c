@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A store in the memory of a process, to be read only.
+ * Maps a store read-only into a process.
  *
- * Pages appear as they are touched, each by a reference of its own, so that
- * what a process has in sight is never given to anybody else. While there is
- * a mapping, the store gives no page back: a page that came for its number
- * later would not be the one in sight.
+ * Page faults insert the pages, each with a reference, so that a mapped page is
+ * never given to another user. While a mapping exists, the store frees no page:
+ * a page that took its number later would not be the mapped one.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -13,8 +12,8 @@
 #include "map.h"
 
 /*
- * The store's lock may be waited for here, with the lock of the process's
- * memory held: who has the store's lock touches no memory of a user.
+ * Waits for the store's lock while it holds the lock of the process's memory.
+ * This cannot deadlock: no holder of the store's lock touches user memory.
  */
 static vm_fault_t llds_map_fault(struct vm_fault *vmf)
 {
@@ -32,7 +31,7 @@ static vm_fault_t llds_map_fault(struct vm_fault *vmf)
 	return at ? 0 : VM_FAULT_SIGBUS;
 }
 
-/* A mapping was copied, or cut in two. */
+/* Called when a mapping is copied or split. */
 static void llds_map_open(struct vm_area_struct *vma)
 {
 	struct llds_shared *shared = vma->vm_private_data;
@@ -67,10 +66,10 @@ int llds_map(struct llds_shared *shared, struct vm_area_struct *vma)
 
 	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EACCES;
-	/* Of a device that is open to be read alone, VM_SHARED does not tell. */
+	/* If the device is open read-only, VM_SHARED is not set. */
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
-	/* All of it lies in one of the three. */
+	/* The mapping lies within one of the three areas. */
 	BUILD_BUG_ON(LLDS_MAP_BUCKETS != 2 * LLDS_MAP_BLOCKS);
 	if (vma->vm_pgoff > LLDS_MAP_BUCKETS >> PAGE_SHIFT << 1 ||
 	    area > LLDS_MAP_BUCKETS ||
@@ -83,7 +82,7 @@ int llds_map(struct llds_shared *shared, struct vm_area_struct *vma)
 	if (shared->maps++ == 0)
 		llds_show(&shared->store, true);
 	llds_os_unlock_alone(&shared->lock);
-	/* It stays so: no mprotect() makes it more than to be read. */
+	/* So that mprotect() cannot make it writable or executable. */
 	llds_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE | VM_MAYEXEC);
 	vma->vm_private_data = shared;
 	vma->vm_ops = &llds_map_ops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A store in the memory of a process, to be read only.
+ * Maps a store read-only into a process.
  */
 #ifndef LLDS_MAP_H
 #define LLDS_MAP_H
@@ -10,9 +10,9 @@
 struct vm_area_struct;
 
 /*
- * Shows a store as uapi/llds.h says. The store lives as long as the file that
- * is mapped. 0; -EACCES if more is asked for than to read; -EINVAL if there is
- * nothing to be seen there; -EINTR.
+ * Maps a store as uapi/llds.h describes. The store lives as long as the file
+ * that is mapped. Returns 0; -EACCES for a mapping that is not read-only;
+ * -EINVAL if the store has nothing at these offsets; -EINTR.
  */
 int llds_map(struct llds_shared *shared, struct vm_area_struct *vma);
 

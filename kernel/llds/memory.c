@@ -6,20 +6,22 @@
 
 #define NONE (~0U)
 #define SLABS_OF_PIECE (LLDS_PIECE_BYTES / LLDS_SLAB_BYTES)
-/* So many slabs are kept although they serve no size: eight pieces. */
+/*
+ * Maximum number of slabs that are kept although they serve no size: 8 pieces.
+ */
 #define IDLES_MAX (8 * SLABS_OF_PIECE)
 
-/* What a slab serves, if no size: one that is free, or one that is not there. */
+/* The class of a slab that serves no size, and of one in a missing piece. */
 #define IDLE 0xff
 #define MISSING 0xfe
 
 /**
- * struct llds_slab - what is known of a slab
- * @next: the next one of its list
- * @prev: the one before
- * @free: where the block is that was given back last, in units of the slab
- * @used: how many blocks are used
- * @fresh: where the first block is that was never used; none behind it was
+ * struct llds_slab - the state of a slab
+ * @next: the next slab of its list
+ * @prev: the previous one
+ * @free: the block that was freed last, in units from the slab's start
+ * @used: number of used blocks
+ * @fresh: the first block that was never used; no later one was either
  * @class: the size that it serves, IDLE, or MISSING
  *
  * A slab that serves a size is in that size's list while it has a free block.
@@ -45,7 +47,7 @@ static u32 units_of(u32 class)
 	return (5 + (class & 3)) << ((class >> 2) - 1);
 }
 
-/* The smallest class of blocks of so many units. */
+/* The smallest class whose blocks have at least @units units. */
 static u32 class_of(u32 units)
 {
 	u32 shift;
@@ -67,7 +69,7 @@ u32 llds_block_bytes(u32 bytes)
 	return units_of(class_of(units_for(bytes))) << LLDS_UNIT_SHIFT;
 }
 
-/* Takes of a quota, which other stores take of at the same time. */
+/* Takes from a quota, while other stores may do so at the same time. */
 static bool take_of_quota(struct llds_quota *quota, u64 bytes)
 {
 	u64 taken = READ_ONCE(quota->bytes);
@@ -211,13 +213,13 @@ static void leave(struct llds_memory *memory, u32 *list, u32 slab)
 		memory->slabs[at->next].prev = at->prev;
 }
 
-/* Makes room for so many pieces in the tables. */
+/* Makes room for @wanted pieces in the tables. */
 static bool make_room(struct llds_memory *memory, u32 wanted)
 {
 	struct llds_slab *slabs;
 	void **pieces;
 
-	/* The slabs' comes last: as many as it has room for, both have. */
+	/* The slabs' table grows last, so the other one is never smaller. */
 	if (wanted * SLABS_OF_PIECE <= memory->slabs_room)
 		return true;
 	wanted = max_t(u32, 2 * wanted, 2 * LLDS_PIECES_AT_ONCE);
@@ -235,7 +237,7 @@ static bool make_room(struct llds_memory *memory, u32 wanted)
 	return true;
 }
 
-/* The number of a piece that is missing, or of the next one. */
+/* The number of a missing piece, or of the next new one. */
 static u32 missing(struct llds_memory *memory)
 {
 	while (memory->hole < memory->end && memory->pieces[memory->hole])
@@ -261,7 +263,7 @@ void *llds_pieces(struct llds_budget *budget, char *at, u32 *many)
 	}
 }
 
-/* Takes pieces from the system. */
+/* Allocates pieces. */
 static bool grow(struct llds_memory *memory)
 {
 	const u32 first = missing(memory);
@@ -269,7 +271,7 @@ static bool grow(struct llds_memory *memory)
 	char *pieces;
 	u32 i, slab;
 
-	/* There is room in the tables for as many as may come at once. */
+	/* So that the tables have room for all pieces of one allocation. */
 	if (memory->end + LLDS_PIECES_AT_ONCE > LLDS_PIECES_MAX)
 		return false;
 	if (!make_room(memory, memory->end + LLDS_PIECES_AT_ONCE))
@@ -283,7 +285,7 @@ static bool grow(struct llds_memory *memory)
 		const u32 piece = first + i;
 
 		memory->pieces[piece] = pieces + i * LLDS_PIECE_BYTES;
-		/* From the last one on: they are taken in order. */
+		/* Backwards, so that the list hands them out in order. */
 		for (slab = SLABS_OF_PIECE; slab-- > 0;) {
 			const u32 number = piece * SLABS_OF_PIECE + slab;
 
@@ -295,7 +297,7 @@ static bool grow(struct llds_memory *memory)
 	return true;
 }
 
-/* Gives a piece back none of whose slabs is used. */
+/* Frees a piece if none of its slabs is used. */
 static void give_back(struct llds_memory *memory, u32 piece)
 {
 	u32 slab;
@@ -317,7 +319,7 @@ static void give_back(struct llds_memory *memory, u32 piece)
 	memory->hole = min(memory->hole, piece);
 }
 
-/* A slab that begins to serve a size; NONE if there is no memory. */
+/* Lets a slab serve a size, and returns it; NONE without memory. */
 static u32 begin_slab(struct llds_memory *memory, u32 class)
 {
 	struct llds_slab *at;
@@ -344,7 +346,7 @@ static bool is_full(const struct llds_slab *slab, u32 units)
 	return slab->free == NO_BLOCK && slab->fresh + units > SLAB_UNITS;
 }
 
-/* Where it says where the next free block is, in one that is free. */
+/* Where a free block stores the position of the next free one. */
 static u32 *link_of(struct llds_memory *memory, u32 handle)
 {
 	return (u32 *)llds_block(memory, handle) + 1;
@@ -364,7 +366,7 @@ u32 llds_block_alloc(struct llds_memory *memory, u32 bytes)
 		slab = begin_slab(memory, class);
 		if (slab == NONE)
 			return 0;
-		/* The first slab has one block less: perhaps its only one. */
+		/* The first slab lacks one block, which may be its only one. */
 		if (unlikely(is_full(&memory->slabs[slab], units))) {
 			leave(memory, &memory->partial[class], slab);
 			memory->slabs[slab].used = 1;

@@ -2,26 +2,26 @@
 /*
  * The blocks of a store, named by handles.
  *
- * Blocks lie in pieces of 256 KiB, a number of which make the store's
- * address space. A handle counts 16 bytes of it and has 32 bits, so a store
- * has at most 64 GiB of blocks; it means the same in the kernel, where the
- * pieces lie anywhere, and in a mapping, where they lie one behind another.
- * 0 is no block.
+ * Blocks lie in pieces of 256 KiB, which together form the store's address
+ * space. A handle is an address there in units of 16 bytes, with 32 bits, so a
+ * store has at most 64 GiB of blocks. It is valid in the kernel, where the
+ * pieces are scattered, and in a mapping, where they are contiguous. Handle 0
+ * is no block.
  *
- * A piece is cut into slabs of 64 KiB, a slab into blocks of one size. A slab
- * without a block that is used serves another size, and pieces without a slab
- * that is used go back to the system, but for a few.
+ * A piece is divided into slabs of 64 KiB, and a slab into blocks of one size.
+ * A slab without used blocks can serve another size. Pieces without used slabs
+ * are returned to the system, except a few.
  *
- * Guarded by the store's lock. What a block has said to readers without the
- * lock is theirs to check: a block that is freed changes at offset 4 only, and
- * keeps the 4 bytes before that.
+ * Guarded by the store's lock. Seqlock reads may load from a block while it is
+ * freed, and check afterwards: freeing a block changes only the 4 bytes at
+ * offset 4, and keeps the 4 bytes before them, its sequence or version.
  */
 #ifndef LLDS_MEMORY_H
 #define LLDS_MEMORY_H
 
 #include "os.h"
 
-/* What the processor fetches at once. */
+/* Bytes of a cache line. */
 #define LLDS_LINE_BYTES 64
 
 #define LLDS_UNIT_SHIFT 4
@@ -30,19 +30,19 @@
 #define LLDS_SLAB_BYTES 65536UL
 /* The largest block is a slab. */
 #define LLDS_BLOCK_BYTES_MAX LLDS_SLAB_BYTES
-/* 16 to 128 bytes by 16, then four sizes for each doubling. */
+/* 16 to 128 bytes in steps of 16, then four sizes for each power of two. */
 #define LLDS_CLASSES 44
 #define LLDS_UNITS_SHIFT (LLDS_PIECE_SHIFT - LLDS_UNIT_SHIFT)
 
-/* So many pieces come at once, where a structure is large. */
+/* Pieces that a large structure allocates at once. */
 #define LLDS_PIECES_AT_ONCE 16
 
 struct llds_slab;
 
 /**
- * struct llds_quota - how much several stores may take together
- * @bytes: what they have taken; their locks do not guard it
- * @bytes_max: what they may take
+ * struct llds_quota - a limit that several stores share
+ * @bytes: allocated bytes; atomic, not guarded by the stores' locks
+ * @bytes_max: maximum
  */
 struct llds_quota {
 	u64 bytes;
@@ -50,11 +50,11 @@ struct llds_quota {
 };
 
 /**
- * struct llds_budget - how much a store may take
- * @bytes: what it has taken: pieces, tables, values by themselves
- * @bytes_max: what it may take
- * @is_refused: whether something was refused since somebody set it to false
- * @quota: where all that it takes counts as well, or NULL
+ * struct llds_budget - the limit of a store
+ * @bytes: allocated bytes: pieces, tables, values that are stored apart
+ * @bytes_max: maximum
+ * @is_refused: whether an allocation was refused since this was set to false
+ * @quota: a shared limit that also counts these bytes, or NULL
  */
 struct llds_budget {
 	u64 bytes;
@@ -65,20 +65,20 @@ struct llds_budget {
 
 /**
  * struct llds_memory - the blocks of a store
- * @pieces: where they are, by number; NULL where there is none
- * @slabs: what is known of each slab, by number
- * @room: pieces for which there is room
- * @slabs_room: slabs for which there is
- * @end: number behind the last piece that there ever was
+ * @pieces: the pieces by number; NULL where one is missing
+ * @slabs: the state of each slab, by number
+ * @room: capacity of @pieces
+ * @slabs_room: capacity of @slabs
+ * @end: one more than the highest number that a piece ever had
  * @hole: no piece below this number is missing
  * @idle: the first slab that serves no size
- * @idles: how many do
- * @partial: by size, the first slab with a block that is free
- * @is_shown: whether somebody may have the pieces in sight: then none goes
- *	back, and a slab that serves no size is zeros
- * @base: where the pieces lie one behind another; NULL: anywhere
- * @used: bytes of blocks that are used
- * @budget: what the store may take
+ * @idles: number of slabs that serve no size
+ * @partial: for each size, the first slab with a free block
+ * @is_shown: whether the pieces may be mapped: then no piece is freed, and a
+ *	slab that serves no size is zeroed
+ * @base: the address of the first piece, if they are contiguous; NULL if not
+ * @used: bytes of used blocks
+ * @budget: the limit of the store
  */
 struct llds_memory {
 	void **pieces;
@@ -98,73 +98,72 @@ struct llds_memory {
 
 void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget);
 
-/* Gives everything back, and the processor up now and then. */
+/* Frees everything; yields the processor now and then. */
 void llds_memory_drop(struct llds_memory *memory);
 
 /*
- * Lets all that a store has taken, and takes from now on, count in a quota;
- * false, and nothing counts there, if that is too much.
- * REQUIRES: it counts in none yet.
+ * Counts all allocations of a store, those up to now included, in a quota.
+ * Returns false, and counts nothing, if that exceeds the quota.
+ * REQUIRES: the budget has no quota yet.
  */
 bool llds_budget_join(struct llds_budget *budget, struct llds_quota *quota);
 
-/* Takes so many bytes of what the store may have; false if it may not. */
+/* Takes @bytes of the budget; returns false if that exceeds it. */
 bool llds_budget_take(struct llds_budget *budget, u64 bytes);
 
-/* Gives them back. */
+/* Returns @bytes to the budget. */
 void llds_budget_give(struct llds_budget *budget, u64 bytes);
 
 /*
- * Memory for the engine alone, zeroed, within the budget; NULL if there is
- * none, or the store may not.
+ * Allocates zeroed memory for the engine itself, within the budget. Returns
+ * NULL without memory, or if the budget is exceeded.
  */
 void *llds_take(struct llds_budget *budget, u64 bytes);
 
-/* Gives it back; NULL is none. */
+/* Frees such memory; @memory may be NULL. */
 void llds_give(struct llds_budget *budget, void *memory, u64 bytes);
 
 /*
- * A table with room for so many, each of so many bytes, in the place of one
- * with less room; what is new is zeros. NULL if there is no memory: then the
- * old one is as it was.
+ * Grows a table to @wanted elements of @each bytes; the new ones are zeros.
+ * Returns NULL without memory, and then leaves the old table as it was.
  */
 void *llds_table_grow(struct llds_budget *budget, void *table, u32 *room,
 		      u32 wanted, u32 each);
 
 /*
- * A block of at least so many bytes, with any content; 0 if there is no
- * memory. REQUIRES: 0 < bytes <= LLDS_BLOCK_BYTES_MAX.
+ * Allocates a block of at least @bytes bytes, not initialized; returns 0
+ * without memory. REQUIRES: 0 < bytes <= LLDS_BLOCK_BYTES_MAX.
  */
 u32 llds_block_alloc(struct llds_memory *memory, u32 bytes);
 
-/* Gives a block back. */
+/* Frees a block. */
 void llds_block_free(struct llds_memory *memory, u32 handle);
 
-/* Gives back what is there only because it may have been in sight. */
+/* Frees pieces that were kept only because they may have been mapped. */
 void llds_memory_trim(struct llds_memory *memory);
 
-/* How many pieces what has so many gets at once: many if it is large. */
+/* The number of pieces that a structure of @have pieces allocates at once. */
 static inline u32 llds_pieces_at_once(u32 have)
 {
 	return have < LLDS_PIECES_AT_ONCE ? 1 : LLDS_PIECES_AT_ONCE;
 }
 
-/* Where a piece is to lie, if anywhere. */
+/* The address for a piece, or NULL if any will do. */
 static inline char *llds_piece_at(char *base, u32 number)
 {
 	return base ? base + number * LLDS_PIECE_BYTES : NULL;
 }
 
 /*
- * So many pieces, or one if there are not as many; 'many' says it. They lie
- * there if it is not NULL. NULL if there is no memory.
+ * Allocates @many pieces, or one if that fails, and sets @many to the number.
+ * They lie at @at unless that is NULL. Returns NULL without memory.
  */
 void *llds_pieces(struct llds_budget *budget, char *at, u32 *many);
 
-/* How many bytes a block has that is made for so many. */
+/* The size of a block that is allocated for @bytes bytes. */
 u32 llds_block_bytes(u32 bytes);
 
-/* Where a block is. */
+/* The address of a block. */
 static inline void *llds_block(const struct llds_memory *memory, u32 handle)
 {
 	char *piece = memory->pieces[handle >> LLDS_UNITS_SHIFT];

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * What the operations of the ABI do to a store.
+ * Implements the operations of the ABI on a store.
  */
 #include "ops.h"
 
 #define COUNTER_BYTES 8
-/* After so many keys of a range, the processor is given up if it is wanted. */
+/* Keys of a range after which the processor is yielded. */
 #define KEYS_AT_ONCE 256
 
 #define RANGE_FLAGS (LLDS_NO_OTHER | LLDS_BEHIND_KEY | LLDS_WITH_OTHER)
 
 /**
- * struct zeros - which bits of an operation are always zero
- * @flags: of its flags
- * @value: of its value's length, all or none
- * @other: of the other's
- * @limit: of its limit
+ * struct zeros - the bits of an operation that must be zero
+ * @flags: those of the flags
+ * @value: those of the value's length, all or none
+ * @other: those of the other's length, all or none
+ * @limit: those of the limit, all or none
  */
 struct zeros {
 	u32 flags, value, other, limit;
@@ -31,7 +31,7 @@ static const struct zeros zeros[] = {
 	[LLDS_SCAN] = { ~(RANGE_FLAGS | LLDS_DOWN), ~0U, 0, 0 },
 };
 
-/* Whether a length is zero, if it has to be. */
+/* Whether a length is zero, if it must be. */
 static inline bool is_zero_if(bool has_to, u32 length)
 {
 	return !has_to || !length;
@@ -84,7 +84,7 @@ static __always_inline int parse(const struct llds_store *store, const u8 *at,
 		     op->other_bytes > max_t(u32, value_bytes_max,
 					     LLDS_KEY_BYTES_MAX)))
 		return -E2BIG;
-	/* None of them is above LLDS_VALUE_BYTES_LIMIT: it fits. */
+	/* No length is above LLDS_VALUE_BYTES_LIMIT, so 32 bits suffice. */
 	whole = llds_padded(sizeof(*op) + (u64)op->key_bytes + op->value_bytes +
 			    op->other_bytes);
 	parsed->bytes = whole;
@@ -142,7 +142,7 @@ static u32 wants(u64 bytes)
 	return sizeof(struct llds_answer) + llds_padded(bytes);
 }
 
-/* Answers with a value, or without if it does not matter. */
+/* Does a get; the answer has the value unless LLDS_NO_VALUE is set. */
 static u32 get(const struct llds_store *store,
 	       const struct llds_parsed *parsed, struct llds_room *room)
 {
@@ -185,7 +185,7 @@ static u32 set(struct llds_store *store, const struct llds_parsed *parsed,
 	return 0;
 }
 
-/* What llds_delete() comes to. */
+/* The status for a result of llds_delete(). */
 static s32 delete_status(int deleted)
 {
 	if (deleted < 0)
@@ -203,14 +203,14 @@ static u32 delete(struct llds_store *store, const struct llds_parsed *parsed,
 	return 0;
 }
 
-/* What a counter says, whose first byte is the highest. */
+/* The number of a counter, which is big endian. */
 static s64 counter_of(const u8 *at)
 {
 	return (s64)((u64)get_unaligned_be32(at) << 32 |
 		     get_unaligned_be32(at + 4));
 }
 
-/* What a counter comes to; 0, or what it cannot be done for. */
+/* Computes the new value of a counter; returns 0 or an error. */
 static int sum_of(const struct llds_store *store,
 		  const struct llds_parsed *parsed, s64 *sum)
 {
@@ -307,7 +307,7 @@ static bool is_below(const struct llds_parsed *parsed,
 	return parsed->op.flags & LLDS_BEHIND_KEY ? order <= 0 : order < 0;
 }
 
-/* The first pair of a range from the end where it begins; NULL if none is. */
+/* The first pair of a range in its direction, or NULL. */
 static const struct llds_entry *first_of(const struct llds_store *store,
 					 const struct llds_parsed *parsed,
 					 union llds_cursor *cursor)
@@ -317,7 +317,7 @@ static const struct llds_entry *first_of(const struct llds_store *store,
 	if (!(parsed->op.flags & LLDS_DOWN)) {
 		entry = llds_seek(store, cursor, parsed->key.at,
 				  parsed->key.bytes);
-		/* The key itself is the only one that may not belong. */
+		/* Only the bound itself may be outside of the range. */
 		if (entry && is_below(parsed, entry))
 			entry = llds_next(store, cursor);
 		return entry && !is_above(parsed, entry) ? entry : NULL;
@@ -334,7 +334,7 @@ static const struct llds_entry *first_of(const struct llds_store *store,
 	return entry && !is_below(parsed, entry) ? entry : NULL;
 }
 
-/* The pair behind one of a range, in the order of the range. */
+/* The next pair of a range in its direction, or NULL. */
 static const struct llds_entry *next_of(const struct llds_store *store,
 					const struct llds_parsed *parsed,
 					union llds_cursor *cursor)
@@ -425,7 +425,7 @@ static u32 delete_range(struct llds_store *store,
 		if (deleted < 0)
 			break;
 		if (++keys % KEYS_AT_ONCE == 0) {
-			/* Who is to end does not find out how far it came. */
+			/* A killed process never reads the number. */
 			if (llds_os_is_killed())
 				break;
 			llds_os_relax();

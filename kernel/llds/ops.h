@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * What the operations of the ABI do to a store.
+ * Implements the operations of the ABI on a store.
  *
- * Works on memory of its own alone: the operations were copied before, the
- * answers are copied afterwards.
+ * This code accesses no user memory: the caller has copied the operations, and
+ * copies the answers afterwards.
  */
 #ifndef LLDS_OPS_H
 #define LLDS_OPS_H
@@ -11,12 +11,12 @@
 #include "store.h"
 
 /**
- * struct llds_parsed - an operation that makes sense
- * @op: how it begins
+ * struct llds_parsed - a valid operation
+ * @op: its head
  * @key: the key
  * @value: the value
  * @other: the other
- * @bytes: bytes of all of it
+ * @bytes: bytes of the whole operation
  */
 struct llds_parsed {
 	struct llds_op op;
@@ -28,9 +28,9 @@ struct llds_parsed {
 
 /**
  * struct llds_room - room for answers
- * @at: where it is
- * @bytes: how much there is
- * @used: how much is used
+ * @at: the address
+ * @bytes: the capacity
+ * @used: the bytes in use
  */
 struct llds_room {
 	u8 *at;
@@ -38,20 +38,20 @@ struct llds_room {
 	u32 used;
 };
 
-/* Bytes of what fills them up to a multiple of 8. */
+/* Rounds up to a multiple of 8. */
 static inline u64 llds_padded(u64 bytes)
 {
 	return (bytes + 7) & ~7ULL;
 }
 
-/* Whether there is room for an answer of so many bytes. */
+/* Whether there is room for an answer of @bytes bytes. */
 static inline bool llds_fits(const struct llds_room *room, u64 bytes)
 {
 	return sizeof(struct llds_answer) + llds_padded(bytes) <=
 	       room->bytes - room->used;
 }
 
-/* Puts an answer behind the others. REQUIRES: it fits. */
+/* Appends an answer. REQUIRES: llds_fits(). */
 static inline void llds_answer(struct llds_room *room, s32 status,
 			       const void *from, u32 bytes)
 {
@@ -61,52 +61,53 @@ static inline void llds_answer(struct llds_room *room, s32 status,
 	memcpy(at, &answer, sizeof(answer));
 	at += sizeof(answer);
 	room->used += sizeof(answer) + llds_padded(bytes);
-	/* Most values are a word, and then nothing is called. */
+	/* Many values have 8 bytes; this avoids a call of memcpy(). */
 	if (bytes == 8) {
 		memcpy(at, from, 8);
 	} else if (bytes) {
-		/* No byte of what was there before goes along. */
+		/* The padding must not leak earlier content. */
 		if (bytes & 7)
 			memset(at + (bytes & ~7U), 0, 8);
 		memcpy(at, from, bytes);
 	}
 }
 
-/* So many operations at most are done together. */
+/* Maximum number of operations that are parsed and prefetched together. */
 #define LLDS_TOGETHER 16
 
 /*
- * The operation at the beginning of so many bytes. 0; -EINVAL, it makes no
- * sense; -E2BIG, one of its values is too long; -EAGAIN, it needs more bytes,
- * as many as 'bytes' says. REQUIRES: no value may be longer than
- * LLDS_VALUE_BYTES_LIMIT.
+ * Parses the operation at @at. Returns 0; -EINVAL if it is invalid; -E2BIG if a
+ * value is too long; -EAGAIN if it is longer than @bytes, and then
+ * @parsed->bytes is the length that is needed. REQUIRES: @value_bytes_max is at
+ * most LLDS_VALUE_BYTES_LIMIT.
  */
 int llds_parse_one(const struct llds_store *store, const u8 *at, u32 bytes,
 		   u32 value_bytes_max, struct llds_parsed *parsed);
 
 /*
- * The operations at the beginning of so many bytes, at most LLDS_TOGETHER; how
- * many there are. 'error' says why it is not more: 0, there are no more bytes,
- * or enough of them; or what llds_parse_one() says of the one behind the last.
+ * Parses the operations at @at, at most LLDS_TOGETHER, and returns their
+ * number. Sets @error to 0 at the end of the bytes or at LLDS_TOGETHER
+ * operations, and otherwise to the error of llds_parse_one() for the next
+ * operation.
  */
 u32 llds_parse(const struct llds_store *store, const u8 *at, u32 bytes,
 	       u32 value_bytes_max, struct llds_parsed *parsed, int *error);
 
 /*
- * Asks for what operations will touch first, so that their waits overlap.
- * REQUIRES: the store's lock; there are no more than LLDS_TOGETHER.
+ * Prefetches the buckets and entries of operations, so that their cache misses
+ * overlap. REQUIRES: the store's lock; n <= LLDS_TOGETHER.
  */
 void llds_fetch(const struct llds_store *store,
 		const struct llds_parsed *parsed, u32 n);
 
-/* What an operation does, and what a user may have done. */
+/* The kinds of access: what an operation needs, and what a device permits. */
 #define LLDS_READS 1
 #define LLDS_CHANGES 2
 #define LLDS_ALL (LLDS_READS | LLDS_CHANGES)
 
 /*
- * What an operation does. One that only changes tells no value, but perhaps
- * whether the key was there.
+ * The access that an operation needs. An operation that needs only
+ * LLDS_CHANGES returns no value, but may return whether the key existed.
  */
 static inline u32 llds_does(const struct llds_parsed *parsed)
 {
@@ -124,14 +125,14 @@ static inline u32 llds_does(const struct llds_parsed *parsed)
 }
 
 /*
- * Does an operation and puts its answer behind the others. 0, or how many
- * bytes of room the answer needs if there are not as many; then nothing was
- * done. REQUIRES: the store's lock, shared if it only reads.
+ * Does an operation and appends its answer. Returns 0; or, if the room is too
+ * small, the bytes that the answer needs, and then nothing was done. REQUIRES:
+ * the store's lock, exclusive if the operation needs LLDS_CHANGES.
  */
 u32 llds_do(struct llds_store *store, const struct llds_parsed *parsed,
 	    struct llds_room *room);
 
-/* Whether an answer means that nothing of a run as one is to be done. */
+/* Whether an operation with this status prevents its atomic run. */
 bool llds_fails_as_one(const struct llds_parsed *parsed, s32 status);
 
 #endif /* LLDS_OPS_H */

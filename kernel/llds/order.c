@@ -4,7 +4,10 @@
  */
 #include "order.h"
 
-/* A leaf with fewer is merged with one beside it, if both have no more. */
+/*
+ * A leaf or inner node with fewer than FEW used slots is merged with a
+ * neighbour if they use at most BOTH together.
+ */
 #define LEAF_FEW 8
 #define LEAF_BOTH 22
 #define INNER_FEW 20
@@ -16,7 +19,7 @@ struct text {
 	u32 bytes;
 };
 
-/* The way from the root to a leaf: nodes, and which child was taken. */
+/* The path from the root to a leaf: nodes, and the slots of the children. */
 struct llds_path {
 	u32 nodes[LLDS_LEVELS_MAX];
 	u32 slots[LLDS_LEVELS_MAX];
@@ -64,7 +67,7 @@ static inline int order_of(struct text a, struct text b)
 	return llds_key_order(a.at, a.bytes, b.at, b.bytes);
 }
 
-/* The 4 bytes of a key behind the first ones. */
+/* The 4 bytes of a key after the first @skip. */
 static inline u32 head(struct text key, u32 skip)
 {
 	u32 i, head = 0;
@@ -77,16 +80,16 @@ static inline u32 head(struct text key, u32 skip)
 	return head;
 }
 
-/* The head of slots that are not used. */
+/* The head of unused slots. */
 #define UNUSED (~0U)
 
-/* Goes on so many slots if the last of them is below a head; no branch. */
+/* Advances by @slots if the last of them is below @head, without a branch. */
 static inline const u32 *step(const u32 *base, u32 slots, u32 head)
 {
 	return base + (slots & -(u32)(base[slots - 1] < head));
 }
 
-/* How many heads of a leaf are below this one: halves of 30 slots. */
+/* Counts the heads of a leaf below @head: a binary search of 30 slots. */
 static inline u32 below_in_leaf(const u32 *heads, u32 head)
 {
 	const u32 *base = heads;
@@ -100,7 +103,7 @@ static inline u32 below_in_leaf(const u32 *heads, u32 head)
 	return (u32)(base - heads) + (*base < head);
 }
 
-/* The same of an inner node, whose first slot has none: halves of 83. */
+/* The same for an inner node: 83 slots, because slot 0 has no head. */
 static inline u32 below_in_inner(const u32 *heads, u32 head)
 {
 	const u32 *base = heads + 1;
@@ -128,7 +131,7 @@ static u32 child_for(const struct llds_order *order,
 
 	if (likely(low >= count || inner->heads[low] != wanted))
 		return low - 1;
-	/* Of those with the same head, the separators tell. */
+	/* Separators with the same head are compared in full. */
 	for (high = low + 1; high < count && inner->heads[high] == wanted;)
 		high++;
 	while (low < high) {
@@ -184,14 +187,14 @@ static u32 descend(const struct llds_order *order, struct text key,
 		handle = inner->children[slot];
 	}
 	path->depth = height;
-	/* All of a leaf is wanted: heads to search, handles to move. */
+	/* The whole leaf is needed: heads to search, handles to move. */
 	leaf = (const char *)leaf_at(order, handle);
 	for (at = 0; at < sizeof(struct llds_leaf); at += LLDS_LINE_BYTES)
 		prefetch(leaf + at);
 	return handle;
 }
 
-/* How many bytes two keys have in common at the beginning. */
+/* The length of the common prefix of two keys. */
 static u32 common(struct text a, struct text b)
 {
 	const u32 most = min(a.bytes, b.bytes);
@@ -203,8 +206,8 @@ static u32 common(struct text a, struct text b)
 }
 
 /*
- * The separator at an end of the node at the end of a path: 0 is the lower
- * one, 1 the upper one. False if there is none.
+ * The separator at an end of the node at the end of a path: the lower one if
+ * @side is 0, the upper one if it is 1. Returns false if there is none.
  */
 static bool end_of(const struct llds_order *order,
 		   const struct llds_path *path, u32 depth, u32 side,
@@ -224,8 +227,9 @@ static bool end_of(const struct llds_order *order,
 }
 
 /*
- * What all keys have in common between the two ends of the node at the end of
- * a path; an end that is not in the path is given.
+ * The length of the prefix that all keys between the two ends of a node share.
+ * The node is at the end of a path; @low and @high, if not NULL, are ends that
+ * are not in the path.
  */
 static u32 skip_between(const struct llds_order *order,
 			const struct llds_path *path, u32 depth,
@@ -240,7 +244,7 @@ static u32 skip_between(const struct llds_order *order,
 	return low && high ? common(*low, *high) : 0;
 }
 
-/* Makes the heads of a leaf anew. */
+/* Sets the skip of a leaf, and updates its heads. */
 static void set_leaf_skip(struct llds_order *order, struct llds_leaf *leaf,
 			  u32 skip)
 {
@@ -270,17 +274,17 @@ static void set_inner_skip(struct llds_order *order, struct llds_inner *inner,
 static void begin(u32 *sequence)
 {
 	WRITE_ONCE(*sequence, *sequence + 1);
-	/* Pairs with what readers without the lock do before the second look. */
+	/* Pairs with a scan's fence before its second load. */
 	smp_wmb();
 }
 
 static void end(u32 *sequence)
 {
-	/* Pairs with the acquire of their first look. */
+	/* Pairs with the acquire of a scan's first load. */
 	smp_store_release(sequence, *sequence + 1);
 }
 
-/* Makes a slot free between those of an array. */
+/* Inserts a slot into an array. */
 static inline void open_slot(u32 *array, u32 slot, u32 count, u32 value)
 {
 	llds_os_move(&array[slot + 1], &array[slot],
@@ -294,14 +298,14 @@ static inline void close_slot(u32 *array, u32 slot, u32 count)
 		     (count - slot - 1) * sizeof(*array));
 }
 
-/* The same of heads: the slot that is not used any more says so. */
+/* Removes a head, and marks the last slot unused. */
 static inline void close_head(u32 *heads, u32 slot, u32 count)
 {
 	close_slot(heads, slot, count);
 	WRITE_ONCE(heads[count - 1], UNUSED);
 }
 
-/* Says of heads that they are not used. */
+/* Marks heads as unused. */
 static void unuse(u32 *heads, u32 from, u32 to)
 {
 	while (from < to)
@@ -328,7 +332,7 @@ static void put_child(struct llds_inner *inner, u32 slot, u32 head,
 	WRITE_ONCE(inner->node.count, count + 1);
 }
 
-/* What is to be had before a leaf is cut in two. */
+/* The blocks for splitting a leaf, allocated before anything changes. */
 struct supply {
 	u32 leaf;
 	u32 separator;
@@ -346,7 +350,7 @@ static void give_back(struct llds_order *order, struct supply *supply)
 		llds_block_free(order->memory, supply->inners[--supply->n]);
 }
 
-/* A leaf, a separator of so many bytes, and inner nodes for all full ones. */
+/* Allocates a leaf, a separator, and an inner node for each full one. */
 static bool get_supply(struct llds_order *order, const struct llds_path *path,
 		       u32 separator_bytes, struct supply *supply)
 {
@@ -357,7 +361,7 @@ static bool get_supply(struct llds_order *order, const struct llds_path *path,
 		inners++;
 		level--;
 	}
-	/* All are full: there will be another root. */
+	/* All are full, so there will be a new root. */
 	if (level == 0)
 		inners++;
 	supply->n = 0;
@@ -395,7 +399,7 @@ static struct llds_inner *new_inner(struct llds_order *order,
 	return inner;
 }
 
-/* Moves the slots of an inner node from 'from' on to one that is empty. */
+/* Moves the slots of an inner node from @from on to an empty one. */
 static void cut_inner(struct llds_inner *left, struct llds_inner *right,
 		      u32 from)
 {
@@ -414,9 +418,9 @@ static void cut_inner(struct llds_inner *left, struct llds_inner *right,
 }
 
 /*
- * Puts a child behind the one that a path took, and cuts what is full in two,
- * from the leaves up. At the end of all keys, where they come in order, what
- * is full stays full.
+ * Inserts a child after the one on the path, and splits full nodes from the
+ * bottom up. A split after the last key leaves the full node full, and the new
+ * node gets only the child, because keys that are inserted in order fill it.
  */
 static void put_up(struct llds_order *order, struct llds_path *path,
 		   struct supply *supply, u32 separator, u32 child,
@@ -471,7 +475,7 @@ static void put_up(struct llds_order *order, struct llds_path *path,
 	WRITE_ONCE(order->header->height, order->header->height + 1);
 }
 
-/* Makes a leaf of a block. */
+/* Initializes a block as a leaf. */
 static struct llds_leaf *new_leaf(struct llds_order *order, u32 handle)
 {
 	struct llds_leaf *leaf = leaf_at(order, handle);
@@ -486,7 +490,7 @@ static struct llds_leaf *new_leaf(struct llds_order *order, u32 handle)
 	return leaf;
 }
 
-/* Puts an entry into a leaf that is full, which is cut in two. */
+/* Adds an entry to a full leaf by splitting it. */
 static bool add_to_full(struct llds_order *order, struct llds_path *path,
 			u32 left_handle, u32 slot, struct text key, u32 handle)
 {
@@ -497,7 +501,7 @@ static bool add_to_full(struct llds_order *order, struct llds_path *path,
 	struct text last = key, first = key, text;
 	struct supply supply;
 
-	/* The last key of the left one, and the first of the right one. */
+	/* The last key of the left leaf, and the first of the right one. */
 	if (slot != middle || is_last)
 		last = key_of(order, left->handles[middle - 1]);
 	if (!is_last)
@@ -580,8 +584,8 @@ void llds_order_replace(struct llds_order *order, u32 old, u32 handle)
 }
 
 /*
- * Takes the child behind one out of an inner node, whose keys the one before
- * takes over; the separator between them. The path leads to the one before.
+ * Removes the child after @slot from an inner node, and returns the separator
+ * between the two. The child at @slot takes over its keys.
  */
 static u32 close_child(struct llds_inner *inner, u32 slot)
 {
@@ -595,7 +599,7 @@ static u32 close_child(struct llds_inner *inner, u32 slot)
 	return separator;
 }
 
-/* Puts what a leaf has behind what the one before it has, and frees it. */
+/* Appends a leaf's entries to the previous leaf, and frees it. */
 static void merge_leaves(struct llds_order *order, struct llds_path *path)
 {
 	const u32 level = path->depth - 1, slot = path->slots[level];
@@ -627,7 +631,7 @@ static void merge_leaves(struct llds_order *order, struct llds_path *path)
 	llds_block_free(order->memory, separator);
 }
 
-/* The same of inner nodes; the separator between them comes down. */
+/* The same for inner nodes; the separator between them moves down. */
 static void merge_inners(struct llds_order *order, struct llds_path *path, u32 level)
 {
 	const u32 slot = path->slots[level];
@@ -654,9 +658,9 @@ static void merge_inners(struct llds_order *order, struct llds_path *path, u32 l
 }
 
 /*
- * Chooses one of the two beside the child that a path took, to be merged with
- * it, and leads the path to the left one of both; false if neither has so few
- * slots used that both together have at most so many.
+ * Chooses a neighbour to merge with the child on the path, and sets the path to
+ * the left one of the two. Returns false if with either neighbour more than
+ * @most slots would be used.
  */
 static bool choose(struct llds_order *order, struct llds_path *path, u32 level,
 		   u32 most)
@@ -684,7 +688,7 @@ static bool choose(struct llds_order *order, struct llds_path *path, u32 level,
 	return false;
 }
 
-/* Merges what has become small, from the leaf at the end of a path up. */
+/* Merges nodes with few used slots, from the leaf of the path upwards. */
 static void shrink(struct llds_order *order, struct llds_path *path)
 {
 	u32 level = path->depth;
@@ -739,7 +743,7 @@ void llds_order_remove(struct llds_order *order, u32 handle)
 	end(&order->header->order_sequence);
 }
 
-/* The first place from the beginning of a leaf on. */
+/* The first entry at or after the beginning of a leaf. */
 static struct llds_place first_from(const struct llds_order *order, u32 leaf)
 {
 	while (leaf && !leaf_at(order, leaf)->node.count)
@@ -747,7 +751,7 @@ static struct llds_place first_from(const struct llds_order *order, u32 leaf)
 	return (struct llds_place){ leaf, 0 };
 }
 
-/* The last place up to the end of a leaf. */
+/* The last entry at or before the end of a leaf. */
 static struct llds_place last_upto(const struct llds_order *order, u32 leaf)
 {
 	while (leaf && !leaf_at(order, leaf)->node.count)

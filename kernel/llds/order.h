@@ -3,21 +3,21 @@
  * The entries of a store in the order of their keys: a B+-tree of
  * handles.
  *
- * Leaves of 256 bytes name up to 30 entries, inner nodes of 1024 bytes up to
- * 84 children, each with the 4 bytes of its key, or of the separator before
- * it, that follow what all keys below the node have in common. So a search
- * hardly ever looks at a key outside the node. What they have in common is
- * known without looking at them: it is what the separators at both ends of
- * the node have in common, as every key between two shares that. Separators
- * are as short as they can be.
+ * A leaf has 256 bytes and names up to 30 entries. An inner node has 1024 bytes
+ * and names up to 84 children. For each key, or for the separator before each
+ * child, a node has a head: the 4 bytes after the prefix that all keys below
+ * the node share. So a search rarely compares keys outside of the node. The
+ * shared prefix is that of the separators at both ends of the node, because
+ * every key between two keys has their common prefix. Separators are as short
+ * as possible.
  *
- * Changes are guarded by the store's lock. A reader without it trusts what it
- * has read if 'order_sequence' of the header and the sequence of the leaf are
- * even, and have not moved since it began: the first moves when nodes are
- * made, merged or freed, the second when entries of the leaf come, go or are
- * replaced. It looks at them before it goes where something leads, and at the
- * version of an entry before and after its value. What the store's sequence
- * is for, buckets.h says.
+ * The store's lock guards changes. A seqlock scan takes no lock. It accepts
+ * what it has read if 'order_sequence' of the header and the sequence of the
+ * leaf were even, and have not changed since it began. The first changes when
+ * nodes are made, split, merged or freed; the second when entries of the leaf
+ * are added, removed or replaced. The scan checks them before it follows a
+ * handle, and the version of an entry before and after it reads the value.
+ * buckets.h explains the store's sequence.
  */
 #ifndef LLDS_ORDER_H
 #define LLDS_ORDER_H
@@ -26,15 +26,15 @@
 
 #define LLDS_LEAF_SLOTS 30
 #define LLDS_INNER_SLOTS 84
-/* Levels of a tree of 2^32 entries, if nodes were all but empty. */
+/* Enough levels for 2^32 entries even if nodes are almost empty. */
 #define LLDS_LEVELS_MAX 16
 
 /**
- * struct llds_node - how a leaf and an inner node begin
+ * struct llds_node - the head of a leaf or an inner node
  * @sequence: of a leaf: odd while it is being changed
  * @level: 0 for a leaf
- * @count: how many slots are used
- * @skip: bytes that all keys below have in common
+ * @count: number of used slots
+ * @skip: bytes of the prefix that all keys below share
  */
 struct llds_node {
 	u32 sequence;
@@ -45,11 +45,11 @@ struct llds_node {
 
 /**
  * struct llds_leaf - a leaf
- * @node: how it begins
- * @next: the leaf behind it, or 0
- * @prev: the leaf before it, or 0
- * @heads: of each key the 4 bytes behind 'skip', the first byte highest,
- *	filled up with zeros; in slots that are not used, the highest there is
+ * @node: its head
+ * @next: the next leaf, or 0
+ * @prev: the previous leaf, or 0
+ * @heads: the 4 bytes of each key after the first @node.skip, as a big-endian
+ *	number, padded with zeros; ~0 in unused slots
  * @handles: the entries
  */
 struct llds_leaf {
@@ -62,11 +62,11 @@ struct llds_leaf {
 
 /**
  * struct llds_inner - an inner node
- * @node: how it begins
- * @reserved: nothing
- * @heads: of each separator, as in a leaf; nothing in slot 0
- * @separators: no key of a child is below its separator, and none of the
- *	child before is not; nothing in slot 0
+ * @node: its head
+ * @reserved: unused
+ * @heads: the heads of the separators, as in a leaf; slot 0 is unused
+ * @separators: the keys of a child are not below its separator, and those of
+ *	the previous child are; slot 0 is unused
  * @children: the children
  */
 struct llds_inner {
@@ -80,7 +80,7 @@ struct llds_inner {
 /**
  * struct llds_separator - a separator
  * @bytes: its length
- * @text: what it is
+ * @text: its bytes
  */
 struct llds_separator {
 	u16 bytes;
@@ -89,9 +89,9 @@ struct llds_separator {
 
 /**
  * struct llds_order - the tree
- * @memory: where its nodes are, and the entries
- * @header: where it says which node is the root, how many levels there are
- *	above the leaves, and whether nodes are made, merged or freed
+ * @memory: its nodes, and the entries
+ * @header: has the root, the number of levels above the leaves, and the
+ *	sequence of the nodes
  */
 struct llds_order {
 	struct llds_memory *memory;
@@ -99,9 +99,9 @@ struct llds_order {
 };
 
 /**
- * struct llds_place - where an entry is; void after any change
- * @leaf: the leaf, or 0 if it is at no entry
- * @slot: which of its entries
+ * struct llds_place - a position in the order; any change invalidates it
+ * @leaf: the leaf, or 0 for no entry
+ * @slot: the slot of the entry
  */
 struct llds_place {
 	u32 leaf;
@@ -111,24 +111,24 @@ struct llds_place {
 void llds_order_init(struct llds_order *order, struct llds_memory *memory,
 		     struct llds_header *header);
 
-/* Puts an entry in whose key is not there; false if there is no memory. */
+/* Adds an entry; returns false without memory. REQUIRES: the key is absent. */
 bool llds_order_add(struct llds_order *order, u32 handle);
 
-/* Puts an entry in the place of one with the same key. */
+/* Replaces an entry by one with the same key. */
 void llds_order_replace(struct llds_order *order, u32 old, u32 handle);
 
-/* Takes an entry out that is there. */
+/* Removes an entry. REQUIRES: it is in the order. */
 void llds_order_remove(struct llds_order *order, u32 handle);
 
 /* The first entry whose key is not below this one. */
 struct llds_place llds_order_seek(const struct llds_order *order,
 				  const u8 *key, u32 key_bytes);
 
-/* The last entry whose key is below this one; of all if there is no key. */
+/* The last entry whose key is below this one; the last of all without a key. */
 struct llds_place llds_order_seek_before(const struct llds_order *order,
 					 const u8 *key, u32 key_bytes);
 
-/* Go on. REQUIRES: there is an entry at the place. */
+/* Move to the neighbour. REQUIRES: there is an entry at the place. */
 void llds_order_next(const struct llds_order *order, struct llds_place *at);
 void llds_order_prev(const struct llds_order *order, struct llds_place *at);
 

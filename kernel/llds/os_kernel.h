@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the engine needs of its surroundings, in the kernel.
+ * The environment of the engine in the kernel (see os.h).
  */
 #ifndef LLDS_OS_KERNEL_H
 #define LLDS_OS_KERNEL_H
@@ -61,7 +61,7 @@ static inline void llds_os_page_free(void *page)
 	free_page((unsigned long)page);
 }
 
-/* Pieces lie anywhere: a mapping shows them as it has to. */
+/* Pieces may lie anywhere, because page faults map them one by one. */
 static inline char *llds_os_base(void)
 {
 	return NULL;
@@ -71,7 +71,7 @@ static inline void llds_os_base_free(char *base)
 {
 }
 
-/* Pieces are runs of pages that are split, so that each goes back by itself. */
+/* Splits the allocated pages, so that each can be freed separately. */
 static inline void *llds_os_pieces(char *at, unsigned int n)
 {
 	unsigned int order = get_order(n * LLDS_PIECE_BYTES);
@@ -93,7 +93,7 @@ static inline void llds_os_piece_free(void *piece)
 		free_page((unsigned long)piece + at);
 }
 
-/* Blocks are of memory that is there: only tests refuse one. */
+/* Blocks come from allocated pieces; only tests refuse one. */
 static inline bool llds_os_refuses(void)
 {
 	return false;
@@ -109,7 +109,7 @@ static inline bool llds_os_is_killed(void)
 	return fatal_signal_pending(current);
 }
 
-/* So few words are copied one by one, without a call. */
+/* Maximum length that is copied word by word, without a call. */
 #define LLDS_OS_FEW_BYTES 64
 
 static inline bool llds_os_are_few(size_t bytes)
@@ -125,7 +125,7 @@ static inline int llds_os_from_user(void *to, u64 address, size_t bytes)
 	if (!llds_os_are_few(bytes))
 		return copy_from_user(to, from, bytes) ? -EFAULT : 0;
 	might_fault();
-	/* Of a kernel that lets copies fail; the others it asks itself. */
+	/* For fault injection; copy_from_user() asks this itself. */
 	if (should_fail_usercopy() || !user_read_access_begin(from, bytes))
 		return -EFAULT;
 	for (; bytes; bytes -= 8)
@@ -160,7 +160,7 @@ struct llds_os_lock {
 	struct rw_semaphore semaphore;
 };
 
-/* A macro, so that each place has a class of its own for lockdep. */
+/* A macro, so that each caller has a separate lockdep class. */
 #define llds_os_lock_init(lock) init_rwsem(&(lock)->semaphore)
 
 static inline int llds_os_lock_shared(struct llds_os_lock *lock)
@@ -178,7 +178,7 @@ static inline int llds_os_lock_alone(struct llds_os_lock *lock)
 	return down_write_killable(&lock->semaphore);
 }
 
-/* For who cannot do without it. */
+/* For callers that cannot fail. */
 static inline void llds_os_lock_alone_always(struct llds_os_lock *lock)
 {
 	down_write(&lock->semaphore);

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * A run of operations, from a user and back.
+ * Runs of operations: copies them from the user, does them, copies the answers
+ * back.
  */
 #include "request.h"
 #include "groups.h"
 
-/* A run that is not longer, with its answers, needs no memory but the stack. */
+/* A run of at most this size, with answers of the same, needs no allocation. */
 #define SMALL_BYTES 256
 /*
- * Of a longer run so much is copied, done and answered at once, or one
- * operation: few bytes of operations, as what waits to be done goes through
- * the cache twice, and room for what several of them bring.
+ * A longer run is processed in slices of these sizes, or of one operation.
+ * IN_BYTES is small because operations pass through the cache twice; OUT_BYTES
+ * has room for the answers of several operations.
  */
 #define IN_BYTES 4096
 #define OUT_BYTES 16384
-/* Fewer bytes are not several operations. */
+/* Fewer bytes contain at most one operation. */
 #define GROUP_BYTES_MIN (2 * sizeof(struct llds_op))
 
 /**
- * struct buffer - bytes on their way from a user, or to one
- * @at: where they are
- * @room: how many there may be
- * @small: where they are if they are few
+ * struct buffer - bytes that were copied from a user, or will be copied to one
+ * @at: the bytes
+ * @room: the capacity
+ * @small: the bytes, if they fit here
  */
 struct buffer {
 	u8 *at;
@@ -41,7 +42,7 @@ static void close_buffer(struct buffer *buffer)
 		llds_os_buffer_free(buffer->at);
 }
 
-/* Makes room for so many bytes; what was there is gone. */
+/* Makes room for @bytes bytes; discards the content. */
 static int make_room(struct buffer *buffer, u32 bytes)
 {
 	u8 *at;
@@ -73,12 +74,12 @@ void llds_shared_drop(struct llds_shared *shared)
 }
 
 /**
- * struct slice - what is done under the lock at once
+ * struct slice - operations that are done between two copies
  * @in: the operations
- * @bytes: bytes of them that are there
- * @taken: bytes of those that were done
- * @done: how many were done
- * @wanted: bytes that are needed for the next operation, or for its answer
+ * @bytes: bytes that were copied
+ * @taken: bytes of the operations that were done
+ * @done: number of the operations that were done
+ * @wanted: bytes that the next operation, or its answer, needs
  */
 struct slice {
 	const u8 *in;
@@ -89,8 +90,9 @@ struct slice {
 };
 
 /*
- * The operations from here on that may be done together; what they do. 'error'
- * says why not the next one: what llds_parse() says, or -EBADF.
+ * Parses the next operations that may be done together, and adds the access
+ * that they need to @does. Sets @error if the next one cannot be done: to the
+ * error of llds_parse(), or to -EBADF.
  */
 static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
 		      u32 at, u32 may, struct llds_parsed *parsed, u32 *does,
@@ -128,8 +130,8 @@ static void unlock(struct llds_shared *shared, u32 does)
 }
 
 /*
- * Does gets or sets of a slice, as far as that is simple; how many, or what
- * failed.
+ * Does gets or sets of a slice in groups, until one needs the general path.
+ * Returns their number, or an error.
  */
 static int do_groups(struct llds_shared *shared, struct slice *slice,
 		     struct llds_room *room, u32 may)
@@ -159,9 +161,9 @@ static int do_groups(struct llds_shared *shared, struct slice *slice,
 }
 
 /*
- * Does operations of a slice, as far as there are any and as there is room.
- * 0 if it came to the end; -EAGAIN if more bytes are wanted; -EMSGSIZE if more
- * room is; or what the next one cannot be done for.
+ * Does the operations of a slice, until its end or until the room is used up.
+ * Returns 0 at the end; -EAGAIN if the next operation needs more bytes;
+ * -EMSGSIZE if its answer needs more room; or its error.
  */
 static int do_slice(struct llds_shared *shared, struct slice *slice,
 		    struct llds_room *room, u32 may)
@@ -202,7 +204,7 @@ static int do_slice(struct llds_shared *shared, struct slice *slice,
 	return 0;
 }
 
-/* What a run does, with buffers that are open. */
+/* Does a run. REQUIRES: the buffers are open. */
 static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		     u32 may, struct buffer *in, struct buffer *out,
 		     u32 room_bytes)
@@ -235,7 +237,7 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		slice.bytes = min(left, in->room);
 		error = llds_os_from_user(in->at, run->ops + run->done_bytes,
 					  slice.bytes);
-		/* A scan fills what room it has, and ends there. */
+		/* A scan ends when its room is full, so give it more. */
 		if (!error && in->at[0] == LLDS_SCAN)
 			error = make_room(out, min_t(u32, room_left,
 						     OUT_BYTES));
@@ -268,7 +270,7 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 	return 0;
 }
 
-/* Makes room for so many bytes in a buffer, behind what there is. */
+/* Grows a buffer to @bytes bytes, and keeps the first @used. */
 static int make_more_room(struct buffer *buffer, u32 used, u32 bytes)
 {
 	u8 *at = llds_os_buffer(bytes);
@@ -283,8 +285,9 @@ static int make_more_room(struct buffer *buffer, u32 used, u32 bytes)
 }
 
 /*
- * Does the operations of a slice as one, after llds_begin(). 0 if that can be
- * kept; -EAGAIN if not, and the answer says why; or what it failed with.
+ * Does the operations of an atomic run, after llds_begin(). Returns 0 if they
+ * can be committed; -EAGAIN if one prevents that, and the answer says why; or
+ * an error.
  */
 static int do_as_one(struct llds_shared *shared, struct slice *slice,
 		     struct buffer *out, struct llds_room *room,
@@ -332,7 +335,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 	return 0;
 }
 
-/* Whether all operations make sense and may be done, and what they do. */
+/* Checks that all operations are valid and permitted; finds their access. */
 static int check_all(const struct llds_shared *shared, struct slice *slice,
 		     u32 may, u32 *does)
 {
@@ -352,7 +355,7 @@ static int check_all(const struct llds_shared *shared, struct slice *slice,
 	return 0;
 }
 
-/* What a run does that takes place as one, with buffers that are open. */
+/* Does an atomic run. REQUIRES: the buffers are open. */
 static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
 			    u32 may, struct buffer *in, struct buffer *out,
 			    u32 room_bytes)
@@ -419,7 +422,7 @@ int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may)
 	close_buffer(&out);
 	if (as_one)
 		return error;
-	/* What was done was done: the user finds out by asking for the rest. */
+	/* Some operations were done. A run of the rest reports the error. */
 	if (run->done && error != -EFAULT)
 		return 0;
 	return error;

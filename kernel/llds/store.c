@@ -54,7 +54,7 @@ void llds_store_drop(struct llds_store *store)
 	llds_tree_drop(&store->tree);
 	llds_memory_drop(&store->memory);
 	llds_os_page_free(store->header);
-	/* What is left is that of values by themselves. */
+	/* The rest belongs to values that were stored apart. */
 	llds_budget_give(&store->budget, store->budget.bytes);
 	memset(store, 0, sizeof(*store));
 }
@@ -87,13 +87,13 @@ void *llds_shown_at(const struct llds_store *store, u64 offset)
 	return piece ? piece + (offset & ~(LLDS_PAGE_BYTES - 1)) : NULL;
 }
 
-/* What a number that is free says: which one is free next. */
+/* The content of an unused number: the next unused one. */
 static void *free_then(u32 number)
 {
 	return (void *)((uintptr_t)number << 1 | 1);
 }
 
-/* Keeps a value by itself; false if there is no memory. */
+/* Stores a value apart; returns false without memory. */
 static bool keep_apart(struct llds_store *store, const void *value, u32 bytes,
 		       u32 *number)
 {
@@ -131,7 +131,7 @@ static void drop_apart(struct llds_store *store, struct llds_apart apart)
 }
 
 /**
- * struct found - where the indexes have a key
+ * struct found - the result of looking a key up in the indexes
  * @handle: the entry, or 0
  * @home: its bucket
  * @node: its node, if the tree is the index
@@ -171,7 +171,7 @@ const struct llds_entry *llds_find(const struct llds_store *store,
 	return likely(!(entry->sizes & LLDS_ENTRY_GONE)) ? entry : NULL;
 }
 
-/* Frees an entry that nothing names, with its value. */
+/* Frees an entry that no index names, with its value. */
 static void free_entry(struct llds_store *store, u32 handle)
 {
 	const struct llds_entry *entry = llds_block(&store->memory, handle);
@@ -181,7 +181,7 @@ static void free_entry(struct llds_store *store, u32 handle)
 	llds_block_free(&store->memory, handle);
 }
 
-/* Most keys and many values are a word: then nothing is called. */
+/* Most keys and many values have 8 bytes; this avoids a call of memcpy(). */
 static inline void copy(u8 *to, const void *from, u32 bytes)
 {
 	if (likely(bytes == 8))
@@ -190,7 +190,7 @@ static inline void copy(u8 *to, const void *from, u32 bytes)
 		llds_os_copy(to, from, bytes);
 }
 
-/* Makes an entry that nothing names yet; 0 if there is no memory. */
+/* Makes an entry that no index names yet; returns 0 without memory. */
 static u32 new_entry(struct llds_store *store, const struct llds_key *key,
 		     const void *value, u32 bytes)
 {
@@ -212,7 +212,7 @@ static u32 new_entry(struct llds_store *store, const struct llds_key *key,
 		value = &apart;
 	}
 	entry = llds_block(&store->memory, handle);
-	/* Readers of what was here before find out. */
+	/* So that seqlock scans of an earlier entry here retry. */
 	WRITE_ONCE(entry->version, (entry->version + 2) & ~1U);
 	WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, body_bytes) |
 				 (is_apart ? LLDS_ENTRY_APART : 0));
@@ -221,7 +221,7 @@ static u32 new_entry(struct llds_store *store, const struct llds_key *key,
 	return handle;
 }
 
-/* Puts a new value in the place of the old one; false if it does not fit. */
+/* Overwrites a value in place; returns false if the new one does not fit. */
 static bool change_in_place(struct llds_store *store,
 			    const struct llds_key *key, struct found found,
 			    struct llds_entry *entry, const void *value,
@@ -231,7 +231,7 @@ static bool change_in_place(struct llds_store *store,
 
 	if (entry->sizes & LLDS_ENTRY_APART || bytes > LLDS_VALUE_BYTES_INLINE)
 		return false;
-	/* Of about the same size: then the block is the one that it would get. */
+	/* The block must have the size that a new entry would get. */
 	if (bytes != old &&
 	    llds_block_bytes(llds_entry_bytes(key->bytes, bytes)) !=
 	    llds_block_bytes(llds_entry_bytes(key->bytes, old)))
@@ -249,7 +249,7 @@ static bool change_in_place(struct llds_store *store,
 	return true;
 }
 
-/* Puts an entry in whose key is not there; false if there is no memory. */
+/* Adds an entry; returns false without memory. REQUIRES: the key is absent. */
 static bool add(struct llds_store *store, const struct llds_key *key,
 		struct found found, u32 handle)
 {
@@ -270,7 +270,7 @@ static bool add(struct llds_store *store, const struct llds_key *key,
 	return is_added;
 }
 
-/* Names an entry in the place of one that has the same key. */
+/* Replaces an entry in the indexes by one with the same key. */
 static void replace(struct llds_store *store, struct found found, u32 handle)
 {
 	store->moves++;
@@ -284,7 +284,7 @@ static void replace(struct llds_store *store, struct found found, u32 handle)
 	llds_bucket_end(found.home);
 }
 
-/* Takes an entry out of the indexes, and frees it. */
+/* Removes an entry from the indexes, and frees it. */
 static void remove(struct llds_store *store, struct found found)
 {
 	store->moves++;
@@ -300,7 +300,7 @@ static void remove(struct llds_store *store, struct found found)
 	free_entry(store, found.handle);
 }
 
-/* Makes sure that a change can be noted; false if there is no memory. */
+/* Makes sure that a change can be journalled; returns false without memory. */
 static bool may_note(struct llds_store *store)
 {
 	struct llds_journal *journal = &store->journal;
@@ -317,7 +317,7 @@ static bool may_note(struct llds_store *store)
 	return true;
 }
 
-/* Notes a change that can be; if none are, frees what was there before. */
+/* Journals a change; outside of an atomic run frees the old entry instead. */
 static void note(struct llds_store *store, u32 old, u32 new)
 {
 	struct llds_journal *journal = &store->journal;
@@ -389,13 +389,13 @@ int llds_delete(struct llds_store *store, const struct llds_key *key)
 		remove(store, found);
 		return 1;
 	}
-	/* It keeps its place: taking it back must not need any memory. */
+	/* It stays in the indexes, so that undoing needs no memory. */
 	WRITE_ONCE(entry->sizes, entry->sizes | LLDS_ENTRY_GONE);
 	note(store, found.handle, 0);
 	return 1;
 }
 
-/* Where the indexes have what has the key of an entry. */
+/* Looks up the key of an entry. */
 static struct found find_like(const struct llds_store *store, u32 handle)
 {
 	const struct llds_entry *entry = llds_block(&store->memory, handle);
@@ -428,7 +428,7 @@ void llds_commit(struct llds_store *store)
 	const struct llds_change *change;
 	u32 i;
 
-	/* What is gone and was not replaced after that is still named. */
+	/* Deleted entries are still in the indexes, unless replaced. */
 	for (i = 0; i < journal->n; i++) {
 		change = &journal->changes[i];
 		if (!change->new) {
@@ -440,7 +440,7 @@ void llds_commit(struct llds_store *store)
 		}
 		llds_os_relax();
 	}
-	/* Nothing was freed yet that the first pass may have looked at. */
+	/* Only now: the first pass may have read replaced entries. */
 	for (i = 0; i < journal->n; i++) {
 		change = &journal->changes[i];
 		if (change->old && change->new)
@@ -489,7 +489,7 @@ static const struct llds_entry *at(const struct llds_store *store,
 	return handle ? llds_block(&store->memory, handle) : NULL;
 }
 
-/* Whether an entry is only there until what is being done is decided. */
+/* Whether the current atomic run has deleted an entry. */
 static inline bool is_gone(const struct llds_store *store,
 			   const struct llds_entry *entry)
 {

@@ -2,9 +2,9 @@
 /*
  * An ordered store: pairs, found by their keys and in their order.
  *
- * Everything here is guarded by a lock that the caller has: shared to read,
- * alone to change. Nothing here touches memory of a user. What fails for want
- * of memory, or of room in the budget, leaves the store as it was.
+ * The caller holds the store's lock: shared for reads, exclusive for changes.
+ * This code does not access user memory. A function that fails, without memory
+ * or because the budget is exceeded, leaves the store as it was.
  */
 #ifndef LLDS_STORE_H
 #define LLDS_STORE_H
@@ -16,20 +16,20 @@
 #define LLDS_KEY_BYTES_LIMIT 4096
 #define LLDS_VALUE_BYTES_LIMIT 0x40000000U
 
-/* Which structure keeps the order. */
+/* The index structures of a store. */
 enum llds_index {
-	/* Buckets for points, a B+-tree for order. */
+	/* A hash index for lookups, a B+-tree for the order. */
 	LLDS_INDEX_DEFAULT,
-	/* The kernel's red-black tree for both: to compare with. */
+	/* The kernel's red-black tree for both, for comparison. */
 	LLDS_INDEX_TREE,
 };
 
 /**
- * struct llds_aparts - values that lie by themselves
- * @values: where they are, by number; a number that is free is odd and says,
- *	times two, which is free next
- * @room: how many there is room for
- * @free: the first number that is free
+ * struct llds_aparts - values that are stored apart
+ * @values: the values by number; an unused number has the next unused one,
+ *	times two plus one
+ * @room: capacity of @values
+ * @free: the first unused number
  */
 struct llds_aparts {
 	void **values;
@@ -39,8 +39,8 @@ struct llds_aparts {
 
 /**
  * struct llds_change - a change that can be undone
- * @old: the entry that was there, or 0
- * @new: the entry that is there instead, or 0
+ * @old: the previous entry, or 0
+ * @new: the entry that replaced it, or 0
  */
 struct llds_change {
 	u32 old;
@@ -48,12 +48,12 @@ struct llds_change {
 };
 
 /**
- * struct llds_journal - changes that are being made as one
- * @is_open: whether there are any to come
- * @changes: what was changed, in order
- * @room: how many there is room for
- * @n: how many there are
- * @pair_bytes: what the store had before
+ * struct llds_journal - the changes of an atomic run
+ * @is_open: whether an atomic run is in progress
+ * @changes: the changes, in order
+ * @room: capacity of @changes
+ * @n: number of changes
+ * @pair_bytes: the store's value before the run
  */
 struct llds_journal {
 	bool is_open;
@@ -65,17 +65,17 @@ struct llds_journal {
 
 /**
  * struct llds_store - a store
- * @index: which structure it has
- * @budget: what it has taken, and may take
+ * @index: its index structures
+ * @budget: its allocated bytes, and their limit
  * @memory: its blocks
- * @buckets: the index for points
- * @order: the index for order
- * @tree: the index for both, to compare with
+ * @buckets: the hash index
+ * @order: the order of the keys
+ * @tree: the index for comparison
  * @aparts: values too long for a block
- * @journal: changes that are being made as one
- * @header: what a mapping begins with
+ * @journal: the changes of an atomic run
+ * @header: the page that a mapping shows first
  * @pair_bytes: bytes of keys and values
- * @moves: until it changes, entries stay where they are, and what names them
+ * @moves: changes whenever an entry is added, replaced or removed
  */
 struct llds_store {
 	enum llds_index index;
@@ -91,27 +91,27 @@ struct llds_store {
 	u64 moves;
 };
 
-/* A value, where it lies, until the lock is given back. */
+/* A value in place; valid until the lock is released. */
 struct llds_value {
 	const void *at;
 	u32 bytes;
 };
 
-/* A key, with its hash once it is known. */
+/* A key with its hash. */
 struct llds_key {
 	const u8 *at;
 	u32 bytes;
 	u64 hash;
 };
 
-/* 0, or -ENOMEM. */
+/* Returns 0, or -ENOMEM. */
 int llds_store_init(struct llds_store *store, enum llds_index index,
 		    u64 bytes_max, u64 salt);
 
-/* Gives everything back, and the processor up now and then. */
+/* Frees everything; yields the processor now and then. */
 void llds_store_drop(struct llds_store *store);
 
-/* How many pairs there are. */
+/* Number of pairs. */
 static inline u64 llds_store_keys(const struct llds_store *store)
 {
 	return store->buckets.keys + store->tree.keys;
@@ -122,20 +122,20 @@ static inline struct llds_key llds_key(const struct llds_store *store,
 {
 	const u64 salt = store->header->salt;
 
-	/* Most keys are a word, and then there is no loop. */
+	/* Most keys have 8 bytes; this avoids the loop. */
 	return (struct llds_key){
 		at, bytes, likely(bytes == 8) ? llds_hash(salt, at, 8) :
 						llds_hash(salt, at, bytes)
 	};
 }
 
-/* Whether somebody may have the store in sight from now on. */
+/* Sets whether mappings of the store may exist. */
 void llds_show(struct llds_store *store, bool is_shown);
 
-/* The page that a mapping shows at an offset; NULL if there is none. */
+/* The page of a mapping at an offset, or NULL. */
 void *llds_shown_at(const struct llds_store *store, u64 offset);
 
-/* Finds a pair; NULL if there is none. */
+/* Finds a pair, or NULL. */
 const struct llds_entry *llds_find(const struct llds_store *store,
 				   const struct llds_key *key);
 
@@ -154,62 +154,62 @@ llds_value_of(const struct llds_store *store, const struct llds_entry *entry)
 }
 
 /*
- * Makes a key mean a value, which does not lie in the store; 0, -ENOMEM, or
- * -ENOSPC if the budget does not allow it.
+ * Sets a key to a value, which must not lie in the store's memory. Returns 0,
+ * -ENOMEM, or -ENOSPC if that exceeds the budget.
  */
 int llds_set(struct llds_store *store, const struct llds_key *key,
 	     const void *value, u32 bytes);
 
-/* What is changed between these two, readers without the lock see as one. */
+/* Seqlock reads see the changes between these two together, or not at all. */
 static inline void llds_as_one_begin(struct llds_store *store)
 {
 	WRITE_ONCE(store->header->sequence, store->header->sequence + 1);
-	/* Pairs with what they do before they look at it once more. */
+	/* Pairs with the fence of a seqlock read before its second load. */
 	smp_wmb();
 }
 
 static inline void llds_as_one_end(struct llds_store *store)
 {
-	/* Pairs with the acquire of their first look. */
+	/* Pairs with the acquire of a seqlock read's first load. */
 	smp_store_release(&store->header->sequence,
 			  store->header->sequence + 1);
 }
 
 /*
- * Removes a pair; 1, or 0 if there is none; between llds_begin() and its end
- * also -ENOMEM or -ENOSPC.
+ * Removes a pair. Returns 1, or 0 if there is none; in an atomic run also
+ * -ENOMEM or -ENOSPC.
  */
 int llds_delete(struct llds_store *store, const struct llds_key *key);
 
 /*
- * What is changed from llds_begin() on is kept by llds_commit(), or undone by
- * llds_abort(); neither of them can fail. Until then no memory goes back, and
- * a change takes some for itself.
+ * An atomic run: llds_commit() keeps the changes since llds_begin(),
+ * llds_abort() undoes them; neither can fail. Until then replaced entries are
+ * not freed, and each change takes memory in the journal.
  */
 void llds_begin(struct llds_store *store);
 void llds_commit(struct llds_store *store);
 void llds_abort(struct llds_store *store);
 
 /*
- * A place in the order of keys; void after any change, but for llds_delete()
- * between llds_begin() and its end.
+ * A position in the order of keys. Any change invalidates it, except
+ * llds_delete() in an atomic run.
  */
 union llds_cursor {
 	struct llds_place place;
 	struct llds_tree_node *node;
 };
 
-/* The pair at the first key that is not below this one; NULL if none is. */
+/* The pair at the first key that is not below this one, or NULL. */
 const struct llds_entry *llds_seek(const struct llds_store *store,
 				   union llds_cursor *cursor,
 				   const void *key, u32 key_bytes);
 
-/* The pair at the last key below this one, or of all if there is no key. */
+/* The pair at the last key below this one; the last of all without a key. */
 const struct llds_entry *llds_seek_before(const struct llds_store *store,
 					  union llds_cursor *cursor,
 					  const void *key, u32 key_bytes);
 
-/* The next pair, or the one before. REQUIRES: the last move found one. */
+/* The next pair, or the previous one. REQUIRES: the last move found one. */
 const struct llds_entry *llds_next(const struct llds_store *store,
 				   union llds_cursor *cursor);
 const struct llds_entry *llds_prev(const struct llds_store *store,

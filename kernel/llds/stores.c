@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stores, and what holds them: open devices, and names.
+ * Stores and their references: open devices, and names.
  *
- * Names, users and counts of opens are guarded by one mutex. It is taken under
- * the lock of an open device at most, and under it nothing else is taken and
- * nothing allocated or freed, so nobody has it for long. A store is
- * made before its name is looked for, and dropped after it was taken out.
+ * One mutex guards names, users and counts of opens. It is taken under the lock
+ * of an open device at most. Its holder takes no other lock, allocates nothing
+ * and frees nothing, so it is held only briefly. A store is made before its
+ * name is looked up, and dropped after it was removed.
  *
- * Who waits for a store's lock does so without the mutex: a listing tells of
- * each store what its numbers are at some moment, without the lock.
+ * No thread waits for a store's lock while it holds the mutex. So a listing
+ * reads the numbers of each store without the store's lock, each at some
+ * moment.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -22,11 +23,11 @@
 #include "stores.h"
 
 /**
- * struct llds_user - what the stores of a user take
- * @node: its place among the users
- * @uid: whose
- * @stores: how many stores count here; it is gone with the last one
- * @quota: what they take
+ * struct llds_user - the memory of all stores of a user
+ * @node: its node in the table of users
+ * @uid: the user
+ * @stores: number of stores that count here; freed with the last one
+ * @quota: the bytes that they have allocated, and their limit
  */
 struct llds_user {
 	struct hlist_node node;
@@ -37,7 +38,7 @@ struct llds_user {
 
 static struct llds_limits limits;
 
-/* Guards all that follows, and of each store 'opens' and 'node'. */
+/* Guards the variables below, and 'opens' and 'node' of each store. */
 static DEFINE_MUTEX(lock);
 static struct rb_root names = RB_ROOT;
 static u32 names_count;
@@ -48,7 +49,7 @@ void llds_stores_begin(const struct llds_limits *given)
 	limits = *given;
 }
 
-/* Whether the process has it, in the namespace that the machine began with. */
+/* Whether the process has a capability in the initial user namespace. */
 static bool has(int capability)
 {
 	return ns_capable_noaudit(&init_user_ns, capability);
@@ -66,8 +67,8 @@ static struct llds_user *user_of(kuid_t uid)
 }
 
 /*
- * For whom a store counts that is made now. Who has made a namespace of users
- * has many ids in it: all of them count for him.
+ * The user for whom a store of the current process counts. In a user namespace,
+ * a user may have many ids: all of them count for the namespace's owner.
  */
 static kuid_t payer(void)
 {
@@ -80,7 +81,7 @@ static kuid_t payer(void)
 	return ns->owner;
 }
 
-/* The record of that user, for one more store. */
+/* The record of that user, with one more store. */
 static struct llds_user *begin_to_count(void)
 {
 	const kuid_t uid = payer();
@@ -104,7 +105,7 @@ static struct llds_user *begin_to_count(void)
 	return user;
 }
 
-/* One store less. */
+/* Counts one store less. */
 static void end_to_count(struct llds_user *user)
 {
 	bool is_last;
@@ -118,7 +119,7 @@ static void end_to_count(struct llds_user *user)
 		kfree(user);
 }
 
-/* Nothing holds it any more. */
+/* Frees a store. REQUIRES: it has no references. */
 static void drop(struct llds_held *held)
 {
 	llds_shared_drop(&held->shared);
@@ -127,7 +128,7 @@ static void drop(struct llds_held *held)
 	kfree(held);
 }
 
-/* Lets a store count for who makes it. */
+/* Counts a store for the user of the current process. */
 static int charge(struct llds_held *held)
 {
 	struct llds_user *user;
@@ -142,7 +143,7 @@ static int charge(struct llds_held *held)
 		       0 : -EDQUOT;
 }
 
-/* A store without a name, open once. */
+/* Makes a store without a name, open once. */
 static struct llds_held *make(u64 bytes_max)
 {
 	struct llds_held *held = kzalloc(sizeof(*held), GFP_KERNEL_ACCOUNT);
@@ -175,7 +176,7 @@ struct llds_held *llds_stores_make(void)
 	return make(0);
 }
 
-/* In the order of their bytes. */
+/* Compares names by their bytes. */
 static int compare(const struct llds_name *a, const struct llds_name *b)
 {
 	const int order = memcmp(a->at, b->at, min(a->bytes, b->bytes));
@@ -202,7 +203,7 @@ static struct llds_held *find(const struct llds_name *name)
 	return NULL;
 }
 
-/* The first one behind a name. */
+/* The first store after a name. */
 static struct rb_node *behind(const struct llds_name *name)
 {
 	struct rb_node *node = names.rb_node, *found = NULL;
@@ -218,7 +219,7 @@ static struct rb_node *behind(const struct llds_name *name)
 	return found;
 }
 
-/* Whether the mode lets the process do it, as that of a file would. */
+/* Whether the mode permits this access, as that of a file. */
 static bool mode_lets(const struct llds_held *held, u32 may)
 {
 	const umode_t wanted = (may & LLDS_READS ? 0004 : 0) |
@@ -232,7 +233,7 @@ static bool mode_lets(const struct llds_held *held, u32 may)
 	return !(wanted & ~mode);
 }
 
-/* Gives a store the name that is wanted, which none has. */
+/* Gives a store a name. REQUIRES: no store has it. */
 static int give_name(struct llds_held *held, const struct llds_wanted *wanted)
 {
 	struct rb_node **at = &names.rb_node, *parent = NULL;
@@ -251,14 +252,14 @@ static int give_name(struct llds_held *held, const struct llds_wanted *wanted)
 	rb_link_node(&held->node, parent, at);
 	rb_insert_color(&held->node, &names);
 	names_count++;
-	/* What has a name would be lost without the module. */
+	/* A store with a name keeps the module loaded. */
 	__module_get(THIS_MODULE);
 	return 0;
 }
 
 /*
- * The store of a name; or, if none has it, the one that was made, with that
- * name. If that is none, or an error, so is this.
+ * The store of a name. If no store has it: gives @made the name and returns it,
+ * or returns @made if that is an error.
  */
 static struct llds_held *open_name(const struct llds_wanted *wanted,
 				   struct llds_held *made)
@@ -293,7 +294,7 @@ struct llds_held *llds_stores_attach(const struct llds_wanted *wanted)
 	held = open_name(wanted, ERR_PTR(-ENOENT));
 	if (held != ERR_PTR(-ENOENT) || !(wanted->flags & LLDS_CREATE))
 		return held;
-	/* Somebody else may make one meanwhile: then it is that one. */
+	/* Another process may create the store meanwhile; then use that. */
 	made = make(wanted->bytes_max);
 	held = open_name(wanted, made);
 	if (!IS_ERR(made) && held != made)
@@ -312,13 +313,13 @@ void llds_stores_close(struct llds_held *held)
 		drop(held);
 }
 
-/* Takes a name out; the store that nothing holds any more, or NULL. */
+/* Removes a name; returns the store if it has no references left, or NULL. */
 static struct llds_held *take_name(struct llds_held *held)
 {
 	rb_erase(&held->node, &names);
 	RB_CLEAR_NODE(&held->node);
 	names_count--;
-	/* The device that this was asked of holds the module as well. */
+	/* The module stays: the caller's open device refers to it too. */
 	module_put(THIS_MODULE);
 	return held->opens ? NULL : held;
 }
@@ -350,7 +351,7 @@ static bool is_shown(const struct llds_held *held)
 	       has(CAP_DAC_OVERRIDE);
 }
 
-/* Bytes of the record of a store. */
+/* Bytes of a store's record in a list. */
 static u32 record_bytes(const struct llds_held *held)
 {
 	return sizeof(struct llds_listed) + ALIGN(held->name.bytes, 8);
@@ -369,7 +370,7 @@ static void put_record(const struct llds_held *held, void *to)
 		.name_bytes = held->name.bytes,
 	};
 
-	/* The store's lock guards it, and others may have that for long. */
+	/* Read without the store's lock, which may be held for long. */
 	listed.keys = data_race(llds_store_keys(store));
 	/* Likewise. */
 	listed.pair_bytes = data_race(store->pair_bytes);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Stores, and what holds them: open devices, and names.
+ * Stores and their references: open devices, and names.
  *
- * A store without a name belongs to one open device and goes with it. A store
- * with a name has an owner, a group and a mode, outlives its processes, and
- * goes when its name has been taken away and the last open device is closed.
+ * A store without a name belongs to one open device and is freed with it. A
+ * store with a name has an owner, a group and a mode, and outlives its
+ * processes. It is freed when its name was removed and its last open device is
+ * closed.
  *
- * What the stores of a user take counts together, with a name or without.
- * A store counts for who makes it, whoever fills it; what is made with
- * CAP_SYS_RESOURCE counts for nobody.
+ * A quota counts the memory of all stores of a user, with a name or without. A
+ * store counts for the user who created it, no matter who fills it. A store
+ * that was created with CAP_SYS_RESOURCE counts for no user.
  *
- * Nothing here touches memory of a user.
+ * This code does not access user memory.
  */
 #ifndef LLDS_STORES_H
 #define LLDS_STORES_H
@@ -22,12 +23,12 @@
 #include "uapi/llds.h"
 
 /**
- * struct llds_limits - what there may be, fixed once the module is loaded
- * @store_bytes_max: what a store may take
- * @user_bytes_max: what all stores of a user may take together
- * @value_bytes_max: the longest value
- * @stores_max: how many names there may be
- * @index: which structure a store has
+ * struct llds_limits - the module's limits, fixed when it is loaded
+ * @store_bytes_max: maximum bytes of a store
+ * @user_bytes_max: maximum bytes of all stores of a user together
+ * @value_bytes_max: maximum value length
+ * @stores_max: maximum number of names
+ * @index: the index structures of stores
  */
 struct llds_limits {
 	u64 store_bytes_max;
@@ -39,8 +40,8 @@ struct llds_limits {
 
 /**
  * struct llds_name - the name of a store
- * @bytes: how many
- * @at: the bytes
+ * @bytes: its length
+ * @at: its bytes
  */
 struct llds_name {
 	u32 bytes;
@@ -50,15 +51,15 @@ struct llds_name {
 struct llds_user;
 
 /**
- * struct llds_held - a store, and what holds it
+ * struct llds_held - a store and its references
  * @shared: the store
- * @user: for whom it counts, or NULL
- * @opens: how many open devices are about it
- * @node: its place among the names; empty if it has none
+ * @user: the user for whom it counts, or NULL
+ * @opens: number of open devices that are attached to it
+ * @node: its node in the tree of names; empty without a name
  * @name: its name
  * @uid: its owner
  * @gid: its group
- * @mode: who may read and write
+ * @mode: its permissions
  */
 struct llds_held {
 	struct llds_shared shared;
@@ -72,12 +73,13 @@ struct llds_held {
 };
 
 /**
- * struct llds_wanted - what an open device is to be about
+ * struct llds_wanted - a request to attach an open device to a store
  * @name: the name of the store
- * @may: what the device is open for: LLDS_READS, LLDS_CHANGES
+ * @may: the access of the device: LLDS_READS, LLDS_CHANGES
  * @flags: LLDS_CREATE, LLDS_EXCLUSIVE
- * @mode: of a store that is made
- * @bytes_max: likewise; 0 or too much is what any may take
+ * @mode: the permissions of a new store
+ * @bytes_max: the limit of a new store; 0, or more than the module's limit, is
+ *	the module's limit
  */
 struct llds_wanted {
 	struct llds_name name;
@@ -87,29 +89,29 @@ struct llds_wanted {
 	u64 bytes_max;
 };
 
-/* Before all others. */
+/* Sets the limits. Call this before all others. */
 void llds_stores_begin(const struct llds_limits *limits);
 
-/* Makes a store without a name for an open device; never NULL, maybe an error. */
+/* Makes a store without a name. Returns it or an ERR_PTR(), never NULL. */
 struct llds_held *llds_stores_make(void);
 
-/* The store of a name, for one more open device; never NULL, maybe an error. */
+/* Opens the store of a name. Returns it or an ERR_PTR(), never NULL. */
 struct llds_held *llds_stores_attach(const struct llds_wanted *wanted);
 
-/* An open device is closed. */
+/* Drops the reference of an open device. */
 void llds_stores_close(struct llds_held *held);
 
-/* Takes a name away; 0, -ENOENT, -EACCES, or -EINTR. */
+/* Removes a name; returns 0, -ENOENT, -EACCES, or -EINTR. */
 int llds_stores_destroy(const struct llds_name *name);
 
 /*
- * Puts records of the stores behind a name into a room, as struct llds_list
- * says, and says there what was put; 0, -EMSGSIZE, or -EINTR.
+ * Writes records of the stores after a name to @room, and their numbers to
+ * @list. Returns 0, -EMSGSIZE, or -EINTR.
  */
 int llds_stores_list(const struct llds_name *after, void *room,
 		     struct llds_list *list);
 
-/* What a store has and takes, at one moment; 0, or -EINTR. */
+/* The statistics of a store at one moment; returns 0, or -EINTR. */
 int llds_stores_stats(struct llds_held *held, struct llds_stats *stats);
 
 #endif /* LLDS_STORES_H */

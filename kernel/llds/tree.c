@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0
 /*
- * A red-black tree of entries, to compare with.
+ * A red-black tree of entries, for comparison.
  */
 #include "tree.h"
 
@@ -25,7 +25,7 @@ void llds_tree_drop(struct llds_tree *tree)
 {
 	struct rb_node *node = tree->root.rb_node, *parent;
 
-	/* From the leaves up, so that nothing is balanced. */
+	/* From the leaves upwards, without rebalancing. */
 	while (node) {
 		if (node->rb_left) {
 			node = node->rb_left;
@@ -45,7 +45,7 @@ void llds_tree_drop(struct llds_tree *tree)
 	llds_tree_init(tree, tree->memory);
 }
 
-/* How a key is ordered to that of a node. */
+/* Compares a key with that of a node. */
 static int order_to(const struct llds_tree *tree, const u8 *key,
 		    u32 key_bytes, struct rb_node *node)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT OR Apache-2.0 */
 /*
- * A red-black tree of entries, as stores in the kernel use to have
- * it: what the other index is compared with.
+ * A red-black tree of entries, as kernel code usually keeps ordered data: the
+ * index that the other indexes are compared with.
  *
- * In the kernel it is the kernel's own; in user space one with its interface.
+ * In the kernel it is the kernel's tree; in user space one with its interface.
  */
 #ifndef LLDS_TREE_H
 #define LLDS_TREE_H
@@ -18,7 +18,7 @@
 
 /**
  * struct llds_tree_node - a node
- * @node: its place in the tree
+ * @node: its links
  * @handle: the entry
  */
 struct llds_tree_node {
@@ -29,8 +29,8 @@ struct llds_tree_node {
 /**
  * struct llds_tree - the tree
  * @root: the root
- * @memory: where entries are
- * @keys: how many there are
+ * @memory: the entries
+ * @keys: number of entries
  */
 struct llds_tree {
 	struct rb_root root;
@@ -40,24 +40,24 @@ struct llds_tree {
 
 void llds_tree_init(struct llds_tree *tree, struct llds_memory *memory);
 
-/* Gives the nodes back, and the processor up now and then. */
+/* Frees the nodes; yields the processor now and then. */
 void llds_tree_drop(struct llds_tree *tree);
 
 /* The node of a key, or NULL. */
 struct llds_tree_node *llds_tree_find(const struct llds_tree *tree,
 				      const u8 *key, u32 key_bytes);
 
-/* Puts an entry in whose key is not there; false if there is no memory. */
+/* Adds an entry; returns false without memory. REQUIRES: the key is absent. */
 bool llds_tree_add(struct llds_tree *tree, u32 handle);
 
-/* Takes a node out. */
+/* Removes a node. */
 void llds_tree_remove(struct llds_tree *tree, struct llds_tree_node *node);
 
 /* The first node whose key is not below this one, or NULL. */
 struct llds_tree_node *llds_tree_seek(const struct llds_tree *tree,
 				      const u8 *key, u32 key_bytes);
 
-/* The last node whose key is below this one; of all if there is no key. */
+/* The last node whose key is below this one; the last of all without a key. */
 struct llds_tree_node *llds_tree_seek_before(const struct llds_tree *tree,
 					     const u8 *key, u32 key_bytes);
 

@@ -98,8 +98,8 @@ fn leveldb(workspace: &Workspace) -> Result<(), String> {
     setup::packages(workspace, &["libleveldb-dev"])
 }
 
-/// libclang, with which the declarations of RocksDB are read: where a variable says, where Debian puts it, or from
-/// there.
+/// Provides libclang, which reads the declarations of RocksDB: from the directory in a variable, from Debian's
+/// directory, or by installing Debian's package.
 fn libclang(workspace: &Workspace) -> Result<(), String> {
     let within = |directory: &Path| {
         let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

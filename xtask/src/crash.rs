@@ -8,7 +8,7 @@
 use crate::workspace::{self, Workspace};
 use crate::{Failure, required};
 
-/// Workloads of each gate, unless the caller says otherwise: some minutes on two cores.
+/// Default number of workloads of each gate: some minutes on two cores.
 const WORKLOADS: u64 = 60;
 /// Operations of the longest sequences of which all are tried.
 const LENGTH: u64 = 4;

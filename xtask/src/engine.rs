@@ -1,6 +1,6 @@
-//! `cargo xtask engine`: the engine of the kernel home, built in user space, against a model: under AddressSanitizer
-//! and UndefinedBehaviorSanitizer; with optimization; and its readers without a lock under ThreadSanitizer, and with
-//! threads that pause where they meet. Each with a seed of its own.
+//! `cargo xtask engine`: tests the engine of the kernel home, built in user space, against a model. One build runs
+//! under AddressSanitizer and UndefinedBehaviorSanitizer, one with optimization. The lock-free readers also run under
+//! ThreadSanitizer, and in a build whose threads pause at the points where they interact. Each build has another seed.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use crate::{Failure, setup};
 
 /// Where the sources are, seen from the root.
 const SOURCES: &str = "kernel/llds";
-/// Inputs of the fuzz target that are kept.
+/// Stored inputs of the fuzz target.
 const KEPT: &str = "fuzz/seeds/llds";
-/// The engine: what the module and user space have in common.
+/// The engine: the sources that the module and user space share.
 const ENGINE: &[&str] =
     &["memory.c", "buckets.c", "order.c", "tree.c", "store.c", "ops.c", "groups.c", "request.c"];
-/// What user space brings, and the model.
+/// The sources for user space only, and the model.
 const USER: &[&str] = &["user/os_user.c", "user/rbtree.c", "user/model.c", "user/runs.c"];
-/// The fuzz target; with this its main() takes files.
+/// The fuzz target; with [`REPLAY`] its main() takes files.
 const FUZZ: &str = "user/fuzz.c";
 const REPLAY: &str = "-DLLDS_REPLAY";
 /// The tests.
@@ -49,15 +49,11 @@ const BUILDS: &[Build] = &[
     Build { name: "engine-optimized", flags: &["-O2"], arguments: &["2", "6000"] },
     Build {
         name: "engine-threads",
-        // It does not know fences; all that threads share is atomic here, so it needs none to tell.
+        // ThreadSanitizer does not model fences. All data shared between threads is atomic here, so it needs none.
         flags: &["-O1", "-fsanitize=thread", "-Wno-tsan"],
-        arguments: &["3", "200", "in-sight"],
+        arguments: &["3", "200", "mapped"],
     },
-    Build {
-        name: "engine-pauses",
-        flags: &["-O2", "-DLLDS_OS_PAUSES"],
-        arguments: &["4", "1000", "in-sight"],
-    },
+    Build { name: "engine-pauses", flags: &["-O2", "-DLLDS_OS_PAUSES"], arguments: &["4", "1000", "mapped"] },
 ];
 
 /// The command.

@@ -1,4 +1,4 @@
-//! What is not in Rust: the kernel home's engine and kvbench's peers, which some of the steps build along.
+//! Code in other languages, which some of the steps build: the kernel home's engine and kvbench's peers.
 
 use std::process::Command;
 
@@ -6,10 +6,10 @@ use crate::setup;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 
-/// What cargo is to do in the step `tests`.
+/// Cargo's arguments in the step `tests`.
 pub(crate) const TESTS: &[&str] = &["test", "--workspace", "--locked"];
 
-/// That call with what is not in Rust built along, and with more arguments.
+/// That call with the features for foreign code, and with more arguments.
 pub(crate) fn build(workspace: &Workspace, more: &[&str]) -> Command {
     let (features, _) = foreign(workspace);
     let mut command = workspace.cargo(TESTS);
@@ -17,7 +17,7 @@ pub(crate) fn build(workspace: &Workspace, more: &[&str]) -> Command {
     command
 }
 
-/// What is not in Rust: what it is called, the features that build it along, and what gets what it needs.
+/// Foreign code: its name, the features that build it, and the function that provides its build dependencies.
 type Foreign = (&'static str, &'static str, fn(&Workspace) -> Result<(), String>);
 const FOREIGN: &[Foreign] = &[
     ("llds-user", "forrest-cli/llds-user,forrest-c/llds-user,forrest-kvbench/llds-user", setup::compiler),
@@ -26,7 +26,7 @@ const FOREIGN: &[Foreign] = &[
 /// Makes the engine's warnings errors.
 const STRICT: &str = "FORREST_C_STRICT";
 
-/// The features that build along what is not in Rust, and why some are left out.
+/// The features that build foreign code, and the reasons why some are left out.
 fn foreign(workspace: &Workspace) -> (String, Vec<String>) {
     let (mut features, mut missing) = (Vec::new(), Vec::new());
     for (name, of, get) in FOREIGN {
@@ -38,8 +38,8 @@ fn foreign(workspace: &Workspace) -> (String, Vec<String>) {
     (features.join(","), missing)
 }
 
-/// Calls cargo on the workspace with what is not in Rust built into it. Where there is no compiler for it, without; and
-/// that is told, for it is not all. Without it everything is built by `cross` and `portable`.
+/// Calls cargo on the workspace with the features for foreign code. If a compiler is missing, cargo runs without that
+/// code, and the step is reported as skipped in part. `cross` and `portable` always build without foreign code.
 pub(crate) fn with_foreign(workspace: &Workspace, arguments: &[&str], behind: &[&str]) -> Verdict {
     let (features, missing) = foreign(workspace);
     let mut command = workspace.cargo(arguments);

@@ -31,7 +31,7 @@ const TARGETS: &[Target] = &[
     },
     Target {
         name: "commands",
-        does: "the input as commands, answered by the store and by a model",
+        does: "the input as commands, executed by the store and by a model",
         build: None,
     },
     Target { name: "log", does: "the input as a write-ahead log: its header and its changes", build: None },
@@ -58,7 +58,7 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// How long a target runs if nothing else is said.
+/// Default run time of a target, in seconds.
 const SECONDS: u32 = 60;
 
 /// The command.

@@ -1,5 +1,5 @@
-//! Following a guide as its readers do: every program of a README is saved, every command is run, and what it prints is
-//! what the README says.
+//! Follows a guide as its readers do: saves every program of a README, runs every command, and compares the output with
+//! that in the README.
 //!
 //! Of the blocks in the Markdown, `c` is a program, whose first line is a comment that begins with its file name; `sh`
 //! are commands, all in one shell, in a directory of their own that looks like a checkout; `text` is what the commands
@@ -45,9 +45,7 @@ pub(crate) fn follow(workspace: &Workspace, guide: &str, home: &Path, prefix: &P
             let name = format!("printed.{number}");
             let printed = fs::read_to_string(home.join(&name)).map_err(|error| format!("{name}: {error}"))?;
             if printed != *expected {
-                return Err(format!(
-                    "{guide}: where it says\n{expected}\nthere is\n{printed}\nof\n{commands}"
-                ));
+                return Err(format!("{guide}: expected\n{expected}\nbut got\n{printed}\nfrom\n{commands}"));
             }
         }
     }

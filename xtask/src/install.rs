@@ -10,8 +10,8 @@
 //! share/doc/forrest/       README, CHANGELOG, licences
 //! ```
 //!
-//! The step `install` of `cargo xtask test` installs to a directory of its own, builds programs in C by what
-//! pkg-config says, follows the guides ([`guide`]), and builds the programs from each package as well.
+//! The step `install` of `cargo xtask test` installs to a separate directory, builds programs in C with the flags from
+//! pkg-config, follows the guides ([`guide`]), and builds the programs from each package as well.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -24,7 +24,7 @@ use crate::{Failure, guide, required, setup};
 
 /// The commands: the package that has them, and their names.
 const COMMANDS: &[(&str, &str)] = &[("forrest-cli", "forrest"), ("forrest-kvbench", "kvbench")];
-/// What is said of the library and the packages.
+/// The description of the library and the packages.
 const ABOUT: &str = "ordered key-value store for memory, the kernel and disk";
 
 /// A library for C, whose headers are in its package's directory `include`.
@@ -136,7 +136,7 @@ fn put(workspace: &Workspace, prefix: &Path, profile: &str) -> Result<(), String
     Ok(())
 }
 
-/// Builds what is installed, and returns where it is.
+/// Builds the files to install, and returns their directory.
 fn build(workspace: &Workspace, profile: &str) -> Result<PathBuf, String> {
     let mut command = workspace.cargo(&["build", "--locked", "--profile", profile]);
     let commands = COMMANDS.iter().map(|(package, _)| *package);
@@ -156,13 +156,13 @@ fn headers(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A library, shared and static, and what pkg-config is to say of it.
+/// Installs a library, shared and static, and its file for pkg-config.
 fn library(workspace: &Workspace, built: &Path, library: &Library, prefix: &Path) -> Result<(), String> {
     let to = prefix.join("lib");
     place(&built.join(library.archive()), &to.join(library.archive()), 0o644)?;
     let (shared, whole) = (built.join(library.shared()), library.whole());
     place(&shared, &to.join(&whole), 0o755)?;
-    // What programs ask for when they start, and the linker when they are made.
+    // The name that programs load at run time, and the name for the linker.
     for name in soname(workspace, &shared)?.into_iter().chain([library.shared()]) {
         if name != whole {
             link(&whole, &to.join(name))?;
@@ -190,7 +190,7 @@ fn soname(workspace: &Workspace, library: &Path) -> Result<Option<String>, Strin
     Ok(soname_told(&text))
 }
 
-/// That name in what readelf tells.
+/// That name in the output of readelf.
 fn soname_told(text: &str) -> Option<String> {
     let line = text.lines().find(|line| line.contains("(SONAME)"))?;
     Some(line.split_once('[')?.1.split_once(']')?.0.to_owned())
@@ -246,8 +246,11 @@ impl Packages {
         let arch = directory.join("arch");
         empty(&arch)?;
         let (sum, status) = workspace::capture(workspace.command("sha256sum").arg(&archive))?;
-        let sum =
-            sum.split_whitespace().next().filter(|_| status.success()).ok_or("sha256sum tells nothing")?;
+        let sum = sum
+            .split_whitespace()
+            .next()
+            .filter(|_| status.success())
+            .ok_or("sha256sum printed no checksum")?;
         write(&arch.join("PKGBUILD"), pkgbuild(sum).as_bytes())?;
         let name = archive.file_name().ok_or("the archive has no name")?;
         place(&archive, &arch.join(name), 0o644)?;
@@ -279,7 +282,7 @@ fn strip(workspace: &Workspace, tree: &Path) -> Result<(), String> {
     workspace::run(&mut strip)
 }
 
-/// What Debian is told of its package.
+/// The control file of the Debian package.
 fn control(tree: &Path) -> Result<String, String> {
     let kib = bytes(&tree.join("usr"))?.div_ceil(1024);
     let (version, architecture) = (version(), debian_architecture()?);
@@ -302,7 +305,7 @@ fn copyright(workspace: &Workspace) -> Result<String, String> {
     ))
 }
 
-/// What Arch is told.
+/// The PKGBUILD for Arch.
 fn pkgbuild(sum: &str) -> String {
     let (version, architecture) = (version(), std::env::consts::ARCH);
     format!(
@@ -358,7 +361,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     };
     debian(workspace, &packages.debian, &directory.join("debian"))?;
 
-    // What makepkg does, as far as it matters here.
+    // The steps of makepkg that matter here.
     let (source, root) = (directory.join("arch-source"), directory.join("arch"));
     empty(&source)?;
     empty(&root)?;
@@ -399,7 +402,7 @@ fn debian(workspace: &Workspace, package: &Path, root: &Path) -> Result<(), Stri
     Ok(())
 }
 
-/// Uses what is installed as its users do.
+/// Uses the installed files as users do.
 fn check(workspace: &Workspace, prefix: &Path) -> Result<(), String> {
     for library in LIBRARIES {
         for config in library.configs {
@@ -413,17 +416,17 @@ fn check(workspace: &Workspace, prefix: &Path) -> Result<(), String> {
         let completion = format!("source share/bash-completion/completions/{name} && complete -p {name}");
         workspace::run(workspace.command("bash").args(["-c", &completion]).current_dir(prefix))?;
     }
-    for (name, told) in [("forrest-load", "mdb_dump"), ("kvbench-compare", "btreemap")] {
+    for (name, text) in [("forrest-load", "mdb_dump"), ("kvbench-compare", "btreemap")] {
         let path = prefix.join("share/man/man1").join(format!("{name}.1"));
         let page = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        if !page.contains(told) {
-            return Err(format!("the page {name} does not tell of {told}"));
+        if !page.contains(text) {
+            return Err(format!("the page {name} does not mention {text}"));
         }
     }
     Ok(())
 }
 
-/// Builds a library's example by what pkg-config says, and runs it.
+/// Builds a library's example with the flags from pkg-config, and runs it.
 fn use_library(
     workspace: &Workspace,
     prefix: &Path,
@@ -444,7 +447,7 @@ fn use_library(
     let mut compiler = workspace.command("cc");
     compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread"]);
     compiler.arg(workspace.root.join(config.example));
-    // pkg-config cannot say which of the two libraries is meant.
+    // pkg-config cannot select between the shared and the static library.
     let (shared, archive) = (format!("-l{}", library.name), format!("-l:{}", library.archive()));
     let chosen = if linking.contains(&"--static") { &archive } else { &shared };
     let flags = flags.split_whitespace().map(|flag| if flag == shared { chosen } else { flag });
@@ -458,7 +461,7 @@ fn use_library(
 /// Copies a file, and makes the directories that lead to it.
 fn place(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     parent(to)?;
-    // Whoever runs the old one goes on with it.
+    // Unlink first: a running program keeps its old file.
     drop(fs::remove_file(to));
     let told = |error| format!("{} to {}: {error}", from.display(), to.display());
     fs::copy(from, to).map_err(told)?;

@@ -1,8 +1,8 @@
 //! What a developer runs, as `cargo xtask COMMAND`; `cargo xtask help` lists the commands.
 //!
-//! It builds on a clean machine with nothing but a Rust toolchain, fetches by itself what a command needs
-//! (components by rustup, Debian packages by apt-get), and skips with the reason printed what cannot be had.
-//! It never asks a question. `docs/testing.md` says what each command runs and why.
+//! It builds on a clean machine with only a Rust toolchain. It installs what a command needs (components by rustup,
+//! Debian packages by apt-get). A step whose requirements are unavailable is skipped, and the reason is printed. It
+//! never asks a question. `docs/testing.md` explains what each command runs and why.
 
 #![forbid(unsafe_code)]
 
@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use failure::{Failure, no_arguments};
 use workspace::Workspace;
 
-/// Ends the process as a command that was called wrongly.
+/// Exit code for a usage error.
 const USAGE: u8 = 2;
 
 struct Command {
@@ -94,7 +94,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "models",
         arguments: "",
-        does: "loom models of the lock-free protocols, and their weakened twins, which must fail",
+        does: "loom models of the lock-free protocols, and weakened mutants, which must fail",
         run: models::run,
     },
     Command { name: "mutants", arguments: "[NAME...]", does: mutants::DOES, run: mutants::run },
@@ -171,7 +171,7 @@ fn help() -> String {
     for command in COMMANDS {
         help += &format!("  {:<9} {}\n", command.name, command.does);
     }
-    help + "\n'cargo xtask COMMAND --help' tells more. docs/testing.md tells what runs where, and why.\n"
+    help + "\n'cargo xtask COMMAND --help' shows more. docs/testing.md explains what runs where, and why.\n"
 }
 
 fn help_of(command: &Command) -> String {
@@ -180,7 +180,7 @@ fn help_of(command: &Command) -> String {
     match command.name {
         "test" => help += &test::help(),
         "tidy" => {
-            help += "\n--layers prints docs/layers.txt as the code has it, and circles of modules.\n\
+            help += "\n--layers prints docs/layers.txt as the code has it, and cycles of modules.\n\
                      --words prints the most frequent words of docs/words.txt, or the places of those named.\n\
                      --record lowers the count of docs/words.txt to what there is.\n";
         }
@@ -192,9 +192,7 @@ fn help_of(command: &Command) -> String {
                 races::SECONDS_VARIABLE
             );
         }
-        "package" => {
-            help += "\nDIR is target/package unless told. It needs dpkg-deb, tar, sha256sum and strip.\n"
-        }
+        "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),
         "bench" => {

@@ -1,14 +1,15 @@
-//! Loom models of the lock-free protocols, and their weakened twins.
+//! Loom models of the lock-free protocols, and mutants of the protocols that the models must detect.
 //!
 //! A model that passes proves little unless it can fail. So each protocol has places in its source that can be weakened
-//! (an ordering relaxed, a check left out), and the head of the file with a package's models names the pairs:
+//! (an ordering relaxed, a check left out). The head of the file with a package's models names each mutant and the test
+//! that detects it:
 //!
 //! ```text
 //! //! weakened: NAME test_name
 //! ```
 //!
-//! The models are compiled once. For each line that one test runs with the variable `FORREST_WEAKENED` set to NAME, and
-//! must fail with a panic. A test that does not exist counts as a failure of the gate.
+//! The models are compiled once. For each line, the test runs with the variable `FORREST_WEAKENED` set to NAME and must
+//! fail with a panic. A test that does not exist counts as a failure of the gate.
 
 use std::process::Command;
 
@@ -35,24 +36,22 @@ pub(crate) fn loom(workspace: &Workspace) -> Verdict {
     Ok(Outcome::Passed)
 }
 
-/// The weakened twins: each must fail.
+/// The weakened mutants: each must make its test fail.
 pub(crate) fn weakened(workspace: &Workspace) -> Verdict {
     for loom @ Loom { package, file, module } in required::LOOM {
         required::demand(workspace, file)?;
         let source =
             std::fs::read_to_string(workspace.root.join(file)).map_err(|error| format!("{file}: {error}"))?;
         let mut twins = twins(&source)?;
-        if let Some(module) = module {
-            twins.iter_mut().for_each(|twin| twin.test = format!("{module}::{}", twin.test));
-        }
+        twins.iter_mut().for_each(|twin| twin.test = format!("{module}::{}", twin.test));
         if twins.is_empty() {
-            return Err(format!("{file} names no weakened twin at its head"));
+            return Err(format!("{file} names no weakened mutants at its head"));
         }
         workspace::run(&mut cargo_test(workspace, loom, &["--no-run"], &[]))?;
         for twin in &twins {
             check(workspace, loom, twin)?;
         }
-        println!("{} weakened twins of {package} failed, as they must", twins.len());
+        println!("{} weakened mutants of {package} failed, as they must", twins.len());
     }
     Ok(Outcome::Passed)
 }
@@ -79,24 +78,17 @@ fn twins(source: &str) -> Result<Vec<Twin>, String> {
     Ok(twins)
 }
 
-/// The directory below the usual one for what is built here.
+/// The subdirectory of the target directory for these builds.
 const DIRECTORY: &str = "loom";
 
 /// A call of cargo on the models of a package, or on those that `tests` name.
 fn cargo_test(workspace: &Workspace, loom: &Loom, arguments: &[&str], tests: &[&str]) -> Command {
     let test = ["test", "--locked", "--release", "--package", loom.package];
     let mut command = workspace.cargo_apart(DIRECTORY, &test);
-    match loom.module {
-        Some(_) => command.args(["--features", "loom", "--lib"]),
-        None => command.args(["--test", "loom"]).env("RUSTFLAGS", "--cfg loom"),
-    };
-    command.args(arguments).env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-    match (tests, loom.module) {
-        // Beside the models there are the crate's other unit tests, which do not run on loom's locks.
-        ([], Some(module)) => command.args(["--", module]),
-        ([], None) => &mut command,
-        (tests, _) => command.arg("--").args(tests),
-    };
+    command.args(["--features", "loom", "--lib"]).args(arguments).env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    // Beside the models there are the crate's other unit tests, which do not run on loom's locks.
+    let all = [loom.module];
+    command.arg("--").args(if tests.is_empty() { &all } else { tests });
     command
 }
 
@@ -145,7 +137,7 @@ mod tests {
     #[test]
     fn only_a_panic_counts() {
         let twin = Twin { name: "weak".to_owned(), test: "seen".to_owned() };
-        let failed = "running 1 test\ntest seen ... FAILED\nthread 'seen' panicked at tests/loom.rs:1:1:\n";
+        let failed = "running 1 test\ntest seen ... FAILED\nthread 'seen' panicked at src/models.rs:1:1:\n";
         assert_eq!(judge(&twin, failed, false), Ok(()));
         for (output, succeeded) in [
             ("running 1 test\ntest seen ... ok\n", true),

@@ -1,14 +1,14 @@
-//! The step `page`: the page that `kvbench report` makes of all of the project's records, in a real browser without a
-//! screen. What the browser has built from it must have every chart, bar, point and cell that was written, it must have
-//! said nothing on its console, and what it drew must be more than a blank sheet.
+//! The step `page`: loads the page that `kvbench report` makes of all of the project's records in a headless browser.
+//! The browser's document must have every chart, bar, point and cell of the page, its console must be empty, and its
+//! picture must not be blank.
 
 use crate::setup;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 
-/// What is counted, in the page and in what the browser makes of it.
+/// The elements that are counted, in the page and in the browser's document.
 const ELEMENTS: &[&str] = &["<svg ", "<rect ", "<circle ", "<path ", "<figcaption>", "<td", "<details>"];
-/// A picture of a blank sheet is far smaller.
+/// Minimum size of the picture; that of a blank page is far smaller.
 const PICTURE_BYTES_MIN: u64 = 30_000;
 
 /// The step.
@@ -21,14 +21,14 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
     {
         return Ok(Outcome::Skipped(why));
     }
-    let told = |error: std::io::Error| error.to_string();
+    let message = |error: std::io::Error| error.to_string();
     let directory = workspace.target.join("page");
-    // What is left of an earlier browser would be taken for that of this one.
+    // Files of an earlier run would be mistaken for those of this one.
     drop(std::fs::remove_dir_all(&directory));
-    std::fs::create_dir_all(&directory).map_err(told)?;
+    std::fs::create_dir_all(&directory).map_err(message)?;
     let page = directory.join("report.html");
     let mut records: Vec<_> = std::fs::read_dir(workspace.root.join("bench/record"))
-        .map_err(told)?
+        .map_err(message)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
         .collect();
@@ -49,9 +49,9 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
         return Err(format!("{status} of the browser: {built}"));
     }
     if let Some(line) = built.lines().find(|line| line.contains(":CONSOLE:")) {
-        return Err(format!("the browser said: {line}"));
+        return Err(format!("the browser logged: {line}"));
     }
-    let written = std::fs::read_to_string(&page).map_err(told)?;
+    let written = std::fs::read_to_string(&page).map_err(message)?;
     for element in ELEMENTS {
         let (wanted, found) = (written.matches(element).count(), built.matches(element).count());
         if wanted == 0 || found != wanted {

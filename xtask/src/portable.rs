@@ -34,8 +34,7 @@ const SKIPPED: &[&str] = &[
     "tests::forged::",
 ];
 
-/// How many seeds the models are driven by, quick and full, unless the caller says otherwise: fewer than on the machine
-/// itself.
+/// Default number of seeds of each model, quick and full: fewer than without emulation.
 const SEEDS: &[(&str, &str, &str)] = &[
     ("FORREST_INDEX_SEEDS", "6", "24"),
     ("FORREST_MODEL_SEEDS", "3", "12"),
@@ -99,7 +98,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 /// Integration tests but those that have a step of their own and need a real machine.
 fn suitable_tests(workspace: &Workspace, package: &str) -> impl Iterator<Item = String> {
     let names = workspace.integration_tests(package);
-    names.into_iter().filter(|name| name != "stress" && name != "loom")
+    names.into_iter().filter(|name| name != "stress")
 }
 
 /// Sees to the emulator, the linker and the target; returns the emulator.

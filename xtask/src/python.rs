@@ -56,7 +56,7 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 }
 
 impl Environment<'_> {
-    /// A call of one of its programs, which asks nobody for anything and leaves nothing in the sources.
+    /// A call of one of its programs that never prompts and writes nothing to the sources.
     fn call(&self, program: &str) -> Command {
         let mut command = self.workspace.command(self.bin.join(program));
         command
@@ -68,7 +68,7 @@ impl Environment<'_> {
         command
     }
 
-    /// Makes it, unless it is there with what is wanted.
+    /// Creates it, unless it already exists with the wanted packages.
     fn make(&self, directory: &Path) -> Result<(), String> {
         let told = |error: std::io::Error| format!("{}: {error}", directory.display());
         let list = self.workspace.root.join(PACKAGE).join("tests/requirements.txt");

@@ -10,7 +10,7 @@ use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{Failure, required, setup};
 
-/// Says how long each stress test runs.
+/// The variable with the run time of each stress test, in seconds.
 pub(crate) const SECONDS_VARIABLE: &str = "FORREST_STRESS_SECONDS";
 /// For `cargo xtask test`.
 pub(crate) const SHORT_SECONDS: u32 = 5;

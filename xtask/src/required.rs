@@ -1,37 +1,40 @@
-//! Which tests and documents must exist.
+//! The tests and documents that must exist.
 //!
-//! A gate that silently runs nothing is worse than none, so each step asks here for the files that it depends
-//! on, and fails if one is missing.
+//! A gate that silently runs nothing is worse than none, so each step demands the files that it depends on, and fails
+//! if one is missing.
 
 use crate::workspace::Workspace;
 
-/// Models of a package's lock-free protocols, with their weakened twins named at the head.
+/// Models of a package's lock-free protocols. The head of the file names their weakened mutants.
 pub(crate) struct Loom {
     pub(crate) package: &'static str,
     pub(crate) file: &'static str,
-    /// The tests are unit tests of the crate with its feature `loom`, below this module; `None`: they are in a test of
-    /// their own, which is compiled with `--cfg loom` and takes the modules that it is about into itself.
-    pub(crate) module: Option<&'static str>,
+    /// The module of the crate that has the models as unit tests, with the feature `loom`.
+    pub(crate) module: &'static str,
 }
 
 /// All of them.
 pub(crate) const LOOM: &[Loom] = &[
-    Loom { package: "forrest-machine", file: "crates/forrest-machine/tests/loom.rs", module: None },
-    Loom { package: "forrest-index", file: "crates/forrest-index/tests/loom.rs", module: None },
-    Loom { package: "llds", file: "crates/llds/src/models.rs", module: Some("models") },
-    Loom { package: "remixdb", file: "crates/remixdb/src/models.rs", module: Some("models") },
+    Loom {
+        package: "forrest-machine",
+        file: "crates/forrest-machine/src/frames/models.rs",
+        module: "frames::models",
+    },
+    Loom { package: "forrest-index", file: "crates/forrest-index/src/models.rs", module: "models" },
+    Loom { package: "llds", file: "crates/llds/src/models.rs", module: "models" },
+    Loom { package: "remixdb", file: "crates/remixdb/src/models.rs", module: "models" },
 ];
-/// Threads against each other on the frames of a cache.
+/// Stress test of the frames of a cache.
 pub(crate) const STRESS_MACHINE: &str = "crates/forrest-machine/tests/stress.rs";
-/// Threads against each other on the index.
+/// Stress test of the index.
 pub(crate) const STRESS_INDEX: &str = "crates/forrest-index/tests/stress.rs";
-/// Threads against each other on the library.
+/// Stress test of the library.
 pub(crate) const CONCURRENCY_FORREST: &str = "crates/forrest/tests/it/concurrency.rs";
-/// The kernel home's engine behind the library.
+/// Tests of the library with the kernel home's engine.
 pub(crate) const LLDS_FORREST: &str = "crates/forrest/tests/it/llds.rs";
 /// Every call of the C library, in C.
 pub(crate) const API_C: &str = "crates/forrest-c/tests/c/api.c";
-/// Programs in C, which are built against what is installed.
+/// Programs in C, which are built against the installed libraries.
 pub(crate) const EXAMPLES_C: &[&str] = &[EXAMPLE_C, EXAMPLE_LLDS, EXAMPLE_REMIXDB];
 pub(crate) const EXAMPLE_C: &str = "crates/forrest-c/examples/first.c";
 pub(crate) const EXAMPLE_LLDS: &str = "crates/forrest-c/examples/llds.c";

@@ -1,7 +1,7 @@
 //! Getting what a step needs: components and targets of the toolchain, Debian packages.
 //!
-//! Each function returns as soon as the thing is there, fetches it if it may, and otherwise says why not: that
-//! text is the reason with which the step is skipped.
+//! Each function returns at once if the requirement is present, or installs it if that is allowed. Otherwise it fails
+//! with the reason, and the step is skipped with that reason.
 
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub(crate) fn target(workspace: &Workspace, triple: &str) -> Result<(), String> 
 pub(crate) fn host(workspace: &Workspace) -> Result<String, String> {
     let (text, status) = workspace::capture(workspace.command("rustc").arg("-vV"))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.filter(|_| status.success()).map(str::to_owned).ok_or_else(|| "rustc -vV tells no host".to_owned())
+    host.filter(|_| status.success()).map(str::to_owned).ok_or_else(|| "rustc -vV prints no host".to_owned())
 }
 
 /// What the compiler has sanitizers for, of what a developer sits at.
@@ -49,7 +49,7 @@ pub(crate) const SANITIZED: &[&str] =
 fn sysroot(workspace: &Workspace) -> Result<PathBuf, String> {
     let (text, status) = workspace::capture(workspace.command("rustc").args(["--print", "sysroot"]))?;
     if !status.success() {
-        return Err("rustc tells no sysroot".to_owned());
+        return Err("rustc prints no sysroot".to_owned());
     }
     Ok(text.trim().into())
 }

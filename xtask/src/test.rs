@@ -71,7 +71,7 @@ fn chosen(names: &[&String], is_full: bool) -> Vec<&'static Step> {
     STEPS.iter().filter(is_chosen).collect()
 }
 
-/// What the help says about sizes and steps.
+/// The help text about sizes and steps.
 pub(crate) fn help() -> String {
     let mut help = "\nSteps (*: run by hand when none is named):\n".to_owned();
     for Step { name, does, .. } in STEPS {

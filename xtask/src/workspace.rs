@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Tells tests their size: `quick`, which is the default, or `full`. `crates/forrest-testing` reads it.
+/// The variable with the size of tests: `quick`, the default, or `full`. `crates/forrest-testing` reads it.
 const SIZE_VARIABLE: &str = "FORREST_TESTS";
 
 /// The workspace that this was called in.
@@ -16,16 +16,16 @@ pub(crate) struct Workspace {
     pub(crate) target: PathBuf,
     /// The commands that xtask has, for checking what the documents mention.
     pub(crate) commands: Vec<&'static str>,
-    /// Whether tests run in full size, and every step: in CI, or as the caller says.
+    /// Whether tests run in full size, and every step: in CI, or if the caller requests it.
     pub(crate) is_full: bool,
     /// The cargo that started this.
     cargo: OsString,
 }
 
 impl Workspace {
-    /// Finds the workspace from where this crate lies.
+    /// Finds the workspace from the directory of this crate.
     pub(crate) fn find() -> Result<Workspace, String> {
-        // What cargo says now, not what it said when this was built: two checkouts may share a target directory.
+        // The variable at run time, not at build time: two checkouts may share a target directory.
         let own = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("to be called as: cargo xtask COMMAND")?;
         let root = Path::new(&own).parent().ok_or("xtask lies in no workspace")?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {

@@ -1,5 +1,5 @@
 //! Numbers that follow from a seed: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-//! generators", 2014). They do not withstand somebody who wants to guess them.
+//! generators", 2014). They are not cryptographically secure.
 //!
 //! Data sets of the benchmark, checksums of pages and seeds in reports depend on these functions: what they return for
 //! an argument never changes.
@@ -64,7 +64,7 @@ impl Random {
         }
     }
 
-    /// Appends so many bytes, eight of each number.
+    /// Appends `count` random bytes.
     #[inline]
     pub fn append(&mut self, count: usize, out: &mut Vec<u8>) {
         let start = out.len();

@@ -4,7 +4,7 @@
 /// Whether the variable FORREST_WEAKENED names a place: `weakened!("name")`. `weakened!("name", Release)` is that
 /// ordering, or `Relaxed` if it does; `Ordering` must be in scope. Outside of the models the first is the constant
 /// `false`, and the second the ordering itself.
-#[cfg(any(loom, feature = "weakened"))]
+#[cfg(feature = "weakened")]
 #[macro_export]
 macro_rules! weakened {
     ($name:literal) => {{
@@ -17,7 +17,7 @@ macro_rules! weakened {
 }
 
 /// Whether a run of the models weakens a place; here there is none, so `false`, and the ordering that is named.
-#[cfg(not(any(loom, feature = "weakened")))]
+#[cfg(not(feature = "weakened"))]
 #[macro_export]
 macro_rules! weakened {
     ($name:literal) => {

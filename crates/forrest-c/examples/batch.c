@@ -1,5 +1,5 @@
-/* Keeps people by name, and an index of them by town, in step: batch URL. What belongs together is changed in one
- * batch, and one town's people are found by a seek. */
+/* Stores people by name, with an index by town: batch URL. One batch changes a person and its index entry together, and
+ * a seek finds the people of a town. */
 
 #include <forrest.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@ static int failed(const char *what) {
     return 1;
 }
 
-/* Puts a person into a batch, with the entry of the index; takes the entry out that was there. */
+/* Adds a person and its index entry to a batch, and removes the old index entry. */
 static int32_t settle(forrest_db *db, forrest_batch *batch, const char *name, const char *town) {
     char key[100];
     void *old;

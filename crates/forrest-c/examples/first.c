@@ -1,4 +1,4 @@
-/* Opens a store, puts pairs in, reads one and walks over all: first URL, where URL is memory: unless it is told. */
+/* Opens a store, sets pairs, reads one and iterates over all: first URL. The default URL is memory:. */
 
 #include <forrest.h>
 #include <stdio.h>

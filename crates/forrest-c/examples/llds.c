@@ -1,5 +1,5 @@
-/* A program as they were written for llds: values by the hash of their names, a handle for each thread. It is compiled with
-   pkg-config's flags of "llds", and runs over the home that FORREST_URL names, "llds:forrest" if it names none. */
+/* A program in the style of those written for llds: values by the hash of their names, a handle for each thread. Compile it with
+   pkg-config's flags of "llds". It runs over the home that FORREST_URL names; the default is "llds:forrest". */
 
 #include "forrest.h"
 #include <pthread.h>
@@ -15,7 +15,7 @@ static uint64_t key_of(const char *name) {
     return ft_MurmurHash64A(name, (int)strlen(name), SEED);
 }
 
-/* Each thread counts its keys that have come back as they went in. */
+/* Each thread counts those of its keys whose values it read back correctly. */
 static void *work(void *argument) {
     long *number = (long *)argument, there = 0;
     FORREST *forrest = forrest_alloc();

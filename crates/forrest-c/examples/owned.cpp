@@ -1,4 +1,4 @@
-// In C++: handles that give themselves back, errors as exceptions, values as views: owned URL.
+// In C++: handles that close themselves, errors as exceptions, values as views: owned URL.
 
 #include <forrest.h>
 
@@ -18,7 +18,7 @@ struct Release {
 
 template <typename Handle> using Owned = std::unique_ptr<Handle, Release>;
 
-// The code, if it is no error.
+// The code, if it is not an error.
 int32_t check(int32_t code) {
     if (code < 0)
         throw std::runtime_error(forrest_error_message());

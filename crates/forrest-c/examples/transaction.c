@@ -1,12 +1,12 @@
-/* Moves money between accounts, and never more than there is: transaction URL. What is read, decided and written takes place
- * at one instant, or is done again. */
+/* Moves money between accounts, and never more than there is: transaction URL. The reads and writes of a transfer happen at one
+ * instant; after a conflict the transfer runs again. */
 
 #include <forrest.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What an account has; -1 if there is none, or something failed. */
+/* The balance of an account; -1 if it does not exist, or a call failed. */
 static int64_t balance(forrest_transaction *accounts, const char *name) {
     forrest_value *value;
     if (forrest_transaction_get(accounts, name, strlen(name), &value) != FORREST_OK)
@@ -23,7 +23,7 @@ static int64_t balance(forrest_transaction *accounts, const char *name) {
     return found;
 }
 
-/* FORREST_NOT_FOUND if there is too little. */
+/* Returns FORREST_NOT_FOUND if the balance is too low. */
 static int32_t pay(forrest_db *db, const char *from, const char *to, int64_t amount) {
     forrest_transaction *accounts;
     int32_t code = forrest_transaction_begin(db, &accounts);
@@ -31,7 +31,7 @@ static int32_t pay(forrest_db *db, const char *from, const char *to, int64_t amo
         return code;
     do {
         if (balance(accounts, from) < amount) {
-            /* That is so only if this says that it is. */
+            /* The balance is certain only if this check succeeds. */
             code = forrest_transaction_check(accounts);
             if (code == FORREST_OK)
                 code = FORREST_NOT_FOUND;
@@ -39,7 +39,7 @@ static int32_t pay(forrest_db *db, const char *from, const char *to, int64_t amo
                    (code = forrest_transaction_add(accounts, to, strlen(to), amount)) == FORREST_OK) {
             code = forrest_transaction_commit(accounts);
         }
-    } while (code == FORREST_CONFLICT); /* it has begun anew */
+    } while (code == FORREST_CONFLICT); /* a new transaction has begun */
     forrest_transaction_destroy(accounts);
     return code;
 }

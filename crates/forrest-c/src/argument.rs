@@ -1,5 +1,5 @@
-//! What comes from C, made safe: bytes, text, and places for results. Here is what can be checked; what cannot is
-//! in the `# Safety` lists of the functions that C calls. Handles are in handle.rs.
+//! Checks of arguments from C: bytes, text, and places for results. The `# Safety` sections of the exported
+//! functions list the requirements that cannot be checked. Handles are in handle.rs.
 
 use crate::code::FORREST_ABSENT;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char, c_void};
 /// # Safety
 /// - As [`bytes`].
 pub(crate) unsafe fn key<'a>(start: *const c_void, length: usize) -> Result<&'a [u8], Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of this function.
     unsafe { bytes("key", start, length, MAX_KEY_BYTES) }
 }
 
@@ -20,11 +20,11 @@ pub(crate) unsafe fn key<'a>(start: *const c_void, length: usize) -> Result<&'a 
 /// # Safety
 /// - As [`bytes`].
 pub(crate) unsafe fn value<'a>(start: *const c_void, length: usize) -> Result<&'a [u8], Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of this function.
     unsafe { bytes("value", start, length, MAX_VALUE_BYTES) }
 }
 
-/// What may be absent: null with the length `FORREST_ABSENT`; otherwise a key or a value, as `read` reads it.
+/// An optional key or value from C, read by `read`. Null with the length `FORREST_ABSENT` is absence.
 ///
 /// # Safety
 /// - As [`bytes`].
@@ -36,12 +36,13 @@ pub(crate) unsafe fn perhaps<'a>(
     if start.is_null() && length == FORREST_ABSENT {
         return Ok(None);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of `read` and of this
+    // function.
     unsafe { read(start, length) }.map(Some)
 }
 
-/// The end of a range from C: null is no end, with the length 0 or `FORREST_ABSENT`. The empty key is a pointer that is
-/// not null, with the length 0.
+/// The end of a range from C. Null with the length 0 or `FORREST_ABSENT` is no end. The empty key is a
+/// non-null pointer with the length 0.
 ///
 /// # Safety
 /// - As [`bytes`].
@@ -49,19 +50,21 @@ pub(crate) unsafe fn end<'a>(start: *const c_void, length: usize) -> Result<Opti
     if start.is_null() && length == 0 {
         return Ok(None);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: `start` and `length` meet the requirements of `bytes`, which are those of `perhaps` and of this
+    // function.
     unsafe { perhaps(key, start, length) }
 }
 
 /// Text from C: a URL, a name, a path.
 ///
 /// # Safety
-/// - `start` is null, or ends with a zero byte and does not change for as long as the result is used.
+/// - `start` is null, or a string that ends with a zero byte and does not change while the result is used.
 pub(crate) unsafe fn text<'a>(what: &str, start: *const c_char) -> Result<&'a str, Failure> {
     if start.is_null() {
         return Err(Failure::invalid(format_args!("the {what} is null")));
     }
-    // SAFETY: it is not null, and the caller promises the rest.
+    // SAFETY: `start` is not null, checked above, and so ends with a zero byte, as the Safety section
+    // demands.
     let text = unsafe { CStr::from_ptr(start) };
     text.to_str().map_err(|_| {
         let shown = text.to_bytes().escape_ascii();
@@ -69,10 +72,10 @@ pub(crate) unsafe fn text<'a>(what: &str, start: *const c_char) -> Result<&'a st
     })
 }
 
-/// Bytes from C. A pointer to no bytes is not looked at.
+/// Bytes from C. If `length` is 0, `start` is ignored.
 ///
 /// # Safety
-/// - `start` is null or has `length` bytes that may be read and do not change for as long as the result is used.
+/// - `start` is null or has `length` readable bytes that do not change while the result is used.
 unsafe fn bytes<'a>(
     what: &str,
     start: *const c_void,
@@ -83,24 +86,25 @@ unsafe fn bytes<'a>(
         return Ok(&[]);
     }
     if start.is_null() {
-        return Err(Failure::invalid(format_args!("the {what} is null, and its length {length}")));
+        return Err(Failure::invalid(format_args!("the {what} is null, but its length is {length}")));
     }
     if length > limit.min(isize::MAX as usize) {
         return Err(Failure::limit(what, length, limit));
     }
-    // SAFETY: it is not null, no longer than a slice may be, and the caller promises the rest.
+    // SAFETY: `start` is not null and `length <= isize::MAX`, both checked above. So `start` has `length`
+    // readable bytes that do not change, as the Safety section demands.
     Ok(unsafe { std::slice::from_raw_parts(start.cast(), length) })
 }
 
-/// A place for a result.
+/// A place for a result. INVARIANT: the pointer is aligned and writable.
 #[derive(Debug)]
 pub(crate) struct Place<T>(*mut T);
 
 impl<T> Place<T> {
-    /// The place, with `nothing` put there, which is what it holds if the call fails.
+    /// Checks the pointer and writes `nothing` there, which stays if the call fails.
     ///
     /// # Safety
-    /// - `place` is null, or aligned and may be written to until the call ends.
+    /// - `place` is null, or aligned and writable until the call ends.
     pub(crate) unsafe fn of(what: &str, place: *mut T, nothing: T) -> Result<Place<T>, Failure> {
         if place.is_null() {
             return Err(Failure::invalid(format_args!("the place for the {what} is null")));
@@ -110,18 +114,18 @@ impl<T> Place<T> {
         Ok(place)
     }
 
-    /// As [`of`](Place::of), where null means that the result is not wanted.
+    /// Like [`of`](Place::of), but null means that the caller does not want the result.
     ///
     /// # Safety
     /// - As `of`.
     pub(crate) unsafe fn perhaps(place: *mut T, nothing: T) -> Option<Place<T>> {
-        // SAFETY: the caller's promise.
+        // SAFETY: `place` meets the requirement of `of`, as the Safety section demands.
         unsafe { Place::of("result", place, nothing) }.ok()
     }
 
-    /// Puts the result there. What was there is not dropped: it may be no `T` at all.
+    /// Writes the result. The old content is not dropped, because it may be uninitialized.
     pub(crate) fn put(&mut self, result: T) {
-        // SAFETY: it may be written to, as was promised when it was made.
+        // SAFETY: the pointer is aligned and writable, by the invariant of `Place`.
         unsafe { self.0.write(result) }
     }
 }

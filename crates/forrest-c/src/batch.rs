@@ -1,4 +1,4 @@
-//! Batches: changes that are made together or not at all.
+//! Batches: changes that are applied together or not at all.
 
 use crate::argument::{self, Place, key, perhaps, value};
 use crate::code::{FORREST_MISMATCH, FORREST_OK};
@@ -12,32 +12,32 @@ use std::borrow::Cow;
 use std::ffi::c_void;
 use std::ptr;
 
-/// Changes to be made at one instant. One thread at a time may use it.
+/// Changes that are applied at one instant. Only one thread at a time may use a batch.
 #[derive(Debug)]
 pub struct Batch {
     changes: WriteBatch,
-    /// The keyspace of what is added; None for that of the handle it is written to.
+    /// The keyspace of the changes that are added; None for that of the handle to which the batch is written.
     on: Option<Keyspace>,
 }
 
 static BATCHES: Table<Batch, 1> = Table::new("batch", 4);
 
-/// Makes an empty batch, to be given to `forrest_batch_destroy`. It belongs to no store.
+/// Creates an empty batch, which belongs to no store. Destroy it with `forrest_batch_destroy`.
 ///
 /// # Safety
-/// - `batch` is null or may be written to.
+/// - `batch` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_batch_create(batch: *mut *mut Batch) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `batch` is null or writable, as the Safety section demands.
         let mut batch = unsafe { Place::of("batch", batch, ptr::null_mut()) }?;
         batch.put(BATCHES.insert([Batch { changes: WriteBatch::new(), on: None }])?);
         Ok(FORREST_OK)
     })
 }
 
-/// Has what is added from now on change the keyspace of a handle. What was added before any call of this, or after one
-/// with null, changes that of the handle that the batch is written to.
+/// Selects the keyspace for the changes that are added from now on: that of the handle `db`. Without this
+/// call, or after a call with null, changes are for the keyspace of the handle to which the batch is written.
 ///
 /// `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
 #[unsafe(no_mangle)]
@@ -49,10 +49,10 @@ pub extern "C" fn forrest_batch_on(batch: *mut Batch, db: *const Db) -> i32 {
     })
 }
 
-/// Will map a key to a value. `FORREST_LIMIT` if one of them is too long for any store.
+/// Adds a change that sets the value of a key. `FORREST_LIMIT` if one of them is too long for any store.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
+/// - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_batch_set(
     batch: *mut Batch,
@@ -62,16 +62,17 @@ pub unsafe extern "C" fn forrest_batch_set(
     value_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` and `value` are null or have `key_bytes` and `value_bytes` readable bytes, as the
+        // Safety section demands.
         let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
         push(batch, Op::Set { key, value })
     })
 }
 
-/// Will remove a key, if it is there. `FORREST_LIMIT` if it is too long for any store.
+/// Adds a change that removes a key, if it exists. `FORREST_LIMIT` if the key is too long for any store.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_batch_delete(
     batch: *mut Batch,
@@ -79,17 +80,17 @@ pub unsafe extern "C" fn forrest_batch_delete(
     key_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         push(batch, Op::Delete { key })
     })
 }
 
-/// Will remove all keys from `start` on and before `end`; a null `end` is no end.
+/// Adds a change that removes all keys from `start` up to, but without, `end`. A null `end` is no end.
 /// `FORREST_LIMIT` if one of them is too long for any store.
 ///
 /// # Safety
-/// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_batch_delete_range(
     batch: *mut Batch,
@@ -99,17 +100,18 @@ pub unsafe extern "C" fn forrest_batch_delete_range(
     end_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
+        // Safety section demands.
         let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         push(batch, Op::DeleteRange { start, end })
     })
 }
 
-/// Will add to a counter, as `forrest_add` does. If that fails, so does the whole batch. `FORREST_LIMIT` if the key is
-/// too long for any store.
+/// Adds a change that adds to a counter, like `forrest_add`. If the addition fails, so does the whole batch.
+/// `FORREST_LIMIT` if the key is too long for any store.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_batch_add(
     batch: *mut Batch,
@@ -118,18 +120,20 @@ pub unsafe extern "C" fn forrest_batch_add(
     delta: i64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         push(batch, Op::Add { key, delta })
     })
 }
 
-/// Will replace a value by another one if it is what was expected, as `forrest_compare_and_swap` does. If it is not,
-/// nothing of the batch is done, and writing it is `FORREST_MISMATCH`. With one value twice it is a condition that
-/// changes nothing. `FORREST_LIMIT` if something is too long for any store.
+/// Adds a change that replaces a value if it is the expected one, like `forrest_compare_and_swap`. On a
+/// mismatch nothing of the batch is applied: `forrest_write` fails with `FORREST_CONDITION_FAILED`, and
+/// `forrest_try_write` returns `FORREST_MISMATCH`. If `expected` and `desired` are equal, it is a condition
+/// that changes nothing. `FORREST_LIMIT` if a key or value is too long for any store.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.
+/// - `key`, `expected` and `desired` are each null or have `key_bytes`, `expected_bytes` and `desired_bytes`
+///   readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_batch_compare_and_swap(
     batch: *mut Batch,
@@ -141,7 +145,8 @@ pub unsafe extern "C" fn forrest_batch_compare_and_swap(
     desired_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key`, `expected` and `desired` are null or have `key_bytes`, `expected_bytes` and
+        // `desired_bytes` readable bytes, as the Safety section demands.
         let (key, expected, new) = unsafe {
             (
                 self::key(key, key_bytes)?,
@@ -153,10 +158,10 @@ pub unsafe extern "C" fn forrest_batch_compare_and_swap(
     })
 }
 
-/// How many changes are in a batch, and how many bytes of keys and values.
+/// The number of changes in a batch, and the total length of their keys and values.
 ///
 /// # Safety
-/// - `changes` and `bytes` are each null or may be written to.
+/// - `changes` and `bytes` are each null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_batch_size(
     batch: *const Batch,
@@ -164,7 +169,7 @@ pub unsafe extern "C" fn forrest_batch_size(
     bytes: *mut usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `changes` and `bytes` are null or writable, as the Safety section demands.
         let (mut changes, mut bytes) =
             unsafe { (Place::of("number", changes, 0)?, Place::of("length", bytes, 0)?) };
         let batch = BATCHES.shared(batch)?;
@@ -174,8 +179,7 @@ pub unsafe extern "C" fn forrest_batch_size(
     })
 }
 
-/// Takes all changes out and keeps the memory for the next ones, which are on the keyspace that the batch is written
-/// to.
+/// Removes all changes from a batch, but keeps its memory. Resets `forrest_batch_on` as well.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_batch_clear(batch: *mut Batch) -> i32 {
     guard(|| {
@@ -186,40 +190,44 @@ pub extern "C" fn forrest_batch_clear(batch: *mut Batch) -> i32 {
     })
 }
 
-/// Gives a batch back, written or not. Null is nothing to give back.
+/// Destroys a batch, written or not. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_batch_destroy(batch: *mut Batch) -> i32 {
     guard(|| BATCHES.remove(batch).map(|()| FORREST_OK))
 }
 
-/// Makes all changes of a batch at one instant, or, if it fails, none: no reader sees a part of it, and neither does
-/// who opens the store after a crash. A later change of the batch sees the earlier ones. The batch stays as it is, and
-/// may be written again, to other stores too, if it names no keyspaces.
+/// Applies all changes of a batch at one instant, or none if one fails. No reader sees a part of it, and no
+/// crash leaves a part. Later changes of the batch see earlier ones. The batch keeps its changes. It may be
+/// written again, and also to other stores if it names no keyspaces.
 ///
-/// `FORREST_MISMATCH` if a comparison in it found another value than was expected. Errors are those of `forrest_set`;
-/// `FORREST_LIMIT` also if the batch has more than 1,048,576 changes, or more than 1 GiB of keys and values, if the
-/// store's options say nothing else; `FORREST_INVALID_ARGUMENT` also if an addition is not to a counter, or a keyspace
-/// is of another store. The message tells which change of the batch it was.
+/// Errors are those of `forrest_set`. Also `FORREST_CONDITION_FAILED` if a comparison of the batch finds
+/// another value than the expected one (`forrest_try_write` returns that value); `FORREST_LIMIT` if the batch
+/// has more than 1,048,576 changes or more than 1 GiB of keys and values (the store's options can change
+/// these limits); `FORREST_INVALID_ARGUMENT` if an addition is not to a counter, or a keyspace belongs to
+/// another store. `forrest_error_op` returns the number of the change that failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_write(db: *mut Db, batch: *const Batch) -> i32 {
+    forrest_write_with(db, batch, FORREST_DURABILITY_DEFAULT)
+}
+
+/// Like `forrest_write`, with this durability, one of `FORREST_DURABILITY_DEFAULT` to
+/// `FORREST_DURABILITY_SYNC`. `FORREST_UNSUPPORTED` if the home does not have it.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_write_with(db: *mut Db, batch: *const Batch, durability: u64) -> i32 {
     guard(|| {
-        Ok(if write(db, batch, FORREST_DURABILITY_DEFAULT)?.is_applied() {
-            FORREST_OK
-        } else {
-            FORREST_MISMATCH
-        })
+        write(db, batch, durability, |store, batch, options| store.write_with(batch, options))?;
+        Ok(FORREST_OK)
     })
 }
 
-/// As `forrest_write`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to `FORREST_DURABILITY_SYNC`,
-/// which is `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_MISMATCH`, `change` is the number of
-/// the change in the batch, from 0, and `found` the value that was there, to be given to `forrest_value_release`, or
-/// null if there was none.
+/// Like `forrest_write_with`, but a failed comparison is not an error: the function returns
+/// `FORREST_MISMATCH`. `change` is then the number of the change in the batch, from 0, and `found` the value
+/// that was found, or null if there was none. Release it with `forrest_value_release`.
 ///
 /// # Safety
-/// - `change` and `found` may each be written to, or are null, if they are not wanted.
+/// - `change` and `found` are each writable, or null if the result is not wanted.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn forrest_write_with(
+pub unsafe extern "C" fn forrest_try_write(
     db: *mut Db,
     batch: *const Batch,
     durability: u64,
@@ -227,9 +235,11 @@ pub unsafe extern "C" fn forrest_write_with(
     found: *mut *mut Value,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `change` and `found` are null or writable, as the Safety section demands.
         let (change, found) = unsafe { (Place::perhaps(change, 0), Place::perhaps(found, ptr::null_mut())) };
-        let Written::Mismatch { op, found: there } = write(db, batch, durability)? else {
+        let written =
+            write(db, batch, durability, |store, batch, options| store.try_write_with(batch, options))?;
+        let Written::Mismatch { op, found: there } = written else {
             return Ok(FORREST_OK);
         };
         if let Some(mut found) = found {
@@ -251,15 +261,20 @@ fn push(batch: *mut Batch, op: Op<&[u8]>) -> Result<i32, Failure> {
     Ok(FORREST_OK)
 }
 
-fn write(db: *mut Db, batch: *const Batch, level: u64) -> Result<Written, Failure> {
-    let options = WriteOptions { durability: durability(level)? };
+fn write<R>(
+    db: *mut Db,
+    batch: *const Batch,
+    level: u64,
+    write: impl FnOnce(&forrest_rust::Db, &WriteBatch, &WriteOptions) -> forrest_rust::Result<R>,
+) -> Result<R, Failure> {
+    let options = WriteOptions::new().durability(durability(level)?);
     let db = Db::of(db)?;
     let (store, keyspace) = db.newest()?;
     let batch = BATCHES.shared(batch)?;
-    Ok(store.try_write_with(&*placed(&batch.changes, keyspace), &options)?)
+    Ok(write(store, &placed(&batch.changes, keyspace), &options)?)
 }
 
-/// The changes, where those on no keyspace are on this one.
+/// The changes of a batch. Changes without a keyspace get this one.
 fn placed<'b>(changes: &'b WriteBatch, keyspace: &Keyspace) -> Cow<'b, WriteBatch> {
     if keyspace.name() == forrest_rust::DEFAULT_KEYSPACE {
         return Cow::Borrowed(changes);

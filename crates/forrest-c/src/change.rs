@@ -1,4 +1,4 @@
-//! Changing single keys, and ranges of them.
+//! Changes of single keys and of ranges.
 
 use crate::argument::{self, Place, key, perhaps, value};
 use crate::code::{FORREST_MISMATCH, FORREST_NOT_FOUND, FORREST_OK};
@@ -9,15 +9,15 @@ use forrest_rust::{Op, Outcome, Swap};
 use std::ffi::c_void;
 use std::ptr;
 
-/// Maps a key to a value, whether it was there or not.
+/// Sets the value of a key, whether or not the key exists.
 ///
-/// `FORREST_LIMIT` if one of them is too long (keys have 65,535 bytes at most, 4,096 in the kernel; values
-/// 4,294,967,295), `FORREST_INVALID_ARGUMENT` also if `db` is a snapshot, or its keyspace was dropped;
-/// `FORREST_OUT_OF_SPACE`, `FORREST_IO`, `FORREST_STOPPED`, and `FORREST_UNSUPPORTED` if the store is open to be read
-/// only.
+/// `FORREST_LIMIT` if one of them is too long (a key has at most 65,535 bytes, in the kernel 4,096; a value
+/// 4,294,967,295); `FORREST_INVALID_ARGUMENT` also if `db` is a snapshot, or its keyspace was dropped;
+/// `FORREST_OUT_OF_SPACE`; `FORREST_IO`; `FORREST_STOPPED`; `FORREST_UNSUPPORTED` if the store is open
+/// read-only.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
+/// - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_set(
     db: *mut Db,
@@ -27,20 +27,21 @@ pub unsafe extern "C" fn forrest_set(
     value_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` and `value` are null or have `key_bytes` and `value_bytes` readable bytes, as the
+        // Safety section demands.
         let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
         apply(db, Op::Set { key, value }).map(|_| FORREST_OK)
     })
 }
 
-/// Removes a key. `FORREST_NOT_FOUND` if it was not there; otherwise as `forrest_set`.
+/// Removes a key. `FORREST_NOT_FOUND` if it did not exist; otherwise as `forrest_set`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_delete(db: *mut Db, key: *const c_void, key_bytes: usize) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         match apply(db, Op::Delete { key })? {
             Outcome::Deleted(false) => Ok(FORREST_NOT_FOUND),
@@ -49,12 +50,11 @@ pub unsafe extern "C" fn forrest_delete(db: *mut Db, key: *const c_void, key_byt
     })
 }
 
-/// Removes all keys from `start` on and before `end` at one instant, and tells how many there were; a null
-/// `end` is no end. Errors as of `forrest_set`.
+/// Removes all keys from `start` up to, but without, `end`, at one instant. A null `end` is no end.
+/// `forrest_count` returns their number. Errors as of `forrest_set`.
 ///
 /// # Safety
-/// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
-/// - `deleted` may be written to, or is null, if it is not wanted.
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_delete_range(
     db: *mut Db,
@@ -62,29 +62,24 @@ pub unsafe extern "C" fn forrest_delete_range(
     start_bytes: usize,
     end: *const c_void,
     end_bytes: usize,
-    deleted: *mut u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
-        let (deleted, start, end) =
-            unsafe { (Place::perhaps(deleted, 0), key(start, start_bytes)?, argument::end(end, end_bytes)?) };
-        if let (Outcome::DeletedRange(keys), Some(mut deleted)) =
-            (apply(db, Op::DeleteRange { start, end })?, deleted)
-        {
-            deleted.put(keys);
-        }
-        Ok(FORREST_OK)
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
+        // Safety section demands.
+        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
+        apply(db, Op::DeleteRange { start, end }).map(|_| FORREST_OK)
     })
 }
 
-/// Adds to a counter, at one instant, and tells its new value. A counter is a value of 8 bytes, a big-endian two's
-/// complement integer; a key that is not there counts as 0.
+/// Adds to a counter, at one instant, and returns its new value in `sum`. A counter is a value of 8 bytes, a
+/// big-endian two's complement integer. A missing key counts as 0.
 ///
-/// `FORREST_INVALID_ARGUMENT` if the value is no counter, or the sum overflows; otherwise as `forrest_set`.
+/// `FORREST_INVALID_ARGUMENT` if the value is not a counter, or the sum overflows; otherwise as
+/// `forrest_set`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
-/// - `sum` may be written to, or is null, if it is not wanted.
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `sum` is writable, or null if the result is not wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_add(
     db: *mut Db,
@@ -94,7 +89,8 @@ pub unsafe extern "C" fn forrest_add(
     sum: *mut i64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `sum` is null or writable, as the
+        // Safety section demands.
         let (sum, key) = unsafe { (Place::perhaps(sum, 0), self::key(key, key_bytes)?) };
         if let (Outcome::Added(found), Some(mut sum)) = (apply(db, Op::Add { key, delta })?, sum) {
             sum.put(found);
@@ -103,15 +99,17 @@ pub unsafe extern "C" fn forrest_add(
     })
 }
 
-/// Replaces what a key maps to by another value, at one instant, if it is what was expected, byte for byte. Null with
-/// the length `FORREST_ABSENT` is absence: what is expected to be so is made, and what becomes so is removed.
+/// Replaces the value of a key by `desired`, at one instant, if it equals `expected`, byte for byte. Null
+/// with the length `FORREST_ABSENT` is absence: as `expected` it demands that the key does not exist, as
+/// `desired` it removes the key.
 ///
-/// `FORREST_MISMATCH` if something else was there. Then nothing is changed, and `found` is what was there, to be given
-/// to `forrest_value_release`, or null if nothing was. Errors as of `forrest_set`.
+/// `FORREST_MISMATCH` if the key has another value. Then nothing is changed, and `found` is that value, or
+/// null if there is none. Release it with `forrest_value_release`. Errors as of `forrest_set`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, `expected` has `expected_bytes`, and `desired` has `desired_bytes`, or they are null.
-/// - `found` may be written to, or is null, if it is not wanted.
+/// - `key`, `expected` and `desired` are each null or have `key_bytes`, `expected_bytes` and `desired_bytes`
+///   readable bytes.
+/// - `found` is writable, or null if the result is not wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_compare_and_swap(
     db: *mut Db,
@@ -124,7 +122,8 @@ pub unsafe extern "C" fn forrest_compare_and_swap(
     found: *mut *mut Value,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key`, `expected` and `desired` are null or have `key_bytes`, `expected_bytes` and
+        // `desired_bytes` readable bytes, and `found` is null or writable, as the Safety section demands.
         let (found, key, expected, new) = unsafe {
             (
                 Place::perhaps(found, ptr::null_mut()),
@@ -144,7 +143,7 @@ pub unsafe extern "C" fn forrest_compare_and_swap(
     })
 }
 
-/// The one write path: all changes but batches.
+/// The single write path of all changes outside of batches.
 fn apply(db: *mut Db, op: Op<&[u8]>) -> Result<Outcome, Failure> {
     Ok(Db::of(db)?.newest()?.1.apply(op)?)
 }

@@ -10,19 +10,19 @@ use forrest_rust::{ErrorKind, Keyspace, Snapshot, View};
 use std::ffi::c_char;
 use std::ptr;
 
-/// An open store, one of its keyspaces, or a past state of one. Many threads may use it at once.
+/// An open store, one of its keyspaces, or a snapshot of one. Many threads may use a handle at once.
 ///
-/// What is read and changed by the handle that `forrest_open` makes is the keyspace "default". `forrest_keyspace` makes
-/// a handle to another one, and `forrest_snapshot` one to what there is now, which can be read only. All of them are
-/// closed by `forrest_close`, in any order.
+/// The handle from `forrest_open` reads and changes the keyspace "default". `forrest_keyspace` makes a handle
+/// to another keyspace, and `forrest_snapshot` a read-only handle to the current state. Close each with
+/// `forrest_close`, in any order.
 #[derive(Debug, Clone)]
 pub struct Db {
     view: View,
-    state: State,
+    state: DbState,
 }
 
 #[derive(Debug, Clone)]
-enum State {
+enum DbState {
     Newest(forrest_rust::Db, Keyspace),
     Past(Snapshot),
 }
@@ -30,26 +30,26 @@ enum State {
 static STORES: Table<Db, LANES> = Table::new("store", 1);
 
 impl Db {
-    /// What C has a handle to.
+    /// The store of a handle.
     pub(crate) fn of(handle: *const Db) -> Result<Shared<Db>, Failure> {
         STORES.shared(handle)
     }
 
-    /// What can be read.
+    /// The view for reads.
     pub(crate) fn view(&self) -> &View {
         &self.view
     }
 
-    /// The store and the keyspace, to be changed.
+    /// The store and the keyspace, for changes. Fails for a snapshot.
     pub(crate) fn newest(&self) -> Result<(&forrest_rust::Db, &Keyspace), Failure> {
         match &self.state {
-            State::Newest(store, keyspace) => Ok((store, keyspace)),
-            State::Past(_) => Err(Failure::invalid("the handle is a snapshot, which can be read only")),
+            DbState::Newest(store, keyspace) => Ok((store, keyspace)),
+            DbState::Past(_) => Err(Failure::invalid("the handle is a snapshot, which is read-only")),
         }
     }
 
     fn new(store: forrest_rust::Db, keyspace: Keyspace) -> Db {
-        Db { view: View::clone(&keyspace), state: State::Newest(store, keyspace) }
+        Db { view: View::clone(&keyspace), state: DbState::Newest(store, keyspace) }
     }
 
     fn hold(self) -> Result<*mut Db, Failure> {
@@ -57,43 +57,48 @@ impl Db {
     }
 }
 
-/// Opens a store. The URL, in UTF-8, is as for the command `forrest`: "memory:" is a new, empty store that lives as
-/// long as its handles; a path is a store on disk, in a directory of its own, which is made if there is none;
-/// "llds:NAME" is a store in the memory of the kernel, by its module, which all who open it share, and which is made if
-/// there is none; "llds-user:NAME" is the module's engine in this process, if it was built into the library.
+/// Opens a store. The URL, in UTF-8, selects the home:
 ///
-/// `FORREST_INVALID_ARGUMENT` if `url` names no home, `FORREST_UNSUPPORTED` if its home was not built into the library,
-/// `FORREST_BUSY` if a store on disk is open already, here or elsewhere, `FORREST_CORRUPT` if it is damaged,
-/// `FORREST_OUT_OF_SPACE`, `FORREST_IO`.
+/// - "memory:" is a new, empty store that lives as long as its handles.
+/// - A path is a store on disk, in the directory of that name, created if missing.
+/// - "llds:NAME" is a store in kernel memory, created if missing. All processes that open it share it. It
+///   needs the kernel module.
+/// - "llds-user:NAME" is the module's engine in this process, if it is compiled into the library.
+///
+/// `FORREST_INVALID_ARGUMENT` if `url` names no home; `FORREST_UNSUPPORTED` if its home is not compiled into
+/// the library; `FORREST_BUSY` if a store on disk is already open, in this process or another;
+/// `FORREST_CORRUPT` if it is damaged; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
 ///
 /// # Safety
-/// - `url` is null, or ends with a zero byte.
-/// - `db` is null or may be written to.
+/// - `url` is null or ends with a zero byte.
+/// - `db` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_open(url: *const c_char, db: *mut *mut Db) -> i32 {
-    // SAFETY: the caller's promises.
+    // SAFETY: `url` and `db` meet the requirements of `open`, which are those of this function's Safety
+    // section.
     guard(|| unsafe { open(url, db, |url| Ok(forrest_rust::Db::open(url)?)) })
 }
 
-/// Opens a store with options, which may be changed or destroyed afterwards.
+/// Opens a store with options. The options may be changed or destroyed afterwards.
 ///
-/// `FORREST_INVALID_ARGUMENT` also if an option is out of its limits, or is not for what others say; otherwise as
-/// `forrest_open`.
+/// `FORREST_INVALID_ARGUMENT` also if an option is outside its limits, or contradicts another one; otherwise
+/// as `forrest_open`.
 ///
 /// # Safety
-/// - `url` is null, or ends with a zero byte.
-/// - `db` is null or may be written to.
+/// - `url` is null or ends with a zero byte.
+/// - `db` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_open_with(
     url: *const c_char,
     options: *const Options,
     db: *mut *mut Db,
 ) -> i32 {
-    // SAFETY: the caller's promises.
+    // SAFETY: `url` and `db` meet the requirements of `open`, which are those of this function's Safety
+    // section.
     guard(|| unsafe { open(url, db, |url| Options::of(options)?.open(url)) })
 }
 
-/// Opens a store by `how`.
+/// Opens a store with the function `how`.
 ///
 /// # Safety
 /// - As [`forrest_open`].
@@ -102,7 +107,8 @@ unsafe fn open(
     db: *mut *mut Db,
     how: impl FnOnce(&str) -> Result<forrest_rust::Db, Failure>,
 ) -> Result<i32, Failure> {
-    // SAFETY: the caller's promises.
+    // SAFETY: `url` is null or ends with a zero byte, and `db` is null or writable, as the Safety section
+    // demands.
     let (mut db, url) = unsafe { (Place::of("store", db, ptr::null_mut())?, text("URL", url)?) };
     let store = how(url)?;
     let keyspace = Keyspace::clone(&store);
@@ -110,25 +116,28 @@ unsafe fn open(
     Ok(FORREST_OK)
 }
 
-/// Makes a handle to a keyspace of a store, and the keyspace, if there is none of that name: 1 to 255 bytes of UTF-8.
-/// With a snapshot it is that keyspace's past state, and empty if there was none.
+/// Makes a handle to a keyspace of a store, and creates the keyspace if it is missing. A name has 1 to 255
+/// bytes of UTF-8. If `db` is a snapshot, the handle reads the keyspace in that snapshot; it is empty if it
+/// did not exist then.
 ///
-/// `FORREST_LIMIT` if the name is too long or there are 4,096 keyspaces, `FORREST_INVALID_ARGUMENT` if it is empty,
-/// `FORREST_UNSUPPORTED` in the kernel, which has the keyspace "default" only; `FORREST_OUT_OF_SPACE`, `FORREST_IO`.
+/// `FORREST_LIMIT` if the name is too long, or the store already has 4,096 keyspaces;
+/// `FORREST_INVALID_ARGUMENT` if the name is empty; `FORREST_UNSUPPORTED` in the kernel, which only has the
+/// keyspace "default"; `FORREST_OUT_OF_SPACE`; `FORREST_IO`.
 ///
 /// # Safety
-/// - `name` is null, or ends with a zero byte.
-/// - `keyspace` is null or may be written to.
+/// - `name` is null or ends with a zero byte.
+/// - `keyspace` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_keyspace(db: *mut Db, name: *const c_char, keyspace: *mut *mut Db) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `name` is null or ends with a zero byte, and `keyspace` is null or writable, as the Safety
+        // section demands.
         let (mut keyspace, name) =
             unsafe { (Place::of("keyspace", keyspace, ptr::null_mut())?, text("name", name)?) };
         let found = match &Db::of(db)?.state {
-            State::Newest(store, _) => Db::new(store.clone(), store.keyspace(name)?),
-            State::Past(snapshot) => {
-                Db { view: snapshot.keyspace(name)?, state: State::Past(snapshot.clone()) }
+            DbState::Newest(store, _) => Db::new(store.clone(), store.keyspace(name)?),
+            DbState::Past(snapshot) => {
+                Db { view: snapshot.keyspace(name)?, state: DbState::Past(snapshot.clone()) }
             }
         };
         keyspace.put(found.hold()?);
@@ -136,14 +145,14 @@ pub unsafe extern "C" fn forrest_keyspace(db: *mut Db, name: *const c_char, keys
     })
 }
 
-/// The names of all keyspaces of the store, sorted, each ending with a zero byte; "default" is always among them. They
-/// are in one piece of memory with the list, to be given to `forrest_free` once.
+/// Lists the names of all keyspaces of the store, sorted, each ending with a zero byte. "default" is always
+/// among them. List and names are one block of memory; free it with one call of `forrest_free`.
 ///
-/// `FORREST_OUT_OF_SPACE`, `FORREST_IO`; `FORREST_UNSUPPORTED` if a program that is not in C has made one with a zero
-/// byte in its name.
+/// `FORREST_OUT_OF_SPACE`; `FORREST_IO`; `FORREST_UNSUPPORTED` if a keyspace has a zero byte in its name,
+/// which a program in another language can create.
 ///
 /// # Safety
-/// - `names` and `count` are each null or may be written to.
+/// - `names` and `count` are each null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_keyspaces(
     db: *const Db,
@@ -151,16 +160,17 @@ pub unsafe extern "C" fn forrest_keyspaces(
     count: *mut usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `names` and `count` are null or writable, as the Safety section demands.
         let (mut names, mut count) =
             unsafe { (Place::of("names", names, ptr::null_mut())?, Place::of("count", count, 0)?) };
         let found = match &Db::of(db)?.state {
-            State::Newest(store, _) => store.keyspaces()?,
-            State::Past(snapshot) => snapshot.keyspaces()?,
+            DbState::Newest(store, _) => store.keyspaces()?,
+            DbState::Past(snapshot) => snapshot.keyspaces()?,
         };
         if let Some(name) = found.iter().find(|name| name.contains('\0')) {
             let name = name.escape_debug();
-            let message = format_args!("the name \"{name}\" has a zero byte, and C would not see its end");
+            let message =
+                format_args!("the keyspace name \"{name}\" has a zero byte, which C cannot represent");
             return Err(Failure::new(ErrorKind::Unsupported, message));
         }
         names.put(hand_over_list(&found)?);
@@ -169,48 +179,49 @@ pub unsafe extern "C" fn forrest_keyspaces(
     })
 }
 
-/// Removes a keyspace with all that it holds. Handles to it answer `FORREST_INVALID_ARGUMENT` from then on, also if one
-/// of that name is made again; snapshots still have it.
+/// Removes a keyspace with all its pairs. Handles to it fail with `FORREST_INVALID_ARGUMENT` from then on,
+/// even if a new keyspace gets the same name. Snapshots still have it.
 ///
-/// `FORREST_NOT_FOUND` if there is none of that name; `FORREST_INVALID_ARGUMENT` for "default", which stays, and for a
-/// snapshot; `FORREST_IO`, `FORREST_STOPPED`.
+/// `FORREST_NOT_FOUND` if there is no keyspace of that name; `FORREST_INVALID_ARGUMENT` for "default", which
+/// cannot be removed, and if `db` is a snapshot; `FORREST_IO`; `FORREST_STOPPED`.
 ///
 /// # Safety
-/// - `name` is null, or ends with a zero byte.
+/// - `name` is null or ends with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_drop_keyspace(db: *mut Db, name: *const c_char) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `name` is null or ends with a zero byte, as the Safety section demands.
         let name = unsafe { text("name", name) }?;
         let dropped = Db::of(db)?.newest()?.0.drop_keyspace(name)?;
         Ok(if dropped { FORREST_OK } else { FORREST_NOT_FOUND })
     })
 }
 
-/// Makes a handle to the state of the whole store as it is now: that of the keyspace of `db` to begin with, and of the
-/// others by `forrest_keyspace`. Nothing is copied; while the handle is open, what is replaced later is kept for it.
+/// Takes a snapshot of the whole store. The handle reads the keyspace of `db` in it; `forrest_keyspace` makes
+/// handles to the other keyspaces. Nothing is copied; while the handle is open, the store keeps the values
+/// that are replaced later.
 ///
-/// `FORREST_UNSUPPORTED` in the kernel, `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
+/// `FORREST_UNSUPPORTED` in the kernel; `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
 ///
 /// # Safety
-/// - `snapshot` is null or may be written to.
+/// - `snapshot` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_snapshot(db: *const Db, snapshot: *mut *mut Db) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `snapshot` is null or writable, as the Safety section demands.
         let mut snapshot = unsafe { Place::of("snapshot", snapshot, ptr::null_mut()) }?;
         let db = Db::of(db)?;
         let (store, keyspace) = db.newest()?;
         let taken = store.snapshot()?;
         let view = taken.keyspace(keyspace.name())?;
-        snapshot.put(Db { view, state: State::Past(taken) }.hold()?);
+        snapshot.put(Db { view, state: DbState::Past(taken) }.hold()?);
         Ok(FORREST_OK)
     })
 }
 
-/// Gives a handle back: of a store, a keyspace or a snapshot. It waits for calls of other threads that are using it.
-/// The store is closed once all its handles, iterators and transactions are given back; what was written to a path is
-/// there when it is opened again. Null is nothing to give back.
+/// Closes a handle to a store, a keyspace or a snapshot. It waits for calls of other threads that are using
+/// the handle. The store itself is closed with the last of its handles, iterators and transactions. A store
+/// on disk keeps its data and can be opened again. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_close(db: *mut Db) -> i32 {
     guard(|| STORES.remove(db).map(|()| FORREST_OK))

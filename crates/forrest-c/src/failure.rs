@@ -1,16 +1,18 @@
-//! What went wrong, with its message kept for the thread; and [`guard`], the border that panics do not cross.
+//! Failures, with the last message kept for each thread; and [`guard`], which catches panics.
 
-use crate::code;
+use crate::code::{self, FORREST_ABSENT};
 use forrest_rust::{Error, ErrorKind};
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CString, c_char};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// What the last call of this thread that failed has to say.
+    /// The message of the last call of this thread that failed.
     static MESSAGE: RefCell<CString> = RefCell::default();
+    /// The number of the operation that made the last batch of this thread fail.
+    static OP: Cell<usize> = const { Cell::new(FORREST_ABSENT) };
 }
 
 /// Why a call failed.
@@ -18,26 +20,28 @@ thread_local! {
 pub(crate) struct Failure {
     pub(crate) code: i32,
     pub(crate) message: String,
+    /// The number of the operation that failed, for a batch.
+    pub(crate) op: Option<usize>,
 }
 
 impl Failure {
-    /// A failure of a kind, with what and where.
+    /// A failure of this kind. The message says what failed and where.
     pub(crate) fn new(kind: ErrorKind, message: impl Display) -> Failure {
-        Failure { code: code_of(kind), message: format!("{kind}: {message}") }
+        Failure { code: code_of(kind), message: format!("{kind}: {message}"), op: None }
     }
 
-    /// A call that makes no sense.
+    /// An invalid argument.
     pub(crate) fn invalid(message: impl Display) -> Failure {
         Failure::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// `length` bytes of `what` where at most `limit` are allowed.
+    /// `what` has `length` bytes, more than `limit`.
     pub(crate) fn limit(what: &str, length: usize, limit: usize) -> Failure {
         let message = format_args!("{what} of {length} bytes; at most {limit} bytes are allowed");
         Failure::new(ErrorKind::Limit, message)
     }
 
-    /// No memory of so many bytes.
+    /// An allocation of this many bytes failed.
     pub(crate) fn out_of_memory(bytes: usize) -> Failure {
         Failure::new(ErrorKind::OutOfSpace, format_args!("no memory for {bytes} bytes"))
     }
@@ -46,17 +50,17 @@ impl Failure {
         let text = panic.downcast_ref::<&str>().copied();
         let text =
             text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
-        Failure { code: code::FORREST_INTERNAL, message: format!("internal error: {text}") }
+        Failure { code: code::FORREST_INTERNAL, message: format!("internal error: {text}"), op: None }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure { code: code_of(error.kind()), message: error.to_string() }
+        Failure { code: code_of(error.kind()), message: error.to_string(), op: error.op() }
     }
 }
 
-/// The code of a kind of errors.
+/// The code of an error kind.
 fn code_of(kind: ErrorKind) -> i32 {
     match kind {
         ErrorKind::Io => code::FORREST_IO,
@@ -67,17 +71,18 @@ fn code_of(kind: ErrorKind) -> i32 {
         ErrorKind::Busy => code::FORREST_BUSY,
         ErrorKind::Unsupported => code::FORREST_UNSUPPORTED,
         ErrorKind::Stopped => code::FORREST_STOPPED,
-        ErrorKind::ConditionFailed => code::FORREST_MISMATCH,
-        // A kind that this file was not told of; its message is right.
+        ErrorKind::ConditionFailed => code::FORREST_CONDITION_FAILED,
+        // A kind that is missing in this list. The message is still correct.
         _ => code::FORREST_INTERNAL,
     }
 }
 
-/// Runs the body of a function that C calls: answers with its code, keeps the message of its failure for the thread,
-/// and makes a panic a failure.
+/// Runs the body of an exported function: returns its code, keeps the message of a failure for the thread,
+/// and turns a panic into a failure.
 ///
-/// After a panic what was being used may be in a state that nobody thought of, but all of it is safe Rust's: it
-/// may answer wrongly, and breaks nothing else. C is told to close the store.
+/// After a panic the object in use may be in an unexpected state. This is still memory safe: the object may
+/// return wrong results, but cannot harm others. The documentation of `FORREST_INTERNAL` says to close the
+/// store.
 pub(crate) fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     let failure = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(code)) => return code,
@@ -86,17 +91,25 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<i32, Failure>) -> i32 {
     };
     let mut message = failure.message.into_bytes();
     message.retain(|byte| *byte != 0);
-    // A thread that is ending has no place for messages any more.
+    // In a thread that is ending, the thread-local message no longer exists.
     let message = CString::new(message).unwrap_or_default();
     let _kept = MESSAGE.try_with(|last| last.replace(message));
+    OP.set(failure.op.unwrap_or(FORREST_ABSENT));
     failure.code
 }
 
-/// What went wrong in the last call of this thread that returned an error: the words for its kind, and what and
-/// where. Empty if there was none. Never null; valid until the next call of this thread.
+/// The message of the last call of this thread that returned an error: its kind, what failed, and where.
+/// Empty if no call failed. Never null; valid until the next call of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_error_message() -> *const c_char {
     MESSAGE.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// The number, from 0, of the change of a batch that made the last failed call of this thread fail.
+/// `FORREST_ABSENT` if that call failed for another reason, or if no call failed.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_error_op() -> usize {
+    OP.get()
 }
 
 #[cfg(test)]
@@ -105,7 +118,8 @@ mod tests {
     use std::ffi::CStr;
 
     fn message() -> String {
-        // SAFETY: it is never null, ends with a zero byte, and no call comes in between.
+        // SAFETY: the message is never null, ends with a zero byte, and stays valid until the next call of
+        // this thread.
         unsafe { CStr::from_ptr(forrest_error_message()) }.to_str().expect("it is text").to_owned()
     }
 
@@ -139,6 +153,7 @@ mod tests {
             ErrorKind::Busy,
             ErrorKind::Unsupported,
             ErrorKind::Stopped,
+            ErrorKind::ConditionFailed,
         ];
         for (at, kind) in kinds.into_iter().enumerate() {
             assert_eq!(code_of(kind), -(at as i32) - 1);

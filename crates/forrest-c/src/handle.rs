@@ -1,18 +1,19 @@
-//! Handles: what C holds in place of what the library keeps for it. A handle looks like a pointer and is none. It is a
-//! number (generation, slot, kind) that is looked up in a [`Table`], so that one which was given back, was never given
-//! out, is of another kind or comes from before a fork is found out without touching what it stands for. No number is
-//! given out twice.
+//! Handles: numbers in a pointer's type, which C holds in place of the library's objects. A handle has a
+//! generation, a slot and a kind, and every call looks it up in a [`Table`]. So the library detects a handle
+//! that was closed, was never returned, is of another kind or comes from before a fork, without touching the
+//! object. No number is used twice.
 //!
-//! A table's slots stay where they are for ever, and each is a lock or several ([`LANES`]) with the object in it, if
-//! there is one. A call holds the lock while it uses the object: as a reader, or alone. Who gives a handle back waits
-//! for the calls that are in it. An object that many threads use at once lies once in each lane, and a thread reads in
-//! the lane of its own number: then no two threads write to one cache line for being in the same store.
+//! A table's slots never move and are never freed. A slot has one lock, or several ([`LANES`]), each with the
+//! object in it. A call holds the lock while it uses the object, shared or exclusively, and closing a handle
+//! waits for the calls that are using it. An object that many threads use at once is in the slot once for
+//! each lane. A thread uses the lane of its own number, so that threads in the same store write to different
+//! cache lines.
 //!
-//! In a child of `fork` the threads of the parent do not exist, and what they were doing stays half done, locked for
-//! ever. So there no slot is touched that was used before: all up to `floor` are refused, and the lists of free ones,
-//! which are locked over the fork, begin empty.
+//! In a child of `fork` the threads of the parent do not exist, and their locks stay locked for ever. So the
+//! child touches no slot that was used before: it refuses all slots below `floor`. The lists of free slots
+//! are locked during the fork, and are empty in the child.
 //!
-//! What this costs a call, and why it is not done otherwise, is in docs/decisions/0006-handles-of-the-c-library.md.
+//! docs/decisions/0006-handles-of-the-c-library.md has the cost for each call, and the alternatives.
 
 use crate::failure::Failure;
 use forrest_base::lock;
@@ -26,20 +27,21 @@ use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
 };
 
-/// How often an object lies in a table that many threads use at once; any more of them share.
+/// Number of lanes of an object that many threads use at once. With more threads, some share a lane.
 pub(crate) const LANES: usize = 32;
-/// Lists of free slots.
+/// Number of lists of free slots.
 const LISTS: usize = 16;
 
-// A handle, from its low bits: the kind, the slot's number, the slot's generation.
+// The fields of a handle, from the low bits: the kind, the slot's number, the slot's generation.
 const KIND_BITS: u32 = 4;
 const INDEX_BITS: u32 = 24;
 const GENERATION_BITS: u32 = 64 - KIND_BITS - INDEX_BITS;
-/// The top bit of a handle is set, so that no address of a program and no small number is one.
+/// The top bit of a handle is set, so no address of a program and no small number is a handle.
 const FIRST_GENERATION: u64 = 1 << (GENERATION_BITS - 1);
 const _: () = assert!(usize::BITS == 64, "a handle is as wide as a pointer");
 
-/// Slots of the first segment of a table; each further segment has as many as all before it, or twice the first.
+/// Number of slots in the first segment of a table. The second has as many, and each further one twice as
+/// many as the one before.
 const FIRST_SLOTS: usize = 8;
 const SEGMENTS: usize = (INDEX_BITS - FIRST_SLOTS.ilog2() + 1) as usize;
 
@@ -47,38 +49,39 @@ const SEGMENTS: usize = (INDEX_BITS - FIRST_SLOTS.ilog2() + 1) as usize;
 pub(crate) struct Table<T, const N: usize> {
     what: &'static str,
     kind: usize,
-    /// Slots that were ever used.
+    /// Number of slots that were ever used.
     used: AtomicUsize,
-    /// Of these, those from before the last fork that this process is the child of.
+    /// Number of slots that were used before the last fork of which this process is the child.
     floor: AtomicUsize,
     free: [Mutex<Vec<usize>>; LISTS],
     segments: [OnceLock<Box<[Slot<T, N>]>>; SEGMENTS],
-    /// Whether it is among [`TABLES`].
+    /// Whether the table is in [`TABLES`].
     known: AtomicBool,
 }
 
 type Slot<T, const N: usize> = [Lane<T>; N];
 
-/// On a cache line of its own.
+/// Aligned, so that each lane has its own cache line.
 #[repr(align(64))]
 struct Lane<T>(RwLock<Held<T>>);
 
 struct Held<T> {
-    /// Counts the objects that have been here: that of the handle, while its object is.
+    /// Counts the objects that were in this slot. It equals the generation of the handle whose object is
+    /// here.
     generation: u64,
     object: Option<T>,
 }
 
-/// An object in use by a call, and perhaps by others.
+/// An object that other calls may use at the same time.
 pub(crate) struct Shared<T: 'static>(RwLockReadGuard<'static, Held<T>>);
 
-/// An object in use by this call alone.
+/// An object that no other call uses at the same time.
 pub(crate) struct Exclusive<T: 'static>(RwLockWriteGuard<'static, Held<T>>);
 
 impl<T: Send + Sync, const N: usize> Table<T, N> {
-    /// The table of what is called so. Each has a `kind` of its own, from 1 to 15.
+    /// A table. Messages call its objects `what`. Each table has its own `kind`, from 1 to 15.
     pub(crate) const fn new(what: &'static str, kind: usize) -> Table<T, N> {
-        assert!(kind > 0 && kind < 1 << KIND_BITS, "the null pointer is no handle, and kinds are small");
+        assert!(kind > 0 && kind < 1 << KIND_BITS, "a kind is from 1 to 15");
         Table {
             what,
             kind,
@@ -90,7 +93,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         }
     }
 
-    /// Keeps an object, given once for each lane, and makes a handle for it.
+    /// Stores an object, passed once for each lane, and makes a handle to it.
     pub(crate) fn insert(&'static self, objects: [T; N]) -> Result<*mut T, Failure> {
         if !self.known.load(Ordering::Acquire) {
             at_forks(self);
@@ -106,7 +109,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         Ok(ptr::without_provenance_mut(number as usize))
     }
 
-    /// What a handle stands for, with others who look at it. Waits for one who has it alone.
+    /// The object of a handle, for shared use. Waits for a call that uses it exclusively.
     pub(crate) fn shared(&'static self, handle: *const T) -> Result<Shared<T>, Failure> {
         let (index, generation) = self.parse(handle)?;
         let held = self.slot(index)[thread_number() % N].read();
@@ -116,9 +119,9 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         Ok(Shared(held))
     }
 
-    /// What a handle stands for, alone. `FORREST_BUSY` if another thread is in it.
+    /// The object of a handle, for exclusive use. `FORREST_BUSY` if another thread uses it.
     pub(crate) fn exclusive(&'static self, handle: *const T) -> Result<Exclusive<T>, Failure> {
-        const { assert!(N == 1, "what lies in many lanes is not changed") };
+        const { assert!(N == 1, "an object in many lanes cannot be used exclusively") };
         let (index, generation) = self.parse(handle)?;
         let held = match self.slot(index)[0].0.try_write() {
             Ok(held) => held,
@@ -134,7 +137,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         Ok(Exclusive(held))
     }
 
-    /// Takes an object out, once the calls in it are done; its handle is none from then on. Null is nothing to take.
+    /// Waits for the calls that use an object, and removes it. The handle becomes invalid. Null is ignored.
     pub(crate) fn remove(&'static self, handle: *const T) -> Result<(), Failure> {
         if handle.is_null() {
             return Ok(());
@@ -142,7 +145,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         let (index, generation) = self.parse(handle)?;
         for lane in self.slot(index) {
             let mut held = lane.write();
-            // Of two who come here at once, the first lane decides.
+            // If two threads close the handle at once, the first lane decides which one succeeds.
             if !held.is(generation) {
                 return Err(self.gone());
             }
@@ -157,10 +160,10 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         Ok(())
     }
 
-    /// A slot that nobody has: from this thread's list, or all of another's, or a new one.
+    /// A free slot: from this thread's list, or from another list, which is taken over whole, or a new one.
     fn take_slot(&'static self) -> Result<usize, Failure> {
         let own = thread_number() % LISTS;
-        // Held until the segment is there, so that no fork comes in between.
+        // Held until the segment exists, so that no fork happens in between.
         let mut list = lock(&self.free[own]);
         if list.is_empty() {
             let mut others = self.free.iter().filter_map(|other| other.try_lock().ok());
@@ -174,7 +177,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         let index = self.used.fetch_add(1, Ordering::Relaxed);
         if index >= 1 << INDEX_BITS {
             self.used.fetch_sub(1, Ordering::Relaxed);
-            let message = format!("there are {} handles to a {} already", 1 << INDEX_BITS, self.what);
+            let message = format!("no {} handle left; at most {} may be open", self.what, 1 << INDEX_BITS);
             return Err(Failure::new(ErrorKind::Limit, message));
         }
         let (segment, _) = place(index);
@@ -185,7 +188,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         Ok(index)
     }
 
-    /// The slot and the generation that a handle is of. INVARIANT: the slot is there.
+    /// The slot and the generation of a handle. INVARIANT: the slot exists.
     fn parse(&self, handle: *const T) -> Result<(usize, u64), Failure> {
         let number = handle.addr();
         let index = number >> KIND_BITS & ((1 << INDEX_BITS) - 1);
@@ -196,7 +199,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         if index < self.floor.load(Ordering::Relaxed) {
             let what = self.what;
             return Err(Failure::invalid(format!(
-                "the {what} is that of another process, of which this one was forked; open it here"
+                "the {what} handle belongs to the process that forked this one; open the store again"
             )));
         }
         Ok((index, (number >> (KIND_BITS + INDEX_BITS)) as u64))
@@ -204,7 +207,7 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
 
     fn slot(&'static self, index: usize) -> &'static Slot<T, N> {
         let (segment, at) = place(index);
-        &self.segments[segment].get().expect("the slot is there")[at]
+        &self.segments[segment].get().expect("the slot exists")[at]
     }
 
     #[cold]
@@ -212,17 +215,17 @@ impl<T: Send + Sync, const N: usize> Table<T, N> {
         let what = self.what;
         Failure::invalid(match number {
             0 => format!("the {what} is null"),
-            _ => format!("the {what} is none: {number:#x} is no handle of this kind"),
+            _ => format!("{number:#x} is not a {what} handle"),
         })
     }
 
     #[cold]
     fn gone(&self) -> Failure {
-        Failure::invalid(format!("the {} was given back already", self.what))
+        Failure::invalid(format!("the {} handle is closed", self.what))
     }
 }
 
-/// The segment of a slot, and where it is in there.
+/// The segment of a slot, and its index there.
 fn place(index: usize) -> (usize, usize) {
     match (index / FIRST_SLOTS).checked_ilog2() {
         None => (0, index),
@@ -231,7 +234,8 @@ fn place(index: usize) -> (usize, usize) {
 }
 
 impl<T> Lane<T> {
-    /// A call that panicked in here was answered with an error; what it left is as after any other, see `guard`.
+    /// Ignores poisoning: a call that panicked has returned an error, and its object may still be used, see
+    /// `guard`.
     fn read(&self) -> RwLockReadGuard<'_, Held<T>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -273,7 +277,7 @@ impl<T, const N: usize> fmt::Debug for Table<T, N> {
     }
 }
 
-/// The number of this thread: from 0, in the order in which they come here.
+/// The number of this thread, from 0, in the order of their first calls.
 fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -288,7 +292,7 @@ fn thread_number() -> usize {
     number
 }
 
-/// A table, for what is done at forks.
+/// A table's part in the handlers of `fork`.
 trait Forked: Sync {
     fn known(&self) -> &AtomicBool;
     fn lists(&'static self) -> &'static [Mutex<Vec<usize>>];
@@ -316,17 +320,17 @@ type Tables = MutexGuard<'static, Vec<&'static dyn Forked>>;
 static TABLES: Mutex<Vec<&'static dyn Forked>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// What the thread that forks holds meanwhile, in itself and in the child.
+    /// The locks that the forking thread holds during a fork, in the parent and in the child.
     static FORKING: RefCell<Option<(Tables, Lists)>> = const { RefCell::new(None) };
 }
 
-/// Has a table forget its handles in children of this process.
+/// Registers a table, so that a child of this process forgets its handles.
 #[cold]
 fn at_forks(table: &'static dyn Forked) {
     let mut tables = lock(&TABLES);
     if tables.is_empty() {
-        // SAFETY: the functions stay for as long as this library does, and the system forgets them with it. It fails
-        // for want of memory only.
+        // SAFETY: the three functions live as long as this library, and the C library removes the handlers
+        // when it is unloaded. The call only fails if memory runs out.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(after_fork_in_child)) };
     }
     if !table.known().swap(true, Ordering::AcqRel) {
@@ -337,7 +341,7 @@ fn at_forks(table: &'static dyn Forked) {
 extern "C" fn before_fork() {
     let tables = lock(&TABLES);
     let lists = tables.iter().flat_map(|table| table.lists()).map(lock).collect();
-    // A thread that is ending has no place for them; then they are not held.
+    // In a thread that is ending, the thread-local no longer exists. Then the locks are released at once.
     let _held = FORKING.try_with(|forking| forking.replace(Some((tables, lists))));
 }
 

@@ -1,4 +1,4 @@
-//! Iterators: a position in the order of keys that moves both ways.
+//! Iterators: a position in the order of keys that moves in both directions.
 
 use crate::argument::{Place, key};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK};
@@ -9,16 +9,17 @@ use forrest_rust::{Cursor, Value};
 use std::ffi::c_void;
 use std::ptr;
 
-/// A position in the order of keys: at a pair, or at none. One thread at a time may use it.
+/// A position in the order of keys: at a pair, or at none. Only one thread at a time may use an iterator.
 ///
-/// A key that is there all the while is met exactly once, in order; one that comes or goes meanwhile may be met or not.
+/// An iteration returns a key that exists throughout exactly once, in order. It may or may not return a key
+/// that is added or removed meanwhile.
 #[derive(Debug)]
-pub struct Iter(Box<Walk>); // in memory of its own, so that those who look for wrong reads see its end
+pub struct Iter(Box<Walk>); // boxed, so that tools that check memory accesses see where it ends
 
 #[derive(Debug)]
 struct Walk {
     cursor: Cursor,
-    /// The value at the cursor, once it has been asked for: what C was shown is in here.
+    /// The value at the cursor, once C has requested it. The pointer that C got points into it.
     value: Option<Value>,
     /// The error of the last move, if it failed.
     failed: Option<(i32, String)>,
@@ -27,7 +28,7 @@ struct Walk {
 static ITERS: Table<Iter, 1> = Table::new("iterator", 5);
 
 impl Walk {
-    /// Moves, and remembers whether that failed.
+    /// Moves, and records a failure.
     fn go(&mut self, go: impl FnOnce(&mut Cursor) -> Result<bool, Failure>) -> Result<i32, Failure> {
         self.value = None;
         let moved = go(&mut self.cursor);
@@ -35,30 +36,30 @@ impl Walk {
         Ok(if moved? { FORREST_OK } else { FORREST_NOT_FOUND })
     }
 
-    /// Fails as the last move did.
+    /// Returns the error of the last move, if it failed.
     fn check(&self) -> Result<(), Failure> {
         match self.failed.clone() {
-            Some((code, message)) => Err(Failure { code, message }),
+            Some((code, message)) => Err(Failure { code, message, op: None }),
             None => Ok(()),
         }
     }
 }
 
-/// Makes an iterator, at no pair yet, to be given to `forrest_iter_destroy`. It outlives the handle of its store, and
-/// keeps the store open. Of a snapshot it walks over that state.
+/// Creates an iterator, which is not yet at a pair. Destroy it with `forrest_iter_destroy`. It may outlive
+/// the handle `db`, and keeps the store open. If `db` is a snapshot, it iterates over the snapshot.
 ///
-/// Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, and then the iterator is
-/// at none, or an error. So this is a walk:
+/// Each move returns `FORREST_OK` if it came to a pair, `FORREST_NOT_FOUND` if there is none, or an error.
+/// After `FORREST_NOT_FOUND` the iterator is at no pair. This is a loop over all pairs:
 ///
 ///     for (code = forrest_iter_first(iter); code == FORREST_OK; code = forrest_iter_next(iter)) { ... }
 ///     if (code < 0) { ... forrest_error_message() ... }
 ///
 /// # Safety
-/// - `iter` is null or may be written to.
+/// - `iter` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_create(db: *const Db, iter: *mut *mut Iter) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `iter` is null or writable, as the Safety section demands.
         let mut iter = unsafe { Place::of("iterator", iter, ptr::null_mut()) }?;
         let cursor = Db::of(db)?.view().cursor();
         iter.put(ITERS.insert([Iter(Box::new(Walk { cursor, value: None, failed: None }))])?);
@@ -69,11 +70,11 @@ pub unsafe extern "C" fn forrest_iter_create(db: *const Db, iter: *mut *mut Iter
 /// Moves to the first key at or after `key`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_seek(iter: *mut Iter, key: *const c_void, key_bytes: usize) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) };
         ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek(key?)?))
     })
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn forrest_iter_seek(iter: *mut Iter, key: *const c_void, 
 /// Moves to the last key at or before `key`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_seek_for_prev(
     iter: *mut Iter,
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn forrest_iter_seek_for_prev(
     key_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) };
         ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.seek_for_prev(key?)?))
     })
@@ -108,26 +109,28 @@ pub extern "C" fn forrest_iter_last(iter: *mut Iter) -> i32 {
     guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.last()?)))
 }
 
-/// Moves to the next key. At no pair it stays there.
+/// Moves to the next key. An iterator at no pair stays so.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_next(iter: *mut Iter) -> i32 {
     guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.next()?)))
 }
 
-/// Moves to the previous key. At no pair it stays there.
+/// Moves to the previous key. An iterator at no pair stays so.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_prev(iter: *mut Iter) -> i32 {
     guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.prev()?)))
 }
 
-/// Moves so many pairs forward, as so many calls of `forrest_iter_next` do, but reads no values on the way.
+/// Moves `pairs` pairs forward, like that number of calls of `forrest_iter_next`, but reads no values on the
+/// way.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_skip(iter: *mut Iter, pairs: u64) -> i32 {
     guard(|| ITERS.exclusive(iter)?.0.go(|cursor| Ok(cursor.skip(pairs)?)))
 }
 
-/// Gives back what the iterator keeps beside its pair: on disk, the state that it found, with memory and files that may
-/// have been replaced since. It stays where it is. For iterators that are kept for long between moves.
+/// Releases everything that the iterator holds except its pair: on disk, the version that it reads, with
+/// memory and files that may have been replaced since. The iterator keeps its position. Use it for iterators
+/// that stay unused for long between moves.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_park(iter: *mut Iter) -> i32 {
     guard(|| {
@@ -136,7 +139,7 @@ pub extern "C" fn forrest_iter_park(iter: *mut Iter) -> i32 {
     })
 }
 
-/// True if the last move came to a pair; false for what is no iterator.
+/// True if the last move came to a pair; false for an invalid handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_valid(iter: *const Iter) -> bool {
     let mut valid = false;
@@ -148,19 +151,20 @@ pub extern "C" fn forrest_iter_valid(iter: *const Iter) -> bool {
     valid
 }
 
-/// Tells whether the last move failed: its error, or `FORREST_OK`, also if it came to no pair. For loops over
-/// `forrest_iter_valid`. The message is that of the move.
+/// Returns the error of the last move, with its message, or `FORREST_OK` if it did not fail, even if it came
+/// to no pair. Call it after a loop over `forrest_iter_valid`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_status(iter: *const Iter) -> i32 {
     guard(|| ITERS.shared(iter)?.0.check().map(|()| FORREST_OK))
 }
 
-/// The key where the iterator is. Its bytes stay until the iterator is moved or destroyed, and are not to be changed.
+/// The key at the iterator. Its bytes stay valid until the iterator is moved or destroyed. Do not change
+/// them.
 ///
 /// `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed.
 ///
 /// # Safety
-/// - `key` and `key_bytes` are each null or may be written to.
+/// - `key` and `key_bytes` are each null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_key(
     iter: *const Iter,
@@ -168,7 +172,7 @@ pub unsafe extern "C" fn forrest_iter_key(
     key_bytes: *mut usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` and `key_bytes` are null or writable, as the Safety section demands.
         let (mut key, mut key_bytes) =
             unsafe { (Place::of("key", key, ptr::null())?, Place::of("length", key_bytes, 0)?) };
         let iter = &ITERS.shared(iter)?.0;
@@ -180,12 +184,13 @@ pub unsafe extern "C" fn forrest_iter_key(
     })
 }
 
-/// The value where the iterator is. Its bytes stay until the iterator is moved or destroyed, and are not to be changed.
+/// The value at the iterator. Its bytes stay valid until the iterator is moved or destroyed. Do not change
+/// them.
 ///
 /// `FORREST_NOT_FOUND` at no pair; the error of the last move, if it failed; `FORREST_IO`, `FORREST_CORRUPT`.
 ///
 /// # Safety
-/// - `value` and `value_bytes` are each null or may be written to.
+/// - `value` and `value_bytes` are each null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_iter_value(
     iter: *mut Iter,
@@ -193,7 +198,7 @@ pub unsafe extern "C" fn forrest_iter_value(
     value_bytes: *mut usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `value` and `value_bytes` are null or writable, as the Safety section demands.
         let (mut value, mut value_bytes) =
             unsafe { (Place::of("value", value, ptr::null())?, Place::of("length", value_bytes, 0)?) };
         let iter = &mut ITERS.exclusive(iter)?.0;
@@ -208,7 +213,7 @@ pub unsafe extern "C" fn forrest_iter_value(
     })
 }
 
-/// Gives an iterator back. Null is nothing to give back.
+/// Destroys an iterator. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_iter_destroy(iter: *mut Iter) -> i32 {
     guard(|| ITERS.remove(iter).map(|()| FORREST_OK))

@@ -1,29 +1,30 @@
-//! libforrest: the library for C, and for whatever calls C. Its header is `include/forrest.h`, which
-//! `tests/c/header.rs` makes of this crate; what users of it must know is told there, and so in the
-//! documentation of the items here.
+//! libforrest: the library for C and for languages that can call C. `tests/c/header.rs` generates its header,
+//! `include/forrest.h`, from this crate. So the documentation of the items here is written for users of the
+//! header.
 //!
-//! Nothing is decided here: each function makes safe what came from C, calls the Rust library, and answers with a
-//! code. No panic leaves it ([`failure`]), and no reference to what C holds outlives a call.
+//! This crate has no logic of its own: each function checks its arguments, calls the Rust library, and
+//! returns a code. No panic crosses into C ([`failure`]), and no reference to memory of the caller outlives a
+//! call.
 //!
 //! # Map
 //!
 //! From top to bottom; `docs/layers.txt` has the exact order.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
-//! | llds.rs | the functions of llds's own library, for programs that were written for it |
+//! | llds.rs | the functions of llds's own library, for programs written for it |
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
 //! | batch.rs | batches, and writing them |
 //! | kernel.rs | the stores in the kernel |
-//! | whole.rs | the store as a whole: sync, verify, statistics |
+//! | whole.rs | operations on a whole store: sync, verify, statistics |
 //! | change.rs, read.rs | changing and reading keys |
 //! | db.rs | opening, keyspaces, snapshots, closing |
-//! | options.rs | how a store is opened |
-//! | value.rs | values that are held, and their memory |
-//! | handle.rs | what C holds in place of all these |
-//! | argument.rs | pointers and lengths from C, made safe |
-//! | failure.rs | what went wrong, per thread; the border that panics do not cross |
+//! | options.rs | options for opening a store |
+//! | value.rs | values held for C, and memory passed to C |
+//! | handle.rs | handles: numbers that stand for the objects above |
+//! | argument.rs | checks of pointers and lengths from C |
+//! | failure.rs | the last error of each thread; panics caught |
 //! | code.rs | codes and versions |
 
 mod argument;

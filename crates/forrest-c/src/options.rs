@@ -1,4 +1,4 @@
-//! How a store is opened, where the defaults do not serve.
+//! Options for opening a store.
 
 use crate::argument::Place;
 use crate::code::FORREST_OK;
@@ -6,92 +6,99 @@ use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
 use forrest_rust::{Builder, Db, Durability, ErrorKind, Numa, Pages};
 use std::ptr;
+use std::time::Duration;
 
-/// How a store is opened: what was not set is as by default. One thread at a time may use it.
+/// Options for opening a store. An option that was not set has its default. Only one thread at a time may use
+/// it.
 #[derive(Debug)]
 pub struct Options {
     builder: Builder,
     worker_cpus: Vec<usize>,
     read_only: bool,
-    /// Whether anything but `read_only` was set.
+    /// Whether any option except `read_only` was set.
     more: bool,
 }
 
 static OPTIONS: Table<Options, 1> = Table::new("options object", 3);
 
-/// Most memory of the nodes of a store in memory, or of a store in the kernel that is made. Bytes; from 1. By default
-/// what the machine has, or what the module allows.
+/// Maximum memory of the nodes of a store in memory, or of a new store in the kernel, in bytes; from 1.
+/// Default: the memory of the machine, or the module's limit.
 pub const FORREST_CAPACITY_BYTES: i32 = 1;
-/// On which pages memory lies: one of `FORREST_PAGES_AUTO` to `FORREST_PAGES_PLAIN`.
+/// The kind of pages for the store's memory: one of `FORREST_PAGES_AUTO` to `FORREST_PAGES_PLAIN`.
 pub const FORREST_PAGES: i32 = 2;
-/// Which memory of a machine with several nodes is used: `FORREST_NUMA_LOCAL` or `FORREST_NUMA_INTERLEAVE`.
+/// The NUMA nodes of the store's memory: `FORREST_NUMA_LOCAL` or `FORREST_NUMA_INTERLEAVE`.
 pub const FORREST_NUMA: i32 = 3;
-/// What is promised about a change when its call returns: one of `FORREST_DURABILITY_MEMORY` to
-/// `FORREST_DURABILITY_SYNC`; by default the most that needs no wait for a device. More than the home can keep is
-/// `FORREST_UNSUPPORTED` when it is opened.
+/// The durability of each change when its call returns: one of `FORREST_DURABILITY_MEMORY` to
+/// `FORREST_DURABILITY_SYNC`. Default: the strongest one that waits for no device. Opening fails with
+/// `FORREST_UNSUPPORTED` if the home does not have this durability.
 pub const FORREST_DURABILITY: i32 = 4;
-/// Most changes in a batch; 1 to 4,294,967,295. By default 1,048,576.
+/// Maximum number of changes in a batch; 1 to 4,294,967,295. Default: 1,048,576.
 pub const FORREST_BATCH_OPS_MAX: i32 = 5;
-/// Most bytes of keys and values in a batch; 1 to 2^40. By default 1 GiB.
+/// Maximum total length of the keys and values in a batch, in bytes; 1 to 2^40. Default: 1 GiB.
 pub const FORREST_BATCH_BYTES_MAX: i32 = 6;
-/// Size at which a store on disk writes its newest changes out as tables. Bytes; from 1. By default 64 MiB.
+/// Size at which a store on disk writes a memtable to tables, in bytes; from 1. Default: 64 MiB.
 pub const FORREST_MEMTABLE_BYTES: i32 = 7;
-/// Memory for what a store on disk has read from its tables. Bytes; from 1. By default 256 MiB.
+/// Size of the cache of a store on disk, in bytes; from 1. Default: 256 MiB.
 pub const FORREST_CACHE_BYTES: i32 = 8;
-/// Size at which a store on disk finishes a table and begins another, where it merges. Bytes; from 1. By default 80
-/// MiB.
+/// Size at which a compaction of a store on disk finishes a table and begins the next, in bytes; from 1.
+/// Default: 80 MiB.
 pub const FORREST_TABLE_BYTES: i32 = 9;
-/// Whether a store on disk keeps a byte of hash for each key of several overlapping tables, which makes look-ups of
-/// single keys quicker: 0 or 1. By default 1.
+/// Whether the REMIXes of a store on disk have a hash tag, one byte, for each key, which makes gets faster: 0
+/// or 1. Default: 1.
 pub const FORREST_TAGS: i32 = 10;
-/// Most threads that write and merge the tables of a store on disk at once; 1 to 256. By default the number of
-/// processors that the process may use, 4 at most.
+/// Maximum number of threads that write and merge the tables of a store on disk at the same time; 1 to 256.
+/// Default: the number of processors that the process may use, at most 4.
 pub const FORREST_WORKERS: i32 = 11;
-/// The number of a processor that these threads may run on. Set again, it adds another. By default they may run on all.
+/// The number of a processor that these threads may run on. Each further call adds a processor. Default: all.
 pub const FORREST_WORKER_CPU: i32 = 12;
-/// Most files that a store on disk has open to be read; from 1. By default 4,096, or half of what the process may have.
+/// Maximum number of table files that a store on disk keeps open; from 1. Default: 4,096, or half of the
+/// process's limit if that is less.
 pub const FORREST_OPEN_FILES: i32 = 13;
-/// Whether a store that is not there is made: 0 or 1. By default 1.
+/// Whether to create a store that does not exist: 0 or 1. Default: 1.
 pub const FORREST_CREATE: i32 = 14;
-/// Who may read and write a store in the kernel that is made: the bits of a file's mode, up to 0666. By default 0600.
+/// The mode of a new store in the kernel, as the bits of a file's mode, up to 0666. Default: 0600.
 pub const FORREST_MODE: i32 = 15;
-/// Whether the store is opened to be read only, while others may write to it: 0 or 1. By default 0. It must be there
-/// then, and nothing else may be set. `FORREST_UNSUPPORTED` when it is opened, but in the kernel.
+/// Whether to open the store for reading only, while other processes may write to it: 0 or 1. Default: 0. The
+/// store must exist, and no other option may be set. Outside of the kernel, opening fails with
+/// `FORREST_UNSUPPORTED`.
 pub const FORREST_READ_ONLY: i32 = 16;
+/// Maximum time that a change of a store on disk waits for memory, in milliseconds; then it fails with `FORREST_BUSY`.
+/// Default: 10,000.
+pub const FORREST_WAIT_MS: i32 = 17;
 
-/// The largest pages that are to be had. The default.
+/// The largest pages that are available. The default.
 pub const FORREST_PAGES_AUTO: u64 = 0;
-/// Explicit huge pages of 1 GiB; where there are none, transparent ones.
+/// Explicit huge pages of 1 GiB; if there are none, transparent ones.
 pub const FORREST_PAGES_HUGE_1G: u64 = 1;
-/// Explicit huge pages of 2 MiB; where there are none, transparent ones.
+/// Explicit huge pages of 2 MiB; if there are none, transparent ones.
 pub const FORREST_PAGES_HUGE_2M: u64 = 2;
-/// Transparent huge pages; where there are none, plain ones.
+/// Transparent huge pages; if there are none, plain ones.
 pub const FORREST_PAGES_TRANSPARENT: u64 = 3;
 /// Plain pages.
 pub const FORREST_PAGES_PLAIN: u64 = 4;
 
-/// The node of the thread that needs the memory. The default.
+/// The node of the thread that allocates. The default.
 pub const FORREST_NUMA_LOCAL: u64 = 0;
 /// All nodes, in turn.
 pub const FORREST_NUMA_INTERLEAVE: u64 = 1;
 
-/// For `forrest_write_with`: what the store was opened with.
+/// For `forrest_write_with`: the durability with which the store was opened.
 pub const FORREST_DURABILITY_DEFAULT: u64 = 0;
-/// A change is made. The end of the process may lose it.
+/// The change is applied. The end of the process may lose it.
 pub const FORREST_DURABILITY_MEMORY: u64 = 1;
 /// The operating system has it. It survives the end of the process.
 pub const FORREST_DURABILITY_BUFFERED: u64 = 2;
-/// The device has reported it stored, and all that came before it. It survives power loss.
+/// The device has reported it stored, with everything before it. It survives power loss.
 pub const FORREST_DURABILITY_SYNC: u64 = 3;
 
-/// Makes an options object with all defaults, to be given to `forrest_options_destroy`.
+/// Creates an options object with all defaults. Destroy it with `forrest_options_destroy`.
 ///
 /// # Safety
-/// - `options` is null or may be written to.
+/// - `options` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `options` is null or writable, as the Safety section demands.
         let mut options = unsafe { Place::of("options object", options, ptr::null_mut()) }?;
         let (builder, worker_cpus) = (Builder::default(), Vec::new());
         options.put(OPTIONS.insert([Options { builder, worker_cpus, read_only: false, more: false }])?);
@@ -99,10 +106,10 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
     })
 }
 
-/// Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_READ_ONLY`.
+/// Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_WAIT_MS`.
 ///
-/// `FORREST_INVALID_ARGUMENT` if this library knows no such option or value; numbers out of their limits are found when
-/// a store is opened. The options are as they were then.
+/// `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
+/// changed then. Limits of numbers are checked when a store is opened.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_options_set(options: *mut Options, option: i32, value: u64) -> i32 {
     guard(|| {
@@ -112,14 +119,14 @@ pub extern "C" fn forrest_options_set(options: *mut Options, option: i32, value:
     })
 }
 
-/// Gives an options object back. Stores that were opened with it go on. Null is nothing to give back.
+/// Destroys an options object. Stores that were opened with it stay open. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_options_destroy(options: *mut Options) -> i32 {
     guard(|| OPTIONS.remove(options).map(|()| FORREST_OK))
 }
 
 impl Options {
-    /// What C has a handle to.
+    /// The options of a handle.
     pub(crate) fn of(handle: *const Options) -> Result<Exclusive<Options>, Failure> {
         OPTIONS.exclusive(handle)
     }
@@ -150,20 +157,19 @@ impl Options {
                 builder.worker_cpus(&self.worker_cpus)
             }
             FORREST_OPEN_FILES => builder.open_files(size(value)?),
+            FORREST_WAIT_MS => builder.wait(Duration::from_millis(value)),
             FORREST_CREATE => builder.create(flag(option, value)?),
             FORREST_MODE => builder.mode(u32::try_from(value).map_err(|_| unknown(option, value))?),
-            _ => return Err(Failure::invalid(format_args!("there is no option {option} in this version"))),
+            _ => return Err(Failure::invalid(format_args!("this version has no option {option}"))),
         };
         self.more = true;
         Ok(())
     }
 
-    /// Opens a store so.
+    /// Opens a store with these options.
     pub(crate) fn open(&self, url: &str) -> Result<Db, Failure> {
         match (self.read_only, self.more) {
-            (true, true) => {
-                Err(Failure::invalid("a store that is opened to be read only takes no other option"))
-            }
+            (true, true) => Err(Failure::invalid("FORREST_READ_ONLY is set, so no other option may be set")),
             (true, false) => Ok(Db::open_read_only(url)?),
             (false, _) => Ok(self.builder.clone().open(url)?),
         }
@@ -205,9 +211,14 @@ fn flag(option: i32, value: u64) -> Result<bool, Failure> {
 }
 
 fn size(value: u64) -> Result<usize, Failure> {
-    usize::try_from(value).map_err(|_| Failure::new(ErrorKind::Limit, format_args!("{value} is too much")))
+    usize::try_from(value).map_err(|_| {
+        Failure::new(
+            ErrorKind::Limit,
+            format_args!("option value {value}; at most {} is allowed", usize::MAX),
+        )
+    })
 }
 
 fn unknown(option: i32, value: u64) -> Failure {
-    Failure::invalid(format_args!("option {option} has no value {value} in this version"))
+    Failure::invalid(format_args!("in this version, option {option} has no value {value}"))
 }

@@ -1,4 +1,4 @@
-//! Reading: one key in three ways, many keys, how many there are, and all of a range at once.
+//! Reads: three ways to get one key, many keys at once, counts, and scans.
 
 use crate::argument::{self, Place, key};
 use crate::code::{FORREST_NOT_FOUND, FORREST_OK, FORREST_TOO_SMALL};
@@ -10,15 +10,15 @@ use std::ffi::c_void;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 
-/// Reads the value of a key and holds it: `forrest_value_data` has its bytes, `forrest_value_release` gives it back.
-/// A long value is shared with a store in memory, not copied.
+/// Reads the value of a key and holds it. `forrest_value_data` returns its bytes; release it with
+/// `forrest_value_release`. A long value of a store in memory is shared with the store, not copied.
 ///
-/// `FORREST_NOT_FOUND` if the key is not there, and nothing is to be released then; `FORREST_LIMIT` if it is too long,
-/// `FORREST_IO`, `FORREST_CORRUPT`.
+/// `FORREST_NOT_FOUND` if the key does not exist; there is nothing to release then. `FORREST_LIMIT` if the
+/// key is too long; `FORREST_IO`; `FORREST_CORRUPT`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
-/// - `value` is null or may be written to.
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `value` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_get(
     db: *const Db,
@@ -27,7 +27,8 @@ pub unsafe extern "C" fn forrest_get(
     value: *mut *mut Value,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` is null or writable, as the
+        // Safety section demands.
         let (mut value, key) =
             unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
         let Some(found) = Db::of(db)?.view().get(key)? else { return Ok(FORREST_NOT_FOUND) };
@@ -36,15 +37,15 @@ pub unsafe extern "C" fn forrest_get(
     })
 }
 
-/// Reads the value of a key into memory of its own, to be given to `forrest_free`. Of a value of length 0 that is some
-/// memory as well.
+/// Reads the value of a key into newly allocated memory. Free it with `forrest_free`, even if the length of
+/// the value is 0.
 ///
-/// `FORREST_NOT_FOUND` if the key is not there, and nothing is to be freed then; errors as of `forrest_get`, and
-/// `FORREST_OUT_OF_SPACE`.
+/// `FORREST_NOT_FOUND` if the key does not exist; there is nothing to free then. Errors as of `forrest_get`,
+/// and `FORREST_OUT_OF_SPACE`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
-/// - `value` and `value_bytes` are each null or may be written to.
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `value` and `value_bytes` are each null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_get_alloc(
     db: *const Db,
@@ -54,7 +55,8 @@ pub unsafe extern "C" fn forrest_get_alloc(
     value_bytes: *mut usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` and `value_bytes` are null or
+        // writable, as the Safety section demands.
         let (mut value, mut length, key) = unsafe {
             (
                 Place::of("value", value, ptr::null_mut())?,
@@ -69,16 +71,16 @@ pub unsafe extern "C" fn forrest_get_alloc(
     })
 }
 
-/// Reads the value of a key into a buffer of the caller's, and tells its length.
+/// Reads the value of a key into a buffer of the caller, and returns its length in `value_bytes`.
 ///
-/// `FORREST_TOO_SMALL` if it is longer than the buffer: then nothing is written there, and the length is that which is
-/// needed. (The value may be longer still when it is asked for again.) `FORREST_NOT_FOUND` if the key is not there;
-/// errors as of `forrest_get`.
+/// `FORREST_TOO_SMALL` if the value is longer than the buffer. Then nothing is written to the buffer, and
+/// `value_bytes` is the necessary length. (At the next call the value may be longer.) `FORREST_NOT_FOUND` if
+/// the key does not exist. Errors as of `forrest_get`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
-/// - `buffer` has `buffer_bytes` bytes that may be written to and are not the key's, or is null.
-/// - `value_bytes` is null or may be written to.
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `buffer` is null, or has `buffer_bytes` writable bytes that do not overlap the key.
+/// - `value_bytes` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_get_into(
     db: *const Db,
@@ -89,10 +91,12 @@ pub unsafe extern "C" fn forrest_get_into(
     value_bytes: *mut usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value_bytes` is null or writable, as
+        // the Safety section demands.
         let (mut length, key) = unsafe { (Place::of("length", value_bytes, 0)?, self::key(key, key_bytes)?) };
         if buffer.is_null() && buffer_bytes > 0 {
-            return Err(Failure::invalid(format_args!("the buffer is null, and its length {buffer_bytes}")));
+            let message = format_args!("the buffer is null, but its length is {buffer_bytes}");
+            return Err(Failure::invalid(message));
         }
         let Some(found) = Db::of(db)?.view().get(key)? else { return Ok(FORREST_NOT_FOUND) };
         length.put(found.len());
@@ -100,24 +104,25 @@ pub unsafe extern "C" fn forrest_get_into(
             return Ok(FORREST_TOO_SMALL);
         }
         if !found.is_empty() {
-            // SAFETY: the buffer is not null, as it has room for something; it has so many bytes, as the caller
-            // promises; and nobody outside the library knows where the value is.
+            // SAFETY: `buffer_bytes >= found.len() > 0`, so `buffer` is not null, checked above. It has
+            // `buffer_bytes` writable bytes, as the Safety section demands. They do not overlap `found`,
+            // which the library owns.
             unsafe { ptr::copy_nonoverlapping(found.as_ptr(), buffer.cast(), found.len()) };
         }
         Ok(FORREST_OK)
     })
 }
 
-/// Reads the values of many keys, faster than one after the other, because the waits for memory and the device overlap.
-/// Each key is read by itself; for one state of all, read from a snapshot.
+/// Reads the values of many keys. This is faster than single reads, because the waits for memory and the
+/// device overlap. Keys may be read at different moments; to read all at one moment, use a snapshot.
 ///
-/// `values` gets a value for each key, to be given to `forrest_value_release`, or null if it is not there. If the call
-/// fails, all are null. Errors as of `forrest_get`.
+/// `values` gets a value for each key, or null if the key does not exist. Release each with
+/// `forrest_value_release`. If the call fails, all are null. Errors as of `forrest_get`.
 ///
 /// # Safety
-/// - `keys` and `keys_bytes` each have `count` elements, or are null; each key has as many bytes as its element of
-///   `keys_bytes` says, or is null.
-/// - `values` has `count` elements that may be written to, or is null.
+/// - `keys` and `keys_bytes` are each null or have `count` elements. Each key is null or has the number of
+///   bytes in its element of `keys_bytes`.
+/// - `values` is null or has `count` writable elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_multi_get(
     db: *const Db,
@@ -131,12 +136,14 @@ pub unsafe extern "C" fn forrest_multi_get(
             return Db::of(db).map(|_| FORREST_OK);
         }
         if keys.is_null() || keys_bytes.is_null() || values.is_null() {
-            return Err(Failure::invalid("the keys, their lengths or the places for the values are null"));
+            return Err(Failure::invalid("keys, keys_bytes or values is null"));
         }
         if count > isize::MAX as usize / size_of::<usize>() {
             return Err(Failure::limit("keys", count, isize::MAX as usize / size_of::<usize>()));
         }
-        // SAFETY: they are not null, and the caller promises the rest.
+        // SAFETY: `keys`, `keys_bytes` and `values` are not null, and `count` elements are no longer than a
+        // slice may be; both checked above. So they have `count` elements, as the Safety section demands. The
+        // writes make `values` initialized.
         let (keys, keys_bytes, values) = unsafe {
             for at in 0..count {
                 values.add(at).write(ptr::null_mut());
@@ -147,7 +154,8 @@ pub unsafe extern "C" fn forrest_multi_get(
                 std::slice::from_raw_parts_mut(values, count),
             )
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: each key is null or has as many readable bytes as its length says, as the Safety section
+        // demands.
         let keys = keys.iter().zip(keys_bytes).map(|(key, bytes)| unsafe { self::key(*key, *bytes) });
         let keys = keys.collect::<Result<Vec<&[u8]>, Failure>>()?;
         let found = Db::of(db)?.view().multi_get(&keys)?;
@@ -164,25 +172,26 @@ pub unsafe extern "C" fn forrest_multi_get(
     })
 }
 
-/// Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. Errors as of `forrest_get`.
+/// Checks whether a key exists: `FORREST_OK` if it does, `FORREST_NOT_FOUND` if not. Errors as of
+/// `forrest_get`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_contains(db: *const Db, key: *const c_void, key_bytes: usize) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         Ok(if Db::of(db)?.view().contains(key)? { FORREST_OK } else { FORREST_NOT_FOUND })
     })
 }
 
-/// Counts the keys from `start` on and before `end`; a null `end` is no end. Takes time in
-/// proportion to their number. Errors as of `forrest_get`.
+/// Counts the keys from `start` up to, but without, `end`. A null `end` is no end. Takes time proportional to
+/// their number. Errors as of `forrest_get`.
 ///
 /// # Safety
-/// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
-/// - `keys` is null or may be written to.
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+/// - `keys` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_count(
     db: *const Db,
@@ -193,7 +202,8 @@ pub unsafe extern "C" fn forrest_count(
     keys: *mut u64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, and `keys`
+        // is null or writable, as the Safety section demands.
         let (mut keys, start, end) = unsafe {
             (Place::of("count", keys, 0)?, key(start, start_bytes)?, argument::end(end, end_bytes)?)
         };
@@ -203,9 +213,9 @@ pub unsafe extern "C" fn forrest_count(
     })
 }
 
-/// What a scan shows each pair to, with the `context` that the scan was given: true to go on, false to end the scan. It
-/// keeps no pointer to a key or a value, and it returns: no exception and no `longjmp` leaves it. It may call this
-/// library, and should be quick.
+/// The function that a scan calls with each pair, and with the `context` of the scan. It returns true to
+/// continue, false to end the scan. It must not keep a pointer to the key or value, and must return normally,
+/// not by an exception or `longjmp`. It may call this library, and should be short.
 pub type See = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -216,16 +226,16 @@ pub type See = Option<
     ) -> bool,
 >;
 
-/// Shows the pairs from `start` on and before `end` to `see`, in the order of their keys, as long as it returns true:
-/// the quickest way through a range, because nothing is copied. A null `end` is no end. `see`
-/// is called by this thread; what it sees of changes by others is what an iterator sees.
+/// Calls `see` with each pair from `start` up to, but without, `end`, in the order of their keys, as long as
+/// it returns true. A null `end` is no end. This is the fastest iteration, because it copies nothing. This
+/// thread makes the calls. They see the same concurrent changes as an iterator.
 ///
-/// `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`, and `FORREST_INVALID_ARGUMENT` if `see` is
-/// null; it may have seen some pairs then.
+/// `FORREST_OK` also if `see` returned false. Errors as of `forrest_get`; `see` may have been called for some
+/// pairs before. `FORREST_INVALID_ARGUMENT` also if `see` is null.
 ///
 /// # Safety
-/// - `start` has `start_bytes` bytes, and `end` has `end_bytes`, or they are null.
-/// - `see` does as `forrest_see` says, or is null.
+/// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
+/// - `see` is null, or a function that meets the requirements of `forrest_see`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_scan(
     db: *const Db,
@@ -237,13 +247,14 @@ pub unsafe extern "C" fn forrest_scan(
     context: *mut c_void,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
+        // Safety section demands.
         let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         scan(db, see, context, |view, show| view.scan((Bound::Included(start), before(end)), show))
     })
 }
 
-/// As `forrest_scan`, from the last pair of the range to its first.
+/// Like `forrest_scan`, from the last pair of the range to its first.
 ///
 /// # Safety
 /// - As of `forrest_scan`.
@@ -258,7 +269,8 @@ pub unsafe extern "C" fn forrest_scan_back(
     context: *mut c_void,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the
+        // Safety section demands.
         let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         scan(db, see, context, |view, show| view.scan_back((Bound::Included(start), before(end)), show))
     })
@@ -268,18 +280,19 @@ fn before(end: Option<&[u8]>) -> Bound<&[u8]> {
     end.map_or(Bound::Unbounded, Bound::Excluded)
 }
 
-/// Shows what `walk` finds to C.
+/// Calls `see` with each pair that `walk` finds.
 fn scan(
     db: *const Db,
     see: See,
     context: *mut c_void,
     walk: impl FnOnce(&View, &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>) -> forrest_rust::Result<()>,
 ) -> Result<i32, Failure> {
-    let see = see.ok_or_else(|| Failure::invalid("the function to show pairs to is null"))?;
-    // Not under the handle's lock: the function may give the handle back.
+    let see = see.ok_or_else(|| Failure::invalid("the function of the scan is null"))?;
+    // The scan does not hold the handle's lock, because `see` may close the handle.
     let view = Db::of(db)?.view().clone();
     walk(&view, &mut |key, value| {
-        // SAFETY: the caller of `forrest_scan` promises that it is such a function.
+        // SAFETY: `see` meets the requirements of `forrest_see`, as the Safety section of the calling
+        // function demands. `key` and `value` have the lengths that it gets.
         let goes_on =
             unsafe { see(context, key.as_ptr().cast(), key.len(), value.as_ptr().cast(), value.len()) };
         if goes_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

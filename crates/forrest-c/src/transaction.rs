@@ -1,4 +1,4 @@
-//! Transactions: reads and changes that take place at one instant, if what was read still holds then.
+//! Transactions: reads and changes that happen at one instant, if the values that were read still hold then.
 
 use crate::argument::{Place, key, value};
 use crate::code::{FORREST_CONFLICT, FORREST_NOT_FOUND, FORREST_OK};
@@ -11,17 +11,18 @@ use forrest_rust::{Committed, Draft, Keyspace, WriteOptions};
 use std::ffi::c_void;
 use std::ptr;
 
-/// Reads and changes of a store that take place at one instant, when they are committed, or never. Until then nobody
-/// sees the changes, and nobody waits. A transaction that is committed did what it would have done had it run as a
-/// whole at that instant; one that has read what is no longer so is `FORREST_CONFLICT`, changes nothing, and is to be
-/// run again. Until it is committed, two reads may be of two moments. Keys are read one by one: there are no ranges.
+/// Reads and changes of a store that happen at one instant, the commit, or not at all. Before the commit the
+/// changes are invisible, and no other thread waits for the transaction. A committed transaction has the
+/// effect that it would have if all of it ran at the instant of its commit. If a value that it read has
+/// changed, committing returns `FORREST_CONFLICT` and changes nothing; run it again. Before the commit, two
+/// reads may see the store at different moments. A transaction reads single keys, not ranges.
 ///
-/// One thread at a time may use it. It keeps the store open.
+/// Only one thread at a time may use a transaction. It keeps the store open.
 #[derive(Debug)]
 pub struct Transaction {
     store: forrest_rust::Db,
     running: forrest_rust::Transaction,
-    /// The keyspace of what is read and changed.
+    /// The keyspace of reads and changes.
     on: Keyspace,
 }
 
@@ -32,7 +33,7 @@ impl Transaction {
         self.running.on(&self.on)
     }
 
-    /// Begins anew; what ran until now.
+    /// Begins a new transaction, and returns the old one.
     fn end(&mut self) -> forrest_rust::Transaction {
         std::mem::replace(&mut self.running, self.store.transaction())
     }
@@ -42,17 +43,17 @@ fn of(handle: *const Transaction) -> Result<Exclusive<Transaction>, Failure> {
     TRANSACTIONS.exclusive(handle)
 }
 
-/// Begins a transaction, to be given to `forrest_transaction_destroy`. It reads and changes the keyspace of `db`, and
-/// others as `forrest_transaction_on` says.
+/// Begins a transaction. Destroy it with `forrest_transaction_destroy`. It reads and changes the keyspace of
+/// `db`; `forrest_transaction_on` selects another one.
 ///
 /// `FORREST_INVALID_ARGUMENT` if `db` is a snapshot.
 ///
 /// # Safety
-/// - `transaction` is null or may be written to.
+/// - `transaction` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_transaction_begin(db: *mut Db, transaction: *mut *mut Transaction) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `transaction` is null or writable, as the Safety section demands.
         let mut transaction = unsafe { Place::of("transaction", transaction, ptr::null_mut()) }?;
         let db = Db::of(db)?;
         let (store, keyspace) = db.newest()?;
@@ -62,9 +63,10 @@ pub unsafe extern "C" fn forrest_transaction_begin(db: *mut Db, transaction: *mu
     })
 }
 
-/// Has the transaction read and change the keyspace of a handle from now on, which is of the same store.
+/// Selects the keyspace for all further reads and changes: that of the handle `db`, which must belong to the
+/// same store.
 ///
-/// `FORREST_INVALID_ARGUMENT` if `db` is a snapshot. If it is of another store, committing fails.
+/// `FORREST_INVALID_ARGUMENT` if `db` is a snapshot. If it belongs to another store, committing fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_on(transaction: *mut Transaction, db: *const Db) -> i32 {
     guard(|| {
@@ -74,15 +76,16 @@ pub extern "C" fn forrest_transaction_on(transaction: *mut Transaction, db: *con
     })
 }
 
-/// Reads the value of a key and holds it, as `forrest_get` does: what the transaction has made of it, or what is in the
-/// store, and must still be when the transaction is committed.
+/// Reads the value of a key and holds it, like `forrest_get`: the transaction's own change, or else the value
+/// in the store. The latter must be unchanged when the transaction is committed.
 ///
-/// `FORREST_NOT_FOUND` if the key is not there, and nothing is to be released then; errors as of `forrest_get`, and
-/// `FORREST_INVALID_ARGUMENT` if the transaction has added to what is no counter.
+/// `FORREST_NOT_FOUND` if the key does not exist; there is nothing to release then. Errors as of
+/// `forrest_get`, and `FORREST_INVALID_ARGUMENT` if the transaction has added to a value that is not a
+/// counter.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
-/// - `value` is null or may be written to.
+/// - `key` is null or has `key_bytes` readable bytes.
+/// - `value` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_transaction_get(
     transaction: *mut Transaction,
@@ -91,7 +94,8 @@ pub unsafe extern "C" fn forrest_transaction_get(
     value: *mut *mut Value,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, and `value` is null or writable, as the
+        // Safety section demands.
         let (mut value, key) =
             unsafe { (Place::of("value", value, ptr::null_mut())?, self::key(key, key_bytes)?) };
         let Some(found) = of(transaction)?.draft().get(key)? else { return Ok(FORREST_NOT_FOUND) };
@@ -100,11 +104,11 @@ pub unsafe extern "C" fn forrest_transaction_get(
     })
 }
 
-/// Tells whether a key is there: `FORREST_OK`, or `FORREST_NOT_FOUND` if not. It counts as read, with its value. Errors
-/// as of `forrest_transaction_get`.
+/// Checks whether a key exists: `FORREST_OK` if it does, `FORREST_NOT_FOUND` if not. The key counts as read,
+/// with its value. Errors as of `forrest_transaction_get`.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_transaction_contains(
     transaction: *mut Transaction,
@@ -112,16 +116,16 @@ pub unsafe extern "C" fn forrest_transaction_contains(
     key_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         Ok(if of(transaction)?.draft().contains(key)? { FORREST_OK } else { FORREST_NOT_FOUND })
     })
 }
 
-/// Will map a key to a value. `FORREST_LIMIT` if one of them is too long for any store.
+/// Sets the value of a key. `FORREST_LIMIT` if one of them is too long for any store.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
+/// - `key` is null or has `key_bytes` readable bytes, and `value` is null or has `value_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_transaction_set(
     transaction: *mut Transaction,
@@ -131,17 +135,18 @@ pub unsafe extern "C" fn forrest_transaction_set(
     value_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` and `value` are null or have `key_bytes` and `value_bytes` readable bytes, as the
+        // Safety section demands.
         let (key, value) = unsafe { (self::key(key, key_bytes)?, self::value(value, value_bytes)?) };
         of(transaction)?.draft().set(key, value)?;
         Ok(FORREST_OK)
     })
 }
 
-/// Will remove a key, if it is there. `FORREST_LIMIT` if it is too long for any store.
+/// Removes a key, if it exists. `FORREST_LIMIT` if it is too long for any store.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_transaction_delete(
     transaction: *mut Transaction,
@@ -149,19 +154,22 @@ pub unsafe extern "C" fn forrest_transaction_delete(
     key_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         of(transaction)?.draft().delete(key)?;
         Ok(FORREST_OK)
     })
 }
 
-/// Will add to a counter, as `forrest_add` does. It is not read by that: transactions that only add to a counter are
-/// not in conflict for it. `FORREST_LIMIT` if the key is too long for any store; `FORREST_INVALID_ARGUMENT` if what the
-/// transaction knows of it is no counter, or the sum overflows. If it does not know it, committing fails then.
+/// Adds to a counter, like `forrest_add`. This is not a read: transactions that only add to the same counter
+/// are not in conflict.
+///
+/// `FORREST_LIMIT` if the key is too long for any store; `FORREST_INVALID_ARGUMENT` if the transaction has
+/// read or set the key, and its value is not a counter, or if the sum overflows. For any other key the commit
+/// reports these errors.
 ///
 /// # Safety
-/// - `key` has `key_bytes` bytes, or is null.
+/// - `key` is null or has `key_bytes` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_transaction_add(
     transaction: *mut Transaction,
@@ -170,19 +178,20 @@ pub unsafe extern "C" fn forrest_transaction_add(
     delta: i64,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `key` is null or has `key_bytes` readable bytes, as the Safety section demands.
         let key = unsafe { self::key(key, key_bytes) }?;
         of(transaction)?.draft().add(key, delta)?;
         Ok(FORREST_OK)
     })
 }
 
-/// Makes all changes of a transaction at one instant, if what it has read is there at that instant. Whatever is
-/// answered, the transaction has ended, and begins anew with nothing read or changed, on the same keyspace: after
-/// `FORREST_CONFLICT`, which means that nothing was changed, it can be run again.
+/// Applies all changes of a transaction at one instant, if every value that it read is still the current one
+/// at that instant. Otherwise returns `FORREST_CONFLICT` and changes nothing. In each case the transaction
+/// ends, and the handle begins a new one on the same keyspace, so it can be run again.
 ///
-/// Errors are those of `forrest_write`; nothing was changed then. Each key that was read or changed is a change of a
-/// batch, and what was read counts as what is written does. The message tells the key.
+/// Errors are those of `forrest_write`; nothing was changed then. The message names the key. The limits are
+/// those of a batch: each key that was read or changed counts as a change, and values that were read count
+/// like values that are written.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_commit(transaction: *mut Transaction) -> i32 {
     guard(|| {
@@ -191,13 +200,13 @@ pub extern "C" fn forrest_transaction_commit(transaction: *mut Transaction) -> i
     })
 }
 
-/// As `forrest_transaction_commit`, with a durability of its own, one of `FORREST_DURABILITY_DEFAULT` to
-/// `FORREST_DURABILITY_SYNC`, which is `FORREST_UNSUPPORTED` if the home cannot keep it. If it is `FORREST_CONFLICT`,
-/// `keyspace` is the name of a keyspace, without a zero byte, and `key` a key there that is not as it was read; both
-/// are to be given to `forrest_value_release`.
+/// Like `forrest_transaction_commit`, with this durability, one of `FORREST_DURABILITY_DEFAULT` to
+/// `FORREST_DURABILITY_SYNC`. `FORREST_UNSUPPORTED` if the home does not have it. After `FORREST_CONFLICT`,
+/// `key` is a key whose value has changed since it was read, and `keyspace` the name of its keyspace, without
+/// a zero byte at its end. Release both with `forrest_value_release`.
 ///
 /// # Safety
-/// - `keyspace` and `key` may each be written to, or are null, if they are not wanted.
+/// - `keyspace` and `key` are each writable, or null if the result is not wanted.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_transaction_commit_with(
     transaction: *mut Transaction,
@@ -206,7 +215,7 @@ pub unsafe extern "C" fn forrest_transaction_commit_with(
     key: *mut *mut Value,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `keyspace` and `key` are null or writable, as the Safety section demands.
         let places =
             unsafe { [Place::perhaps(keyspace, ptr::null_mut()), Place::perhaps(key, ptr::null_mut())] };
         let Committed::Conflict { keyspace, key } = commit(transaction, durability)? else {
@@ -228,8 +237,8 @@ pub unsafe extern "C" fn forrest_transaction_commit_with(
     })
 }
 
-/// As `forrest_transaction_commit`, but makes no changes: tells whether all that was read was there at one instant, for
-/// who gives up because of it.
+/// Like `forrest_transaction_commit`, but discards the changes. It verifies that all values that were read
+/// existed at one instant, before the caller gives up because of them.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_check(transaction: *mut Transaction) -> i32 {
     guard(|| {
@@ -239,7 +248,7 @@ pub extern "C" fn forrest_transaction_check(transaction: *mut Transaction) -> i3
     })
 }
 
-/// Forgets what a transaction has read and changed. It begins anew, on the same keyspace.
+/// Discards all reads and changes of a transaction. The handle begins a new one on the same keyspace.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_rollback(transaction: *mut Transaction) -> i32 {
     guard(|| {
@@ -248,7 +257,7 @@ pub extern "C" fn forrest_transaction_rollback(transaction: *mut Transaction) ->
     })
 }
 
-/// Gives a transaction back. What was not committed does not take place. Null is nothing to give back.
+/// Destroys a transaction. Changes that were not committed are discarded. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_transaction_destroy(transaction: *mut Transaction) -> i32 {
     guard(|| TRANSACTIONS.remove(transaction).map(|()| FORREST_OK))
@@ -257,6 +266,6 @@ pub extern "C" fn forrest_transaction_destroy(transaction: *mut Transaction) -> 
 fn commit(transaction: *mut Transaction, level: u64) -> Result<Committed, Failure> {
     let mut transaction = of(transaction)?;
     let ended = transaction.end();
-    let options = WriteOptions { durability: durability(level)? };
+    let options = WriteOptions::new().durability(durability(level)?);
     Ok(ended.commit_with(&options)?)
 }

@@ -1,4 +1,4 @@
-//! Values that are held until they are released, and memory that is handed to C.
+//! Values held for C until it releases them, and memory passed to C.
 
 use crate::argument::Place;
 use crate::code::FORREST_OK;
@@ -7,8 +7,8 @@ use crate::handle::Table;
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-/// A value that a read found, held until it is released. It stays as it was found, whatever becomes of its key and of
-/// the store.
+/// A value that a read found, held until it is released. It does not change, even if its key is changed or
+/// the store is closed.
 #[derive(Debug)]
 pub struct Value(Box<forrest_rust::Value>);
 
@@ -16,21 +16,21 @@ static VALUES: Table<Value, 1> = Table::new("value", 2);
 
 /// Holds a value for C; null for none.
 pub(crate) fn hold(value: Option<forrest_rust::Value>) -> Result<*mut Value, Failure> {
-    // In memory of its own, so that its bytes stay where they are, and those who look for wrong reads see its end.
+    // Boxed, so that its bytes do not move, and tools that check memory accesses see where they end.
     value.map_or(Ok(ptr::null_mut()), |value| VALUES.insert([Value(Box::new(value))]))
 }
 
-/// Gives values back of which C was not told.
+/// Releases values whose handles were not passed to C.
 pub(crate) fn release(values: impl IntoIterator<Item = *mut Value>) {
     for value in values {
         let _it_is_there = VALUES.remove(value);
     }
 }
 
-/// The bytes of a value. They stay where they are until the value is released, and are not to be changed.
+/// The bytes of a value. They stay valid until the value is released. Do not change them.
 ///
 /// # Safety
-/// - `data` and `value_bytes` are each null or may be written to.
+/// - `data` and `value_bytes` are each null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_value_data(
     value: *const Value,
@@ -38,7 +38,7 @@ pub unsafe extern "C" fn forrest_value_data(
     value_bytes: *mut usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promises.
+        // SAFETY: `data` and `value_bytes` are null or writable, as the Safety section demands.
         let (mut data, mut value_bytes) =
             unsafe { (Place::of("bytes", data, ptr::null())?, Place::of("length", value_bytes, 0)?) };
         let value = VALUES.shared(value)?;
@@ -48,46 +48,50 @@ pub unsafe extern "C" fn forrest_value_data(
     })
 }
 
-/// Gives a value back. Its bytes are not to be read any more. Null is nothing to give back.
+/// Releases a value. Its bytes become invalid. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_value_release(value: *mut Value) -> i32 {
     guard(|| VALUES.remove(value).map(|()| FORREST_OK))
 }
 
-/// Gives back memory that a function of this library says to be freed so; not by `free`, of which a process may have
-/// several. Null is nothing to give back.
+/// Frees memory that a function of this library allocated and whose documentation names this function. Do not
+/// use `free`, because a process may have several allocators. Null is ignored.
 ///
 /// # Safety
-/// - `memory` is null, or came from a function that says so, and was not freed.
+/// - `memory` is null, or came from a function that names this one, and was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_free(memory: *mut c_void) {
-    // SAFETY: it came from `hand_over`, and so from malloc.
+    // SAFETY: `memory` is null or came from `hand_over`, and so from `malloc`, and was not freed: the Safety
+    // section demands it.
     unsafe { libc::free(memory) }
 }
 
-/// A copy of `bytes` for C, to be given to [`forrest_free`]. Never null.
+/// A copy of `bytes` for C, freed by [`forrest_free`]. Never null.
 pub(crate) fn hand_over(bytes: &[u8]) -> Result<*mut c_void, Failure> {
-    // SAFETY: any length may be asked for.
+    // SAFETY: `malloc` takes any length.
     let memory = unsafe { libc::malloc(bytes.len().max(1)) };
     if memory.is_null() {
         return Err(Failure::out_of_memory(bytes.len()));
     }
-    // SAFETY: it has so many bytes, which nobody else knows of.
+    // SAFETY: `memory` is not null and has `bytes.len()` bytes, newly allocated, so they do not overlap
+    // `bytes`.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory.cast(), bytes.len()) };
     Ok(memory)
 }
 
-/// A list of texts without zero bytes for C, each ending with one, all in one piece of memory to be given to
-/// [`forrest_free`]. Never null.
+/// A list of texts for C, each ending with a zero byte, in one block of memory that [`forrest_free`] frees.
+/// The texts have no zero byte themselves. Never null.
 pub(crate) fn hand_over_list(texts: &[impl AsRef<[u8]>]) -> Result<*mut *mut c_char, Failure> {
-    // The list, and behind it the texts; where they begin is known once there is memory.
+    // The list of pointers comes first, then the texts. The pointers are written once the memory's address is
+    // known.
     let list = size_of::<*mut c_char>() * texts.len();
     let ended = texts.iter().flat_map(|text| text.as_ref().iter().copied().chain([0]));
     let bytes: Vec<u8> = std::iter::repeat_n(0, list).chain(ended).collect();
     let memory = hand_over(&bytes)?.cast::<*mut c_char>();
     let mut at = list;
     for (number, text) in texts.iter().enumerate() {
-        // SAFETY: the memory begins with so many pointers, aligned as malloc does it, and has each text behind them.
+        // SAFETY: the memory begins with `texts.len()` pointers, aligned by `malloc`, and `number <
+        // texts.len()`. The text at `at` is within the same block.
         unsafe { memory.add(number).write(memory.cast::<c_char>().add(at)) };
         at += text.as_ref().len() + 1;
     }

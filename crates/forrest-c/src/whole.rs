@@ -1,4 +1,5 @@
-//! What concerns a store as a whole: sync, checkpoint, verify, compact, what it costs, and what its home can do.
+//! Operations on a whole store: sync, checkpoint, verify, compact, statistics, and the capabilities of its
+//! home.
 
 use crate::argument::{Place, text};
 use crate::code::FORREST_OK;
@@ -8,37 +9,40 @@ use forrest_rust::Capability;
 use std::ffi::c_char;
 use std::ptr;
 
-/// Returns when everything written before is as durable as this home can make it. On disk it survives power loss then;
-/// in memory that is at once, for nothing outlives the process.
+/// Makes everything written before as durable as this home can, and then returns. On disk it then survives a
+/// loss of power. In memory this returns at once, because nothing outlives the process.
 ///
-/// `FORREST_IO` if the device reports a failure, `FORREST_STOPPED` if it did so before.
+/// `FORREST_IO` if the device reports a failure; `FORREST_STOPPED` after an earlier failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_sync(db: *mut Db) -> i32 {
     whole(db, |store| store.sync())
 }
 
-/// Writes a copy of the store, as it is at one moment of this call, to a new directory, which is a store on disk of its
-/// own; the store goes on meanwhile. All that was acknowledged before is in it, and of a batch all or nothing. At
-/// `path` there must be nothing, or an empty directory; it has that name only when it is whole and survives power loss.
-/// On the same file system the tables are shared by hard links, to another one all is copied.
+/// Writes a checkpoint: a copy of the store, as it is at one moment of this call, in a new directory. The
+/// copy is an independent store on disk. Readers and writers do not wait meanwhile. The copy has every change
+/// that was acknowledged before, and each batch whole or not at all. `path` must not exist, or be an empty
+/// directory. The copy gets this name only when it is complete and survives a loss of power. On the same file
+/// system both stores share the tables by hard links; on another one everything is copied.
 ///
-/// Nothing is left of a copy that fails. `FORREST_INVALID_ARGUMENT` if something is at `path`, or it is no place for a
-/// store; `FORREST_BUSY` if another checkpoint is just being made there; `FORREST_IO`; `FORREST_OUT_OF_SPACE`;
-/// `FORREST_UNSUPPORTED` where `forrest_capabilities` has no `FORREST_CAN_CHECKPOINT`.
+/// A checkpoint that fails leaves nothing. `FORREST_INVALID_ARGUMENT` if `path` exists and is not an empty
+/// directory, or cannot be a store's directory; `FORREST_BUSY` if another checkpoint to it is in progress;
+/// `FORREST_IO`; `FORREST_OUT_OF_SPACE`; `FORREST_UNSUPPORTED` if the home does not have
+/// `FORREST_CAN_CHECKPOINT`.
 ///
 /// # Safety
-/// - `path` is null, or ends with a zero byte.
+/// - `path` is null or ends with a zero byte.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_checkpoint(db: *mut Db, path: *const c_char) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `path` is null or ends with a zero byte, as the Safety section demands.
         let path = unsafe { text("path", path) }?;
         Db::of(db)?.newest()?.0.checkpoint(path)?;
         Ok(FORREST_OK)
     })
 }
 
-/// Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
+/// Reads all files and verifies their checksums, without using any cache. Takes time proportional to the size
+/// of the store.
 ///
 /// `FORREST_CORRUPT`, with file and offset of the first damage in the message; `FORREST_IO`; `FORREST_UNSUPPORTED` in
 /// memory and in the kernel.
@@ -47,8 +51,8 @@ pub extern "C" fn forrest_verify(db: *mut Db) -> i32 {
     whole(db, |store| store.verify())
 }
 
-/// Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty.
-/// Takes time in proportion to the store; writers wait at times.
+/// Writes the memtables to tables and merges all tables, so that the store takes the least space and its logs
+/// are empty. Takes time proportional to the size of the store. Writers may be delayed meanwhile.
 ///
 /// `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`; `FORREST_UNSUPPORTED` in memory and in the kernel.
 #[unsafe(no_mangle)]
@@ -56,18 +60,18 @@ pub extern "C" fn forrest_compact(db: *mut Db) -> i32 {
     whole(db, |store| store.compact())
 }
 
-/// What a store holds and what it costs, at about the moment of the call. Later versions of the library have more of
-/// it, at the end.
+/// Statistics of a store, at about the moment of the call. Later versions of the library may add fields at
+/// the end.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct Stats {
-    /// Keys in all keyspaces. On disk an estimate.
+    /// Number of keys in all keyspaces. On disk an estimate.
     pub keys: u64,
-    /// Keyspaces, with the default one.
+    /// Number of keyspaces, including the default one.
     pub keyspaces: u64,
-    /// Snapshots alive.
+    /// Number of live snapshots.
     pub snapshots: u64,
-    /// Bytes in use for nodes: keys, values up to 239 bytes, and what holds them together.
+    /// Bytes in use for nodes: keys, values up to 239 bytes, and their overhead.
     pub node_bytes: u64,
     /// Bytes of longer values, which are outside the nodes.
     pub value_bytes_outside: u64,
@@ -77,30 +81,31 @@ pub struct Stats {
     pub explicit_huge_bytes: u64,
     /// Of these, bytes on transparent huge pages, as far as the system grants them.
     pub transparent_huge_bytes: u64,
-    /// Tables on disk.
+    /// Number of tables on disk.
     pub tables: u64,
     /// Bytes of all tables.
     pub table_bytes: u64,
-    /// Bytes of memory that hold what was read from tables.
+    /// Bytes of the cache of pages read from tables.
     pub cache_bytes: u64,
-    /// Bytes of memory that say where in tables keys are.
+    /// Bytes of memory of the indexes of tables.
     pub index_bytes: u64,
-    /// Files of the store that are open.
+    /// Number of open files of the store.
     pub open_files: u64,
 }
 
-/// Tells what a store holds and what it costs. `stats_bytes` is `sizeof(forrest_stats)`: of what the library knows, as
-/// much is told as the program was compiled for; what only the program knows is 0.
+/// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
+/// not compiled for are left out, and fields that this library does not have are 0.
 ///
 /// # Safety
-/// - `stats` has `stats_bytes` bytes that may be written to, or is null.
+/// - `stats` is null or has `stats_bytes` writable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, stats_bytes: usize) -> i32 {
     guard(|| {
         if stats.is_null() {
             return Err(Failure::invalid("the place for the statistics is null"));
         }
-        // SAFETY: it is not null, and the caller promises the rest.
+        // SAFETY: `stats` is not null, checked above, and so has `stats_bytes` writable bytes, as the Safety
+        // section demands.
         unsafe { stats.cast::<u8>().write_bytes(0, stats_bytes) };
         let found = Db::of(db)?.newest()?.0.stats()?;
         let told = Stats {
@@ -119,7 +124,9 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             open_files: found.open_files,
         };
         let bytes = stats_bytes.min(size_of::<Stats>());
-        // SAFETY: so many bytes are there, as the caller promises, and are those of `told`, which has no gaps.
+        // SAFETY: `bytes <= stats_bytes`, which `stats` has, see above, and `bytes <= size_of::<Stats>()`.
+        // The source is a local variable, so it does not overlap `stats`. All fields are `u64`, so it has no
+        // padding.
         unsafe { ptr::copy_nonoverlapping((&raw const told).cast::<u8>(), stats.cast(), bytes) };
         Ok(FORREST_OK)
     })
@@ -135,7 +142,7 @@ pub const FORREST_CAN_SNAPSHOT: u64 = 4;
 pub const FORREST_CAN_KEYSPACES: u64 = 8;
 /// Data outlives the process.
 pub const FORREST_CAN_PERSIST: u64 = 16;
-/// Several processes share one store.
+/// Several processes can share a store.
 pub const FORREST_CAN_SHARE: u64 = 32;
 /// `FORREST_DURABILITY_SYNC`: data survives power loss.
 pub const FORREST_CAN_SYNC: u64 = 64;
@@ -148,15 +155,15 @@ pub const FORREST_CAN_VERIFY: u64 = 512;
 /// `forrest_compact`.
 pub const FORREST_CAN_COMPACT: u64 = 1024;
 
-/// Tells what the home of a store can do: the sum of its capabilities, `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`.
-/// What it cannot do is `FORREST_UNSUPPORTED`.
+/// Returns the capabilities of a store's home, as a sum of `FORREST_CAN_ITERATE` to `FORREST_CAN_COMPACT`. A
+/// call that needs a missing one fails with `FORREST_UNSUPPORTED`.
 ///
 /// # Safety
-/// - `capabilities` is null or may be written to.
+/// - `capabilities` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_capabilities(db: *const Db, capabilities: *mut u64) -> i32 {
     guard(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: `capabilities` is null or writable, as the Safety section demands.
         let mut capabilities = unsafe { Place::of("capabilities", capabilities, 0) }?;
         let has = Db::of(db)?.newest()?.0.capabilities();
         capabilities.put(has.iter().filter(|(_, has)| *has).map(|(capability, _)| bit(capability)).sum());
@@ -177,12 +184,12 @@ fn bit(capability: Capability) -> u64 {
         Capability::Checkpoint => FORREST_CAN_CHECKPOINT,
         Capability::Verify => FORREST_CAN_VERIFY,
         Capability::Compact => FORREST_CAN_COMPACT,
-        // One that this file was not told of.
+        // A capability that is missing in this list.
         _ => 0,
     }
 }
 
-/// Does something with a store.
+/// Runs `work` on the store of a handle.
 fn whole(db: *mut Db, work: impl FnOnce(&forrest_rust::Db) -> forrest_rust::Result<()>) -> i32 {
     guard(|| {
         work(Db::of(db)?.newest()?.0)?;

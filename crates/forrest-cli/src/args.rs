@@ -1,7 +1,7 @@
-//! What can be asked for on the command line and in the shell, with the help that teaches it.
+//! The arguments of the command line and of the shell, with their help.
 //!
-//! The subcommands on a store are one type, [`StoreCommand`], which the command line, the part of `load`
-//! behind `--`, and the shell share; so whatever works in one works in the others.
+//! The subcommands on a store are one type, [`StoreCommand`]. The command line, the part of `load` after `--`, and
+//! the shell share it, so a command works in all three.
 
 use crate::codec::Format;
 use crate::help;
@@ -30,14 +30,14 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Which store, and what goes in before the command and out after it.
+/// The store, and the files to load before the command and to dump after it.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
     /// Path, llds:NAME or memory: (default) [env: FORREST_URL]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) db: Option<String>,
-    /// Keyspace, an ordered map of its own [default: default]
+    /// Keyspace, a separate ordered map [default: default]
     #[arg(long, short = 'k', global = true, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
     /// Format: text, hex, jsonl, ops, ldb, mdb [default: text]
@@ -58,7 +58,7 @@ pub(crate) struct StoreArgs {
     /// Dump to FILE at the end ("-": standard output)
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) dump: Option<PathBuf>,
-    /// Done only when what was changed survives power loss
+    /// End only when the changes survive power loss
     #[arg(long, global = true)]
     pub(crate) sync: bool,
     /// No notes and no progress bars; errors stay
@@ -74,22 +74,22 @@ pub(crate) enum Command {
     /// Run commands on one store, from a prompt, a file or a pipe
     #[command(after_help = help::SHELL)]
     Shell(ShellArgs),
-    /// Store a directory tree, ask ordered questions, time it
+    /// Store a directory tree, run ordered queries, time them
     #[command(after_help = help::DEMO)]
     Demo(DemoArgs),
     /// Time the store as db_bench does
     #[command(after_help = help::BENCH)]
     Bench(BenchArgs),
-    /// Read while others write, and look for stale answers
+    /// Read while others write, and look for stale reads
     #[command(after_help = help::STRESS)]
     Stress(StressArgs),
-    /// Verify what the last run left, write, and end without closing
+    /// Verify the last runs, write, and end without closing
     #[command(after_help = help::CRASH)]
     Crash(CrashArgs),
     /// List the stores in the kernel, or destroy one
     #[command(subcommand, after_help = help::LLDS)]
     Llds(LldsCommand),
-    /// Report what this machine offers, and what to do about the rest
+    /// Report what this machine offers, with advice
     #[command(after_help = help::DOCTOR)]
     Doctor,
     /// Write manual pages and completions of shells, to be installed
@@ -99,18 +99,18 @@ pub(crate) enum Command {
 
 #[derive(Debug, Args)]
 pub(crate) struct PagesArgs {
-    /// Where to; it is made
+    /// The directory to write to; it is created
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 }
 
-/// What is done on the stores in the kernel as a whole.
+/// Commands on the stores in the kernel.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LldsCommand {
     /// List the stores that you may use: keys, memory, owner, mode
     #[command(after_help = help::LLDS_LIST)]
     List,
-    /// Take stores away by their names
+    /// Destroy stores by their names
     #[command(after_help = help::LLDS_DESTROY)]
     Destroy(DestroyArgs),
 }
@@ -122,7 +122,7 @@ pub(crate) struct DestroyArgs {
     pub(crate) names: Vec<OsString>,
 }
 
-/// What is done on a store.
+/// Commands on a store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Print the values of keys
@@ -152,22 +152,22 @@ pub(crate) enum StoreCommand {
     /// List the keyspaces and how many keys each holds
     #[command(after_help = help::KEYSPACES)]
     Keyspaces,
-    /// Load files of pairs, then run the command behind "--", if any
+    /// Load files of pairs, then run the command after "--", if any
     #[command(after_help = help::LOAD)]
     Load(LoadArgs),
     /// Print all pairs so that load can read them
     #[command(after_help = help::DUMP)]
     Dump(DumpArgs),
-    /// Print what the store holds, what it costs, and what it can do
+    /// Print the store's content, memory and capabilities
     #[command(after_help = help::STAT)]
     Stat,
     /// Read everything stored on disk and check it
     #[command(after_help = help::VERIFY)]
     Verify(StorePath),
-    /// Copy the store to a new directory, which is a store of its own
+    /// Copy the store to a new directory, a separate store
     #[command(after_help = help::CHECKPOINT, allow_missing_positional = true)]
     Checkpoint(CheckpointArgs),
-    /// Merge what is on disk, so that it takes the least space
+    /// Merge all tables, so that they take the least space
     #[command(after_help = help::COMPACT)]
     Compact(StorePath),
 }
@@ -386,13 +386,13 @@ pub(crate) struct BenchArgs {
     /// Keys of a batch or of a multi-get
     #[arg(long, alias = "batch_size", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) batch_size: u64,
-    /// Pairs read behind each one sought
+    /// Pairs read after each seek
     #[arg(long, alias = "seek_nexts", value_name = "N", default_value_t = 0)]
     pub(crate) seek_nexts: u64,
     /// End each benchmark after N seconds
     #[arg(long, value_name = "N")]
     pub(crate) duration: Option<u64>,
-    /// Fill what is there already, without emptying it first
+    /// Fill an existing keyspace without emptying it first
     #[arg(long, aliases = ["use_existing", "use-existing-db", "use_existing_db"])]
     pub(crate) use_existing: bool,
     /// Seed of what is done
@@ -445,8 +445,8 @@ pub(crate) struct CrashArgs {
     pub(crate) sizes: Sizes,
 }
 
-/// Sizes of a store on disk that are small here, so that tables are written and merged all the time; and how many of
-/// them may be open.
+/// Sizes of a store on disk, small by default, so that it writes and merges tables all the time; and how many table
+/// files may be open.
 #[derive(Debug, Args)]
 pub(crate) struct Sizes {
     /// Changes that become tables
@@ -460,7 +460,7 @@ pub(crate) struct Sizes {
     pub(crate) open_files: Option<usize>,
 }
 
-/// A command behind the `--` of `load`.
+/// A command after the `--` of `load`.
 #[derive(Debug, Parser)]
 #[command(name = "forrest load FILE --", no_binary_name = true, disable_help_subcommand = true)]
 pub(crate) struct Then {
@@ -497,7 +497,7 @@ pub(crate) struct Line {
 pub(crate) enum LineCommand {
     #[command(flatten)]
     Store(StoreCommand),
-    /// Go to another keyspace, which is made if it is not there
+    /// Go to another keyspace, which is created if it does not exist
     Use {
         /// Its name; without one, the default
         #[arg(value_name = "KEYSPACE")]

@@ -1,9 +1,9 @@
-//! What timing needs: what the clock itself costs, and where latencies are counted.
+//! Timing: the cost of reading the clock, and histograms of latencies.
 
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
-/// Longest time told apart, in nanoseconds.
+/// Longest time that a histogram distinguishes, in nanoseconds.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
 
 /// A histogram of times in nanoseconds, in three digits.
@@ -11,7 +11,7 @@ pub(crate) fn latencies_ns() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("the bounds are in order")
 }
 
-/// What two readings of the clock with nothing between them take: the median of many, in nanoseconds.
+/// The time between two consecutive readings of the clock: the median of 10,001, in nanoseconds.
 pub(crate) fn clock_ns() -> u64 {
     let mut pairs: Vec<u64> = (0..10_001)
         .map(|_| {

@@ -62,13 +62,12 @@ fn key(session: &Session, key: &OsStr) -> Result<Vec<u8>, Failure> {
     argument(session, "key", key)
 }
 
-/// Makes one change in the keyspace in use and prints what it answers.
+/// Applies one change to the keyspace in use and prints its outcome.
 pub(crate) fn perform(session: &mut Session, op: Op<&[u8]>) -> Result<Answer, Failure> {
     let key = op.key();
     let mut out = Vec::new();
     match session.apply(op)? {
         Some(Outcome::Added(sum)) => session.format.write_value_line(key, Shown::Integer(sum), &mut out),
-        Some(Outcome::DeletedRange(count)) => print_count(session, count)?,
         Some(Outcome::Swapped(Swap::Mismatch(Some(found)))) => {
             session.note(format_args!("not as expected: {}", text::escape(key)));
             session.format.write_value_line(key, Shown::Bytes(&found), &mut out);
@@ -248,7 +247,7 @@ fn keyspaces(session: &mut Session) -> Result<Answer, Failure> {
 }
 
 fn load_files(session: &mut Session, args: LoadArgs) -> Result<(Answer, Option<ShellArgs>), Failure> {
-    // Understood before anything is loaded, so that a slip of the keyboard costs no time.
+    // Parse the command first, so that a typing error is reported before the files are loaded.
     if session.in_shell && !args.then.is_empty() {
         return Err(Failure::usage("within the shell, a command after load goes on a line of its own"));
     }

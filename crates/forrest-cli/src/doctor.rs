@@ -1,18 +1,18 @@
-//! `doctor`: what this machine offers the store, and what to do about the rest.
+//! `doctor`: what this machine offers the store, with advice.
 
 use crate::codec::{Format, write_json_field};
 use crate::failure::Failure;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style, Term};
 use ::llds::doctor;
-use forrest_machine::doctor::{Finding, State};
+use forrest_machine::doctor::{Finding, Verdict};
 
 /// Where the findings begin, in columns: after state and topic.
 const WHAT_COLUMN: usize = 21;
 /// Where advice begins. Commands for `/sys` are long, and fit from here.
 const ADVICE_COLUMN: usize = 8;
 
-/// Looks at the machine and prints what is found.
+/// Checks the machine and prints the findings.
 pub(crate) fn run(session: &mut Session) -> Result<Answer, Failure> {
     let findings = doctor::examine();
     let term = session.term;
@@ -57,10 +57,10 @@ fn json(finding: &Finding) -> Vec<u8> {
 
 fn lines(finding: &Finding, term: &Term) -> Vec<String> {
     let style = match finding.state {
-        State::Good => Style::Green,
-        State::Fair => Style::Yellow,
-        State::Poor => Style::Red,
-        State::Absent => Style::Dim,
+        Verdict::Good => Style::Green,
+        Verdict::Fair => Style::Yellow,
+        Verdict::Poor => Style::Red,
+        Verdict::Absent => Style::Dim,
     };
     let state = term.paint(style, term::pad(&finding.state.to_string(), 7));
     let topic = term.paint(Style::Bold, term::pad(finding.topic, 12));

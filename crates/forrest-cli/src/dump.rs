@@ -89,8 +89,7 @@ fn pairs(
 /// A file being written.
 struct Target {
     file: File,
-    /// What it is called until it is complete, and what then; `None` if it is written in place, as a pipe or
-    /// a device is.
+    /// Its name until it is complete, and its final name; `None` if it is written in place, as a pipe or a device is.
     names: Option<(PathBuf, PathBuf)>,
 }
 
@@ -100,7 +99,7 @@ impl Target {
         if old.as_ref().is_some_and(|m| !m.is_file()) {
             return Ok(Target { file: File::options().write(true).open(path)?, names: None });
         }
-        // A link stays a link: what it leads to is replaced.
+        // A link stays a link: its target is replaced.
         let complete = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let mut partial = complete.clone().into_os_string();
         partial.push(".partial");
@@ -124,7 +123,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if let Some((partial, _)) = &self.names {
-            // What could not be completed is of no use, and there is nobody to tell if it stays.
+            // An incomplete file is of no use. Errors are dropped: there is no place to report them.
             let _ = fs::remove_file(partial);
         }
     }

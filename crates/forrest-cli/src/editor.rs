@@ -1,11 +1,11 @@
-//! The line of the shell's prompt: what was typed before comes back with the arrow keys, in later sessions too, and Tab
+//! The line editor of the shell's prompt: the arrow keys recall earlier lines, also of former sessions, and Tab
 //! completes commands, options, keyspaces, formats, files, and keys of the store.
 //!
 //! The history is a file that its user alone may read: the one that `FORREST_HISTORY` names, or none if that is empty;
 //! else `forrest/history` where the system has such files (`$XDG_STATE_HOME`, `~/.local/state`). A line that begins
 //! with a space is not kept.
 //!
-//! What a word is completed to follows from args.rs: the name of an argument's value there says what it is.
+//! The completion of a word follows from args.rs: the name of an argument's value there gives its kind.
 
 use crate::args::Line;
 use crate::codec::Format;
@@ -37,12 +37,12 @@ const KEYS_MAX: usize = 100;
 /// An editor of lines.
 pub(crate) struct Editor {
     inner: rustyline::Editor<Helper, FileHistory>,
-    /// Where lines are kept, if they are.
+    /// The history file, if there is one.
     history: Option<PathBuf>,
 }
 
 impl Editor {
-    /// Opens the terminal, and reads what was typed before.
+    /// Opens the terminal, and reads the history.
     pub(crate) fn new(session: &Session) -> Result<Self, Failure> {
         let config = Config::builder()
             .completion_type(CompletionType::List)
@@ -82,7 +82,7 @@ impl Editor {
         }
     }
 
-    /// Puts a line in the history, at once, for who knows how the shell ends.
+    /// Writes a line to the history at once, because the shell may be killed.
     fn keep(&mut self, session: &Session, line: &str) -> Result<(), Failure> {
         if line.trim().is_empty() || !self.inner.add_history_entry(line).map_err(cannot)? {
             return Ok(());
@@ -148,7 +148,7 @@ struct Words {
     format: Format,
 }
 
-/// What a word of a line is.
+/// The kind of a word of a line.
 enum Kind {
     Command,
     Keyspace,
@@ -181,11 +181,12 @@ impl Words {
         }
     }
 
-    /// What the word may become that `text` ends in, and where it begins. What is whole has a space behind it.
+    /// The candidates for the last word of `text`, and the position where that word begins. A complete word ends with a
+    /// space.
     fn complete(&self, text: &str) -> (usize, Vec<String>) {
         let (start, raw) = last_word(text);
         let before = words(&text[..start]);
-        // A word that stands in quotes is as good as if its end were there.
+        // A quoted word that is still open is completed as if it were closed.
         let closed = if raw.starts_with('"') { format!("{raw}\"") } else { raw.to_owned() };
         let word = words(&closed).map(|words| words.into_iter().next().unwrap_or_default());
         match (before, word) {
@@ -251,7 +252,7 @@ impl Words {
         self.db.keyspace(names.iter().find(|there| there.as_bytes() == name)?).ok()
     }
 
-    /// The first keys that begin so, and the last, so that what they have in common is common to all.
+    /// The first keys with this prefix, and the last one, so that their common prefix is that of all such keys.
     fn keys(&self, space: &Keyspace, word: &[u8]) -> Option<Vec<String>> {
         if self.format.is_hex() {
             return None;
@@ -271,12 +272,12 @@ impl Words {
     }
 }
 
-/// The words that begin as `word` does, as they are typed, each with a space behind it.
+/// The words that begin with `word`, quoted as they are typed, each followed by a space.
 fn whole(words: impl Iterator<Item = Vec<u8>>, word: &[u8]) -> Vec<String> {
     words.filter(|whole| whole.starts_with(word)).map(|whole| format!("{} ", line::quote(whole))).collect()
 }
 
-/// What the next word of a command is, behind those of its words that are there.
+/// The kind of the next word of a command, after the words `before`.
 fn kind(command: &clap::Command, before: &[Vec<u8>]) -> Option<Kind> {
     let option = |word: &[u8]| {
         let word = std::str::from_utf8(word).ok()?;
@@ -408,7 +409,7 @@ mod tests {
             (r#"get "two w"#, &[r#"get "two words" "#]),
             (r#"get "ap"#, &["get apple ", "get apricot "]),
             (r"get \x61pp", &["get apple "]),
-            // What is malformed becomes nothing.
+            // Malformed words have no completions.
             (r"get \x6", &[]),
             (r#"get "two" "a" "b\"#, &[]),
         ] {

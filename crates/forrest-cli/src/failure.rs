@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, and the exit code that says so.
+//! [`Failure`]: why a command failed, and its exit code.
 
 use crate::interrupt::{self, Interrupted};
 use crate::term;
@@ -12,11 +12,11 @@ use std::process::ExitCode;
 pub(crate) const NOT_FOUND: u8 = 1;
 /// Exit code for a command line or a line of a script that makes no sense.
 pub(crate) const USAGE: u8 = 2;
-/// Exit code for damaged data, found by a checksum or by a wrong answer.
+/// Exit code for damaged data, found by a checksum or by a wrong result.
 pub(crate) const DAMAGE: u8 = 3;
-/// Exit code for every other error: input and output, limits, space, what a home cannot do.
+/// Exit code for every other error: input and output, limits, space, features that a home does not have.
 pub(crate) const OTHER: u8 = 4;
-/// Exit code when the reader of standard output has gone: 128 and the number of SIGPIPE.
+/// Exit code when the reader of standard output has closed it: 128 and the number of SIGPIPE.
 pub(crate) const BROKEN_PIPE: u8 = 141;
 
 /// What went wrong.
@@ -24,7 +24,7 @@ pub(crate) const BROKEN_PIPE: u8 = 141;
 pub(crate) enum Failure {
     /// The command line, or a line of a script, makes no sense.
     Usage(String),
-    /// So says the parser of arguments, which also has `--help` and `--version` to say.
+    /// A message of the argument parser, which includes `--help` and `--version`.
     Arguments(clap::Error),
     /// Something else, at a place.
     At(Place, Box<Failure>),
@@ -34,15 +34,15 @@ pub(crate) enum Failure {
     Opening(PathBuf, forrest::Error),
     /// There is no store where one should be, or something else.
     Home(String),
-    /// What was asked for is not there.
+    /// The key, keyspace or store does not exist.
     Absent(String),
-    /// The store answered other than it must.
+    /// The store returned a wrong result.
     Wrong(String),
-    /// A file or stream could not be read or written; says which and what was tried.
+    /// A file or stream could not be read or written; names it and the operation.
     Io(String, io::Error),
-    /// A file does not hold what it should; says where.
+    /// A file has wrong content; names the place.
     Input(Place, String),
-    /// The reader of standard output has gone: nothing is left to say, or to do.
+    /// The reader of standard output has closed it: there is nothing more to print or do.
     BrokenPipe,
     /// Ctrl-C.
     Interrupted,
@@ -66,7 +66,7 @@ impl Failure {
     /// A failed read or write of something that is not standard output.
     pub(crate) fn io(what: impl Into<String>, error: io::Error) -> Self {
         match interrupt::check() {
-            // Then that is why, and nobody wants to read about the stream.
+            // Ctrl-C caused the error, so the error of the stream is of no use.
             Err(Interrupted) => Failure::Interrupted,
             Ok(()) => Failure::Io(what.into(), error),
         }
@@ -80,7 +80,7 @@ impl Failure {
         }
     }
 
-    /// The same, said to have happened at `place`; what is no mistake of the input stays as it is.
+    /// Adds a place to a failure. A failure that the input did not cause, or that has a place, stays as it is.
     pub(crate) fn at(self, place: Place) -> Self {
         match self {
             Failure::BrokenPipe | Failure::Interrupted | Failure::At(..) | Failure::Input(..) => self,
@@ -117,7 +117,7 @@ impl Failure {
         }
     }
 
-    /// Says on standard error what went wrong to somebody at a prompt, who knows who is talking.
+    /// Prints the failure to standard error at a prompt, without the name of the command.
     pub(crate) fn report_at_prompt(&self) {
         match self {
             Failure::Arguments(_) | Failure::BrokenPipe => self.report(),
@@ -151,8 +151,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The first paragraph of what the parser of arguments says, as one line without its heading: the rest is a
-/// reminder of the usage, which is too much where a place is named.
+/// The first paragraph of the argument parser's message, as one line without its heading. The rest is a reminder of
+/// the usage, which is too long beside a place.
 fn one_line(message: &str) -> String {
     let paragraph: Vec<_> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
     let line = paragraph.join(" ");

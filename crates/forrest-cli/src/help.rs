@@ -1,14 +1,14 @@
-//! The examples and explanations behind `--help`. All examples work as they stand, in the order given, in
-//! an empty directory; the tests run them.
+//! The examples and explanations that `--help` prints. All examples work in the order given in an empty directory;
+//! the tests run them.
 
 /// Of `forrest --help`.
 pub(crate) const TOP: &str = "\
-A store is a path, which keeps what you put in, or \"memory:\", which lives as
-long as this process: fill it, use it and dump it in one, by --load FILE before
+A store is a path, which keeps its data, or \"memory:\", which lives as long as
+this process: fill it, use it and dump it in one command, by --load FILE before
 any command, --dump FILE after it, or the shell. \"llds:NAME\" is a store in the
 memory of the kernel, which processes share and which outlives them, if the
-kernel module is loaded (\"forrest doctor\" says). The first command that puts
-something in makes the store.
+kernel module is loaded (see \"forrest doctor\"). The first command that writes
+creates the store.
 
 Examples:
   forrest --db trees set oak 'Quercus robur'
@@ -44,7 +44,7 @@ Examples:
 Exit code 1 if a key is not there.";
 
 pub(crate) const SET: &str = "\
-On disk the store is made if it is not there.
+On disk the store is created if it does not exist.
 
 Examples:
   forrest --db trees set oak 'Quercus robur'
@@ -85,8 +85,8 @@ Examples:
   forrest --load in.txt delete-range --all --dump out.txt";
 
 pub(crate) const SCAN: &str = "\
-Keys sort by their bytes. A prefix and bounds may be given together; what is in
-both is printed.
+Keys sort by their bytes. With a prefix and bounds, the keys that match both are
+printed.
 
 Examples:
   forrest --load in.txt scan
@@ -106,16 +106,16 @@ Examples:
 
 pub(crate) const LOAD: &str = "\
 Formats (--format, unless the file's name ends in .txt, .hex, .jsonl or .ops):
-  text   key TAB value, with \\\\ \\t \\n \\r \\xNN for what cannot stand for itself
+  text   key TAB value, with escapes \\\\ \\t \\n \\r \\xNN
   hex    key TAB value, in hexadecimal
   jsonl  {\"key\": \"...\", \"value\": \"...\"}, or \"key_hex\" and \"value_hex\"
   ops    an operation a line: set KEY VALUE, delete KEY, add KEY DELTA, ...
   ldb    0xKEY ==> 0xVALUE, as RocksDB's \"ldb dump --hex\" prints
   mdb    as LMDB's mdb_dump prints; databases are keyspaces. With -p, LMDB up to
          0.9.24 does not escape backslashes: better without
-But in mdb, # begins a comment; in text and hex \"#keyspace NAME\" says where
-the lines after it belong. A mistake is reported as FILE:LINE:COLUMN, where the
-column counts characters from 1; what came before it has been loaded.
+Except in mdb, # begins a comment; in text and hex \"#keyspace NAME\" selects the
+keyspace of the lines after it. An error is reported as FILE:LINE:COLUMN, where
+the column counts characters from 1; the lines before it have been loaded.
 
 From RocksDB and LMDB:
   ldb dump --hex --db=DIR | forrest --db trees -f ldb load -
@@ -130,7 +130,7 @@ Examples:
   cat in.txt | forrest load - -- get apple";
 
 pub(crate) const DUMP: &str = "\
-Without --keyspace, all keyspaces are written. What dump writes, load reads,
+Without --keyspace, all keyspaces are written. load reads the output of dump
 byte for byte. A file is replaced as a whole when it is complete.
 
 The formats are those of load, and mdb-print: mdb with text where possible. ldb
@@ -150,8 +150,8 @@ Examples:
   forrest --load in.txt -f mdb dump > copy.mdb; forrest -f mdb load copy.mdb";
 
 pub(crate) const STAT: &str = "\
-On disk the number of keys is an estimate: one that is in memory and in a table
-counts twice. count is exact.
+On disk the number of keys is an estimate: a key in memory and in a table counts
+twice. count is exact.
 
 Examples:
   forrest --db trees stat
@@ -169,23 +169,24 @@ Examples:
   forrest --format jsonl verify trees";
 
 pub(crate) const CHECKPOINT: &str = "\
-PATH is made, and is a store on disk with all that this one holds at one moment.
-It has its name only when it is whole and survives power loss. A store that
-another process has open is busy here; that process makes its own, as a line in
-its shell or by the library, while it goes on writing.
+Creates PATH, a store on disk with the content of this store at one moment. PATH
+appears only when it is complete and survives power loss. If another process has
+the store open, it is busy here; that process can make a checkpoint, by a line
+in its shell or by the library, while it goes on writing.
 
-On one file system, the copy and the store have the same tables (hard links),
-which no store changes: it takes little time and space. To another one, all is
-copied, which also helps when the disk fails. From memory: all is written.
+On the same file system, the copy and the store share their tables (hard links),
+which no store changes: it takes little time and space. To another file system,
+everything is copied, which also helps when the disk fails. From memory, all
+pairs are written.
 
 Examples:
   forrest checkpoint trees monday
   forrest --db trees checkpoint tuesday
-  forrest --load in.txt checkpoint fruit     what a file holds, as a store";
+  forrest --load in.txt checkpoint fruit     the pairs of a file, as a store";
 
 pub(crate) const COMPACT: &str = "\
-Writes out what is in memory and merges tables. Stores do that by themselves as
-far as it pays; this takes the least space and the shortest opening, once.
+Writes the memtable to tables and merges all tables. A store compacts by itself
+as far as it pays; this command gives the least space and the fastest opening.
 
 Examples:
   forrest compact trees";
@@ -204,7 +205,7 @@ With a prompt, errors are shown and the shell goes on; in a script the first
 error ends it, and it is reported with its line. The exit code is that of the
 last command.
 
-With --sync, each line is done only when what it changed survives power loss.
+With --sync, each line is done only when its changes survive power loss.
 
 Examples:
   forrest shell
@@ -221,13 +222,13 @@ pub(crate) const LINE: &str = "\
 where - is no value and no end.";
 
 pub(crate) const DEMO: &str = "\
-Every file's path is stored with its kind, mode, size and time of change. Then
-the store is asked for: a directory listing, the largest subtrees, the files
-changed last, counts by extension, the differences between a snapshot and later
-states. At the end each operation is timed, and the store is closed and opened
-again. It is on disk, in a temporary directory that goes afterwards, unless --db
-names another, which stays (FORREST_URL is not asked). Nothing else on the disk
-is changed; the walk stays on one file system and follows no symbolic links.
+Stores every file's path with its kind, mode, size and time of change. Then it
+prints a directory listing, the largest subtrees, the files changed last, counts
+by extension, and the differences between a snapshot and later states. At the
+end it times each operation, and closes and reopens the store. The store is on
+disk in a temporary directory, which is removed, unless --db names one, which
+stays (FORREST_URL is ignored). Nothing else on the disk is changed; the walk
+stays on one file system and follows no symbolic links.
 
 Examples:
   forrest demo
@@ -242,7 +243,7 @@ Names and figures are those of db_bench, which comes with RocksDB and LevelDB:
                                    keys, in random order, in batches in order
   fillsync                         each change survives power loss; num / 1000
   overwrite, updaterandom          random keys; with a get before each set
-  readrandom, readmissing          gets of random keys; of keys not there
+  readrandom, readmissing          gets of random keys; of absent keys
   readhot, multireadrandom         of 1 % of the keys; many keys in a call
   readseq, readreverse             all pairs, forwards and backwards
   seekrandom                       a new cursor to a key, and --seek-nexts on
@@ -252,14 +253,14 @@ Names and figures are those of db_bench, which comes with RocksDB and LevelDB:
   compact                          all tables become one run
 As there, random keys repeat, so fillrandom leaves about 63 % of the keys.
 
-ops/s is of all threads; us/op is what an operation takes in its thread; MB/s
-are millions of bytes of keys and values. With --sync, each change is safe
-first. The store is on disk in a temporary directory, which goes away; --db
-names another, in which the keyspace \"bench\" is emptied by each fill
-(FORREST_URL is not asked).
+ops/s is of all threads; us/op is the time of an operation in its thread; MB/s
+are millions of bytes of keys and values. With --sync, each change survives
+power loss. The store is on disk in a temporary directory, which is removed;
+--db names another store, in which each fill empties the keyspace \"bench\"
+(FORREST_URL is ignored).
 
-It is a quick look, one run in one process. To decide something, use kvbench,
-the benchmark beside this command: it repeats, takes turns, gives intervals.
+It is a quick look, one run in one process. For decisions use kvbench, the
+benchmark beside this command: it repeats, takes turns, gives intervals.
 
 Examples:
   forrest bench --num 10000
@@ -270,11 +271,11 @@ Examples:
   forrest bench fillsync,readwhilewriting -n 10000 --duration 1 -f jsonl";
 
 pub(crate) const STRESS: &str = "\
-Each key has one thread that writes it, and publishes the version that it wrote
-when the call has returned. A reader that then finds an older version was told
-something stale. Scans must be in order and show every key that is there all
-along; batches must be seen whole in snapshots; counters must add up. At the end
-a store on disk is verified, closed, opened and compared once more.
+Each key has one writing thread, which publishes the version that it wrote when
+the call has returned. If a reader then finds an older version, the read was
+stale. Scans must be in order and show every key that is never deleted; batches
+must be seen whole in snapshots; counters must add up. At the end a store on
+disk is verified, closed, opened and compared once more.
 
 The last line is \"stale = 0, ...\" if all is well. Exit code 3 if not.
 
@@ -284,13 +285,13 @@ Examples:
   forrest stress --db memory: --seconds 1";
 
 pub(crate) const CRASH: &str = "\
-To be run in a loop. All that earlier runs wrote is verified: the pairs of each
-thread are there from the first on without gaps, with the right values, counts
-and deletions, and all of them if the run was done. Then a new run writes, syncs
-and ends the process, with exit code 0, while the store is open.
+Run it in a loop. It verifies everything that earlier runs wrote: the pairs of
+each thread are there from the first on without gaps, with the right values,
+counts and deletions, and all of them if the run was done. Then a new run
+writes, syncs and ends the process, with exit code 0, while the store is open.
 
 With --endless it writes until it is killed, and prints a line RUN/THREAD/PAIR
-after each pair is acknowledged. After kill -9 all of them must be there; give
+after each pair is acknowledged. After kill -9 all of them must be there; pass
 the last of each thread to the next run by --expect. With --sync the same holds
 for loss of power. Exit code 3 if anything is missing or wrong.
 
@@ -304,7 +305,7 @@ pub(crate) const LLDS: &str = "\
 A store \"llds:NAME\" lies in the memory of the kernel: all processes of its user
 share it, at the speed of memory, and it outlives them. It ends when it is
 destroyed, the module is unloaded, or the machine stops. The kernel module must
-be loaded: \"forrest doctor\" says whether it is, and what to do.
+be loaded: \"forrest doctor\" shows whether it is, and how to load it.
 
 Examples:
   forrest --db llds:shop set apple 3
@@ -313,16 +314,16 @@ Examples:
   forrest llds destroy shop";
 
 pub(crate) const LLDS_LIST: &str = "\
-Stores that you may read or write, or own, sorted by name; with how many keys,
-how much memory they take and may take, and how often they are open.
+Lists the stores that you may read or write, or own, sorted by name: keys, used
+and maximum memory, and how often each is open.
 
 Examples:
   forrest llds list
   forrest --format jsonl llds list";
 
 pub(crate) const LLDS_DESTROY: &str = "\
-The name is gone at once, and who opens it next makes a new store. Who has it
-open goes on with it; its memory is given back when the last has closed it. Its
+Frees the name at once, so the next open makes a new store. A process that has
+the old store open can go on with it; its memory is freed at the last close. Its
 owner may do this. Exit code 1 if there is no store of a name.
 
 Examples:

@@ -1,7 +1,7 @@
 //! [`Home`]: which store a command works on, and whether it may make it.
 //!
-//! A store on disk is made by commands that put something in. A question to a store that is not there is an error, so
-//! that a slip of the keyboard leaves no directory behind; and so is a directory that holds something else.
+//! Only commands that write create a store on disk. A read of a store that does not exist is an error, so that a
+//! mistyped path does not create an empty store. A directory that holds something else is an error too.
 
 use crate::args::Sizes;
 use crate::failure::Failure;
@@ -11,11 +11,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// The environment variable that names the store where `--db` does not.
+/// The environment variable that names the store without `--db`.
 const URL: &str = "FORREST_URL";
-/// The store where nothing names one.
+/// The default store.
 pub(crate) const MEMORY: &str = "memory:";
-/// How the URL of a store in the kernel begins.
+/// Start of the URL of a store in the kernel.
 pub(crate) const KERNEL: &str = "llds:";
 /// Fewest digits of the number in the name of a store's file.
 const DIGITS_MIN: usize = 8;
@@ -48,7 +48,7 @@ impl Home {
         }
     }
 
-    /// A store on disk that goes away with this.
+    /// A store on disk that is removed when this is dropped.
     pub(crate) fn temporary() -> Result<Self, Failure> {
         let cannot = |e| Failure::io("cannot make a temporary directory", e);
         let directory = tempfile::Builder::new().prefix("forrest-").tempdir().map_err(cannot)?;
@@ -75,12 +75,12 @@ impl Home {
         self
     }
 
-    /// True if the store goes away with this.
+    /// True if the store is removed when this is dropped.
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
     }
 
-    /// True if only a store that is there can be opened, so that nothing new is to be made in it either.
+    /// True if only an existing store is opened. Then no keyspace must be created in it either.
     pub(crate) fn only_exists(&self) -> bool {
         !self.makes
     }
@@ -153,8 +153,7 @@ fn check(path: &Path, makes: bool) -> Result<(), Failure> {
         if is_of_a_store(&name) {
             return Ok(());
         }
-        // A store that was being made when its process died has its lock only; and file systems begin with a
-        // directory of their own.
+        // If a process dies while it creates a store, only the lock exists. File systems may begin with `lost+found`.
         if name != "LOCK" && name != "lost+found" {
             foreign = Some(name.into_owned());
         }
@@ -169,7 +168,7 @@ fn check(path: &Path, makes: bool) -> Result<(), Failure> {
     }
 }
 
-/// True if a file of a store may be called so: a number, and what it is.
+/// True if a file of a store may have this name: a number and a kind.
 fn is_of_a_store(name: &str) -> bool {
     name.split_once('.').is_some_and(|(digits, kind)| {
         digits.len() >= DIGITS_MIN

@@ -1,9 +1,8 @@
-//! Ctrl-C: the first asks the work under way to stop at its next safe point, the second ends the process.
+//! Ctrl-C: the first asks the running work to stop at its next safe point, the second ends the process.
 //!
-//! Long work calls [`check`] every few thousand steps at the latest. Nothing is left behind
-//! on the terminal, because whoever draws on it clears it on the way out. A wait for somebody else, for input
-//! or for a reader of the output, has no safe point; it is marked by [`waiting`] and the first Ctrl-C ends it
-//! with the process.
+//! Long work calls [`check`] every few thousand steps at the latest. The terminal stays clean, because the code that
+//! draws on it clears it when it ends. A wait for input or for a reader of the output has no safe point. It is marked
+//! by [`waiting`], and the first Ctrl-C during it ends the process.
 
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
@@ -17,7 +16,7 @@ static WAITING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Exit code after Ctrl-C: 128 and the number of the signal, as shells have it.
 pub(crate) const CODE: u8 = 130;
 
-/// Somebody asked to stop.
+/// The user pressed Ctrl-C.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interrupted;
 
@@ -31,9 +30,9 @@ pub(crate) fn install() -> io::Result<()> {
         .map(drop)
 }
 
-/// Fails once somebody asked to stop.
+/// Fails after Ctrl-C.
 pub(crate) fn check() -> Result<(), Interrupted> {
-    // ORDERING: relaxed, because nothing else is read on the strength of this flag.
+    // ORDERING: relaxed, because no other read depends on this flag.
     if REQUESTED.load(Ordering::Relaxed) { Err(Interrupted) } else { Ok(()) }
 }
 
@@ -42,7 +41,7 @@ pub(crate) fn forget() {
     REQUESTED.store(false, Ordering::Relaxed);
 }
 
-/// Runs `wait`, which may wait for somebody else.
+/// Runs `wait`, which may wait for another process or the user.
 fn waiting<T>(wait: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     WAITING.store(true, Ordering::SeqCst);
     // A request that came before the mark would otherwise be noticed only after the wait.
@@ -54,7 +53,7 @@ fn waiting<T>(wait: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     result
 }
 
-/// A stream that somebody else may keep waiting.
+/// A stream on which reads and writes may wait for another process or the user.
 pub(crate) struct Patient<S>(pub(crate) S);
 
 impl<R: Read> Read for Patient<R> {

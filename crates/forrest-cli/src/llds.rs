@@ -37,7 +37,7 @@ fn list(session: &mut Session) -> Result<Answer, Failure> {
     Ok(Answer::Done)
 }
 
-/// What is told of a store, below its name.
+/// The two lines below a store's name.
 fn lines(store: &Listed) -> [String; 2] {
     let keys = term::plural(store.keys, "key", "keys");
     let (pairs, taken, most) =
@@ -73,7 +73,7 @@ fn json(store: &Listed) -> Vec<u8> {
 fn destroy(session: &mut Session, args: &DestroyArgs) -> Result<Answer, Failure> {
     let mut answer = Answer::Done;
     for word in &args.names {
-        // Both what the list says and what a URL says are understood.
+        // Accept a name as the list prints it, and as a URL has it.
         let word = word.as_bytes();
         let name = word.strip_prefix(KERNEL.as_bytes()).unwrap_or(word);
         let name = session.format.read_argument("name", name)?;

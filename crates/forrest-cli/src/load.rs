@@ -1,7 +1,7 @@
 //! Reading files of pairs or operations into a store.
 //!
-//! Each line is applied as it is read, so that files of any size need no memory of their own; a mistake ends
-//! the load with its file, line and column, and what came before it stays.
+//! Each line is applied as it is read, so that files of any size need constant memory. An error ends the load and is
+//! reported with file, line and column; the lines before it stay loaded.
 
 use crate::codec::{Format, Item, Mistake, Reader};
 use crate::failure::{Failure, Place};
@@ -17,10 +17,10 @@ use std::path::Path;
 /// Lines between two movements of the progress bar.
 const LINES_PER_DRAW: u64 = 4096;
 
-/// Files smaller than this are loaded before a bar could be looked at.
+/// Smaller files load too fast for a progress bar.
 const BAR_BYTES_MIN: u64 = 4 << 20;
 
-/// What a load did.
+/// The result of a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Loaded {
     /// Lines that were pairs or operations.

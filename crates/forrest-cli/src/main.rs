@@ -1,25 +1,25 @@
 //! The `forrest` command: an ordered key-value store at the shell.
 //!
-//! It uses the library as any program would, and `forrest-machine` for `doctor`. Answers go to standard
-//! output and everything else to standard error; `--help` lists the exit codes.
+//! It uses the library as any program would, and `forrest-machine` for `doctor`. Results go to standard output and
+//! everything else to standard error; `--help` lists the exit codes.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
 //! | main.rs | from arguments to exit code |
-//! | args.rs, help.rs | what can be asked for, and the help that teaches it |
+//! | args.rs, help.rs | the arguments, and their help |
 //! | shell.rs | many commands on one store; editor.rs: the line of its prompt, history, completion |
 //! | commands.rs | the commands on a store; load.rs, dump.rs, stat.rs, verify.rs the longer ones |
 //! | demo/ | the tour on real files: walk.rs, meta.rs, ask.rs, measure.rs |
-//! | bench/ | what db_bench measures: work.rs |
+//! | bench/ | the benchmarks of db_bench: work.rs |
 //! | stress/ | threads against each other: truth.rs, work.rs |
 //! | crash/ | runs that end without closing the store: plan.rs, verify.rs |
 //! | llds.rs | the stores in the kernel as a whole |
-//! | doctor.rs, pages.rs | what the machine offers; manual pages and completions |
-//! | session.rs | the open store, and standard output; home.rs: which store that is |
-//! | diff.rs | what tells two ordered ranges apart |
+//! | doctor.rs, pages.rs | checks of the machine; manual pages and completions |
+//! | session.rs | the open store, and standard output; home.rs: the choice of the store |
+//! | diff.rs | the differences between two ordered ranges |
 //! | codec/ | the formats of pairs |
-//! | random.rs, clock.rs | numbers that follow from a seed; what timing needs |
-//! | term.rs, progress.rs | fitting output to where it goes |
+//! | clock.rs | timing |
+//! | term.rs, progress.rs | fitting output to the terminal |
 //! | interrupt.rs, failure.rs | Ctrl-C, errors and exit codes |
 #![forbid(unsafe_code)]
 
@@ -89,7 +89,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
     }
     session.was_changed = false;
     let answer = dispatch(&mut session, command);
-    // What was changed and what was printed before a failure still count.
+    // Changes and output before a failure still count.
     session.sync_changes()?;
     session.flush()?;
     let answer = answer?;
@@ -125,7 +125,7 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
 fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
     match command {
         Command::Doctor | Command::Llds(_) | Command::Pages(_) => Ok(Home::at(home::MEMORY, true)),
-        // Neither in the store that the environment names: nobody wants it filled with this.
+        // Not the store of the environment, which users keep for other data. This holds for `bench` too.
         Command::Demo(_) => store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true))),
         Command::Bench(_) => {
             let home = store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true)))?;
@@ -133,7 +133,7 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         }
         Command::Shell(_) => Home::named(store.db.as_deref(), true),
         Command::Stress(args) => {
-            // Not what the environment names: nobody wants that in a store that is used otherwise.
+            // Not the store of the environment, which users keep for other data.
             let home = match once(store.db.as_deref(), args.dir.as_deref())? {
                 Some(url) => Home::at(url, true),
                 None => Home::temporary()?,

@@ -1,5 +1,5 @@
-//! `pages`: manual pages and completions of shells, made of what a command's arguments say of themselves, for whoever
-//! installs it. It knows nothing of the command, and is kvbench's as well.
+//! `pages`: writes manual pages and shell completions, generated from a command's arguments, for an installation. The
+//! module depends on no particular command; kvbench uses it too.
 
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The shells that completions are written for.
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
-/// Writes all those of a command into a directory, which is made.
+/// Writes all pages and completions of a command into a directory, which it creates.
 pub(crate) fn write(command: &clap::Command, directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let mut built = command.clone();
@@ -24,7 +24,7 @@ pub(crate) fn write(command: &clap::Command, directory: &Path) -> io::Result<()>
 
 /// Writes the page of a command and those of its commands.
 fn manual(command: &clap::Command, directory: &Path) -> io::Result<()> {
-    // `help` has a command for each of these, which says no more.
+    // The subcommands of `help` repeat these, so they get no pages.
     let is_told = |inner: &&clap::Command| !inner.is_hide_set() && inner.get_name() != "help";
     for inner in command.get_subcommands().filter(is_told) {
         manual(inner, directory)?;
@@ -35,8 +35,7 @@ fn manual(command: &clap::Command, directory: &Path) -> io::Result<()> {
     fs::write(directory.join(page.get_filename()), as_it_stands(&String::from_utf8_lossy(&text)))
 }
 
-/// The page with the lines behind the options as they stand in the source, from the left edge on: there are tables in
-/// them.
+/// The page with the text after the options as preformatted lines from the left edge on, because it has tables.
 fn as_it_stands(page: &str) -> String {
     let Some((start, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
     let (lines, end) = rest.split_at(rest.find("\n.SH ").unwrap_or(rest.len()));

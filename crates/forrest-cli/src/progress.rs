@@ -1,5 +1,5 @@
-//! Progress bars on standard error: drawn only where that is a terminal, and gone without a trace when they
-//! are dropped, whatever the way out.
+//! Progress bars on standard error: drawn only if that is a terminal, and cleared when they are dropped, also after
+//! an error.
 //!
 //! A bar leaves the last columns of its line free, because a terminal echoes Ctrl-C as `^C` where the cursor
 //! is: were the line full, that would go to the next line, and clearing one line would leave the other.
@@ -23,15 +23,15 @@ const FREE_COLUMNS: usize = 4;
 pub(crate) struct Bar {
     term: Term,
     whole: u64,
-    /// When it may be drawn again; `None` if nobody sees it.
+    /// When it may be drawn again; `None` if it is hidden.
     next: Option<Mutex<Instant>>,
 }
 
 impl Bar {
-    /// A bar over `whole` units, hidden if `quiet` or where standard error is no terminal. It is drawn at
-    /// once, to show that something goes on.
+    /// A bar over `whole` units, hidden if `quiet` or if standard error is not a terminal. It is drawn at once, to show
+    /// that work has begun.
     pub(crate) fn new(term: &Term, quiet: bool, whole: u64) -> Self {
-        // A terminal that can do nothing cannot go back over a line either.
+        // A dumb terminal cannot overwrite a line.
         let is_dumb = std::env::var_os("TERM").is_some_and(|name| name == "dumb");
         let is_seen = !quiet && !is_dumb && io::stderr().is_terminal();
         let bar = Bar { term: *term, whole, next: is_seen.then(|| Mutex::new(Instant::now())) };
@@ -39,7 +39,7 @@ impl Bar {
         bar
     }
 
-    /// True if nobody sees it.
+    /// True if it is not drawn.
     pub(crate) fn is_hidden(&self) -> bool {
         self.next.is_none()
     }
@@ -75,7 +75,7 @@ impl Drop for Bar {
     }
 }
 
-/// One write, so that nothing comes between; nobody can be told if it fails.
+/// Draws with one write, so that no other output comes between. Errors are dropped: there is no place to report them.
 fn draw(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }

@@ -1,5 +1,4 @@
-//! [`Session`]: one open store, the keyspace and format in use, and standard output; what every command
-//! works on.
+//! [`Session`]: one open store, the keyspace and format in use, and standard output. Every command works on it.
 
 use crate::args::StoreArgs;
 use crate::codec::Format;
@@ -12,12 +11,12 @@ use std::fmt::Arguments;
 use std::io::{self, BufReader, BufWriter, Stdin, Stdout, Write};
 use std::time::{Duration, Instant};
 
-/// What a command has to say by its exit code, short of a failure.
+/// The result of a command that did not fail, for its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It did what was asked.
+    /// Success.
     Done,
-    /// What was asked for is not there, or did not match.
+    /// The key or store does not exist, or did not match.
     NotFound,
 }
 
@@ -33,7 +32,7 @@ impl Answer {
     }
 }
 
-/// One open store and how to talk about it.
+/// One open store, and the options of its input and output.
 pub(crate) struct Session {
     pub(crate) db: Db,
     /// The keyspace in use.
@@ -45,19 +44,19 @@ pub(crate) struct Session {
     pub(crate) quiet: bool,
     /// Changes collected since the shell's `begin`.
     pub(crate) batch: Option<WriteBatch>,
-    /// What the shell's `snapshot` took.
+    /// The snapshot of the shell's `snapshot`.
     pub(crate) snapshot: Option<Snapshot>,
-    /// Something was loaded or changed, so an empty answer is no surprise.
+    /// Something was loaded or changed, so an empty result needs no explanation.
     pub(crate) was_filled: bool,
-    /// Something was changed by a command, so that it would be lost with the process.
+    /// A command changed something, which would be lost with the process.
     pub(crate) was_changed: bool,
-    /// What was changed has been dumped.
+    /// The changes have been dumped.
     pub(crate) was_dumped: bool,
     /// Commands come from the shell.
     pub(crate) in_shell: bool,
-    /// Commands come from somebody at a prompt.
+    /// Commands come from a user at a prompt.
     pub(crate) at_prompt: bool,
-    /// Somebody reads standard input already.
+    /// Standard input has a reader already.
     stdin_is_taken: bool,
     /// `--sync` was given.
     syncs: bool,
@@ -78,7 +77,7 @@ impl Session {
         let name = args.keyspace.as_deref().unwrap_or(forrest::DEFAULT_KEYSPACE);
         let is_kept = db.capabilities().has(Capability::Persistence);
         if is_kept && home.only_exists() && !name.is_empty() && !db.keyspaces()?.iter().any(|n| n == name) {
-            // A question must not leave a keyspace behind.
+            // A read must not create a keyspace.
             return Err(Failure::Absent(format!("there is no keyspace {name} in {}", home.url)));
         }
         let space = db.keyspace(name)?;
@@ -118,7 +117,7 @@ impl Session {
         Ok([closed - start, opened])
     }
 
-    /// Ends what `open` began; if `explain`, says what is lost with the process.
+    /// Closes the session; with `explain`, notes which changes are lost with the process.
     pub(crate) fn close(mut self, explain: bool) -> Result<(), Failure> {
         self.flush()?;
         let explain = explain && !self.db.capabilities().has(Capability::Persistence);
@@ -134,7 +133,7 @@ impl Session {
         Ok(())
     }
 
-    /// Standard input, which only one can have.
+    /// Standard input, which can have only one reader.
     pub(crate) fn take_stdin(&mut self) -> Result<BufReader<Patient<Stdin>>, Failure> {
         if std::mem::replace(&mut self.stdin_is_taken, true) {
             return Err(Failure::usage("standard input is being read already, and cannot be read twice"));
@@ -152,12 +151,12 @@ impl Session {
         self.out.write_fmt(line).and_then(|()| self.out.write_all(b"\n")).map_err(Failure::stdout)
     }
 
-    /// Brings what was written to where it goes.
+    /// Flushes standard output.
     pub(crate) fn flush(&mut self) -> Result<(), Failure> {
         self.out.flush().map_err(Failure::stdout)
     }
 
-    /// Says something on standard error that is no error.
+    /// Prints a note to standard error.
     pub(crate) fn note(&self, note: Arguments<'_>) {
         match self {
             _ if self.quiet => {}
@@ -166,7 +165,7 @@ impl Session {
         }
     }
 
-    /// Makes what was changed survive power loss, if `--sync` asks for it.
+    /// Makes the changes survive power loss, if `--sync` was given.
     pub(crate) fn sync_changes(&mut self) -> Result<(), Failure> {
         if self.syncs && std::mem::take(&mut self.is_unsynced) {
             self.db.sync()?;
@@ -174,27 +173,24 @@ impl Session {
         Ok(())
     }
 
-    /// Remembers that changes are being made, which may not be complete.
+    /// Notes that changes have begun, which may be incomplete.
     pub(crate) fn changing(&mut self) {
         self.is_unsynced = true;
         self.was_filled = true;
     }
 
-    /// Remembers that a command changed something.
+    /// Notes that a command changed something.
     pub(crate) fn changed(&mut self) {
         self.changing();
         self.was_changed = true;
         self.was_dumped = false;
     }
 
-    /// Makes one change, or adds it to the batch that the shell collects; `None` says that it waits there.
+    /// Applies one change, or adds it to the shell's batch; `None` means that it is in the batch.
     pub(crate) fn apply(&mut self, op: forrest::Op<&[u8]>) -> Result<Option<Outcome>, Failure> {
         let Some(batch) = &mut self.batch else {
             let outcome = self.space.apply(op)?;
-            if !matches!(
-                outcome,
-                Outcome::Deleted(false) | Outcome::DeletedRange(0) | Outcome::Swapped(Swap::Mismatch(_))
-            ) {
+            if !matches!(outcome, Outcome::Deleted(false) | Outcome::Swapped(Swap::Mismatch(_))) {
                 self.changed();
             }
             return Ok(Some(outcome));

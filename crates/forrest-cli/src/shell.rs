@@ -104,7 +104,7 @@ impl Shell<'_> {
             let mark = if self.session.batch.is_some() { "+" } else { ">" };
             let prompt = format!("forrest{space}{mark} ");
             let Some(line) = editor.line(self.session, &prompt)? else { return Ok(()) };
-            // What is pasted comes as one line, whatever it holds.
+            // Pasted text comes as one line, even if it has line feeds.
             let flow = line.lines().try_fold(ControlFlow::Continue(()), |flow, line| match flow {
                 ControlFlow::Continue(()) => self.run_line(line),
                 ControlFlow::Break(()) => Ok(flow),
@@ -140,7 +140,7 @@ impl Shell<'_> {
         self.session.flush()
     }
 
-    /// Runs one line and flushes what it prints.
+    /// Runs one line and flushes its output.
     fn run_line(&mut self, text: &str) -> Result<ControlFlow<()>, Stop> {
         if line::is_blank(text) {
             return Ok(ControlFlow::Continue(()));
@@ -185,7 +185,7 @@ impl Shell<'_> {
                 }
             }
         };
-        // A line has done what it says only then.
+        // A line is done only after this.
         self.session.sync_changes()?;
         self.session.flush()?;
         Ok(flow)
@@ -236,20 +236,14 @@ impl Shell<'_> {
 
     fn commit(&mut self) -> Result<Answer, Failure> {
         let batch = self.take_batch()?;
-        match self.session.db.try_write(&batch)? {
-            Written::Applied => {
-                self.session.changed();
-                self.session
-                    .note(format_args!("{} made", term::plural(batch.len() as u64, "change", "changes")));
-                Ok(Answer::Done)
-            }
-            Written::Mismatch { op, .. } => {
-                let op = op + 1;
-                self.session
-                    .note(format_args!("change {op} of the batch did not match; nothing was changed"));
-                Ok(Answer::NotFound)
-            }
+        if let Written::Mismatch { op, .. } = self.session.db.try_write(&batch)? {
+            let op = op + 1;
+            self.session.note(format_args!("change {op} of the batch did not match; nothing was changed"));
+            return Ok(Answer::NotFound);
         }
+        self.session.changed();
+        self.session.note(format_args!("{} made", term::plural(batch.len() as u64, "change", "changes")));
+        Ok(Answer::Done)
     }
 
     /// Prints how the store differs from the snapshot, keyspace by keyspace.
@@ -325,7 +319,7 @@ fn op(text: &str, words: &[line::Word]) -> Result<Option<Op>, line::ParseError> 
     }
 }
 
-/// The operation whose bytes are what the words of `op` say in hexadecimal.
+/// The operation with the words of `op` decoded from hexadecimal.
 fn from_hex(format: Format, op: &Op) -> Result<Op, Failure> {
     let mut mistake = None;
     let op = op.map(|word| {

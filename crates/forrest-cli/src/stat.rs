@@ -1,4 +1,4 @@
-//! `stat`: what the store holds, what it costs, what it can do.
+//! `stat`: the store's content, memory and capabilities.
 
 use crate::codec::{Format, text};
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use crate::term::{self, Style};
 /// Rows that mean something only for a store on disk.
 const DISK_ROWS: [&str; 5] = ["tables on disk", "in tables", "cached", "indexes of tables", "open files"];
 
-/// Prints everything that the library tells of the store.
+/// Prints all statistics of the store.
 pub(crate) fn run(session: &mut Session) -> Result<Answer, Failure> {
     if session.format == Format::Jsonl {
         return json(session);

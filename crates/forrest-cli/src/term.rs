@@ -1,5 +1,4 @@
-//! What is known about where output goes (a terminal or not, how wide, colours or not), and the small art of
-//! making text fit there.
+//! Properties of the output (a terminal or not, its width, colours or not), and functions that fit text to it.
 //!
 //! Widths are terminal columns: a letter takes one, an ideograph two, a combining mark none.
 
@@ -248,8 +247,8 @@ pub(crate) fn short_rate(per_second: f64) -> String {
     format!("{scaled:.digits$}{letter}")
 }
 
-/// Says something on standard error, in lines that fit where that is a terminal; nobody can be told if that
-/// fails.
+/// Prints a message to standard error, in lines that fit if that is a terminal. Errors are dropped: there is no place
+/// to report them.
 pub(crate) fn say(text: Arguments<'_>) {
     let mut err = std::io::stderr().lock();
     let text = format!("forrest: {text}");

@@ -1,4 +1,4 @@
-//! `verify`, `checkpoint` and `compact`: what is done with a store as a whole.
+//! `verify`, `checkpoint` and `compact`: commands on a store as a whole.
 
 use crate::codec::{Format, write_json_field};
 use crate::failure::Failure;

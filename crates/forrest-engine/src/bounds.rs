@@ -1,16 +1,16 @@
-//! [`KeyRange`]: what can be given as a range of keys, and arithmetic on the ends of ranges.
+//! [`KeyRange`]: the types that can be given as a range of keys, and arithmetic on the ends of ranges.
 //!
-//! A bound may be longer than a key can be: it is then cut exactly, so that it stands where it stood
+//! A bound may be longer than the longest key. It is then cut exactly, so that it stays at the same place
 //! between the keys that can exist.
 
 use crate::MAX_KEY_BYTES;
 use std::ops::{Bound, RangeBounds};
 
-/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b` or a pair of [`Bound`]s of anything that is bytes,
-/// or `..` for all keys. A range whose start lies after its end is empty.
+/// A range of keys: `a..b`, `a..=b`, `a..`, `..b`, `..=b` or a pair of [`Bound`]s of any byte strings, or
+/// `..` for all keys. A range whose start lies after its end is empty.
 ///
-/// It exists beside [`RangeBounds`] so that `..` needs no type annotation. Of another type that implements
-/// that, pass `(r.start_bound(), r.end_bound())`.
+/// It exists beside [`RangeBounds`] so that `..` needs no type annotation. For another type that implements
+/// [`RangeBounds`], pass `(r.start_bound(), r.end_bound())`.
 ///
 /// ```
 /// let db = forrest::Db::open("memory:")?;
@@ -21,7 +21,7 @@ use std::ops::{Bound, RangeBounds};
 /// # Ok::<(), forrest::Error>(())
 /// ```
 pub trait KeyRange: sealed::Sealed {
-    /// Where the range starts and where it ends.
+    /// Start and end of the range.
     fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>);
 }
 
@@ -58,13 +58,14 @@ impl KeyRange for std::ops::RangeFull {
     }
 }
 
-/// The same range with bounds that are no longer than a key can be.
+/// The same range with bounds that are at most as long as the longest key.
 pub fn clamp<'k>(bounds: (Bound<&'k [u8]>, Bound<&'k [u8]>)) -> (Bound<&'k [u8]>, Bound<&'k [u8]>) {
     clamp_to(bounds, MAX_KEY_BYTES)
 }
 
-/// The same range where keys have at most so many bytes, with bounds that are no longer. INVARIANT: no key lies between
-/// a longer bound and its first so many bytes, so the cut bound lies just above the key it equals.
+/// The same range for keys of at most `most` bytes, with bounds that are no longer. INVARIANT: no key lies
+/// between a longer bound and its first `most` bytes, so the cut bound lies just above the key that equals
+/// it.
 pub fn clamp_to<'k>(
     (lower, upper): (Bound<&'k [u8]>, Bound<&'k [u8]>),
     most: usize,
@@ -80,7 +81,7 @@ pub fn clamp_to<'k>(
     (lower, upper)
 }
 
-/// The smallest key above `key`, which may be longer than a key can be; `None` if there is none.
+/// The smallest byte string above `key`, which may be longer than the longest key; `None` if there is none.
 pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
     if key.len() < MAX_KEY_BYTES {
         return Some([key, &[0]].concat());
@@ -88,8 +89,8 @@ pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
     prefix_end(&key[..MAX_KEY_BYTES])
 }
 
-/// The smallest byte string above all that begin with `prefix`; `None` if there is none. It is where a range of them
-/// ends.
+/// The smallest byte string above all that begin with `prefix`; `None` if there is none. A range of all keys
+/// with the prefix ends there.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -97,7 +98,7 @@ pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
 /// db.set("/usr/bin/env", "")?;
 /// let prefix = b"/usr/";
 /// let end = forrest::prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-/// assert_eq!(db.delete_range((Bound::Included(prefix.to_vec()), end))?, 1);
+/// assert_eq!(db.count((Bound::Included(prefix.to_vec()), end))?, 1);
 /// # Ok::<(), forrest::Error>(())
 /// ```
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {

@@ -1,35 +1,39 @@
-//! What passes between iterations and engines: a chunk is the pairs that one refill brought, in a flat buffer.
+//! [`Chunk`]: the pairs that one refill of an iteration brings from an engine, in a flat buffer.
 //!
-//! Engines fill chunks, entries borrow from them by reference count. Values that the store itself shares
-//! by reference count are not copied into the buffer, and nothing becomes a [`Value`] until it is asked for.
+//! Engines fill chunks; entries borrow from them by reference count. Values that the store itself shares by
+//! reference count are not copied into the buffer. A [`Value`] is made only when it is requested.
 
 use crate::Value;
 
-/// Longest value that is copied into the buffer, in bytes. It is what forrest-index keeps inside its nodes.
+/// Maximum length of a value that is copied into the buffer, in bytes. It is the limit for values inside the
+/// nodes of forrest-index.
 pub const COPIED_VALUE_BYTES: usize = 239;
-/// A buffer is made for as many pairs as are asked for if the others are as long as the first, but no larger than this.
+/// Maximum size of a new buffer. It has room for the requested pairs, if they are all as long as the first.
 const BUFFER_BYTES_MAX: usize = 64 << 10;
 
 /// Pairs in the order in which they were found.
 #[derive(Default)]
 pub struct Chunk {
-    /// Keys, each followed by its value, or by the place of its value in `shared` as 4 bytes.
+    /// Keys, each followed by its value, or by the index of its value in `shared` as 4 bytes.
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     shared: Vec<Value>,
-    /// So many pairs are asked for.
+    /// Number of pairs at which it is full; 0 once it has enough bytes of shared values.
     pairs: usize,
+    /// Bytes in the buffer, and bytes of shared values, at which it is full.
+    copied_max: usize,
+    shared_max: usize,
 }
 
 /// Where a refill of an iteration ended.
 pub enum Filled {
     /// At the end of the range.
     End,
-    /// After the last pair of the chunk, of which there is one; there may be more.
+    /// After the last pair of the chunk, which has at least one; there may be more.
     More,
 }
 
-/// Where a cursor is to go.
+/// The destination of a cursor.
 #[derive(Clone, Copy)]
 pub enum Goto<'k> {
     /// The first pair.
@@ -46,7 +50,7 @@ pub enum Goto<'k> {
     SeekForPrev(&'k [u8]),
 }
 
-/// Where a pair is in the buffer.
+/// The place of a pair in the buffer.
 struct Slot {
     start: u32,
     key_len: u16,
@@ -65,14 +69,33 @@ impl Slot {
 }
 
 impl Chunk {
-    /// Takes all pairs out, and makes room for others.
+    /// Removes all pairs, and prepares for a refill of `pairs` pairs.
     #[inline]
     pub fn clear(&mut self, pairs: usize) {
         self.bytes.clear();
         self.slots.clear();
         self.slots.reserve(pairs);
         self.shared.clear();
-        self.pairs = pairs;
+        (self.pairs, self.copied_max, self.shared_max) = (pairs, usize::MAX, usize::MAX);
+    }
+
+    /// Makes the chunk full also when it holds a number of bytes in its buffer, or of values shared with the store. For
+    /// an engine that begins to fill it.
+    #[inline]
+    pub fn limit_bytes(&mut self, copied: usize, shared: usize) {
+        (self.copied_max, self.shared_max) = (copied, shared);
+    }
+
+    /// The number of pairs that it was made for.
+    #[inline]
+    pub fn pairs_max(&self) -> usize {
+        self.pairs
+    }
+
+    /// True if no more pairs should be added.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.slots.len() >= self.pairs || self.bytes.len() >= self.copied_max
     }
 
     /// The number of pairs.
@@ -85,12 +108,6 @@ impl Chunk {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
-    }
-
-    /// Bytes copied into the buffer.
-    #[inline]
-    pub fn bytes(&self) -> usize {
-        self.bytes.len()
     }
 
     #[inline]
@@ -112,11 +129,15 @@ impl Chunk {
         self.push(key, value, value.len() as u8);
     }
 
-    /// Adds a pair whose value is shared with the store.
-    #[inline]
+    /// Adds a pair whose value is shared with the store. Not inlined, so that adding a copied one stays small.
+    #[inline(never)]
     pub fn push_shared(&mut self, key: &[u8], value: Value) {
         let at = self.shared.len() as u32;
         self.push(key, &at.to_ne_bytes(), SHARED);
+        self.shared_max = self.shared_max.saturating_sub(value.len());
+        if self.shared_max == 0 {
+            self.pairs = 0;
+        }
         self.shared.push(value);
     }
 
@@ -173,6 +194,24 @@ mod tests {
             assert_eq!(pairs[2], (&[1; 65_535][..], &[2; COPIED_VALUE_BYTES][..]));
             assert_eq!(pairs[3], (&b"short"[..], &[round][..]));
             assert!((0..4).all(|at| chunk.value(at) == chunk.value_bytes(at)));
+        }
+    }
+
+    #[test]
+    fn each_limit_makes_a_chunk_full() {
+        for (pairs, copied, shared) in [(2, 1000, 1000), (100, 6, 1000), (100, 1000, 30)] {
+            let mut chunk = Chunk::default();
+            chunk.clear(pairs);
+            chunk.limit_bytes(copied, shared);
+            for at in 0..2 {
+                assert!(!chunk.is_full(), "after {at} pairs with the limits {pairs}, {copied}, {shared}");
+                if shared < 1000 {
+                    chunk.push_shared(b"key", Value::from(&[7; 15][..]));
+                } else {
+                    chunk.push_copied(b"key", b"");
+                }
+            }
+            assert!(chunk.is_full(), "limits {pairs}, {copied}, {shared}");
         }
     }
 }

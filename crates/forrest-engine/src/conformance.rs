@@ -1,10 +1,11 @@
 //! Tests that every engine must pass, as functions that an engine's own tests call.
 //!
-//! [`check`] makes random changes and reads on a store and on a model, a map per keyspace whose changes are decided by
-//! [`Op::resolve`], and demands that both agree: single operations, batches that are applied and batches that are not,
-//! every way to read, in both directions and with every kind of bound, snapshots, keyspaces that come and go. What an
-//! engine cannot do ([`Store::capabilities`]) is left out; that it says so by an `Unsupported` error is demanded
-//! instead. Keys are short and few, so that operations meet. A failure names the seed and the step.
+//! [`check`] makes random changes and reads on a store and on a model, and demands that both agree. The model
+//! is a map for each keyspace; [`Op::resolve`] decides its changes. Covered are single operations, batches
+//! that are applied and batches that are not, every way to read, in both directions and with every kind of
+//! bound, snapshots, and keyspaces that are created and dropped. Features that an engine lacks
+//! ([`Store::capabilities`]) are not tested; instead the engine must return an `Unsupported` error for them.
+//! Keys are short and few, so that operations meet. A failure names the seed and the step.
 
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::contract::{Cursor, Keyspace, Snapshot, Store, View};
@@ -34,11 +35,11 @@ struct Check<S: Store> {
     random: Choice,
 }
 
-/// Makes `steps` random changes and reads on an empty store, and compares it with a model. `between` is called after
-/// each step, for engines whose background work is done by the caller.
+/// Makes `steps` random changes and reads on an empty store, and compares it with a model. `between` is
+/// called after each step, for engines whose background work is done by the caller.
 ///
 /// # Panics
-/// If the store does not conform; the message names seed, step, and what differs.
+/// If the store does not conform; the message names the seed, the step and the difference.
 pub fn check<S: Store>(store: &S, seed: u64, steps: usize, mut between: impl FnMut(&S)) {
     let first = store.keyspace(DEFAULT_KEYSPACE).expect("the default keyspace is always there");
     let mut check = Check {
@@ -202,7 +203,7 @@ fn apply(map: &mut Map, op: &Op) -> Result<Outcome> {
             .cloned()
             .collect();
         gone.iter().for_each(|key| drop(map.remove(key)));
-        return Ok(Outcome::DeletedRange(gone.len() as u64));
+        return Ok(Outcome::DeletedRange);
     }
     let op = op.borrowed();
     let key = op.key();
@@ -277,14 +278,14 @@ fn compare<V: View>(
     walk(view, map, key, moves, at);
 }
 
-/// All pairs of a range, refill by refill.
+/// All pairs of a range, fetched in refills.
 fn filled<V: View>(view: &V, bounds: &Bounds, direction: Direction, pairs: usize) -> Vec<Pair> {
     let (mut lower, mut upper) = bounds.clone();
     let (mut chunk, mut resume, mut all) = (Chunk::default(), V::Resume::default(), Vec::new());
     loop {
         chunk.clear(pairs);
         let within = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        let filled = view.fill(&mut chunk, &mut resume, within, direction, pairs).expect("fill");
+        let filled = view.fill(&mut chunk, &mut resume, within, direction).expect("fill");
         assert!(chunk.len() <= pairs, "a refill brings no more than was asked for");
         all.extend((0..chunk.len()).map(|at| (chunk.key(at).to_vec(), chunk.value(at).to_vec())));
         match filled {
@@ -332,7 +333,7 @@ fn walk<V: View>(view: &V, map: &Map, key: &[u8], moves: &[usize], at: &str) {
     }
 }
 
-/// What is random follows from the seed.
+/// Random choices that follow from the seed.
 struct Choice(Random);
 
 impl Choice {
@@ -346,7 +347,7 @@ impl Choice {
         (0..length).map(|_| [b'a', b'b', 0xFF][self.below(3)]).collect()
     }
 
-    /// Nothing, a counter, short, or so long that it lies outside of nodes.
+    /// An empty value, a counter, a short value, or one that is too long for a node.
     fn value(&mut self) -> Vec<u8> {
         let length = [0, 8, 20, 300, 3000][self.below(5)];
         vec![self.below(256) as u8; length]

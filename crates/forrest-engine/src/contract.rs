@@ -1,8 +1,8 @@
 //! The traits that an engine implements.
 //!
-//! The API calls them through an enum over the engines that are compiled in, so every call is a direct one and can be
-//! inlined. Handles ([`Store`], [`Keyspace`], [`View`], [`Snapshot`]) are cheap to clone and may be used by several
-//! threads at once. A store is closed when its last handle is dropped.
+//! The API calls them through an enum over the compiled-in engines, so every call is direct and can be
+//! inlined. Handles ([`Store`], [`Keyspace`], [`View`], [`Snapshot`]) are cheap to clone and may be used by
+//! several threads at once. Dropping the last handle of a store closes it.
 
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
@@ -25,7 +25,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Opens a keyspace, or creates it.
     ///
     /// # Errors
-    /// `Limit` if there are too many; `Unsupported` where there is only the default one.
+    /// `Limit` if there are too many; `Unsupported` if the engine has only the default one.
     fn keyspace(&self, name: &str) -> Result<Self::Keyspace>;
 
     /// The names of all keyspaces, sorted. The default one is always among them.
@@ -34,13 +34,14 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Those of the engine.
     fn keyspaces(&self) -> Result<Vec<String>>;
 
-    /// Removes a keyspace and all it holds. True if it was there. The default one is never asked for.
+    /// Removes a keyspace and all its pairs. True if it existed. The API never passes the default one.
     ///
     /// # Errors
     /// Those of the engine.
     fn drop_keyspace(&self, name: &str) -> Result<bool>;
 
-    /// Applies operations in order, all or none, visible at one instant. `None` as the durability is the store's own.
+    /// Applies operations in order, all or none, visible at one instant. If `durability` is `None`, the
+    /// store's default applies.
     ///
     /// # Errors
     /// `Unsupported` for a durability that this engine cannot keep; an error of one operation carries its number
@@ -54,7 +55,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The state of all keyspaces at this moment.
     ///
     /// # Errors
-    /// `Unsupported` where there are no snapshots.
+    /// `Unsupported` if the engine has no snapshots.
     fn snapshot(&self) -> Result<Self::Snapshot>;
 
     /// Returns when everything written before is as durable as this engine can make it.
@@ -69,13 +70,13 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Those of the engine.
     fn stats(&self) -> Result<Stats>;
 
-    /// What the engine can do. Its `home` is how the store's URL begins.
+    /// The features of the engine. Their `home` is the beginning of the store's URL.
     fn capabilities(&self) -> Capabilities;
 
     /// Reads everything stored and checks it.
     ///
     /// # Errors
-    /// `Corrupt` for the first damage found; `Unsupported` where there are no files.
+    /// `Corrupt` for the first damage found; `Unsupported` if the engine has no files.
     fn verify(&self) -> Result<()> {
         let home = self.capabilities().home();
         Err(Error::unsupported(format!("verifying \"{home}\": it has no files to check")))
@@ -84,7 +85,7 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// Rewrites the store so that it takes the least space.
     ///
     /// # Errors
-    /// `Io`, `OutOfSpace`, `Stopped`; `Unsupported` where space is given back as keys are deleted.
+    /// `Io`, `OutOfSpace`, `Stopped`; `Unsupported` if the engine frees space whenever keys are deleted.
     fn compact(&self) -> Result<()> {
         let home = self.capabilities().home();
         Err(Error::unsupported(format!("compacting \"{home}\": it gives space back as keys are deleted")))
@@ -99,7 +100,7 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// The newest state, whatever that is when it is read.
+    /// The newest state, at the time of each read.
     fn view(&self) -> Self::View;
 
     /// True if both are keyspaces of one store.
@@ -111,8 +112,8 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
     /// Applies one operation, with the durability of the store.
     ///
     /// # Errors
-    /// `InvalidArgument` if the keyspace was dropped or the operation does not fit the value that is there; `Limit`;
-    /// `OutOfSpace`; `Io`; `Stopped`.
+    /// `InvalidArgument` if the keyspace was dropped or the operation does not fit the current value;
+    /// `Limit`; `OutOfSpace`; `Io`; `Stopped`.
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome>;
 }
 
@@ -121,22 +122,22 @@ pub trait Snapshot: Clone + Send + Sync + 'static {
     /// One keyspace of it.
     type View: View;
 
-    /// The state of a keyspace; empty if there was none of that name.
+    /// The state of a keyspace; empty if there was none with that name.
     fn view(&self, name: &str) -> Self::View;
 
-    /// The names of the keyspaces that there were, sorted.
+    /// The names of the keyspaces at that time, sorted.
     fn keyspaces(&self) -> Vec<String>;
 }
 
 /// One state of a keyspace: the newest, or a snapshot's.
 ///
-/// Reads of the newest state fail with `InvalidArgument` once the keyspace was dropped, and with `Io` or `Corrupt`
-/// where data is read from a device.
+/// Reads of the newest state fail with `InvalidArgument` after the keyspace was dropped, and with `Io` or
+/// `Corrupt` if data is read from a device.
 pub trait View: Clone + Send + Sync + 'static {
     /// A position in it.
     type Cursor: Cursor;
-    /// Where a refill of an iteration stopped, for an engine that can go on from there. It must not keep from being
-    /// freed what the iteration no longer shows.
+    /// Where a refill of an iteration stopped, for an engine that can continue from there. It must not keep
+    /// alive what the iteration no longer shows.
     type Resume: Default + Send + Sync;
 
     /// The value of a key.
@@ -169,7 +170,8 @@ pub trait View: Clone + Send + Sync + 'static {
     /// See [`View`].
     fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64>;
 
-    /// Shows the pairs of a range in order, from the end that `direction` starts at, until `see` breaks.
+    /// Passes the pairs of a range to `see`, in order from the end that `direction` starts at, until `see`
+    /// breaks.
     ///
     /// # Errors
     /// See [`View`].
@@ -180,8 +182,8 @@ pub trait View: Clone + Send + Sync + 'static {
         see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()>;
 
-    /// Fills an empty chunk with at most `pairs` pairs of a range, from the end that `direction` starts at. `resume` is
-    /// what the last call for the same end of the same range left, or its default.
+    /// Fills an empty chunk with pairs of a range, from the end that `direction` starts at, until it is full. `resume`
+    /// is what the last call for the same end of the same range left, or its default.
     ///
     /// # Errors
     /// See [`View`].
@@ -191,23 +193,22 @@ pub trait View: Clone + Send + Sync + 'static {
         resume: &mut Self::Resume,
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        pairs: usize,
     ) -> Result<Filled>;
 
     /// How many pairs the first refill of an iteration should bring, and the factor by which each further one grows.
     /// Most scans are short. If a seek is expensive, the first refill is large.
     fn refills(&self) -> (usize, usize);
 
-    /// A position, at no pair.
+    /// A cursor, at no pair.
     fn cursor(&self) -> Self::Cursor;
 }
 
 /// A position in a [`View`]: at a pair, or at none.
 pub trait Cursor: Send + Sync {
-    /// Moves. True if there is a pair there.
+    /// Moves the cursor. True if there is a pair there.
     ///
     /// # Errors
-    /// See [`View`]. After an error the cursor is where it was, or at none.
+    /// See [`View`]. After an error the cursor has not moved, or is at no pair.
     fn goto(&mut self, goto: Goto<'_>) -> Result<bool>;
 
     /// Frees everything but the pair. The next move seeks its place again.

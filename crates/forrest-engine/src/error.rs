@@ -1,8 +1,8 @@
-//! [`Error`]: what went wrong, by what the caller should do about it.
+//! [`Error`]: failures, classified by what the caller should do.
 //!
-//! Every failure has one [`ErrorKind`], and a message that names the thing, the limit and the length, or
-//! the file and the offset. Absence is not an error, and neither is a comparison that did not match: both
-//! are values. A broken invariant of the library panics; bad input never does.
+//! Every failure has an [`ErrorKind`], and a message that names the object, the limit and the length, or the
+//! file and the offset. Absence is not an error, and neither is a failed comparison: both are values. A
+//! broken invariant of the library panics; bad input never does.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use std::fmt;
 /// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The kinds of errors, told apart by what the caller should do.
+/// The kinds of errors, by what the caller should do.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -34,34 +34,34 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system refused a read, a write or another call. Look at the source; the store is as
-    /// it was.
+    /// The operating system refused a read, a write or another call. Look at the source; the store is
+    /// unchanged.
     Io,
     /// Stored bytes are damaged; the message names file and offset. Restore them from elsewhere.
     Corrupt,
-    /// The call makes no sense as it is: a malformed name or line, a counter that is not 8 bytes long, a
-    /// handle to a keyspace that was dropped. Change the call.
+    /// The call is invalid: a malformed name or line, a counter that is not 8 bytes long, a handle to a
+    /// dropped keyspace. Change the call.
     InvalidArgument,
-    /// A key, value, name or batch is larger than can be stored. Make it smaller.
+    /// A key, value, name or batch exceeds a limit. Make it smaller.
     Limit,
-    /// The capacity given, the memory, the disk or the file descriptors are used up. Delete something or give
-    /// more.
+    /// The capacity, the memory, the disk or the file descriptors are used up. Delete something, or raise the
+    /// limit.
     OutOfSpace,
-    /// Somebody else holds what is needed. Try again later.
+    /// Another process or handle holds the resource. Try again later.
     Busy,
-    /// This home cannot do this; `Db::capabilities` says what it can. Use
-    /// another home. Or the files of a store on disk have a format version that this build does not read; the message
-    /// names the file and both versions. Nothing is damaged or changed: open the store with the release that wrote it.
+    /// This home does not have the feature (see `Db::capabilities`); use another home. Or the files of a
+    /// store on disk have a format version that this build does not read; the message names the file and both
+    /// versions. Nothing is damaged or changed: open the store with the release that wrote it.
     Unsupported,
     /// An earlier failure made the store refuse all writes. Open it again.
     Stopped,
-    /// A comparison in a batch did not hold, and nothing of the batch was applied; [`Error::op`] says which. Read
-    /// again and try again, or use `Db::try_write`, which returns this as a value.
+    /// A comparison in a batch did not hold, and nothing of the batch was applied; [`Error::op`] returns its
+    /// index. Read and try again, or use `Db::try_write`, which returns this as a value.
     ConditionFailed,
 }
 
 impl ErrorKind {
-    /// The kind in words, as messages begin with.
+    /// The kind in words, as at the beginning of messages.
     pub fn as_str(self) -> &'static str {
         match self {
             ErrorKind::Io => "input/output",
@@ -83,7 +83,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// What went wrong. One pointer large, so that results stay small.
+/// An error. It is one pointer in size, so that results stay small.
 ///
 /// ```
 /// use forrest::{Db, ErrorKind, MAX_KEY_BYTES};
@@ -94,9 +94,9 @@ impl fmt::Display for ErrorKind {
 /// assert_eq!(error.to_string(), "limit exceeded: key of 65536 bytes; at most 65535 bytes are allowed");
 /// # Ok::<(), forrest::Error>(())
 /// ```
-pub struct Error(Box<Inner>);
+pub struct Error(Box<ErrorDetails>);
 
-struct Inner {
+struct ErrorDetails {
     kind: ErrorKind,
     message: String,
     op: Option<usize>,
@@ -105,7 +105,7 @@ struct Inner {
 impl Error {
     /// An error of a kind, with its message: what failed, where, why, what to do.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind, message: message.into(), op: None }))
+        Error(Box::new(ErrorDetails { kind, message: message.into(), op: None }))
     }
 
     /// An `InvalidArgument` error.
@@ -123,7 +123,7 @@ impl Error {
         Error::new(ErrorKind::Limit, format!("{what} of {length} {unit}; at most {limit} {unit} are allowed"))
     }
 
-    /// The same error, at an operation of a batch.
+    /// The same error, for an operation of a batch.
     pub fn at_op(mut self, op: usize) -> Error {
         self.0.op = Some(op);
         self
@@ -134,12 +134,12 @@ impl Error {
         &self.0.message
     }
 
-    /// What kind of error this is.
+    /// The kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// For a batch: which of its operations failed, counted from 0. Nothing of the batch was applied.
+    /// For a batch: the index of the operation that failed, counted from 0. Nothing of the batch was applied.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -177,7 +177,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {}
 
-/// What an error of the index means to a user of a store.
+/// The error for users of a store that an error of the index becomes.
 pub fn of_index(error: forrest_index::Error) -> Error {
     use forrest_index::{Error as E, MAX_KEY_BYTES, MAX_VALUE_BYTES};
     match error {

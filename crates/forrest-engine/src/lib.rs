@@ -1,7 +1,7 @@
 //! The contract between Forrest's API and its engines.
 //!
-//! The crate `forrest` is the API. An engine is a home for data behind it: memory, the kernel module, a store on disk.
-//! This crate has what both sides share:
+//! The crate `forrest` is the API. An engine keeps data in one home: memory, the kernel module, a store on
+//! disk. This crate has what both sides share:
 //!
 //! | module | what it has |
 //! |---|---|
@@ -17,9 +17,9 @@
 //! A module uses only those below it. With the feature `conformance` there is also `conformance`: tests that every
 //! engine must pass.
 //!
-//! **Who checks what.** The API checks the lengths of keys and names, cuts ranges to what keys can be
-//! ([`clamp`](bounds::clamp)), and refuses keyspaces of another store. An engine takes these as right. It checks what
-//! only it can know: its own limits, the durability that it can keep, dropped keyspaces.
+//! **Division of checks.** The API checks the lengths of keys and names, cuts ranges to possible keys
+//! ([`clamp`](bounds::clamp)), and refuses keyspaces of another store. An engine relies on that. It checks
+//! what only it can know: its own limits, the durability that it can keep, dropped keyspaces.
 
 #![forbid(unsafe_code)]
 

@@ -9,20 +9,20 @@
 //! @KEYSPACE set KEY VALUE               any of them, on another keyspace than the default one
 //! ```
 //!
-//! Words are separated by spaces or tabs. A word is bare, or stands in double quotes, within which spaces
-//! count; it must be quoted if it is empty, holds a space, or is `-` where that has a meaning. In both
-//! forms a backslash begins an escape: `\xNN` is any byte, `\n`, `\r`, `\t`, `\"`, `\\` are what they are
-//! in Rust. Other characters stand for their UTF-8 bytes; control characters must be escaped. Blank lines
-//! and lines that begin with `#` mean nothing ([`is_blank`]).
+//! Words are separated by spaces or tabs. A word is bare or in double quotes, inside which spaces count. It
+//! must be quoted if it is empty, has a space, or is `-` where that means absence. In both forms a backslash
+//! begins an escape: `\xNN` is any byte; `\n`, `\r`, `\t`, `\"`, `\\` are as in Rust. Other characters stand
+//! for their UTF-8 bytes; control characters must be escaped. Blank lines and lines that begin with `#` are
+//! ignored ([`is_blank`]).
 //!
-//! What is printed is ASCII and printable Unicode only, and parses to what was printed.
+//! Output is ASCII and printable Unicode only, and parses to the same operation.
 
 use crate::Op;
 use crate::error::Error;
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-/// An operation and the keyspace that it changes: what one line holds.
+/// One line: an operation and the keyspace that it changes.
 ///
 /// ```
 /// use forrest::{Op, line::Line};
@@ -41,7 +41,7 @@ pub struct Line {
     pub op: Op,
 }
 
-/// Why a line is not an operation: where, what should stand there, and what does.
+/// The reason why a line is not an operation: the column, what was expected there, and what was found.
 ///
 /// ```
 /// let error = "set key".parse::<forrest::Op>().unwrap_err();
@@ -51,9 +51,9 @@ pub struct Line {
 pub struct ParseError {
     /// The column, in characters, counted from 1.
     pub column: usize,
-    /// What was expected there.
+    /// The expected word or character.
     pub expected: String,
-    /// What was found there.
+    /// What the line has instead.
     pub found: String,
 }
 
@@ -98,7 +98,7 @@ pub fn quote<B: AsRef<[u8]>>(bytes: B) -> impl fmt::Display {
 
 struct Quoted<B>(B);
 
-/// True for characters that a reader can see and tell apart.
+/// True for characters that are visible and distinguishable.
 fn is_printable(c: char) -> bool {
     "'\"\\".contains(c) || c.escape_debug().len() == 1
 }
@@ -143,11 +143,11 @@ impl<B: AsRef<[u8]>> fmt::Display for Quoted<B> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// What it stands for.
+    /// The bytes that it stands for.
     pub bytes: Vec<u8>,
     /// The column where it begins, in characters, counted from 1.
     pub column: usize,
-    /// True if it is a bare `-`, which stands for absence where there can be one.
+    /// True if it is a bare `-`, which means absence where absence is possible.
     pub is_dash: bool,
 }
 
@@ -157,7 +157,7 @@ impl Word {
         (!self.is_dash).then_some(self.bytes)
     }
 
-    /// An error that says that something else was expected here.
+    /// An error: something else was expected here.
     ///
     /// ```
     /// use forrest::line::Words;
@@ -174,7 +174,7 @@ impl Word {
     }
 }
 
-/// What a message shows of a word.
+/// A word as a message shows it.
 fn shortened(word: &str) -> String {
     const CHARS_MAX: usize = 40;
     match word.char_indices().nth(CHARS_MAX) {
@@ -183,8 +183,8 @@ fn shortened(word: &str) -> String {
     }
 }
 
-/// The words of a line, one after another: for programs that have commands of their own beside the
-/// operations, in the same form.
+/// The words of a line, one after another: for programs with commands of their own in the same form as
+/// operations.
 ///
 /// ```
 /// use forrest::line::Words;
@@ -198,19 +198,19 @@ fn shortened(word: &str) -> String {
 #[derive(Debug, Clone)]
 pub struct Words<'l> {
     line: &'l str,
-    /// What has not been read.
+    /// The unread rest.
     rest: &'l str,
 }
 
 impl<'l> Words<'l> {
-    /// Begins at the start of a line. A line feed at its end is no part of it.
+    /// Starts at the beginning of a line. A final line feed is ignored.
     pub fn new(line: &'l str) -> Words<'l> {
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = line.strip_suffix('\r').unwrap_or(line);
         Words { line, rest: line }
     }
 
-    /// The next word; `expected` says in the error what is missing if there is none.
+    /// The next word. If there is none, the error says that `expected` is missing.
     ///
     /// # Errors
     /// At the end of the line, and if the word is malformed.
@@ -251,16 +251,16 @@ impl<'l> Words<'l> {
         Ok((!read.is_empty()).then_some(Word { bytes, column, is_dash: read == "-" }))
     }
 
-    /// Makes sure that there are no more words.
+    /// Checks that there are no more words.
     ///
     /// # Errors
-    /// If there are.
+    /// If there are more.
     pub fn end(&mut self) -> Result<(), ParseError> {
         self.rest = self.rest.trim_start_matches([' ', '\t']);
         if self.rest.is_empty() { Ok(()) } else { Err(self.error_here("the end of the line")) }
     }
 
-    /// The column of what comes next, in characters, counted from 1.
+    /// The column of the next character, in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.line[..self.line.len() - self.rest.len()].chars().count() + 1
     }
@@ -269,7 +269,7 @@ impl<'l> Words<'l> {
         ParseError { column: self.column(), expected: expected.into(), found: found.into() }
     }
 
-    /// An error that shows the next character.
+    /// An error at the next character, which it shows.
     fn error_here(&self, expected: &str) -> ParseError {
         match self.rest.chars().next() {
             Some(c) if is_printable(c) => self.error(expected, format!("`{c}`")),

@@ -1,13 +1,14 @@
-//! [`Options`]: how a store is opened, as an engine takes it; [`Durability`].
+//! [`Options`]: how a store is opened, in the form that engines take; [`Durability`].
 //!
-//! Users set the options by the builder of the crate `forrest`, whose methods say what each is for.
+//! Users set the options with the builder of the crate `forrest`, whose methods document them.
 
 use crate::error::{Error, Result};
+use std::time::Duration;
 
 pub use forrest_machine::pages::{Numa, Pages};
 
-/// What is promised about a change when the call that makes it returns. All changes of a store have one
-/// order; after a crash the store is as some prefix of that order left it, at every level.
+/// The guarantee for a change when its call returns. All changes of a store have one order. At every level,
+/// the store after a crash has the state after some prefix of that order.
 ///
 /// ```
 /// use forrest::Durability;
@@ -29,9 +30,9 @@ pub enum Durability {
 pub struct Options {
     /// Maximum memory for the nodes of a store in memory, or for a store in the kernel, in bytes.
     pub capacity_bytes: Option<usize>,
-    /// Size of the pages that memory is taken on.
+    /// Size of the pages that memory is allocated on.
     pub pages: Pages,
-    /// The memory nodes that the pages are taken from.
+    /// The NUMA nodes that memory is allocated from.
     pub numa: Numa,
     /// The durability of changes that name none. `None` is the strongest level that waits for no device.
     pub durability: Option<Durability>,
@@ -53,6 +54,8 @@ pub struct Options {
     pub worker_cpus: Vec<usize>,
     /// Maximum number of table files that the store keeps open.
     pub open_files: Option<usize>,
+    /// The longest time that a change waits for memory.
+    pub wait: Duration,
     /// Whether a store that is not there is created.
     pub create: bool,
     /// The mode of a store in the kernel that is created.
@@ -78,6 +81,8 @@ pub const DEFAULT_CACHE_BYTES: usize = 256 << 20;
 pub const DEFAULT_TABLE_BYTES: u64 = 80 << 20;
 /// Default of [`Options::mode`].
 pub const DEFAULT_MODE: u32 = 0o600;
+/// Default of [`Options::wait`].
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 /// Default of [`Options::open_files`].
 pub const DEFAULT_OPEN_FILES: usize = 4096;
 
@@ -97,6 +102,7 @@ impl Default for Options {
             workers: None,
             worker_cpus: Vec::new(),
             open_files: None,
+            wait: DEFAULT_WAIT,
             create: true,
             mode: DEFAULT_MODE,
         }

@@ -1,8 +1,8 @@
-//! [`Stats`]: what a store holds and costs; [`Capabilities`]: what its home can do. Both print as tables.
+//! [`Stats`]: content and cost of a store; [`Capabilities`]: features of its home. Both print as tables.
 
 use std::fmt;
 
-/// What a store holds and what it costs, at about the moment of the call. Prints as a table.
+/// Content and cost of a store, at about the time of the call. Prints as a table.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -15,14 +15,14 @@ use std::fmt;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Keys in all keyspaces. On disk an estimate: a key that is in memory and in a table counts twice, and one whose
-    /// deletion is still in memory counts as well.
+    /// Keys in all keyspaces. On disk an estimate: a key that is both in memory and in a table counts twice,
+    /// and a key whose deletion is still in memory counts too.
     pub keys: u64,
-    /// Keyspaces, with the default one.
+    /// Keyspaces, including the default one.
     pub keyspaces: u64,
     /// Snapshots alive.
     pub snapshots: u64,
-    /// Bytes in use for nodes: keys, values up to 239 bytes, and what holds them together.
+    /// Bytes in use for nodes: keys, values up to 239 bytes, and their overhead.
     pub node_bytes: u64,
     /// Bytes of longer values, which are outside the nodes.
     pub value_bytes_outside: u64,
@@ -36,9 +36,9 @@ pub struct Stats {
     pub tables: u64,
     /// Bytes of all tables.
     pub table_bytes: u64,
-    /// Bytes of memory that hold what was read from tables.
+    /// Bytes of memory that hold data read from tables.
     pub cache_bytes: u64,
-    /// Bytes of memory that say where in tables keys are.
+    /// Bytes of memory that hold the locations of keys in tables.
     pub index_bytes: u64,
     /// Files of the store that are open.
     pub open_files: u64,
@@ -50,7 +50,7 @@ impl Stats {
         self.reserved_bytes.saturating_sub(self.explicit_huge_bytes + self.transparent_huge_bytes)
     }
 
-    /// Bytes in use in all.
+    /// Total bytes in use.
     pub fn used_bytes(&self) -> u64 {
         self.node_bytes + self.value_bytes_outside
     }
@@ -60,7 +60,7 @@ impl Stats {
         if self.keys == 0 { 0.0 } else { self.used_bytes() as f64 / self.keys as f64 }
     }
 
-    /// Name, value and unit of each figure, as the table shows them.
+    /// Name, value and unit of each figure, in the table's order.
     pub fn rows(&self) -> [(&'static str, u64, &'static str); 14] {
         [
             ("keys", self.keys, ""),
@@ -101,7 +101,7 @@ fn thousands(value: u64) -> String {
     out
 }
 
-/// Something that a home can do or not.
+/// A feature that a home may have.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -156,7 +156,7 @@ impl Capability {
         Capability::Compact,
     ];
 
-    /// What it is, in words.
+    /// Its description in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Capability::Iteration => "ordered iteration both ways",
@@ -180,7 +180,7 @@ impl fmt::Display for Capability {
     }
 }
 
-/// What a home can do; anything else is an `Unsupported` error. Prints as a table.
+/// The features of a home; using any other is an `Unsupported` error. Prints as a table.
 ///
 /// ```
 /// let db = forrest::Db::open("memory:")?;
@@ -194,17 +194,17 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// What the home whose URLs begin so can do.
+    /// The features of the home whose URLs begin with `home`.
     pub fn new(home: &'static str, list: &'static [Capability]) -> Capabilities {
         Capabilities { home, list }
     }
 
-    /// The kind of home, as its URL begins.
+    /// The kind of home: the beginning of its URLs.
     pub fn home(&self) -> &'static str {
         self.home
     }
 
-    /// True if the home can do it.
+    /// True if the home has the feature.
     pub fn has(&self, capability: Capability) -> bool {
         self.list.contains(&capability)
     }

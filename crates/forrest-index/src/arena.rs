@@ -6,11 +6,11 @@
 //!   one large block.
 //!
 //! Spans belong to shards with a lock each; a thread allocates from its own shard, and a block goes back to
-//! the shard that its span belongs to. An empty span goes back to the chunks, for any class; an empty chunk
-//! goes back to the system, save a few that are kept against thrashing.
+//! the shard that its span belongs to. An empty span goes back to the chunks, for any class. An empty chunk
+//! goes back to the system, except for a few that are kept to avoid thrashing.
 //!
-//! Where no span is left, a larger block than was asked for must do, of any shard. A full arena still serves
-//! **removals**, which need a block before they give one back: some spans and some lines are theirs alone.
+//! If no span is left, an allocation takes a larger block, from any shard. A full arena still serves **removals**,
+//! which need a block before they free one: some spans and some lines are reserved for them.
 
 use crate::error::Error;
 use crate::options::Options;
@@ -30,10 +30,10 @@ const CHUNK_LINES: u32 = SPAN_LINES * SPANS_PER_CHUNK;
 const CLASS_LINES_MAX: u32 = 256;
 /// Empty chunks kept instead of given back.
 const CHUNKS_KEPT: usize = 4;
-/// Fewest bytes of addresses that are reserved where no capacity was asked for.
+/// Fewest bytes of addresses to reserve without a requested capacity.
 const RESERVED_MIN: usize = 256 << 20;
 const SHARDS: usize = 16;
-/// Spans that only removals may take: one of so many, between a least and a most.
+/// One of this many spans is reserved for removals, within the two bounds below.
 const RESERVE_SHARE: u32 = 32;
 const RESERVE_SPANS_MIN: u32 = 2;
 const RESERVE_SPANS_MAX: u32 = 128;
@@ -76,7 +76,7 @@ fn end_of(class: usize) -> u64 {
     u64::from(SPAN_LINES % u32::from(CLASSES[class]))
 }
 
-/// What is known of a span. Guarded by the lock of the shard that it belongs to.
+/// The state of a span. Guarded by the lock of the shard that it belongs to.
 #[derive(Clone, Copy, Default)]
 struct Span {
     /// Class, or `LARGE`.
@@ -136,12 +136,12 @@ pub(crate) struct Arena {
     largest_class: AtomicU8,
 }
 
-/// What a block is for.
+/// The purpose of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// Something that may be refused.
+    /// A write that may fail with `OutOfMemory`.
     Growth,
-    /// A removal, which gives back more than it takes and must not be refused for want of memory.
+    /// A removal. It frees more than it takes, so it may use the reserve and must not fail when the arena is full.
     Removal,
 }
 
@@ -159,7 +159,7 @@ impl Supply<'_> {
         self.arena.alloc(lines, self.thread, self.purpose)
     }
 
-    /// True where a new node should be no larger than what it replaces.
+    /// True if a new node should be no larger than the node that it replaces.
     pub(crate) fn is_scarce(&self) -> bool {
         self.purpose == Purpose::Removal && self.arena.is_nearly_full()
     }
@@ -196,7 +196,7 @@ impl Arena {
         let region = loop {
             match Region::reserve(bytes, options.pages, options.numa) {
                 Ok(region) => break region,
-                // Addresses are limited too (`ulimit -v`, emulation): where nobody asked for so many, take less.
+                // Address space may be limited (`ulimit -v`, emulation). Without a requested capacity, try half.
                 Err(_) if options.capacity_bytes.is_none() && bytes > RESERVED_MIN => {
                     bytes = (bytes / 2).next_multiple_of(CHUNK_BYTES);
                 }
@@ -276,7 +276,7 @@ impl Arena {
         few || (spare < reserve && free < all / 4 && !self.has_large_blocks())
     }
 
-    /// True if some of the largest blocks that were ever asked for are free.
+    /// True if some blocks of the largest size ever requested are free.
     fn has_large_blocks(&self) -> bool {
         let largest = usize::from(self.largest_class.load(Ordering::Relaxed));
         let mut left = LARGE_BLOCKS_KEPT;
@@ -333,7 +333,7 @@ impl Arena {
         let Some(index) = self.take_spans(1, purpose) else { return false };
         self.largest_class.fetch_max(class as u8, Ordering::Relaxed);
         let blank = Span { class: class as u8, shard: (thread % SHARDS) as u8, ..Span::default() };
-        // SAFETY: the span was free, so nobody else reads its record; it is ours from here on.
+        // SAFETY: the span was free, so no other thread uses its record; `take_spans` gave it to this shard.
         unsafe { *self.span(index) = blank };
         shard.ends += end_of(class);
         self.list(shard, index);
@@ -381,7 +381,7 @@ impl Arena {
     ///
     /// # Safety
     /// - `handle` came from `alloc` with a size that rounds to the same, and was not freed since.
-    /// - Nobody reads or writes the block any more, and the caller's view of that is ordered (epochs, locks).
+    /// - No thread reads or writes the block any more, and its last accesses happen before this call (epochs, locks).
     pub(crate) unsafe fn free(&self, handle: Handle, lines: u32, thread: usize) {
         let index = handle / SPAN_LINES;
         if lines > CLASS_LINES_MAX {
@@ -401,8 +401,9 @@ impl Arena {
         let span = unsafe { &mut *self.span(index) };
         let size = u32::from(CLASSES[usize::from(span.class)]);
         debug_assert!(usize::from(span.class) >= class_of(lines), "freed with a larger size");
-        // SAFETY: the block is ours by contract; free blocks hold the list. The rest is spoilt where assertions
-        // are on, so that whoever still looks at it is found out.
+        // The first two bytes of a free block link the list. Debug builds overwrite the rest, so that tests detect
+        // a use after free.
+        // SAFETY: the block has `size` lines, and no other thread uses it, as this function requires.
         unsafe {
             let at = self.at_any(handle);
             if cfg!(debug_assertions) {
@@ -541,8 +542,8 @@ impl Arena {
                 let kind = chunks.kind_of[chunk as usize];
                 chunks.kinds[kind_index(kind)] -= CHUNK_BYTES as u64;
                 self.committed.fetch_sub(CHUNK_BYTES as u64, Ordering::Relaxed);
-                // SAFETY: no span of the chunk is taken, so nobody has a pointer into it. If the system refuses,
-                // the memory stays and the next commit finds it there.
+                // SAFETY: no span of the chunk is taken, so no pointer into it is used. If the system refuses, the
+                // memory stays and the next commit finds it there.
                 let _ = unsafe { self.region.decommit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) };
             }
         }

@@ -1,9 +1,8 @@
 //! [`Batch`]: changes that become visible together.
 //!
-//! A batch has the gate for itself and a root of its own for each tree that it changes, at first the tree's.
-//! It writes with a floor below which everything that others can see lies, so that every node it would touch
-//! is built anew on the way up to its root, and nobody sees anything until the roots are switched. A batch
-//! that fails frees what it built.
+//! A batch holds the gate alone. For each tree that it changes it has a private root, which begins as the tree's root.
+//! Its floor is above all nodes that others can see. So it builds every node that it changes anew, up to its root, and
+//! no reader sees a change until the roots are switched. A failed batch frees the nodes that it built.
 //!
 //! The roots are switched at one instant, see [`crate::roots`].
 
@@ -14,13 +13,13 @@ use crate::epoch::{self, Guard};
 use crate::error::Error;
 use crate::node::Slot;
 use crate::shared::Shared;
+use crate::sync::{AtomicU64, Ordering};
 use crate::tree::Tree;
 use crate::write::{self, Private, Writer};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Changes that become visible together, see [`crate::Index::batch`].
 pub struct Batch<'a> {
@@ -48,8 +47,8 @@ impl<'a> Batch<'a> {
         Ok(result)
     }
 
-    /// A writer for one operation. Between two of them the batch holds no pin, so that a long one does not keep
-    /// others from reclaiming: what it reaches nobody else can unlink, for all other writers wait.
+    /// A writer for one operation. Between two operations the batch holds no pin, so a long batch does not delay
+    /// reclamation. It needs no pin: all other writers wait, so no node that it reaches can be unlinked.
     fn writer<'w>(&'w mut self, tree: &Tree, guard: &'w Guard) -> Writer<'w> {
         let tree = tree.inner();
         assert!(Arc::ptr_eq(&tree.index, self.index), "a batch changes trees of its own index only");
@@ -128,14 +127,14 @@ impl<'a> Batch<'a> {
 }
 
 impl Drop for Batch<'_> {
-    /// Frees what a batch that failed has built.
+    /// Frees the nodes that a failed batch has built.
     fn drop(&mut self) {
         let guard = epoch::pin();
         for (_, Changed { tree, root, private }) in std::mem::take(&mut self.trees) {
             tree.free_below(Slot(root.into_inner()), self.era, &guard);
             for (birth, garbage) in private.retired.into_inner() {
                 if birth >= self.era {
-                    // SAFETY: made by this batch, so nobody else has seen it.
+                    // SAFETY: this batch made it and did not link it, so no other thread can reach it.
                     unsafe { self.index.bags.free(&self.index.arena, guard.record.number, garbage) };
                 }
             }

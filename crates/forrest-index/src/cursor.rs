@@ -1,7 +1,7 @@
-//! [`Cursor`]: a position in a tree that can be moved both ways and owns what it shows.
+//! [`Cursor`]: a position in a tree that moves both ways and owns its pairs.
 //!
-//! A cursor reads ahead: it copies a run of pairs, few at first and more as it goes on in one direction, and
-//! holds nothing of the tree between calls.
+//! A cursor reads ahead: it copies a run of pairs, few at first and more as it goes on in one direction. Between calls
+//! it holds no pin and no reference into the tree.
 
 use crate::options::Direction;
 use crate::tree::Reader;
@@ -23,15 +23,15 @@ struct Pair {
     value: Held,
 }
 
-/// A position in a tree, or at no entry. What it sees of concurrent changes is what [`Reader::scan`] says;
-/// pairs are read some way ahead, so that a change right before the cursor may not be shown.
+/// A position in a tree, or at no entry. It shows concurrent changes as [`Reader::scan`] does. It reads pairs ahead, so
+/// it may miss a change just ahead of its position.
 pub struct Cursor {
     reader: Reader,
     bytes: Vec<u8>,
     /// The run, in the direction in which it was read.
     pairs: Vec<Pair>,
     direction: Direction,
-    /// Where in the run; at no entry if beyond its end.
+    /// The position in the run; past its end, the cursor is at no entry.
     at: usize,
     run_len: usize,
     /// The length of the first run of a jump.
@@ -44,7 +44,7 @@ impl Reader {
         self.cursor_reading(RUN_FIRST)
     }
 
-    /// The same for who will seldom go on from where it jumps to, or often: it reads so many pairs there, at least one.
+    /// A cursor that reads `pairs` pairs (at least one) after each jump. Choose few if steps rarely follow a jump.
     pub fn cursor_reading(&self, pairs: usize) -> Cursor {
         Cursor {
             reader: self.clone(),

@@ -3,7 +3,7 @@
 use crate::arena::{Purpose, Supply};
 use crate::epoch::{self, Guard};
 use crate::error::Error;
-use crate::inner::Inner;
+use crate::inner::InnerNode;
 use crate::key::Key;
 use crate::leaf::{self, Cell, Leaf};
 use crate::node::{Node, Share, Slot};
@@ -68,18 +68,18 @@ impl TreeInner {
         sum.max(0) as u64
     }
 
-    /// Frees a node and all below it that were made in `era` or later. Nobody else can see them.
+    /// Frees a node and all nodes below it that were made in `era` or later. No other thread can reach them.
     pub(crate) fn free_below(&self, slot: Slot, era: u64, guard: &Guard) {
         let node = self.node(slot, guard);
         if node.era() < era {
             return;
         }
         if node.level() > 0 {
-            let inner = Inner::new(node);
+            let inner = InnerNode::new(node);
             (0..inner.children()).for_each(|i| self.free_below(inner.child(i), era, guard));
         }
         let garbage = Garbage::node(node, false);
-        // SAFETY: by the caller's word nobody else can see the node.
+        // SAFETY: no other thread can reach the node: `Drop` has the last handle, and a failed batch never linked it.
         unsafe { self.index.bags.free(&self.index.arena, guard.record.number, garbage) };
     }
 }
@@ -112,7 +112,10 @@ pub(crate) fn fetch_appended(node: Node<'_>, slot: Slot) {
 /// The way to a leaf: its slot, and how far into it the key is.
 pub(crate) type Way = (Slot, Share);
 
-/// The leaf that a key belongs to, fetched, and the way to it.
+/// The leaf that a key belongs to, prefetched, and the way to it.
+///
+/// # Safety
+/// The processor has the instruction set `I`.
 #[inline(always)]
 unsafe fn descend_by<'g, I: Isa>(
     tree: &TreeInner,
@@ -126,8 +129,8 @@ unsafe fn descend_by<'g, I: Isa>(
     let (mut slot, mut share, mut node) = (root, Share::HALF, node_of(root));
     let mut level = node.level();
     while level > 0 {
-        let inner = Inner::new(node);
-        // SAFETY: by contract.
+        let inner = InnerNode::new(node);
+        // SAFETY: the processor has `I`, as this function requires.
         let index = unsafe { inner.route_by::<I>(key) };
         slot = inner.child(index);
         node = node_of(slot);
@@ -141,6 +144,10 @@ unsafe fn descend_by<'g, I: Isa>(
     ((slot, share), node)
 }
 
+/// The cell of a key.
+///
+/// # Safety
+/// The processor has the instruction set `I`.
 #[inline(always)]
 unsafe fn find_by<'g, I: Isa>(
     tree: &TreeInner,
@@ -149,16 +156,20 @@ unsafe fn find_by<'g, I: Isa>(
     hash: u64,
     guard: &'g Guard,
 ) -> Option<Cell<'g>> {
-    // SAFETY: by contract.
+    // SAFETY: the processor has `I`: `dispatch!` selects only instruction sets that it detected.
     unsafe {
         let ((_, share), node) = descend_by::<I>(tree, root, key, guard);
         Leaf::new(node).find::<I>(share, key, hash)
     }
 }
 
+/// The cell of a key in a leaf.
+///
+/// # Safety
+/// The processor has the instruction set `I`.
 #[inline(always)]
 unsafe fn find_in_by<'g, I: Isa>(leaf: Leaf<'g>, share: Share, key: &Key<'_>, hash: u64) -> Option<Cell<'g>> {
-    // SAFETY: by contract.
+    // SAFETY: the processor has `I`: `dispatch!` selects only instruction sets that it detected.
     unsafe { leaf.find::<I>(share, key, hash) }
 }
 

@@ -1,8 +1,8 @@
-//! When memory that was unlinked may be used again: epochs, with readers that execute no fence.
+//! Epochs decide when unlinked memory may be reused. Readers execute no fence.
 //!
-//! A reader **pins** itself for the length of one call: it stores the epoch it saw in its own record, then
-//! reads. What a writer unlinks is **sealed** into a batch with the epoch of that moment, the epoch is
-//! advanced, and the batch is free once no record shows a pin of that epoch or an older one.
+//! A reader **pins** itself for the length of one call: it stores the current epoch in its record, then reads. A writer
+//! **seals** unlinked memory into a batch with the current epoch and advances the epoch. The batch may be freed once no
+//! record shows a pin of that epoch or an older one.
 //!
 //! The argument. Let batch *t* be sealed: all its nodes were unlinked, then the epoch went from *t* to
 //! *t + 1*, then the sealer ran the heavy barrier, then it read all records. A reader that could still reach
@@ -14,14 +14,14 @@
 //! - If it came after, the reader's loads, which follow its store in program order across the light barrier,
 //!   come after the heavy barrier and see the unlinking.
 //!
-//! Nothing pins beyond one call of the index (iterators copy what they show), so an idle reader, iterator or
-//! snapshot never delays reclamation. A thread that the system suspends inside a call does, while it lasts.
+//! A pin never outlives one call of the index (iterators copy their pairs), so an idle reader, iterator or snapshot
+//! never delays reclamation. A thread that the system suspends inside a call delays it for as long.
 //!
 //! Source of the idea: epoch-based reclamation (Fraser, 2004) with the asymmetric fence of `membarrier(2)`.
 
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, heavy, light, weakened};
 
-/// What one thread shows to all others; on cache lines of its own.
+/// The state of one thread that others read; on separate cache lines.
 #[repr(align(128))]
 pub(crate) struct Record {
     /// 0 when not pinned, else the epoch seen at the pin.
@@ -49,12 +49,12 @@ unsafe impl Sync for Record {}
 unsafe impl Send for Record {}
 
 impl Registry {
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     pub(crate) const fn new() -> Self {
         Registry { head: AtomicPtr::new(std::ptr::null_mut()), epoch: AtomicU64::new(1) }
     }
 
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     pub(crate) fn new() -> Self {
         Registry { head: AtomicPtr::new(std::ptr::null_mut()), epoch: AtomicU64::new(1) }
     }
@@ -98,7 +98,7 @@ impl Registry {
                 Ok(_) => return unsafe { &*raw },
                 Err(now) => head = now,
             }
-            // SAFETY: the exchange failed, so nobody else saw `raw`; it goes back into its box.
+            // SAFETY: the exchange failed, so `raw`, which came from a box, was never published.
             record = unsafe { Box::from_raw(raw) };
         }
     }
@@ -111,8 +111,8 @@ impl Registry {
         if depth == 0 {
             // ORDERING: acquire, so that a reader that saw epoch t + 1 sees what was unlinked in t.
             let epoch = self.epoch.load(Ordering::Acquire);
-            // ORDERING: release, so that whoever sees this pin and not the last one sees the last one's reads
-            // done. A relaxed store would not carry on what `leave` released.
+            // ORDERING: release. A thread that reads this store instead of the last `leave` still sees that the last
+            // pin's reads are done; a relaxed store would break that release sequence.
             record.epoch.store(epoch, weakened!("repin", Release));
             light();
         }
@@ -124,15 +124,15 @@ impl Registry {
         let depth = record.depth.load(Ordering::Relaxed) - 1;
         record.depth.store(depth, Ordering::Relaxed);
         if depth == 0 {
-            // ORDERING: release, so that whoever sees the record idle sees our reads done.
+            // ORDERING: release, so that a thread that sees the record idle sees that our reads are done.
             record.epoch.store(0, weakened!("leave", Release));
         }
     }
 
-    /// Closes the current epoch and returns it: what the caller has seen unlinked by now is safe to free once
-    /// [`Registry::oldest_pin`] is beyond it.
+    /// Closes the current epoch and returns it. Memory that the caller saw unlinked before may be freed once
+    /// [`Registry::oldest_pin`] is later than this epoch.
     pub(crate) fn seal(&self) -> u64 {
-        // ORDERING: release pairs with the load in `enter`: who sees the new epoch sees the unlinking.
+        // ORDERING: release pairs with the load in `enter`: a reader that sees the new epoch sees the unlinking.
         self.epoch.fetch_add(1, weakened!("seal", AcqRel))
     }
 
@@ -148,17 +148,18 @@ impl Registry {
     }
 }
 
-#[cfg(not(loom))]
 pub(crate) use process::{Guard, REGISTRY, pin};
 
-#[cfg(not(loom))]
 mod process {
     use super::{Record, Registry};
     use std::cell::Cell;
     use std::marker::PhantomData;
 
     /// The registry of the process.
+    #[cfg(not(feature = "loom"))]
     pub(crate) static REGISTRY: Registry = Registry::new();
+    #[cfg(feature = "loom")]
+    pub(crate) static REGISTRY: std::sync::LazyLock<Registry> = std::sync::LazyLock::new(Registry::new);
 
     struct Local(Cell<Option<&'static Record>>);
 

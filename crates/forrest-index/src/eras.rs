@@ -1,4 +1,4 @@
-//! Which snapshots are alive, and what is kept for them: the eras that [`crate::snapshot`] speaks of.
+//! The live snapshots, and the nodes that are kept for them: the eras of [`crate::snapshot`].
 
 use crate::reclaim::Garbage;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ struct Parked {
 
 /// The snapshots of an index that are alive.
 pub(crate) struct Snapshots {
-    /// By era: what is parked with each.
+    /// By era: the garbage parked with each.
     live: Mutex<BTreeMap<u64, Vec<Parked>>>,
     /// The era of the newest, 0 if there is none.
     floor: AtomicU64,

@@ -13,7 +13,7 @@ pub enum Error {
     KeyTooLong(usize),
     /// A value longer than [`MAX_VALUE_BYTES`]; carries its length.
     ValueTooLong(usize),
-    /// The operating system refused memory, or the capacity is used up; carries the bytes asked for.
+    /// The operating system refused memory, or the capacity is used up; carries the requested bytes.
     OutOfMemory(usize),
 }
 

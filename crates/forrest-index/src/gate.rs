@@ -1,25 +1,24 @@
 //! The gate between ordinary writers and the exclusive ones (a batch, a snapshot being taken).
 //!
-//! Ordinary writers pass without a fence or a shared cache line: they note the index in their own record and
-//! look whether the gate is closed. An exclusive writer closes it and waits until no record notes the index.
-//! The argument is that of every such pair (Dekker): the writer stores its note, then loads `closed`; the
-//! exclusive side stores `closed`, then loads the notes; the asymmetric fence between each pair forbids that
-//! both load the old value. A writer that finds the gate closed takes its note back and waits on the mutex
-//! that the exclusive writer holds. Readers do not know of the gate.
+//! Ordinary writers pass without a fence or a shared cache line: a writer notes the index in its record and loads
+//! `closed`. An exclusive writer closes the gate and waits until no record notes the index. The argument is Dekker's:
+//! the writer stores its note, then loads `closed`; the exclusive side stores `closed`, then loads the notes; the
+//! asymmetric fence between each pair forbids that both load the old value. A writer that finds the gate closed
+//! removes its note and waits on the mutex that the exclusive writer holds. Readers ignore the gate.
 
 use crate::epoch::{Record, Registry};
 use crate::sync::{AtomicBool, Ordering, heavy, light, relax, weakened};
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 use loom::sync::{Mutex, MutexGuard};
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 use std::sync::{Mutex, MutexGuard};
 
 /// One per index.
 pub(crate) struct Gate {
     closed: AtomicBool,
     exclusive: Mutex<()>,
-    /// What writers note in their records; never 0, and no other index of the process has it.
+    /// The number that writers note in their records; never 0, and unique in the process.
     id: u64,
 }
 
@@ -41,11 +40,11 @@ impl Gate {
     #[inline]
     pub(crate) fn enter<'a>(&self, record: &'a Record) -> Shared<'a> {
         loop {
-            // ORDERING: release, so that who waits for a writer of another index and sees this note instead of
-            // the 0 before it sees that writer's work done.
+            // ORDERING: release. An exclusive writer of another index may wait for this thread's earlier write there
+            // and see this note instead of the 0 before it; it must see that write.
             record.writing.store(self.id, weakened!("next_index", Release));
             light();
-            // ORDERING: acquire pairs with the release in `Exclusive::drop`: what it did is seen.
+            // ORDERING: acquire pairs with the release in `Exclusive::drop`: its changes are seen.
             if !self.closed.load(Ordering::Acquire) {
                 return Shared(record);
             }
@@ -61,7 +60,7 @@ impl Gate {
         heavy();
         for record in registry.records() {
             let mut turn = 0;
-            // ORDERING: acquire pairs with the release in `Shared::drop`: what that writer did is seen.
+            // ORDERING: acquire pairs with the release in `Shared::drop`: that writer's changes are seen.
             while record.writing.load(Ordering::Acquire) == self.id {
                 relax(&mut turn);
             }

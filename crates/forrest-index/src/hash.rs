@@ -1,5 +1,5 @@
-//! The hash behind the tags inside a leaf. It decides speed only: any hash gives right answers, and a
-//! leaf of colliding keys is searched like a list of at most some hundred entries.
+//! The hash from which a leaf's tags are taken. It affects only speed: results are correct with any hash, and a leaf
+//! of colliding keys is searched as a list of at most 142 entries.
 
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -9,7 +9,7 @@ fn fold(a: u64, b: u64) -> u64 {
     (wide as u64) ^ (wide >> 64) as u64
 }
 
-/// Eight bytes at `at`; the caller promises that they are there.
+/// The eight bytes at `at`, or 0 if there are fewer. Callers pass an `at` that has eight.
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> u64 {
     match bytes[at..].first_chunk() {

@@ -1,4 +1,4 @@
-//! [`Index`]: the memory and the trees in it; what trees and snapshots are made by.
+//! [`Index`]: owns the memory, and makes trees and snapshots.
 
 use crate::batch::Batch;
 use crate::descent::TreeInner;
@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, Weak};
 
 /// Owns the memory and the trees. Cloning makes another handle to the same index.
 #[derive(Clone)]
-pub struct Index(Arc<Inner>);
+pub struct Index(Arc<IndexState>);
 
-struct Inner {
+struct IndexState {
     shared: Arc<Shared>,
     trees: Mutex<Vec<Weak<TreeInner>>>,
     tree_ids: AtomicU64,
@@ -27,7 +27,7 @@ impl Index {
     /// [`Error::OutOfMemory`] if the system refuses the address space.
     pub fn new(options: &Options) -> Result<Index, Error> {
         let shared = Arc::new(Shared::new(options)?);
-        Ok(Index(Arc::new(Inner { shared, trees: Mutex::default(), tree_ids: AtomicU64::new(0) })))
+        Ok(Index(Arc::new(IndexState { shared, trees: Mutex::default(), tree_ids: AtomicU64::new(0) })))
     }
 
     /// Adds an empty tree. It is freed with its last handle and the last snapshot that has it.
@@ -44,7 +44,7 @@ impl Index {
         Ok(Tree::new(tree))
     }
 
-    /// Takes a snapshot of all trees: waits for writers that are at it, and keeps them out for that moment.
+    /// Takes a snapshot of all trees: waits for running writers, and keeps writers out for that moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::take(&self.0.shared, || self.0.trees())
     }
@@ -62,7 +62,7 @@ impl Index {
         Batch::run(&self.0.shared, body)
     }
 
-    /// What the index holds and costs.
+    /// The content of the index and its memory.
     pub fn stats(&self) -> Stats {
         let shared = &self.0.shared;
         shared.collect();
@@ -79,7 +79,7 @@ impl Index {
     }
 }
 
-impl Inner {
+impl IndexState {
     /// The trees that are alive.
     fn trees(&self) -> Vec<Arc<TreeInner>> {
         let trees = self.trees.lock().unwrap_or_else(|e| e.into_inner());

@@ -1,4 +1,4 @@
-//! Inner nodes: up to 64 children, searched by comparing four bytes of every separator at once.
+//! InnerNode nodes: up to 64 children, searched by comparing four bytes of every separator at once.
 //!
 //! ```text
 //! 0     head      Head, one line
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Separator *i* is above every key of child *i* and at or below every key of child *i + 1*, and as short as
-//! that allows. Equal heads are told apart by the whole separators, in a binary search among the equal ones.
+//! that allows. If several heads equal the key's, a binary search compares the whole separators among them.
 
 use crate::arena::{self, LINE_BYTES, Supply};
 use crate::key::{self, Key};
@@ -36,21 +36,22 @@ struct Head {
     lines: u16,
     _rest: [u16; 17],
 }
+#[cfg(not(feature = "loom"))]
 const _: () = assert!(size_of::<Head>() == HEADS_AT);
 
 /// An inner node that stays allocated for `'g`.
 #[derive(Clone, Copy)]
-pub(crate) struct Inner<'g>(Node<'g>);
+pub(crate) struct InnerNode<'g>(Node<'g>);
 
 fn signed(head: u32) -> i32 {
     (head ^ 1 << 31) as i32
 }
 
-impl<'g> Inner<'g> {
+impl<'g> InnerNode<'g> {
     #[inline(always)]
-    pub(crate) fn new(node: Node<'g>) -> Inner<'g> {
+    pub(crate) fn new(node: Node<'g>) -> InnerNode<'g> {
         debug_assert_ne!(node.level(), 0);
-        Inner(node)
+        InnerNode(node)
     }
 
     pub(crate) fn node(self) -> Node<'g> {
@@ -92,7 +93,7 @@ impl<'g> Inner<'g> {
         Slot(self.slot(index).load(Ordering::Acquire))
     }
 
-    /// Replaces a child. The caller holds the lock (or nobody else sees the node).
+    /// Replaces a child. The caller holds the lock, or the node is not linked.
     pub(crate) fn set_child(self, index: usize, slot: Slot) {
         self.slot(index).store(slot.0, Ordering::Release);
     }
@@ -102,7 +103,9 @@ impl<'g> Inner<'g> {
     }
 
     fn end(self, index: usize) -> usize {
-        // SAFETY: the ends were built behind the slots, aligned to four.
+        debug_assert!(index + 1 < self.children());
+        // SAFETY: `build` wrote one end for each separator after the slots, aligned to four, and `index` is below their
+        // number.
         unsafe {
             self.0.address().add(SLOTS_AT + 8 * self.children() + 4 * index).cast::<u32>().read() as usize
         }
@@ -133,24 +136,25 @@ impl<'g> Inner<'g> {
         unsafe { self.below::<Base>(key, true) }
     }
 
-    /// As [`Inner::route`].
+    /// As [`InnerNode::route`].
     ///
     /// # Safety
     /// The processor has the instruction set.
     #[inline(always)]
     pub(crate) unsafe fn route_by<I: Isa>(self, key: &Key<'_>) -> usize {
-        // SAFETY: by contract.
+        // SAFETY: the processor has `I`, as this function requires.
         unsafe { self.below::<I>(key, true) }
     }
 
-    /// How far into the range of a child a key is that belongs to it.
+    /// How far a key is into the range of its child.
     #[inline(always)]
     pub(crate) fn share(self, index: usize, key: &Key<'_>) -> Share {
         let heads = self.heads();
         let at = signed(key.head(usize::from(self.head().prefix_len)));
         let [before, head, behind] =
             [index.wrapping_sub(1), index, index.wrapping_add(1)].map(|index| heads[index % HEADS]);
-        // What is beyond the node's own separators is not known here: as much as the range beside, say.
+        // The node does not know the outer bounds of its first and last child. Assume ranges as wide as their
+        // neighbours'.
         if index == 0 {
             return Share::between(head.wrapping_sub(behind.wrapping_sub(head)), at, head);
         }
@@ -183,7 +187,7 @@ impl<'g> Inner<'g> {
             }
         }
         let wanted = signed(key.head(len));
-        // SAFETY: by contract.
+        // SAFETY: the processor has `I`, as this function requires.
         let rank = unsafe { I::rank(self.heads(), wanted) };
         // Heads beyond the separators are the greatest of all, so `rank` is below HEADS in any case.
         if rank + 1 < self.children() && self.heads()[rank % HEADS] == wanted {
@@ -235,7 +239,7 @@ impl Children {
         &self.slots
     }
 
-    /// Adds a child behind the others, with the separator before it written by `separator`.
+    /// Appends a child; `separator` writes the separator before it.
     pub(crate) fn push(&mut self, slot: Slot, separator: impl FnOnce(&mut Vec<u8>)) {
         if !self.slots.is_empty() {
             separator(&mut self.bytes);
@@ -244,8 +248,8 @@ impl Children {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds children `range` of a node; `before` is what separates the first from what is there.
-    pub(crate) fn extend(&mut self, node: Inner<'_>, range: std::ops::Range<usize>, before: [&[u8]; 2]) {
+    /// Appends children `range` of a node; `before` separates the first from the children already here.
+    pub(crate) fn extend(&mut self, node: InnerNode<'_>, range: std::ops::Range<usize>, before: [&[u8]; 2]) {
         let first = range.start;
         for index in range {
             let separator = if index == first { before } else { node.separator(index - 1) };
@@ -253,7 +257,7 @@ impl Children {
         }
     }
 
-    /// Adds another list; `before` is what separates the two.
+    /// Appends another list; `before` separates the two.
     pub(crate) fn append(&mut self, other: &Children, before: [&[u8]; 2]) {
         for (index, &slot) in other.slots.iter().enumerate() {
             let separator = if index == 0 { before } else { [&[], other.separator(index)] };
@@ -317,7 +321,7 @@ impl Children {
             lines: lines as u16,
             _rest: [0; 17],
         };
-        // SAFETY: the block is ours and nobody else knows of it; all offsets are below `total`.
+        // SAFETY: the block was allocated above and is not linked; all offsets are below `total`.
         unsafe {
             base.cast::<Head>().write(head);
             let slots = base.add(SLOTS_AT).cast::<u64>();

@@ -126,7 +126,8 @@ pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
 /// As `copy_from_nonoverlapping`.
 #[inline(always)]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: by contract; the two loads and stores of each case overlap inside `len` bytes.
+    // SAFETY: `from` is readable and `to` writable for `len` bytes, without overlap, as for `copy_from_nonoverlapping`;
+    // each case's accesses stay inside `len` bytes, since it has at least that many.
     unsafe {
         match len {
             8..=16 => {
@@ -153,9 +154,9 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
-/// A key put together from a prefix and a suffix, in memory that the thread keeps for it.
+/// A key composed of a prefix and a suffix, in a buffer that the thread reuses.
 pub(crate) struct Composed {
-    /// The prefix; behind it is room for a word at least.
+    /// The prefix, with capacity for at least eight bytes more.
     key: Vec<u8>,
     prefix_len: usize,
 }
@@ -165,12 +166,12 @@ thread_local! {
 }
 
 impl Composed {
-    /// The thread's memory; where it is in use, or gone with the thread, new memory.
+    /// Takes the thread's buffer, or a new one if that is in use or already dropped.
     pub(crate) fn take() -> Composed {
         Composed { key: KEPT.try_with(Cell::take).unwrap_or_default(), prefix_len: 0 }
     }
 
-    /// Begins with a prefix.
+    /// Starts a key with this prefix.
     #[inline]
     pub(crate) fn begin(&mut self, prefix: &[u8]) {
         self.key.clear();
@@ -179,38 +180,38 @@ impl Composed {
         self.prefix_len = prefix.len();
     }
 
-    /// The prefix and this suffix.
+    /// Returns the prefix followed by this suffix.
     #[inline(always)]
     pub(crate) fn with(&mut self, suffix: &[u8]) -> &[u8] {
         let len = self.prefix_len + suffix.len();
         if self.key.capacity() < len {
             self.key.reserve(suffix.len() + 8);
         }
-        // SAFETY: there is room, and the bytes before the suffix are the prefix, which stays.
+        // SAFETY: `len <= capacity`, reserved above; the first `prefix_len` bytes are the prefix, written by `begin`.
         unsafe {
             copy(suffix.as_ptr(), self.key.as_mut_ptr().add(self.prefix_len), suffix.len());
             std::slice::from_raw_parts(self.key.as_ptr(), len)
         }
     }
 
-    /// The last word of every key to come, given the bytes of a suffix.
+    /// How to write the last word of keys whose suffix has `suffix_len` bytes; see [`Composed::with_word`].
     #[inline]
     pub(crate) fn last_word(&self, suffix_len: usize) -> LastWord {
         debug_assert!(suffix_len <= 8);
         let len = self.prefix_len + suffix_len;
         match len {
-            // A key of one word is written whole, so that whoever reads it as one need not wait for two stores.
+            // A key of one word is written with one store: two stores read back as one word defeat store forwarding.
             0..=8 => LastWord { at: 0, lead: first_word(&self.key), shift: 8 * self.prefix_len as u32, len },
             _ => LastWord { at: self.prefix_len, lead: 0, shift: 0, len },
         }
     }
 
-    /// The prefix and a suffix, given as its bytes in big-endian order with zeros past the end.
+    /// Returns the prefix followed by a suffix, which is given as a big-endian word with zeros past its end.
     #[inline(always)]
     pub(crate) fn with_word(&mut self, word: u64, last: LastWord) -> &[u8] {
         debug_assert!(self.key.capacity() >= last.at + 8);
         let word = last.lead | word.checked_shr(last.shift).unwrap_or(0);
-        // SAFETY: `begin` made room for a word behind the prefix.
+        // SAFETY: `begin` reserved eight bytes after the prefix, and `last.at <= prefix_len`.
         unsafe {
             let key = self.key.as_mut_ptr();
             key.add(last.at).cast::<u64>().write_unaligned(word.to_be());
@@ -219,16 +220,16 @@ impl Composed {
     }
 }
 
-/// How keys that end in a word are put together, see [`Composed::last_word`].
+/// How to compose keys that end in a word, see [`Composed::last_word`].
 #[derive(Clone, Copy)]
 pub(crate) struct LastWord {
     /// Where in the key the word begins.
     at: usize,
-    /// What of the prefix is in it.
+    /// The part of the prefix that is in the word.
     lead: u64,
-    /// By how many bits the suffix stands behind that.
+    /// Bits of the word before the suffix.
     shift: u32,
-    /// Bytes of the whole key.
+    /// Length of the whole key in bytes.
     len: usize,
 }
 

@@ -1,31 +1,31 @@
 //! A node's lock: a mutex with one more state, for a node that was replaced.
 //!
-//! Free, locked, obsolete. A lock is taken of a free node only, by one compare-and-swap; whoever holds it makes
-//! the node free again, or obsolete, which it then stays. Readers do not look at it.
+//! The states are free, locked and obsolete. A thread locks a free node by one compare-and-swap. The holder then
+//! makes the node free again, or obsolete for ever. Readers ignore the lock.
 //!
-//! What it guarantees, and the argument for each:
+//! Guarantees, and the argument for each:
 //!
 //! - *A node has one holder at a time.* The word becomes locked only by an exchange that found it free, and an
-//!   exchange sees the newest value. From then until the holder stores, nobody else does.
-//! - *Who gets the lock sees all that former holders wrote.* It took the word that the last holder freed: that
-//!   store releases, the exchange acquires, and the last holder had seen the one before it in the same way.
-//! - *An obsolete node is never locked again.* No exchange expects that value, and only holders store. What was
-//!   copied out of the node under its last lock is therefore all that it will ever have.
-//! - *Who is told that a node is obsolete finds what took its place.* The link was stored before the node was
-//!   made obsolete, that store releases, and the exchange that fails acquires. So nobody is sent back to the same
-//!   node: looking again, once for each replacement, ends.
+//!   exchange sees the newest value. From then on only the holder stores to it.
+//! - *A holder sees all that former holders wrote.* Its exchange read the word that the last holder freed. That
+//!   store releases and the exchange acquires; the last holder saw the one before it in the same way.
+//! - *An obsolete node is never locked again.* No exchange expects that value, and only holders store. So a copy
+//!   made under the node's last lock is complete.
+//! - *A thread that finds a node obsolete also finds its replacement.* The holder stored the link before it made
+//!   the node obsolete; that store releases, and the failed exchange acquires. So the thread never comes back to
+//!   the same node, and it searches again at most once for each replacement.
 //!
-//! Two holders cannot wait for each other, as locks are taken upwards (a child's before its parent's) and beside
-//! only by trying. There is no queue: who waits spins, then yields, and may be overtaken.
+//! Two holders cannot wait for each other: locks are taken upwards (a child's before its parent's), and sideways
+//! only by `try_lock`. There is no queue: a waiting thread spins, then yields, and may be overtaken.
 
 use crate::sync::{AtomicU32, Ordering, relax, weakened};
 
 const FREE: u32 = 0;
 const LOCKED: u32 = 1;
-/// For ever: the node was replaced, and whoever waited for its lock must look again.
+/// The node was replaced and stays obsolete. Threads that waited for its lock must search again.
 const OBSOLETE: u32 = 2;
 
-/// The word in a node that says who may change it.
+/// The lock word of a node.
 #[repr(transparent)]
 pub(crate) struct Latch(AtomicU32);
 
@@ -33,7 +33,7 @@ pub(crate) struct Latch(AtomicU32);
 pub(crate) struct Locked<'g>(&'g Latch);
 
 impl Latch {
-    /// Of a node that nobody else knows yet.
+    /// The latch of a node that no other thread can reach yet.
     pub(crate) fn new() -> Latch {
         Latch(AtomicU32::new(FREE))
     }
@@ -61,7 +61,7 @@ impl Latch {
     fn take(&self) -> Result<Locked<'_>, u32> {
         // ORDERING: acquire pairs with the release in `Locked::drop`: what former holders wrote is seen.
         let taken = weakened!("takes", Acquire);
-        // ORDERING: acquire pairs with the release in `Locked::retire`: what took the node's place is found.
+        // ORDERING: acquire pairs with the release in `Locked::retire`: the caller then finds the replacement.
         let missed = weakened!("misses", Acquire);
         if weakened!("two_holders") {
             match self.0.load(Ordering::Acquire) {
@@ -76,12 +76,12 @@ impl Latch {
 }
 
 impl Locked<'_> {
-    /// Lets go of a node that was replaced, after its replacement was linked.
+    /// Releases a node as obsolete. The caller has linked its replacement.
     pub(crate) fn retire(self) {
         let latch = self.0;
         std::mem::forget(self);
         let last = if weakened!("lives_on") { FREE } else { OBSOLETE };
-        // ORDERING: release, so that whoever finds the node obsolete sees the new link.
+        // ORDERING: release, so that a thread that finds the node obsolete sees the new link.
         latch.0.store(last, weakened!("retires", Release));
     }
 }
@@ -94,7 +94,7 @@ impl Drop for Locked<'_> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
 

@@ -4,8 +4,6 @@
 //! [`Reader`]: a tree is one (it sees the newest state), and a [`Snapshot`] hands out others that see one
 //! past state of all trees. All changes go through one primitive, [`Tree::apply`], or through
 //! [`Index::batch`], whose changes become visible at once or not at all.
-// The models take the modules that they are about into their own test, see tests/loom.rs.
-#![cfg(not(loom))]
 
 mod arena;
 mod batch;
@@ -22,6 +20,8 @@ mod inner;
 mod key;
 mod latch;
 mod leaf;
+#[cfg(all(test, feature = "loom"))]
+mod models;
 mod node;
 mod options;
 mod order;

@@ -1,13 +1,13 @@
-//! What leaves and inner nodes have in common: the first bytes, with the lock ([`crate::latch`]), and the slot by
-//! which a parent points to a child.
+//! The common parts of leaves and inner nodes: the first bytes, with the lock ([`crate::latch`]), and the slot by which
+//! a parent points to a child.
 //!
-//! The one rule of the structure: **what a reader can see of a node never changes**, save for two atomic
-//! words: a leaf's order word, by which appended records are published, and an inner node's slots, by which
-//! a child is replaced. Everything else is done by building new nodes. So readers take no lock, check no
-//! version and never start again, and no byte is read while it is written.
+//! The one rule of the structure: **the bytes of a node that a reader can see never change**, except for two atomic
+//! words: a leaf's order word, which publishes appended records, and an inner node's slots, which replace children. All
+//! other changes build new nodes. So readers take no lock, check no version and never retry, and no byte is read while
+//! it is written.
 //!
-//! The key range of a leaf never changes either: where ranges change (split, merge), all leaves concerned
-//! are replaced. A writer that locks a leaf which is not obsolete therefore has the right one.
+//! The key range of a leaf never changes either: a split or merge replaces all of its leaves. So a writer that locks a
+//! leaf that is not obsolete has the right one.
 
 use crate::arena::{Arena, Handle, LINE_BYTES};
 use crate::epoch::Guard;
@@ -25,6 +25,7 @@ pub(crate) struct Common {
     /// The era in which the node was made, see [`crate::snapshot`].
     pub(crate) era: u64,
 }
+#[cfg(not(feature = "loom"))]
 const _: () = assert!(size_of::<Common>() == 16);
 
 impl Common {
@@ -66,7 +67,7 @@ impl Slot {
     /// Offset of the word that says where that record is, if there is one.
     #[inline(always)]
     pub(crate) fn offset_at(self, share: Share) -> Option<usize> {
-        // One byte for each record's tag, then two for its offset, behind a head of one line.
+        // After a head of one line there are a tag of one byte and an offset of two for each record.
         let built = (self.records() * UNIT).saturating_sub(LINE_BYTES) / 3;
         (self.0 >> 47 & 1 == 1).then(|| LINE_BYTES + built + 2 * share.of(built))
     }
@@ -83,8 +84,8 @@ impl Slot {
     }
 }
 
-/// How far into a leaf a key is, by the separators around the leaf, in parts of 65,536: a guess that is as good as
-/// keys are evenly spread between neighbours. What is found by it must be checked.
+/// How far into a leaf a key is, in parts of 65,536: an interpolation between the separators around the leaf. It is a
+/// guess, exact for evenly spread keys, and a search that uses it must check what it finds.
 #[derive(Clone, Copy)]
 pub(crate) struct Share(u32);
 
@@ -93,7 +94,7 @@ impl Share {
     pub(crate) const HALF: Share = Share(1 << 15);
     pub(crate) const ALL: Share = Share(0xffff);
 
-    /// Where `at` is between two bounds; anything at all where it is not.
+    /// Where `at` is between two bounds; an arbitrary share if it is outside.
     #[inline(always)]
     pub(crate) fn between(from: i32, at: i32, to: i32) -> Share {
         // Sixteen bits of each are enough, and a division of 32 bits is quick.
@@ -103,7 +104,7 @@ impl Share {
         Share(((part << 16) / span).min(0xffff))
     }
 
-    /// So much of a whole.
+    /// This share of a whole.
     #[inline(always)]
     pub(crate) fn of(self, whole: usize) -> usize {
         (whole * self.0 as usize) >> 16
@@ -126,11 +127,11 @@ impl<'g> Node<'g> {
     /// the node is not freed while `'g` lasts.
     #[inline(always)]
     pub(crate) unsafe fn at(arena: &Arena, handle: Handle, guard: &'g Guard) -> Node<'g> {
-        // SAFETY: by contract.
+        // SAFETY: the node is not freed during `'g`, as this function requires, and `base` is the arena's.
         unsafe { Node::from_base(arena.base(), handle, guard) }
     }
 
-    /// As [`Node::at`], with the arena's base at hand.
+    /// As [`Node::at`], for a caller that has the arena's base.
     ///
     /// # Safety
     /// As [`Node::at`]; `base` is the arena's.
@@ -171,7 +172,7 @@ impl<'g> Node<'g> {
     /// They are inside the node, were written before they could be reached, and do not change during 'g.
     #[inline(always)]
     pub(crate) unsafe fn bytes(self, offset: usize, len: usize) -> &'g [u8] {
-        // SAFETY: by contract.
+        // SAFETY: the bytes are inside the node, initialized and constant during 'g, as this function requires.
         unsafe { std::slice::from_raw_parts(self.at.add(offset), len) }
     }
 

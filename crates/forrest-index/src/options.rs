@@ -1,10 +1,10 @@
-//! What a user chooses and is shown: how an index takes memory, which way a scan goes, what it all costs.
+//! Options of an index, the direction of a scan, and statistics.
 
 /// How an index takes memory.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Most bytes that the nodes may take; `None` means what the machine has. Values above
-    /// 239 bytes live outside.
+    /// Maximum bytes of nodes; `None` means the memory of the machine. Values of more than 239 bytes are outside the
+    /// nodes.
     pub capacity_bytes: Option<usize>,
     /// Which pages the nodes should lie on.
     pub pages: forrest_machine::pages::Pages,
@@ -21,7 +21,7 @@ pub enum Direction {
     Backward,
 }
 
-/// What an index holds and what it costs.
+/// The content of an index and its memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -35,7 +35,7 @@ pub struct Stats {
     pub arena_bytes: u64,
     /// Of these, bytes on explicit huge pages.
     pub explicit_huge_bytes: u64,
-    /// Of these, bytes for which transparent huge pages were asked and granted by the system's setting.
+    /// Of these, bytes for which transparent huge pages were requested and are enabled in the system.
     pub transparent_huge_bytes: u64,
     /// Snapshots alive.
     pub snapshots: u64,

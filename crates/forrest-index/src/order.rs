@@ -1,14 +1,14 @@
 //! The word by which a leaf publishes what was appended to it.
 //!
-//! Bits 0 to 3: how many records were appended. Bits 4 to 7: how many are listed; a later one for the same
-//! key takes the place of the earlier. Then four bits for each listed record, in the order of the keys: its
-//! number among the appended ones.
+//! Bits 0 to 3: how many records were appended. Bits 4 to 7: how many are listed; of several records with the same
+//! key, only the last is listed. Then four bits for each listed record, in key order: its number among the appended
+//! records.
 //!
-//! The argument. A writer (one at a time, by the leaf's lock) writes the record and its tag first and stores
-//! the word last, with release. A reader loads the word once, with acquire, and looks only at records that
-//! this word lists, and at tags of numbers below its count: all of these were written before the store that
-//! it read from, and nothing in a leaf is written twice. So there is nothing to check and to repeat, and two
-//! readers never disagree about a record, only about how many there are.
+//! The argument. One writer at a time (it holds the leaf's lock) writes the record and its tag first and stores
+//! the word last, with release. A reader loads the word once, with acquire, and reads only records that this word
+//! lists, and tags of numbers below its count. All of these were written before the store that it read from, and
+//! nothing in a leaf is written twice. So a reader need not validate or retry, and two readers never disagree about
+//! a record, only about how many there are.
 
 use crate::sync::{AtomicU64, Ordering, weakened};
 
@@ -19,7 +19,7 @@ pub(crate) const LISTED_MAX: usize = 14;
 #[repr(transparent)]
 pub(crate) struct OrderWord(AtomicU64);
 
-/// What a word said at one moment.
+/// The value of the word at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Order(u64);
 
@@ -75,7 +75,7 @@ impl Order {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
 

@@ -1,8 +1,8 @@
-//! Places: leaves as a way through a tree finds them, each with what leads to the leaves beside it.
+//! [`Place`]: a leaf that a descent found, with the path that leads to the leaves beside it.
 
 use crate::descent::{self, TreeInner};
 use crate::epoch::Guard;
-use crate::inner::Inner;
+use crate::inner::InnerNode;
 use crate::key::Key;
 use crate::node::{Node, Share, Slot};
 use crate::options::Direction;
@@ -55,10 +55,10 @@ pub(crate) struct Place<'g> {
     /// How far into the leaf the target is.
     pub(crate) share: Share,
     /// The node above and which of its children the leaf is; none where the root is a leaf.
-    parent: Option<(Inner<'g>, usize)>,
+    parent: Option<(InnerNode<'g>, usize)>,
     /// The separators next to the parent's range, each as a node and an index; none at the ends of the tree.
-    lower: Option<(Inner<'g>, usize)>,
-    upper: Option<(Inner<'g>, usize)>,
+    lower: Option<(InnerNode<'g>, usize)>,
+    upper: Option<(InnerNode<'g>, usize)>,
 }
 
 impl<'g> Place<'g> {
@@ -78,11 +78,11 @@ impl<'g> Place<'g> {
         let mut level = node.level();
         while level > 0 {
             (place.lower, place.upper) = (place.lower_separator(), place.upper_separator());
-            let inner = Inner::new(place.node);
+            let inner = InnerNode::new(place.node);
             let index = match target {
                 Target::First => 0,
                 Target::Last => inner.children() - 1,
-                // SAFETY: by contract.
+                // SAFETY: the processor has `I`, as this function requires.
                 Target::At(key) => unsafe { inner.route_by::<I>(key) },
                 Target::Before(key) => inner.route_before(key),
             };
@@ -97,14 +97,14 @@ impl<'g> Place<'g> {
         place
     }
 
-    fn lower_separator(&self) -> Option<(Inner<'g>, usize)> {
+    fn lower_separator(&self) -> Option<(InnerNode<'g>, usize)> {
         match self.parent {
             Some((inner, index)) if index > 0 => Some((inner, index - 1)),
             _ => self.lower,
         }
     }
 
-    fn upper_separator(&self) -> Option<(Inner<'g>, usize)> {
+    fn upper_separator(&self) -> Option<(InnerNode<'g>, usize)> {
         match self.parent {
             Some((inner, index)) if index + 1 < inner.children() => Some((inner, index)),
             _ => self.upper,
@@ -139,6 +139,10 @@ impl<'g> Place<'g> {
     }
 }
 
+/// Finds a leaf.
+///
+/// # Safety
+/// The processor has the instruction set `I`.
 #[inline(always)]
 unsafe fn find_place_by<'g, I: Isa>(
     tree: &TreeInner,
@@ -146,7 +150,7 @@ unsafe fn find_place_by<'g, I: Isa>(
     target: Target<'_>,
     guard: &'g Guard,
 ) -> Place<'g> {
-    // SAFETY: by contract.
+    // SAFETY: the processor has `I`: `dispatch!` selects only instruction sets that it detected.
     unsafe { Place::find::<I>(tree, root, target, guard) }
 }
 
@@ -156,14 +160,14 @@ dispatch! {
         = find_place_by
 }
 
-fn fence(separator: Option<(Inner<'_>, usize)>, to: &mut Vec<u8>) -> bool {
+fn fence(separator: Option<(InnerNode<'_>, usize)>, to: &mut Vec<u8>) -> bool {
     to.clear();
     let Some((inner, index)) = separator else { return false };
     inner.separator(index).into_iter().for_each(|piece| to.extend_from_slice(piece));
     true
 }
 
-/// Fetches what a scan looks at first that begins at a share of a leaf.
+/// Prefetches the first lines that a scan from a share of a leaf reads.
 pub(crate) fn fetch_from(place: &Place<'_>, direction: Direction) {
     let (slot, share) = (place.slot, place.share);
     let at = place.node.address();

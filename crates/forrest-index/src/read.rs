@@ -4,7 +4,7 @@
 use crate::descent::{self, TreeInner};
 use crate::epoch::{self, Guard};
 use crate::hash;
-use crate::inner::Inner;
+use crate::inner::InnerNode;
 use crate::key::Key;
 use crate::leaf::found::Found;
 use crate::leaf::{Cell, Leaf};
@@ -45,7 +45,7 @@ impl Reader {
         self.see_cell(key, |_| Some(())).is_some()
     }
 
-    /// Looks many keys up and shows each answer to `see` with the position of its key. The trips to memory of
+    /// Looks up many keys and passes each result to `see` with the position of its key. The memory accesses of
     /// several keys overlap. `see` must be quick, as with [`Reader::get_with`].
     #[inline]
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K], mut see: impl FnMut(usize, Option<Found<'_>>)) {
@@ -84,14 +84,17 @@ struct At<'k, 'g> {
     node: Node<'g>,
 }
 
-/// Goes down with all keys, a level at a time, and fetches what each will need next.
+/// Descends with all keys at once, one level at a time, and prefetches the next node of each.
+///
+/// # Safety
+/// The processor has the instruction set `I`.
 #[inline(always)]
 unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, all: &mut [At<'_, 'g>], guard: &'g Guard) {
     let Some(first) = all.first() else { return };
     for level in (0..first.node.level()).rev() {
         for at in &mut *all {
-            let inner = Inner::new(at.node);
-            // SAFETY: by contract.
+            let inner = InnerNode::new(at.node);
+            // SAFETY: the processor has `I`: `dispatch!` selects only instruction sets that it detected.
             let index = unsafe { inner.route_by::<I>(&at.key) };
             let slot = inner.child(index);
             at.node = tree.node(slot, guard);

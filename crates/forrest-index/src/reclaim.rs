@@ -1,4 +1,4 @@
-//! What was unlinked and waits until no reader can be looking at it.
+//! Reclamation: unlinked memory waits here until no reader can still use it.
 //!
 //! Garbage is collected in bags, one per shard of threads. A full bag is sealed with the epoch of that
 //! moment (see [`crate::epoch`]) and emptied once no pin is that old; the oldest bags go first, so that a
@@ -6,7 +6,7 @@
 
 use crate::arena::{Arena, Handle};
 use crate::epoch::{self, REGISTRY};
-use crate::inner::Inner;
+use crate::inner::InnerNode;
 use crate::leaf::walk::Walk;
 use crate::leaf::{Blob, Leaf};
 use crate::node::Node;
@@ -20,7 +20,7 @@ const BAG: usize = 32;
 
 /// Something to free.
 pub(crate) enum Garbage {
-    /// A node's block alone; what its records own has moved on.
+    /// A node's block alone; its blobs belong to another node now.
     Block(Handle, u32),
     /// A leaf and one count of each of its blobs.
     Leaf(Handle, u32),
@@ -29,12 +29,12 @@ pub(crate) enum Garbage {
 }
 
 impl Garbage {
-    /// A node. `moved` says that what a leaf's records own has moved on, or never was the leaf's.
+    /// A node. With `moved`, the blobs of a leaf belong to another node.
     pub(crate) fn node(node: Node<'_>, moved: bool) -> Garbage {
         match node.level() {
             0 if moved => Garbage::Block(node.handle(), Leaf::new(node).lines()),
             0 => Garbage::Leaf(node.handle(), Leaf::new(node).lines()),
-            _ => Garbage::Block(node.handle(), Inner::new(node).lines()),
+            _ => Garbage::Block(node.handle(), InnerNode::new(node).lines()),
         }
     }
 }
@@ -54,7 +54,7 @@ pub(crate) struct Bags {
 }
 
 impl Bags {
-    /// Takes what was unlinked just now; frees what has waited long enough.
+    /// Adds unlinked memory. Frees older garbage that no pin can still reach.
     pub(crate) fn put(&self, arena: &Arena, thread: usize, garbage: Garbage) {
         let mut bag = lock(&self.shards[thread % SHARDS]);
         let large = matches!(garbage, Garbage::Blob(blob) if blob.len() > 1 << 16);
@@ -96,9 +96,10 @@ impl Bags {
     /// Frees at once.
     ///
     /// # Safety
-    /// Nobody can reach it, nor is looking at it, save through this call.
+    /// No other thread can reach the garbage or still reads it.
     pub(crate) unsafe fn free(&self, arena: &Arena, thread: usize, garbage: Garbage) {
-        // SAFETY: by contract; blocks were taken with the lines that their nodes say.
+        // SAFETY: no other thread can reach the memory, as this function requires. A node's `lines` is the size with
+        // which its block was allocated, and a leaf owns one count of each of its blobs.
         unsafe {
             match garbage {
                 Garbage::Block(handle, lines) => arena.free(handle, lines, thread),
@@ -123,11 +124,11 @@ impl Bags {
     /// The caller owns that count.
     pub(crate) unsafe fn drop_blob(&self, blob: Blob) {
         self.blob_bytes.fetch_sub(blob.len() as u64, Ordering::Relaxed);
-        // SAFETY: by contract.
+        // SAFETY: the caller owns the count, as this function requires, and does not use it again.
         unsafe { blob.drop() };
     }
 
-    /// Empties all bags; for when nobody else is there any more.
+    /// Empties all bags when the index is dropped.
     pub(crate) fn drain(&mut self, arena: &Arena) {
         let bags = self
             .shards

@@ -1,22 +1,26 @@
 //! A tree's root, and switching the roots of several trees at one instant.
 //!
-//! One root is switched by one store. Several are switched so: each notes the root before and the one after;
-//! then the **phase** that all roots share goes from idle to *before*; each root shows 0, which sends readers to
-//! the phase; the phase goes to *after*, at which instant all of them turn; then each shows its new root, and
-//! the phase goes on to idle. Only one switch is under way at a time (the writer has the gate for itself).
+//! One root is switched by one store. Several roots share a **phase** and are switched in these steps:
 //!
-//! The argument. A reader that finds 0 loads the phase, then the root that the phase says, then the shown
-//! root again (if it is not 0 that is a current root and is taken), then the phase again, and starts over if
-//! it has changed, or says idle. Let it have seen *before* or *after* of switch *k*. The notes of *k* were
-//! written before, so what it loaded is of *k* or later; notes of a later switch were written after the phase
-//! of *k* ended, which the second look at the phase would have shown. That the tree is one of those that *k*
-//! switches says the 0: any earlier switch of the tree showed its new root before *k* began. So the root is the
-//! current one of that phase. A reader that took an `after` of one tree has seen that phase, so whatever it
-//! reads of another tree later is `after` too, or newer.
+//! 1. each root stores its `before` and `after`;
+//! 2. the phase goes from idle to *before*;
+//! 3. each root's `shown` becomes 0, which sends readers to the phase;
+//! 4. the phase goes to *after*: at this instant all roots switch;
+//! 5. each root's `shown` becomes the new root, and the phase returns to idle.
 //!
-//! Two phases, with idle and *before* the same, would not do: a reader that found 0 in one switch and then,
-//! between that one and the next, loaded the noted `before`, could find 0 of the next switch when it looks
-//! again, the phase unchanged, and would take a root that is no longer current.
+//! Only one switch runs at a time, because the writer holds the gate alone.
+//!
+//! The argument. A reader that finds 0 loads the phase, then the root that the phase selects, then `shown` again (if
+//! that is not 0, it is a current root, and the reader takes it), then the phase again. It starts over if the phase
+//! has changed or is idle. Assume that it saw *before* or *after* of switch *k*. `before` and `after` of *k* were
+//! stored earlier, so the loaded root belongs to *k* or a later switch. A later switch stores only after the phase
+//! of *k* ended, which the second load of the phase would have shown. The 0 proves that *k* switches this tree: any
+//! earlier switch of the tree stored its new root before *k* began. So the root is the current one of that phase. A
+//! reader that took an `after` of one tree has seen that phase, so it later reads `after` of another tree, or newer.
+//!
+//! Two phases, with idle and *before* the same, would be wrong. A reader could find 0 in one switch, load the stale
+//! `before` between that switch and the next, and find the 0 of the next switch with the phase unchanged. It would
+//! take a root that is no longer current.
 
 use crate::sync::{AtomicU64, Ordering, weakened};
 
@@ -44,7 +48,7 @@ impl Phase {
     /// Switches roots to new values at one instant. The caller is the only writer.
     pub(crate) fn switch(&self, roots: &[(&Root, u64)]) {
         if let [(root, new)] = roots {
-            // ORDERING: release, so that whoever sees the root sees the node.
+            // ORDERING: release, so that a reader that sees the root sees the node.
             return root.shown.store(*new, weakened!("root", Release));
         }
         for (root, new) in roots {
@@ -59,8 +63,8 @@ impl Phase {
     }
 
     fn turn(&self) {
-        // ORDERING: release, so that whoever sees the new phase sees the roots noted before it, and those that
-        // show 0 by then.
+        // ORDERING: release, so that a reader that sees the new phase sees the roots stored before it, and the zeros
+        // stored to `shown` before it.
         let ordering = match self.0.load(Ordering::Relaxed) % PHASES {
             BEFORE if weakened!("phase") => Ordering::Relaxed,
             _ => Ordering::AcqRel,

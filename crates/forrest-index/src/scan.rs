@@ -1,11 +1,11 @@
 //! Finding leaves and going from one to the next, forward and backward.
 //!
-//! Leaves have no links to their neighbours (a new leaf would have to change them). Under one pin the way from
-//! one to the next is through their parent; it may have been replaced meanwhile, but what it points to was in
-//! the tree when that happened, after the scan had begun. After some leaves the pin is let go, and the way is
-//! the **fence** between them, a separator that the descent passed: the next leaf is the one that the fence
-//! belongs to, the leaf before is the one with the largest keys below the fence. Either way each leaf is shown
-//! as it was at one moment, and keys come in strict order.
+//! Leaves have no links to their neighbours (a new leaf would have to change them). Under one pin a scan goes from
+//! one leaf to the next through their parent. The parent may have been replaced meanwhile, but its children were in
+//! the tree when that happened, after the scan had begun. After some leaves the scan unpins and continues from the
+//! **fence** between two leaves, a separator that the descent passed: the next leaf is the one that the fence
+//! belongs to, and the previous leaf is the one with the largest keys below the fence. Either way the scan shows each
+//! leaf as it was at one moment, and keys come in strict order.
 
 use crate::descent::TreeInner;
 use crate::epoch::{self, Guard};
@@ -19,7 +19,7 @@ use crate::place::{Place, Target, fetch_from, find_place, is_empty, within};
 use crate::tree::Reader;
 use std::ops::{Bound, ControlFlow};
 
-/// So many leaves are shown before the pin is let go.
+/// Number of leaves that a scan shows under one pin.
 const LEAVES_UNDER_PIN: usize = 8;
 
 /// A leaf on the way of a scan, and its part of the range.
@@ -139,10 +139,10 @@ impl Reader {
 
     /// Shows the pairs of a range in order until `see` breaks.
     ///
-    /// What it shows of concurrent changes: keys come in strict order; a key that is there all the time is
-    /// shown exactly once; one that comes or goes meanwhile may be shown or not; each pair was in the tree at
-    /// some moment of the scan. A snapshot's reader shows its one state. `see` must be quick: memory that is
-    /// unlinked while it runs is not freed.
+    /// With concurrent changes: keys come in strict order; a key that is present during the whole scan is shown exactly
+    /// once; a key that is inserted or removed meanwhile may be shown or not; each pair was in the tree at some moment
+    /// of the scan. A snapshot's reader shows its one state. `see` must be quick: memory that is unlinked while it runs
+    /// is not freed.
     #[inline(always)]
     pub fn scan(
         &self,
@@ -151,7 +151,7 @@ impl Reader {
         direction: Direction,
         mut see: impl FnMut(&[u8], Found<'_>) -> ControlFlow<()>,
     ) {
-        // Wrapped, because what is called in several loops would else not be compiled into them.
+        // Wrapped in a closure: otherwise the compiler does not inline `see` into several loops.
         self.scan_in_loops(
             lower,
             upper,
@@ -170,7 +170,7 @@ impl Reader {
         mut see: impl FnMut(&[u8], Found<'_>) -> ControlFlow<()>,
     ) {
         let mut key = Composed::take();
-        // Each direction has loops of its own, into which `see` is compiled.
+        // Each direction has separate loops, into which `see` is inlined.
         match direction {
             Direction::Forward => self.leaves(lower, upper, direction, |visit| {
                 key.begin(visit.leaf.prefix());
@@ -197,7 +197,7 @@ impl Reader {
         }
     }
 
-    /// The number of keys in a range; of concurrent changes it counts what a scan would show.
+    /// The number of keys in a range; it sees concurrent changes as a scan does.
     pub fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> u64 {
         let mut count = 0;
         self.leaves(lower, upper, Direction::Forward, |visit| {

@@ -1,4 +1,4 @@
-//! What all trees of an index share: the memory, the gate, eras, and garbage that waits to be freed.
+//! The state that all trees of an index share: the memory, the gate, eras, and garbage that waits to be freed.
 
 use crate::arena::Arena;
 use crate::epoch::{self, REGISTRY};
@@ -35,7 +35,7 @@ impl Shared {
         })
     }
 
-    /// Keeps all writers out, and other exclusive ones.
+    /// Excludes all other writers, ordinary and exclusive.
     pub(crate) fn close_gate(&self) -> Exclusive<'_> {
         self.gate.close(&REGISTRY)
     }
@@ -45,7 +45,7 @@ impl Shared {
         &self.gate
     }
 
-    /// Takes garbage that was reachable from `birth` on: parks it for snapshots, or frees it in time.
+    /// Takes garbage that was reachable since era `birth`: parks it for snapshots, or frees it after its readers.
     pub(crate) fn retire(&self, birth: u64, garbage: Garbage) {
         if let Some(garbage) = self.snapshots.park(birth, garbage) {
             self.discard(garbage);

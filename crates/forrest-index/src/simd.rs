@@ -1,9 +1,9 @@
-//! The two searches that nodes are made for, each with a portable twin that is its oracle.
+//! The two vectorized searches of nodes, each with a portable version that is its oracle in the tests.
 //!
-//! The base of each architecture has what they need (SSE2, NEON). On x86-64 wider vectors take a fifth of the
-//! instructions, which decides how many lookups a core overlaps, so whole operations are compiled once more
-//! for AVX2 and AVX-512 and chosen at run time: an operation is generic over [`Isa`], and [`dispatch!`] calls
-//! it through a function that has the features switched on.
+//! The base of each architecture has the needed vectors (SSE2, NEON). On x86-64 wider vectors take a fifth of the
+//! instructions, which decides how many lookups a core overlaps. So whole operations are also compiled for AVX2 and
+//! AVX-512 and chosen at run time: an operation is generic over [`Isa`], and [`dispatch!`] calls it through a function
+//! that enables the features.
 
 /// Heads in an inner node, padded with `i32::MAX`.
 pub(crate) const HEADS: usize = 64;

@@ -1,9 +1,9 @@
-//! Snapshots: past states of all trees, kept by not changing what they can reach.
+//! Snapshots: past states of all trees. Writers never change a node that a snapshot can reach.
 //!
-//! Every node carries the **era** in which it was made. Taking a snapshot notes the roots, and begins a new
-//! era; the era before it is the **floor**. A writer must not touch a node at or below the floor: it makes a
-//! new one instead, and so its parent's slot must change, up to the root (path copying). Where no snapshot
-//! is held the floor is 0, and all that the possibility costs is one comparison per write.
+//! Every node has the **era** in which it was made. Taking a snapshot notes the roots and begins a new era; the era
+//! before it is the **floor**. A writer must not change a node at or below the floor. It makes a new one instead, so
+//! its parent's slot must change, up to the root (path copying). Without a snapshot the floor is 0, and the only cost
+//! is one comparison per write.
 //!
 //! A node that is replaced while snapshots can reach it is **parked** with the newest of them. When that one
 //! is dropped, the node moves to the next older one that reaches it, or is freed.
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// One past state of all trees of an index. Cloning makes another handle to the same state.
 ///
-/// It costs nothing to take (no copy), but what is overwritten or deleted while it lives is kept for it.
+/// It copies nothing, but keeps the memory of pairs that are overwritten or deleted while it lives.
 #[derive(Clone)]
 pub struct Snapshot(pub(crate) Arc<Kept>);
 
@@ -26,7 +26,7 @@ pub(crate) struct Kept {
 }
 
 impl Snapshot {
-    /// Waits for writers that are at work, and keeps them out while it looks at the trees' roots.
+    /// Waits for running writers, and keeps writers out while it reads the trees' roots.
     pub(crate) fn take(index: &Arc<Shared>, trees: impl FnOnce() -> Vec<Arc<TreeInner>>) -> Snapshot {
         let _gate = index.close_gate();
         let era = index.snapshots.next_era();

@@ -1,10 +1,10 @@
 //! Atomics and barriers, from `std` in what ships and from `loom` in the models, so that both run the same
 //! protocol code.
 
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 pub(crate) use forrest_base::weakened;
@@ -13,9 +13,9 @@ pub(crate) use forrest_base::weakened;
 /// order by a thread that calls [`heavy`] in between.
 #[inline(always)]
 pub(crate) fn light() {
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     forrest_machine::barrier::light();
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     if !weakened!("light") {
         model::fence();
     }
@@ -23,14 +23,14 @@ pub(crate) fn light() {
 
 /// The expensive half of an asymmetric fence, see [`light`].
 pub(crate) fn heavy() {
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     forrest_machine::barrier::heavy();
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     model::fence();
 }
 
 /// Fences between which loom lets other threads go on.
-#[cfg(loom)]
+#[cfg(feature = "loom")]
 pub(crate) mod model {
     use super::{AtomicU64, Ordering};
 
@@ -41,6 +41,7 @@ pub(crate) mod model {
     }
 
     /// To be called once before threads are started, so that making the place orders nothing else.
+    #[cfg(test)]
     pub(crate) fn init() {
         FENCES.load(Ordering::Relaxed);
     }
@@ -54,9 +55,9 @@ pub(crate) mod model {
 /// Waits a moment for another thread, longer the more often it was called.
 pub(crate) fn relax(turn: &mut u32) {
     *turn += 1;
-    #[cfg(loom)]
+    #[cfg(feature = "loom")]
     loom::thread::yield_now();
-    #[cfg(not(loom))]
+    #[cfg(not(feature = "loom"))]
     if *turn < 64 {
         std::hint::spin_loop();
     } else {

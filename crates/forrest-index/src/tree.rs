@@ -43,9 +43,9 @@ impl Tree {
         &self.0.tree
     }
 
-    /// The one way to change a key: `decide` is shown the value that the key has and says what becomes of
-    /// it; both happen as one atomic step. `decide` runs under a lock: it must be quick and must not use any
-    /// index. It may run more than once; what it said last is what was done.
+    /// The one way to change a key: `decide` receives the key's value and returns its effect; both happen as one
+    /// atomic step. `decide` runs under a lock, so it must be quick and must not use any index. It may run more than
+    /// once; its last result is the one that was applied.
     ///
     /// # Errors
     /// [`Error::KeyTooLong`], [`Error::ValueTooLong`], [`Error::OutOfMemory`]; nothing has changed then.
@@ -64,7 +64,7 @@ impl Tree {
                 write::apply(&Writer::ordinary(tree, &guard), key, &mut decide)
             };
             match result {
-                // What was freed may still wait for readers; with no pin of our own it can come back.
+                // Freed memory may still wait for readers. This thread holds no pin here, so it can be reclaimed.
                 Err(Error::OutOfMemory(_)) if tree.index.wait_for_memory(&mut turn) => {}
                 result => return result,
             }

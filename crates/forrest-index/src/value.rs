@@ -1,4 +1,4 @@
-//! [`Value`]: an owned, cheap copy of what a key maps to.
+//! [`Value`]: an owned value that is cheap to clone.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -9,9 +9,8 @@ use std::sync::Arc;
 /// Longest value that a [`Value`] holds without a heap allocation, in bytes.
 pub const VALUE_INLINE_BYTES: usize = 30;
 
-/// A value that owns what it needs: short ones are held in place, longer ones share one reference-counted
-/// allocation, so that cloning never copies more than 32 bytes. It stays valid whatever happens to the
-/// store that it came from.
+/// An owned value. Short values are stored in place, longer ones share one reference-counted allocation, so a clone
+/// never copies more than 32 bytes. A value stays valid whatever happens to its store.
 ///
 /// ```
 /// let value = forrest_index::Value::from(&b"forrest"[..]);

@@ -1,19 +1,19 @@
-//! The write path. A change goes: gate, descend, lock the leaf, decide, append; and where the leaf is full or
-//! belongs to a snapshot: build new leaves, lock the parent, replace the child there.
+//! The write path. A change passes the gate, descends, locks the leaf, decides, and appends a record. If the leaf is
+//! full or belongs to a snapshot, it builds new leaves, locks the parent, and replaces the child there.
 //!
-//! Locks are taken upwards only (leaf, parent, its parent, the root), and a neighbour's only by trying, so
-//! that no two writers can wait for each other. A new node is visible with the one store that links the
-//! topmost of its new ancestors; only after that the replaced nodes are marked obsolete and let go.
+//! Locks are taken upwards only (leaf, parent, its parent, the root), and a neighbour's only by `try_lock`, so two
+//! writers never wait for each other. A new node becomes visible with the one store that links the topmost of its new
+//! ancestors. Only after that the replaced nodes are marked obsolete and unlocked.
 //!
-//! A batch is the same path on a root of its own, with a floor that makes every node that others can see
-//! untouchable; see [`crate::batch`].
+//! A batch uses the same path on a private root, with a floor that protects every node that others can see; see
+//! [`crate::batch`].
 
 use crate::arena::{LINE_BYTES, Purpose, Supply};
 use crate::descent::{self, TreeInner};
 use crate::effect::Effect;
 use crate::epoch::Guard;
 use crate::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use crate::inner::{CHILDREN_MAX, Children, Inner};
+use crate::inner::{CHILDREN_MAX, Children, InnerNode};
 use crate::key::Key;
 use crate::latch::Locked;
 use crate::leaf::build::{self, Entries};
@@ -22,29 +22,30 @@ use crate::leaf::words::Words;
 use crate::leaf::{Blob, Cell, INLINE_MAX, Leaf};
 use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
+use crate::sync::{AtomicU64, Ordering};
 use crate::value::Value;
 use crate::{hash, place};
 use std::cell::{Cell as Shared, RefCell};
 use std::mem::MaybeUninit;
 use std::ops::{Bound, ControlFlow, Range};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard};
 
-/// A leaf with fewer entries after a removal is put together with a neighbour, if that has room.
+/// A leaf with fewer entries after a removal is merged with a neighbour that has room.
 const MERGE_BELOW: usize = 40;
-/// Most entries of two leaves put together: room is left to grow.
+/// Maximum number of entries of a merged leaf, which leaves room to grow.
 const MERGED_MAX: usize = 96;
 const MERGED_BYTES_MAX: usize = 8 << 10;
 /// The same for inner nodes.
 const INNER_MERGE_BELOW: usize = 16;
 const INNER_MERGED_MAX: usize = 48;
-/// A blob that was overwritten waits in its leaf until that is built anew, unless it is longer than this.
+/// An overwritten blob of at most this length stays in its leaf until the leaf is rebuilt. A longer one forces a
+/// rebuild.
 const BLOB_HIDDEN_MAX: usize = 4096;
 
-/// A removed key that is longer does not wait either.
+/// Removing a longer key forces a rebuild too.
 const LONG_KEY: usize = 512;
 
-/// What a batch has replaced and may not free before it is visible.
+/// Nodes that a batch has replaced and must not free before it is visible.
 #[derive(Default)]
 pub(crate) struct Private {
     pub(crate) retired: RefCell<Vec<(u64, Garbage)>>,
@@ -61,14 +62,14 @@ pub(crate) struct Writer<'a> {
     pub(crate) era: u64,
     pub(crate) guard: &'a Guard,
     pub(crate) private: Option<&'a Private>,
-    /// What new nodes are for; the change at hand says.
+    /// The purpose of new nodes, set by the current change.
     pub(crate) purpose: Shared<Purpose>,
 }
 
-/// What points to a node, locked.
+/// The locked parent of a node.
 enum Parent<'g> {
     Root { _lock: MutexGuard<'g, ()> },
-    Node { inner: Inner<'g>, lock: Locked<'g>, index: usize },
+    Node { inner: InnerNode<'g>, lock: Locked<'g>, index: usize },
 }
 
 /// A long value as a shared allocation.
@@ -128,13 +129,13 @@ pub(crate) fn apply<'v, R>(
     writer.purpose.set(if removes { Purpose::Removal } else { Purpose::Growth });
     let cell = new_cell(writer.tree, &effect)?;
     let long_gone = old.and_then(Cell::blob).is_some_and(|blob| blob.len() > BLOB_HIDDEN_MAX);
-    // A leaf is built anew earlier where much of it has gone, to give its memory back.
+    // A leaf is rebuilt earlier if many of its records were removed, to free their memory.
     let shrinks = removes && (key.bytes.len() > LONG_KEY || leaf.order().appended() * 4 >= leaf.built());
     let may_append = leaf.node().era() > writer.floor && !long_gone && !shrinks;
     if !(may_append && leaf.append(&lock, &key, hash, cell))
         && let Err(error) = writer.rebuild(leaf, lock, &key, hash, cell)
     {
-        // SAFETY: the blob was made above and nobody has seen it.
+        // SAFETY: the blob was made above and its count was not passed on.
         cell.blob().into_iter().for_each(|blob| unsafe { writer.tree.index.bags.drop_blob(blob) });
         return Err(error);
     }
@@ -203,13 +204,13 @@ impl<'a> Writer<'a> {
             }
             let mut node = self.node(self.root());
             while node.level() > child.level() + 1 {
-                let inner = Inner::new(node);
+                let inner = InnerNode::new(node);
                 node = self.node(inner.child(inner.route(key)));
             }
             if node.level() <= child.level() {
                 continue;
             }
-            let inner = Inner::new(node);
+            let inner = InnerNode::new(node);
             if let Some(lock) = node.lock() {
                 let index = inner.route(key);
                 if inner.child(index).handle() == child.handle() {
@@ -219,11 +220,11 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Lets go of a node that was replaced, and frees it or keeps it for those who may look at it. `moved`
-    /// says that what a leaf's records own has moved on.
+    /// Retires a replaced node: frees it when no reader or snapshot can reach it. With `moved`, the blobs of a leaf now
+    /// belong to its replacement.
     fn retire(&self, node: Node<'a>, lock: Locked<'a>, moved: bool) {
         if self.private.is_some() {
-            // The batch may fail, and the node stay. Nobody else waits for its lock.
+            // The batch may fail, and then the node stays. No other writer waits for its lock.
             drop(lock);
         } else {
             lock.retire();
@@ -235,17 +236,17 @@ impl<'a> Writer<'a> {
         let index = &self.tree.index;
         match self.private {
             None => index.retire(birth, garbage),
-            // SAFETY: the node was made by this batch, so nobody else has seen it.
+            // SAFETY: this batch made the node, so no other thread can reach it.
             Some(_) if birth == self.era => unsafe { index.bags.free(&index.arena, self.thread(), garbage) },
             Some(private) => private.retired.borrow_mut().push((birth, garbage)),
         }
     }
 
-    /// Gives back nodes that were built and never linked; what their records own stays where it was.
+    /// Frees nodes that were built and never linked; their blobs still belong to the old nodes.
     fn abandon(&self, slots: &[Slot]) {
         let index = &self.tree.index;
         for &slot in slots {
-            // SAFETY: nobody else has seen the node.
+            // SAFETY: the node was never linked.
             unsafe { index.bags.free(&index.arena, self.thread(), Garbage::node(self.node(slot), true)) };
         }
     }
@@ -417,7 +418,7 @@ impl<'a> Writer<'a> {
     /// The leaf before or after, with its entries and locked, if `entries` can be put together with it.
     fn neighbour(
         &self,
-        parent: Inner<'a>,
+        parent: InnerNode<'a>,
         index: usize,
         after: bool,
         entries: &Entries<'_>,
@@ -529,7 +530,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn retire_inner(&self, old: Vec<(Inner<'a>, Locked<'a>)>) {
+    fn retire_inner(&self, old: Vec<(InnerNode<'a>, Locked<'a>)>) {
         for (inner, lock) in old {
             self.retire(inner.node(), lock, true);
         }
@@ -542,16 +543,16 @@ impl<'a> Writer<'a> {
 
     fn inner_neighbour(
         &self,
-        above: Inner<'a>,
+        above: InnerNode<'a>,
         index: usize,
         len: usize,
-    ) -> Option<(Inner<'a>, Locked<'a>, bool)> {
+    ) -> Option<(InnerNode<'a>, Locked<'a>, bool)> {
         if len >= INNER_MERGE_BELOW {
             return None;
         }
         let candidates = [index.checked_add(1).filter(|&i| i < above.children()), index.checked_sub(1)];
         candidates.into_iter().flatten().find_map(|i| {
-            let neighbour = Inner::new(self.node(above.child(i)));
+            let neighbour = InnerNode::new(self.node(above.child(i)));
             let lock = neighbour.node().try_lock()?;
             (neighbour.children() + len <= INNER_MERGED_MAX).then_some((neighbour, lock, i > index))
         })

@@ -9,7 +9,7 @@ use std::ops::{Bound, ControlFlow};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What the model makes of random numbers.
+/// Random keys, values and choices.
 trait Draw {
     /// A key of one of several shapes; few enough that operations meet.
     fn key(&mut self, shape: u64, span: u64) -> Vec<u8>;
@@ -242,7 +242,7 @@ fn run(seed: u64) {
         let removed: Result<u64, Error> =
             index.batch(|batch| batch.delete_range(tree, Bound::Unbounded, Bound::Unbounded));
         removed.unwrap();
-        // Two empty leaves may have become neighbours last of all; the next removal puts them together.
+        // The last removal may leave two empty leaves as neighbours; the next one merges them.
         tree.insert(b"", b"").unwrap();
         tree.remove(b"").unwrap();
     }

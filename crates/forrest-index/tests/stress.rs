@@ -1,8 +1,8 @@
-//! Threads against each other on one index, with checks that hold at every moment. Meant to be run under
-//! AddressSanitizer and ThreadSanitizer too, see `cargo xtask races`.
+//! Concurrent threads on one index, with checks that hold at every moment. `cargo xtask races` runs them under
+//! AddressSanitizer and ThreadSanitizer.
 //!
-//! `FORREST_STRESS_SECONDS` says how long all of it takes together (5 if not set), `FORREST_STRESS_SEED` which
-//! random numbers are drawn; how the threads meet is not repeated by the seed.
+//! `FORREST_STRESS_SECONDS` sets the time of all tests together (default 5), `FORREST_STRESS_SEED` the seed of the
+//! random numbers. A seed does not repeat the interleaving of the threads.
 
 use forrest_base::random::{Random, STEP, mix};
 use forrest_index::{Batch, Direction, Effect, Error, Index, Options, Reader, Tree};
@@ -28,7 +28,7 @@ struct Stress {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// One test at a time: a thread of another that is suspended inside a call would hold back memory at the end.
+/// One test at a time: a thread of another test, suspended inside a call, would delay reclamation at the end.
 static ALONE: Mutex<()> = Mutex::new(());
 
 struct StopOnPanic<'a>(&'a AtomicBool);
@@ -65,7 +65,7 @@ impl Stress {
         !self.stop.load(Ordering::Relaxed) && Instant::now() < self.until
     }
 
-    /// Runs `body` again and again in a thread of its own; it is shown random numbers and the round.
+    /// Runs `body` repeatedly in a new thread, with random numbers and the round.
     fn spawn<'scope, 'env>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -84,14 +84,14 @@ impl Stress {
         });
     }
 
-    /// Removes all and looks whether the memory came back.
+    /// Removes all keys and checks that the memory is freed.
     fn end(self, trees: &[&Tree], node_bytes_max: u64) {
         for tree in trees {
             let keys = tree.count(Bound::Unbounded, Bound::Unbounded);
             let removed: Result<u64, Error> =
                 self.index.batch(|batch| batch.delete_range(tree, Bound::Unbounded, Bound::Unbounded));
             assert_eq!(removed, Ok(keys));
-            // Two empty leaves may have become neighbours last of all; the next removal puts them together.
+            // The last removal may leave two empty leaves as neighbours; the next one merges them.
             tree.insert(b"", b"").unwrap();
             tree.remove(b"").unwrap();
         }
@@ -123,8 +123,8 @@ fn hash(bytes: &[u8]) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// A value that tells its key and its generation, and all bytes of which follow from these: in the record, on
-/// the border to a shared allocation, or far beyond it, as the generation says.
+/// A value whose bytes all follow from its key and generation. The generation also decides its length: inside the
+/// record, at the limit of a shared allocation, or far beyond it.
 fn value(key: &[u8], generation: u64) -> Vec<u8> {
     let mixed = hash(key).wrapping_add(generation.wrapping_mul(STEP));
     let more = match mixed >> 32 & 31 {
@@ -140,7 +140,7 @@ fn value(key: &[u8], generation: u64) -> Vec<u8> {
     value
 }
 
-/// The generation of a value, which must be whole and the key's own.
+/// The generation of a value, which must be whole and belong to the key.
 fn generation(key: &[u8], seen: &[u8]) -> u64 {
     assert!(seen.len() >= 16, "{} bytes for {}", seen.len(), key.escape_ascii());
     let generation = u64::from_le_bytes(seen[8..16].try_into().unwrap());
@@ -155,7 +155,7 @@ fn scan(reader: &Reader, direction: Direction, mut see: impl FnMut(&[u8], &[u8])
     });
 }
 
-/// Scans and looks at order and values; returns how many keys `counts` says yes to.
+/// Scans and checks order and values; returns the number of keys for which `counts` is true.
 fn check_scan(reader: &Reader, direction: Direction, mut counts: impl FnMut(&[u8]) -> bool) -> u64 {
     let mut last: Option<Vec<u8>> = None;
     let mut count = 0;
@@ -190,7 +190,7 @@ fn writers_keep_their_own_keys() {
             let mut own: Vec<BTreeMap<u64, u64>> = vec![BTreeMap::new(); SHAPES as usize];
             let trees = &trees;
             stress.spawn(scope, move |random, round| {
-                // Grows and shrinks, so that leaves are split and put together.
+                // Grows and shrinks, so that leaves are split and merged.
                 let shrinks = round / 4000 % 2 == 1;
                 let shape = random.below(SHAPES);
                 let (tree, own) = (&trees[shape as usize], &mut own[shape as usize]);
@@ -228,7 +228,7 @@ fn writers_keep_their_own_keys() {
                     value.map(|value| generation(&keys[at], &value));
                 });
                 for key in &keys {
-                    // Owned, and looked at after the call, when writers may have replaced it.
+                    // Owned, and checked after the call, when writers may have replaced it.
                     if let Some(value) = tree.get(key) {
                         generation(key, &value);
                     }
@@ -240,7 +240,7 @@ fn writers_keep_their_own_keys() {
     stress.end(&trees.iter().collect::<Vec<_>>(), 64 << 10);
 }
 
-/// Scans come in strict order and show each key that is there all the time exactly once.
+/// Scans come in strict order and show each key that is present all the time exactly once.
 #[test]
 fn scans_see_what_stays() {
     const SPAN: u64 = 2000;
@@ -285,7 +285,7 @@ fn scans_see_what_stays() {
             });
         }
         stress.spawn(scope, move |random, _| {
-            // A cursor turns back in the middle of its way.
+            // A cursor changes direction in the middle of a scan.
             let shape = random.below(SHAPES);
             let tree = &trees[shape as usize];
             let mut cursor = tree.cursor();
@@ -326,7 +326,7 @@ fn number(bytes: &[u8]) -> i64 {
     i64::from_be_bytes(bytes.try_into().expect("a counter has eight bytes"))
 }
 
-/// Adds to a counter and returns what it is then.
+/// Adds to a counter and returns the new value.
 fn add(old: Option<&[u8]>, delta: i64) -> (Effect<'static>, i64) {
     let new = old.map_or(0, number) + delta;
     (Effect::Put(new.to_be_bytes().to_vec().into()), new)
@@ -385,7 +385,7 @@ fn counters_add_up() {
     stress.end(&[&tree], 16 << 10);
 }
 
-/// A snapshot taken while writers run stays what it is.
+/// A snapshot taken while writers run does not change.
 #[test]
 fn snapshots_do_not_change() {
     const SPAN: u64 = 800;
@@ -470,13 +470,13 @@ fn sum(reader: &Reader) -> i64 {
     sum
 }
 
-/// Batches that move amounts keep the sum in every snapshot, and a batch seen in one tree is seen in all that
-/// is read later.
+/// Batches that move amounts keep the sum in every snapshot, and later reads see a batch in all trees once one read
+/// has seen it in one.
 #[test]
 fn batches_are_seen_whole() {
     let stress = Stress::new("batches_are_seen_whole");
     let trees: Vec<Tree> = (0..2).map(|_| stress.index.create_tree().unwrap()).collect();
-    // Two more trees, each with the number of the last batch: what makes an order visible.
+    // Two more trees, each with the number of the last batch, which make the order of batches visible.
     let marks: Vec<Tree> = (0..2).map(|_| stress.index.create_tree().unwrap()).collect();
     for n in 0..ACCOUNTS {
         trees[(n % 2) as usize].insert(&key(n % SHAPES, n), &1000_i64.to_be_bytes()).unwrap();
@@ -496,7 +496,7 @@ fn batches_are_seen_whole() {
                 assert_eq!(result, if fails { Err(Error::OutOfMemory(round as usize)) } else { Ok(()) });
             });
         }
-        // Ordinary writers beside, in the same leaves.
+        // Concurrent ordinary writers, in the same leaves.
         stress.spawn(scope, move |random, _| {
             let key = [b"noise", &key(0, random.below(500))[..]].concat();
             let tree = &trees[random.below(2) as usize];
@@ -558,7 +558,7 @@ fn everything_at_once() {
                                 assert!(old.is_none(), "it was removed in this batch");
                                 (Effect::Put(value(&lower, round).into()), ())
                             })?;
-                            // Nobody sees it yet.
+                            // Not visible yet.
                             assert_eq!(tree.count(bounds.0, bounds.1), before);
                             if fails { Err(Error::OutOfMemory(1)) } else { Ok(()) }
                         });

@@ -1,12 +1,12 @@
 //! A store-load barrier of two unequal halves: [`light`] for the frequent side, [`heavy`] for the rare one.
 //!
-//! Some protocols (a reader that announces itself and then reads; a reclaimer that unlinks and then looks
-//! for announced readers) need that of two threads, each of which writes one place and then reads the
-//! other's, at least one sees the other's write. That takes a full fence on both sides, some twenty
-//! nanoseconds that the reader pays on every operation. On Linux the `membarrier` system call moves the
-//! whole price to the rare side: it makes every running thread of the process pass a full fence.
+//! In some protocols two threads each write one place and then read the other's, and at least one of them must see the
+//! other's write. (A reader announces itself and then reads; a reclaimer unlinks and then looks for announced readers.)
+//! That takes a full fence on both sides, about twenty nanoseconds in every operation of the reader. On Linux the
+//! `membarrier` system call moves the whole cost to the rare side: it makes every running thread of the process run a
+//! full fence.
 //!
-//! # What is guaranteed
+//! # Guarantees
 //!
 //! Let thread R run `write X; light(); read Y` and thread W run `write Y; heavy(); read X`, all accesses
 //! atomic, relaxed being enough. Then R reads W's Y, or W reads R's X, or both. As if both had run
@@ -61,7 +61,7 @@ pub enum Mode {
 static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
 static MODE: OnceLock<Mode> = OnceLock::new();
 
-/// Registers the process with `membarrier` where there is one and returns what was had.
+/// Registers the process with `membarrier` if the system has it, and returns the resulting mode.
 ///
 /// The first call costs a system call, later ones a load. Any number of threads may call it.
 pub fn init() -> Mode {
@@ -79,11 +79,11 @@ pub fn init() -> Mode {
 
 /// The frequent side's half: free where [`init`] found `membarrier`, else a full fence.
 ///
-/// A load of a shared byte that never changes after the start, a predicted branch, and nothing.
+/// With `membarrier` it costs a load of a shared byte that never changes after the start and a predicted branch.
 #[inline(always)]
 pub fn light() {
-    // ORDERING: see `init`: whoever reads true may rely on the registration, because the kernel's side of it
-    // was complete before the store. Whoever reads false runs a full fence, which pairs with `heavy` too.
+    // ORDERING: see `init`. A thread that reads true may rely on the registration, which the kernel completed
+    // before the store. A thread that reads false runs a full fence, which pairs with `heavy` too.
     if ASYMMETRIC.load(Ordering::Relaxed) {
         compiler_fence(Ordering::SeqCst);
     } else {
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// The store-buffering litmus test: that both threads read zero is what the pair forbids.
+    /// The store-buffering litmus test: the pair forbids that both threads read zero.
     #[test]
     fn one_of_two_sides_sees_the_other() {
         const ROUNDS: u32 = 2_000;

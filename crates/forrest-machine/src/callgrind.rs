@@ -1,8 +1,8 @@
-//! Counting by valgrind's tool callgrind, which simulates the processor: what a program asks of it while it runs there.
+//! Client requests to valgrind's tool callgrind, which counts on a simulated processor.
 //!
-//! A request is a sequence of instructions that changes nothing on a processor, and that valgrind knows
-//! (`valgrind/valgrind.h` and `callgrind.h`, "client requests"). Elsewhere than on x86-64 there are none here, and
-//! [`is_there`] is false.
+//! A request is a sequence of instructions that changes nothing on a processor, and that valgrind recognizes
+//! (`valgrind/valgrind.h` and `callgrind.h`, "client requests"). Only x86-64 has them here; elsewhere [`is_there`] is
+//! false.
 
 /// `VG_USERREQ__RUNNING_ON_VALGRIND`.
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
@@ -16,40 +16,40 @@ const TOGGLE_COLLECT: u64 = CALLGRIND + 2;
 /// `VG_USERREQ__START_INSTRUMENTATION`.
 const START_INSTRUMENTATION: u64 = CALLGRIND + 4;
 
-/// Whether this process runs under valgrind, whichever its tool is.
+/// Whether this process runs under valgrind, with any tool.
 pub fn is_there() -> bool {
     request(RUNNING_ON_VALGRIND) != 0
 }
 
-/// Begins to simulate: with `--instr-atstart=no`, what was done until now left no trace in caches and branch
-/// predictors. Nothing happens elsewhere than under callgrind, or the second time.
+/// Starts the simulation. With `--instr-atstart=no`, the code before it has no effect on the simulated caches and
+/// branch predictors. Does nothing outside callgrind, or the second time.
 pub fn begin() {
     request(START_INSTRUMENTATION);
 }
 
-/// Begins to count what the calling thread does if nothing is counted (`--collect-atstart=no`), and ends it if
-/// something is. Nothing happens elsewhere than under callgrind.
+/// Toggles counting for the calling thread; the initial state is off with `--collect-atstart=no`. Does nothing
+/// outside callgrind.
 #[inline(always)]
 pub fn toggle() {
     request(TOGGLE_COLLECT);
 }
 
-/// Writes what was counted since the last time to a file, which is whole when this returns, and begins again from zero.
-/// The files are named by `--callgrind-out-file`, with `.1`, `.2` and so on behind. Nothing happens elsewhere than
-/// under callgrind.
+/// Writes the counts since the last dump to a file and resets them to zero. The file is complete when this returns. Its
+/// name is that of `--callgrind-out-file` followed by `.1`, `.2` and so on. Does nothing outside callgrind.
 pub fn dump() {
     request(DUMP_STATS);
 }
 
-/// Asks; 0 where nobody answers.
+/// Sends a client request to Valgrind; returns 0 outside Valgrind.
 #[inline(always)]
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 fn request(request: u64) -> u64 {
     let words = [request, 0, 0, 0, 0, 0];
     let mut answer = 0;
-    // SAFETY: four rotations by 128 bits in all, and an exchange of a register with itself, leave every register as it
-    // was, and change flags, which are not said to be preserved. Valgrind reads the six words at rax, which live until
-    // the end of the block, and writes rdx; the requests of this file have it write no other memory of the program.
+    // SAFETY: four rotations by 128 bits in all, and an exchange of a register with itself, leave every register
+    // unchanged. They change flags, which `asm!` assumes without `preserves_flags`. Valgrind reads the six words at
+    // rax, which live until the end of the block, and writes rdx. The requests of this file let it write no other
+    // memory of the program.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",
@@ -65,7 +65,7 @@ fn request(request: u64) -> u64 {
     answer
 }
 
-/// Asks nobody.
+/// There are no client requests here.
 #[inline(always)]
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
 fn request(_: u64) -> u64 {
@@ -76,7 +76,7 @@ fn request(_: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The tests run on a processor, unless somebody runs them under valgrind.
+    /// The tests run on a real processor, except under valgrind.
     #[test]
     fn requests_change_nothing_on_a_processor() {
         if is_there() {

@@ -1,6 +1,6 @@
-//! Whether the processor's performance counters can be read, and what the system counts of a thread without them.
+//! Probes the processor's performance counters, and reads the system's counters of a thread.
 //!
-//! The first is probing only: a counter of the current thread, in user mode, is opened and closed.
+//! A probe only opens and closes a counter of the current thread, in user mode.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum Level {
     Nothing,
 }
 
-/// What was found.
+/// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Support {
@@ -65,17 +65,17 @@ pub fn probe() -> Support {
     Support { level: Level::Nothing, errno: None, paranoid: None }
 }
 
-/// What the system has counted of a thread since it began.
+/// The system's counters of a thread since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Usage {
     /// Accesses to pages that were not mapped, whether or not a device had to be read for it.
     pub page_faults: u64,
-    /// How often another thread got the processor, asked for or not.
+    /// How often another thread got the processor, by choice of this thread or not.
     pub context_switches: u64,
 }
 
-/// What the system has counted of the calling thread (`getrusage`); `None` where it does not tell of single threads.
+/// The system's counters of the calling thread (`getrusage`); `None` if it has none for single threads.
 #[cfg(target_os = "linux")]
 pub fn thread_usage() -> Option<Usage> {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -165,7 +165,7 @@ mod linux {
         if fd < 0 {
             return Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO));
         }
-        // SAFETY: the kernel opened it just now, and nobody else has it.
+        // SAFETY: the kernel opened it just now, and no other code owns it.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
         Ok(())
     }
@@ -187,16 +187,16 @@ mod tests {
         }
         assert!(!support.to_string().is_empty());
     }
-    /// Memory that was never touched is mapped when it is.
+    /// The first access to memory maps it.
     #[test]
-    fn a_thread_is_told_of_its_page_faults() {
+    fn a_thread_counts_its_page_faults() {
         let Some(before) = thread_usage() else {
-            println!("skipped: the system does not tell of single threads");
+            println!("skipped: the system has no counters for single threads");
             return;
         };
         let mut touched = vec![0_u8; 8 << 20];
         touched.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-        let after = thread_usage().expect("it was told before");
+        let after = thread_usage().expect("it was available before");
         assert!(std::hint::black_box(&touched).contains(&1) && after.page_faults > before.page_faults);
         assert!(after.context_switches >= before.context_switches);
     }

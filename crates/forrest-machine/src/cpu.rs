@@ -152,7 +152,7 @@ pub fn confine(cpus: &[usize]) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
-/// What a cache holds.
+/// The content of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CacheKind {
     /// Data only.
@@ -169,15 +169,15 @@ pub enum CacheKind {
 pub struct Cache {
     /// 1 for the nearest.
     pub level: u32,
-    /// What it holds.
+    /// Its content.
     pub kind: CacheKind,
     /// Its size.
     pub bytes: u64,
-    /// Size of its lines; 0 if not told.
+    /// Size of its lines; 0 if unknown.
     pub line_bytes: u32,
 }
 
-/// The caches of the first processor, nearest first; empty where the system does not tell.
+/// The caches of the first processor, nearest first; empty if the system does not report them.
 pub fn caches() -> Vec<Cache> {
     caches_in(Path::new("/sys/devices/system/cpu/cpu0/cache"))
 }

@@ -23,7 +23,7 @@ use crate::pages::{
 
 /// How well a thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
+pub enum Verdict {
     /// As good as it gets; nothing to do.
     Good,
     /// Works, and could be better.
@@ -34,32 +34,32 @@ pub enum State {
     Absent,
 }
 
-impl State {
+impl Verdict {
     /// One lower-case word.
     pub fn name(self) -> &'static str {
         match self {
-            State::Good => "good",
-            State::Fair => "fair",
-            State::Poor => "poor",
-            State::Absent => "absent",
+            Verdict::Good => "good",
+            Verdict::Fair => "fair",
+            Verdict::Poor => "poor",
+            Verdict::Absent => "absent",
         }
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about, in at most twelve characters; each topic occurs once.
+    /// The subject, in at most twelve characters; each topic occurs once.
     pub topic: &'static str,
-    /// How well it stands.
-    pub state: State,
-    /// What was found, in one line.
+    /// The verdict.
+    pub state: Verdict,
+    /// The finding, in one line.
     pub what: String,
     /// What to do, with the exact commands; `None` if there is nothing to do. Of several lines, those after the
     /// first are commands to choose from.
@@ -68,7 +68,7 @@ pub struct Finding {
 
 impl Finding {
     /// One without advice.
-    pub fn new(topic: &'static str, state: State, what: impl Into<String>) -> Finding {
+    pub fn new(topic: &'static str, state: Verdict, what: impl Into<String>) -> Finding {
         Finding { topic, state, what: what.into(), advice: None }
     }
 
@@ -105,13 +105,13 @@ pub fn examine() -> Vec<Finding> {
     ]
 }
 
-/// Touches a little memory that asks for transparent huge pages and looks what it stands on.
+/// Touches a little memory with transparent huge pages requested, and reads which pages back it.
 fn trial() -> Option<Coverage> {
     const BYTES: usize = 4 * HUGE_2M_BYTES;
     let region = Region::reserve(BYTES, Pages::Transparent, Numa::Local).ok()?;
     region.commit(0, BYTES).ok()?;
     for at in (0..BYTES).step_by(4096) {
-        // SAFETY: the range is committed and known to nobody else.
+        // SAFETY: the range is committed, and only this function uses the region.
         unsafe { region.base().add(at).write(1) };
     }
     region.coverage()
@@ -137,17 +137,17 @@ fn processor(
     match known.iter().find(|name| features.contains(name)) {
         Some(best) => {
             what += &format!(", {best}");
-            let state = if *best == "sse4.2" { State::Fair } else { State::Good };
+            let state = if *best == "sse4.2" { Verdict::Fair } else { Verdict::Good };
             Finding::new("processor", state, what)
         }
-        None => Finding::new("processor", State::Fair, what + ", no vector instructions that are used"),
+        None => Finding::new("processor", Verdict::Fair, what + ", no vector instructions that are used"),
     }
 }
 
 fn main_memory(memory: Option<Memory>, nodes: usize) -> Finding {
     const SCARCE_BYTES: u64 = 1 << 30;
     let Some(memory) = memory else {
-        return Finding::new("memory", State::Fair, "the system does not tell how much there is");
+        return Finding::new("memory", Verdict::Fair, "the system does not tell how much there is");
     };
     let mut what = format!("{}, {} available", size(memory.total_bytes), size(memory.available_bytes));
     if memory.limit_bytes.is_some() {
@@ -157,9 +157,9 @@ fn main_memory(memory: Option<Memory>, nodes: usize) -> Finding {
         what += &format!(", on {nodes} nodes");
     }
     if memory.available_bytes >= SCARCE_BYTES {
-        return Finding::new("memory", State::Good, what);
+        return Finding::new("memory", Verdict::Good, what);
     }
-    let finding = Finding::new("memory", State::Fair, what);
+    let finding = Finding::new("memory", Verdict::Fair, what);
     if memory.limit_bytes.is_some() {
         finding.advise("Raise the control group's limit (memory.max), or free memory within the group.")
     } else {
@@ -170,7 +170,7 @@ fn main_memory(memory: Option<Memory>, nodes: usize) -> Finding {
 fn explicit_pages(pools: &[Explicit], memory: Option<Memory>) -> Finding {
     const TOPIC: &str = "huge pages";
     if pools.is_empty() {
-        return Finding::new(TOPIC, State::Absent, "no explicit huge pages on this system");
+        return Finding::new(TOPIC, Verdict::Absent, "no explicit huge pages on this system");
     }
     let reserved: Vec<String> = pools
         .iter()
@@ -181,9 +181,9 @@ fn explicit_pages(pools: &[Explicit], memory: Option<Memory>) -> Finding {
         })
         .collect();
     if pools.iter().any(|pool| pool.available() > 0) {
-        return Finding::new(TOPIC, State::Good, reserved.join(", "));
+        return Finding::new(TOPIC, Verdict::Good, reserved.join(", "));
     }
-    // Half of what is there, so that the advice can be followed as it stands.
+    // Half of the available memory, so that the advice works as it is.
     let half = memory.map_or(1 << 30, |memory| memory.available_bytes / 2);
     let advice: Vec<String> = pools
         .iter()
@@ -199,9 +199,9 @@ fn explicit_pages(pools: &[Explicit], memory: Option<Memory>) -> Finding {
         })
         .collect();
     let finding = if reserved.is_empty() {
-        Finding::new(TOPIC, State::Absent, "no explicit huge pages are set aside")
+        Finding::new(TOPIC, Verdict::Absent, "no explicit huge pages are set aside")
     } else {
-        Finding::new(TOPIC, State::Fair, reserved.join(", "))
+        Finding::new(TOPIC, Verdict::Fair, reserved.join(", "))
     };
     if advice.is_empty() {
         return finding.advise("Free memory first: there is too little to set any aside.");
@@ -215,7 +215,7 @@ fn explicit_pages(pools: &[Explicit], memory: Option<Memory>) -> Finding {
 fn transparent_pages(setting: Option<&Transparent>, trial: Option<Coverage>) -> Finding {
     const TOPIC: &str = "transparent";
     let Some(setting) = setting else {
-        return Finding::new(TOPIC, State::Absent, "no transparent huge pages on this system");
+        return Finding::new(TOPIC, Verdict::Absent, "no transparent huge pages on this system");
     };
     let mode = match setting.mode {
         TransparentMode::Always => "always",
@@ -224,27 +224,27 @@ fn transparent_pages(setting: Option<&Transparent>, trial: Option<Coverage>) -> 
     };
     let mut what = format!("transparent huge pages: {mode}");
     if setting.mode == TransparentMode::Never {
-        return Finding::new(TOPIC, State::Poor, what)
+        return Finding::new(TOPIC, Verdict::Poor, what)
             .advise(format!("echo madvise | sudo tee {}", setting.setting_path));
     }
     if setting.disabled_here {
-        return Finding::new(TOPIC, State::Poor, what + ", but this process gave them up")
+        return Finding::new(TOPIC, Verdict::Poor, what + ", but this process gave them up")
             .advise("Start it without PR_SET_THP_DISABLE (a service manager or wrapper sets it).");
     }
     if !setting.usable() {
         let page = setting.page_bytes.map_or_else(|| "unknown size".to_owned(), |bytes| size(bytes as u64));
-        return Finding::new(TOPIC, State::Absent, format!("{what}, but of {page}, which is too large"))
+        return Finding::new(TOPIC, Verdict::Absent, format!("{what}, but of {page}, which is too large"))
             .advise("Set explicit pages of 2 MiB aside, or use a kernel with base pages of 4 KiB.");
     }
     let Some(trial) = trial.filter(|trial| trial.resident_bytes > 0) else {
-        return Finding::new(TOPIC, State::Good, what);
+        return Finding::new(TOPIC, Verdict::Good, what);
     };
     let (had, of) = (size(trial.transparent_bytes), size(trial.resident_bytes));
     what += &format!("; a trial had {had} of {of}");
     if trial.huge_share() > 0.9 {
-        return Finding::new(TOPIC, State::Good, what);
+        return Finding::new(TOPIC, Verdict::Good, what);
     }
-    Finding::new(TOPIC, State::Fair, what).advise(
+    Finding::new(TOPIC, Verdict::Fair, what).advise(
         "Memory is scarce or in small pieces; to gather it: echo 1 | sudo tee /proc/sys/vm/compact_memory",
     )
 }
@@ -252,10 +252,11 @@ fn transparent_pages(setting: Option<&Transparent>, trial: Option<Coverage>) -> 
 fn barriers(mode: barrier::Mode) -> Finding {
     match mode {
         barrier::Mode::Asymmetric => {
-            Finding::new("barriers", State::Good, "membarrier: readers pay no fence")
+            Finding::new("barriers", Verdict::Good, "membarrier: readers pay no fence")
         }
         barrier::Mode::Symmetric => {
-            let finding = Finding::new("barriers", State::Fair, "no membarrier: each read pays a full fence");
+            let finding =
+                Finding::new("barriers", Verdict::Fair, "no membarrier: each read pays a full fence");
             if cfg!(target_os = "linux") {
                 finding
                     .advise("Linux 4.14 or newer has it; in a container, allow the system call membarrier.")
@@ -269,9 +270,9 @@ fn barriers(mode: barrier::Mode) -> Finding {
 fn performance_counters(support: counters::Support) -> Finding {
     const TOPIC: &str = "counters";
     let state = match support.level {
-        counters::Level::Hardware => return Finding::new(TOPIC, State::Good, support.to_string()),
-        counters::Level::Software => State::Fair,
-        counters::Level::Nothing => State::Absent,
+        counters::Level::Hardware => return Finding::new(TOPIC, Verdict::Good, support.to_string()),
+        counters::Level::Software => Verdict::Fair,
+        counters::Level::Nothing => Verdict::Absent,
     };
     let finding = Finding::new(TOPIC, state, support.to_string());
     match support.errno {
@@ -295,9 +296,9 @@ fn open_files(limit: files::Limit) -> Finding {
     let what = format!("{} at once (can be raised to {})", told(limit.soft), told(limit.hard));
     let soft = limit.soft.unwrap_or(u64::MAX);
     if soft >= ENOUGH {
-        return Finding::new(TOPIC, State::Good, what);
+        return Finding::new(TOPIC, Verdict::Good, what);
     }
-    let finding = Finding::new(TOPIC, if soft < 256 { State::Poor } else { State::Fair }, what);
+    let finding = Finding::new(TOPIC, if soft < 256 { Verdict::Poor } else { Verdict::Fair }, what);
     if limit.hard.is_none_or(|hard| hard >= ENOUGH) {
         let wanted = limit.hard.unwrap_or(65_536).min(65_536);
         finding.advise(format!("ulimit -n {wanted}  # in the shell that starts Forrest"))

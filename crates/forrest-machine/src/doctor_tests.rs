@@ -1,4 +1,4 @@
-//! Each verdict from facts made up for it, and the whole examination on whatever machine this is.
+//! Each verdict from invented facts, and the whole examination on this machine.
 
 use super::*;
 use crate::pages::TRANSPARENT_PATH;
@@ -19,21 +19,21 @@ fn the_examination_covers_each_topic_once() {
         assert!(finding.topic.len() <= 11, "{finding:?}");
         assert!(!finding.what.is_empty() && !finding.what.contains('\n'), "{finding:?}");
         assert!(findings[..at].iter().all(|before| before.topic != finding.topic), "{finding:?}");
-        assert!(finding.state != State::Good || finding.advice.is_none(), "{finding:?}");
+        assert!(finding.state != Verdict::Good || finding.advice.is_none(), "{finding:?}");
     }
     assert_eq!(findings.len(), 7);
 }
 
 #[test]
 fn explicit_pages_are_judged_by_what_is_free() {
-    assert_eq!(explicit_pages(&[], None).state, State::Absent);
+    assert_eq!(explicit_pages(&[], None).state, Verdict::Absent);
     let good = explicit_pages(&[pool(1 << 30, 0, 0), pool(2 << 20, 10, 4)], None);
-    assert_eq!((good.state, good.what.as_str()), (State::Good, "4 of 10 pages of 2 MiB free"));
+    assert_eq!((good.state, good.what.as_str()), (Verdict::Good, "4 of 10 pages of 2 MiB free"));
     let used = explicit_pages(&[pool(2 << 20, 10, 0)], None);
-    assert_eq!((used.state, used.what.as_str()), (State::Fair, "0 of 10 pages of 2 MiB free"));
+    assert_eq!((used.state, used.what.as_str()), (Verdict::Fair, "0 of 10 pages of 2 MiB free"));
     let none = explicit_pages(&[pool(1 << 30, 0, 0), pool(2 << 20, 0, 0)], memory(4 << 30));
     let advice = none.advice.expect("pages can be set aside");
-    assert_eq!(none.state, State::Absent);
+    assert_eq!(none.state, Verdict::Absent);
     assert!(advice.contains("\nsudo sysctl vm.nr_hugepages=1024 "), "{advice}");
     let giant = "\necho 2 | sudo tee /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages ";
     assert!(advice.contains(giant), "{advice}");
@@ -54,36 +54,36 @@ fn transparent_pages_are_judged_by_setting_and_trial() {
     };
     let judge = |setting: Transparent, trial| transparent_pages(Some(&setting), trial);
     let asked = || setting(TransparentMode::Madvise, 2 << 20, false);
-    assert_eq!(judge(asked(), None).state, State::Good);
-    assert_eq!(judge(asked(), trial(8 << 20)).state, State::Good);
+    assert_eq!(judge(asked(), None).state, Verdict::Good);
+    assert_eq!(judge(asked(), trial(8 << 20)).state, Verdict::Good);
     let little = judge(asked(), trial(2 << 20));
-    assert_eq!(little.state, State::Fair);
+    assert_eq!(little.state, Verdict::Fair);
     assert!(little.what.ends_with("a trial had 2 MiB of 8 MiB"), "{}", little.what);
     let never = judge(setting(TransparentMode::Never, 2 << 20, false), None);
-    assert_eq!(never.state, State::Poor);
+    assert_eq!(never.state, Verdict::Poor);
     assert_eq!(never.advice, Some(format!("echo madvise | sudo tee {TRANSPARENT_PATH}")));
-    assert_eq!(judge(setting(TransparentMode::Always, 2 << 20, true), None).state, State::Poor);
-    assert_eq!(judge(setting(TransparentMode::Always, 512 << 20, false), None).state, State::Absent);
-    assert_eq!(transparent_pages(None, None).state, State::Absent);
+    assert_eq!(judge(setting(TransparentMode::Always, 2 << 20, true), None).state, Verdict::Poor);
+    assert_eq!(judge(setting(TransparentMode::Always, 512 << 20, false), None).state, Verdict::Absent);
+    assert_eq!(transparent_pages(None, None).state, Verdict::Absent);
 }
 
 #[test]
 fn processors_are_told_in_one_line() {
     let finding = processor(Some("Fast 9000"), Some(4), 2, &["sse4.2", "avx2"], &[]);
     assert_eq!(finding.what, "Fast 9000, 4 processors allowed (a quota lets 2 run at once), avx2");
-    assert_eq!(finding.state, State::Good);
-    assert_eq!(processor(None, None, 1, &["sse4.2"], &[]).state, State::Fair);
-    assert_eq!(processor(None, None, 1, &[], &[]).state, State::Fair);
+    assert_eq!(finding.state, Verdict::Good);
+    assert_eq!(processor(None, None, 1, &["sse4.2"], &[]).state, Verdict::Fair);
+    assert_eq!(processor(None, None, 1, &[], &[]).state, Verdict::Fair);
     assert_eq!(processor(None, None, 1, &["neon"], &[]).what, "unknown model, 1 processor allowed, neon");
 }
 
 #[test]
 fn little_memory_is_said() {
-    assert_eq!(main_memory(None, 1).state, State::Fair);
+    assert_eq!(main_memory(None, 1).state, Verdict::Fair);
     assert_eq!(main_memory(memory(2 << 30), 2).what, "8 GiB, 2 GiB available, on 2 nodes");
-    assert_eq!(main_memory(memory(2 << 30), 1).state, State::Good);
+    assert_eq!(main_memory(memory(2 << 30), 1).state, Verdict::Good);
     let scarce = main_memory(memory(100 << 20), 1);
-    assert_eq!(scarce.state, State::Fair);
+    assert_eq!(scarce.state, Verdict::Fair);
     assert!(scarce.advice.is_some());
 }
 
@@ -91,26 +91,26 @@ fn little_memory_is_said() {
 fn counters_are_explained() {
     let support = |level, errno, paranoid| counters::Support { level, errno, paranoid };
     let advice = |support| performance_counters(support).advice.unwrap_or_default();
-    assert_eq!(performance_counters(support(counters::Level::Hardware, None, None)).state, State::Good);
+    assert_eq!(performance_counters(support(counters::Level::Hardware, None, None)).state, Verdict::Good);
     let refused = support(counters::Level::Nothing, Some(libc::EACCES), Some(4));
     assert_eq!(advice(refused), "sudo sysctl kernel.perf_event_paranoid=2");
     let boxed = support(counters::Level::Nothing, Some(libc::EPERM), Some(1));
     assert!(advice(boxed).contains("perf_event_open"));
     let virtual_machine = support(counters::Level::Software, Some(libc::ENOENT), Some(2));
-    assert_eq!(performance_counters(virtual_machine).state, State::Fair);
+    assert_eq!(performance_counters(virtual_machine).state, Verdict::Fair);
     assert!(advice(virtual_machine).contains("pmu=on"));
 }
 
 #[test]
 fn files_are_judged_by_the_limit_in_force() {
     let limit = |soft, hard| open_files(files::Limit { soft, hard });
-    assert_eq!(limit(None, None).state, State::Good);
-    assert_eq!(limit(Some(4096), Some(4096)).state, State::Good);
-    assert_eq!(limit(Some(1024), Some(1 << 20)).state, State::Fair);
+    assert_eq!(limit(None, None).state, Verdict::Good);
+    assert_eq!(limit(Some(4096), Some(4096)).state, Verdict::Good);
+    assert_eq!(limit(Some(1024), Some(1 << 20)).state, Verdict::Fair);
     assert!(limit(Some(1024), Some(1 << 20)).advice.is_some_and(|text| text.starts_with("ulimit -n 65536")));
     assert!(limit(Some(1024), Some(5000)).advice.is_some_and(|text| text.starts_with("ulimit -n 5000")));
     assert!(limit(Some(100), Some(100)).advice.is_some_and(|text| text.contains("LimitNOFILE")));
-    assert_eq!(limit(Some(100), Some(100)).state, State::Poor);
+    assert_eq!(limit(Some(100), Some(100)).state, Verdict::Poor);
 }
 
 #[test]

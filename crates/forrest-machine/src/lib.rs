@@ -1,28 +1,25 @@
-//! What the machine gives, made safe to use: huge pages, asymmetric barriers, prefetching, and facts
-//! about the processor and the kernel.
+//! Safe access to the machine: huge pages, asymmetric barriers, prefetching, and facts about the processor and
+//! the kernel.
 //!
-//! This is the bottom layer of Forrest: it knows the operating system and nothing of stores. Linux on
-//! x86-64 and AArch64 has everything; elsewhere each function falls back to what every Unix has and
-//! says so in its answer, so that callers need no `cfg` of their own.
+//! This is the bottom layer of Forrest: it depends on the operating system and knows nothing about stores. Linux on
+//! x86-64 and AArch64 has everything. Elsewhere each function falls back to what every Unix has and reports that in
+//! its result, so callers need no `cfg`.
 //!
-//! | module | what it gives |
+//! | module | content |
 //! |---|---|
-//! | [`pages`] | one reserved address range, committed piece by piece on the largest pages to be had |
+//! | [`pages`] | one reserved address range, committed piece by piece on the largest available pages |
 //! | [`barrier`] | a store-load barrier that costs the frequent side nothing |
-//! | [`prefetch`] | asking for a cache line early |
+//! | [`prefetch`] | fetching a cache line early |
 //! | [`cpu`] | instruction sets, processors allowed, caches, pinning |
-//! | [`memory`] | how much there is, limits of control groups considered |
-//! | [`counters`] | whether the processor's performance counters can be read; what the system counts of a thread |
-//! | [`callgrind`] | counting by a simulated processor, where valgrind runs the program |
-//! | [`files`] | how many files may be open |
-//! | [`origin`] | whether this is the process that something belongs to |
-//! | [`frames`] | pages of memory that are read in place without a lock, on huge pages |
-//! | [`doctor`] | all of it as findings, each with what to do about it |
+//! | [`memory`] | the size of the memory, with the limits of control groups |
+//! | [`counters`] | access to the processor's performance counters; the system's counters of a thread |
+//! | [`callgrind`] | counting by a simulated processor, if valgrind runs the program |
+//! | [`files`] | the maximum number of open files |
+//! | [`origin`] | the process that an object belongs to |
+//! | [`frames`] | page frames that are read in place without a lock, on huge pages |
+//! | [`doctor`] | findings about all of it, each with advice |
 //!
 //! `docs/layers.txt` says which may use which.
-
-// The models take the modules that they are about into their own test, see tests/loom.rs.
-#![cfg(not(loom))]
 
 pub mod barrier;
 pub mod callgrind;

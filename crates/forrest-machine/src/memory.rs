@@ -1,7 +1,7 @@
-//! How much memory there is, and how much of it this process may have.
+//! The memory of the machine, and the part of it that this process may use.
 //!
-//! Control groups count: in a container, the machine's memory is not the process's. Limits per process
-//! (`ulimit -v`) do not: they bound addresses.
+//! Limits of control groups count, because a container has less than the machine. Limits per process (`ulimit -v`) do
+//! not: they bound addresses.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// What the machine has, or the control group allows if that is less.
+    /// The machine's memory, or the limit of the control group if that is less.
     pub total_bytes: u64,
-    /// What can be had without pushing others out. The total, where the system does not tell.
+    /// Memory available without swapping. The total, if the system does not report it.
     pub available_bytes: u64,
     /// The limit of the control group, if there is one below the machine's memory.
     pub limit_bytes: Option<u64>,
 }
 
-/// Reads the memory; `None` where the system does not tell.
+/// Reads the memory; `None` if the system does not report it.
 pub fn now() -> Option<Memory> {
     let (total, available) = machine()?;
     let group = fs::read_to_string("/proc/self/cgroup").ok();

@@ -1,14 +1,14 @@
-//! [`Origin`]: the process that something belongs to.
+//! [`Origin`]: the process that an object belongs to.
 //!
-//! A child made by `fork` has a copy of the memory, but none of the other threads; what they had locked stays locked in
-//! it, and open files and their locks are those of its parent. So what has threads, locks or files of its own must not
-//! be used there, nor be given back. Forks are counted by a function that the C library calls in each child; those that
-//! are made past it (by `clone` itself) are not seen.
+//! A child made by `fork` has a copy of the memory, but none of the other threads. Locks that they held stay locked in
+//! the child, and the child shares open files and file locks with its parent. So the child must neither use nor free an
+//! object that has threads, locks or files. The C library calls a function in each child, which counts forks. Forks by
+//! a direct `clone` are not counted.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many forks there are between the process that first asked and this one.
+/// Number of forks between the process that first called [`Origin::here`] and this one.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 static WATCHED: Once = Once::new();
 
@@ -20,18 +20,18 @@ impl Origin {
     /// This process.
     pub fn here() -> Origin {
         WATCHED.call_once(|| {
-            // SAFETY: the function only adds to a number, which may be done in a child of several threads. It stays for
-            // as long as this code does: the system forgets it with the library that it is in. It fails for want of
-            // memory only, and then forks are not seen.
+            // SAFETY: `forked` only does an atomic addition, which is allowed in the child of a threaded process. It is
+            // valid as long as it is registered, because unloading its library unregisters it. If the registration
+            // fails, which is only for lack of memory, forks go undetected.
             unsafe { libc::pthread_atfork(None, None, Some(forked)) };
         });
         Origin(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Whether it is this process.
+    /// True in the process that the origin was made in.
     #[inline]
     pub fn is_here(self) -> bool {
-        // ORDERING: it changes only where there is one thread.
+        // ORDERING: the count changes only right after a fork, when the process has one thread.
         self.0 == FORKS.load(Ordering::Relaxed)
     }
 }

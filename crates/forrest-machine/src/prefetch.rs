@@ -1,8 +1,8 @@
-//! Asking for a cache line before it is needed.
+//! Fetching a cache line before it is needed.
 //!
-//! A hint: it loads nothing that the program can see, never faults, and is nothing at all on processors
-//! other than x86-64 and AArch64. What it is worth depends on how much other work lies between the hint
-//! and the use; a lookup that waits for the line at once gains nothing.
+//! It is a hint: it has no visible effect, never faults, and does nothing on processors other than x86-64 and
+//! AArch64. Its benefit depends on the work between the hint and the use; a lookup that waits for the line at once
+//! gains nothing.
 
 /// Asks for the cache line that holds `address`, for reading, into all levels of cache.
 ///

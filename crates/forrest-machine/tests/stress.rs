@@ -3,7 +3,6 @@
 //!
 //! `FORREST_STRESS_SECONDS` says how long all of it takes together (1 if not set). How the threads meet is not
 //! repeatable.
-#![cfg(not(loom))]
 
 use forrest_machine::frames::{FRAME_BYTES, Frames, Pinned, Slot};
 use forrest_machine::pages::{GRANULE_BYTES, Numa, Pages};
@@ -25,7 +24,7 @@ fn until() -> Instant {
     Instant::now() + Duration::from_secs(seconds) / TESTS
 }
 
-/// Numbers that look random; each thread has a seed of its own.
+/// Pseudorandom numbers; each thread has a separate seed.
 fn random(state: &mut u64) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     (*state >> 33) as usize
@@ -46,7 +45,7 @@ impl Cache {
         Cache { frames, slots, seats: Mutex::default(), found: AtomicU64::new(0) }
     }
 
-    /// Finds a page, or brings it in in the place of what is in a frame.
+    /// Finds a page, or loads it into a frame in place of another page.
     fn get(&self, page: usize, frame: u32) -> Option<Pinned> {
         if let Some(found) = self.slots[page].find(|frame| self.frames.pin(frame)) {
             self.found.fetch_add(1, Relaxed);
@@ -62,7 +61,7 @@ impl Cache {
         };
         claimed.fill(page as u8);
         let mut seats = self.seats.lock().expect("no thread panics under it");
-        // Another was quicker: this one is given up, or kept by nobody.
+        // Another thread was faster: give this frame up, or publish it without a slot.
         if self.slots[page].frame().is_some() {
             return page.is_multiple_of(2).then(|| claimed.publish());
         }
@@ -77,7 +76,7 @@ fn check(page: usize, pinned: &Pinned) {
     assert!(pinned.iter().all(|&byte| byte == page as u8), "page {page} begins with {:?}", &pinned[..8]);
 }
 
-/// Each thread keeps some pins for a while; whoever comes last ends the pool.
+/// Each thread keeps some pins for a while; the last thread ends the pool.
 fn pages_stay_whole(frames: impl Fn() -> Frames) {
     let until = until();
     let mut found = 0;

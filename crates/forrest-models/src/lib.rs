@@ -1,14 +1,13 @@
 //! The harness of the loom models: how many orders a model tries, and memory whose unordered accesses it reports.
 //!
-//! Used by `tests/loom.rs` or `src/models.rs` of several crates. It is empty without `RUSTFLAGS="--cfg loom"` or the
-//! feature `on`.
-#![cfg(any(loom, feature = "on"))]
+//! Used by the modules `models` of several crates. It is empty without the feature `on`.
+#![cfg(feature = "on")]
 #![deny(unsafe_code)]
 
 use loom::cell::UnsafeCell;
 
-/// Tries all orders of the body's steps, or all with at most so many preemptions. `LOOM_MAX_PREEMPTIONS` overrides the
-/// bound.
+/// Checks the body under every interleaving, or under every one with at most `preemptions` preemptions.
+/// `LOOM_MAX_PREEMPTIONS` overrides the bound.
 pub fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(preemptions);

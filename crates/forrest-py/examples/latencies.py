@@ -2,8 +2,8 @@
 
     python latencies.py [URL [KEYS]]
 
-URL is "memory:" if nothing else is said, KEYS 100,000. What is in the store under keys of eight bytes is overwritten and
-deleted; name a new one.
+The default URL is "memory:", and the default of KEYS 100,000. The example overwrites and deletes keys of eight bytes in the
+store, so name a new one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PICTURE = "latencies.svg"
 
 
 def timed(call: Callable[[bytes], object], keys: list[bytes]) -> list[int]:
-    """What each call took, in nanoseconds, sorted. Asking for the time is part of it, some 50 ns."""
+    """The time of each call in nanoseconds, sorted. It includes reading the clock, about 50 ns."""
     took = []
     for key in keys:
         before = perf_counter_ns()
@@ -29,7 +29,7 @@ def timed(call: Callable[[bytes], object], keys: list[bytes]) -> list[int]:
 
 
 def measure(db: forrest.Db, keys: list[bytes]) -> dict[str, list[int]]:
-    """What each kind of call took."""
+    """The times of each kind of call."""
     value = bytes(100)
     calls: dict[str, Callable[[bytes], object]] = {
         "set": lambda key: db.__setitem__(key, value),
@@ -48,7 +48,7 @@ def measure(db: forrest.Db, keys: list[bytes]) -> dict[str, list[int]]:
 
 
 def draw(latencies: dict[str, list[int]]) -> None:
-    """The share of calls that took at most so long, for each kind."""
+    """The share of calls that took at most this time, for each kind."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

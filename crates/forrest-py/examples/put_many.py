@@ -33,7 +33,7 @@ def mixed(number: int) -> int:
 
 
 def here(url: str, pairs: list[tuple[bytes, bytes]]) -> float:
-    """Pairs in a second by put_many."""
+    """Pairs per second by put_many."""
     with forrest.open(url) as db:
         before = perf_counter()
         db.put_many(pairs)
@@ -43,7 +43,7 @@ def here(url: str, pairs: list[tuple[bytes, bytes]]) -> float:
 
 
 def native(url: str, count: int) -> float:
-    """Pairs in a second from Rust."""
+    """Pairs per second from Rust."""
     cargo = ["cargo", "run", "--quiet", "--release", "--locked", "--package", "forrest", "--example", "sets", "--"]
     told = subprocess.run([*cargo, url, str(count)], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return float(json.loads(told.stdout)["pairs_per_second"])

@@ -1,4 +1,4 @@
-//! Bytes and ranges of keys, as they come from Python.
+//! Conversion of Python arguments: bytes and ranges of keys.
 
 use forrest::prefix_end;
 use pyo3::exceptions::PyTypeError;
@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyTuple};
 use std::ops::Bound as End;
 
-/// The bytes of any bytes-like object. `bytes` never change, so that they can be read while Python's other threads go
-/// on; what others could change meanwhile is copied.
+/// The bytes of any bytes-like object. Objects of the type `bytes` never change, so they can be read without
+/// the interpreter lock. All others are copied, because another thread could change them.
 pub(crate) struct Bytes<'py>(Bound<'py, PyBytes>);
 
 impl<'py> Bytes<'py> {
-    /// Of an object.
+    /// The bytes of an object.
     pub(crate) fn new(object: Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
         object.cast_into::<PyBytes>().map(Bytes).or_else(|not_bytes| copied(&not_bytes.into_inner()))
     }
@@ -33,7 +33,7 @@ impl<'py> FromPyObject<'_, 'py> for Bytes<'py> {
 fn copied<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bytes<'py>> {
     let Ok(view) = PyMemoryView::from(object) else {
         let name = object.get_type().name()?;
-        let advice = if name == "str" { "; text becomes bytes by encode()" } else { "" };
+        let advice = if name == "str" { "; use encode() to make bytes of text" } else { "" };
         return Err(PyTypeError::new_err(format!("a bytes-like object is required, not '{name}'{advice}")));
     };
     Ok(Bytes(view.call_method0("tobytes")?.cast_into()?))
@@ -51,10 +51,10 @@ pub(crate) fn pair<'py>(item: &Bound<'py, PyAny>) -> PyResult<(Bytes<'py>, Bytes
     }
 }
 
-/// A range of keys, with the first and before the last.
+/// A range of keys: its start, included, and its end, excluded.
 pub(crate) type KeyRange = (End<Vec<u8>>, End<Vec<u8>>);
 
-/// The keys from `start` on and before `stop` that begin with `prefix`.
+/// The keys from `start` up to, but without, `stop` that begin with `prefix`.
 pub(crate) fn key_range(
     start: Option<Bytes<'_>>,
     stop: Option<Bytes<'_>>,
@@ -63,12 +63,12 @@ pub(crate) fn key_range(
     let owned = |bytes: Option<Bytes<'_>>| bytes.map(|bytes| bytes.get().to_vec());
     let (start, stop, prefix) = (owned(start), owned(stop), owned(prefix));
     let end = prefix.as_deref().and_then(prefix_end);
-    // `None` sorts first, which is right for a start; an end is the smaller of those that are there.
+    // `None` sorts first, so `max` works for the start. The end is the smaller of those that exist.
     let (start, stop) = (prefix.max(start), [end, stop].into_iter().flatten().min());
     (start.map_or(End::Unbounded, End::Included), stop.map_or(End::Unbounded, End::Excluded))
 }
 
-/// An argument that may be left out where `None` means something.
+/// An optional argument for which `None` is a value.
 pub(crate) enum Given<'py> {
     Nothing,
     This(Bound<'py, PyAny>),

@@ -1,4 +1,4 @@
-//! [`Batch`]: changes that are made together or not at all.
+//! [`Batch`]: changes that are applied together or not at all.
 
 use crate::argument::{Bytes, key_range};
 use crate::failure::Failure;
@@ -11,9 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyAny;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Changes, in order, that are made at one instant when the with block ends, or by write(): every reader sees all of
-/// them or none. If the block is left by an exception, none is made. What is given is copied. A keyspace may be named
-/// for each change; the others are made where the batch came from.
+/// Changes, in order, that are applied at one instant, when the with block ends or by write(): every reader
+/// sees all of them or none. If an exception leaves the block, none is applied. The batch copies keys and
+/// values. Each change may name a keyspace; the default is the one that the batch was made from.
 #[pyclass(module = "forrest", frozen, mapping)]
 pub(crate) struct Batch {
     open: Part<Open>,
@@ -27,13 +27,18 @@ struct Open {
 }
 
 impl Open {
-    /// Nothing that waits runs under this lock.
+    /// INVARIANT: nothing that waits runs under this lock.
     fn batch(&self) -> MutexGuard<'_, WriteBatch> {
         self.batch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Batch {
+    fn take_and_write(&self, open: &Open) -> forrest::Result<Written> {
+        let batch = std::mem::take(&mut *open.batch());
+        open.db.try_write_with(batch, &self.options)
+    }
+
     fn push(
         &self,
         py: Python<'_>,
@@ -57,7 +62,7 @@ impl Batch {
         let db = keyspace.store().at_once(py, |db| Ok(db.clone()))?;
         let open = Open { db, default: keyspace.handle(py)?, batch: Mutex::default() };
         let open = Part::new(keyspace.scope(), open).map_err(|failure| failure.raise(py))?;
-        Ok(Batch { open, options: WriteOptions { durability } })
+        Ok(Batch { open, options: WriteOptions::new().durability(durability) })
     }
 
     fn __setitem__(&self, py: Python<'_>, key: Bytes<'_>, value: Bytes<'_>) -> PyResult<()> {
@@ -68,7 +73,7 @@ impl Batch {
         self.delete(py, key, None)
     }
 
-    /// Will map a key to a value.
+    /// Adds a change that sets the value of a key.
     #[pyo3(signature = (key, value, *, keyspace=None))]
     fn set(
         &self,
@@ -82,7 +87,7 @@ impl Batch {
         })
     }
 
-    /// Will remove a key, if it is there.
+    /// Adds a change that removes a key, if it exists.
     #[pyo3(signature = (key, *, keyspace=None))]
     fn delete(&self, py: Python<'_>, key: Bytes<'_>, keyspace: Option<&Keyspace>) -> PyResult<()> {
         self.push(py, keyspace, |batch| {
@@ -90,7 +95,8 @@ impl Batch {
         })
     }
 
-    /// Will add to a counter, as add() of a keyspace does. If that fails, so does the whole batch.
+    /// Adds a change that adds to a counter, like add() of a keyspace. If the addition fails, so does the
+    /// whole batch.
     #[pyo3(signature = (key, delta, *, keyspace=None))]
     fn add(&self, py: Python<'_>, key: Bytes<'_>, delta: i64, keyspace: Option<&Keyspace>) -> PyResult<()> {
         self.push(py, keyspace, |batch| {
@@ -98,8 +104,8 @@ impl Batch {
         })
     }
 
-    /// Will replace what a key maps to if it is what is expected. If it is not, nothing of the batch is applied, and
-    /// MismatchError is raised.
+    /// Adds a change that replaces the value of a key if it is the expected one. On a mismatch nothing of the
+    /// batch is applied, and write() raises ConditionFailedError.
     #[pyo3(signature = (key, expected, new, *, keyspace=None))]
     fn compare_and_swap(
         &self,
@@ -115,7 +121,7 @@ impl Batch {
         })
     }
 
-    /// Will remove all keys of a range, which is told as for range() of a keyspace.
+    /// Adds a change that removes all keys of a range, with the arguments of range() of a keyspace.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, keyspace=None))]
     fn delete_range(
         &self,
@@ -136,7 +142,7 @@ impl Batch {
         self.open.at_once(py, |open| Ok(open.batch().len()))
     }
 
-    /// Takes all changes out.
+    /// Removes all changes from the batch.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.open.at_once(py, |open| {
             open.batch().clear();
@@ -144,15 +150,20 @@ impl Batch {
         })
     }
 
-    /// Makes all changes at one instant, or none if it raises an exception. The batch is empty afterwards in any case.
+    /// Applies all changes at one instant, or none if it raises an exception. ConditionFailedError if a
+    /// comparison finds another value than the expected one. In each case the batch is empty afterwards.
     fn write(&self, py: Python<'_>) -> PyResult<()> {
-        self.open.detached(py, |open| {
-            let batch = std::mem::take(&mut *open.batch());
-            match open.db.try_write_with(batch, &self.options)? {
-                Written::Applied => Ok(()),
-                Written::Mismatch { op, found } => Err(Failure::Mismatch(op, found)),
-            }
+        self.open.detached(py, |open| match self.take_and_write(open)? {
+            Written::Mismatch { op, found } => Err(Failure::Mismatch(op, found)),
+            Written::Applied => Ok(()),
+            other => unreachable!("a batch came to {other:?}"),
         })
+    }
+
+    /// Like write(), but returns False if a comparison finds another value than the expected one, and True if
+    /// the changes were applied.
+    fn try_write(&self, py: Python<'_>) -> PyResult<bool> {
+        self.open.detached(py, |open| Ok(self.take_and_write(open)?.is_applied()))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

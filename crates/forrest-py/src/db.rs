@@ -1,4 +1,4 @@
-//! [`Db`]: opening and closing, and the store as a whole.
+//! [`Db`]: opening and closing, and operations on the whole store.
 
 use crate::failure::Failure;
 use crate::keyspace::Keyspace;
@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// An open store.
 #[pyclass(module = "forrest", extends = Keyspace, subclass, frozen)]
@@ -26,7 +27,7 @@ impl Db {
     }
 }
 
-/// Sets those options that are given.
+/// Sets the options that are not `None`.
 macro_rules! given {
     ($builder:ident, $($option:ident),*) => {
         $(let $builder = match $option { Some(value) => $builder.$option(value), None => $builder };)*
@@ -40,7 +41,7 @@ impl Db {
     #[pyo3(signature = (
         url, *, create=true, read_only=false, durability=None, capacity_bytes=None, cache_bytes=None, memtable_bytes=None,
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
-        batch_bytes_max=None, pages=None, numa=None, mode=None,
+        batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -60,6 +61,7 @@ impl Db {
         pages: Option<&str>,
         numa: Option<&str>,
         mode: Option<u32>,
+        wait: Option<Duration>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -69,7 +71,7 @@ impl Db {
         let worker_cpus = worker_cpus.as_deref();
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
-        given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode);
+        given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
         let open = || if read_only { forrest::Db::open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -81,8 +83,9 @@ impl Db {
         initializer().map_err(|failure: Failure| failure.raise(py))
     }
 
-    /// Closes the store, and with it all keyspaces, snapshots, batches, transactions and iterations that came from it,
-    /// which are of no use then. Waits for calls that are under way. A second time it does nothing.
+    /// Closes the store with all its keyspaces, snapshots, batches, transactions and iterations, whose
+    /// methods raise InvalidArgumentError from then on. Waits for calls in progress. A second call does
+    /// nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let scope = self.store.scope();
         if scope.is_foreign() {
@@ -92,7 +95,7 @@ impl Db {
         Ok(())
     }
 
-    /// Whether it was closed.
+    /// Whether the store is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.store.scope().is_closed()
@@ -112,36 +115,37 @@ impl Db {
         self.run(py, forrest::Db::keyspaces)
     }
 
-    /// Removes a keyspace with all that it holds; false if there is none of that name.
+    /// Removes a keyspace with all its pairs. False if there is no keyspace of that name.
     #[pyo3(signature = (name, /))]
     fn drop_keyspace(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         self.run(py, |db| db.drop_keyspace(name))
     }
 
-    /// Returns when everything written before is as durable as this home can make it; on disk, it survives power loss
-    /// then.
+    /// Makes everything written before as durable as this home can, and then returns. On disk it then
+    /// survives a loss of power.
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::sync)
     }
 
-    /// Writes a copy of the store, as it is at one moment, to a new directory, which is a store on disk of its own;
-    /// others go on meanwhile.
+    /// Writes a copy of the store, as it is at one moment of this call, to a new directory. The copy is an
+    /// independent store on disk. Other threads do not wait meanwhile.
     #[pyo3(signature = (path, /))]
     fn checkpoint(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.run(py, |db| db.checkpoint(path))
     }
 
-    /// Reads everything stored and checks it, where the home can do that. Takes time in proportion to the store.
+    /// Reads all files and verifies their checksums, if the home has this feature. Takes time proportional to
+    /// the size of the store.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::verify)
     }
 
-    /// Merges everything, so that the store takes the least space, where the home can do that.
+    /// Merges all tables, so that the store takes the least space, if the home has this feature.
     fn compact(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::compact)
     }
 
-    /// What the store holds and what it costs, by name; sizes in bytes.
+    /// Statistics of the store, by name. Sizes are in bytes.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.run(py, forrest::Db::stats)?;
         let figures = [
@@ -164,7 +168,7 @@ impl Db {
         Ok(by_name)
     }
 
-    /// What this home can do, by words, and whether it can.
+    /// The capabilities, by name, and whether this home has each.
     fn capabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let by_name = PyDict::new(py);
         for (capability, has) in self.store.at_once(py, |db| Ok(db.capabilities()))?.iter() {

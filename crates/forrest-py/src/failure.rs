@@ -1,23 +1,24 @@
-//! [`Failure`]: what went wrong, and the exception that says so. The classes are in python/forrest/_errors.py.
+//! [`Failure`]: the reason of a failure, and the exception for it. The classes are in
+//! python/forrest/_errors.py.
 
 use forrest::{Error, ErrorKind, Value};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The library's error; in a call with many pairs, at which.
+    /// The library's error; in a call with many pairs, the number of the pair.
     Store(Error, Option<usize>),
-    /// What it was about has been closed.
+    /// The object is closed.
     Closed(&'static str),
-    /// It was opened before the process was forked from another.
+    /// The object was opened by the parent process, before a fork.
     Forked,
-    /// An operation of a batch compared with something else than it expected.
+    /// An operation of a batch found another value than the expected one.
     Mismatch(usize, Option<Value>),
-    /// A transaction has read a key of a keyspace that was changed since.
+    /// A key of a keyspace was changed after a transaction had read it.
     Conflict(String, Vec<u8>),
-    /// A call that makes no sense.
+    /// An invalid argument.
     Invalid(String),
 }
 
@@ -55,21 +56,21 @@ impl Failure {
                 (class(error.kind()), format!("{error} (pair {at} of the call; those before it were put)"))
             }
             Failure::Mismatch(at, _) => (
-                "MismatchError",
-                format!("operation {at} of the batch found another value than it expected; nothing of it was applied"),
+                "ConditionFailedError",
+                format!("operation {at} of the batch found another value than it expected; the batch was not applied"),
             ),
             Failure::Conflict(keyspace, key) => (
                 "ConflictError",
                 format!(
-                    "key \"{}\" of keyspace \"{}\" is not as the transaction read it; nothing was changed",
+                    "key \"{}\" of keyspace \"{}\" was changed after the transaction read it; nothing was changed",
                     key.escape_ascii(),
                     keyspace.escape_debug()
                 ),
             ),
             Failure::Closed(what) => invalid(format!("the {what} is closed")),
             Failure::Forked => invalid(
-                "this was opened before the process was forked from another, and is of no use here: open the store \
-                 in this process, once the other one has closed it"
+                "this object belongs to the process that forked this one; open the store in this process, after the \
+                 other one has closed it"
                     .to_owned(),
             ),
             Failure::Invalid(message) => invalid(message),
@@ -89,7 +90,7 @@ impl Failure {
     }
 }
 
-/// The class of a kind of errors.
+/// The exception class of an error kind.
 fn class(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Io => "IoError",
@@ -100,7 +101,8 @@ fn class(kind: ErrorKind) -> &'static str {
         ErrorKind::Busy => "BusyError",
         ErrorKind::Unsupported => "UnsupportedError",
         ErrorKind::Stopped => "StoppedError",
-        // A kind that this file was not told of; its message is right.
+        ErrorKind::ConditionFailed => "ConditionFailedError",
+        // A kind that is missing in this list. The message is still correct.
         _ => "Error",
     }
 }

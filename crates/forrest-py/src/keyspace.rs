@@ -1,4 +1,4 @@
-//! [`Keyspace`]: one ordered map of a store, to be changed.
+//! [`Keyspace`]: one ordered map of a store, and all its changes.
 
 use crate::argument::{Bytes, Given, key_range, pair};
 use crate::failure::Failure;
@@ -10,16 +10,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
 
-/// One ordered map of a store. Each change is atomic by itself, and seen by every read that begins after it.
+/// One ordered map of a store. Each change is atomic, and every read that begins after it sees it.
 #[pyclass(module = "forrest", extends = View, subclass, frozen)]
 pub(crate) struct Keyspace {
-    /// The store that it is of.
+    /// The store of the keyspace.
     store: Arc<Part<forrest::Db>>,
     space: Part<forrest::Keyspace>,
 }
 
 impl Keyspace {
-    /// One of a store, and its view, in the store's scope.
+    /// A keyspace of a store, with its view, in the store's scope.
     pub(crate) fn in_store(
         store: Arc<Part<forrest::Db>>,
         space: forrest::Keyspace,
@@ -30,29 +30,30 @@ impl Keyspace {
         Ok(PyClassInitializer::from(view).add_subclass(Keyspace { store, space }))
     }
 
-    /// The store that it is of.
+    /// The store of the keyspace.
     pub(crate) fn store(&self) -> &Arc<Part<forrest::Db>> {
         &self.store
     }
 
-    /// Where it belongs.
+    /// The store's scope.
     pub(crate) fn scope(&self) -> &Arc<Scope> {
         self.store.scope()
     }
 
-    /// The library's handle to it. Not to be kept outside a part.
+    /// The library's handle to the keyspace. Do not keep it outside of a [`Part`].
     pub(crate) fn handle(&self, py: Python<'_>) -> PyResult<forrest::Keyspace> {
         self.space.at_once(py, |space| Ok(space.clone()))
     }
 
-    /// Removes a key at one instant, and returns what it mapped to.
+    /// Removes a key at one instant, and returns its value.
     fn take<'py>(&self, py: Python<'py>, key: &[u8]) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let taken = self.space.detached(py, |space| {
             let mut found = space.get(key)?;
             while let Some(value) = &found {
                 match space.compare_and_swap(key, Some(value), None)? {
-                    Swap::Done => break,
                     Swap::Mismatch(other) => found = other,
+                    Swap::Done => break,
+                    other => unreachable!("a compare-and-swap came to {other:?}"),
                 }
             }
             Ok(found)
@@ -88,8 +89,8 @@ impl Keyspace {
         if was_there { Ok(()) } else { Err(missing(key)) }
     }
 
-    /// Maps many keys to values, by tuples of both, one after the other. If one fails, those before it are put; batch()
-    /// is for changes that are made together or not at all.
+    /// Sets many keys, from tuples of a key and a value, one after the other. If one fails, those before it
+    /// stay set. Use batch() for changes that are applied together or not at all.
     #[pyo3(signature = (pairs, /))]
     fn put_many(&self, py: Python<'_>, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
         let mut pairs = pairs.try_iter()?;
@@ -122,16 +123,16 @@ impl Keyspace {
         }
     }
 
-    /// Adds to a counter and returns its new value. A counter is a value of 8 bytes, a big-endian signed integer; a key
-    /// that is not there counts as 0.
+    /// Adds to a counter and returns its new value. A counter is a value of 8 bytes, a big-endian signed
+    /// integer. A missing key counts as 0.
     #[pyo3(signature = (key, delta, /))]
     fn add(&self, py: Python<'_>, key: Bytes<'_>, delta: i64) -> PyResult<i64> {
         let key = key.get();
         self.space.detached(py, |space| Ok(space.add(key, delta)?))
     }
 
-    /// Replaces what a key maps to if it is what was expected, byte for byte; None is absence. False if it was
-    /// something else, and nothing was changed.
+    /// Replaces the value of a key if it equals the expected one, byte for byte; None is absence. Otherwise
+    /// changes nothing and returns False.
     #[pyo3(signature = (key, expected, new, /))]
     fn compare_and_swap(
         &self,
@@ -145,7 +146,8 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.compare_and_swap(key, expected, new)?.is_done()))
     }
 
-    /// Removes all keys of a range, which is told as for range(), at one instant; returns how many there were.
+    /// Removes all keys of a range, with the arguments of range(), at one instant. count() returns their
+    /// number.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
     fn delete_range(
         &self,
@@ -153,18 +155,18 @@ impl Keyspace {
         start: Option<Bytes<'_>>,
         stop: Option<Bytes<'_>>,
         prefix: Option<Bytes<'_>>,
-    ) -> PyResult<u64> {
+    ) -> PyResult<()> {
         let bounds = key_range(start, stop, prefix);
         self.space.detached(py, |space| Ok(space.delete_range(bounds)?))
     }
 
     /// Removes all keys, at one instant.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        self.space.detached(py, |space| Ok(space.delete_range(..).map(drop)?))
+        self.space.detached(py, |space| Ok(space.delete_range(..)?))
     }
 
-    /// Removes a key and returns its value, at one instant: of several threads, one gets it. If it is not there, the
-    /// default, or KeyError.
+    /// Removes a key and returns its value, at one instant: only one of several threads gets it. If the key
+    /// is missing, returns the default or raises KeyError.
     #[pyo3(signature = (key, /, default=Given::Nothing))]
     fn pop<'py>(
         &self,
@@ -179,8 +181,8 @@ impl Keyspace {
         }
     }
 
-    /// Removes the pair with the smallest key and returns it, or raises KeyError if there is none. Of several threads,
-    /// one gets it.
+    /// Removes the pair with the smallest key and returns it, or raises KeyError if there is none. Only one
+    /// of several threads gets it.
     fn popitem<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
         loop {
             let Some(first) = self.space.detached(py, |space| Ok(space.first()?))? else {
@@ -192,8 +194,8 @@ impl Keyspace {
         }
     }
 
-    /// The value of a key; where it is not there, it is mapped to the default first. At one instant: several threads
-    /// get the same value.
+    /// The value of a key. If the key is missing, sets it to the default first. Both happen at one instant:
+    /// several threads get the same value.
     #[pyo3(signature = (key, default, /))]
     fn setdefault<'py>(
         &self,
@@ -204,8 +206,9 @@ impl Keyspace {
         let (key, default) = (key.get(), default.get());
         let found =
             self.space.detached(py, |space| match space.compare_and_swap(key, None, Some(default))? {
-                Swap::Done => Ok(None),
                 Swap::Mismatch(found) => Ok(found),
+                Swap::Done => Ok(None),
+                other => unreachable!("a compare-and-swap came to {other:?}"),
             })?;
         Ok(PyBytes::new(py, found.as_deref().unwrap_or(default)))
     }

@@ -1,21 +1,21 @@
-//! `forrest._forrest`: what the Python package `forrest` does natively. python/forrest/__init__.py gives these classes
-//! their places among Python's mappings, and is what users see; _forrest.pyi beside it has their types.
+//! `forrest._forrest`: the native part of the Python package `forrest`. python/forrest/__init__.py has the
+//! public classes, which derive from these and from Python's mapping classes. _forrest.pyi next to it has the
+//! types.
 //!
-//! A thin layer: each method takes what came from Python apart, calls the library, and makes Python objects of the
-//! answer.
+//! It is a thin layer: each method converts its arguments, calls the library, and converts the result.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
 //! | transaction.rs | `Transaction`: reads and changes at one instant |
-//! | batch.rs | `Batch`: changes made together |
+//! | batch.rs | `Batch`: changes that are applied together |
 //! | snapshot.rs | `Snapshot`: one state of all keyspaces |
-//! | db.rs | `Db`: opening and closing, and the store as a whole |
-//! | keyspace.rs | `Keyspace`: all changing |
-//! | view.rs | `View`: all reading |
+//! | db.rs | `Db`: opening and closing, and operations on the whole store |
+//! | keyspace.rs | `Keyspace`: all changes |
+//! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
-//! | options.rs | words that choose, and how homes are named |
-//! | argument.rs | bytes and ranges of keys, as they come |
-//! | scope.rs | what is closed with what; when Python's other threads go on |
+//! | options.rs | options with named values, and URLs |
+//! | argument.rs | conversion of bytes and ranges of keys |
+//! | scope.rs | closing a store with everything that belongs to it; when calls release the interpreter |
 //! | failure.rs | errors, as exceptions |
 //!
 //! From top to bottom; `docs/layers.txt` has the exact order.
@@ -34,7 +34,7 @@ mod snapshot;
 mod transaction;
 mod view;
 
-/// What the package forrest does natively; use the package.
+/// The native part of the package forrest. Use the package, not this module.
 #[pyo3::pymodule]
 mod _forrest {
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! Words that choose, and how homes are named.
+//! Options with named values, and URLs.
 
 use crate::failure::Failure;
 use forrest::{Durability, Numa, Pages};
@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-/// The values of an option by their words.
+/// The values of an option by name.
 type Words<T> = [(&'static str, T)];
 
 pub(crate) const DURABILITY: &Words<Durability> =
@@ -20,23 +20,23 @@ pub(crate) const PAGES: &Words<Pages> = &[
 ];
 pub(crate) const NUMA: &Words<Numa> = &[("local", Numa::Local), ("interleave", Numa::Interleave)];
 
-/// What a word chooses.
+/// The value of a name.
 pub(crate) fn choose<T: Copy>(py: Python<'_>, option: &str, words: &Words<T>, word: &str) -> PyResult<T> {
     let found = words.iter().find(|(known, _)| *known == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let known: Vec<String> = words.iter().map(|(known, _)| format!("{known:?}")).collect();
-        Failure::Invalid(format!("{option} is {word:?}; it is one of {}", known.join(", "))).raise(py)
+        Failure::Invalid(format!("{option} is {word:?}; it must be one of {}", known.join(", "))).raise(py)
     })
 }
 
-/// The URL that an argument is: a string, or what stands for a path, whatever it begins with.
+/// The URL of an argument: a string, or a path object. A path object is a path even if it begins like a URL.
 pub(crate) fn url(argument: &Bound<'_, PyAny>) -> PyResult<String> {
     if argument.is_instance_of::<PyString>() {
         return argument.extract();
     }
     let path = argument.py().import("os")?.call_method1("fspath", (argument,))?;
     if !path.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("a path is text, not bytes; os.fsdecode() makes text of it"));
+        return Err(PyTypeError::new_err("a path must be str, not bytes; use os.fsdecode()"));
     }
     let path: String = path.extract()?;
     Ok(if forrest::directory(&path).is_some() || path.is_empty() { path } else { format!("./{path}") })

@@ -1,7 +1,7 @@
-//! [`Range`]: the pairs or keys of a range, one after the other.
+//! [`Range`]: an iterator over the pairs or keys of a range.
 //!
-//! Pairs are fetched ahead, more and more, so that Python's other threads are let on once for many of them. What was
-//! fetched is memory of this process, and belongs to no store.
+//! It fetches pairs ahead, each time more, so that it releases the interpreter once for many pairs. Fetched
+//! pairs are in the memory of this process and do not belong to a store.
 
 use crate::argument::KeyRange;
 use crate::failure::Failure;
@@ -14,15 +14,15 @@ use pyo3::types::{PyBytes, PyTuple};
 use std::sync::{Mutex, PoisonError};
 use std::vec;
 
-/// Pairs that are fetched first, how many times more each time, and how many at most.
+/// Number of pairs of the first fetch, the factor by which it grows, and its maximum.
 const PAIRS_FIRST: usize = 16;
 const PAIRS_GROWTH: usize = 4;
 const PAIRS_MAX: usize = 1024;
-/// With so many bytes fetched, no more are.
+/// A fetch stops at this number of bytes.
 const BYTES_MAX: usize = 256 << 10;
 
-/// An iteration over a range of keys, in order. What it sees of changes that are made meanwhile: a key that is there
-/// throughout is seen exactly once; one that comes or goes may be seen or not.
+/// An iteration over a range of keys, in order. It returns a key that exists throughout exactly once. It may
+/// or may not return a key that is added or removed meanwhile.
 #[pyclass(module = "forrest", frozen, generic)]
 pub(crate) struct Range {
     source: Part<Mutex<forrest::Range>>,
@@ -33,13 +33,13 @@ pub(crate) struct Range {
 
 struct Fetched {
     entries: vec::IntoIter<Entry>,
-    /// What came after them.
+    /// The failure that ended the fetch, raised after the entries.
     failure: Option<Failure>,
     pairs: usize,
 }
 
 impl Range {
-    /// Over a range of a view.
+    /// An iteration over a range of a view.
     pub(crate) fn new(
         py: Python<'_>,
         view: &Part<View>,
@@ -89,7 +89,7 @@ impl Range {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.source.scope().check().map_err(|failure| failure.raise(py))?;
-        // Two threads may share an iteration: who waits for the other lets go of the interpreter.
+        // Two threads may share an iteration. The one that waits for the lock releases the interpreter.
         let mut fetched = self.fetched.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
         if fetched.entries.as_slice().is_empty() {
             if let Some(failure) = fetched.failure.take() {

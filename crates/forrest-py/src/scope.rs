@@ -1,12 +1,13 @@
-//! [`Scope`] and [`Part`]: what is closed with what, and when Python's other threads go on.
+//! [`Scope`] and [`Part`]: closing a store with everything that belongs to it, and releasing the interpreter
+//! during calls.
 //!
-//! A store is open as long as anything of it lives, its iterations included; Python's `close` means at once. So
-//! whatever belongs to a store is a part of its scope, closing the scope takes every part away from its owner, and a
-//! call on what was taken away fails. A snapshot is a scope in that of its store. Closing waits for calls that are
-//! under way.
+//! In the Rust library a store is open as long as any of its objects lives, including iterations. In Python
+//! `close` closes it at once. So every object of a store is a part of its scope. Closing the scope takes each
+//! part away from its owner, and later calls on it fail. A snapshot has a scope within that of its store.
+//! Closing waits for calls in progress.
 //!
-//! INVARIANT: nobody waits for a lock of this module with the interpreter attached whose holder may be waiting for the
-//! interpreter. Holders of a part's lock run code of the library only, and never attach.
+//! INVARIANT: no thread that is attached to the interpreter waits for a lock of this module whose holder may
+//! be waiting for the interpreter. Holders of a part's lock run code of the library only, and never attach.
 
 use crate::failure::Failure;
 use forrest_machine::origin::Origin;
@@ -15,36 +16,36 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
-/// What is open as long as something else is.
+/// The objects that are closed together with a store or a snapshot.
 pub(crate) struct Scope {
-    /// What closes it: a store, or a snapshot.
+    /// The object that closes it, for messages: a store or a snapshot.
     what: &'static str,
-    /// Whether reading may wait, for a device or for somebody else.
+    /// Whether reads may wait, for a device or another process.
     waits: bool,
-    /// The process that opened it. What was opened before a fork is not used in the child, and nothing of it is given
-    /// back there.
+    /// The process that opened it. A child of a fork neither uses nor frees objects that were opened before
+    /// the fork.
     origin: Origin,
     closed: AtomicBool,
     parts: Mutex<Parts>,
-    /// The scope that it is in, if there is one, and its number there.
+    /// The outer scope, if there is one, and the number in it.
     place: OnceLock<(Arc<Scope>, u64)>,
 }
 
 #[derive(Default)]
 struct Parts {
     next: u64,
-    /// How each of them is closed.
+    /// The function that closes each part, by number.
     open: HashMap<u64, Box<dyn FnOnce() + Send>>,
 }
 
 impl Scope {
-    /// A store's.
+    /// A scope without an outer one.
     pub(crate) fn new(what: &'static str, waits: bool) -> Arc<Scope> {
         let (closed, parts, place) = (AtomicBool::new(false), Mutex::default(), OnceLock::new());
         Arc::new(Scope { what, waits, origin: Origin::here(), closed, parts, place })
     }
 
-    /// One that is closed with this one, or earlier.
+    /// An inner scope, which is closed with this one, or earlier.
     pub(crate) fn inner(self: &Arc<Scope>, what: &'static str) -> Result<Arc<Scope>, Failure> {
         let inner = Scope::new(what, self.waits);
         let closing = Arc::downgrade(&inner);
@@ -57,18 +58,19 @@ impl Scope {
         Ok(inner)
     }
 
-    /// Whether it was opened by another process, from which this one was forked.
+    /// Whether the scope was opened by the process that forked this one.
     pub(crate) fn is_foreign(&self) -> bool {
         !self.origin.is_here()
     }
 
-    /// Whether it was closed.
+    /// Whether the scope is closed.
     pub(crate) fn is_closed(&self) -> bool {
-        // ORDERING: only told; what is closed has been taken away under locks.
+        // ORDERING: Relaxed suffices, because the flag only selects the error. Locks protect the parts
+        // themselves.
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Fails if what is in it can no longer be used.
+    /// Fails if the objects in the scope can no longer be used.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.is_foreign() {
             return Err(Failure::Forked);
@@ -76,7 +78,7 @@ impl Scope {
         if self.is_closed() { Err(Failure::Closed(self.what)) } else { Ok(()) }
     }
 
-    /// Nothing that could panic runs under this lock.
+    /// INVARIANT: nothing that could panic runs under this lock.
     fn parts(&self) -> MutexGuard<'_, Parts> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -95,7 +97,8 @@ impl Scope {
         drop(part);
     }
 
-    /// Takes everything away from its owners and gives it back. May wait; not to be called attached.
+    /// Takes all parts away from their owners and drops them. May wait, so do not call it attached to the
+    /// interpreter.
     pub(crate) fn close(&self) {
         let open = {
             let mut parts = self.parts();
@@ -109,7 +112,7 @@ impl Scope {
 impl Drop for Scope {
     fn drop(&mut self) {
         if self.is_foreign() {
-            // What it holds is the other process's to give back. Its lock may have been held when that one was forked.
+            // The parent process frees the parts. Their lock may have been held during the fork.
             let parts = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(parts));
         } else if let Some((outer, number)) = self.place.get() {
@@ -118,7 +121,7 @@ impl Drop for Scope {
     }
 }
 
-/// Something of the library that is taken away when its scope is closed.
+/// An object of the library that is taken away from its owner when its scope is closed.
 pub(crate) struct Part<T: Send + Sync + 'static> {
     scope: Arc<Scope>,
     number: u64,
@@ -126,7 +129,7 @@ pub(crate) struct Part<T: Send + Sync + 'static> {
 }
 
 impl<T: Send + Sync + 'static> Part<T> {
-    /// Puts it into a scope.
+    /// Adds an object to a scope.
     pub(crate) fn new(scope: &Arc<Scope>, what: T) -> Result<Part<T>, Failure> {
         let slot = Arc::new(RwLock::new(Some(what)));
         let closing = slot.clone();
@@ -134,13 +137,13 @@ impl<T: Send + Sync + 'static> Part<T> {
         Ok(Part { scope: scope.clone(), number, slot })
     }
 
-    /// Where it belongs.
+    /// The scope of the part.
     pub(crate) fn scope(&self) -> &Arc<Scope> {
         &self.scope
     }
 
     fn with<R>(&self, work: impl FnOnce(&T) -> Result<R, Failure>) -> Result<R, Failure> {
-        // Whoever panicked with it changed nothing here.
+        // Ignore poisoning: `work` cannot change the slot, even if it panics.
         let slot = self.slot.read().unwrap_or_else(PoisonError::into_inner);
         match &*slot {
             Some(what) => work(what),
@@ -148,7 +151,7 @@ impl<T: Send + Sync + 'static> Part<T> {
         }
     }
 
-    /// Does something that waits for nobody.
+    /// Runs work that never waits, attached to the interpreter.
     pub(crate) fn at_once<R>(
         &self,
         py: Python<'_>,
@@ -157,7 +160,8 @@ impl<T: Send + Sync + 'static> Part<T> {
         self.scope.check().and_then(|()| self.with(work)).map_err(|failure| failure.raise(py))
     }
 
-    /// Does something that may wait, or take long. Python's other threads go on meanwhile.
+    /// Runs work that may wait or take long, detached from the interpreter, so that other Python threads run
+    /// meanwhile.
     pub(crate) fn detached<R: Send>(
         &self,
         py: Python<'_>,
@@ -167,9 +171,8 @@ impl<T: Send + Sync + 'static> Part<T> {
         done.map_err(|failure| failure.raise(py))
     }
 
-    /// Reads something short. Python's other threads go on meanwhile if that may wait. In memory it never does, and to
-    /// let go of the interpreter and ask for it again would cost as much as the reading, or far more where others want
-    /// it.
+    /// Runs a short read, detached from the interpreter if it may wait. In memory a read never waits, and
+    /// detaching would cost as much as the read, or far more if other threads want the interpreter.
     pub(crate) fn read<R: Send>(
         &self,
         py: Python<'_>,
@@ -182,22 +185,22 @@ impl<T: Send + Sync + 'static> Part<T> {
 impl<T: Send + Sync + 'static> Drop for Part<T> {
     fn drop(&mut self) {
         if self.scope.is_foreign() {
-            // The scope's own reference to it is never given back.
+            // The scope keeps its own reference for ever, so the object is not dropped.
             return;
         }
         let close = || {
             empty(&self.slot);
             self.scope.remove(self.number);
         };
-        // The last part of a store closes it, which waits for work in the background. While the interpreter shuts down,
-        // there are no others to go on.
+        // Dropping the last part of a store closes it, which waits for background work. If attaching fails,
+        // the interpreter is shutting down, and no other thread needs it.
         if Python::try_attach(|py| py.detach(close)).is_none() {
             close();
         }
     }
 }
 
-/// Takes something away and gives it back.
+/// Empties a slot and drops its object, without holding the lock.
 fn empty<T>(slot: &RwLock<Option<T>>) {
     let what = slot.write().unwrap_or_else(PoisonError::into_inner).take();
     drop(what);

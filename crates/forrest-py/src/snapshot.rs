@@ -1,4 +1,4 @@
-//! [`Snapshot`]: one state of all keyspaces, seen from one of them.
+//! [`Snapshot`]: one state of all keyspaces, with the view of one of them.
 
 use crate::db::Db;
 use crate::failure::Failure;
@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyAny;
 use std::sync::Arc;
 
-/// One state of a store, seen from one keyspace.
+/// One state of a store, with the view of one keyspace.
 #[pyclass(module = "forrest", extends = View, subclass, frozen)]
 pub(crate) struct Snapshot {
     state: Arc<Part<forrest::Snapshot>>,
 }
 
 impl Snapshot {
-    /// The present state of a store.
+    /// Takes a snapshot of a store.
     fn take(py: Python<'_>, db: &Keyspace) -> PyResult<Arc<Part<forrest::Snapshot>>> {
         let snapshot = db.store().detached(py, |db| Ok(db.snapshot()?))?;
         let scope: Result<Arc<Scope>, Failure> = db.scope().inner("snapshot");
@@ -28,7 +28,7 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
-    /// Of a store, as it is, or the same state as that of another snapshot.
+    /// A new snapshot of a store, or a view of another keyspace in an existing snapshot.
     #[new]
     #[pyo3(signature = (of, name="default"))]
     fn new(of: &Bound<'_, PyAny>, name: &str) -> PyResult<PyClassInitializer<Snapshot>> {
@@ -38,7 +38,7 @@ impl Snapshot {
         } else if let Ok(db) = of.cast::<Db>() {
             Snapshot::take(py, db.as_super().get())?
         } else {
-            return Err(PyTypeError::new_err("a snapshot is one of a Db"));
+            return Err(PyTypeError::new_err("a snapshot needs a Db"));
         };
         let view = state.detached(py, |snapshot| Ok(snapshot.keyspace(name)?))?;
         let view =
@@ -46,8 +46,8 @@ impl Snapshot {
         Ok(PyClassInitializer::from(view).add_subclass(Snapshot { state }))
     }
 
-    /// Gives the state back: this snapshot, those of other keyspaces that came from it, and iterations over them are of
-    /// no use then. A second time it does nothing.
+    /// Releases the state. This snapshot, its views of other keyspaces, and iterations over them raise
+    /// InvalidArgumentError from then on. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let scope = self.state.scope();
         if scope.is_foreign() {
@@ -66,7 +66,7 @@ impl Snapshot {
         self.close(py)
     }
 
-    /// The names of the keyspaces that there were, sorted.
+    /// The names of the keyspaces that existed then, sorted.
     fn keyspaces(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.state.at_once(py, |snapshot| Ok(snapshot.keyspaces()?))
     }

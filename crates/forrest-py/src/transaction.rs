@@ -1,4 +1,5 @@
-//! [`Transaction`]: reads and changes that take place at one instant, if what was read still holds then.
+//! [`Transaction`]: reads and changes that happen at one instant, if the values that were read still hold
+//! then.
 
 use crate::argument::Bytes;
 use crate::failure::Failure;
@@ -12,11 +13,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyBytes};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Reads and changes that take place at one instant when the with block ends, or by commit(), if what was read is still
-/// so. If it is not, none is made, and ConflictError is raised: transact() of a keyspace runs a function again then. If
-/// the block is left by another exception, none is made either. Until it is committed, nobody sees the changes, and two
-/// reads may be of two moments. Keys are read one by one. A keyspace may be named for each call; the others are about
-/// the one that the transaction came from. It begins anew when it has ended.
+/// Reads and changes that happen at one instant, when the with block ends or by commit(), if the values that
+/// were read are unchanged. Otherwise nothing is changed, and ConflictError is raised; transact() of a
+/// keyspace runs a function again then. If another exception leaves the block, nothing is changed either.
+/// Before the commit the changes are invisible, and two reads may see the store at different moments. A
+/// transaction reads single keys, not ranges. Each call may name a keyspace; the default is the one that the
+/// transaction was made from. After its end, the object begins a new transaction.
 #[pyclass(module = "forrest", frozen, mapping)]
 pub(crate) struct Transaction {
     open: Part<Open>,
@@ -30,27 +32,29 @@ struct Open {
 }
 
 impl Open {
-    /// INVARIANT: who holds this lock may read from the store, but does not wait for the interpreter.
+    /// INVARIANT: a thread that holds this lock may read from the store, but does not wait for the
+    /// interpreter.
     fn running(&self) -> MutexGuard<'_, forrest::Transaction> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins anew; what ran until now.
+    /// Begins a new transaction, and returns the old one.
     fn end(&self) -> forrest::Transaction {
         std::mem::replace(&mut *self.running(), self.db.transaction())
     }
 }
 
-/// A conflict is an exception.
+/// Makes a conflict a failure.
 fn done(committed: Committed) -> Result<(), Failure> {
     match committed {
-        Committed::Done => Ok(()),
         Committed::Conflict { keyspace, key } => Err(Failure::Conflict(keyspace, key)),
+        Committed::Done => Ok(()),
+        other => unreachable!("a transaction came to {other:?}"),
     }
 }
 
 impl Transaction {
-    /// Does something with what the transaction has of a keyspace.
+    /// Runs `work` on the draft of a keyspace.
     fn draft<R: Send>(
         &self,
         py: Python<'_>,
@@ -83,7 +87,7 @@ impl Transaction {
         let running = Mutex::new(db.transaction());
         let open = Open { db, default: keyspace.handle(py)?, running };
         let open = Part::new(keyspace.scope(), open).map_err(|failure| failure.raise(py))?;
-        Ok(Transaction { open, options: WriteOptions { durability } })
+        Ok(Transaction { open, options: WriteOptions::new().durability(durability) })
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
@@ -102,8 +106,8 @@ impl Transaction {
         self.delete(py, key, None)
     }
 
-    /// The value of a key, or the default: what the transaction has made of it, or what is in the store, and must still
-    /// be when the transaction is committed.
+    /// The value of a key, or the default: the transaction's own change, or else the value in the store. The
+    /// latter must be unchanged when the transaction is committed.
     #[pyo3(signature = (key, default=None, /, *, keyspace=None))]
     fn get<'py>(
         &self,
@@ -115,7 +119,7 @@ impl Transaction {
         Ok(self.find(py, &key, keyspace)?.map(Bound::into_any).or(default))
     }
 
-    /// Will map a key to a value.
+    /// Sets the value of a key.
     #[pyo3(signature = (key, value, *, keyspace=None))]
     fn set(
         &self,
@@ -128,34 +132,34 @@ impl Transaction {
         self.draft(py, keyspace, |draft| draft.set(key, value))
     }
 
-    /// Will remove a key, if it is there.
+    /// Removes a key, if it exists.
     #[pyo3(signature = (key, *, keyspace=None))]
     fn delete(&self, py: Python<'_>, key: Bytes<'_>, keyspace: Option<&Keyspace>) -> PyResult<()> {
         let key = key.get();
         self.draft(py, keyspace, |draft| draft.delete(key))
     }
 
-    /// Will add to a counter, as add() of a keyspace does. It is not read by that: transactions that only add to a
-    /// counter are not in conflict for it.
+    /// Adds to a counter, like add() of a keyspace. This is not a read: transactions that only add to the
+    /// same counter are not in conflict.
     #[pyo3(signature = (key, delta, *, keyspace=None))]
     fn add(&self, py: Python<'_>, key: Bytes<'_>, delta: i64, keyspace: Option<&Keyspace>) -> PyResult<()> {
         let key = key.get();
         self.draft(py, keyspace, |draft| draft.add(key, delta))
     }
 
-    /// Makes all changes at one instant, if what was read is there at that instant; otherwise none, and ConflictError
-    /// is raised.
+    /// Applies all changes at one instant, if every value that was read is still the current one at that
+    /// instant. Otherwise changes nothing and raises ConflictError.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.open.detached(py, |open| done(open.end().commit_with(&self.options)?))
     }
 
-    /// Makes no changes, and raises ConflictError if what was read was not all there at one instant: before something
-    /// else is done because of it.
+    /// Discards the changes, and raises ConflictError unless all values that were read existed at one
+    /// instant. Call it before you rely on these values.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.open.detached(py, |open| done(open.end().check()?))
     }
 
-    /// Forgets what was read and changed.
+    /// Discards all reads and changes.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         self.open.read(py, |open| {
             drop(open.end());

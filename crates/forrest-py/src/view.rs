@@ -1,4 +1,4 @@
-//! [`View`]: everything that can be read from one keyspace, in its newest state or a snapshot's.
+//! [`View`]: all reads of one keyspace, in its newest state or a snapshot's.
 
 use crate::argument::{Bytes, key_range};
 use crate::failure::Failure;
@@ -9,24 +9,25 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::Arc;
 
-/// Keys or pairs of a long call that are done at a time; in between, Python looks whether it was interrupted.
+/// Number of keys or pairs of a long call that are processed at a time. In between, Python checks for
+/// signals.
 pub(crate) const CHUNK: usize = 4096;
 
-/// One keyspace, to be read.
+/// The reads of one keyspace.
 #[pyclass(module = "forrest", subclass, frozen, mapping)]
 pub(crate) struct View {
     view: Part<forrest::View>,
-    /// What it is of, for people.
+    /// The store or keyspace, for `repr()`.
     told: String,
 }
 
 impl View {
-    /// In a scope.
+    /// A view in a scope.
     pub(crate) fn new(scope: &Arc<Scope>, view: &forrest::View, told: String) -> Result<View, Failure> {
         Ok(View { view: Part::new(scope, view.clone())?, told })
     }
 
-    /// Where it belongs.
+    /// The scope of the view.
     pub(crate) fn scope(&self) -> &Arc<Scope> {
         self.view.scope()
     }
@@ -38,7 +39,7 @@ impl View {
     }
 }
 
-/// What is raised for a key that is not there.
+/// The exception for a missing key.
 pub(crate) fn missing(key: Bound<'_, PyAny>) -> PyErr {
     PyKeyError::new_err((key.unbind(),))
 }
@@ -65,7 +66,7 @@ impl View {
         self.view.read(py, |view| Ok(view.contains(key)?))
     }
 
-    /// The number of keys; takes time in proportion to it.
+    /// The number of keys. Takes time proportional to that number.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         let keys = self.view.detached(py, |view| Ok(view.count(..)?))?;
         usize::try_from(keys).map_err(|_| PyOverflowError::new_err("more keys than addresses"))
@@ -83,10 +84,11 @@ impl View {
         self.range(py, None, None, None, true, true)
     }
 
-    /// The pairs of a range in the order of their keys: from start on, before stop, and, if there is a prefix, those
-    /// that begin with it. What is not given is no limit. Backwards if reverse is true; keys alone if keys_only is.
+    /// Iterates over the pairs of a range in the order of their keys: from start up to, but without, stop,
+    /// and only keys that begin with prefix. Each argument may be omitted. reverse=True iterates backwards,
+    /// keys_only=True returns keys without values.
     ///
-    /// Pairs are fetched as they are asked for, some way ahead.
+    /// The iteration fetches some pairs ahead.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false, keys_only=false))]
     fn range(
         &self,
@@ -100,7 +102,7 @@ impl View {
         Range::new(py, &self.view, key_range(start, stop, prefix), reverse, keys_only)
     }
 
-    /// The number of keys in a range, which is told as for range(); takes time in proportion to it.
+    /// The number of keys in a range, with the arguments of range(). Takes time proportional to that number.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
     fn count(
         &self,
@@ -113,8 +115,8 @@ impl View {
         self.view.detached(py, |view| Ok(view.count(bounds)?))
     }
 
-    /// The values of many keys, in the order of the keys; None for those that are not there. Faster than one by one.
-    /// Each key is read by itself; for one state of all, read from a snapshot.
+    /// The values of many keys, in the order of keys; None for each missing key. Faster than single reads.
+    /// Keys may be read at different moments; to read all at one moment, use a snapshot.
     #[pyo3(signature = (keys, /))]
     fn get_many<'py>(&self, py: Python<'py>, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let values = PyList::empty(py);

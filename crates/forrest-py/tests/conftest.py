@@ -1,4 +1,4 @@
-"""The homes that everything is tested on, and stores in them."""
+"""The homes under test, and stores in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import forrest
 
 @pytest.fixture(params=["memory:", "a path", "llds-user:"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A home where no store is yet."""
+    """A home without a store."""
     if request.param == "a path":
         return str(tmp_path / "store")
     if request.param == "llds-user:":
@@ -50,7 +50,7 @@ def chance() -> random.Random:
 
 
 def needs(db: forrest.Db, *capabilities: str) -> None:
-    """Skips a test where the home of a store cannot do something."""
+    """Skips a test if the home of a store lacks a capability."""
     able = db.capabilities()
     for capability in capabilities:
         if not able[capability]:

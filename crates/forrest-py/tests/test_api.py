@@ -1,9 +1,10 @@
-"""What each call takes, answers and refuses."""
+"""The arguments, results and errors of each call."""
 
 from __future__ import annotations
 
 import array
 import copy
+import datetime
 import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
@@ -100,7 +101,7 @@ def test_what_is_no_bytes_is_a_type_error(db: forrest.Db, wrong: Any) -> None:
 
 
 def test_text_is_told_how_it_becomes_bytes(db: forrest.Db) -> None:
-    with pytest.raises(TypeError, match="not 'str'; text becomes bytes by encode()"):
+    with pytest.raises(TypeError, match="not 'str'; use encode()"):
         db["oak"]  # type: ignore[index]
 
 
@@ -114,7 +115,7 @@ def test_what_is_no_pair_is_a_type_error(db: forrest.Db, wrong: Any) -> None:
 
 
 def test_many_at_once(db: forrest.Db) -> None:
-    # More than one piece of the call, and not a whole number of them.
+    # More than one chunk of the call, and not a whole number of chunks.
     keys = [b"%06d" % number for number in range(10_000)]
     db.put_many(zip(keys, keys))
     assert db.get_many(keys) == keys
@@ -190,6 +191,7 @@ def test_options(tmp_path: Path) -> None:
         workers=1,
         worker_cpus=[],
         open_files=10,
+        wait=datetime.timedelta(seconds=1),
         batch_ops_max=1,
         batch_bytes_max=100,
         pages="plain",
@@ -202,7 +204,7 @@ def test_options(tmp_path: Path) -> None:
                 batch[b"a"] = batch[b"b"] = b""
         with pytest.raises(forrest.BusyError):
             forrest.open(path)
-    with pytest.raises(forrest.InvalidArgumentError, match='it is one of "memory", "buffered", "sync"'):
+    with pytest.raises(forrest.InvalidArgumentError, match='it must be one of "memory", "buffered", "sync"'):
         forrest.open(path, durability="never")  # type: ignore[arg-type]
     with pytest.raises(forrest.InvalidArgumentError, match="workers"):
         forrest.open(path, workers=0)
@@ -291,11 +293,18 @@ def test_batches(db: forrest.Db) -> None:
 
 def test_a_batch_that_fails_changes_nothing(db: forrest.Db) -> None:
     db[b"door"] = b"locked"
-    with pytest.raises(forrest.MismatchError) as mismatch:
+    with pytest.raises(forrest.ConditionFailedError) as mismatch:
         with db.batch() as batch:
             batch[b"visitors"] = b"one more"
             batch.compare_and_swap(b"door", b"open", b"open")
     assert mismatch.value.op == 1 and mismatch.value.found == b"locked" and b"visitors" not in db
+    for expected, is_written in [(b"open", False), (b"locked", True)]:
+        batch = db.batch()
+        batch[b"visitors"] = b"one more"
+        batch.compare_and_swap(b"door", expected, expected)
+        assert batch.try_write() is is_written and len(batch) == 0
+        assert (b"visitors" in db) is is_written
+    del db[b"visitors"]
     with pytest.raises(forrest.InvalidArgumentError) as error:
         with db.batch() as batch:
             batch[b"name"] = b"not a counter"
@@ -355,7 +364,7 @@ def test_transactions(db: forrest.Db) -> None:
         with db.transaction() as transaction:
             transaction[b"oak"] = b"never"
             raise ZeroDivisionError
-    transaction.commit()  # of nothing: it has begun anew
+    transaction.commit()  # an empty transaction: a new one has begun
     transaction[b"oak"] = b"never"
     transaction.rollback()
     transaction.commit()
@@ -476,7 +485,7 @@ def test_a_range_is_lazy(db: forrest.Db) -> None:
     db.put_many((b"%06d" % number, b"") for number in range(10_000))
     rows = db.range()
     assert next(rows) == (b"000000", b"")
-    # Far behind what was fetched ahead.
+    # Far beyond the pairs that were fetched ahead.
     del db[b"009999"]
     assert sum(1 for _ in rows) == 9_998
     assert next(rows, None) is None

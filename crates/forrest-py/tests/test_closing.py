@@ -1,4 +1,4 @@
-"""Stores that are closed, also under what came from them."""
+"""Closing stores, also while objects that came from them are in use."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_snapshot_is_given_back(disk: forrest.Db) -> None:
         with pytest.raises(forrest.InvalidArgumentError, match="the snapshot is closed"):
             call()
     assert disk.stats()["snapshots"] == 0
-    # It lives as long as something of it is held, and no longer.
+    # The store lives exactly as long as any of its objects.
     rows = disk.snapshot().range()
     assert disk.stats()["snapshots"] == 1 and len(list(rows)) == 5_000
     del rows

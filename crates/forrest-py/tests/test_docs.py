@@ -1,4 +1,4 @@
-"""What the documentation says is so: its programs run, and so do its commands."""
+"""The documentation is correct: its programs and commands run."""
 
 from __future__ import annotations
 

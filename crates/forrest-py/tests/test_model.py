@@ -21,14 +21,14 @@ def bytes_like(chance: random.Random, data: bytes) -> bytes | bytearray | memory
 
 
 def key(chance: random.Random) -> bytes:
-    """One of few keys, some of which begin others; now and then a long one."""
+    """One of few keys, some of which are prefixes of others; now and then a long one."""
     if chance.random() < 0.02:
         return b"\xff" * chance.randrange(1, 300)
     return bytes(chance.choice(b"\x00ab\xff") for _ in range(chance.randrange(5)))
 
 
 def value(chance: random.Random) -> bytes:
-    """Mostly a short value, sometimes one that is kept elsewhere."""
+    """Mostly a short value, sometimes one that is stored outside of the node."""
     return chance.randbytes(chance.choice((0, 3, 8, 20, 239, 240, 5000)))
 
 
@@ -36,13 +36,13 @@ Bounds = tuple[bytes | None, bytes | None, bytes | None]
 
 
 def bounds(chance: random.Random) -> Bounds:
-    """A start, an end and a prefix, each there or not."""
+    """A start, an end and a prefix, each present or not."""
     start, stop, prefix = (key(chance) if chance.random() < 0.5 else None for _ in range(3))
     return start, stop, prefix
 
 
 def select(model: dict[bytes, bytes], within: Bounds) -> list[bytes]:
-    """The oracle: the keys of a range, one comparison for each word of what it means."""
+    """The oracle: the keys of a range, by one comparison for each argument."""
     start, stop, prefix = within
     return sorted(
         key
@@ -54,7 +54,7 @@ def select(model: dict[bytes, bytes], within: Bounds) -> list[bytes]:
 
 
 def check_reading(chance: random.Random, view: forrest.View, model: dict[bytes, bytes]) -> None:
-    """One way to read, and what it must answer."""
+    """One kind of read, and its expected result."""
     which = chance.randrange(7)
     if which == 0:
         wanted = [key(chance) for _ in range(chance.randrange(5))]
@@ -85,7 +85,7 @@ def check_reading(chance: random.Random, view: forrest.View, model: dict[bytes, 
 
 
 def change(chance: random.Random, space: forrest.Keyspace, model: dict[bytes, bytes]) -> None:
-    """One way to change, and what it must answer."""
+    """One kind of change, and its expected result."""
     one, new = key(chance), value(chance)
     which = chance.randrange(11)
     if which < 3:
@@ -111,10 +111,11 @@ def change(chance: random.Random, space: forrest.Keyspace, model: dict[bytes, by
         within = bounds(chance)
         start, stop, prefix = within
         gone = select(model, within)
-        # Not all at once too often.
+        # Rarely, because it removes all keys.
         if len(gone) > 4 and chance.random() < 0.8:
             return
-        assert space.delete_range(start, stop, prefix=prefix) == len(gone)
+        assert space.count(start, stop, prefix=prefix) == len(gone)
+        space.delete_range(start, stop, prefix=prefix)
         for one in gone:
             del model[one]
     elif which == 8:

@@ -1,4 +1,4 @@
-"""Threads: nothing is lost between them, and those that wait for nothing go on."""
+"""Threads: no change is lost, and a call that waits does not stop other threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def together(work: Callable[[int], T]) -> list[T]:
-    """What a function answers in several threads at once."""
+    """The results of a function that several threads call at once."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(work, range(THREADS)))
 
@@ -130,9 +130,9 @@ def test_closing_under_threads(url: str) -> None:
 
 
 def lets_others_on(call: Callable[[], object], times: int = 5_000_000) -> bool:
-    """Whether another thread goes on while one calls something, many times at most, because the other one has to be there at
-    the right moment. Python itself takes the interpreter from no thread meanwhile; so another gets it only if it is let go
-    of."""
+    """Whether another thread runs while one thread calls something. It calls up to `times` times, because the other thread
+    has to be ready at the right moment. The switch interval is so long that Python itself does not switch threads, so
+    another thread runs only if the call releases the interpreter."""
     before = sys.getswitchinterval()
     gate, went_on = threading.Lock(), []
     gate.acquire()
@@ -197,7 +197,7 @@ def test_others_go_on_while_memory_is_written() -> None:
     with forrest.open("memory:") as db:
         db[b"a"] = b"1"
         assert lets_others_on(lambda: db.__setitem__(b"a", b"2"))
-        # What waits for nobody keeps the interpreter.
+        # A call that never waits keeps the interpreter.
         assert not lets_others_on(lambda: db.get(b"a"), 100_000)
 
 

@@ -1,4 +1,4 @@
-//! Counters that many threads add to, and a value that they replace without losing a change.
+//! Many threads add to counters, and update a value without losing a change.
 //!
 //! `cargo run -p forrest --example counters`
 
@@ -27,7 +27,7 @@ fn work(db: &Db) -> Result<()> {
     for _ in 0..1_000 {
         db.add("visits", 1)?; // one atomic step; returns the new value
     }
-    // For what is not a counter: a function of the old value, called again if somebody was faster.
+    // For other values: a function of the old value, called again if another thread has changed it meanwhile.
     db.update("log", |old| Some([old.unwrap_or_default(), b"a thread is done\n"].concat()))?;
     Ok(())
 }

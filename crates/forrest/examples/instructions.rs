@@ -1,4 +1,4 @@
-//! Runs one kind of operation on one home a given number of times, to be counted by callgrind.
+//! Runs one kind of operation on one home a given number of times, for counting instructions with callgrind.
 //!
 //! `cargo xtask bench instructions` runs it twice under callgrind for each operation, with N and with 2N operations,
 //! and divides the difference by N. So opening, loading and closing cancel out.
@@ -10,14 +10,14 @@
 use forrest::{Db, Durability, WriteBatch};
 use std::hint::black_box;
 
-/// Keys in the store.
+/// Number of keys in the store.
 const KEYS: u64 = 100_000;
-/// Pairs that each scan reads.
+/// Number of pairs that each scan reads.
 const SCANNED: usize = 50;
-/// Changes in each batch.
+/// Number of changes in each batch.
 const BATCH: u64 = 100;
 
-/// The key with a number: 16 bytes whose order is not that of the numbers.
+/// The key for a number: 16 bytes. The order of keys is not that of the numbers.
 fn key(number: u64) -> [u8; 16] {
     let mut key = [b'k'; 16];
     key[8..].copy_from_slice(&number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());

@@ -1,4 +1,4 @@
-//! The first steps: open, set, get, iterate, and make changes together.
+//! The first steps: open, set, get, iterate, and apply changes together.
 //!
 //! `cargo run -p forrest --example quick_start`
 
@@ -6,10 +6,10 @@ use forrest::{Db, Result, WriteBatch};
 
 /// Runs the example.
 pub fn main() -> Result<()> {
-    // A store in memory: it lives as long as its handles.
+    // A store in memory lives as long as its handles.
     let db = Db::open("memory:")?;
 
-    // Keys and values are bytes; anything that can be seen as bytes will do.
+    // Keys and values are bytes, passed as any type that implements `AsRef<[u8]>`.
     db.set("oak", "Quercus robur")?;
     db.set("ash", "Fraxinus excelsior")?;
     db.set("elm", "Ulmus glabra")?;
@@ -17,14 +17,14 @@ pub fn main() -> Result<()> {
         println!("the oak is {}", String::from_utf8_lossy(&name));
     }
 
-    // Keys are ordered. A range can be walked from both ends.
+    // Keys are ordered. A range iterates from both ends.
     for entry in db.range("a".."f").rev() {
         let entry = entry?;
         println!("{} is {}", String::from_utf8_lossy(entry.key()), String::from_utf8_lossy(&entry.value()?));
     }
     assert_eq!(db.count("a".."f")?, 2);
 
-    // A batch is applied as a whole or not at all, and may reach into other keyspaces.
+    // A batch is applied as a whole or not at all, and may span keyspaces.
     let shrubs = db.keyspace("shrubs")?;
     let mut batch = WriteBatch::new();
     batch.delete("elm");

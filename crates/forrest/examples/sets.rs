@@ -1,5 +1,5 @@
-//! How many pairs a second are set one by one, in a store that is made for it: the native side of
-//! crates/forrest-py/examples/put_many.py, with its pairs.
+//! Measures how many pairs per second are set one by one in a new store. This is the native side of
+//! crates/forrest-py/examples/put_many.py, with the same pairs.
 //!
 //! `cargo run --release -p forrest --example sets -- URL PAIRS`
 

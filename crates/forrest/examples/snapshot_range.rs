@@ -1,4 +1,4 @@
-//! A snapshot beside the store that goes on, and numbers as keys.
+//! A snapshot of a store that changes, and numbers as keys.
 //!
 //! `cargo run -p forrest --example snapshot_range`
 
@@ -20,7 +20,7 @@ pub fn main() -> Result<()> {
     assert_eq!(years(&db)?, (2000, 2029));
     assert_eq!(years(&before)?, (1990, 2029));
 
-    // A range owns what it needs: it outlives the snapshot, and may go to another thread.
+    // A range owns what it needs: it may outlive the snapshot and move to another thread.
     let nineties = before.range(..2000_u32.to_be_bytes());
     drop(before);
     assert_eq!(nineties.count(), 10);

@@ -1,4 +1,4 @@
-//! Money that several threads move between accounts, and none of which is made or lost.
+//! Several threads move money between accounts, and the sum stays the same.
 //!
 //! `cargo run -p forrest --example transactions`
 
@@ -18,29 +18,29 @@ pub fn main() -> Result<()> {
         let workers: Vec<_> = (0..ACCOUNTS.len()).map(|at| scope.spawn(move || pay_round(db, at))).collect();
         workers.into_iter().try_for_each(|worker| worker.join().expect("no worker panics"))
     })?;
-    // Reading belongs to it as well: this is the sum at one instant.
+    // Reads are part of the transaction as well: this is the sum at one instant.
     let sum: Result<i64> =
         db.transact(|transaction| ACCOUNTS.iter().map(|name| balance(transaction, name)).sum());
     assert_eq!(sum?, 300);
 
-    // By hand: a conflict is an answer, and nothing was changed.
+    // By hand: a conflict is a result, not an error, and nothing was changed.
     let mut transaction = db.transaction();
     let found = balance(&mut transaction, "ada")?;
     transaction.set("note", format!("ada has {found}"))?;
-    db.add("ada", 1)?; // somebody else
+    db.add("ada", 1)?; // like a change by another thread
     match transaction.commit()? {
-        Committed::Done => unreachable!(),
         Committed::Conflict { key, .. } => println!("{} has changed", key.escape_ascii()),
+        other => unreachable!("{other:?}"),
     }
     assert_eq!(db.get("note")?, None);
     Ok(())
 }
 
-/// Each pays the next one, again and again.
+/// Each account pays the next one, repeatedly.
 fn pay_round(db: &Db, from: usize) -> Result<()> {
     let (from, to) = (ACCOUNTS[from], ACCOUNTS[(from + 1) % ACCOUNTS.len()]);
     for amount in 1..100 {
-        // Runs again if somebody changes meanwhile what it has read.
+        // Runs again if another thread has changed a value that it read.
         db.transact(|transaction| -> Result<()> {
             if balance(transaction, from)? >= amount {
                 transaction.add(from, -amount)?;

@@ -1,13 +1,13 @@
-//! [`WriteBatch`]: changes that are made together or not at all.
+//! [`WriteBatch`]: changes that are applied together or not at all.
 
 use crate::keyspace::Keyspace;
 use forrest_engine::{Error, KeyRange, Op, Result};
 use std::ops::Range;
 
-/// Changes, in order, to be made at one instant by [`Db::write`](crate::Db::write): every reader sees all
-/// of them or none. A later change sees the earlier ones. If one fails, nothing is changed.
+/// Changes, in order, that [`Db::write`](crate::Db::write) applies at one instant: every reader sees all of
+/// them or none. Later changes see earlier ones. If one fails, nothing is changed.
 ///
-/// The batch copies what it is given. Lengths are checked when it is written.
+/// The batch copies keys and values. Their lengths are checked when the batch is written.
 ///
 /// ```
 /// use forrest::{Db, WriteBatch};
@@ -26,7 +26,7 @@ use std::ops::Range;
 pub struct WriteBatch {
     bytes: Vec<u8>,
     ops: Vec<(u32, Op<Range<usize>>)>,
-    /// Keyspaces that were named; number 0 in `ops` is the default keyspace, 1 the first of these.
+    /// The keyspaces passed to `on`. In `ops`, number 0 is the default keyspace, 1 the first of these.
     keyspaces: Vec<Keyspace>,
 }
 
@@ -46,7 +46,7 @@ impl WriteBatch {
         self.ops.is_empty()
     }
 
-    /// Bytes of all keys and values.
+    /// The total length of all keys and values, in bytes.
     ///
     /// ```
     /// let mut batch = forrest::WriteBatch::new();
@@ -59,14 +59,14 @@ impl WriteBatch {
         self.bytes.len()
     }
 
-    /// Takes all operations out and keeps the memory for the next ones.
+    /// Removes all operations, but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ops.clear();
         self.keyspaces.clear();
     }
 
-    /// The batch as seen from another keyspace: what is added there changes that keyspace.
+    /// A handle to the batch for another keyspace: operations added through it change that keyspace.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -89,7 +89,7 @@ impl WriteBatch {
         On { batch: self, keyspace: number as u32 + 1 }
     }
 
-    /// Where the copy of `part` lies.
+    /// Appends `part` to `bytes` and returns its place there.
     fn copy(&mut self, part: &[u8]) -> Range<usize> {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(part);
@@ -114,7 +114,7 @@ impl WriteBatch {
         self
     }
 
-    /// Will map a key to a value.
+    /// Adds an operation that sets the value of a key.
     ///
     /// ```
     /// let mut batch = forrest::WriteBatch::new();
@@ -126,22 +126,23 @@ impl WriteBatch {
         self
     }
 
-    /// Will remove a key.
+    /// Adds an operation that removes a key.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut WriteBatch {
         self.on_default().delete(key);
         self
     }
 
-    /// Will add to a counter, as [`Keyspace::add`] does. If that fails, so does the whole batch.
+    /// Adds an operation that adds to a counter, like [`Keyspace::add`]. If the addition fails, so does the
+    /// whole batch.
     pub fn add(&mut self, key: impl AsRef<[u8]>, delta: i64) -> &mut WriteBatch {
         self.on_default().add(key, delta);
         self
     }
 
-    /// Will replace a value if it is the expected one. If it is not, nothing of the batch is applied:
-    /// [`Db::write`](crate::Db::write) fails with `ConditionFailed`, and [`Db::try_write`](crate::Db::try_write)
-    /// returns [`Written::Mismatch`](crate::Written::Mismatch). With `expected == new` this is a condition that changes
-    /// nothing.
+    /// Adds an operation that replaces a value if it is the expected one. On a mismatch nothing of the batch
+    /// is applied: [`Db::write`](crate::Db::write) fails with `ConditionFailed`, and
+    /// [`Db::try_write`](crate::Db::try_write) returns [`Written::Mismatch`](crate::Written::Mismatch). With
+    /// `expected == new` the operation is a condition that changes nothing.
     ///
     /// ```
     /// # use forrest::{Db, WriteBatch, Written};
@@ -151,8 +152,8 @@ impl WriteBatch {
     /// batch.set("visitors", "one more");
     /// batch.compare_and_swap("door", Some(b"open"), Some(b"open"));
     /// match db.try_write(batch)? {
-    ///     Written::Applied => unreachable!(),
     ///     Written::Mismatch { op, found } => assert_eq!((op, found.as_deref()), (1, Some(&b"locked"[..]))),
+    ///     other => unreachable!("{other:?}"),
     /// }
     /// assert_eq!(db.get("visitors")?, None);
     /// # Ok::<(), forrest::Error>(())
@@ -167,7 +168,7 @@ impl WriteBatch {
         self
     }
 
-    /// Will remove all keys of a range.
+    /// Adds an operation that removes all keys of a range.
     pub fn delete_range(&mut self, range: impl KeyRange) -> &mut WriteBatch {
         self.on_default().delete_range(range);
         self
@@ -188,7 +189,7 @@ impl WriteBatch {
         })
     }
 
-    /// Checks all lengths and that all keyspaces belong to the store of `default`.
+    /// Checks that all lengths are within the limits and that all keyspaces belong to the store of `default`.
     pub(crate) fn check(&self, default: &Keyspace, ops_max: usize, bytes_max: usize) -> Result<()> {
         if self.len() > ops_max {
             return Err(Error::limit("batch", "operations", self.len(), ops_max));
@@ -204,7 +205,7 @@ impl WriteBatch {
     }
 }
 
-/// A [`WriteBatch`] seen from one keyspace; see [`WriteBatch::on`].
+/// A handle to a [`WriteBatch`] for one keyspace; see [`WriteBatch::on`].
 #[derive(Debug)]
 pub struct On<'b> {
     batch: &'b mut WriteBatch,
@@ -219,7 +220,7 @@ impl On<'_> {
         self
     }
 
-    /// Adds the condition that a key has a value, of which one copy is enough.
+    /// Adds the condition that a key has this value. Copies the value once, not twice.
     pub(crate) fn expect(&mut self, key: &[u8], value: Option<&[u8]>) -> &mut Self {
         let key = self.batch.copy(key);
         let value = value.map(|value| self.batch.copy(value));
@@ -228,22 +229,23 @@ impl On<'_> {
         self
     }
 
-    /// Will map a key to a value.
+    /// Adds an operation that sets the value of a key.
     pub fn set(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.push(Op::Set { key: key.as_ref(), value: value.as_ref() })
     }
 
-    /// Will remove a key.
+    /// Adds an operation that removes a key.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.push(Op::Delete { key })
     }
 
-    /// Will add to a counter.
+    /// Adds an operation that adds to a counter.
     pub fn add(&mut self, key: impl AsRef<[u8]>, delta: i64) -> &mut Self {
         self.push(Op::Add { key, delta })
     }
 
-    /// Will replace a value if it is the expected one; see [`WriteBatch::compare_and_swap`].
+    /// Adds an operation that replaces a value if it is the expected one; see
+    /// [`WriteBatch::compare_and_swap`].
     pub fn compare_and_swap(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -253,7 +255,7 @@ impl On<'_> {
         self.push(Op::CompareAndSwap { key: key.as_ref(), expected, new })
     }
 
-    /// Will remove all keys of a range.
+    /// Adds an operation that removes all keys of a range.
     pub fn delete_range(&mut self, range: impl KeyRange) -> &mut Self {
         self.push(Op::delete_range(range))
     }

@@ -1,25 +1,38 @@
-//! What users set: [`Builder`] for a store, [`WriteOptions`] for one batch.
+//! Options: [`Builder`] for a store, [`WriteOptions`] for one batch.
 //!
-//! There are few knobs, and each says its unit, its default, its limit and why it is there.
+//! Each option documents its unit, its default, its limit and its purpose.
 
 use forrest_engine::{Durability, Numa, Options, Pages};
+use std::time::Duration;
 
-/// How one batch is written.
+/// Options for writing one batch.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
 /// use forrest::{Durability, WriteBatch, WriteOptions};
-/// let options = WriteOptions { durability: Some(Durability::Memory) };
-/// db.write_with(WriteBatch::new(), &options)?;
+/// db.write_with(WriteBatch::new(), &WriteOptions::new().durability(Durability::Memory))?;
 /// # Ok::<(), forrest::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteOptions {
-    /// What is promised when the call returns; `None` is what [`Builder::durability`] set.
-    pub durability: Option<Durability>,
+    pub(crate) durability: Option<Durability>,
 }
 
-/// How a store is opened. Each knob has a default that serves most.
+impl WriteOptions {
+    /// Options that change nothing: the store's own apply.
+    pub fn new() -> WriteOptions {
+        WriteOptions::default()
+    }
+
+    /// The durability of the batch when the call returns. Default, and with `None`: that of
+    /// [`Builder::durability`].
+    pub fn durability(mut self, durability: impl Into<Option<Durability>>) -> WriteOptions {
+        self.durability = durability.into();
+        self
+    }
+}
+
+/// The options with which a store is opened. The defaults suit most programs.
 ///
 /// ```
 /// use forrest::{Db, Pages};
@@ -34,55 +47,57 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Most memory that the nodes of a store in memory may take, or a store in the kernel that is made.
+    /// Maximum memory of the nodes of a store in memory, or of a store in the kernel.
     ///
-    /// Unit: bytes. Default: what the machine has. Limit: at least 1. Why: what exceeds it is an `OutOfSpace`
-    /// error instead of a process killed for want of memory. Values above 239 bytes are not counted. A
-    /// thirty-second of it, 8 MiB at most, is kept for deletes, so that a full store can be made smaller; a
-    /// held snapshot keeps what is deleted, and deletes use the reserve up then. In the kernel it is all memory of the
-    /// store, and counts when the store is made; the default is what the module's `store_bytes_max` says.
+    /// Unit: bytes. Default: the memory of the machine. Limit: at least 1. Why: a change that exceeds it
+    /// fails with `OutOfSpace`, while without it the system would kill the process. Values above 239 bytes
+    /// are not counted. 1/32 of it, at most 8 MiB, is reserved for deletes, so that a full store can be made
+    /// smaller. While a snapshot is held, deletes free nothing and use up the reserve. In the kernel the
+    /// option limits all memory of the store, and takes effect when the store is created; the default there
+    /// is the module's parameter `store_bytes_max`.
     pub fn capacity_bytes(mut self, bytes: usize) -> Builder {
         self.options.capacity_bytes = Some(bytes);
         self
     }
 
-    /// On which pages the nodes of a store in memory lie, and what a store on disk keeps of its tables.
+    /// The kind of pages for the nodes of a store in memory, and for the cache of a store on disk.
     ///
-    /// Default: [`Pages::Auto`], the largest that are to be had. Why: to leave reserved huge pages to others, or
-    /// to see what they are worth. It is a wish; [`Db::stats`](crate::Db::stats) tells what was had. For the order over
-    /// several tables of a store on disk, which is the allocator's memory, transparent ones are asked for in any case.
+    /// Default: [`Pages::Auto`], the largest that are available. Why: to leave reserved huge pages to other
+    /// programs, or to measure their effect. It is a preference; [`Db::stats`](crate::Db::stats) reports the
+    /// pages in use. The REMIXes of a store on disk come from the allocator, and always ask for transparent
+    /// huge pages.
     pub fn pages(mut self, pages: Pages) -> Builder {
         self.options.pages = pages;
         self
     }
 
-    /// Where those pages are taken from on a machine with several memory nodes.
+    /// The NUMA nodes from which those pages are allocated.
     ///
-    /// Default: [`Numa::Local`], the node of the thread that needs the memory. Why: a store that all
-    /// processors read alike is better spread over all nodes, by [`Numa::Interleave`].
+    /// Default: [`Numa::Local`], the node of the thread that allocates. Why: a store that all processors read
+    /// equally often is faster if it is spread over all nodes, with [`Numa::Interleave`].
     pub fn numa(mut self, numa: Numa) -> Builder {
         self.options.numa = numa;
         self
     }
 
-    /// What is promised about each change when its call returns.
+    /// The durability of each change when its call returns.
     ///
-    /// Default: the strongest level that needs no wait for a device, which is [`Durability::Memory`] with
-    /// `memory:` and `llds-user:`, and [`Durability::Buffered`] with `llds:` and on disk. Limit: what the home can
-    /// keep; more is an `Unsupported` error at [`open`](Builder::open). Why: how much may be lost, and how long a
-    /// change takes, is the user's choice.
+    /// Default: the strongest level that waits for no device, which is [`Durability::Memory`] with `memory:`
+    /// and `llds-user:`, and [`Durability::Buffered`] with `llds:` and on disk. Limit: the strongest level of
+    /// the home; for a stronger one [`open`](Builder::open) fails with `Unsupported`. Why: stronger levels
+    /// lose less in a crash, and each change takes longer.
     pub fn durability(mut self, durability: Durability) -> Builder {
         self.options.durability = Some(durability);
         self.durability_at_most = None;
         self
     }
 
-    /// What is promised about each change when its call returns, as far as the home can keep it.
+    /// The durability of each change when its call returns, lowered to the strongest level of the home.
     ///
-    /// Default: none. What the home cannot keep is lowered to the strongest level that it keeps, so a program moves
-    /// from one home to another by its URL alone. [`durability`](Builder::durability) is an error there instead; the
-    /// one that is called last counts. A URL that ends with `?durability=memory`, `buffered` or `sync` says the same,
-    /// and counts before both; see [`Db::open`](crate::Db::open).
+    /// Default: none. With this option a program can change its home by the URL alone, where
+    /// [`durability`](Builder::durability) would fail. Of the two, the one called last counts. A URL that
+    /// ends with `?durability=memory`, `buffered` or `sync` does the same as this option and overrides both;
+    /// see [`Db::open`](crate::Db::open).
     ///
     /// ```
     /// use forrest::{Db, Durability};
@@ -97,7 +112,7 @@ impl Builder {
         self
     }
 
-    /// Most operations in one batch.
+    /// Maximum number of operations in a batch.
     ///
     /// Unit: operations. Default: [`DEFAULT_BATCH_OPS_MAX`](crate::DEFAULT_BATCH_OPS_MAX) (1,048,576). Limit: 1 to
     /// 4,294,967,295. Why: other writers wait while a batch is applied.
@@ -115,20 +130,21 @@ impl Builder {
         self
     }
 
-    /// Most bytes of keys and values in one batch.
+    /// Maximum size of a batch: the lengths of its keys and values.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_BATCH_BYTES_MAX`](crate::DEFAULT_BATCH_BYTES_MAX) (1 GiB). Limit: 1 to 1 TiB.
-    /// Why: a batch is held in memory as a whole.
+    /// Unit: bytes. Default: [`DEFAULT_BATCH_BYTES_MAX`](crate::DEFAULT_BATCH_BYTES_MAX) (1 GiB). Limit: 1 to
+    /// 1 TiB. Why: the whole batch is in memory.
     pub fn batch_bytes_max(mut self, bytes: usize) -> Builder {
         self.options.batch_bytes_max = bytes;
         self
     }
 
-    /// Size at which a store on disk writes its newest changes out as tables.
+    /// Size at which a store on disk writes a memtable to tables.
     ///
-    /// Unit: bytes of keys and values and what holds them together, about. Default:
-    /// [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES) (64 MiB). Limit: at least 1. Why: a larger one writes
-    /// less, and takes more memory (up to three of them) and more time to open after a crash.
+    /// Unit: bytes of keys, values and their overhead, approximately. Default:
+    /// [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES) (64 MiB). Limit: at least 1. Why: a larger
+    /// memtable lowers write amplification, but takes more memory (there are up to three) and more time to
+    /// open after a crash.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -142,39 +158,41 @@ impl Builder {
         self
     }
 
-    /// Memory for what a store on disk has read from its tables.
+    /// Size of the cache of a store on disk, for pages read from tables.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`](crate::DEFAULT_CACHE_BYTES) (256 MiB). Limit: at least 1, which
-    /// keeps nothing; above 1 GiB no more is used than the machine has, or the control group. Why: what is not in it is
-    /// read from the device. The indexes of tables, some 3 bytes a key, are kept beside it. Memory is taken as it is
-    /// needed, in steps of 2 MiB or a thousandth; a cache below 2 MiB lies on plain pages.
+    /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`](crate::DEFAULT_CACHE_BYTES) (256 MiB). Limit: at least
+    /// 1, which caches nothing; above 1 GiB, the memory of the machine or its control group limits it as
+    /// well. Why: a page that is not in the cache is read from the device. The indexes of tables, about 3
+    /// bytes a key, are not part of it. Memory is allocated when needed, in steps of 2 MiB or 1/1000. A cache
+    /// below 2 MiB uses plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
         self.options.cache_bytes = bytes;
         self
     }
 
-    /// Size at which a store on disk finishes a table and begins another, where it merges.
+    /// Size at which a compaction of a store on disk finishes a table and begins the next.
     ///
-    /// Unit: bytes. Default: [`DEFAULT_TABLE_BYTES`](crate::DEFAULT_TABLE_BYTES) (80 MiB). Limit: at least 1. Why:
-    /// smaller tables are merged in smaller steps, larger ones make fewer files.
+    /// Unit: bytes. Default: [`DEFAULT_TABLE_BYTES`](crate::DEFAULT_TABLE_BYTES) (80 MiB). Limit: at least 1.
+    /// Why: smaller tables make compactions smaller; larger tables make fewer files.
     pub fn table_bytes(mut self, bytes: u64) -> Builder {
         self.options.table_bytes = bytes;
         self
     }
 
-    /// Whether a store on disk keeps a byte of hash for each key of several overlapping tables.
+    /// Whether the REMIXes of a store on disk have a hash tag, one byte, for each key.
     ///
-    /// Default: true. Why: a look-up of one key then compares about one key, and hardly any if it is not there; a store
-    /// that is only scanned saves the byte without it.
+    /// Default: true. Why: with tags a `get` compares about one key if it finds the key, and almost none if
+    /// it does not. A store that is only scanned saves the byte without them.
     pub fn tags(mut self, tags: bool) -> Builder {
         self.options.tags = tags;
         self
     }
 
-    /// Most threads that write and merge the tables of a store on disk at once.
+    /// Maximum number of threads that write and merge the tables of a store on disk at the same time.
     ///
-    /// Unit: threads. Default: as many as the process may use processors, 4 at most. Limit: 1 to 256. Why: fewer leave
-    /// processors to others, more keep up with more writers on a fast device. At rest there is one.
+    /// Unit: threads. Default: the number of processors that the process may use, at most 4. Limit: 1 to 256.
+    /// Why: fewer leave processors to other work; more keep up with more writers on a fast device. An idle
+    /// store has one.
     pub fn workers(mut self, threads: usize) -> Builder {
         self.options.workers = Some(threads);
         self
@@ -182,23 +200,24 @@ impl Builder {
 
     /// Processors that these threads may run on.
     ///
-    /// Unit: numbers of processors. Default: none, which is all that the process may use. Limit: those; others are an
-    /// `InvalidArgument` error at [`open`](Builder::open), and where threads cannot be pinned any are `Unsupported`.
-    /// Why: to keep work in the background off the processors of those who wait for answers.
-    /// [`Db::compact`](crate::Db::compact) works on the thread that calls it, too.
+    /// Unit: numbers of processors. Default: none, which means all that the process may use. Limit:
+    /// processors that the process may use; for others [`open`](Builder::open) fails with `InvalidArgument`,
+    /// and on systems that cannot pin threads it fails with `Unsupported` for any. Why: to keep background
+    /// work off the processors that serve requests. [`Db::compact`](crate::Db::compact) also works on the
+    /// thread that calls it.
     pub fn worker_cpus(mut self, cpus: &[usize]) -> Builder {
         self.options.worker_cpus = cpus.to_vec();
         self
     }
 
-    /// Most files that a store on disk has open to be read.
+    /// Maximum number of table and REMIX files that a store on disk keeps open.
     ///
-    /// Unit: files. Default: [`DEFAULT_OPEN_FILES`](crate::DEFAULT_OPEN_FILES) (4,096), or half of what the system lets
-    /// the process have open (`ulimit -n`), if that is less. Limit: at least 1. Why: a process may have only so many
-    /// files open, for all that it does. A store may have more tables than that; what is not open is opened again when
-    /// it is read, which takes microseconds. The log, the manifest and what is just being written are open beyond it,
-    /// five files about. Where the process has no more to give, the store closes some of its own before that is an
-    /// error, and does with fewer.
+    /// Unit: files. Default: [`DEFAULT_OPEN_FILES`](crate::DEFAULT_OPEN_FILES) (4,096), or half of the
+    /// process's limit (`ulimit -n`) if that is less. Limit: at least 1. Why: the system limits the number of
+    /// files that a process has open. A store may have more tables than that; reading a closed one opens it
+    /// again, which takes microseconds. The log, the manifest and files being written come on top, about
+    /// five. If the process reaches its limit anyway, the store closes some of its files and works with
+    /// fewer; only if that does not help, the call fails.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -213,11 +232,31 @@ impl Builder {
         self
     }
 
-    /// Whether a store that is not there is made.
+    /// Maximum time that a change waits for memory, on disk: while changes arrive faster than tables can be written,
+    /// the memtables that wait to become tables take up to twice [`memtable_bytes`](Builder::memtable_bytes), and no
+    /// more.
     ///
-    /// Default: true. Without, opening a path where there is no store is an `Io` error, and nothing is left behind; and
-    /// `memory:`, which is made anew each time, is an `InvalidArgument` error. A store in the kernel that is not there
-    /// is an `Io` error as well. Why: who expects to find something should not find it empty for a slip in the path.
+    /// Default: 10 seconds. A change that waits longer fails with `Busy`, and is not made. Why: a service may prefer an
+    /// early error to a late answer.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use std::time::Duration;
+    /// let db = forrest::Db::builder().wait(Duration::from_millis(100)).open(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait(mut self, wait: Duration) -> Builder {
+        self.options.wait = wait;
+        self
+    }
+
+    /// Whether to create a store that does not exist.
+    ///
+    /// Default: true. With false, opening a path without a store fails with `Io` and creates nothing. A store
+    /// that is missing in the kernel is an `Io` error as well. `memory:`, which always creates a store, fails
+    /// with `InvalidArgument`. Why: so that a mistyped path does not create an empty store.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -235,13 +274,13 @@ impl Builder {
         self
     }
 
-    /// Who may read and write a store in the kernel that is made.
+    /// The mode of a store in the kernel that is created: which users may read and write it.
     ///
-    /// Unit: the bits of a file's mode, 0o400 and 0o200 for its owner, 0o040 and 0o020 for its group, 0o004 and 0o002
-    /// for others. Default: [`DEFAULT_MODE`](crate::DEFAULT_MODE) (0o600), its owner alone. Limit: 0o666. Why: what
-    /// processes of one user share is not for all users of the machine, unless somebody says so. Owner and group are
-    /// those of the process that makes the store. Other homes make nothing of it: a store on disk has the modes that
-    /// its directory and the umask give.
+    /// Unit: the bits of a file's mode, 0o400 and 0o200 for its owner, 0o040 and 0o020 for its group, 0o004
+    /// and 0o002 for others. Default: [`DEFAULT_MODE`](crate::DEFAULT_MODE) (0o600), its owner only. Limit:
+    /// 0o666. Why: other users of the machine have no access unless the owner grants it. Owner and group are
+    /// those of the process that creates the store. Other homes ignore the option; a store on disk is
+    /// accessible to its owner only.
     pub fn mode(mut self, mode: u32) -> Builder {
         self.options.mode = mode;
         self

@@ -1,21 +1,21 @@
-//! A copy of an open store in a directory of its own, whichever home the store is in.
+//! Checkpoints: a copy of an open store of any home, in a new directory.
 //!
-//! A store on disk knows how to be copied cheaply. Of another one a snapshot is written, pair by pair, to a new store
-//! on disk.
+//! A store on disk copies itself cheaply. For another home, all pairs of a snapshot are written to a new
+//! store on disk.
 
 use crate::engine;
 use crate::url::directory;
 use forrest_engine::{Error, Result};
 use std::path::Path;
 
-/// Nothing that is written is read again.
+/// The new store's cache. It can be small, because the checkpoint does not read what it has written.
 #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
 const CACHE_BYTES: usize = 1 << 20;
 
 /// Copies a store into a new directory.
 pub(crate) fn checkpoint(store: &engine::Store, path: &Path) -> Result<()> {
     if path.to_str().is_some_and(|text| directory(text).is_none()) {
-        return Err(Error::invalid(format!("a checkpoint to \"{}\": this is no path", path.display())));
+        return Err(Error::invalid(format!("checkpoint to \"{}\": this is not a path", path.display())));
     }
     match store {
         engine::Store::Disk(store) => store.checkpoint(path),
@@ -24,7 +24,7 @@ pub(crate) fn checkpoint(store: &engine::Store, path: &Path) -> Result<()> {
     }
 }
 
-/// Writes what a store of another home has at this moment to a new store on disk.
+/// Writes the current content of a store of another home to a new store on disk.
 #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
 fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
     use forrest_engine::Store as _;
@@ -33,7 +33,7 @@ fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
     let home = store.capabilities().home();
     let snapshot = store.snapshot().map_err(|_| {
         Error::unsupported(format!(
-            "a checkpoint of \"{home}\": what is read there is the newest state, which changes meanwhile"
+            "checkpoint of \"{home}\": a checkpoint needs a snapshot, which this home does not have"
         ))
     })?;
     let unfinished = Unfinished::begin(path, None)?;
@@ -41,7 +41,7 @@ fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
     unfinished.finish()
 }
 
-/// Writes all that a snapshot has to a new store, durably.
+/// Writes all pairs of a snapshot to a new store, durably.
 #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
 fn write(snapshot: &engine::Snapshot, into: remixdb::disk::Real) -> Result<()> {
     use crate::view::View;

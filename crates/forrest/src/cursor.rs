@@ -1,7 +1,7 @@
-//! [`Range`] and [`Cursor`]: two ways through the order of keys.
+//! [`Range`] and [`Cursor`]: iteration and navigation in key order.
 //!
-//! Both own what they need, so that they can outlive the handle they came from and move between threads,
-//! and neither holds anything of the store between two calls that another thread could wait for.
+//! Both own what they need, so they can outlive the handle that they came from and move between threads.
+//! Between two calls neither holds anything that another thread could wait for.
 
 use crate::engine;
 use forrest_engine::op::check_key;
@@ -11,19 +11,19 @@ use std::iter::FusedIterator;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Most pairs of a refill.
+/// Maximum number of pairs of a refill.
 const CHUNK_PAIRS_MAX: usize = 1024;
 
-/// The pairs of a range in the order of their keys, from both ends.
+/// An iterator over the pairs of a range in the order of their keys, from both ends.
 ///
-/// What an iteration sees, on a view of the newest state: a key that is there throughout is seen exactly
-/// once, in order; a key that comes or goes meanwhile may be seen or not; each pair was in the store at
-/// some moment between the first call and the one that returned it. The two ends never cross, and no
-/// key is seen from both. On a snapshot, an iteration sees its state.
+/// On a view of the newest state, an iteration sees a key that exists throughout exactly once, in order. It
+/// may or may not see a key that is added or removed meanwhile. Each pair was in the store at some moment
+/// between the first call and the call that returned it. The two ends never cross, and no key is returned
+/// from both. On a snapshot, an iteration sees the snapshot's state.
 ///
-/// Pairs are fetched in chunks, of up to 1,024 pairs or 256 KiB. After an error the iteration goes on
-/// where it was, so it may be tried again. A range that is kept open for long holds no files that the store has
-/// replaced since, unless it is one of a snapshot.
+/// Pairs are fetched in chunks of up to 1,024 pairs or 256 KiB. After an error the iteration keeps its place,
+/// so the call may be repeated. A range that stays open for long keeps no files that the store has since
+/// replaced, unless it reads a snapshot.
 ///
 /// ```
 /// use forrest::Db;
@@ -41,10 +41,10 @@ const CHUNK_PAIRS_MAX: usize = 1024;
 /// ```
 pub struct Range {
     view: engine::View,
-    /// What has not been fetched from either end.
+    /// Bounds of the part that has not been fetched from either end.
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
-    /// True if there is nothing between `lower` and `upper` any more.
+    /// True if everything between `lower` and `upper` has been fetched.
     exhausted: bool,
     /// Ascending pairs below `lower`.
     front: Fetched,
@@ -58,7 +58,7 @@ struct Fetched {
     chunk: Option<Arc<Chunk>>,
     from: usize,
     to: usize,
-    /// Pairs of the next refill, and how many times more each further one brings.
+    /// Number of pairs of the next refill, and the factor by which it grows with each refill.
     pairs: usize,
     growth: usize,
     resume: engine::Resume,
@@ -69,7 +69,7 @@ impl Fetched {
         Fetched { chunk: None, from: 0, to: 0, pairs, growth, resume: engine::Resume::default() }
     }
 
-    /// The pair that was fetched first.
+    /// Takes the pair that was fetched first.
     #[inline]
     fn pop_first(&mut self) -> Option<Entry> {
         if self.from == self.to {
@@ -79,7 +79,7 @@ impl Fetched {
         Some(Entry { chunk: self.chunk.clone()?, at: self.from - 1 })
     }
 
-    /// The pair that was fetched last.
+    /// Takes the pair that was fetched last.
     fn pop_last(&mut self) -> Option<Entry> {
         if self.from == self.to {
             return None;
@@ -88,7 +88,7 @@ impl Fetched {
         Some(Entry { chunk: self.chunk.clone()?, at: self.to })
     }
 
-    /// Fetches more of a range.
+    /// Fetches the next chunk of a range.
     fn refill(
         &mut self,
         view: &engine::View,
@@ -97,7 +97,7 @@ impl Fetched {
         direction: Direction,
     ) -> Result<Filled> {
         (self.from, self.to) = (0, 0);
-        // Entries that are still held keep the old chunk; otherwise its memory is used again.
+        // If entries still refer to the old chunk, take a new one; otherwise reuse its memory.
         let mut chunk = self.chunk.take().unwrap_or_default();
         if Arc::get_mut(&mut chunk).is_none() {
             chunk = Arc::default();
@@ -105,14 +105,14 @@ impl Fetched {
         let filling = Arc::get_mut(&mut chunk).expect("nobody else has it");
         filling.clear(self.pairs);
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        let filled = view.fill(filling, &mut self.resume, (lower, upper), direction, self.pairs)?;
+        let filled = view.fill(filling, &mut self.resume, (lower, upper), direction)?;
         self.to = chunk.len();
         self.pairs = (self.pairs * self.growth).min(CHUNK_PAIRS_MAX);
         self.chunk = Some(chunk);
         Ok(filled)
     }
 
-    /// Makes the end of what was fetched the beginning of what was not.
+    /// Moves a bound of the unfetched part to the last fetched pair.
     fn move_bound(&self, bound: &mut Bound<Vec<u8>>) {
         let Some(chunk) = self.chunk.as_ref().filter(|chunk| !chunk.is_empty()) else { return };
         let mut key = match std::mem::replace(bound, Bound::Unbounded) {
@@ -134,7 +134,7 @@ impl Range {
 }
 
 impl Range {
-    /// The same, fetching so many pairs first: for who knows how many are needed.
+    /// Sets the number of pairs of the first refill, for callers that know how many they need.
     pub(crate) fn fetching(mut self, pairs: usize) -> Range {
         (self.front.pairs, self.back.pairs) = (pairs, pairs);
         self
@@ -152,7 +152,7 @@ impl Range {
                 return Some(Ok(entry));
             }
         }
-        // What is left was fetched from the other end.
+        // The remaining pairs were fetched from the other end.
         self.back.pop_last().map(Ok)
     }
 
@@ -205,8 +205,8 @@ impl fmt::Debug for Range {
     }
 }
 
-/// A pair that an iteration found. It shares the memory of the pairs that were fetched with it; to keep
-/// one for long, copy its key and value out.
+/// A pair that an iteration returned. It keeps the whole chunk that it was fetched with in memory; to keep a
+/// pair for long, copy its key and value.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -230,16 +230,17 @@ impl Entry {
         self.chunk.key(self.at)
     }
 
-    /// The value, made or loaded when asked for; it may be kept as long as you like.
+    /// The value. It may be kept for any time.
     ///
     /// # Errors
-    /// None with `memory:`. A home that loads values later than keys answers `Io` or `Corrupt`.
+    /// None today. A home that loads large values lazily may fail with `Io` or `Corrupt`
+    /// (docs/decisions/0011).
     #[inline]
     pub fn value(&self) -> Result<Value> {
         Ok(self.chunk.value(self.at))
     }
 
-    /// The value's bytes where they are, without making a [`Value`] of them.
+    /// The value's bytes in place, without making a [`Value`].
     ///
     /// # Errors
     /// As [`value`](Entry::value).
@@ -255,15 +256,15 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// A position that moves both ways: at a pair, whose key and value it owns, or at none.
+/// A position that moves in both directions. It stands at a pair, whose key and value it owns, or at none.
 ///
-/// What it sees of changes made meanwhile is what a [`Range`] sees, beginning at the last jump
-/// ([`first`](Cursor::first), [`last`](Cursor::last), [`seek`](Cursor::seek),
-/// [`seek_for_prev`](Cursor::seek_for_prev)); a jump finds what is there when it is made. Pairs are read
-/// some way ahead: to see a change that was just made near the cursor, jump.
+/// A jump ([`first`](Cursor::first), [`last`](Cursor::last), [`seek`](Cursor::seek),
+/// [`seek_for_prev`](Cursor::seek_for_prev)) sees the store as it is at that moment. From then on the cursor
+/// sees the same concurrent changes as a [`Range`] that began there. It reads some pairs ahead: to see a
+/// change that was just made near the cursor, jump.
 ///
-/// Moves fail with `Limit` if a key is too long and, on a newest state, with `InvalidArgument` once the
-/// keyspace has been dropped.
+/// Moves fail with `Limit` if a key is too long. On a view of the newest state they fail with
+/// `InvalidArgument` once the keyspace has been dropped.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -285,36 +286,37 @@ impl Cursor {
         Cursor(cursor)
     }
 
-    /// Moves to the first key at or after `key`; false, and at no pair, if there is none.
+    /// Moves to the first key at or after `key`. If there is none, returns false and stands at no pair.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         check_key(key.as_ref())?;
         self.0.goto(Goto::Seek(key.as_ref()))
     }
 
-    /// Moves to the last key at or before `key`; false, and at no pair, if there is none.
+    /// Moves to the last key at or before `key`. If there is none, returns false and stands at no pair.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         check_key(key.as_ref())?;
         self.0.goto(Goto::SeekForPrev(key.as_ref()))
     }
 
-    /// Moves to the first key; false if there are none.
+    /// Moves to the first key. Returns false if there are no keys.
     pub fn first(&mut self) -> Result<bool> {
         self.0.goto(Goto::First)
     }
 
-    /// Moves to the last key; false if there are none.
+    /// Moves to the last key. Returns false if there are no keys.
     pub fn last(&mut self) -> Result<bool> {
         self.0.goto(Goto::Last)
     }
 
-    /// Moves to the next key; false, and at no pair, if there is none. At no pair it stays there.
+    /// Moves to the next key. If there is none, returns false and stands at no pair. A cursor at no pair
+    /// stays so.
     #[expect(clippy::should_implement_trait, reason = "a cursor moves both ways, an iterator does not")]
     pub fn next(&mut self) -> Result<bool> {
         self.0.goto(Goto::Skip(1))
     }
 
-    /// Moves `count` pairs forward, as so many calls of [`next`](Cursor::next) do, but reads no values on the way;
-    /// false, and at no pair, if there are fewer.
+    /// Moves `count` pairs forward, like `count` calls of [`next`](Cursor::next), but reads no values on the
+    /// way. If there are fewer pairs, returns false and stands at no pair.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -332,29 +334,31 @@ impl Cursor {
         self.0.goto(Goto::Skip(count))
     }
 
-    /// Gives back what the cursor keeps beside its pair: on disk, the state that it found, with memory and files that
-    /// may have been replaced since. It stays where it is; the next move looks for its place anew.
+    /// Releases everything that the cursor holds except its pair: on disk, the version that it reads, with
+    /// memory and files that may have been replaced since. The cursor keeps its position; the next move seeks
+    /// again.
     ///
-    /// A cursor that is not parked holds up nobody, neither writers nor work in the background. This is for cursors
-    /// that are kept for long between moves.
+    /// A cursor that is not parked blocks neither writers nor compaction. Park cursors that stay unused for
+    /// long between moves.
     pub fn park(&mut self) {
         self.0.park();
     }
 
-    /// Moves to the previous key; false, and at no pair, if there is none. At no pair it stays there.
+    /// Moves to the previous key. If there is none, returns false and stands at no pair. A cursor at no pair
+    /// stays so.
     pub fn prev(&mut self) -> Result<bool> {
         self.0.goto(Goto::Prev)
     }
 
-    /// The key where the cursor stands.
+    /// The key at the cursor; `None` if it stands at no pair.
     pub fn key(&self) -> Option<&[u8]> {
         self.0.key()
     }
 
-    /// The value where the cursor stands.
+    /// The value at the cursor; `None` if it stands at no pair.
     ///
     /// # Errors
-    /// None with `memory:`. A home that loads values later than keys answers `Io` or `Corrupt`.
+    /// As [`Entry::value`].
     pub fn value(&self) -> Result<Option<Value>> {
         Ok(self.0.value())
     }

@@ -1,8 +1,8 @@
-//! [`Db`]: an open store; [`Snapshot`]: one past state of it.
+//! [`Db`]: an open store. [`Snapshot`]: one past state of it.
 //!
-//! A `Db` is its default keyspace and more: it dereferences to it, and a keyspace to the [`View`] of its
-//! newest state. So reading is in view.rs, changing a keyspace in keyspace.rs, and here is what concerns the
-//! store as a whole. Lengths and names are checked up here; below, engines take them as right.
+//! A `Db` dereferences to its default keyspace, and a keyspace to the [`View`] of its newest state. So
+//! view.rs has all reads, keyspace.rs the changes of one keyspace, and this file the operations on the whole
+//! store. Lengths and names are checked in this crate; engines rely on that.
 
 use crate::batch::WriteBatch;
 use crate::builder::{Builder, WriteOptions};
@@ -21,13 +21,13 @@ use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
 
-/// An open store. Cloning makes another handle to it; it may be used from many threads at once. It closes
-/// when the last handle, keyspace, snapshot and iteration is gone.
+/// An open store. A clone is another handle to the same store, and many threads may use a handle at once. The
+/// store closes when the last handle, keyspace, snapshot and iteration is dropped.
 ///
-/// It belongs to the process that opened it. In a child of `fork`, every call on a store on disk is an
-/// `InvalidArgument` error, and dropping it does nothing.
+/// A store belongs to the process that opened it. In a child of `fork`, every call on a store on disk fails
+/// with `InvalidArgument`, and dropping the handle does nothing.
 ///
-/// All that a [`Keyspace`] and a [`View`] can do, a `Db` does with its keyspace [`DEFAULT_KEYSPACE`].
+/// A `Db` has the methods of [`Keyspace`] and [`View`]. They act on the keyspace [`DEFAULT_KEYSPACE`].
 ///
 /// ```
 /// let db = forrest::Db::open("memory:")?;
@@ -44,25 +44,29 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens a store with the defaults of [`Builder`]. `"memory:"` is a new, empty store that lives as long
-    /// as its handles. A path is a store on disk, in a directory of its own, which is made if there is none.
-    /// `"llds:NAME"` is a store in the memory of the kernel, which all who open it share, and which outlives them; it
-    /// is made if there is none, and needs the kernel module. `"llds-user:NAME"` is the same engine in this process:
-    /// one store for all who have it open at the same time, for tests; it needs the feature `llds-user`.
+    /// Opens a store with the defaults of [`Builder`]. The URL selects the home:
     ///
-    /// A URL may end with `?durability=memory`, `?durability=buffered` or `?durability=sync`, which counts before what
-    /// the builder says and is lowered to what the home keeps; see [`Builder::durability_at_most`]. Any other `?`
-    /// belongs to the path or the name. A path that itself ends so is written with a second one: the last counts.
+    /// - `"memory:"`: a new, empty store that lives as long as its handles.
+    /// - a path: a store on disk, in the directory of that name, created if missing.
+    /// - `"llds:NAME"`: a store in kernel memory, created if missing. All processes that open it share it,
+    ///   and it outlives them. It needs the kernel module.
+    /// - `"llds-user:NAME"`: the engine of the kernel module in this process, for tests. All handles that are
+    ///   open at the same time share one store. It needs the feature `llds-user`.
     ///
-    /// Opening a store on disk reads its log, which takes time in proportion to what was not in tables yet, and waits
-    /// for a few syncs.
+    /// A URL may end with `?durability=memory`, `?durability=buffered` or `?durability=sync`. This overrides
+    /// the builder's durability and is lowered to the strongest level of the home; see
+    /// [`Builder::durability_at_most`]. Any other `?` is part of the path or name. If a path itself ends with
+    /// such a parameter, append another one: only the last one counts.
+    ///
+    /// Opening a store on disk replays its log, in time proportional to the changes that are not in tables
+    /// yet, and waits for a few syncs.
     ///
     /// # Errors
-    /// `InvalidArgument` if `url` names no home; `Unsupported` if its home was not built along, or if the
-    /// store's files have a format version that this build does not read; `OutOfSpace` if
-    /// there is no memory. In the kernel also `Io` if the module is not loaded or this user may not, with what to do
-    /// about it. On disk also `Busy` if the store is open, in this process or another; `Corrupt`, with file and offset,
-    /// if what is there is damaged; `Io`.
+    /// `InvalidArgument` if `url` names no home; `Unsupported` if its home is not compiled in, or if the
+    /// store's files have a format version that this build does not read; `OutOfSpace` if memory runs out. In
+    /// the kernel also `Io` if the module is not loaded or this user lacks the permission; the message says
+    /// what to do. On disk also `Busy` if the store is already open, in this process or another; `Corrupt`,
+    /// with file and offset, if a file is damaged; `Io`.
     ///
     /// ```
     /// use forrest::{Db, ErrorKind};
@@ -90,7 +94,7 @@ impl Db {
         Ok(Db { default, store, batch_ops_max, batch_bytes_max })
     }
 
-    /// The way to open a store otherwise than by default.
+    /// A [`Builder`], which opens a store with other options than the defaults.
     ///
     /// ```
     /// let db = forrest::Db::builder().capacity_bytes(1 << 30).open("memory:")?;
@@ -100,11 +104,11 @@ impl Db {
         Builder::default()
     }
 
-    /// Opens a store that others may write to, for reading: one in the kernel. It must be there. Changes through this
-    /// handle are `Unsupported` errors.
+    /// Opens an existing store in the kernel for reading only. Other processes may write to it. Changes
+    /// through this handle fail with `Unsupported`.
     ///
     /// # Errors
-    /// `Unsupported` with `memory:`, whose content nobody else can have written, and on disk; otherwise as
+    /// `Unsupported` with `memory:`, which would always be empty, and on disk; otherwise as
     /// [`open`](Db::open).
     ///
     /// ```
@@ -117,17 +121,17 @@ impl Db {
         engine::open_read_only(&home, &options).and_then(|store| Db::new(store, &options))
     }
 
-    /// Makes all changes of a batch at one instant, or none: no reader and no snapshot sees a part of it.
-    /// Other writers wait meanwhile, readers do not. With `memory:` a change costs several times as much in a
-    /// batch as by itself, because all that readers see is built beside what they see now: batches are for
-    /// changes that belong together, not for speed.
+    /// Applies all changes of a batch at one instant, or none: no reader and no snapshot sees a part of it.
+    /// Other writers wait meanwhile, readers do not. With `memory:` a change in a batch costs several times
+    /// as much as a single one, because the batch copies each node that it changes. Use batches for changes
+    /// that belong together, not for speed.
     ///
     /// # Errors
-    /// A batch that fails changes nothing, and [`Error::op`] says which operation failed. `ConditionFailed` if a
-    /// [`compare_and_swap`](WriteBatch::compare_and_swap) in it found another value than it expected; see
-    /// [`try_write`](Db::try_write) for that as a value. `Limit` for keys, values, or the batch's own limits (see
-    /// [`Builder`]); `InvalidArgument` for an addition to something that is not a counter, or a keyspace that was
-    /// dropped or belongs to another store; `OutOfSpace`.
+    /// A batch that fails changes nothing, and [`Error::op`] returns the number of the operation that failed.
+    /// `ConditionFailed` if a [`compare_and_swap`](WriteBatch::compare_and_swap) of the batch found another
+    /// value than it expected; [`try_write`](Db::try_write) returns this as a value. `Limit` for keys,
+    /// values, or the limits of a batch (see [`Builder`]); `InvalidArgument` for an addition to a value that
+    /// is not a counter, or a keyspace that was dropped or belongs to another store; `OutOfSpace`.
     ///
     /// ```
     /// # use forrest::{Db, ErrorKind, WriteBatch};
@@ -148,31 +152,32 @@ impl Db {
         self.write_with(batch, &WriteOptions::default())
     }
 
-    /// As [`write`](Db::write), with its own durability.
+    /// Like [`write`](Db::write), with the durability in `options`.
     ///
     /// # Errors
-    /// As `write`; `Unsupported` if the home cannot keep what is asked: `memory:` keeps
+    /// As `write`; `Unsupported` if the home does not have this durability: `memory:` has
     /// [`Durability::Memory`](crate::Durability::Memory) only.
     ///
     /// ```
     /// use forrest::{Db, Durability, ErrorKind, WriteBatch, WriteOptions};
     /// let db = Db::open("memory:")?;
-    /// let options = WriteOptions { durability: Some(Durability::Sync) };
+    /// let options = WriteOptions::new().durability(Durability::Sync);
     /// assert_eq!(db.write_with(WriteBatch::new(), &options).unwrap_err().kind(), ErrorKind::Unsupported);
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn write_with(&self, batch: impl Borrow<WriteBatch>, options: &WriteOptions) -> Result<()> {
         match self.try_write_with(batch, options)? {
-            Written::Applied => Ok(()),
             Written::Mismatch { op, .. } => {
-                let message = "a value is not the one that the batch expects; nothing was changed";
+                let message = "a value differs from the one that the batch expects; nothing was changed";
                 Err(Error::new(ErrorKind::ConditionFailed, message).at_op(op))
             }
+            Written::Applied => Ok(()),
+            other => unreachable!("a batch came to {other:?}"),
         }
     }
 
-    /// As [`write`](Db::write), but a comparison that does not hold is a value:
-    /// [`Written::Mismatch`], with the operation and the value that it found.
+    /// Like [`write`](Db::write), but returns a failed comparison as a value, not as an error:
+    /// [`Written::Mismatch`], with the number of the operation and the value that it found.
     ///
     /// # Errors
     /// As `write`, without `ConditionFailed`.
@@ -184,8 +189,8 @@ impl Db {
     /// let mut batch = WriteBatch::new();
     /// batch.set("visitors", "one more").compare_and_swap("door", Some(b"open"), Some(b"open"));
     /// match db.try_write(batch)? {
-    ///     Written::Applied => unreachable!(),
     ///     Written::Mismatch { op, found } => assert_eq!((op, found.as_deref()), (1, Some(&b"locked"[..]))),
+    ///     other => unreachable!("{other:?}"),
     /// }
     /// # Ok::<(), forrest::Error>(())
     /// ```
@@ -193,7 +198,7 @@ impl Db {
         self.try_write_with(batch, &WriteOptions::default())
     }
 
-    /// As [`try_write`](Db::try_write), with its own durability.
+    /// Like [`try_write`](Db::try_write), with the durability in `options`.
     ///
     /// # Errors
     /// As [`write_with`](Db::write_with), without `ConditionFailed`.
@@ -204,9 +209,9 @@ impl Db {
         self.store.write(ops, options.durability)
     }
 
-    /// One state of all keyspaces, to be read while the store goes on. Taking it copies nothing; it waits for the
-    /// changes that are being made at that moment. While it or a view or range of it lives, what has been
-    /// replaced since is kept in memory.
+    /// Takes a snapshot: one state of all keyspaces, to read while the store changes. It copies nothing, and
+    /// waits only for changes in progress. While the snapshot, a view or a range of it lives, the store keeps
+    /// the values that have been replaced since.
     ///
     /// # Errors
     /// `Unsupported` in the kernel.
@@ -224,13 +229,13 @@ impl Db {
         Ok(Snapshot { default: View::new(snapshot.view(DEFAULT_KEYSPACE)), snapshot })
     }
 
-    /// Opens a keyspace, and makes it if there is none of that name. When several threads do so at once, they
-    /// get the same one.
+    /// Opens a keyspace, and creates it if it is missing. Threads that do so at the same time get the same
+    /// keyspace.
     ///
     /// # Errors
-    /// `InvalidArgument` if the name is empty; `Limit` if it exceeds [`MAX_KEYSPACE_NAME_BYTES`], or there are
-    /// [`MAX_KEYSPACES`](crate::MAX_KEYSPACES) already; `OutOfSpace`; in the kernel `Unsupported` for all but the
-    /// default one.
+    /// `InvalidArgument` if the name is empty; `Limit` if it exceeds [`MAX_KEYSPACE_NAME_BYTES`], or the
+    /// store already has [`MAX_KEYSPACES`](crate::MAX_KEYSPACES); `OutOfSpace`; in the kernel `Unsupported`
+    /// for all but the default keyspace.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -256,9 +261,9 @@ impl Db {
         self.store.keyspaces()
     }
 
-    /// Removes a keyspace with all it holds; false if there is none of that name. Its handles fail with
-    /// `InvalidArgument` from then on, also if a keyspace of that name is made again; snapshots still
-    /// have it.
+    /// Removes a keyspace with all its pairs. Returns false if there is no keyspace of that name. Handles to
+    /// it fail with `InvalidArgument` from then on, even if a new keyspace gets the same name. Snapshots
+    /// still have it.
     ///
     /// # Errors
     /// `InvalidArgument` for the default keyspace, which cannot be dropped.
@@ -279,12 +284,12 @@ impl Db {
         self.store.drop_keyspace(name)
     }
 
-    /// Returns when everything written before is as durable as this home can make it. On disk it survives power loss
-    /// then. With `memory:` that is at once, for nothing outlives the process.
+    /// Makes everything written before as durable as this home can, and then returns. On disk it then
+    /// survives a loss of power. With `memory:` this returns at once, because nothing outlives the process.
     ///
     /// # Errors
-    /// `Io` if the device reports a failure, and `Stopped` if it did so before: the store takes no writes then until it
-    /// is opened again.
+    /// `Io` if the device reports a failure. After such a failure the store takes no writes until it is
+    /// opened again, and fails with `Stopped`.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -296,7 +301,7 @@ impl Db {
         self.store.sync()
     }
 
-    /// What the store holds and what it costs.
+    /// Statistics: the number of keys, memory, files and others.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -308,7 +313,7 @@ impl Db {
         self.store.stats()
     }
 
-    /// What this home can do.
+    /// The features that this home has.
     ///
     /// ```
     /// use forrest::{Capability, Db};
@@ -321,26 +326,26 @@ impl Db {
         self.store.capabilities()
     }
 
-    /// Writes a copy of the store, as it is at one moment of this call, to a new directory, which [`Db::open`] opens as
-    /// a store on disk of its own. The store goes on meanwhile, and no reader or writer waits. All that was
-    /// acknowledged before is in it, with whatever durability, and of a batch all or nothing. It is durable when this
-    /// returns.
+    /// Writes a checkpoint: a copy of the store, as it is at one moment of this call, in a new directory.
+    /// [`Db::open`] opens it as an independent store on disk. Readers and writers do not wait meanwhile. The
+    /// copy has every change that was acknowledged before, at any durability, and each batch whole or not at
+    /// all. It is durable when this returns.
     ///
-    /// At `path` there must be nothing, or an empty directory, whose place it takes; what it is to lie in must be
-    /// there. Until it is whole, it is called `PATH.checkpoint-unfinished`, which is all that a crash may leave, and
-    /// which the next checkpoint to the same path removes.
+    /// `path` must not exist, or be an empty directory, which is replaced; its parent directory must exist.
+    /// Until the copy is complete, its name is `PATH.checkpoint-unfinished`. A crash leaves at most this
+    /// directory, and the next checkpoint to the same path removes it.
     ///
-    /// A store on disk is copied in time proportional to what of it is in memory and not in tables: tables never
-    /// change, so both stores have the same files (hard links), and what the one no longer needs stays with the other.
-    /// To a path on another file system everything is copied; that is what also helps if the device fails. A store that
-    /// has [`Stopped`](crate::ErrorKind::Stopped), or has no room, can be copied as well. Of `memory:` everything is
-    /// written.
+    /// Copying a store on disk takes time proportional to the data that is in memory and not yet in tables.
+    /// Tables never change, so both stores share their files (hard links), and each file stays as long as one
+    /// of them needs it. On another file system everything is copied; only this protects against a failing
+    /// device. A store that has [`Stopped`](crate::ErrorKind::Stopped) or is out of space can be copied as
+    /// well. A store in memory is written completely.
     ///
     /// # Errors
-    /// Nothing is left of a checkpoint that fails. `InvalidArgument` if something is at `path`, if that lies within the
-    /// store's own directory, or is no path; `Busy` if another checkpoint is just being made there; `OutOfSpace`; `Io`;
-    /// `Limit` for a value in memory that is longer than values on disk may be; `Unsupported` in the kernel, where
-    /// there is no snapshot.
+    /// A checkpoint that fails leaves nothing. `InvalidArgument` if `path` exists and is not an empty
+    /// directory, lies within the store's own directory, or is a URL; `Busy` if another checkpoint to it is
+    /// in progress; `OutOfSpace`; `Io`; `Limit` for a value in memory that is too long for a store on disk;
+    /// `Unsupported` in the kernel, which has no snapshots.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -360,12 +365,13 @@ impl Db {
         return checkpoint(&self.store, path.as_ref());
         #[cfg(not(feature = "disk"))]
         Err(Error::unsupported(format!(
-            "a checkpoint to \"{}\": this build has no stores on disk; build with the feature `disk` of forrest",
+            "checkpoint to \"{}\": this build has no stores on disk; build with the feature `disk` of forrest",
             path.as_ref().display()
         )))
     }
 
-    /// Reads everything stored and checks it, past all caches. Takes time in proportion to the store.
+    /// Reads all files and verifies their checksums, without using any cache. Takes time proportional to the
+    /// size of the store.
     ///
     /// # Errors
     /// `Corrupt` with file and offset of the first damage; `Unsupported` in memory and in the kernel.
@@ -383,8 +389,8 @@ impl Db {
         self.store.verify()
     }
 
-    /// Writes what is in memory out and merges tables, so that the store takes the least space and its logs are empty.
-    /// Takes time in proportion to the store; writers wait at times.
+    /// Writes the memtables to tables and merges all tables, so that the store takes the least space and its
+    /// logs are empty. Takes time proportional to the size of the store. Writers may be delayed meanwhile.
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`, `Stopped`; `Unsupported` in memory and in the kernel.
@@ -410,7 +416,7 @@ impl Builder {
     /// Opens the store; see [`Db::open`].
     ///
     /// # Errors
-    /// As [`Db::open`]; `InvalidArgument` if a knob is out of its limits.
+    /// As [`Db::open`]; `InvalidArgument` if an option is outside its limits.
     pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
         let (home, asked) = url::parse(url.as_ref())?;
         self.options.check()?;
@@ -437,7 +443,7 @@ impl fmt::Debug for Db {
 
 fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
-        return Err(Error::invalid("a keyspace has a name of 1 byte at least"));
+        return Err(Error::invalid("the keyspace name is empty"));
     }
     if name.len() > MAX_KEYSPACE_NAME_BYTES {
         return Err(Error::limit("keyspace name", "bytes", name.len(), MAX_KEYSPACE_NAME_BYTES));
@@ -445,8 +451,8 @@ fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// One state of all keyspaces of a store. Cloning makes another handle to it. It dereferences to the
-/// [`View`] of the default keyspace.
+/// One state of all keyspaces of a store, made by [`Db::snapshot`]. A clone is another handle to it. It
+/// dereferences to the [`View`] of the default keyspace.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -464,7 +470,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The state of a keyspace. One that did not exist then reads as empty.
+    /// The view of a keyspace in this snapshot. A keyspace that did not exist then reads as empty.
     ///
     /// # Errors
     /// As [`Db::keyspace`], for the name.
@@ -482,7 +488,7 @@ impl Snapshot {
         Ok(View::new(self.snapshot.view(name)))
     }
 
-    /// The names of the keyspaces that there were, sorted.
+    /// The names of the keyspaces that existed then, sorted.
     pub fn keyspaces(&self) -> Result<Vec<String>> {
         Ok(self.snapshot.keyspaces())
     }

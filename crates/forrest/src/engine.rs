@@ -1,15 +1,15 @@
-//! The homes that are compiled in, behind the contract of `forrest-engine`.
+//! The homes that are compiled in, with the contract of `forrest-engine` as their interface.
 //!
-//! [`Store`], [`Keyspace`], [`View`], [`Snapshot`] and [`Cursor`] are enums over the homes, and implement the
-//! contract's traits by calling the home's own implementation. Which home a store has is decided once, by its URL; so
-//! the branch always goes the same way. A new home is an implementation of the contract, a line in `homes!`, and its
-//! URL.
+//! [`Store`], [`Keyspace`], [`View`], [`Snapshot`] and [`Cursor`] are enums over the homes. They implement
+//! the contract's traits by calling the home's own implementation. The URL selects the home once, so the
+//! processor predicts the branch. A new home needs an implementation of the contract, a line in `homes!`, and
+//! a URL.
 
 use crate::url::Home;
 use forrest_engine::{self as contract, *};
 use std::ops::{Bound, ControlFlow};
 
-/// Makes the enums. Each line is a home: its name, and the type of its stores.
+/// Defines the enums. Each line is a home: its name, and the type of its stores.
 macro_rules! homes {
     ($($(#[$if:meta])* $home:ident($store:ty),)+) => {
         /// An open store. Cloning makes another handle.
@@ -24,7 +24,7 @@ macro_rules! homes {
             $($(#[$if])* $home(<$store as contract::Store>::Keyspace),)+
         }
 
-        /// One state of a keyspace, to read: the newest, or a snapshot's.
+        /// The reads of a keyspace, in its newest state or a snapshot's.
         #[derive(Clone)]
         pub(crate) enum View {
             $($(#[$if])* $home(<$store as contract::Store>::View),)+
@@ -245,7 +245,6 @@ macro_rules! homes {
                 resume: &mut Resume,
                 bounds: (Bound<&[u8]>, Bound<&[u8]>),
                 direction: Direction,
-                pairs: usize,
             ) -> Result<Filled> {
                 match self {
                     $($(#[$if])* View::$home(view) => {
@@ -253,7 +252,7 @@ macro_rules! homes {
                             *resume = Resume::$home(Default::default());
                         }
                         let Resume::$home(resume) = resume else { unreachable!("it was just set") };
-                        view.fill(chunk, resume, bounds, direction, pairs)
+                        view.fill(chunk, resume, bounds, direction)
                     })+
                 }
             }
@@ -301,7 +300,7 @@ macro_rules! homes {
 
 homes! {
     #[cfg(feature = "memory")]
-    Memory(crate::memory::Store),
+    Memory(crate::memory::MemoryStore),
     #[cfg(feature = "llds")]
     Kernel(::llds::Store),
     #[cfg(feature = "disk")]
@@ -317,7 +316,7 @@ compile_error!("choose at least one home: the features are `memory`, `llds` and 
 pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
     match home {
         #[cfg(feature = "memory")]
-        Home::Memory => crate::memory::Store::open(options).map(Store::Memory),
+        Home::Memory => crate::memory::MemoryStore::open(options).map(Store::Memory),
         #[cfg(feature = "llds")]
         Home::Kernel(kind, name) => ::llds::Store::open(*kind, name, options, false).map(Store::Kernel),
         #[cfg(feature = "disk")]
@@ -330,14 +329,14 @@ pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
     }
 }
 
-/// Opens a store that others may write to, to read it only.
+/// Opens a store for reading only. Other processes may write to it.
 pub(crate) fn open_read_only(home: &Home, options: &Options) -> Result<Store> {
     // Only the kernel's stores have options for reading.
     let _ = options;
     match home {
-        Home::Memory => Err(Error::unsupported("opening \"memory:\" read-only: it would be empty for ever")),
+        Home::Memory => Err(Error::unsupported("opening \"memory:\" read-only: it would always be empty")),
         Home::Path(path) => Err(Error::unsupported(format!(
-            "opening \"{}\" read-only comes in a later version",
+            "opening \"{}\" read-only: this version cannot open stores on disk read-only",
             path.display()
         ))),
         #[cfg(feature = "llds")]

@@ -1,7 +1,7 @@
-//! [`Keyspace`]: one ordered map of a store, to be changed.
+//! [`Keyspace`]: one ordered map of a store, and all its changes.
 //!
-//! Every method that changes something is [`Keyspace::apply`] with a particular [`Op`]: there is one write
-//! path. What can be read is in view.rs.
+//! Every method that changes something calls [`Keyspace::apply`] with an [`Op`], so there is one write path.
+//! The reads are in view.rs.
 
 use crate::engine;
 use crate::view::View;
@@ -9,13 +9,13 @@ use forrest_engine::{KeyRange, Keyspace as _, Op, Outcome, Result, Swap, Value};
 use std::fmt;
 use std::ops::Deref;
 
-/// One ordered map of a store. Cloning makes another handle to it. Reading is at [`View`], to which it
-/// dereferences.
+/// One ordered map of a store. A clone is another handle to it. It dereferences to [`View`], which has the
+/// methods that read.
 ///
-/// Each change is atomic by itself and seen by every read that starts after it has returned. Every method
-/// fails with `Limit` if a key or value is too long, with `OutOfSpace` if there is no room, and with
-/// `InvalidArgument` once the keyspace has been dropped; then nothing is changed. With `memory:` nothing
-/// outlives the process, and a change waits only for changes of its neighbours and for a batch.
+/// Each change is atomic, and every read that starts after it has returned sees it. Every method fails with
+/// `Limit` if a key or value is too long, with `OutOfSpace` if there is no room, and with `InvalidArgument`
+/// once the keyspace has been dropped; a call that fails changes nothing. With `memory:` nothing outlives the
+/// process, and a change waits only for changes of neighbouring keys and for a batch.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -61,7 +61,7 @@ impl Keyspace {
         self.space.is(&other.space)
     }
 
-    /// Makes one change. All the methods below are this one with a particular [`Op`].
+    /// Makes one change. The methods below call this one with an [`Op`].
     ///
     /// # Errors
     /// Those of the method for this operation.
@@ -80,7 +80,7 @@ impl Keyspace {
         self.space.apply(op)
     }
 
-    /// Maps a key to a value, whether it was there or not.
+    /// Sets the value of a key, whether or not the key exists.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -93,7 +93,7 @@ impl Keyspace {
         self.apply(Op::Set { key: key.as_ref(), value: value.as_ref() }).map(drop)
     }
 
-    /// Removes a key; true if it was there.
+    /// Removes a key. Returns true if it existed.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -106,12 +106,12 @@ impl Keyspace {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         match self.apply(Op::Delete { key })? {
             Outcome::Deleted(was_there) => Ok(was_there),
-            other => unreachable!("a deletion answered {other:?}"),
+            other => unreachable!("a deletion returned {other:?}"),
         }
     }
 
     /// Adds to a counter and returns its new value. A counter is a value of 8 bytes, a big-endian two's
-    /// complement integer; a key that is not there counts as 0.
+    /// complement integer. A missing key counts as 0.
     ///
     /// # Errors
     /// `InvalidArgument` if the value is not 8 bytes long, or if the sum overflows.
@@ -127,19 +127,20 @@ impl Keyspace {
     pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
         match self.apply(Op::Add { key, delta })? {
             Outcome::Added(sum) => Ok(sum),
-            other => unreachable!("an addition answered {other:?}"),
+            other => unreachable!("an addition returned {other:?}"),
         }
     }
 
-    /// Replaces what a key maps to by `new` if it is `expected`, byte for byte; `None` is absence.
+    /// Replaces the value of a key by `new` if it equals `expected`, byte for byte. `None` is absence, on
+    /// either side.
     ///
     /// ```
     /// use forrest::Swap;
     /// # let db = forrest::Db::open("memory:")?;
     /// assert_eq!(db.compare_and_swap("lock", None, Some(b"mine"))?, Swap::Done);
     /// match db.compare_and_swap("lock", None, Some(b"yours"))? {
-    ///     Swap::Done => unreachable!(),
     ///     Swap::Mismatch(found) => assert_eq!(found.as_deref(), Some(&b"mine"[..])),
+    ///     other => unreachable!("{other:?}"),
     /// }
     /// # Ok::<(), forrest::Error>(())
     /// ```
@@ -151,13 +152,13 @@ impl Keyspace {
     ) -> Result<Swap> {
         match self.apply(Op::CompareAndSwap { key: key.as_ref(), expected, new })? {
             Outcome::Swapped(swap) => Ok(swap),
-            other => unreachable!("a compare-and-swap answered {other:?}"),
+            other => unreachable!("a compare-and-swap returned {other:?}"),
         }
     }
 
-    /// Replaces what a key maps to by what `f` makes of it (`None` is absence), and returns the new value. No
-    /// change by others is lost: if one came in between, `f` is called again with what is there now. It
-    /// may use the store.
+    /// Replaces the value of a key by `f` of it (`None` is absence), and returns the new value. No change by
+    /// another thread is lost: if one intervenes, `f` is called again with the current value. `f` may use the
+    /// store.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -175,26 +176,25 @@ impl Keyspace {
         loop {
             let new = f(old.as_deref());
             match self.compare_and_swap(key, old.as_deref(), new.as_deref())? {
-                Swap::Done => return Ok(new.map(Value::from)),
                 Swap::Mismatch(found) => old = found,
+                Swap::Done => return Ok(new.map(Value::from)),
+                other => unreachable!("a compare-and-swap came to {other:?}"),
             }
         }
     }
 
-    /// Removes all keys of a range at one instant, and returns how many there were.
+    /// Removes all keys of a range at one instant. It does not count them; [`View::count`] does.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
     /// db.set("a", "")?;
     /// db.set("b", "")?;
-    /// assert_eq!(db.delete_range("a"..="b")?, 2);
+    /// db.delete_range("a"..="b")?;
+    /// assert_eq!(db.count(..)?, 0);
     /// # Ok::<(), forrest::Error>(())
     /// ```
-    pub fn delete_range(&self, bounds: impl KeyRange) -> Result<u64> {
-        match self.apply(Op::delete_range(bounds))? {
-            Outcome::DeletedRange(keys) => Ok(keys),
-            other => unreachable!("a range deletion answered {other:?}"),
-        }
+    pub fn delete_range(&self, bounds: impl KeyRange) -> Result<()> {
+        self.apply(Op::delete_range(bounds)).map(drop)
     }
 }
 

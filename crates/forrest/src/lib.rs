@@ -1,4 +1,5 @@
-//! Forrest: an ordered key-value library. One API, and homes for the data to live in.
+//! Forrest: an ordered key-value library, with one API for three homes of the data: memory, disk, and kernel
+//! memory.
 //!
 //! ```
 //! use forrest::{Db, WriteBatch};
@@ -18,39 +19,39 @@
 //!     view.range("a"..).map(|entry| Ok(String::from_utf8_lossy(entry?.key()).into())).collect()
 //! };
 //! assert_eq!(names(&db)?, ["elm", "oak"]);
-//! assert_eq!(names(&snapshot)?, ["ash", "oak"]); // as it was
+//! assert_eq!(names(&snapshot)?, ["ash", "oak"]); // the state before the batch
 //! # Ok::<(), forrest::Error>(())
 //! ```
 //!
-//! Keys and values are bytes, and keys are ordered by them. Integers sort as numbers if they are encoded
-//! big endian (`u64::to_be_bytes`; flip the top bit of signed ones).
+//! Keys and values are bytes. Keys are ordered by their unsigned bytes. Integers sort as numbers if they are
+//! encoded big endian (`u64::to_be_bytes`; flip the top bit of signed integers).
 //!
 //! # Homes
 //!
-//! The features `memory`, `llds` and `disk` choose which homes are compiled in; all three are by default. `llds-user`
-//! adds the kernel module's engine in this process, which needs a C compiler.
+//! The features `memory`, `llds` and `disk` select the homes that are compiled in; by default all three.
+//! `llds-user` adds the kernel module's engine in this process, and needs a C compiler.
 //!
 //! # Map
 //!
 //! From top to bottom; `docs/layers.txt` has the exact order.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
 //! | transaction.rs | [`Transaction`]: reads and changes at one instant |
-//! | db.rs | [`Db`], [`Snapshot`]: opening, and the store as a whole |
-//! | batch.rs | [`WriteBatch`]: changes made together |
-//! | keyspace.rs | [`Keyspace`]: all changing |
+//! | db.rs | [`Db`], [`Snapshot`]: opening, and operations on the whole store |
+//! | batch.rs | [`WriteBatch`]: changes that are applied together |
+//! | keyspace.rs | [`Keyspace`]: all changes |
 //! | checkpoint.rs | a copy of an open store, on disk |
-//! | view.rs | [`View`]: all reading |
+//! | view.rs | [`View`]: all reads |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
-//! | engine.rs | the homes that are compiled in, behind one contract |
+//! | engine.rs | the homes that are compiled in, with one interface |
 //! | memory.rs | the home `memory:`, over forrest-index |
 //! | builder.rs | [`Builder`], [`WriteOptions`] |
-//! | url.rs | how homes are named |
+//! | url.rs | URLs of homes |
 //!
-//! What API and engines share is the crate `forrest-engine`: [`Op`], [`Error`], [`Durability`], [`Stats`],
-//! [`mod@line`], and the traits that an engine implements. The store on disk is the crate `remixdb`, the client of the
-//! kernel module the crate `llds`.
+//! The crate `forrest-engine` has everything that the API and the engines share: [`Op`], [`Error`],
+//! [`Durability`], [`Stats`], [`mod@line`], and the traits that an engine implements. The crate `remixdb` is
+//! the store on disk, and the crate `llds` is the client of the kernel module.
 
 #![forbid(unsafe_code)]
 
@@ -88,11 +89,12 @@ pub use transaction::{Committed, Draft, Transaction};
 pub use url::directory;
 pub use view::View;
 
-/// The stores in the kernel as a whole: which there are, and how to be rid of one.
+/// Administration of the stores in the kernel: list them, and destroy one.
 ///
-/// A store `llds:NAME` is made when it is first opened, by [`Db::open`], and outlives the processes that use it: until
-/// it is destroyed here, the module is unloaded or the machine stops. Its user alone may read and write it. All of it
-/// is for Linux with the module of `kernel/llds`; without, every call is an `Io` error that says what to do.
+/// [`Db::open`] creates a store `llds:NAME` when it is first opened. The store outlives the processes that
+/// use it, until it is destroyed here, the module is unloaded or the machine stops. By default only its owner
+/// may read and write it. These functions need Linux with the module of `kernel/llds`. Without it, every call
+/// fails with `Io`, and the message says what to do.
 #[cfg(feature = "llds")]
 pub mod llds {
     pub use ::llds::{Listed, MAX_KEY_BYTES, MAX_NAME_BYTES, Version, destroy, list, version};

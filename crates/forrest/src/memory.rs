@@ -1,12 +1,12 @@
-//! The home `memory:`: [`forrest_index`] behind the contract of `forrest-engine`.
+//! The home `memory:`: implements the contract of `forrest-engine` over [`forrest_index`].
 //!
-//! A keyspace is a tree of one index, so that batches and snapshots span keyspaces by themselves. The
-//! catalogue of names is a map of its own; a snapshot takes a copy of it under the lock under which
-//! keyspaces come and go, and so sees the names that belong to its state.
+//! All keyspaces are trees of one index, so batches and snapshots of the index span keyspaces. The catalog
+//! maps names to trees. A snapshot copies it under the lock that creating and dropping keyspaces takes, so
+//! the copy agrees with the snapshot's state.
 //!
-//! A dropped keyspace: its flag is set while all writers are kept out, and then its tree is emptied. Writers
-//! look at the flag inside their atomic step; readers look at it after they have read. So a write that was
-//! acknowledged came before the drop, and nobody mistakes an emptied keyspace for an empty one.
+//! Dropping a keyspace sets its flag while no writer runs, and then empties its tree. Writers check the flag
+//! inside their atomic step, readers after they have read. So an acknowledged write came before the drop, and
+//! a reader never mistakes an emptied keyspace for an empty one.
 
 use forrest_engine::error::of_index;
 use forrest_engine::{
@@ -19,29 +19,29 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A refill of an iteration stops when it has copied this many bytes.
+/// Number of copied bytes at which a refill of an iteration stops.
 const CHUNK_BYTES: usize = 64 << 10;
-/// A refill stops when the values that it shares with the store reach this many bytes, because it keeps
-/// them alive even if the store no longer has them.
+/// Number of bytes of values shared with the store at which a refill stops. The chunk keeps these values
+/// alive even after the store has replaced them.
 const CHUNK_SHARED_BYTES: usize = 1 << 20;
 
-/// So many keys of a dropped keyspace are removed while other writers wait.
+/// Number of keys of a dropped keyspace that are removed in one step, while other writers wait.
 const REMOVED_AT_ONCE: usize = 10_000;
 
 type Catalog = BTreeMap<Arc<str>, Arc<Tree>>;
 
 /// The store: an index and the names of its trees.
 #[derive(Clone)]
-pub(crate) struct Store(Arc<Inner>);
+pub(crate) struct MemoryStore(Arc<MemoryState>);
 
-struct Inner {
+struct MemoryState {
     index: index::Index,
-    /// What a snapshot shows for a keyspace that it does not have. Never written to.
+    /// Snapshots show this tree for a keyspace that they do not have. It is never written to.
     empty: index::Tree,
     catalog: RwLock<Catalog>,
 }
 
-/// A tree with its name and whether it still counts.
+/// A tree with its name, and whether it was dropped.
 pub(crate) struct Tree {
     name: Arc<str>,
     tree: index::Tree,
@@ -49,8 +49,10 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// ORDERING: Acquire pairs with the Release in `drop_keyspace`. That store comes before the first key is
-    /// removed, so whoever missed a key sees the flag.
+    /// Fails if the keyspace was dropped.
+    ///
+    /// ORDERING: Acquire pairs with the Release in `drop_keyspace`. That store precedes the removal of the
+    /// first key, so a reader that missed a removed key sees the flag.
     #[inline]
     fn check(&self) -> Result<()> {
         if self.dropped.load(Ordering::Acquire) {
@@ -65,29 +67,28 @@ impl Tree {
     }
 }
 
-impl Store {
-    pub(crate) fn open(options: &Options) -> Result<Store> {
+impl MemoryStore {
+    pub(crate) fn open(options: &Options) -> Result<MemoryStore> {
         if !options.create {
             return Err(Error::invalid(
-                "\"memory:\" is made anew each time, and create(false) says that none is to be",
+                "\"memory:\" is always a new store, and create(false) does not allow creating one",
             ));
         }
         demand(options.durability)?;
         let Options { capacity_bytes, pages, numa, .. } = *options;
         let index = index::Index::new(&index::Options { capacity_bytes, pages, numa }).map_err(of_index)?;
         let empty = index.create_tree().map_err(of_index)?;
-        let store = Store(Arc::new(Inner { index, empty, catalog: RwLock::default() }));
+        let store = MemoryStore(Arc::new(MemoryState { index, empty, catalog: RwLock::default() }));
         contract::Store::keyspace(&store, DEFAULT_KEYSPACE)?;
         Ok(store)
     }
 
-    fn handle(&self, tree: &Arc<Tree>) -> Keyspace {
-        Keyspace { store: self.clone(), tree: tree.clone() }
+    fn handle(&self, tree: &Arc<Tree>) -> MemoryKeyspace {
+        MemoryKeyspace { store: self.clone(), tree: tree.clone() }
     }
 
-    /// Removes some keys of a tree that nobody looks at any more; true if there may be others. A piece at a
-    /// time, because other writers wait meanwhile. If memory is short,
-    /// what is left is freed with the tree.
+    /// Removes some keys of a dropped tree. Returns true if there may be more. It works in steps because
+    /// other writers wait during each. If memory runs out, the remaining keys are freed with the tree.
     fn remove_some(&self, tree: &Tree) -> bool {
         let mut keys = 0;
         let mut last = Bound::Unbounded;
@@ -105,12 +106,12 @@ impl Store {
     }
 }
 
-impl contract::Store for Store {
-    type Keyspace = Keyspace;
-    type View = View;
-    type Snapshot = Snapshot;
+impl contract::Store for MemoryStore {
+    type Keyspace = MemoryKeyspace;
+    type View = MemoryView;
+    type Snapshot = MemorySnapshot;
 
-    fn keyspace(&self, name: &str) -> Result<Keyspace> {
+    fn keyspace(&self, name: &str) -> Result<MemoryKeyspace> {
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(tree) = catalog.get(name) {
             return Ok(self.handle(tree));
@@ -145,14 +146,14 @@ impl contract::Store for Store {
             Ok::<_, Abort>(())
         })?;
         drop(catalog);
-        // The tree lives on with its last handle or snapshot; its keys need not.
+        // Free the keys now; the tree itself lives until its last handle or snapshot is dropped.
         while self.remove_some(&tree) {}
         Ok(true)
     }
 
     fn write<'b>(
         &self,
-        ops: impl Iterator<Item = (&'b Keyspace, Op<&'b [u8]>)>,
+        ops: impl Iterator<Item = (&'b MemoryKeyspace, Op<&'b [u8]>)>,
         durability: Option<Durability>,
     ) -> Result<Written> {
         demand(durability)?;
@@ -172,14 +173,14 @@ impl contract::Store for Store {
         }
     }
 
-    fn snapshot(&self) -> Result<Snapshot> {
+    fn snapshot(&self) -> Result<MemorySnapshot> {
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.0.index.snapshot();
-        Ok(Snapshot(Arc::new(Past { snapshot, catalog: catalog.clone(), empty: self.0.empty.clone() })))
+        Ok(MemorySnapshot(Arc::new(Past { snapshot, catalog: catalog.clone(), empty: self.0.empty.clone() })))
     }
 
     fn sync(&self) -> Result<()> {
-        // There is nothing stronger than what a change has when its call returns.
+        // Every change already has the strongest durability of this home.
         Ok(())
     }
 
@@ -204,7 +205,7 @@ impl contract::Store for Store {
     }
 }
 
-/// Why a batch was given up.
+/// The reason why a batch was not applied.
 enum Abort {
     Error(Error),
     Mismatch { op: usize, found: Option<Value> },
@@ -214,7 +215,7 @@ impl From<Abort> for Error {
     fn from(abort: Abort) -> Error {
         match abort {
             Abort::Error(error) => error,
-            Abort::Mismatch { .. } => unreachable!("only a batch has conditions"),
+            Abort::Mismatch { .. } => unreachable!("no condition outside of a batch"),
         }
     }
 }
@@ -235,34 +236,34 @@ fn demand(durability: Option<Durability>) -> Result<()> {
     match durability {
         None | Some(Durability::Memory) => Ok(()),
         Some(more) => Err(Error::unsupported(format!(
-            "durability {more:?} with \"memory:\", whose content ends with its process"
+            "durability {more:?} with \"memory:\": nothing in memory outlives the process"
         ))),
     }
 }
 
 /// A keyspace: a tree, and the store that it belongs to.
 #[derive(Clone)]
-pub(crate) struct Keyspace {
-    store: Store,
+pub(crate) struct MemoryKeyspace {
+    store: MemoryStore,
     tree: Arc<Tree>,
 }
 
-impl contract::Keyspace for Keyspace {
-    type View = View;
+impl contract::Keyspace for MemoryKeyspace {
+    type View = MemoryView;
 
     fn name(&self) -> &str {
         &self.tree.name
     }
 
-    fn view(&self) -> View {
-        View::Newest(self.tree.clone())
+    fn view(&self) -> MemoryView {
+        MemoryView::Newest(self.tree.clone())
     }
 
-    fn same_store(&self, other: &Keyspace) -> bool {
+    fn same_store(&self, other: &MemoryKeyspace) -> bool {
         Arc::ptr_eq(&self.store.0, &other.store.0)
     }
 
-    fn is(&self, other: &Keyspace) -> bool {
+    fn is(&self, other: &MemoryKeyspace) -> bool {
         Arc::ptr_eq(&self.tree, &other.tree)
     }
 
@@ -276,21 +277,20 @@ impl contract::Keyspace for Keyspace {
     }
 }
 
-impl Keyspace {
+impl MemoryKeyspace {
     fn apply_in(&self, batch: &mut index::Batch<'_>, op: Op<&[u8]>) -> Result<Outcome> {
         match op {
             Op::DeleteRange { start, end } => {
                 self.tree.check()?;
                 let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-                Ok(Outcome::DeletedRange(
-                    batch.delete_range(&self.tree.tree, Bound::Included(start), end).map_err(of_index)?,
-                ))
+                batch.delete_range(&self.tree.tree, Bound::Included(start), end).map_err(of_index)?;
+                Ok(Outcome::DeletedRange)
             }
             _ => batch.apply(&self.tree.tree, op.key(), |old| self.decide(op, old)).map_err(of_index)?,
         }
     }
 
-    /// What becomes of a key, decided inside the index's atomic step.
+    /// The effect of an operation on a key, computed inside the index's atomic step.
     #[inline]
     fn decide<'v>(&self, op: Op<&'v [u8]>, old: Option<&[u8]>) -> (Effect<'v>, Result<Outcome>) {
         match self.tree.check().and_then(|()| op.resolve(old)) {
@@ -300,9 +300,9 @@ impl Keyspace {
     }
 }
 
-/// One past state of all trees, with the names that they had.
+/// One past state of all trees, with their names at that time.
 #[derive(Clone)]
-pub(crate) struct Snapshot(Arc<Past>);
+pub(crate) struct MemorySnapshot(Arc<Past>);
 
 struct Past {
     snapshot: index::Snapshot,
@@ -310,12 +310,12 @@ struct Past {
     empty: index::Tree,
 }
 
-impl contract::Snapshot for Snapshot {
-    type View = View;
+impl contract::Snapshot for MemorySnapshot {
+    type View = MemoryView;
 
-    fn view(&self, name: &str) -> View {
+    fn view(&self, name: &str) -> MemoryView {
         let tree = self.0.catalog.get(name).map_or(&self.0.empty, |tree| &tree.tree);
-        View::Past(self.0.snapshot.reader(tree))
+        MemoryView::Past(self.0.snapshot.reader(tree))
     }
 
     fn keyspaces(&self) -> Vec<String> {
@@ -323,34 +323,35 @@ impl contract::Snapshot for Snapshot {
     }
 }
 
-/// One state of a tree. One reference count, so that many threads that make iterations do not meet at two.
+/// One state of a tree. It has a single reference count, so that threads that start iterations contend for
+/// one cache line, not two.
 #[derive(Clone)]
-pub(crate) enum View {
+pub(crate) enum MemoryView {
     Newest(Arc<Tree>),
     Past(index::Reader),
 }
 
-impl View {
+impl MemoryView {
     #[inline]
     fn reader(&self) -> &index::Reader {
         match self {
-            View::Newest(tree) => &tree.tree,
-            View::Past(reader) => reader,
+            MemoryView::Newest(tree) => &tree.tree,
+            MemoryView::Past(reader) => reader,
         }
     }
 
-    /// To be called after reading: an error if what was read may be a dropped keyspace.
+    /// Fails if the keyspace was dropped. Call it after reading.
     #[inline]
     fn check(&self) -> Result<()> {
         match self {
-            View::Newest(tree) => tree.check(),
-            View::Past(_) => Ok(()),
+            MemoryView::Newest(tree) => tree.check(),
+            MemoryView::Past(_) => Ok(()),
         }
     }
 }
 
-impl contract::View for View {
-    type Cursor = Cursor;
+impl contract::View for MemoryView {
+    type Cursor = MemoryCursor;
     type Resume = ();
 
     #[inline]
@@ -405,40 +406,36 @@ impl contract::View for View {
         _resume: &mut (),
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        pairs: usize,
     ) -> Result<Filled> {
-        let mut shared_bytes = 0;
-        let mut full = false;
+        chunk.limit_bytes(CHUNK_BYTES, CHUNK_SHARED_BYTES);
         self.reader().scan(lower, upper, direction, |key, value| {
             if value.is_shared() {
                 chunk.push_shared(key, value.to_value());
-                shared_bytes += value.len();
             } else {
                 chunk.push_copied(key, &value);
             }
-            full = chunk.len() >= pairs || chunk.bytes() >= CHUNK_BYTES || shared_bytes >= CHUNK_SHARED_BYTES;
-            if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         self.check()?;
-        Ok(if full { Filled::More } else { Filled::End })
+        Ok(if chunk.is_full() { Filled::More } else { Filled::End })
     }
 
     fn refills(&self) -> (usize, usize) {
         (64, 4)
     }
 
-    fn cursor(&self) -> Cursor {
-        Cursor { cursor: self.reader().cursor(), view: self.clone() }
+    fn cursor(&self) -> MemoryCursor {
+        MemoryCursor { cursor: self.reader().cursor(), view: self.clone() }
     }
 }
 
 /// A position in a tree.
-pub(crate) struct Cursor {
+pub(crate) struct MemoryCursor {
     cursor: index::Cursor,
-    view: View,
+    view: MemoryView,
 }
 
-impl contract::Cursor for Cursor {
+impl contract::Cursor for MemoryCursor {
     fn goto(&mut self, goto: Goto<'_>) -> Result<bool> {
         let found = match goto {
             Goto::First => self.cursor.first(),
@@ -453,7 +450,7 @@ impl contract::Cursor for Cursor {
     }
 
     fn park(&mut self) {
-        // What it has fetched is its own.
+        // The cursor holds nothing of the store: its pairs are copies.
     }
 
     fn key(&self) -> Option<&[u8]> {
@@ -472,7 +469,7 @@ mod tests {
     #[test]
     fn it_conforms() {
         for seed in 0..30 {
-            let store = Store::open(&Options::default()).expect("a store");
+            let store = MemoryStore::open(&Options::default()).expect("a store");
             contract::conformance::check(&store, seed, 400, |_| {});
         }
     }

@@ -1,6 +1,7 @@
-//! Stores on a simulated disk, whose power can be cut and whose calls can fail: for tests of what is built on Forrest.
+//! Stores on a simulated disk that can lose power and whose calls can fail, for tests of programs built on
+//! Forrest.
 //!
-//! It is the store that users have, through the same [`Db`]; only the disk is another.
+//! The store is the disk engine, opened as an ordinary [`Db`]. Only the disk is simulated.
 
 use crate::builder::Builder;
 use crate::db::Db;
@@ -9,20 +10,20 @@ use forrest_engine::Result;
 
 pub use remixdb::disk::simulated::{CrashStates, Failure, Fate, Fault, Simulated, Times};
 
-/// A store on a simulated disk, and what does its background work.
+/// The background work of a store on a simulated disk.
 #[derive(Clone)]
 pub struct Background(remixdb::Store<Simulated>);
 
 impl Background {
-    /// Does a bounded piece of the background work, if there is any. True if there may be more.
+    /// Does a bounded part of the background work, if there is any. Returns true if there may be more.
     ///
     /// # Errors
-    /// `Io`, `Corrupt`. The store takes no more changes then.
+    /// `Io`, `Corrupt`. After an error the store takes no more changes.
     pub fn step(&self) -> Result<bool> {
         self.0.step()
     }
 
-    /// Does all of it.
+    /// Does all background work.
     ///
     /// # Errors
     /// As [`step`](Background::step).
@@ -32,7 +33,8 @@ impl Background {
     }
 }
 
-/// Opens a store whose background work is done by [`Background::step`], between any two calls.
+/// Opens a store without a background thread. [`Background::step`] does its background work, between any two
+/// calls.
 ///
 /// # Errors
 /// As [`Builder::open`](Builder::open).
@@ -42,7 +44,7 @@ pub fn open_unattended(disk: Simulated, builder: &Builder) -> Result<(Db, Backgr
     Ok((Db::new(engine::Store::Simulated(store.clone()), &builder.options)?, Background(store)))
 }
 
-/// Opens a store whose background work is done by a thread.
+/// Opens a store with a background thread.
 ///
 /// # Errors
 /// As [`Builder::open`](Builder::open).

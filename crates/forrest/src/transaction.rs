@@ -1,22 +1,24 @@
-//! [`Transaction`]: reads and changes that take place at one instant, if what was read still holds then.
+//! [`Transaction`]: reads and changes that happen at one instant, if the values that were read still hold
+//! then.
 //!
-//! A transaction keeps what it read and what it is to change ([`Draft`]), and nobody else sees of it. Its end is one
-//! [`WriteBatch`]: for each key that it read, the comparison with what it found, and its changes. There is no other lock and no
-//! other write path than a batch has.
+//! A transaction records its reads and changes in a [`Draft`] for each keyspace; nothing else sees them. The
+//! commit writes one [`WriteBatch`]: a compare-and-swap for each key that was read, and the changes. So a
+//! transaction needs no lock and no write path besides those of a batch.
 //!
-//! **Why that is serializable.** A batch takes place at one instant, comparisons and all. If it is applied, every value
-//! that the transaction read is there at that instant; had the transaction run as a whole just then, it would have read
-//! the same, and so would have done the same. So committed transactions, batches and single changes have one order,
-//! that of their instants, each of which lies between the beginning and the end of its commit. Only the equality of
-//! values counts: that one was changed and changed back meanwhile makes no difference to who reads it.
+//! **Why this is serializable.** A batch, with its comparisons, is applied at one instant. If it is applied,
+//! every value that the transaction read is the current one at that instant. Had the whole transaction run
+//! then, it would have read and done the same. So committed transactions, batches and single changes have one
+//! order, that of their instants, and each instant lies between the beginning and the end of its commit. Only
+//! the equality of values counts: a value that was changed and changed back meanwhile is no conflict.
 //!
-//! **Why there are no ranges.** A comparison tells that a key is as it was, not that no key came between two others.
-//! What depends on the keys of a range reads a key that all write who change the range, such as a counter.
+//! **Why there are no ranges.** A comparison proves that a key is unchanged, but not that no key was inserted
+//! between two others. A transaction that depends on a range reads one more key, such as a counter, which
+//! every change of the range writes.
 //!
-//! **Why reads are not from a snapshot.** It would make the reads of a transaction that is to fail agree with each
-//! other, but not in every home; a held snapshot makes changes by others dearer; and what is older is in conflict more
-//! often. Instead [`Db::transact`] believes no answer, and no error, before what was read is known to have been there
-//! at one instant.
+//! **Why reads do not use a snapshot.** A snapshot would make the reads of a transaction consistent even if
+//! it later fails. But not every home has snapshots, a held snapshot makes other changes more expensive, and
+//! older reads are in conflict more often. Instead, [`Db::transact`] returns a result or an error of its
+//! function only after it has verified that all values that were read existed at one instant.
 
 use crate::batch::{On, WriteBatch};
 use crate::builder::WriteOptions;
@@ -27,22 +29,24 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// How often [`Db::transact`] calls its function.
+/// Maximum number of times that [`Db::transact`] calls its function.
 const ATTEMPTS: usize = 1_000;
-/// Bytes of a key that a message shows.
+/// Maximum number of bytes of a key in a message.
 const SHOWN_BYTES: usize = MAX_KEYSPACE_NAME_BYTES;
 
-/// Reads and changes of a store that take place at one instant when they are [committed](Transaction::commit), or
-/// never. Until then nobody sees the changes, and nobody waits for the transaction; dropping it gives it up.
+/// Reads and changes of a store that happen at one instant, when the transaction is
+/// [committed](Transaction::commit), or not at all. Before the commit the changes are invisible, and no other
+/// thread waits for the transaction. Dropping it discards the changes.
 ///
-/// What is read is what the transaction has made of a key, and otherwise what is in the store when the key is first
-/// read. Reading it again answers the same. It is serializable: a transaction that is committed did what it would have
-/// done had it run as a whole at the instant of its commit. One that read something that is no longer so is in
-/// [`Conflict`](Committed::Conflict), changes nothing, and may be run again, which [`Db::transact`] does by
-/// itself. **Until it is committed, two reads may be of two moments.**
+/// A read returns the transaction's own change of the key, or else the value in the store when the key is
+/// first read. Reading the key again returns the same value. Transactions are serializable: a committed
+/// transaction has the effect that it would have if all of it ran at the instant of its commit. If a value
+/// that it read has changed, the transaction is in [`Conflict`](Committed::Conflict) and changes nothing; it
+/// may be run again, which [`Db::transact`] does. **Before the commit, two reads may see the store at
+/// different moments.**
 ///
-/// Keys are read one by one: there are no ranges. Where something depends on all keys of a range, let those who change
-/// the range write to one key besides, and read that.
+/// A transaction reads single keys, not ranges. If it depends on all keys of a range, let every change of the
+/// range also write one particular key, and read this key in the transaction.
 ///
 /// It dereferences to the [`Draft`] of the default keyspace.
 ///
@@ -66,31 +70,31 @@ const SHOWN_BYTES: usize = MAX_KEYSPACE_NAME_BYTES;
 #[derive(Debug)]
 pub struct Transaction {
     db: Db,
-    /// The first is that of the default keyspace.
+    /// The first one is for the default keyspace.
     drafts: Vec<Draft>,
 }
 
-/// What a [`Transaction`] has read of a keyspace and made of it.
+/// The reads and changes of a [`Transaction`] in one keyspace.
 ///
-/// Every method fails with `Limit` if a key or value is too long for any store. What a change meets is found out when
-/// the transaction is committed.
+/// Every method fails with `Limit` if a key or value is too long for any store. All other errors of a change
+/// are reported by the commit.
 pub struct Draft {
     keyspace: Keyspace,
     keys: BTreeMap<Vec<u8>, Touched>,
 }
 
-/// What a transaction has to do with a key.
+/// A transaction's access to a key.
 #[derive(Clone)]
 enum Touched {
-    /// It was read, and found so; so it shall be.
+    /// It was read and had the value `found`. The commit sets it to `now`.
     Read { found: Option<Value>, now: Option<Value> },
-    /// It was not read, and so it shall be.
+    /// It was not read. The commit sets it.
     Made(Option<Value>),
-    /// It was not read, and so much shall be added to it.
+    /// It was not read. The commit adds to it.
     Added(i64),
 }
 
-/// What became of a transaction.
+/// The result of committing a transaction.
 ///
 /// ```
 /// # let db = forrest::Db::open("memory:")?;
@@ -99,17 +103,19 @@ enum Touched {
 /// transaction.get("oak")?;
 /// db.set("oak", "Quercus")?;
 /// match transaction.commit()? {
-///     Committed::Done => unreachable!(),
 ///     Committed::Conflict { keyspace, key } => assert_eq!((&keyspace[..], &key[..]), ("default", &b"oak"[..])),
+///     other => unreachable!("{other:?}"),
 /// }
 /// # Ok::<(), forrest::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a conflict means that nothing was changed"]
+#[non_exhaustive]
 pub enum Committed {
-    /// It has taken place.
+    /// The transaction is committed.
     Done,
-    /// A key is not as the transaction read it; nothing was changed. There may be others.
+    /// The value of this key differs from the one that the transaction read. Nothing was changed. There may
+    /// be more such keys.
     Conflict {
         /// The name of the keyspace.
         keyspace: String,
@@ -119,21 +125,21 @@ pub enum Committed {
 }
 
 impl Committed {
-    /// True if the transaction has taken place.
+    /// True if the transaction is committed.
     pub fn is_done(&self) -> bool {
         matches!(self, Committed::Done)
     }
 }
 
 impl Db {
-    /// Begins a transaction, which costs nothing. [`transact`](Db::transact) does so, and commits it, as often as is
-    /// needed.
+    /// Begins a transaction, without any access to the store. [`transact`](Db::transact) also commits it, and
+    /// repeats it after a conflict.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
     /// let mut transaction = db.transaction();
     /// transaction.set("a", "1")?;
-    /// drop(transaction); // nothing comes of it
+    /// drop(transaction); // discards the change
     /// assert_eq!(db.get("a")?, None);
     /// # Ok::<(), forrest::Error>(())
     /// ```
@@ -141,16 +147,18 @@ impl Db {
         Transaction { db: self.clone(), drafts: vec![Draft::new(self)] }
     }
 
-    /// Runs `f` on a transaction and commits that, with its answer; again, with a new transaction, as long as it is in
-    /// conflict with changes by others. So `f` should do nothing but what the transaction does, and be short.
+    /// Runs `f` with a transaction, commits it, and returns the result of `f`. After a conflict it runs `f`
+    /// again with a new transaction. So `f` should be short, and have no effects besides those of the
+    /// transaction.
     ///
-    /// If `f` fails, nothing is changed, and its error is the answer, once it is known that what `f` had read until
-    /// then was there at one instant; otherwise it runs again as well. (If `f` panics, what it has seen may be of
-    /// several moments.)
+    /// If `f` fails, nothing is changed. Its error is returned if all values that `f` had read existed at one
+    /// instant; otherwise `f` runs again. (If `f` panics, the values that it read may be of different
+    /// moments.)
     ///
     /// # Errors
-    /// What `f` answers, and what [`Transaction::commit`] does. `Busy` after 1,000 conflicts: if `f` changes itself
-    /// what its transaction reads, or takes so long that others always come in between.
+    /// The error of `f`, and those of [`Transaction::commit`]. `Busy` after 1,000 conflicts: `f` changes
+    /// outside of the transaction what the transaction reads, or it takes so long that other changes always
+    /// intervene.
     ///
     /// ```
     /// use forrest::Db;
@@ -183,15 +191,15 @@ impl Db {
         self.transact_with(&WriteOptions::default(), f)
     }
 
-    /// As [`transact`](Db::transact), with its own durability.
+    /// Like [`transact`](Db::transact), with the durability in `options`.
     ///
     /// # Errors
-    /// As `transact`; `Unsupported` if the home cannot keep what is asked.
+    /// As `transact`; `Unsupported` if the home does not have this durability.
     ///
     /// ```
     /// use forrest::{Db, Durability, WriteOptions};
     /// # let db = Db::open("memory:")?;
-    /// let options = WriteOptions { durability: Some(Durability::Memory) };
+    /// let options = WriteOptions::new().durability(Durability::Memory);
     /// let was_there: forrest::Result<bool> = db.transact_with(&options, |transaction| {
     ///     transaction.add("visits", 1)?;
     ///     transaction.contains("oak")
@@ -225,7 +233,7 @@ impl Db {
 }
 
 impl Transaction {
-    /// The transaction as seen from another keyspace: what is done there reads and changes that keyspace.
+    /// The draft for another keyspace: its methods read and change that keyspace.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -246,19 +254,19 @@ impl Transaction {
         &mut self.drafts[at]
     }
 
-    /// Makes all changes at one instant, if what was read is there at that instant; otherwise none. Other writers wait
-    /// meanwhile, as for a batch; readers do not.
+    /// Applies all changes at one instant, if every value that was read is still the current one at that
+    /// instant. Otherwise it changes nothing. Other writers wait meanwhile, as for a batch; readers do not.
     ///
     /// # Errors
-    /// Those of [`Db::write`]; then nothing was changed. The limits are those of a batch (see
-    /// [`Builder`](crate::Builder)): each key that was read or changed is an operation, and what was read counts as
-    /// what is written does. The message names the key.
+    /// Those of [`Db::write`]; nothing was changed then. The message names the key. The limits are those of a
+    /// batch (see [`Builder`](crate::Builder)): each key that was read or changed counts as an operation, and
+    /// values that were read count like values that are written.
     pub fn commit(self) -> Result<Committed> {
         self.commit_with(&WriteOptions::default())
     }
 
-    /// As [`commit`](Transaction::commit), but makes no changes: tells whether all that was read was there at one
-    /// instant, for who gives up because of it.
+    /// Like [`commit`](Transaction::commit), but discards the changes. It verifies that all values that were
+    /// read existed at one instant, before the caller gives up because of them.
     ///
     /// # Errors
     /// As `commit`.
@@ -278,11 +286,11 @@ impl Transaction {
         self.commit()
     }
 
-    /// As [`commit`](Transaction::commit), with its own durability. For a transaction that changes nothing, it is that
-    /// of what it has read.
+    /// Like [`commit`](Transaction::commit), with the durability in `options`. If the transaction changes
+    /// nothing, the values that it has read are made as durable.
     ///
     /// # Errors
-    /// As `commit`; `Unsupported` if the home cannot keep what is asked.
+    /// As `commit`; `Unsupported` if the home does not have this durability.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -291,7 +299,7 @@ impl Transaction {
     /// use forrest::{Db, Durability, WriteOptions};
     /// let mut transaction = Db::open(path)?.transaction();
     /// transaction.add("visits", 1)?;
-    /// let options = WriteOptions { durability: Some(Durability::Sync) };
+    /// let options = WriteOptions::new().durability(Durability::Sync);
     /// assert!(transaction.commit_with(&options)?.is_done()); // and survives power loss
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -301,11 +309,12 @@ impl Transaction {
         let place =
             |op| batch.ops().nth(op).map(|(keyspace, op)| (keyspace.unwrap_or(&self.db).name(), op.key()));
         match self.db.try_write_with(&batch, options) {
-            Ok(Written::Applied) => Ok(Committed::Done),
             Ok(Written::Mismatch { op, .. }) => {
                 let (keyspace, key) = place(op).expect("it is one of the batch's");
                 Ok(Committed::Conflict { keyspace: keyspace.to_owned(), key: key.to_vec() })
             }
+            Ok(Written::Applied) => Ok(Committed::Done),
+            Ok(other) => unreachable!("a batch came to {other:?}"),
             Err(error) => {
                 let place = error.op().and_then(place);
                 let at =
@@ -322,11 +331,12 @@ impl Draft {
         Draft { keyspace: keyspace.clone(), keys: BTreeMap::new() }
     }
 
-    /// The value of a key, or `None`: what the transaction has made of it, or what is in the store, and must still be
-    /// when the transaction is committed.
+    /// The value of a key, or `None`: the transaction's own change, or else the value in the store. The
+    /// latter must be unchanged when the transaction is committed.
     ///
     /// # Errors
-    /// Those of [`View::get`](crate::View::get); `InvalidArgument` if the transaction has added to what is no counter.
+    /// Those of [`View::get`](crate::View::get); `InvalidArgument` if the transaction has added to a value
+    /// that is not a counter.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -353,7 +363,7 @@ impl Draft {
         Ok(now)
     }
 
-    /// True if the key is there; it counts as read, with its value.
+    /// True if the key exists. The key counts as read, with its value.
     ///
     /// # Errors
     /// As [`get`](Draft::get).
@@ -369,7 +379,7 @@ impl Draft {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Will map a key to a value.
+    /// Sets the value of a key.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -386,7 +396,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Will remove a key, if it is there.
+    /// Removes a key, if it exists.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -404,12 +414,12 @@ impl Draft {
         Ok(())
     }
 
-    /// Will add to a counter, as [`Keyspace::add`] does. It is not read by that: transactions that only add to a
-    /// counter are not in conflict for it.
+    /// Adds to a counter, like [`Keyspace::add`]. This is not a read: transactions that only add to the same
+    /// counter are not in conflict.
     ///
     /// # Errors
-    /// `InvalidArgument` if what the transaction knows of the key is no counter, or if the sum overflows. If it does
-    /// not know the key, committing fails then.
+    /// `InvalidArgument` if the transaction has read or set the key, and its value is not a counter, or if
+    /// the sum overflows. For any other key the commit reports these errors.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -454,7 +464,7 @@ impl Draft {
         });
     }
 
-    /// Adds what is to be compared and changed to a batch.
+    /// Adds the comparisons and changes to a batch.
     fn finish(&self, batch: &mut On<'_>) {
         for (key, touched) in &self.keys {
             match touched {
@@ -468,15 +478,15 @@ impl Draft {
     }
 }
 
-/// What a counter becomes.
+/// The new value of a counter.
 fn sum(old: Option<&[u8]>, delta: i64) -> Result<Value> {
     match (Op::Add { key: &[][..], delta }).resolve(old)?.0 {
         Effect::PutValue(sum) => Ok(sum),
-        _ => unreachable!("an addition puts a value that it made"),
+        _ => unreachable!("an addition puts a new value"),
     }
 }
 
-/// A key, for a message.
+/// The form of a key in a message.
 fn shown(keyspace: &str, key: &[u8]) -> String {
     let rest = if key.len() > SHOWN_BYTES { "..." } else { "" };
     let key = &key[..key.len().min(SHOWN_BYTES)];
@@ -486,8 +496,8 @@ fn shown(keyspace: &str, key: &[u8]) -> String {
 fn always_in_conflict(keyspace: &str, key: &[u8]) -> Error {
     let key = shown(keyspace, key);
     let message = format!(
-        "{ATTEMPTS} times in a row, changes came between a transaction's reads and its commit, the last to {key}; make it \
-         shorter, and see that nothing in it changes by other means what it reads"
+        "the transaction was in conflict {ATTEMPTS} times in a row, the last time at {key}; make it shorter, and do \
+         not change outside of it what it reads"
     );
     Error::new(ErrorKind::Busy, message)
 }

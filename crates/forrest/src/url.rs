@@ -1,11 +1,11 @@
-//! How homes are named: a URL, or a path.
+//! URLs of homes.
 
 #[cfg(feature = "llds")]
 use ::llds::Kind;
 use forrest_engine::{Durability, Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Where a store lives, as its URL says.
+/// The home that a URL selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Home {
     /// `memory:`
@@ -13,17 +13,17 @@ pub(crate) enum Home {
     /// `llds:NAME`, or `llds-user:NAME`
     #[cfg(feature = "llds")]
     Kernel(Kind, String),
-    /// The same, where that home is not compiled in.
+    /// `llds:NAME` or `llds-user:NAME` in a build without that home.
     #[cfg(not(feature = "llds"))]
     Kernel,
     /// Anything that does not begin with a scheme.
     Path(PathBuf),
 }
 
-/// What begins the one parameter that a URL may end with.
+/// The start of the one parameter that a URL may have, at its end.
 const DURABILITY: &str = "?durability=";
 
-/// A URL without its parameter, and the parameter.
+/// Splits a URL into the part before the parameter and the parameter's value.
 fn split(url: &str) -> (&str, Option<&str>) {
     match url.rfind(DURABILITY) {
         Some(at) => (&url[..at], Some(&url[at + DURABILITY.len()..])),
@@ -31,7 +31,7 @@ fn split(url: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The home that a URL names, and the durability that it asks for at most.
+/// The home that a URL selects, and its durability parameter, which the home may lower.
 pub(crate) fn parse(url: &str) -> Result<(Home, Option<Durability>)> {
     let (home, level) = split(url);
     let level = match level {
@@ -41,7 +41,7 @@ pub(crate) fn parse(url: &str) -> Result<(Home, Option<Durability>)> {
         Some("sync") => Some(Durability::Sync),
         Some(other) => {
             return Err(Error::invalid(format!(
-                "no durability is called \"{}\"; a URL ends with {DURABILITY}memory, buffered or sync",
+                "unknown durability \"{}\"; write {DURABILITY}memory, buffered or sync",
                 other.escape_debug()
             )));
         }
@@ -50,7 +50,7 @@ pub(crate) fn parse(url: &str) -> Result<(Home, Option<Durability>)> {
 }
 
 impl Home {
-    /// The strongest durability that this home keeps.
+    /// The strongest durability of this home.
     pub(crate) fn durability_max(&self) -> Durability {
         match self {
             Home::Memory => Durability::Memory,
@@ -64,17 +64,17 @@ impl Home {
 
     pub(crate) fn parse(url: &str) -> Result<Home> {
         if url.is_empty() {
-            return Err(Error::invalid("the URL is empty; a home is \"memory:\", \"llds:NAME\" or a path"));
+            return Err(Error::invalid("the URL is empty; write \"memory:\", \"llds:NAME\" or a path"));
         }
         match scheme(url) {
             None => Ok(Home::Path(PathBuf::from(url))),
             Some(("memory", "")) => Ok(Home::Memory),
             Some(("memory", rest)) => Err(Error::invalid(format!(
-                "\"memory:\" takes nothing after the colon, and there is \"{}\"",
+                "\"memory:\" takes nothing after the colon, found \"{}\"",
                 rest.escape_debug()
             ))),
             Some((scheme @ ("llds" | "llds-user"), "")) => {
-                Err(Error::invalid(format!("\"{scheme}:\" needs the name of a store after the colon")))
+                Err(Error::invalid(format!("\"{scheme}:\" needs a store name after the colon")))
             }
             #[cfg(feature = "llds")]
             Some(("llds", name)) => Ok(Home::Kernel(Kind::Kernel, name.to_string())),
@@ -83,19 +83,19 @@ impl Home {
             #[cfg(not(feature = "llds"))]
             Some(("llds" | "llds-user", _)) => Ok(Home::Kernel),
             Some((other, _)) => Err(Error::invalid(format!(
-                "no home is called \"{other}:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that \
-                 begins like this one is written \"./{}\")",
+                "unknown home \"{other}:\"; write \"memory:\", \"llds:NAME\" or a path (if this is a path, write \
+                 \"./{}\")",
                 url.escape_debug()
             ))),
         }
     }
 }
 
-/// The directory that a store is in which [`Db::open`](crate::Db::open) opens by this URL; `None` if the URL names
-/// another home, or none.
+/// The directory of the store that [`Db::open`](crate::Db::open) opens for this URL; `None` if the URL
+/// selects another home, or none.
 ///
-/// A path is what does not begin with a scheme: two or more letters, digits, `+`, `-` or `.`, the first of them a
-/// letter, before a colon.
+/// A URL is a path if it does not begin with a scheme. A scheme is a letter followed by one or more letters,
+/// digits, `+`, `-` or `.`, and a colon.
 ///
 /// ```
 /// use std::path::Path;
@@ -109,7 +109,7 @@ pub fn directory(url: &str) -> Option<&Path> {
     (!path.is_empty() && scheme(path).is_none()).then(|| Path::new(path))
 }
 
-/// A URL's scheme and what follows, if it has one: two or more letters, digits, `+`, `-` or `.` before a colon.
+/// A URL's scheme and the rest, if it has a scheme.
 fn scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once(':')?;
     let word = scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));

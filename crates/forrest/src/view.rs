@@ -1,4 +1,4 @@
-//! [`View`]: everything that can be read from one keyspace, in its newest state or a snapshot's.
+//! [`View`]: all reads of one keyspace, in its newest state or a snapshot's.
 
 use crate::cursor::{Cursor, Entry, Range};
 use crate::engine;
@@ -8,14 +8,14 @@ use forrest_engine::{Direction, KeyRange, Result, Value, View as _};
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
 
-/// One keyspace, to be read. A [`Keyspace`](crate::Keyspace) dereferences to the view of its newest state, a
-/// [`Snapshot`](crate::Snapshot) has views of its state; a function that takes `&View` works on both.
+/// The reads of one keyspace. A [`Keyspace`](crate::Keyspace) dereferences to the view of its newest state,
+/// and a [`Snapshot`](crate::Snapshot) has views of its state. A function that takes `&View` works on both.
 ///
-/// Keys are ordered by their bytes. No read waits for a writer; in the kernel it waits for a change or a batch that is
-/// just being made, but not for one who waits for something else. Every method that takes keys fails with `Limit` if
-/// one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), or [`llds::MAX_KEY_BYTES`](crate::llds::MAX_KEY_BYTES)
-/// in the kernel; the bounds of ranges may be of any length. A view of the newest state fails with `InvalidArgument`
-/// once its keyspace has been dropped.
+/// Keys are ordered by their bytes. No read waits for a writer, with one exception: in the kernel a read
+/// waits for a change or batch that is being applied, but not for a writer that itself waits. Every method
+/// that takes keys fails with `Limit` if one is longer than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), or
+/// [`llds::MAX_KEY_BYTES`](crate::llds::MAX_KEY_BYTES) in the kernel. The bounds of ranges may be of any
+/// length. A view of the newest state fails with `InvalidArgument` once its keyspace has been dropped.
 ///
 /// ```
 /// use forrest::{Db, View};
@@ -40,7 +40,8 @@ impl View {
         View(view)
     }
 
-    /// The value of a key, or `None`. A value longer than 239 bytes is shared with the store, not copied.
+    /// The value of a key, or `None`. With `memory:` a value longer than 239 bytes is shared with the store,
+    /// not copied.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -56,8 +57,8 @@ impl View {
         self.0.get(key)
     }
 
-    /// Replaces the content of `buf` by the value of a key and returns true; clears it and returns false if
-    /// there is none. Allocates nothing if the value fits the capacity of `buf`.
+    /// Replaces the content of `buf` by the value of a key and returns true. If there is no value, it clears
+    /// `buf` and returns false. Allocates nothing if the value fits the capacity of `buf`.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -74,8 +75,9 @@ impl View {
         self.0.get_into(key, buf)
     }
 
-    /// The values of many keys, in the order of the keys: faster than as many [`get`](Self::get)s, because
-    /// the waits for memory overlap. Each key is read by itself; for one state of all, read from a snapshot.
+    /// The values of many keys, in the order of `keys`. This is faster than a [`get`](Self::get) for each
+    /// key, because the waits for memory overlap. Keys may be read at different moments; to read all at one
+    /// moment, use a snapshot.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -90,7 +92,7 @@ impl View {
         self.0.multi_get(keys)
     }
 
-    /// True if the key is there.
+    /// True if the key exists.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -105,8 +107,8 @@ impl View {
         self.0.contains(key)
     }
 
-    /// The pairs of a range in the order of their keys, from both ends as you like. What an iteration sees is
-    /// told at [`Range`].
+    /// Iterates over the pairs of a range in the order of their keys, from either end. [`Range`] documents
+    /// which concurrent changes an iteration sees.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -124,10 +126,11 @@ impl View {
         Range::new(self.0.clone(), lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec))
     }
 
-    /// Shows the pairs of a range to `see` in the order of their keys, until it breaks: the quickest way through a
-    /// range, because nothing is copied. What it sees of concurrent changes is what a [`Range`] sees.
+    /// Calls `see` with each pair of a range in the order of their keys, until it returns `Break`. This is
+    /// the fastest iteration, because it copies nothing. It sees the same concurrent changes as a [`Range`].
     ///
-    /// `see` may use the store, but should be quick: while it runs, memory that others give up is not used again.
+    /// `see` may use the store, but should be short: while it runs, memory that other threads free is not
+    /// reused.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -153,7 +156,7 @@ impl View {
         self.0.scan(clamp(bounds.bounds()), Direction::Forward, see)
     }
 
-    /// As [`scan`](View::scan), from the greatest key to the least.
+    /// Like [`scan`](View::scan), from the greatest key to the least.
     ///
     /// ```
     /// # use std::ops::ControlFlow;
@@ -177,7 +180,7 @@ impl View {
         self.0.scan(clamp(bounds.bounds()), Direction::Backward, see)
     }
 
-    /// The pairs whose keys begin with `prefix`.
+    /// Iterates over the pairs whose keys begin with `prefix`.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -192,7 +195,7 @@ impl View {
         self.range((Bound::Included(prefix), end.as_deref().map_or(Bound::Unbounded, Bound::Excluded)))
     }
 
-    /// A cursor, at no pair yet.
+    /// A cursor, not yet positioned.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;
@@ -206,7 +209,7 @@ impl View {
         Cursor::new(self.0.cursor())
     }
 
-    /// The number of keys in a range. Takes time in proportion to it.
+    /// The number of keys in a range. Takes time proportional to that number.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;

@@ -2,22 +2,24 @@
 /*
  * Structures of other languages, for kvbench.
  *
- * A library offers structures by one function, kvbench_subjects(), and is named where a structure is:
+ * A library exports one function, kvbench_subjects(), which lists its structures. Name the library instead of a
+ * structure:
  *
  *     kvbench memory --subjects ./libmine.so:mine,btreemap
  *
- * ("./libmine.so" alone, if it offers one.) It is held against a model before it is timed: insertion over a value, removal,
- * misses, order, keys that others were found wrong at.
+ * ("./libmine.so" alone, if it has only one.) kvbench compares a structure with a model before it measures it:
+ * insertion over a value, removal, misses, order, and keys that revealed bugs in other structures.
  *
- * Every operation is a call through a pointer, made by the same loops as all others; that costs some nanosecond more than
- * a structure in Rust has, which is compiled into the loop. A call must not let a C++ exception out, and ends the process
- * (abort()) if it cannot do what it is asked. tests/foreign/array.c is a whole library.
+ * Every operation is a call through a pointer, from the same loops as for all other structures. That costs about a
+ * nanosecond more than a structure in Rust, which is compiled into the loop. A C++ exception must not leave a call. A
+ * call that fails ends the process (abort()). tests/foreign/array.c is a complete library.
  *
- * Bytes that a call is given are the caller's and only there while it runs. Bytes that it shows are the structure's, and
- * need only be there until the same thread's next call (get) or until see() returns (each, scan).
+ * Bytes passed to a call belong to the caller and are valid only during the call. Bytes that a call returns or shows
+ * belong to the structure, and must stay valid until the same thread's next call (get) or until see() returns (each,
+ * scan).
  *
- * Readers may be several at once, without a writer. With KVBENCH_SHARED writers may be as well, beside each other and
- * beside readers.
+ * Readers may run concurrently with each other, but not with a writer. With KVBENCH_SHARED, writers may run
+ * concurrently with each other and with readers.
  */
 #ifndef KVBENCH_SUBJECT_H
 #define KVBENCH_SUBJECT_H
@@ -30,37 +32,38 @@
 extern "C" {
 #endif
 
-/* The version of this file, which a subject tells. */
+/* The version of this file; a subject states the version that it was compiled with. */
 #define KVBENCH_ABI 1
 
-/* Pairs are shown in the order of their keys: numbers by size, bytes as memcmp() has it, the shorter first. */
+/* Pairs are shown in the order of their keys: numbers by size, bytes by memcmp(), a prefix before longer keys. */
 #define KVBENCH_ORDERED 1u
 /* Several threads may write at once. */
 #define KVBENCH_SHARED 2u
 
-/* Bytes, among them zeros; not terminated. */
+/* A string of any bytes, zeros included; not terminated. */
 struct kvbench_bytes {
 	const void *data;
 	size_t size;
 };
 
-/* Shows pairs, one or more. They may be shown in as many pieces as suits the structure. */
+/* Receives one or more pairs. A structure may show its pairs in any number of calls. */
 typedef void (*kvbench_see_u64)(void *context, const uint64_t *keys, const uint64_t *values, size_t pairs);
 typedef void (*kvbench_see_bytes)(void *context, const struct kvbench_bytes *keys,
 				  const struct kvbench_bytes *values, size_t pairs);
 
 /*
- * What a structure does with numbers as keys and values, and with bytes. All that is not "or null" must be there.
+ * The operations of a structure, with numbers as keys and values, and with bytes. A function pointer may be null only
+ * where that is stated.
  *
- * create:  makes an empty one, or returns null where there is no room
- * destroy: gives everything back
- * reserve: makes room for so many pairs in all; or null
- * insert:  maps the key to the value, whether or not it was there
- * get:     true if the key is there, and then its value
- * remove:  true if the key was there
- * each:    shows all pairs
- * scan:    shows up to so many pairs from a key on; only called of ordered ones, else null
- * bytes:   bytes in use that are not malloc's; or null where there are none
+ * create:  returns an empty structure, or null if there is no memory
+ * destroy: frees everything
+ * reserve: makes room for this number of pairs in total; may be null
+ * insert:  maps the key to the value, whether or not the key is present
+ * get:     returns true and stores the value if the key is present
+ * remove:  returns true if the key was present
+ * each:    passes all pairs to the callback
+ * scan:    passes up to this number of pairs to the callback, from a key on; null if the structure is not ordered
+ * bytes:   returns the bytes in use that malloc did not allocate; null if there are none
  */
 struct kvbench_u64 {
 	void *(*create)(void);
@@ -93,16 +96,16 @@ struct kvbench_subject {
 	uint32_t abi;
 	/* KVBENCH_ORDERED, KVBENCH_SHARED */
 	uint32_t flags;
-	/* Lower-case letters, digits and "-"; its own in this library. */
+	/* Lower-case letters, digits and "-"; unique in this library. */
 	const char *name;
-	/* One line: what it is, and of which version. */
+	/* A description of one line, with the version. */
 	const char *about;
-	/* Null where it cannot hold such pairs. */
+	/* Null if it cannot hold such pairs. */
 	const struct kvbench_u64 *u64;
 	const struct kvbench_strings *strings;
 };
 
-/* What a library offers; ends with null. */
+/* The structures of a library; the list ends with null. */
 const struct kvbench_subject *const *kvbench_subjects(void);
 
 #ifdef __cplusplus

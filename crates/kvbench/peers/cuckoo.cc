@@ -20,7 +20,7 @@ template <class Cell, class Hash, class Equal> struct Cuckoo {
 		static_cast<Map *>(map)->insert_or_assign(Owned(Of::asked(key)), Owned(Of::asked(value)));
 	}
 
-	/* What is shown is a copy: another thread may change the value once the lock is given back. */
+	/* Shows a copy: another thread may change the value after the lock is released. */
 	static bool get(const void *map, Cell key, Cell *value) noexcept
 	{
 		static thread_local Owned copy;

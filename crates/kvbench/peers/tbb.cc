@@ -30,7 +30,7 @@ template <class Cell, class Compare> struct Table {
 		place->second = Owned(Of::asked(value));
 	}
 
-	/* What is shown is a copy: another thread may change the value once the lock is given back. */
+	/* Shows a copy: another thread may change the value after the lock is released. */
 	static bool get(const void *map, Cell key, Cell *value) noexcept
 	{
 		static thread_local Owned copy;
@@ -45,7 +45,7 @@ template <class Cell, class Compare> struct Table {
 
 	static bool remove(void *map, Cell key) noexcept { return static_cast<Map *>(map)->erase(Of::asked(key)); }
 
-	/* Only where nobody writes. */
+	/* Only safe without concurrent writers. */
 	static void each(const void *map, typename Of::See see, void *context) noexcept
 	{
 		peers::Shower<Cell> shower(see, context);

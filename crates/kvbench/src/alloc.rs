@@ -1,13 +1,13 @@
-//! The global allocator: the one that was chosen for this process, and a count of the bytes that are in use.
+//! The global allocator: it forwards to the allocator chosen for this process and counts the bytes in use.
 //!
-//! Which one is said by the environment ([`VARIABLE`]), which a run sets for each of its arms, and is settled by the
-//! first allocation, before `main`; everything is allocated and given back by that one. A build without any of the
-//! features `mimalloc`, `jemalloc`, `snmalloc` and `rpmalloc` has the system's `malloc` alone and asks nothing.
+//! The environment variable [`VARIABLE`] selects the allocator; a run sets it for each of its arms. The first
+//! allocation, before `main`, reads it, and the choice then stays for the whole process. A build without any of the
+//! features `mimalloc`, `jemalloc`, `snmalloc` and `rpmalloc` always uses the system's `malloc`.
 //!
-//! The count is kept per thread without atomics, so that it costs about a nanosecond and no shared cache
-//! line. [`live_bytes`] is therefore the balance of the calling thread alone: right for what one thread built
-//! and still holds, which is when it is read; [`peak_bytes`] is the most that this balance was. The bytes are those
-//! asked for, without the allocator's own overhead; the resident set shows that.
+//! The count is kept per thread without atomics, so it costs about a nanosecond and touches no shared cache line.
+//! [`live_bytes`] is therefore the balance of the calling thread alone. It is correct for data that one thread built
+//! and still holds, and is read only then. [`peak_bytes`] is the maximum of this balance. Both count the requested
+//! bytes, without the allocator's overhead; the resident set includes that.
 #![expect(unsafe_code, reason = "a global allocator cannot be written without it")]
 
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl Allocator {
         }
     }
 
-    /// The package that it comes from, for its version.
+    /// The package that it comes from, to look up its version.
     pub(crate) fn package(self) -> Option<&'static str> {
         match self {
             Allocator::Malloc => None,
@@ -91,7 +91,7 @@ impl Allocator {
         }
     }
 
-    /// Says what is missing where this program was built without it.
+    /// Fails with the missing feature if this program was built without it.
     pub(crate) fn compiled_in(self) -> Result<(), String> {
         let why = || format!("{0} is not compiled in; build with `--features {0}`", self.name());
         if self.is_compiled_in() { Ok(()) } else { Err(why()) }
@@ -100,7 +100,7 @@ impl Allocator {
 
 /// The allocator of this process: 0 before the first allocation.
 ///
-/// ORDERING: relaxed. Whoever reads 0 chooses for itself, and all choose the same.
+/// ORDERING: relaxed. A thread that reads 0 makes the choice itself, and all threads make the same one.
 static CHOSEN: AtomicU8 = AtomicU8::new(0);
 
 /// The allocator of this process.
@@ -123,12 +123,13 @@ fn number() -> u8 {
 /// Reads the environment. It allocates nothing.
 #[cold]
 fn choose() -> u8 {
-    // SAFETY: the name ends in NUL. This runs at the process's first allocation, before there is a second thread.
+    // SAFETY: the name ends in NUL. This runs at the first allocation of the process, when it has only one thread, so
+    // no other thread changes the environment.
     let value = unsafe { libc::getenv(VARIABLE_C.as_ptr()) };
     let named = if value.is_null() {
         &[][..]
     } else {
-        // SAFETY: what the environment holds ends in NUL, and nobody changes it while this runs.
+        // SAFETY: a value of the environment ends in NUL, and there is no other thread that could change it.
         unsafe { CStr::from_ptr(value) }.to_bytes()
     };
     let is = |allocator: &Allocator| allocator.is_compiled_in() && allocator.name().as_bytes() == named;
@@ -147,17 +148,17 @@ thread_local! {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Bytes that this thread has asked for, minus those that it has given back.
+/// Bytes that this thread has allocated, minus those that it has freed.
 pub(crate) fn live_bytes() -> i64 {
     LIVE.get()
 }
 
-/// The most that [`live_bytes`] was since [`begin_peak`], or since the thread began.
+/// The maximum of [`live_bytes`] since [`begin_peak`], or since the thread started.
 pub(crate) fn peak_bytes() -> i64 {
     PEAK.get()
 }
 
-/// Forgets what was held before.
+/// Resets the peak to the current balance.
 pub(crate) fn begin_peak() {
     PEAK.set(LIVE.get());
 }
@@ -168,32 +169,35 @@ fn count(bytes: i64) {
     PEAK.set(PEAK.get().max(live));
 }
 
-/// Calls the chosen allocator. The caller's promises are those of the function that it calls.
+/// Calls the chosen allocator.
+///
+/// SAFETY of the calls: the arguments are those of the caller, who meets the contract of the same function of
+/// [`GlobalAlloc`]. Memory comes from the same allocator, because the choice never changes.
 macro_rules! of_chosen {
     ($function:ident($($argument:expr),*)) => {
         match number() {
             #[cfg(feature = "mimalloc")]
-            // SAFETY: the caller's.
+            // SAFETY: as above the macro.
             number if number == Allocator::Mimalloc as u8 => unsafe { mimalloc::MiMalloc.$function($($argument),*) },
             #[cfg(feature = "jemalloc")]
-            // SAFETY: the caller's.
+            // SAFETY: as above the macro.
             number if number == Allocator::Jemalloc as u8 => unsafe {
                 tikv_jemallocator::Jemalloc.$function($($argument),*)
             },
             #[cfg(feature = "snmalloc")]
-            // SAFETY: the caller's.
+            // SAFETY: as above the macro.
             number if number == Allocator::Snmalloc as u8 => unsafe { snmalloc_rs::SnMalloc.$function($($argument),*) },
             #[cfg(feature = "rpmalloc")]
-            // SAFETY: the caller's.
+            // SAFETY: as above the macro.
             number if number == Allocator::Rpmalloc as u8 => unsafe { rpmalloc::RpMalloc.$function($($argument),*) },
-            // SAFETY: the caller's.
+            // SAFETY: as above the macro.
             _ => unsafe { System.$function($($argument),*) },
         }
     };
 }
 
-// SAFETY: every call goes unchanged to one allocator, the same for all the life of the process; the counter is a plain
-// cell of the thread with neither initialisation nor destructor, so that using it allocates nothing.
+// SAFETY: every call goes unchanged to one allocator, which stays the same until the process ends. The counters are
+// thread-local cells without lazy initialisation or destructor, so using them allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);

@@ -51,13 +51,13 @@ pub(crate) struct Ancestor {
     /// The allocator
     #[arg(short = 'a', value_name = "ALLOCATOR")]
     allocator: Option<String>,
-    /// How often everything is measured
+    /// Number of runs; each measures everything once
     #[arg(short = 'r', default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: u16,
-    /// How many of the last of these are told
+    /// Report only the last this many runs
     #[arg(short = 'R', default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     record_runs: u16,
-    /// Says more, as the ancestor did
+    /// Print more, as the ancestor did
     #[arg(short = 'v', default_value_t = 0)]
     verbosity: u8,
     /// Count on a simulated processor (valgrind's callgrind), in place of the machine's; there are no times then
@@ -161,7 +161,7 @@ impl Ancestor {
             }
         }
         let custom = name.allocator.name() != "malloc";
-        // As they are told, the best first, each once; null where nothing was counted.
+        // In the order of `Provider`, the best first, each once; null if nothing was counted.
         let counted = measured.iter().flatten().filter_map(|figures| figures.counted.as_ref());
         let providers: BTreeSet<Provider> = counted.flat_map(|of| of.values().flatten().copied()).collect();
         let providers: Vec<_> = providers.into_iter().map(Provider::words).collect();

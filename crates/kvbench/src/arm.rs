@@ -48,7 +48,7 @@ pub(crate) fn run_spoken(job: &Job, walk: Walk, report: Report<'_>) -> Outcome {
     match Spoken::start(job.subject.strip_prefix(PREFIX).unwrap_or(&job.subject)) {
         Ok(mut subject) => {
             let done = run_on::<U64>(job, &mut subject, walk, report);
-            // What it said wrong is why its answers were.
+            // A protocol error explains wrong results, so it is reported first.
             match subject.end() {
                 Some(fault) => Outcome::Failed(fault),
                 None => done.map_or_else(|end| end, Outcome::from),
@@ -126,7 +126,7 @@ impl<K: Kind> Arm<'_, K> {
         Choice::new(self.job.asked.distribution, len, self.job.seed.wrapping_add(salt))
     }
 
-    /// Fresh copies of so many pairs of a choice.
+    /// Copies `count` pairs of a choice to new memory.
     fn chosen(&self, len: u64, salt: u64, count: u64) -> K::Block {
         let choice = self.choice(len, salt);
         data::block_of::<K>(&self.source, (0..count).map(|at| choice.pick(at)))
@@ -415,7 +415,7 @@ impl<K: Kind> Arm<'_, K> {
             }
             self.figures.set(&format!("{}_{count}t_mops", mix.name), 1e3 / timed.ns(Clock::Wall));
         }
-        // Who wrote a key last nobody knows; but nothing that was written is gone.
+        // With several threads the last writer of a key is unknown, but every written key must be present.
         let (written, mut found) = (model.written::<K>(&self.source), 0);
         (0..written.len()).for_each(|at| self.subject.get_one(written.key(at), &mut |_| found += 1));
         if found != written.len() && self.facts.answers {
@@ -495,8 +495,8 @@ impl<K: Kind> Arm<'_, K> {
         Ok(())
     }
 
-    /// Insertion alone, into a subject that was told how many keys will come; no figure where it cannot be told. It has
-    /// a process to itself because memory that a first structure had given back would be at hand.
+    /// Measures only insertion, into a subject that reserved room for all keys; no figure if it cannot reserve. This
+    /// step has a process of its own, because the allocator would reuse memory that a first structure had freed.
     fn reserved(mut self) -> Done<Figures> {
         let len = self.source.len();
         let mut block = self.probes(len, 1, 0..INSERT_BLOCK.min(len));

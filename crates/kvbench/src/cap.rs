@@ -1,8 +1,8 @@
-//! A limit for the memory of a run's arms, the page cache of their files included: a control group of the system's,
-//! which is gone after the run.
+//! A memory limit for the arms of a run, including the page cache of their files: a control group that is removed
+//! after the run.
 //!
-//! Both versions of control groups are known. Where no group can be made, which takes root or a group that was handed
-//! to this user, the error says so.
+//! Both versions of control groups are supported. Creating a group requires root or a group delegated to this user;
+//! otherwise the error says so.
 
 use crate::errors::told;
 use std::fs;
@@ -14,17 +14,17 @@ const PREFIX: &str = "kvbench-memory-";
 /// Files that hold the limits of memory and of swap: of version 2, of version 1.
 const LIMITS: [(&str, &str); 2] =
     [("memory.max", "memory.swap.max"), ("memory.limit_in_bytes", "memory.swappiness")];
-/// Files that count what was killed for want of memory, in the same order.
+/// Files that count the processes killed by the OOM killer, in the same order.
 const EVENTS: [&str; 2] = ["memory.events", "memory.oom_control"];
 
-/// Such a group.
+/// A control group with a memory limit.
 pub(crate) struct Cap {
     group: PathBuf,
     bytes: u64,
 }
 
 impl Cap {
-    /// A group of no processes, which together may have so many bytes.
+    /// Creates a group without processes, whose limit is `bytes`.
     pub(crate) fn new(bytes: u64) -> io::Result<Cap> {
         let read = |path| fs::read_to_string(path).map_err(|error| told(path, &error));
         let (mounts, own) = (read("/proc/self/mountinfo")?, read("/proc/self/cgroup")?);
@@ -66,7 +66,7 @@ impl Cap {
         &self.group
     }
 
-    /// Processes that were killed in it for want of memory.
+    /// Number of processes in the group that the OOM killer killed.
     pub(crate) fn killed(&self) -> u64 {
         let count = |name: &&str| {
             let text = fs::read_to_string(self.group.join(name)).ok()?;

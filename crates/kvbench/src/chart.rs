@@ -41,7 +41,7 @@ pub(crate) struct Line<'a> {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// The colour of a name: the same in every chart, and our own are one that nobody else has.
+/// The colour of a name: the same in every chart. Forrest's subjects have a colour that no other subject has.
 pub(crate) fn colour(name: &str) -> String {
     if name.starts_with("forrest") {
         return "hsl(145 70% 33%)".to_owned();

@@ -1,8 +1,8 @@
 //! A pointer chase: what a load costs whose address is not known before the last one has come, in memory of some size
 //! on pages of some kind. It is the price that a structure of scattered nodes pays on every level.
 //!
-//! The memory is lines of 64 bytes in one cycle of random order; each tells which is next. Followed from one place it
-//! is true latency; from eight places at once, what the core can overlap.
+//! The memory is lines of 64 bytes in one cycle of random order; each has the number of the next. One chase shows true
+//! latency; eight chases at once show how much the core can overlap.
 
 use crate::affinity;
 use crate::data::Permutation;
@@ -68,12 +68,12 @@ fn chase(job: &Job, bytes: u64, figures: &mut Figures) -> Done<()> {
     Ok(())
 }
 
-/// Which lines follow each other: line `order(k)` tells `order(k + 1)`.
+/// The order of the cycle: line `order(k)` has the number `order(k + 1)`.
 fn order(lines: u64, job: &Job) -> Permutation {
     Permutation::new(lines, job.seed)
 }
 
-/// Where a chase from line 0 is after so many loads.
+/// The line that a chase from line 0 reaches after `loads` loads.
 fn walked(lines: u64, job: &Job, loads: u64) -> u64 {
     let order = order(lines, job);
     let begin = (0..lines).find(|place| order.apply(*place) == 0).unwrap_or(0);
@@ -108,7 +108,7 @@ fn after(memory: &[[u8; LINE_BYTES]], line: usize) -> usize {
     memory[line].first_chunk().map_or(0, |next| u64::from_le_bytes(*next)) as usize
 }
 
-/// Follows several chases, so many loads in all; the sum is where they end.
+/// Follows `N` chases, `loads` loads in total. The sum is of the lines where they end.
 fn follow<const N: usize>(memory: &[[u8; LINE_BYTES]], mut at: [usize; N], loads: u64) -> Timed {
     let watch = Watch::start();
     for _ in 0..loads / N as u64 {

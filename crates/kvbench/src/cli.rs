@@ -1,8 +1,8 @@
 //! The command line.
 //!
-//! Exit codes: 0 when all that was asked was measured (a missed goal is a result, not a failure), 1 when a
-//! subject was wrong or broke or a record could not be written, 2 for a command line that makes no sense. Those of a
-//! comparison that was made tell its verdict.
+//! Exit codes: 0 if everything was measured (a missed goal is a result, not a failure), 1 if a subject failed or gave
+//! wrong results or a record could not be written, 2 for an invalid command line. A completed comparison exits with the
+//! code of its verdict.
 
 use crate::ancestor_command::Ancestor;
 use crate::data::Walk;
@@ -66,14 +66,14 @@ enum Command {
     /// A data set from one format into another
     #[command(after_help = CONVERT_EXAMPLES)]
     Convert(Convert),
-    /// What is in a data set, and whether it is sound
+    /// Show the content of a data set, and whether it is valid
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(Inspect),
     /// What of this machine's figures can be trusted, and how to make it more
     Doctor(Doctor),
     /// Sets what makes figures steadier and needs root, and sets it back
     Setup(Setup),
-    /// The structures, hashes, allocators and stores, their versions, and what is to be known of each
+    /// List the structures, hashes, allocators and stores, with versions and remarks
     List,
     /// Writes manual pages and completions of shells, to be installed
     #[command(hide = true)]
@@ -155,7 +155,7 @@ const COMPARE_EXAMPLES: &str = "Examples:
   kvbench compare ./kvbench-before=forrest forrest --only get,scan -n 1M
   kvbench compare before.jsonl after.jsonl         two records of kvbench memory --rounds 10
 
-Exit codes: 0 b is the same, 3 faster, 4 slower in some figure, 5 nothing can be said.";
+Exit codes: 0 b is the same, 3 faster, 4 slower in some figure, 5 inconclusive.";
 const GEN_EXAMPLES: &str = "Examples:
   kvbench gen uuids.kvb -n 10M
   kvbench gen urls.kvb --keys urls --values lognormal:200,1 --ratio 2.0
@@ -180,17 +180,17 @@ const CONVERT_EXAMPLES: &str = "Examples:
   kvbench convert books_200M_uint64 books.kvb      SOSD
   kvbench convert pairs.csv pairs.jsonl
 
-OUTPUT is there when it is complete, and not before. Values are left out, and it is said so, where a
-format has no place for them.";
+OUTPUT appears only when it is complete. Values are left out, with a message, if the format has no
+place for them.";
 
 const INSPECT_EXAMPLES: &str = "Examples:
   kvbench inspect words.kvb
   kvbench inspect data.bin -F bin-text --json
   kvbench inspect words.kvb --verify
 
-A damaged file is told with the offset and what is wrong; the exit code is then 1.";
+For a damaged file, the error names the offset and the reason; the exit code is 1.";
 
-/// Parses the command line and does what it says.
+/// Parses the command line and runs the command.
 pub(crate) fn run() -> ExitCode {
     match done() {
         Ok(code) => code,
@@ -211,7 +211,7 @@ fn done() -> std::io::Result<ExitCode> {
     perform(Cli::parse().command)
 }
 
-/// Does what a command says.
+/// Runs a command.
 fn perform(command: Command) -> std::io::Result<ExitCode> {
     let all_went_well = |done| if done { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     match command {
@@ -271,7 +271,7 @@ fn exit_code(verdict: Verdict) -> ExitCode {
     })
 }
 
-/// The other end of [`runner::Runner`]: does one job and tells how it went.
+/// The arm of a [`runner::Runner`]: does one job and reports the outcome.
 fn arm(job: &str) -> std::io::Result<bool> {
     let job: Job = serde_json::from_str(job).map_err(std::io::Error::other)?;
     let walk = data::receive_paths(&mut std::io::stdin().lock())?;

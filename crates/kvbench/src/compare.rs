@@ -4,9 +4,9 @@
 //! what befalls the machine for longer meets both sides alike, and what befalls it for a turn is not in the median of
 //! the turns.
 //!
-//! The number of blocks is fixed before the first: who looks until it is significant finds something. A block during
-//! which others had the CPU is done again, because it says something of them; it is counted, and after as many of these
-//! as there are blocks, the comparison gives up rather than to choose the blocks that it likes.
+//! The number of blocks is fixed in advance: measuring until a difference is significant always finds one. A block
+//! during which other processes used the CPU measures those, so it is repeated and counted. After as many repetitions
+//! as there are blocks, the comparison gives up, because it must not select blocks.
 
 use crate::data::{Walk, mix};
 use crate::job::{Figures, Job, Outcome};
@@ -19,9 +19,9 @@ use std::io;
 
 /// The two sides: each a subject, in a program.
 pub(crate) struct Sides {
-    /// Who starts the arms of each.
+    /// The runner of each side.
     pub(crate) runners: [Runner; 2],
-    /// What an arm of each is told, but for the seed.
+    /// The job of an arm of each side, without the seed.
     pub(crate) jobs: [Job; 2],
 }
 
@@ -30,43 +30,43 @@ pub(crate) struct Sides {
 pub(crate) struct Plan {
     /// Blocks.
     pub(crate) blocks: usize,
-    /// What is still the same: 0.01 is a hundredth.
+    /// The largest difference that counts as none: 0.01 is 1 %.
     pub(crate) margin: f64,
-    /// What of the time of an arm, or of all CPUs while a block was done, others may have had, in percent.
+    /// Maximum share of an arm's time, or of all CPUs' time during a block, that other processes took, in percent.
     pub(crate) disturbed_percent_max: f64,
     /// Decides the order within blocks, and the data of each.
     pub(crate) seed: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Compared {
-    /// By figure; `None` for those that are no number in some block.
+    /// By figure; `None` if the figure is not a number in some block.
     pub(crate) judged: BTreeMap<String, Option<Judged>>,
-    /// What the verdicts are from.
+    /// The measurements that the verdicts come from.
     pub(crate) blocks: BTreeMap<String, Vec<Block>>,
-    /// Blocks that were done again, because others had the CPU.
+    /// Number of blocks that were repeated because other processes used the CPU.
     pub(crate) disturbed: usize,
     /// Whether there were too many of these.
     pub(crate) gave_up: bool,
 }
 
 impl Compared {
-    /// What is said of all figures together.
+    /// The verdict over all figures.
     pub(crate) fn verdict(&self) -> Verdict {
         Verdict::of_all(self.judged.values().map(|judged| Verdict::of(judged.as_ref())))
     }
 }
 
-/// Compares. The error is why an arm did not measure.
+/// Compares. It fails if an arm fails.
 pub(crate) fn compare(sides: &mut Sides, plan: Plan, walk: &Walk) -> io::Result<Compared> {
     let mut blocks: BTreeMap<String, Vec<Block>> = BTreeMap::new();
-    // What is measured once in a process is no match for medians, and is left to comparisons without turns.
+    // With turns, all other figures are medians. Insertion is measured once per process, too noisy beside them.
     let by_turns = sides.jobs.iter().any(|job| job.turns > 1);
     let is_judged = |name: &str| name.ends_with("_ns") && !(by_turns && name == "insert_ns");
     let (mut done, mut disturbed) = (0, 0);
     while done < plan.blocks && disturbed <= plan.blocks {
-        // One that is done again has other data: it is another block.
+        // A repeated block has a new number, so it gets other data.
         let number = (done + disturbed) as u64;
         let before = machine::stolen();
         let [a, b] = block(sides, mix(plan.seed ^ mix(number)), walk)?;

@@ -18,7 +18,7 @@ use std::path::Path;
 /// What two runs at different times may differ by where nothing differs: measured, one after the other, 0.92 to 1.05.
 const BETWEEN_RUNS: f64 = 0.08;
 
-/// Compares, prints, records; what is said of the second side.
+/// Compares, prints and records. Returns the verdict on the second side.
 pub(crate) fn run(options: &Compare) -> io::Result<Verdict> {
     match (&options.a, &options.b) {
         (Party::Record(a), Party::Record(b)) => of_records(a, b, options.how.margin),
@@ -45,7 +45,7 @@ impl Pairs {
             return Ok(Pairs { data: Some(file), kind: KindName::Strings, keys, walk: Walk::default() });
         }
         let told =
-            |error| io::Error::other(format!("no paths to be had from {}: {error}", how.tree.display()));
+            |error| io::Error::other(format!("no paths can be read from {}: {error}", how.tree.display()));
         let walk = match how.kind {
             KindName::U64 => Walk::default(),
             KindName::Strings => collect_paths(&how.tree, how.seed).map_err(told)?,
@@ -54,8 +54,7 @@ impl Pairs {
     }
 }
 
-/// The sides that two parties are, asked for what the comparison is about, the second made slower by so many percent;
-/// `arms` are those that each will have.
+/// The two sides of a comparison. `slowdown` makes the second slower, in percent; each side will have `arms` arms.
 fn sides(
     parties: [&Party; 2],
     pairs: &Pairs,
@@ -91,7 +90,7 @@ fn side(
         _ => Task::Measure,
     };
     let job = Job {
-        // Another build may have subjects that this one has not; it then says so itself.
+        // The other build may have subjects that this one lacks, so that build checks the name.
         allocator: Name::parse(subject).map_or(Allocator::Malloc, |name| name.allocator),
         kind: pairs.kind,
         data: pairs.data.clone(),
@@ -135,11 +134,11 @@ fn of_subjects(options: &Compare) -> io::Result<Verdict> {
     Ok(verdict)
 }
 
-/// Prints a comparison; what is said of all figures together.
+/// Prints a comparison. Returns the verdict over all figures.
 fn print(out: &mut impl Write, compared: &Compared) -> io::Result<Verdict> {
     if compared.disturbed > 0 {
-        let end = if compared.gave_up { "; there were too many, so nothing can be said" } else { "" };
-        writeln!(out, "blocks done again because others had the CPU: {}{end}", compared.disturbed)?;
+        let end = if compared.gave_up { "; too many, so the result is inconclusive" } else { "" };
+        writeln!(out, "blocks repeated because other processes used the CPU: {}{end}", compared.disturbed)?;
     }
     let judged = compared.judged.iter().map(|(name, judged)| (name.as_str(), judged.as_ref()));
     print_figures(out, judged)
@@ -183,7 +182,7 @@ fn of_records(a: &Path, b: &Path, margin: f64) -> io::Result<Verdict> {
     writeln!(out, "b = {} against a = {}", b.display(), a.display())?;
     writeln!(
         out,
-        "Taken at different times: less than {:.0} % says nothing. To be sure, compare the two programs, by turns.",
+        "Taken at different times: less than {:.0} % is no evidence. To be sure, compare the two programs directly.",
         100.0 * BETWEEN_RUNS
     )?;
     let rounds: Vec<_> = shared.iter().map(|(_, a, b)| (a.as_slice(), b.as_slice())).collect();

@@ -26,12 +26,12 @@ pub(crate) const KEYS: u64 = 10_000;
 const COMPARISONS: u64 = 5;
 /// Scans show fewer pairs than this, some of them one.
 const SCAN_PAIRS_END: u64 = 200;
-/// Of so many operations one is on an edge.
+/// One of this many operations is on an edge.
 const EDGE_OPS: u64 = 8;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Operations done on a source of so many pairs, where this many are wanted on a large one.
+/// Number of operations for a source of `pairs` pairs, if a large source gets `wanted`.
 pub(crate) fn ops(wanted: u64, pairs: u64) -> u64 {
     wanted.min((OPS_OF_KEY * pairs.min(KEYS)).max(OPS_MIN))
 }
@@ -49,8 +49,8 @@ struct Kit<'a, K: Kind> {
     stretch: u64,
 }
 
-/// Checks a subject, which must be empty, on a source of [`KEYS`] pairs or fewer, by so many operations. The error says
-/// what was wrong.
+/// Checks an empty subject against a model by `ops` operations, on up to [`KEYS`] pairs of the source. The error names
+/// the first difference.
 pub(crate) fn check<K: Kind>(
     source: &K::Source,
     subject: &mut dyn Measured<K>,
@@ -192,7 +192,7 @@ impl<K: Kind> Kit<'_, K> {
         self.subject.scan_one(from, count, &mut see);
         let expected: Vec<_> = self.model.range::<Vec<u8>, _>(from_bytes..).take(count).collect();
         for (at, (got, expected)) in got.iter().zip(&expected).enumerate() {
-            // Told only where it is wrong: long keys take long to write out.
+            // Formatting long keys is slow, so only a difference is formatted.
             if (&got.0, &got.1) == *expected {
                 continue;
             }
@@ -328,11 +328,11 @@ mod tests {
         }
     }
 
-    /// A map of byte strings that looks at a part of each key only, as structures were found to do.
+    /// A map of byte strings that looks at only a part of each key, a bug that real structures had.
     struct Careless {
         content: Model,
         part: fn(&[u8]) -> &[u8],
-        /// Whether a key that is not there is answered with the longest one that begins it.
+        /// Whether a lookup of an absent key returns the longest present key that is a prefix of it.
         prefixes: bool,
         /// Pairs that a walk backward leaves out.
         left_out: usize,

@@ -23,7 +23,7 @@ pub(crate) fn print_memory(out: &mut impl Write, group: &Group) -> io::Result<()
     print_table(out, group, &MEMORY, str::to_owned)
 }
 
-/// Prints a table for each event that somebody counted, and one of instructions for a cycle where both are known.
+/// Prints a table for each counted event, and one of instructions per cycle if both are known.
 pub(crate) fn print_events(out: &mut impl Write, group: &Group, events: &[Event]) -> io::Result<()> {
     let columns: Vec<Column<'_>> =
         COLUMNS.into_iter().filter(|(_, _, figure)| figure.ends_with("_ns")).collect();

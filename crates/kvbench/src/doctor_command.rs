@@ -12,7 +12,7 @@ use crate::options::{Doctor, MallocPages, Setup};
 use crate::runner::Runner;
 use crate::stores;
 use ::llds::doctor;
-use forrest_machine::doctor::{Finding, State};
+use forrest_machine::doctor::{Finding, Verdict};
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -27,7 +27,7 @@ const TURNS: u16 = 5;
 pub(crate) fn doctor(options: &Doctor) -> io::Result<bool> {
     let mut out = io::stdout();
     let knobs = KNOBS.iter().filter(|knob| !knob.is_of_pages()).map(of_knob);
-    // Which event is counted by what says more than whether counters can be read.
+    // This command lists the provider of each event instead of the general finding on counters.
     let findings = doctor::examine().into_iter().filter(|finding| finding.topic != "counters");
     for finding in findings.chain(of_machine(&Machine::describe())).chain(knobs) {
         writeln!(out, "{finding}")?;
@@ -46,10 +46,10 @@ pub(crate) fn doctor(options: &Doctor) -> io::Result<bool> {
 /// How a knob stands, and the command that sets it.
 fn of_knob(knob: &Knob) -> Finding {
     let (state, value) = match knob.state(Path::new(ROOT)) {
-        knobs::State::Good(value) => return Finding::new(knob.name, State::Good, value),
-        knobs::State::Missing => return Finding::new(knob.name, State::Absent, "not on this machine"),
-        knobs::State::Bad(value) => (State::Poor, value),
-        knobs::State::Any(value) => (State::Fair, value),
+        knobs::KnobState::Good(value) => return Finding::new(knob.name, Verdict::Good, value),
+        knobs::KnobState::Missing => return Finding::new(knob.name, Verdict::Absent, "not on this machine"),
+        knobs::KnobState::Bad(value) => (Verdict::Poor, value),
+        knobs::KnobState::Any(value) => (Verdict::Fair, value),
     };
     let set = format!("as root: kvbench setup {}={}", knob.name, knob.best().unwrap_or("NUMBER"));
     Finding::new(knob.name, state, format!("{value}: {}", knob.why)).advise(set)
@@ -57,23 +57,25 @@ fn of_knob(knob: &Knob) -> Finding {
 
 /// What makes figures of this machine less to be trusted.
 fn of_machine(machine: &Machine) -> Vec<Finding> {
-    let system = Finding::new("system", State::Good, machine.system.clone());
+    let system = Finding::new("system", Verdict::Good, machine.system.clone());
     let mut found = vec![match machine.virtual_machine {
         Some(true) => Finding {
-            state: State::Poor,
+            state: Verdict::Poor,
             what: format!("{}, a virtual machine: trust ratios within one run, not figures", machine.system),
             ..system
         },
         _ => system,
     }];
     found.extend(machine.load_1_min.map(|load| match load {
-        ..=0.5 => Finding::new("load", State::Good, format!("nobody else works here ({load})")),
-        _ => {
-            Finding::new("load", State::Poor, format!("others work here ({load}): wait, or use --clock cpu"))
-        }
+        ..=0.5 => Finding::new("load", Verdict::Good, format!("the machine is idle ({load})")),
+        _ => Finding::new(
+            "load",
+            Verdict::Poor,
+            format!("others work here ({load}): wait, or use --clock cpu"),
+        ),
     }));
     if machine.cpus < 2 {
-        found.push(Finding::new("threads", State::Poor, "one CPU: steps of several threads are left out"));
+        found.push(Finding::new("threads", Verdict::Poor, "one CPU: steps of several threads are left out"));
     }
     found
 }
@@ -84,25 +86,24 @@ fn of_counters() -> [Finding; 2] {
     counters::set_up(&[], None);
     let by_processor = set_up.counted.values().any(|of| matches!(of, Some(Provider::Rdpmc | Provider::Perf)));
     let counted = match by_processor {
-        true => Finding::new("counters", State::Good, "the processor counts"),
-        false => Finding::new("counters", State::Poor, "the processor counts nothing here"),
+        true => Finding::new("counters", Verdict::Good, "the processor counts"),
+        false => Finding::new("counters", Verdict::Poor, "the processor counts nothing here"),
     };
     let simulated = match callgrind::version() {
         Ok(version) => {
-            Finding::new("--simulate", State::Good, format!("a processor can be simulated: {version}"))
+            Finding::new("--simulate", Verdict::Good, format!("a processor can be simulated: {version}"))
         }
-        Err(why) => {
-            Finding::new("--simulate", State::Absent, "no processor can be simulated").advise(why.to_string())
-        }
+        Err(why) => Finding::new("--simulate", Verdict::Absent, "no processor can be simulated")
+            .advise(why.to_string()),
     };
     [counted.advise(set_up.lines().join("\n")), simulated]
 }
 
-/// What is not compiled in, and what it needs.
+/// Features that are not compiled in, and their requirements.
 fn of_features() -> Vec<Finding> {
     let missing = |topic, names: Vec<&str>, what, build| {
-        let told = || format!("{what} not compiled in: {}", names.join(", "));
-        (!names.is_empty()).then(|| Finding::new(topic, State::Absent, told()).advise(build))
+        let what = || format!("{what} not compiled in: {}", names.join(", "));
+        (!names.is_empty()).then(|| Finding::new(topic, Verdict::Absent, what()).advise(build))
     };
     let stores = stores::ENTRIES.iter().filter(|entry| entry.run.is_err()).map(|entry| entry.name).collect();
     let allocators = crate::alloc::Allocator::ALL.iter().filter(|allocator| allocator.compiled_in().is_err());
@@ -159,8 +160,8 @@ fn noise() -> io::Result<Vec<Finding>> {
                 "{figure} of btreemap differs from itself by up to {percent:.1} % over {BLOCKS} blocks"
             );
             match percent {
-                0.0..2.0 => Finding::new("noise", State::Good, what),
-                _ => Finding::new("noise", State::Poor, what)
+                0.0..2.0 => Finding::new("noise", Verdict::Good, what),
+                _ => Finding::new("noise", Verdict::Poor, what)
                     .advise("smaller differences are not to be seen here; more blocks (--blocks) show them"),
             }
         })
@@ -188,7 +189,7 @@ pub(crate) fn setup(options: &Setup) -> io::Result<bool> {
         writeln!(out, "{name} is {value}; kvbench setup --undo sets it back")?;
     }
     if options.settings.is_empty() {
-        writeln!(out, "What can be set, as NAME or NAME=VALUE; kvbench doctor tells how it stands:")?;
+        writeln!(out, "Settings, as NAME or NAME=VALUE; kvbench doctor shows the current values:")?;
         for knob in KNOBS {
             let best = knob.best().map_or_else(|| "NUMBER".to_owned(), str::to_owned);
             writeln!(out, "  {:28} {}", format!("{}={best}", knob.name), knob.why)?;

@@ -83,18 +83,18 @@ const STEPS: &[(&str, &str)] = &[
     ("load", "all pairs in random order into an empty store"),
     ("load_settle", "from the end of the load until nothing worked in the background"),
     ("warm_up", "before the first step that is timed"),
-    ("insert", "pairs put in; of stores: one in twenty of a mix, beside scans of 50"),
+    ("insert", "inserted pairs; in stores: 1 of 20 operations of a mix, the others are scans of 50 pairs"),
     (
         "insert_reserved",
-        "pairs put into a structure that was told their number before; reserving is part of it",
+        "inserted pairs, after the structure reserved room for all of them; includes the reserving",
     ),
     ("get", "keys that are there; independent of each other, so the core overlaps them"),
-    ("get_dependent", "keys that are there; which is next is known only after the last answer: true latency"),
+    ("get_dependent", "keys that are there; the result of one lookup gives the next key: true latency"),
     ("get_miss", "keys that are not there"),
     ("miss", "keys that are not there"),
     ("hit", "keys that are there, below the memtables"),
-    ("get_hits_#", "keys of which so many percent are there, the others not"),
-    ("multi_get_#", "so many keys asked for at once; for each of them"),
+    ("get_hits_#", "gets; the number is the percentage of keys that are there"),
+    ("multi_get_#", "gets in batches of this number of keys; for each key"),
     ("seek", "the first pair at or after a key"),
     ("seek_merging", "the same by a merging iterator over the same tables"),
     ("scan_50", "50 pairs from a random key on; every byte is read"),
@@ -105,7 +105,7 @@ const STEPS: &[(&str, &str)] = &[
     ("forward", "all pairs in order"),
     ("backward", "all pairs in descending order"),
     ("update", "of structures: keys that are there get another value; of stores: half updates, half gets"),
-    ("mixed_#", "so many percent gets, the others updates of keys that are there"),
+    ("mixed_#", "gets and updates of keys that are there; the number is the percentage of gets"),
     ("mixed_#_read", "the gets among them"),
     ("mixed_#_write", "the updates among them"),
     ("ycsb_a", "YCSB A: half gets, half updates, by Zipf's law"),
@@ -140,12 +140,12 @@ const STEPS: &[(&str, &str)] = &[
     ),
     ("build", "making the REMIX from the runs alone"),
     ("rebuild", "making the REMIX from that of all runs but the newest"),
-    ("read_#t", "keys that are there, by so many threads"),
-    ("mixed_disjoint_#t", "half reads, half writes, by so many threads, each with keys of its own"),
-    ("mixed_shared_#t", "half reads, half writes, by so many threads on the same keys"),
+    ("read_#t", "keys that are there, by several threads"),
+    ("mixed_disjoint_#t", "half reads, half writes, by several threads, each with its own keys"),
+    ("mixed_shared_#t", "half reads, half writes, by several threads on the same keys"),
     (
         "chase",
-        "a load from a random line of the memory, whose address is what the last load gave: true latency",
+        "a load from a random line of memory, at the address that the previous load gave: true latency",
     ),
     ("chase_8", "the same from eight places at once, which the core overlaps; for each load"),
     ("wall", "all of the workload"),
@@ -168,14 +168,14 @@ fn is(known: &str, step: &str) -> bool {
     })
 }
 
-/// A step without the number of its threads, if it tells any.
+/// A step without its number of threads, if its name has one.
 fn one_thread(step: &str) -> Option<&str> {
     let (step, threads) = step.strip_suffix('t')?.rsplit_once('_')?;
     let is_number = !threads.is_empty() && threads.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then_some(step)
 }
 
-/// What a figure's name says; `None` of a name that is none.
+/// Explains the name of a figure; `None` if the name is unknown.
 pub(crate) fn explain(name: &str) -> Option<Explained<'_>> {
     let (name, size) = match name.split_once('@') {
         Some((name, size)) => (name, Some(size.parse().ok()?)),
@@ -233,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Whoever adds a figure says what it is.
+    /// A new figure needs an explanation here.
     #[test]
     fn every_figure_that_was_ever_recorded_is_explained() {
         let mut names = 0;

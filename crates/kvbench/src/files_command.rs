@@ -9,7 +9,7 @@ use std::time::Instant;
 /// Pairs between two looks at the clock.
 const LOOK_PAIRS: u64 = 1 << 12;
 
-/// One line on a terminal that tells how far a file is; nothing elsewhere.
+/// A progress line on a terminal; nothing elsewhere.
 struct Progress {
     terminal: bool,
     seen: u64,
@@ -42,10 +42,11 @@ fn invalid(what: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// The format of a file to be made: as said, or as its name ends.
-fn format_to_write(path: &Path, said: Option<Format>, option: &str) -> io::Result<Format> {
-    let what = || invalid(format!("{}: its name tells no format; say one with {option}", path.display()));
-    said.or_else(|| Format::of_name(path)).ok_or_else(what)
+/// The format of a file to write: the given one, or that of its name.
+fn format_to_write(path: &Path, given: Option<Format>, option: &str) -> io::Result<Format> {
+    let what =
+        || invalid(format!("{}: the name implies no format; select one with {option}", path.display()));
+    given.or_else(|| Format::of_name(path)).ok_or_else(what)
 }
 
 /// Makes a data set.
@@ -149,7 +150,7 @@ pub(crate) fn convert(options: &Convert) -> io::Result<bool> {
     out.flush().map(|()| true)
 }
 
-/// Tells what is in a file.
+/// Prints the content of a file.
 pub(crate) fn inspect(options: &Inspect) -> io::Result<bool> {
     let path = &options.file;
     let mut reader = Reader::open(path, options.format, false)?;

@@ -1,5 +1,5 @@
-//! The goals that the project set itself, each held against what was measured. They are targets: a missed one
-//! is printed as missed and changes no exit code.
+//! The goals of the project, compared with the measurements. They are targets: a missed goal is printed as missed and
+//! changes no exit code.
 
 use crate::data::KindName;
 use crate::record::{Figure, Run};
@@ -29,7 +29,7 @@ pub(crate) enum Relation {
 /// A goal and how it stands.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Goal {
-    /// What is measured.
+    /// Title of the measurement.
     pub(crate) title: String,
     /// Kind of pairs.
     pub(crate) kind: &'static str,
@@ -43,12 +43,12 @@ pub(crate) struct Goal {
     pub(crate) goal: f64,
     /// Whether it does.
     pub(crate) holds: bool,
-    /// What stands behind the numbers.
+    /// The unit, printed after the numbers.
     pub(crate) unit: &'static str,
 }
 
 impl Goal {
-    /// Holds a figure against its goal; the group is the kind and number of pairs.
+    /// Compares a figure with its goal; the group is the kind and number of pairs.
     pub(crate) fn judge(
         title: String,
         (kind, keys): (&'static str, u64),

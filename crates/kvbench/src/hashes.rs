@@ -1,11 +1,11 @@
-//! The hash functions: byte strings and numbers in, 64 bits out, behind one trait with static dispatch.
+//! The hash functions: one trait with static dispatch, from byte strings and numbers to 64 bits.
 //!
-//! Every function is given the whole key at once and nothing else: no length before it, no second key after it.
-//! So all are measured on the same input, whichever table asks ([`By`] is how tables of other crates ask).
-//! Seeds are fixed, so that a run can be repeated; nobody attacks a benchmark.
+//! Every function receives the whole key at once and nothing else: no length before it, no second key after it.
+//! So all are measured on the same input, whichever table calls them ([`By`] is the adapter for tables of other
+//! crates). Seeds are fixed, so that a run can be repeated; a benchmark has no attackers.
 //!
-//! A number is hashed as its eight bytes, little endian, unless the crate has a way of its own for numbers that its
-//! users get without asking (ahash, foldhash).
+//! A number is hashed as its eight bytes, little endian, unless the crate hashes numbers in another way by default
+//! (ahash, foldhash).
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 use std::marker::PhantomData;
@@ -51,7 +51,7 @@ pub(crate) enum Hash {
     Wy,
 }
 
-/// What is to be known of a function.
+/// Facts about a function.
 pub(crate) struct About {
     /// Which.
     pub(crate) hash: Hash,
@@ -290,7 +290,7 @@ impl<H: HashFunction> Hasher for OfKey<H> {
         self.0 = H::of_number(number);
     }
 
-    /// The length that a slice tells before its bytes; a key that is a whole string needs none.
+    /// Ignores the length that a slice hashes before its bytes: a key that is a whole string needs none.
     #[inline]
     fn write_usize(&mut self, _: usize) {}
 

@@ -1,4 +1,4 @@
-//! What the run's process and its arms say to each other.
+//! The messages between the process of a run and its arms.
 
 use crate::alloc::Allocator;
 use crate::counters::{Counted, Event};
@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-/// What an arm is asked to do.
+/// The work of one arm.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Job {
     /// What to do.
     pub(crate) task: Task,
     /// Full name of the subject.
     pub(crate) subject: String,
-    /// What its process allocates with.
+    /// The allocator of its process.
     #[serde(default)]
     pub(crate) allocator: Allocator,
     /// The kind of pairs.
@@ -30,13 +30,13 @@ pub(crate) struct Job {
     pub(crate) keys: u64,
     /// Seed of all that is random.
     pub(crate) seed: u64,
-    /// Most keys that a loop of gets asks for.
+    /// Maximum number of keys that a loop of gets looks up.
     pub(crate) probes: u64,
     /// Threads of the steps that use several.
     pub(crate) threads: usize,
     /// Steps to measure.
     pub(crate) steps: Vec<Step>,
-    /// What steps are told; unsaid if it is what they do anyway, so that older builds are told what they know.
+    /// Parameters of the steps; omitted if they are the defaults, so that older builds understand the job.
     #[serde(default, skip_serializing_if = "Asked::is_usual")]
     pub(crate) asked: Asked,
     /// Pages for subjects that can choose.
@@ -45,13 +45,13 @@ pub(crate) struct Job {
     pub(crate) margin_bytes: u64,
     /// Whether threads are pinned to CPUs.
     pub(crate) pin: bool,
-    /// What a loop of one thread is charged.
+    /// The clock that loops of one thread are measured with.
     pub(crate) clock: Clock,
-    /// By how many percent every loop is made longer, to see whether that is found.
+    /// Makes every loop longer by this percentage, to test that a comparison detects it.
     #[serde(default)]
     pub(crate) slowdown: f64,
-    /// How often the steps that only read are taken, each time when its turn has come; the figures are medians. 0 and 1
-    /// are once, without waiting for anybody, as older builds do it.
+    /// How often the read-only steps are repeated, each time when the arm gets its turn; the figures are medians. 0 and
+    /// 1 mean once, without waiting for a turn, as in older builds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) turns: u16,
     /// What the processor is to count.
@@ -61,8 +61,8 @@ pub(crate) struct Job {
     /// alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) simulation: Option<PathBuf>,
-    /// A file whose pairs are measured in place of paths; unsaid if there is none, so that a job without one is told as
-    /// older builds, with which this one may be compared, tell it.
+    /// A file whose pairs replace the paths; omitted if there is none, so that the job reads as in older builds, with
+    /// which this one may be compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) data: Option<DataFile>,
 }
@@ -82,12 +82,11 @@ fn is_zero(turns: &u16) -> bool {
     *turns == 0
 }
 
-/// What an arm says that waits until it is told to go on.
+/// The progress message of an arm that waits for its turn.
 pub(crate) const TURN: &str = "waits for its turn";
 
 impl Job {
-    /// What is asked for unless something else is: numbers, one thread that goes where it likes, wall time, nothing
-    /// counted, no step beside those that always are.
+    /// A job with the defaults: numbers, one thread that is not pinned, wall time, no counters, no optional steps.
     pub(crate) fn of(task: Task, subject: impl ToString, keys: u64) -> Self {
         Job {
             task,
@@ -124,11 +123,11 @@ impl DataFile {
 /// What to do with a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Task {
-    /// Check that it is right, by so many operations.
+    /// Check it against a model, by this number of operations.
     Conform(u64),
     /// Build it and take the steps.
     Measure,
-    /// Build it where it was told how many keys will come.
+    /// Build it after it reserved room for all keys.
     Reserve,
     /// Let it grow from one size to the next and take the reading steps at each.
     Sweep(Vec<u64>),
@@ -161,7 +160,7 @@ pub(crate) enum Step {
     Threads,
     /// Removal of a tenth.
     Remove,
-    /// Insertion into tables that were told how many keys will come, in a process of its own.
+    /// Insertion into tables that reserved room for all keys, in a separate process.
     Reserve,
     /// Gets of which some find nothing (--hits).
     Hits,
@@ -186,7 +185,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// What is measured unless something else is asked for: what each structure can be compared by.
+    /// The default steps: those by which all structures can be compared.
     pub(crate) const USUAL: [Step; 8] = [
         Step::Get,
         Step::Dependent,
@@ -199,7 +198,7 @@ impl Step {
     ];
 }
 
-/// What steps are told beside that they are to be taken.
+/// Parameters of the steps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, clap::Args)]
 #[serde(default)]
 pub(crate) struct Asked {
@@ -216,8 +215,8 @@ pub(crate) struct Asked {
     /// Keys in a batch, at most 1,024
     #[arg(long, value_delimiter = ',', default_value = "64", value_parser = clap::value_parser!(u16).range(1..=SESSION_OPS as i64))]
     pub(crate) batches: Vec<u16>,
-    /// Take the step latency a second time with so many operations due a second, each counted from when it was due; 10
-    /// s of each mix at most
+    /// Run the step latency a second time at this fixed rate of operations per second, and measure each operation
+    /// from the time at which it was due; at most 10 s of each mix
     #[arg(long, value_name = "OPS_PER_S", value_parser = rate)]
     pub(crate) rate: Option<u64>,
 }
@@ -226,7 +225,7 @@ pub(crate) struct Asked {
 fn rate(text: &str) -> Result<u64, String> {
     match sizes::number(text)? {
         rate @ ..=1_000_000_000 => Ok(rate),
-        _ => Err("at most 1G operations a second can be told apart".to_owned()),
+        _ => Err("the maximum is 1G operations per second".to_owned()),
     }
 }
 
@@ -265,20 +264,20 @@ impl Asked {
     }
 }
 
-/// What an arm of `kvbench store` is told beside what all arms are.
+/// Parameters of an arm of `kvbench store`, beside those of all arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Orders {
     /// A directory of its own, which is there and empty.
     pub(crate) directory: PathBuf,
     /// Memory for all of the store, in bytes.
     pub(crate) budget_bytes: u64,
-    /// The group that limits the memory of the arm; unsaid if there is none.
+    /// The control group that limits the memory of the arm; omitted if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<PathBuf>,
-    /// What its writes are to survive.
+    /// The durability of its writes.
     #[serde(default)]
     pub(crate) durability: Durability,
-    /// What becomes of the store at the end.
+    /// What happens to the store at the end.
     #[serde(default)]
     pub(crate) life: Life,
     /// Writes of each step in which each is synced.
@@ -361,7 +360,7 @@ pub(crate) enum StoreStep {
     Reopen,
 }
 
-/// What an arm of `kvbench remix` is told beside what all arms are.
+/// Parameters of an arm of `kvbench remix`, beside those of all arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RemixOrders {
     /// A directory of its own, which is there and empty.
@@ -372,7 +371,7 @@ pub(crate) struct RemixOrders {
     pub(crate) locality: Locality,
     /// Rounds: in each, everything is measured once.
     pub(crate) rounds: u16,
-    /// What is measured.
+    /// Steps to measure.
     pub(crate) steps: Vec<RemixStep>,
 }
 
@@ -402,7 +401,7 @@ pub(crate) enum RemixStep {
     Build,
 }
 
-/// What an arm tells.
+/// A message of an arm.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Message {
     /// It began this step, or is so far in it.
@@ -454,9 +453,9 @@ pub(crate) struct Figures {
     pub(crate) timelines: BTreeMap<String, Vec<u64>>,
     /// Sums of what the loops read that all subjects must share.
     pub(crate) sums: BTreeMap<String, u64>,
-    /// What is to be known about them: where the memory came from, what was left out.
+    /// Remarks: where the memory came from, what was left out.
     pub(crate) notes: Vec<String>,
-    /// Who counted what.
+    /// The provider of each counted event.
     #[serde(default)]
     pub(crate) counted: Option<Box<Counted>>,
 }

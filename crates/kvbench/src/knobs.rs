@@ -14,9 +14,9 @@ pub(crate) struct Knob {
     pub(crate) name: &'static str,
     /// Where it is, from the root of the file system; a `*` is the number of each CPU.
     path: &'static str,
-    /// Values with which figures can be trusted; the first is what is set unless another one is named. None: any.
+    /// Values with which figures can be trusted; the first is the default for `kvbench setup`. Empty: any value.
     good: &'static [&'static str],
-    /// What it does to figures.
+    /// Its effect on figures.
     pub(crate) why: &'static str,
 }
 
@@ -38,7 +38,7 @@ pub(crate) const KNOBS: &[Knob] = &[
         name: "smt",
         path: "sys/devices/system/cpu/smt/control",
         good: &["off", "notsupported", "notimplemented", "forceoff"],
-        why: "two threads of one core share its caches and units: whoever runs on the other half is measured along",
+        why: "two threads of one core share its caches and units, so work on the sibling thread changes the figures",
     },
     Knob {
         name: "nmi-watchdog",
@@ -68,13 +68,13 @@ pub(crate) const KNOBS: &[Knob] = &[
         name: "huge-pages-1g",
         path: "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages",
         good: &[],
-        why: "the same of 1 GiB, for --pages 1g; often only to be had soon after the machine starts",
+        why: "the same of 1 GiB, for --pages 1g; often available only soon after the machine starts",
     },
 ];
 
 /// How a knob stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum KnobState {
     /// As is best.
     Good(String),
     /// It could be better.
@@ -105,7 +105,7 @@ impl Knob {
         self.path.starts_with("sys/kernel/mm/")
     }
 
-    /// The files that it is.
+    /// The files of the knob.
     fn files(&self, root: &Path) -> Vec<PathBuf> {
         match self.path.split_once('*') {
             None => vec![root.join(self.path)],
@@ -118,21 +118,21 @@ impl Knob {
         }
     }
 
-    /// How it stands.
-    pub(crate) fn state(&self, root: &Path) -> State {
+    /// The current setting.
+    pub(crate) fn state(&self, root: &Path) -> KnobState {
         let files = self.files(root);
         let values: Vec<String> = files
             .iter()
             .filter_map(|file| Some(value_of(&std::fs::read_to_string(file).ok()?).to_owned()))
             .collect();
-        let Some(first) = values.first() else { return State::Missing };
+        let Some(first) = values.first() else { return KnobState::Missing };
         let Some(bad) = values.iter().find(|value| !self.good.contains(&value.as_str())) else {
-            return State::Good(first.clone());
+            return KnobState::Good(first.clone());
         };
-        if self.good.is_empty() { State::Any(bad.clone()) } else { State::Bad(bad.clone()) }
+        if self.good.is_empty() { KnobState::Any(bad.clone()) } else { KnobState::Bad(bad.clone()) }
     }
 
-    /// What it is set to unless something else is said.
+    /// The value that `kvbench doctor` recommends.
     pub(crate) fn best(&self) -> Option<&'static str> {
         self.good.first().copied()
     }
@@ -153,11 +153,11 @@ fn kept(keep: &Path) -> io::Result<Before> {
     }
 }
 
-/// Sets a knob, and keeps what was there before in a file. The error says what could not be written; what was set
-/// until then is kept, too.
+/// Saves the previous values in the file `keep`, then sets a knob. If a write fails, the error names the file, and
+/// `keep` has the previous values of those already changed.
 pub(crate) fn set(root: &Path, keep: &Path, knob: &Knob, value: &str) -> io::Result<()> {
     let files = knob.files(root);
-    if knob.state(root) == State::Missing {
+    if knob.state(root) == KnobState::Missing {
         let what = format!("this machine has no {} ({})", knob.name, knob.path);
         return Err(io::Error::new(io::ErrorKind::NotFound, what));
     }
@@ -213,11 +213,11 @@ mod tests {
     fn knobs_tell_how_they_stand() {
         let (root, _) = machine();
         let state = |name: &str| Knob::find(name).unwrap().state(root.path());
-        assert_eq!(state("governor"), State::Bad("powersave".to_owned()));
-        assert_eq!(state("thp"), State::Good("madvise".to_owned()));
-        assert_eq!(state("perf"), State::Bad("3".to_owned()));
-        assert_eq!(state("huge-pages-2m"), State::Any("0".to_owned()));
-        assert_eq!(state("smt"), State::Missing);
+        assert_eq!(state("governor"), KnobState::Bad("powersave".to_owned()));
+        assert_eq!(state("thp"), KnobState::Good("madvise".to_owned()));
+        assert_eq!(state("perf"), KnobState::Bad("3".to_owned()));
+        assert_eq!(state("huge-pages-2m"), KnobState::Any("0".to_owned()));
+        assert_eq!(state("smt"), KnobState::Missing);
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         set(root.path(), &keep, pages, "64").unwrap();
         // The second time keeps what was there before the first.
         set(root.path(), &keep, pages, "128").unwrap();
-        assert_eq!(governor.state(root.path()), State::Good("performance".to_owned()));
+        assert_eq!(governor.state(root.path()), KnobState::Good("performance".to_owned()));
         assert_eq!(read("sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"), "128");
         assert_eq!(undo(&keep).unwrap(), 4);
         assert_eq!(read("sys/devices/system/cpu/cpu2/cpufreq/scaling_governor"), "powersave");

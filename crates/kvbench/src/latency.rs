@@ -10,9 +10,9 @@ use crate::workload::Op;
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
-/// Longest time that is told apart, in nanoseconds.
+/// Longest time that the histogram records, in nanoseconds; longer ones count as this.
 const LONGEST_NS: u64 = 600_000_000_000;
-/// Digits that count.
+/// Significant digits of a recorded time.
 const DIGITS: u8 = 3;
 /// Quantiles, as figures are named.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)];
@@ -22,7 +22,7 @@ pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_max(LONGEST_NS, DIGITS).expect("the digits and the most are within what it takes")
 }
 
-/// What goes on around each operation of a loop.
+/// Hooks around each operation of a loop.
 pub(crate) trait Pace {
     /// Before it begins.
     #[inline]
@@ -38,13 +38,13 @@ pub(crate) struct Unpaced;
 
 impl Pace for Unpaced {}
 
-/// Nanoseconds since this was first asked.
+/// Nanoseconds since the first call.
 pub(crate) fn now() -> u64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
 }
 
-/// Times each operation by a clock that tells nanoseconds since some moment.
+/// Times each operation by a clock that returns nanoseconds since some moment.
 pub(crate) struct Stopwatch<N = fn() -> u64> {
     now: N,
     /// Between one operation and the next; `None` if each follows on the one before it.
@@ -59,7 +59,7 @@ pub(crate) struct Stopwatch<N = fn() -> u64> {
 }
 
 impl<N: Fn() -> u64> Stopwatch<N> {
-    /// Closed, or open at so many operations a second.
+    /// A closed loop, or an open one at `rate` operations per second.
     pub(crate) fn new(now: N, rate: Option<u64>) -> Self {
         let every_ns = rate.map(|rate| 1e9 / rate as f64);
         let each = std::array::from_fn(|_| histogram());

@@ -1,4 +1,4 @@
-//! `kvbench list`: what there is to measure, each with its version and what is to be known of it.
+//! `kvbench list`: everything that can be measured, with versions and remarks.
 
 use crate::alloc::Allocator;
 use crate::hashes::{self, HASHES};

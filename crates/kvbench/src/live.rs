@@ -1,18 +1,16 @@
-//! The end of the terminal while a run goes on: its table as far as it is known, and a line that tells what is being
-//! done.
+//! The last lines of the terminal during a run: its table so far, and a progress line.
 //!
 //! Nothing is drawn where standard error is no terminal, and nothing is left of it when the tables are printed.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 
-/// Columns and lines where the terminal does not tell.
+/// Columns and lines if the terminal does not report them.
 const USUAL_SIZE: (usize, usize) = (80, 24);
-/// Columns left free at the end of a line: what a terminal echoes there (`^C`) must not begin a line that nobody
-/// clears.
+/// Columns left free at the end of a line, for the terminal's echo (`^C`): a new line would not be cleared.
 const FREE_COLUMNS: usize = 4;
 
-/// What is drawn.
+/// The drawn lines.
 pub(crate) struct Live {
     terminal: bool,
     /// The head of the table, and its rows.
@@ -58,7 +56,7 @@ impl Live {
             above => format!("\x1b[{above}A"),
         };
         self.above.set(lines.len().saturating_sub(1));
-        // Whoever closes the terminal does not want to see it.
+        // A closed terminal is no reason to stop the run.
         drop(write!(io::stderr().lock(), "{back}\r\x1b[J{}", lines.join("\n")));
     }
 }

@@ -67,7 +67,7 @@ fn parts(keys: u64, threads: u64) -> Vec<Range<u64>> {
     (0..threads).map(|thread| cut(thread)..cut(thread + 1)).collect()
 }
 
-/// Runs `work` in a thread for each part; passes on what the first one says about its progress.
+/// Runs `work` in a thread for each part; passes the progress of the first one on.
 fn in_threads<R: Send>(
     parts: &[Range<u64>],
     report: Report<'_>,
@@ -82,7 +82,7 @@ fn in_threads<R: Send>(
                 let (part, sender) = (parts[thread].clone(), sender.take());
                 scope.spawn(move || {
                     work(thread, part, &|step| {
-                        // Nobody listens only when the run is over.
+                        // The receiver is gone only when the run is over.
                         sender.iter().for_each(|sender| drop(sender.send(step.clone())));
                     })
                 })

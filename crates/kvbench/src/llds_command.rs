@@ -1,5 +1,6 @@
-//! `kvbench llds`: the workload of llds's own benchmark, this project's index and its stores in the kernel against a
-//! red-black tree behind one readers-writer lock. How the ancestor's user-space program guarded its tree is not known.
+//! `kvbench llds`: the workload of llds's own benchmark. It compares this project's index and its stores in the kernel
+//! with a red-black tree under one readers-writer lock. How the ancestor's user-space program locked its tree is not
+//! known.
 
 use crate::data::Walk;
 use crate::job::{Figures, Job, Outcome, Task};
@@ -18,7 +19,7 @@ use std::io::{self, Write};
 const TREE: &str = "rbtree";
 /// What `--max` compares.
 const LARGEST: [&str; 2] = [FORREST, TREE];
-/// Keys of the run that tells what a key costs.
+/// Keys of the run that measures the memory of a key.
 const CALIBRATION_KEYS: u64 = 4_000_000;
 /// Of the memory that is estimated to do, how much is used: a key costs more in some sizes than in others (a seventh
 /// more at a billion than at four million), and so do longer decimals.
@@ -58,7 +59,7 @@ impl Bench<'_> {
         writeln!(
             out,
             "{} threads insert disjoint parts (64-bit key, decimal counter as value), then look all up and check.\n\
-             rbtree: behind one RwLock; how the ancestor's user-space program guarded its tree is not known.\n",
+             rbtree: under one RwLock; how the ancestor's user-space program locked its tree is not known.\n",
             common.threads
         )?;
         writeln!(

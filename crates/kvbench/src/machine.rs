@@ -1,5 +1,5 @@
-//! What the machine is, and how much memory it has left. Where the system does not tell, the answer is
-//! "unknown", never a guess.
+//! Facts about the machine and its available memory. If the system does not report a fact, the result is "unknown",
+//! never a guess.
 
 use crate::sizes;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ impl Machine {
     }
 }
 
-/// Bytes of explicit huge pages of all sizes that nobody has taken or reserved.
+/// Bytes of explicit huge pages of all sizes that are neither used nor reserved.
 pub(crate) fn huge_pages_free_bytes() -> u64 {
     let Ok(sizes) = fs::read_dir("/sys/kernel/mm/hugepages") else { return 0 };
     let free = |size: fs::DirEntry| {
@@ -95,8 +95,8 @@ pub(crate) fn huge_pages_free_bytes() -> u64 {
     sizes.flatten().filter_map(free).sum()
 }
 
-/// Bytes that can still be taken without swapping, explicit huge pages not counted; `None` if the system does
-/// not tell.
+/// Bytes that can still be allocated without swapping, except explicit huge pages; `None` if the system does not report
+/// it.
 pub(crate) fn available_bytes() -> Option<u64> {
     kib(&read("/proc/meminfo")?, "MemAvailable")
 }
@@ -116,7 +116,7 @@ impl Stolen {
     }
 }
 
-/// How much was stolen since the machine started; `None` if the system does not tell.
+/// CPU time stolen since the machine started; `None` if the system does not report it.
 pub(crate) fn stolen() -> Option<Stolen> {
     parse_stolen(&read("/proc/stat")?)
 }
@@ -129,7 +129,7 @@ fn parse_stolen(text: &str) -> Option<Stolen> {
     Some(Stolen { stolen: *ticks.get(7)?, all: ticks.iter().sum() })
 }
 
-/// What another process occupies, in bytes; `None` if the system does not tell.
+/// Resident memory of another process, in bytes; `None` if the system does not report it.
 pub(crate) fn resident_bytes_of(process: u32) -> Option<u64> {
     kib(&read(&format!("/proc/{process}/status"))?, "VmRSS")
 }
@@ -145,7 +145,7 @@ pub(crate) fn resident_bytes() -> Option<u64> {
 pub(crate) struct Occupied {
     /// Bytes of its own, explicit huge pages included, pages of files (its code among them) left out.
     pub(crate) bytes: u64,
-    /// Of these, bytes on huge pages, explicit or transparent; `None` if the system does not tell.
+    /// Of these, bytes on huge pages, explicit or transparent; `None` if the system does not report it.
     huge_bytes: Option<u64>,
     /// Of these, bytes on explicit ones.
     explicit_bytes: u64,
@@ -154,22 +154,23 @@ pub(crate) struct Occupied {
 }
 
 impl Occupied {
-    /// What this process occupies; `None` if the system does not tell. It looks at every page, which takes a while.
+    /// The memory of this process; `None` if the system does not report it. The system visits every page, which is
+    /// slow.
     pub(crate) fn of_process() -> Option<Occupied> {
-        // What the status has is kept for each processor and may be some hundred pages behind.
+        // The kernel keeps the counts in `status` per processor; they may lag by some hundred pages.
         let exactly = read("/proc/self/smaps_rollup").and_then(|text| parse_rollup(&text));
         exactly.or_else(|| parse_status(&read("/proc/self/status")?))
     }
 
-    /// How much of what came since an earlier look is on huge pages, in percent; `None` if nothing came.
+    /// Percentage of the memory added since `earlier` that is on huge pages; `None` if nothing was added.
     pub(crate) fn huge_percent_since(self, earlier: Occupied) -> Option<f64> {
         let huge = self.huge_bytes?.saturating_sub(earlier.huge_bytes?);
         let all = self.bytes.checked_sub(earlier.bytes).filter(|all| *all > 0)?;
         Some(100.0 * huge.min(all) as f64 / all as f64)
     }
 
-    /// The most that this process has occupied of its own since [`begin_peak`], if this is what it occupies at the
-    /// moment; as exact as the system's status. `None` if that does not tell.
+    /// The peak of this process's own memory since [`begin_peak`], where `self` is its memory now; as exact as the
+    /// system's `status`. `None` if `status` does not have it.
     pub(crate) fn peak_bytes(self) -> Option<u64> {
         let peak = kib(&read("/proc/self/status")?, "VmHWM")?;
         // Explicit huge pages are not in it, and files are.

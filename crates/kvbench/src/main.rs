@@ -1,8 +1,8 @@
 //! The `kvbench` command: what ordered structures and stores cost, measured so that the figures can be trusted.
 //!
 //! A run starts a fresh process for each arm (one subject, one kind and number of pairs), checks every answer,
-//! and prints medians, a verdict for each goal of the project, and records for `bench/record`. What each
-//! figure means is told in `docs/benchmarks.md`.
+//! and prints medians, a verdict for each goal of the project, and records for `bench/record`.
+//! `docs/benchmarks.md` explains each figure.
 //!
 //! `docs/layers.txt` has the order of the modules.
 #![deny(unsafe_code)]

@@ -1,8 +1,8 @@
 //! The measuring loops. One loop serves every subject and every kind of pair, so that no two are measured
 //! differently.
 //!
-//! Each loop sums what it was given, and the sums are checked, so that nothing can be optimised away and
-//! nobody is praised for a quick wrong answer. Nothing is allocated, printed or generated while a clock runs.
+//! Each loop sums its results, and the sums are checked. So the compiler cannot remove the work, and fast wrong results
+//! are rejected. Nothing is allocated, printed or generated while a clock runs.
 
 use crate::affinity;
 use crate::alloc;
@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Clock {
-    /// What passed, whoever had the CPU.
+    /// Elapsed time, including time in which other processes had the CPU.
     Wall,
-    /// What the thread had of the CPU: for a machine that is not idle.
+    /// CPU time of the thread: for a machine that is not idle.
     Cpu,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Clock {
 pub(crate) struct Timed {
     /// How long it ran.
     pub(crate) time: Duration,
-    /// How much of that the thread had a CPU; all of it where the system does not tell.
+    /// CPU time of the thread; equal to the elapsed time if the system does not report it.
     pub(crate) cpu: Duration,
     /// Operations done.
     pub(crate) ops: u64,
@@ -65,16 +65,15 @@ impl Timed {
     }
 }
 
-/// By how many percent every loop of this process is made longer: the bits of the number.
+/// The percentage by which every loop of this process is made longer, as the bits of an `f64`.
 static SLOWDOWN: AtomicU64 = AtomicU64::new(0);
 
-/// Makes every loop longer by so many percent, by doing nothing before its clock stops.
+/// Makes every loop longer by `percent`: it busy-waits before its clock stops.
 pub(crate) fn slow_down(percent: f64) {
     SLOWDOWN.store(percent.max(0.0).to_bits(), Ordering::Relaxed);
 }
 
-/// Both clocks, running; none where a processor is simulated, which has no time, and would do one thing or another by
-/// the clock.
+/// Both clocks, running; none on a simulated processor. It has no time, and reading a clock would make its counts vary.
 pub(crate) struct Watch(Option<Clocks>);
 
 struct Clocks {
@@ -83,14 +82,14 @@ struct Clocks {
 }
 
 impl Watch {
-    /// Starts them.
+    /// Starts the clocks.
     pub(crate) fn start() -> Self {
         alloc::begin_peak();
         let simulated = counters::start();
         Watch((!simulated).then(|| Clocks { cpu: cpu_time(), wall: Instant::now() }))
     }
 
-    /// Stops them after so many operations, whose answers have this sum.
+    /// Stops the clocks after `ops` operations whose results have this sum.
     pub(crate) fn stop(self, ops: u64, sum: u64) -> Timed {
         let (time, cpu) = self.0.map_or_else(Default::default, Clocks::stop);
         let counts = counters::stop();
@@ -115,14 +114,14 @@ impl Clocks {
     }
 }
 
-/// What the calling thread has had of the CPUs.
+/// CPU time of the calling thread.
 #[cfg(target_os = "linux")]
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
 
-/// What has passed since this was first asked, in place of what the calling thread has had of the CPUs.
+/// Time since the first call, instead of the CPU time of the calling thread.
 #[cfg(not(target_os = "linux"))]
 fn cpu_time() -> Duration {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
@@ -214,7 +213,7 @@ fn multi_get<K: Kind, S: Subject<K>, const ROOM: usize>(subject: &S, block: &K::
     watch.stop(block.len() as u64, sum)
 }
 
-/// Scans `count` pairs from each key of the block on. The sum depends on the order of what is shown.
+/// Scans `count` pairs from each key of the block on. The sum depends on the order of the pairs.
 fn scan<K: Kind, S: Subject<K>>(subject: &S, block: &K::Block, count: usize) -> Timed {
     let (watch, mut sum) = (Watch::start(), 0u64);
     for session in sessions(block.len()) {
@@ -323,7 +322,7 @@ impl<K: Kind, S: Subject<K>> Hands<K> for InTurn<'_, S> {
     }
 }
 
-/// Does a stretch of operations; the sum over what was read goes on from `sum`.
+/// Does a series of operations, and adds the read values to `sum`.
 #[inline]
 fn stretch<K: Kind>(
     hands: &mut impl Hands<K>,
@@ -363,7 +362,7 @@ fn operate<K: Kind, S: Subject<K>>(subject: &mut S, work: &Operations<K>, pace: 
     watch.stop(work.ops.len() as u64, sum)
 }
 
-/// What is to be known of a subject before it is measured.
+/// Facts about a subject that are needed before it is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Facts {
     /// [`Subject::ORDERED`].
@@ -389,10 +388,10 @@ pub(crate) type SeePair<'a, K> = &'a mut dyn FnMut(<K as Kind>::Found<'_>, <K as
 /// Shows the answer for the key at a position.
 pub(crate) type SeeAnswer<'a, K> = &'a mut dyn FnMut(usize, Option<<K as Kind>::Value<'_>>);
 
-/// A subject, its type forgotten: whole loops, in which nothing is virtual, and single operations for those who check
-/// it. What goes round the loops is so compiled once for each kind of pairs, not for each of some two hundred subjects.
+/// A subject with its type erased: whole loops, whose bodies have no virtual calls, and single operations for checks.
+/// So the code around the loops is compiled once for each kind of pairs, not for each of some two hundred subjects.
 pub(crate) trait Measured<K: Kind>: Send + Sync {
-    /// What is to be known of it.
+    /// Facts about the subject.
     fn facts(&self) -> Facts;
     /// [`Subject::reserve`], timed.
     fn reserve_timed(&mut self, keys: usize) -> Option<Timed>;
@@ -413,7 +412,7 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn get_dependent(&self, block: &K::Block) -> Timed;
     /// Looks a block's keys up in batches of `size`, from 1 to [`SESSION_OPS`], where they are more than single gets.
     fn get_batches(&self, block: &K::Block, size: usize) -> Timed;
-    /// Scans so many pairs from each key of a block on.
+    /// Scans `count` pairs from each key of a block on.
     fn scan_all(&self, block: &K::Block, count: usize) -> Timed;
     /// Shows every pair.
     fn iterate_all(&self) -> Timed;
@@ -440,7 +439,7 @@ pub(crate) trait Measured<K: Kind>: Send + Sync {
     fn get_one(&self, key: K::Key<'_>, see: SeeValue<'_, K>);
     /// Looks keys up together.
     fn get_batch(&self, keys: &[K::Key<'_>], see: SeeAnswer<'_, K>);
-    /// Shows so many pairs from a key on.
+    /// Shows up to `count` pairs from a key on.
     fn scan_one(&self, from: K::Key<'_>, count: usize, see: SeePair<'_, K>);
     /// Shows every pair.
     fn show_all(&self, see: SeePair<'_, K>);

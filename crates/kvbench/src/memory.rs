@@ -103,8 +103,9 @@ pub(crate) fn run(mut options: Memory) -> io::Result<bool> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     let walk = if options.kinds.contains(&KindName::Strings) && data.is_none() {
-        let error =
-            |error| io::Error::other(format!("no paths to be had from {}: {error}", options.tree.display()));
+        let error = |error| {
+            io::Error::other(format!("no paths can be read from {}: {error}", options.tree.display()))
+        };
         collect_paths(&options.tree, options.common.seed).map_err(error)?
     } else {
         Walk::default()
@@ -242,7 +243,7 @@ impl Bench {
         self.runner.arm(job, if job.kind == KindName::Strings { &self.walk } else { &self.none })
     }
 
-    /// Says why a subject has no figures; a wrong one counts as a failure.
+    /// Reports why a subject has no figures; a wrong result counts as a failure.
     fn leave(
         &mut self,
         out: &mut impl Write,
@@ -257,7 +258,7 @@ impl Bench {
         };
         let failed = matches!(end, Outcome::Failed(_));
         self.failures += usize::from(failed);
-        // The conformance kit has its own number of keys, which says nothing here.
+        // The conformance kit has its own number of keys, which is not that of the measurement.
         let keys = (!matches!(job.task, Task::Conform(_))).then_some(job.keys);
         let size = keys.map_or_else(String::new, |keys| format!("{} ", runner::keys(keys)));
         writeln!(out, "{}, {size}{}: {what}: {why}", label(name, pages), job.kind.name())?;
@@ -313,7 +314,7 @@ impl Bench {
             subjects.iter().flat_map(chosen).map(|who| (who, Vec::new())).collect();
         self.runner.live.begin(Some(tables::head("", &tables::COLUMNS)));
         for round in 0..self.options.rounds {
-            // There and back again, so that a drift of the machine favours nobody.
+            // The order is reversed in every other round, so that a drift of the machine favours no subject.
             let order: Vec<_> =
                 if round % 2 == 0 { (0..arms.len()).collect() } else { (0..arms.len()).rev().collect() };
             for at in order {
@@ -327,7 +328,7 @@ impl Bench {
                     && self.steps.contains(&Step::Reserve)
                 {
                     match self.arm(&Job { task: Task::Reserve, ..job.clone() }) {
-                        // What others had of the CPU is told of the larger part.
+                        // Figures that both arms have, such as the CPU share of others, are kept from the first.
                         Outcome::Figures(more) => {
                             more.values.into_iter().for_each(|(name, value)| {
                                 figures.values.entry(name).or_insert(value);
@@ -344,7 +345,7 @@ impl Bench {
                         self.runner.live.row(row);
                         arms[at].1.push(*figures);
                     }
-                    // Who was wrong once has no figures at all.
+                    // A subject that failed once gets no figures.
                     Outcome::Failed(_) => arms[at].1.clear(),
                     Outcome::Left(_) => {}
                 }
@@ -386,7 +387,7 @@ impl Bench {
         Ok(Row { name, pages, figures, notes })
     }
 
-    /// What the subjects showed in scans and iterations must be the same; who differs from most was wrong.
+    /// Compares the sums of scans and iterations; a subject that differs from the majority is wrong.
     fn compare_sums(
         &mut self,
         out: &mut impl Write,

@@ -1,21 +1,21 @@
 //! The names of subjects, `STRUCTURE[+HASH][@ALLOCATOR]`, read and written in one place; and how a job finds what it
 //! names.
 //!
-//! What is left out is the structure's own hash, and malloc. The full name, as tables and records have it, tells the
-//! hash of every structure that hashes, and the allocator unless it is malloc.
+//! The defaults are the structure's own hash, and malloc. The full name, in tables and records, has the hash of every
+//! structure that hashes, and the allocator unless it is malloc.
 
 use crate::alloc::{self, Allocator};
 use crate::data::{KindName, Walk};
 use crate::hashes::{self, HASHES, Hash};
 use crate::job::{Job, Outcome, Report, Task};
-use crate::registry::{self, Entry, Run, Runs};
+use crate::registry::{self, Run, Runs, SubjectEntry};
 use std::fmt;
 
 /// A subject: a structure, the hash that it uses, and what its process allocates with.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
     /// The structure.
-    pub(crate) entry: &'static Entry,
+    pub(crate) entry: &'static SubjectEntry,
     /// The hash; `None` where nothing is hashed.
     pub(crate) hash: Option<Hash>,
     /// The allocator.
@@ -40,7 +40,7 @@ fn list(names: impl Iterator<Item = &'static str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// What is known of a name that is nobody's.
+/// The error for an unknown name.
 fn unknown(what: &str, name: &str, left_out: &[(&str, &str)], all: String) -> String {
     match left_out.iter().find(|(left, _)| *left == name) {
         Some((_, why)) => format!("{name} is left out: {why}; the {what} are {all}"),
@@ -50,7 +50,7 @@ fn unknown(what: &str, name: &str, left_out: &[(&str, &str)], all: String) -> St
 
 impl Name {
     /// The subject that is a structure with its own hash, and malloc.
-    pub(crate) fn of(entry: &'static Entry) -> Name {
+    pub(crate) fn of(entry: &'static SubjectEntry) -> Name {
         Name { entry, hash: entry.hash, allocator: Allocator::Malloc }
     }
 
@@ -59,18 +59,18 @@ impl Name {
         registry::entries().map(Name::of)
     }
 
-    /// Reads a name. The error tells which names there are.
+    /// Parses a name. The error lists the valid names.
     pub(crate) fn parse(text: &str) -> Result<Name, String> {
         // The name of a file may have anything in it.
         if registry::is_file(text) {
-            let entry = Entry::find(text)?.ok_or_else(|| format!("{text:?} is no file"))?;
+            let entry = SubjectEntry::find(text)?.ok_or_else(|| format!("{text:?} is no file"))?;
             return Ok(Name::of(entry));
         }
         let (rest, allocator) =
             text.split_once('@').map_or((text, None), |(rest, allocator)| (rest, Some(allocator)));
         let (structure, hash) =
             rest.split_once('+').map_or((rest, None), |(structure, hash)| (structure, Some(hash)));
-        let entry = Entry::find(structure)?.ok_or_else(|| {
+        let entry = SubjectEntry::find(structure)?.ok_or_else(|| {
             let all = list(registry::entries().map(|entry| entry.name));
             unknown("structures", structure, registry::LEFT_OUT, all)
         })?;

@@ -1,4 +1,4 @@
-//! What the benchmarks can be told on the command line.
+//! The command-line options of the benchmarks.
 
 use crate::counters::Event;
 use crate::data::{KindName, Told};
@@ -24,7 +24,7 @@ pub(crate) struct Common {
     /// Seed of everything random; the same seed gives the same keys and the same probes
     #[arg(long, default_value_t = 42)]
     pub(crate) seed: u64,
-    /// Memory that must stay free; an arm that comes nearer ends and says so
+    /// Memory that must stay free; an arm that would use it ends with a message
     #[arg(long, default_value = "1G", value_parser = bytes, value_name = "BYTES")]
     pub(crate) margin: u64,
     /// Pages that malloc asks for, for all subjects (glibc 2.35 or later)
@@ -47,21 +47,21 @@ pub(crate) enum MallocPages {
 /// Pairs of a file.
 #[derive(Args, Clone)]
 pub(crate) struct File {
-    /// File of pairs (see `kvbench convert`) to measure on, in its order, in place of made ones; -n takes its first
-    /// pairs
+    /// File of pairs (see `kvbench convert`) to measure with, in its order, instead of generated ones; -n takes its
+    /// first pairs
     #[arg(long, value_name = "FILE")]
     pub(crate) data: Option<PathBuf>,
-    /// Format of that file [default: found out]
+    /// Format of that file [default: detected]
     #[arg(short = 'F', long, value_enum, value_name = "FORMAT", requires = "data")]
     data_format: Option<Format>,
-    /// Pages that it is loaded to: auto, 1g, 2m, transparent or plain; others are taken where these are not to be had
+    /// Pages that it is loaded to: auto, 1g, 2m, transparent or plain; others are used if these are not available
     #[arg(long, default_value_t = pages::Pages::Auto, value_name = "PAGES", requires = "data")]
     data_pages: pages::Pages,
 }
 
 impl File {
-    /// The file, if there is one, and what it has, while so many bytes of memory stay free. Each arm loads it again, so
-    /// that this process keeps no memory from them.
+    /// Loads the file, if there is one, and returns facts about it; at least `margin_bytes` of memory stay free. Each
+    /// arm loads it again, so this process frees the memory for the arms.
     pub(crate) fn told(&self, margin_bytes: u64) -> io::Result<Option<(DataFile, Told)>> {
         let Some(path) = &self.data else { return Ok(None) };
         let format = self.data_format.map_or_else(|| Format::of_file(path), Ok)?;
@@ -87,16 +87,16 @@ pub(crate) struct Memory {
     /// Steps beside insertion and memory [default: get to remove]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<Step>,
-    /// What they are told.
+    /// Parameters of the steps.
     #[command(flatten)]
     pub(crate) asked: Asked,
-    /// Pages for this project's index, each in a row of its own
+    /// Pages for this project's index; one row for each
     #[arg(long, value_enum, value_delimiter = ',', default_value = "auto,plain")]
     pub(crate) pages: Vec<Pages>,
     /// Rounds: each measures every subject once, in turning order; more than one shows the spread
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) rounds: u16,
-    /// Most keys that a step asks for
+    /// Maximum number of keys that a step looks up
     #[arg(long, default_value = "2M", value_parser = number)]
     pub(crate) probes: u64,
     /// Directory tree whose paths are the string keys
@@ -111,14 +111,14 @@ pub(crate) struct Memory {
     /// Leave the sweep out
     #[arg(long)]
     pub(crate) no_sweep: bool,
-    /// What is to be counted in steps of one thread, by the processor or the system; nothing unless it is asked for
+    /// Events to count in steps of one thread, by the processor or the system [default: none]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) events: Vec<Event>,
-    /// Count on a simulated processor (valgrind's callgrind): the same on each run, and no times; --events
-    /// instructions and -n 100K unless something else is said
+    /// Count on a simulated processor (valgrind's callgrind): equal counts on each run, and no times; implies
+    /// --events instructions and -n 100K unless these are given
     #[arg(long, conflicts_with_all = ["sweep", "clock", "malloc_pages"])]
     pub(crate) simulate: bool,
-    /// What a step of one thread is charged; steps of several threads take the wall's time
+    /// Clock for steps of one thread; steps of several threads always use wall time
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,
     /// Do not pin threads to CPUs
@@ -155,8 +155,8 @@ pub(crate) struct Stores {
     /// Stores, from `kvbench list` [default: all]
     #[arg(long, value_delimiter = ',', value_parser = store)]
     pub(crate) subjects: Vec<String>,
-    /// What a write must survive when its call returns; a store that does not offer it is measured at the next weaker
-    /// level that it offers, or else the next stronger, and its column says so
+    /// What a write must survive when its call returns; a store without this level is measured at the next weaker one,
+    /// or else at the next stronger one, as its column shows
     #[arg(long, value_enum, value_delimiter = ',', default_value = "process")]
     pub(crate) durability: Vec<Durability>,
     /// Leave RocksDB out, which takes many minutes to compile
@@ -204,7 +204,7 @@ pub(crate) struct Remixes {
     /// Which keys are in one run
     #[arg(long, value_enum, value_delimiter = ',', default_value = "weak,strong")]
     pub(crate) localities: Vec<Locality>,
-    /// What is measured [default: all]
+    /// Steps to measure [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) only: Vec<RemixStep>,
     /// Rounds: each measures everything once, in an order of its own; the figures are medians
@@ -268,10 +268,10 @@ pub(crate) struct Comparison {
     /// Steps beside insertion; the more there are, the more it takes to be sure of one
     #[arg(long, value_enum, value_delimiter = ',', default_value = "get")]
     pub(crate) only: Vec<Step>,
-    /// What they are told.
+    /// Parameters of the steps.
     #[command(flatten)]
     pub(crate) asked: Asked,
-    /// Most keys that a step asks for
+    /// Maximum number of keys that a step looks up
     #[arg(long, default_value = "200K", value_parser = number)]
     pub(crate) probes: u64,
     /// Blocks of four processes each, fixed beforehand
@@ -281,10 +281,10 @@ pub(crate) struct Comparison {
     /// the median. With 1 each process runs to its end before the next one starts, and there is memory for one
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) turns: u16,
-    /// What is still the same, in percent
+    /// Largest difference that counts as the same, in percent
     #[arg(long, default_value_t = 1.0, value_parser = percent, value_name = "PERCENT")]
     pub(crate) margin: f64,
-    /// A block is done again if others had more of the CPU than this, in percent
+    /// Repeat a block if other processes used more of the CPU than this, in percent
     #[arg(long, default_value_t = 10.0, value_parser = percent, value_name = "PERCENT")]
     pub(crate) disturbed: f64,
     /// What a step is charged
@@ -305,7 +305,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// For a record, of so many keys.
+    /// The settings for a record; `keys` is the number of keys.
     pub(crate) fn describe(&self, keys: u64) -> serde_json::Value {
         serde_json::json!({
             "data": self.file.data,
@@ -314,7 +314,7 @@ impl Comparison {
         })
     }
 
-    /// For a reader, of so many keys.
+    /// The settings in words; `keys` is the number of keys.
     pub(crate) fn words(&self, keys: u64) -> String {
         let kind = self.kind.name();
         let clock = if self.clock == Clock::Wall { "wall" } else { "CPU" };
@@ -358,10 +358,10 @@ pub(crate) struct Compare {
     /// What b is compared with: SUBJECT, PROGRAM=SUBJECT (another build of kvbench), or a record (FILE.jsonl)
     #[arg(value_parser = party)]
     pub(crate) a: Party,
-    /// What is judged
+    /// The subject or record to judge
     #[arg(value_parser = party)]
     pub(crate) b: Party,
-    /// Make b slower by so many percent, to see whether that is found
+    /// Make b slower by this percentage, to test that it is detected
     #[arg(long, default_value_t = 0.0, value_parser = percent, value_name = "PERCENT", hide = true)]
     pub(crate) slow_b: f64,
     /// What is measured.
@@ -372,7 +372,7 @@ pub(crate) struct Compare {
 /// Options of `kvbench calibrate`.
 #[derive(Args, Clone)]
 pub(crate) struct Calibrate {
-    /// What is compared with itself: SUBJECT or PROGRAM=SUBJECT
+    /// The subject to compare with itself: SUBJECT or PROGRAM=SUBJECT
     #[arg(default_value = "btreemap", value_parser = party)]
     pub(crate) subject: Party,
     /// How often
@@ -414,7 +414,7 @@ pub(crate) struct Run {
     /// A suite from `kvbench list`, or a file of your own (.toml)
     #[arg(default_value = "default")]
     pub(crate) suite: String,
-    /// Where what is measured goes, a file that is not there yet [default: kvbench-SUITE.jsonl]
+    /// New file for the results [default: kvbench-SUITE.jsonl]
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// The page to write [default: kvbench-SUITE.html]
@@ -478,19 +478,19 @@ pub(crate) struct Convert {
     /// File to make, as the ancestor has it named
     #[arg(short = 'o', value_name = "OUTPUT")]
     pub(crate) output_named: Option<PathBuf>,
-    /// What the ancestor's generator does: words of a text to bin-text or bin-text1, told in its words
+    /// Work as the ancestor's generator, with its output: words of a text to bin-text or bin-text1
     #[arg(short = 'm', value_enum, value_name = "MODE", conflicts_with_all = ["from", "to"])]
     pub(crate) mode: Option<ConvertMode>,
-    /// Format to read [default: found out]
+    /// Format to read [default: detected]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) from: Option<Format>,
-    /// Format to write [default: as the name of OUTPUT ends]
+    /// Format to write [default: from the name of OUTPUT]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
-    /// Put a NUL behind each key of the ancestor's formats, counted in its size
+    /// Append a NUL to each key in the ancestor's formats, included in its size
     #[arg(short = 't', long)]
     pub(crate) terminated: bool,
-    /// Take the NUL off each key that is read from one of the ancestor's formats
+    /// Remove the NUL from each key that is read from one of the ancestor's formats
     #[arg(long)]
     pub(crate) strip_nul: bool,
     /// Keep only the first pair of each key
@@ -509,7 +509,7 @@ pub(crate) struct Gen {
     /// Number of pairs
     #[arg(short = 'n', long, default_value = "1M", value_parser = number)]
     pub(crate) pairs: u64,
-    /// As many pairs as have about so many bytes of keys and values
+    /// Number of pairs, given as the approximate total bytes of keys and values
     #[arg(long, value_parser = bytes, value_name = "BYTES", conflicts_with = "pairs")]
     pub(crate) size: Option<u64>,
     /// Shape of the keys; no two are equal
@@ -572,7 +572,7 @@ fn budget(text: &str) -> Result<u64, String> {
 
 fn store(text: &str) -> Result<String, String> {
     let names = || stores::ENTRIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    stores::Entry::find(text)
+    stores::StoreEntry::find(text)
         .map(|entry| entry.name.to_owned())
         .ok_or_else(|| format!("the stores are {}", names()))
 }

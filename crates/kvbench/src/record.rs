@@ -1,12 +1,12 @@
-//! What is kept of a run: its description, and one JSON object a line, appended to a file as each group of
-//! figures is done, so that a run that breaks off has kept what it had.
+//! The record of a run: its description and its figures, one JSON object a line. Each group of figures is appended to
+//! the file when it is complete, so that an interrupted run keeps its figures.
 //!
-//! Every line has `kvbench` (the version of this format, 1), `record` (its type) and `run` (which run it
-//! belongs to). Types: `run` (date, revision, machine, versions, options), `figures` (one subject with one
-//! kind and number of keys; each figure has `median`, `min`, `max` and the value of each round; its unit is
-//! the end of its name; `sums` are checksums of what was shown, equal for all), `left_out` (who was not measured, and
-//! why), `goals` (each goal with what was measured), `compared` and `calibrated` (verdicts). Missing figures are
-//! absent, never zero. `schema/record.json` says all of it, and the tests hold every record against it.
+//! Every line has `kvbench` (the version of this format, 1), `record` (its type) and `run` (which run it belongs to).
+//! Types: `run` (date, revision, machine, versions, options), `figures` (one subject with one kind and number of keys;
+//! each figure has `median`, `min`, `max` and the value of each round; its unit is the end of its name; `sums` are
+//! checksums of the results, equal for all subjects), `left_out` (subjects that were not measured, and why), `goals`
+//! (each goal with its measurement), `compared` and `calibrated` (verdicts). Missing figures are absent, never zero.
+//! `schema/record.json` is the full description, and the tests validate every record.
 
 use crate::errors::told;
 use crate::machine::Machine;
@@ -84,8 +84,8 @@ impl Run {
         Ok(run)
     }
 
-    /// Prints what a run of `command` begins with: where it is from, the machine, `what` it is of if that is said, and
-    /// whether the machine had other work.
+    /// Prints the head of a run of `command`: its origin, the machine, `what` it measures if given, and whether the
+    /// machine had other work.
     pub(crate) fn print_head(
         &self,
         out: &mut impl Write,

@@ -1,4 +1,4 @@
-//! Records, read back. What is missing or of another form is an error that names the file and the line.
+//! Reads records. If something is missing or has another form, the error names the file and the line.
 
 use crate::errors::told;
 use crate::record::Figure;
@@ -16,7 +16,7 @@ pub(crate) struct Recorded {
     pub(crate) runs: Vec<Described>,
     /// What was measured.
     pub(crate) rows: Vec<Row>,
-    /// Who was not measured.
+    /// The subjects that were not measured.
     pub(crate) left_out: Vec<LeftOut>,
     /// The goals.
     pub(crate) goals: Vec<Goal>,
@@ -25,7 +25,7 @@ pub(crate) struct Recorded {
 /// A goal, and how it stood.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Goal {
-    /// What is measured.
+    /// Title of the measurement.
     pub(crate) title: String,
     /// Kind of pairs.
     pub(crate) kind: String,
@@ -39,7 +39,7 @@ pub(crate) struct Goal {
     pub(crate) goal: f64,
     /// Whether it did.
     pub(crate) holds: bool,
-    /// What stands behind the numbers.
+    /// The unit, printed after the numbers.
     pub(crate) unit: String,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Described {
 pub(crate) struct Row {
     /// The run.
     pub(crate) run: String,
-    /// Who.
+    /// The name.
     pub(crate) subject: String,
     /// The kind of pairs, or what was done.
     pub(crate) kind: String,
@@ -72,7 +72,7 @@ pub(crate) struct Row {
     pub(crate) keys: u64,
     /// By name.
     pub(crate) figures: BTreeMap<String, Figure>,
-    /// What is to be known about them.
+    /// Remarks.
     #[serde(default)]
     pub(crate) notes: Vec<String>,
     /// By step: operations done in each stretch of it.
@@ -86,10 +86,10 @@ pub(crate) struct Row {
     more: Map<String, Value>,
 }
 
-/// Who was not measured.
+/// A subject that was not measured.
 #[derive(Debug, Deserialize)]
 pub(crate) struct LeftOut {
-    /// Who.
+    /// The name.
     pub(crate) subject: String,
     /// Of what.
     #[serde(default)]
@@ -175,7 +175,7 @@ impl Recorded {
             Some("goals") => self.goals.extend(of::<Goals>(record)?.goals),
             // What later programs add is theirs to read.
             Some(_) => {}
-            None => return Err("a line says not what it records".to_owned()),
+            None => return Err("a line has no record type".to_owned()),
         }
         Ok(())
     }
@@ -203,7 +203,7 @@ mod tests {
         for (content, why) in [
             ("x", ":1: expected value"),
             ("{\"kvbench\":1,\"record\":\"later\"}\n{\"kvbench\":2}", ":2: no line of a record of version 1"),
-            ("{\"kvbench\":1}", ":1: a line says not"),
+            ("{\"kvbench\":1}", ":1: a line has no record type"),
             ("{\"kvbench\":1,\"record\":\"figures\",\"run\":\"r\"}", ":1: missing field `subject`"),
             ("{\"kvbench\":1,\"record\":\"run\"}", ":1: missing field `date`"),
         ] {

@@ -16,7 +16,7 @@ use forrest_base::lock;
 use std::sync::{LazyLock, Mutex};
 
 /// A structure as the command line knows it.
-pub(crate) struct Entry {
+pub(crate) struct SubjectEntry {
     /// The name.
     pub(crate) name: &'static str,
     /// The package that it comes from, for its version; `None` if it is written here.
@@ -78,11 +78,11 @@ macro_rules! hashed {
 
 /// Structures that are not here, and why.
 pub(crate) const LEFT_OUT: &[(&str, &str)] =
-    &[("hot", "the height optimized trie is C++ in no package registry, and nobody has written it in Rust")];
+    &[("hot", "the height optimized trie is C++ in no package registry, and there is no version in Rust")];
 
 /// Every structure that is written in Rust, in the order of the tables.
-const ENTRIES: &[Entry] = &[
-    Entry {
+const ENTRIES: &[SubjectEntry] = &[
+    SubjectEntry {
         name: FORREST,
         package: Some("forrest-index"),
         about: "this project's index; 8-byte keys as big-endian bytes",
@@ -93,7 +93,7 @@ const ENTRIES: &[Entry] = &[
         llds: Some(arm::run_llds::<Forrest>),
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "rbtree",
         package: None,
         about: "red-black tree, one malloc per node and one per value",
@@ -104,7 +104,7 @@ const ENTRIES: &[Entry] = &[
         llds: Some(arm::run_llds::<Locked<RbTree<Counters>>>),
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "btreemap",
         package: Some("std"),
         about: "BTreeMap<u64, u64>; strings: BTreeMap<Vec<u8>, Vec<u8>>",
@@ -115,7 +115,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "skiplist",
         package: Some("crossbeam-skiplist"),
         about: "SkipMap<u64, u64>; strings: SkipMap<Box<[u8]>, Box<[u8]>>",
@@ -126,7 +126,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "scc",
         package: Some("scc"),
         about: "TreeIndex<u64, u64>; strings: TreeIndex<Box<[u8]>, Box<[u8]>>",
@@ -137,7 +137,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "congee",
         package: Some("congee"),
         about: "adaptive radix tree, Congee<usize, usize>",
@@ -148,7 +148,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "blart",
         package: Some("blart"),
         about: "adaptive radix tree, TreeMap<[u8; 8], u64>; strings: Box<[u8]> with a NUL",
@@ -159,7 +159,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "masstree",
         package: Some("masstree"),
         about: "trie of B+-trees, MassTree<u64>, keys as big-endian bytes",
@@ -172,7 +172,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "rart",
         package: Some("rart"),
         about: "adaptive radix tree, ArrayKey<16>; strings: VectorKey with a NUL; no scans, 0.11 walks to them",
@@ -183,7 +183,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "indexset",
         package: Some("indexset"),
         about: "BTreeMap<u64, u64> of two levels; strings: BTreeMap<Box<[u8]>, Box<[u8]>>",
@@ -194,7 +194,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "sorted",
         package: None,
         about: "sorted array, binary search; static: gathered, then made",
@@ -205,7 +205,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "eytzinger",
         package: None,
         about: "sorted array in breadth-first order; static",
@@ -216,7 +216,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "s-tree",
         package: None,
         about: "S+ tree, nodes of 16 keys in arrays; static",
@@ -227,7 +227,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "fst",
         package: Some("fst"),
         about: "finite state transducer, keys to numbers of an array of values; static",
@@ -238,7 +238,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "cuckoo",
         package: None,
         about: "cuckoo table written here: two buckets of four, tags, search in breadth",
@@ -249,7 +249,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "f14",
         package: None,
         about: "F14 (own): written here after F14's description, chunks of 14, tags, overflow counts",
@@ -260,7 +260,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "hashbrown",
         package: Some("hashbrown"),
         about: "HashMap; point operations only, as with all tables that hash",
@@ -271,7 +271,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "hashmap",
         package: Some("std"),
         about: "std's HashMap",
@@ -282,7 +282,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "papaya",
         package: Some("papaya"),
         about: "HashMap, concurrent, readers without locks",
@@ -293,7 +293,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "dashmap",
         package: Some("dashmap"),
         about: "DashMap, concurrent, shards with locks",
@@ -304,7 +304,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "scc-hash",
         package: Some("scc"),
         about: "HashMap, concurrent, locks on buckets",
@@ -315,7 +315,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: EMPTY,
         package: None,
         about: "does nothing: what the measuring loop itself costs",
@@ -326,7 +326,7 @@ const ENTRIES: &[Entry] = &[
         llds: None,
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "llds",
         package: None,
         about: "a store in the kernel (llds): changed by runs of 64 operations, looked at in its mapping",
@@ -337,7 +337,7 @@ const ENTRIES: &[Entry] = &[
         llds: Some(arm::run_llds::<kernel::Kernel>),
         foreign: false,
     },
-    Entry {
+    SubjectEntry {
         name: "llds-calls",
         package: None,
         about: "the same, a system call for each operation",
@@ -349,7 +349,7 @@ const ENTRIES: &[Entry] = &[
         foreign: false,
     },
     #[cfg(feature = "llds-user")]
-    Entry {
+    SubjectEntry {
         name: "llds-user",
         package: None,
         about: "the kernel's engine in this process: changed by runs of 64 operations, looked at without its lock",
@@ -361,7 +361,7 @@ const ENTRIES: &[Entry] = &[
         foreign: false,
     },
     #[cfg(feature = "llds-user")]
-    Entry {
+    SubjectEntry {
         name: "llds-user-calls",
         package: None,
         about: "the same, a call for each operation",
@@ -378,9 +378,9 @@ const ENTRIES: &[Entry] = &[
 const ONLY_LLDS: &str = "only asked in llds's workload";
 
 /// Every structure of this program, in the order of the tables.
-pub(crate) fn entries() -> impl Iterator<Item = &'static Entry> + Clone {
-    static FOREIGN: LazyLock<Vec<Entry>> =
-        LazyLock::new(|| foreign::compiled_in().iter().map(Entry::of_foreign).collect());
+pub(crate) fn entries() -> impl Iterator<Item = &'static SubjectEntry> + Clone {
+    static FOREIGN: LazyLock<Vec<SubjectEntry>> =
+        LazyLock::new(|| foreign::compiled_in().iter().map(SubjectEntry::of_foreign).collect());
     ENTRIES.iter().chain(FOREIGN.iter())
 }
 
@@ -398,19 +398,19 @@ fn of_foreign<K: foreign::Native>(job: &Job, walk: Walk, report: Report<'_>) -> 
     }
 }
 
-impl Entry {
+impl SubjectEntry {
     /// The entry of a name: of this program, or of a library.
-    pub(crate) fn find(name: &str) -> Result<Option<&'static Entry>, String> {
+    pub(crate) fn find(name: &str) -> Result<Option<&'static SubjectEntry>, String> {
         /// What libraries have offered.
-        static NAMED: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
+        static NAMED: Mutex<Vec<&'static SubjectEntry>> = Mutex::new(Vec::new());
         if !is_file(name) {
             return Ok(entries().find(|entry| entry.name == name));
         }
         let mut named = lock(&NAMED);
         let entry = if name.starts_with(spoken::PREFIX) {
-            Entry::of_spoken(name)
+            SubjectEntry::of_spoken(name)
         } else {
-            Entry::of_foreign(foreign::find(name)?)
+            SubjectEntry::of_foreign(foreign::find(name)?)
         };
         if let Some(there) = named.iter().find(|there| there.name == entry.name) {
             return Ok(Some(there));
@@ -420,8 +420,8 @@ impl Entry {
         Ok(Some(entry))
     }
 
-    fn of_spoken(name: &str) -> Entry {
-        Entry {
+    fn of_spoken(name: &str) -> SubjectEntry {
+        SubjectEntry {
             name: name.to_owned().leak(),
             package: None,
             about: "a program that is spoken to by lines",
@@ -434,10 +434,10 @@ impl Entry {
         }
     }
 
-    fn of_foreign(offer: &'static Offer) -> Entry {
+    fn of_foreign(offer: &'static Offer) -> SubjectEntry {
         let numbers = Ok(Runs::One(of_foreign::<U64> as Run));
         let strings = Ok(Runs::One(of_foreign::<Strings> as Run));
-        Entry {
+        SubjectEntry {
             name: &offer.name,
             package: None,
             about: &offer.about,

@@ -23,11 +23,11 @@ pub(crate) const STRETCH: u64 = 64;
 pub(crate) const STEPS: usize = 50;
 /// Scans cost as much as many gets; of probes, so large a part is made of them.
 const SCAN_SHARE: u64 = 10;
-/// Places that are looked at one by one before anything is timed.
+/// Places that are checked one by one before anything is timed.
 const CHECKED: u64 = 5_000;
-/// And so many pairs from each of them on.
+/// Pairs that are checked from each of these places on.
 const CHECKED_STEPS: usize = 5;
-/// Pages that are kept take more than the pairs by no more than that: keys, checksums, what is left over.
+/// Cached pages take up to this factor more than the pairs: keys, checksums, slack.
 const CACHE_SHARE: u64 = 2;
 const CACHE_BYTES_MIN: u64 = 64 << 20;
 
@@ -251,7 +251,7 @@ impl Data {
     }
 }
 
-/// What is measured: a step and who does it.
+/// A step with the kind of its reader: REMIX, REMIX without tags (plain), or merging iterator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     SeekMerging,
@@ -291,7 +291,7 @@ struct Arm<'a> {
     figures: Figures,
 }
 
-/// What is asked for in a round, and what must come of it.
+/// The requests of a round, and the expected results.
 struct Asked {
     keys: Vec<Key>,
     sum: u64,
@@ -353,7 +353,7 @@ impl Arm<'_> {
         Asked { keys, sum }
     }
 
-    /// CPU nanoseconds for an operation; `None` if there is nobody to do it.
+    /// CPU nanoseconds for an operation; `None` if no reader can do it.
     fn time(&self, work: Work, asked: &Asked) -> Answer<Option<f64>> {
         let (keys, readers) = (&asked.keys[..], &self.readers);
         let plain = readers.plain.as_ref();
@@ -407,7 +407,7 @@ impl Arm<'_> {
     }
 }
 
-/// Does something that is so many operations, and hands the result to `check` when the clock stands.
+/// Times `run`, which does `ops` operations, and then passes the result to `check` with the clock stopped.
 fn timed<R>(
     ops: usize,
     run: impl FnOnce() -> Answer<R>,

@@ -71,7 +71,7 @@ const ANCESTOR: [(u16, [Option<f64>; COLUMNS.len()]); 4] = {
     ]
 };
 
-/// The ancestor's figures for so many runs, if it has any for this locality.
+/// The ancestor's figures for this number of runs and this locality, if it has any.
 fn ancestor(locality: Locality, runs: u16) -> Option<&'static [Option<f64>; COLUMNS.len()]> {
     let of = ANCESTOR.iter().find(|(count, _)| *count == runs && locality == Locality::Weak);
     of.map(|(_, figures)| figures)
@@ -206,7 +206,7 @@ mod tests {
         ];
         let goals = goals(1000, &rows);
         let verdicts: Vec<_> = goals.iter().map(|goal| (goal.measured, goal.goal, goal.holds)).collect();
-        // With one run there is nothing to build, and nobody to be compared with.
+        // With one run there is nothing to build, and nothing to compare with.
         assert_eq!(verdicts[..2], [(0.74, 0.75, true), (0.0, 0.024, true)]);
         assert_eq!(verdicts[2..4], [(2.46, 2.46, false), (1.289, 1.29, true)]);
         assert_eq!(verdicts[4..], [(2460.0 / 3000.0, 1.0, true), (0.5, 1.0, true)]);

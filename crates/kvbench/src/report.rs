@@ -155,7 +155,7 @@ fn page(records: &[Recorded]) -> String {
     page.end()
 }
 
-/// What is measured, in a sentence.
+/// A sentence that explains the measurement.
 fn caption(of: &Explained<'_>) -> String {
     let part = if of.part.is_empty() { String::new() } else { format!("; {}", of.part) };
     let better = if of.less_is_better { "less" } else { "more" };
@@ -252,7 +252,7 @@ fn latencies(rows: &[&Row], labels: &[String], known: &[(&str, Explained<'_>)]) 
     let steps: BTreeSet<&str> =
         known.iter().filter(|(name, _)| name.ends_with("_p99_ns")).map(|(_, of)| of.step).collect();
     let chart = |step: &str| {
-        // One of so many took longer.
+        // One of this many operations took longer.
         let places = [("p50", 2.0), ("p99", 100.0), ("p999", 1000.0)];
         let lines = lines(rows, labels, |row| {
             let point = |(part, place): (&str, f64)| {
@@ -263,7 +263,7 @@ fn latencies(rows: &[&Row], labels: &[String], known: &[(&str, Explained<'_>)]) 
         Shown {
             title: format!("{step}, ns, the slowest"),
             caption: "of 2, of 100 and of 1,000 operations; less is better.".to_owned(),
-            chart: chart::points(step, ("the slowest of so many", "ns"), &lines),
+            chart: chart::points(step, ("the slowest of N operations", "ns"), &lines),
         }
     };
     steps.into_iter().map(chart).collect()

@@ -1,7 +1,8 @@
-//! `kvbench run`: a suite, which is a file that names commands of this program, one after the other; what they measure
-//! goes into one record, and that becomes a page.
+//! `kvbench run`: runs a suite, a file that lists commands of this program. Their results go into one record, from
+//! which a page is made.
 //!
-//! Nothing is run before every step of the suite makes sense. A step that fails is told, and the next one is run.
+//! All steps of the suite are validated before the first one runs. If a step fails, the failure is reported and the
+//! next step runs.
 
 use crate::errors::told;
 use crate::options::{Report, Run};
@@ -28,7 +29,7 @@ const SUITES: &[(&str, &str)] = &[
 struct Suite {
     /// What it is about.
     about: String,
-    /// What is done.
+    /// The steps.
     step: Vec<Step>,
 }
 
@@ -46,9 +47,9 @@ struct Step {
 pub(crate) trait Commands {
     /// A command that makes sense.
     type Command;
-    /// Reads a command's words, as a shell would hand them over; the error says what is wrong.
+    /// Parses a command's words, split as by a shell. The error names the mistake.
     fn read(&self, words: &[String]) -> Result<Self::Command, String>;
-    /// Does it; true if all went well.
+    /// Runs the command; true if it succeeded.
     fn perform(&self, command: Self::Command) -> io::Result<bool>;
 }
 
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// Takes any words but "nonsense", and does what "fails" says.
+    /// Accepts all commands except "nonsense"; the command "fails" fails.
     #[derive(Default)]
     struct Told(RefCell<Vec<String>>);
 

@@ -1,7 +1,7 @@
-//! Starts arms, each in a process of its own, and listens to them.
+//! Starts arms, each in its own process, and reads their messages.
 //!
-//! No arm outlives the run: each watches its standard input, which closes when the run's process ends,
-//! however it ends; or has the system watch it.
+//! No arm outlives the run. Each watches its standard input, which closes when the run's process ends for any reason,
+//! or asks the system to end it then.
 
 use crate::alloc;
 use crate::counters::callgrind;
@@ -20,10 +20,10 @@ use std::time::Instant;
 pub(crate) struct Runner {
     program: std::path::PathBuf,
     malloc_pages: MallocPages,
-    /// What the terminal shows meanwhile.
+    /// The progress line on the terminal.
     pub(crate) live: Live,
     started: Instant,
-    /// Arms that the run has, as far as it is known.
+    /// Number of arms of the run, as far as known.
     pub(crate) arms: usize,
     done: usize,
 }
@@ -81,15 +81,15 @@ impl Runner {
 struct Started {
     child: Child,
     stdin: Option<ChildStdin>,
-    /// Whether it took what it was sent.
+    /// Whether the job was sent.
     sent: io::Result<()>,
-    /// What it says, until it has said all.
+    /// Its messages; `None` after the last one.
     lines: Option<Lines<BufReader<ChildStdout>>>,
     outcome: Option<Outcome>,
 }
 
 impl Started {
-    /// Listens until it waits for its turn, or has said all.
+    /// Reads messages until the arm waits for its turn or closes its output.
     fn listen(&mut self, see: impl Fn(&str)) -> io::Result<()> {
         let Some(lines) = &mut self.lines else { return Ok(()) };
         for line in lines {
@@ -98,7 +98,7 @@ impl Started {
                 Ok(Message::Progress(step)) => see(&step),
                 Ok(Message::Done(done)) => self.outcome = Some(done),
                 Err(error) => {
-                    let why = format!("said what nobody understands: {error}");
+                    let why = format!("sent an invalid message: {error}");
                     self.outcome = Some(Outcome::Failed(why));
                 }
             }
@@ -116,7 +116,7 @@ impl Started {
 
     fn end(mut self) -> io::Result<Outcome> {
         let status = self.child.wait()?;
-        // One that has answered needed no more than it took.
+        // An arm that sent its outcome had read enough of the job.
         Ok(self.outcome.unwrap_or_else(|| match self.sent {
             Ok(()) => Outcome::Failed(format!("its process broke off: {status}")),
             Err(error) => Outcome::Failed(format!("its process broke off: {status}; {error}")),
@@ -124,9 +124,9 @@ impl Started {
     }
 }
 
-/// Runs arms to their ends, each by the runner of that number. One works at a time: each is started when the one before
-/// it has ended or waits for its turn; then those that wait take turns, in the order given and that of neighbours
-/// exchanged.
+/// Runs arms to their ends, each by the runner of that number. One arm works at a time. An arm starts when the previous
+/// one has ended or waits for its turn; then the waiting arms take turns, alternating between the order given and that
+/// order with neighbours exchanged.
 pub(crate) fn by_turns(runners: &mut [Runner], arms: &[(usize, &Job)], walk: &Walk) -> Vec<Outcome> {
     let mut started: Vec<io::Result<Started>> = Vec::new();
     let listen = |runners: &[Runner], at: usize, arm: &mut Started| {
@@ -175,7 +175,7 @@ fn label(job: &Job) -> String {
     format!("{} {kind} {}", job.subject, keys(job.keys))
 }
 
-/// Tells the run's process something, from an arm. If nobody listens any more, the arm ends.
+/// Sends a message from an arm to the run's process. If the pipe is closed, the arm ends.
 pub(crate) fn tell(message: &Message) {
     let mut out = io::stdout().lock();
     let line = serde_json::to_string(message).unwrap_or_default();
@@ -184,7 +184,7 @@ pub(crate) fn tell(message: &Message) {
     }
 }
 
-/// Ends this arm when the run's process does; until then, what that says gives it turns.
+/// Ends this arm when the run's process ends. Until then, each byte of standard input gives the arm a turn.
 pub(crate) fn end_with_parent() {
     let wait = || {
         let mut byte = [0];
@@ -193,15 +193,16 @@ pub(crate) fn end_with_parent() {
         }
         std::process::exit(1);
     };
-    // Without the thread, the next message that nobody takes ends the arm.
+    // If the thread cannot start, the next message to a closed pipe ends the arm.
     drop(std::thread::Builder::new().name("watch".to_owned()).spawn(wait));
 }
 
-/// The same without a thread, which a simulation would take turns with as it happens: the system kills this arm.
+/// The same without a thread: the system kills this arm. The simulator would schedule a thread at random, and the
+/// counts would vary.
 pub(crate) fn die_with_parent() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    // If it has ended before that, nobody takes this.
+    // If the run's process ended before the call above, this write fails and ends the arm.
     tell(&Message::Progress("starts".to_owned()));
 }
 

@@ -1,27 +1,29 @@
-//! Structures in any language: programs that are spoken to by lines.
+//! Structures in any language: programs with a line protocol.
 //!
-//! kvbench writes lines to the program's standard input and reads its standard output; numbers are decimal and below
-//! 2^64. The first line is `kvbench 1 u64`, to which the program says `ordered` or `unordered`. Then, each with `N`
-//! lines behind it of a key, or of a key and a value:
+//! kvbench writes lines to the program's standard input and reads its standard output. Numbers are decimal and below
+//! 2^64. The first line is `kvbench 1 u64`; the program replies `ordered` or `unordered`. Requests follow, each with
+//! `N` further lines of a key, or of a key and a value:
 //!
-//! | asked | done |
+//! | request | effect, and SUM |
 //! |---|---|
 //! | `insert N` | each key is mapped to its value |
 //! | `get N` | the sum of the values that are there |
 //! | `remove N` | the number of keys that were there |
-//! | `scan N PAIRS` | from each key on, up to so many pairs: the sum, begun at 0, is rotated left by a bit, then key and value are added |
+//! | `scan N PAIRS` | up to PAIRS pairs from each key on; the sum starts at 0, and each pair rotates it left by one bit, then adds key and value |
 //! | `iterate 0` | the same over all pairs, in order |
 //!
-//! The program reads these lines, says `ready`, waits for the line `go`, does it, and says `done SUM`, of `iterate`
-//! `done SUM PAIRS`; sums are modulo 2^64. What passes between `go` and `done` is timed, so that reading and writing
-//! numbers is not. And to be checked, without being timed: `show get N` is answered by a line for each key, its value
-//! or `-`; `show scan 1 PAIRS` and `show all 0` by lines `KEY VALUE` and a line `.` behind them, where the latter needs
-//! no order if the program keeps none.
+//! The program reads the request, replies `ready`, waits for the line `go`, executes the request, and replies
+//! `done SUM`, for `iterate` `done SUM PAIRS`; sums are modulo 2^64. kvbench times from `go` to `done`, so parsing and
+//! printing numbers is not timed.
 //!
-//! It ends when its input does.
+//! Further requests check the content and are not timed. The reply to `show get N` is a line for each key, its value or
+//! `-`. The reply to `show scan 1 PAIRS` and `show all 0` is lines `KEY VALUE`, then a line `.`. An unordered program
+//! may show all pairs in any order.
+//!
+//! The program ends at the end of its input.
 #![expect(
     unsafe_code,
-    reason = "the system is told between fork and exec to end the program with this process"
+    reason = "between fork and exec, prctl asks the system to end the program with this process"
 )]
 
 use crate::data::{Block, Kind, U64};
@@ -36,7 +38,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// How such a subject is named, before its program.
 pub(crate) const PREFIX: &str = "exec:";
-/// Longest line that a program may say, in bytes.
+/// Maximum length of a program's line, in bytes.
 const LINE_BYTES_MAX: u64 = 1 << 10;
 /// Bytes handed over at once.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -50,12 +52,12 @@ pub(crate) struct Spoken {
     lines: Mutex<Lines>,
 }
 
-/// What is said both ways.
+/// The connection to the program.
 struct Lines {
     to: BufWriter<ChildStdin>,
     from: BufReader<ChildStdout>,
     line: String,
-    /// What went wrong first; nothing is said after that.
+    /// The first error; no line is sent after it.
     fault: Option<String>,
 }
 
@@ -64,7 +66,7 @@ impl Lines {
         self.to.write_all(line.as_bytes())
     }
 
-    /// The next line that the program says.
+    /// Reads the next line of the program.
     fn hear(&mut self) -> io::Result<&str> {
         self.to.flush()?;
         self.line.clear();
@@ -74,7 +76,7 @@ impl Lines {
         }
         match self.line.strip_suffix('\n') {
             Some(line) => Ok(line.trim_end_matches('\r')),
-            None => Err(io::Error::other(format!("it said more than {LINE_BYTES_MAX} bytes in a line"))),
+            None => Err(io::Error::other(format!("a line is longer than {LINE_BYTES_MAX} bytes"))),
         }
     }
 
@@ -85,7 +87,7 @@ impl Lines {
         }
     }
 
-    /// Says what is to be done with pairs of a block.
+    /// Sends a request with the pairs of a block.
     fn ask(&mut self, what: &str, block: &Pairs, with_values: bool) -> io::Result<()> {
         let mut line = String::new();
         for at in 0..block.len() {
@@ -103,7 +105,7 @@ impl Lines {
         if block.len() == 0 { self.say(what) } else { Ok(()) }
     }
 
-    /// Lets it do what it was asked for; the sum, and the pairs if it tells them.
+    /// Starts the request and times it. Returns the sum, and the number of pairs if the program reports it.
     fn go(&mut self, ops: usize) -> io::Result<(Timed, Option<u64>)> {
         self.expect("ready")?;
         let watch = Watch::start();
@@ -114,7 +116,7 @@ impl Lines {
             return Err(unexpected(line, "done SUM"));
         };
         let timed = watch.stop(ops as u64, sum);
-        // This thread waits meanwhile, and has nothing of the CPU.
+        // This thread only waits, so the elapsed time replaces its CPU time.
         Ok((Timed { cpu: timed.time, ..timed }, pairs.and_then(Result::ok)))
     }
 
@@ -133,11 +135,11 @@ impl Lines {
 }
 
 fn unexpected(line: &str, wanted: &str) -> io::Error {
-    io::Error::other(format!("it said {line:?} where \"{wanted}\" was to be said"))
+    io::Error::other(format!("unexpected line {line:?}, expected \"{wanted}\""))
 }
 
 impl Spoken {
-    /// Starts a program; the error says why there is none, or what it says instead.
+    /// Starts a program. Fails if it does not start or does not reply as the protocol demands.
     pub(crate) fn start(program: &str) -> Result<Spoken, String> {
         let mut command = Command::new(program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -260,7 +262,8 @@ impl Measured<U64> for Spoken {
         self.speak(|lines| {
             lines.say("iterate 0\n")?;
             let (timed, pairs) = lines.go(0)?;
-            let pairs = pairs.ok_or_else(|| io::Error::other("it said \"done\" of iterate without PAIRS"))?;
+            let pairs = pairs
+                .ok_or_else(|| io::Error::other("the reply \"done\" to iterate lacks the number of pairs"))?;
             Ok(Timed { ops: pairs, bytes: pairs.saturating_mul(16), ..timed })
         })
     }

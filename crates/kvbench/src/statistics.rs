@@ -12,7 +12,7 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// At most this share of comparisons of a thing with itself is to end in "faster" or "slower".
+/// Maximum share of comparisons of a subject with itself that may end in "faster" or "slower".
 pub(crate) const ALPHA: f64 = 0.01;
 /// Share of the blocks at each end that the mean leaves out.
 const TRIM: f64 = 0.1;
@@ -52,17 +52,17 @@ impl Block {
     }
 }
 
-/// What is said of the second side.
+/// The verdict on the second side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
-    /// It takes less.
+    /// It takes less time.
     Faster,
-    /// It takes more.
+    /// It takes more time.
     Slower,
-    /// It takes neither more nor less than the margin.
+    /// The difference is below the margin.
     Same,
-    /// Nothing can be said.
+    /// The measurements allow no verdict.
     Inconclusive,
 }
 
@@ -77,12 +77,12 @@ impl Verdict {
         }
     }
 
-    /// What is said of a figure; nothing can be of one that could not be judged.
+    /// The verdict on a figure; inconclusive if it could not be judged.
     pub(crate) fn of(judged: Option<&Judged>) -> Verdict {
         judged.map_or(Verdict::Inconclusive, |judged| judged.verdict)
     }
 
-    /// What is said of several figures together: who loses anywhere has lost, and who is not known is not the same.
+    /// The verdict on several figures: slower if any is slower, else inconclusive if any is, else faster if any is.
     pub(crate) fn of_all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
         let rank = |verdict: &Verdict| match verdict {
             Verdict::Slower => 3,
@@ -122,7 +122,7 @@ struct Estimate {
 }
 
 impl Estimate {
-    /// That of these values; `None` of too few, or of what is no number.
+    /// The estimate from these values; `None` if there are too few, or if one is not a number.
     fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         if values.len() < BLOCKS_MIN || values.iter().any(|value| !value.is_finite()) {
@@ -179,7 +179,7 @@ fn holm(ps: &[f64], alpha: f64) -> Vec<(f64, bool)> {
     levels
 }
 
-/// What an estimate says, tested at a level; and whether it differs there.
+/// The judgement of an estimate tested at a level, and whether there is a difference at that level.
 fn conclude(
     ratio: Estimate,
     (level, differs): (f64, bool),
@@ -333,7 +333,7 @@ mod tests {
     fn several_figures_are_tested_more_strictly() {
         let levels = holm(&[0.004, 0.0001, 0.9], 0.01);
         assert_eq!(levels, [(0.005, true), (0.01 / 3.0, true), (0.01, false)]);
-        // What comes behind the first failure fails, however small it is by its own level.
+        // All p-values after the first failure fail, even if they are below their own levels.
         let levels = holm(&[0.006, 0.007, 0.0001], 0.01);
         assert_eq!(levels, [(0.005, false), (0.005, false), (0.01 / 3.0, true)]);
         assert!(holm(&[], 0.01).is_empty());

@@ -9,7 +9,7 @@ use crate::options::{MallocPages, Stores};
 use crate::record::{Figure, Run};
 use crate::runner::{self, Runner};
 use crate::store_report::{self, Row};
-use crate::stores::{self, ENTRIES, Entry, not_compiled, pairs};
+use crate::stores::{self, ENTRIES, StoreEntry, not_compiled, pairs};
 use crate::workplace::Workplace;
 use crate::{goals, sizes};
 use clap::ValueEnum;
@@ -21,7 +21,7 @@ use std::path::Path;
 /// A store, what its writes are asked to survive, and what they do.
 #[derive(Clone, Copy)]
 struct Who {
-    entry: &'static Entry,
+    entry: &'static StoreEntry,
     run: stores::Run,
     asked: Durability,
 }
@@ -136,11 +136,12 @@ impl Bench<'_> {
     }
 
     /// The stores that were asked for and that this program has.
-    fn entries(&mut self, out: &mut impl Write) -> io::Result<Vec<(&'static Entry, stores::Run)>> {
-        let named = |entry: &&Entry| {
+    fn entries(&mut self, out: &mut impl Write) -> io::Result<Vec<(&'static StoreEntry, stores::Run)>> {
+        let named = |entry: &&StoreEntry| {
             self.options.subjects.is_empty() || self.options.subjects.iter().any(|name| name == entry.name)
         };
-        let wanted = |entry: &&Entry| named(entry) && !(self.options.no_rocksdb && entry.name == "rocksdb");
+        let wanted =
+            |entry: &&StoreEntry| named(entry) && !(self.options.no_rocksdb && entry.name == "rocksdb");
         let mut there = Vec::new();
         for entry in ENTRIES.iter().filter(wanted) {
             match entry.run {
@@ -155,7 +156,7 @@ impl Bench<'_> {
         let mut arms: Vec<Rounds> = who.into_iter().map(|who| (who, Vec::new())).collect();
         self.runner.live.begin(Some(store_report::head_across()));
         for round in 0..self.options.rounds {
-            // There and back again, so that a drift of the machine favours nobody.
+            // The order is reversed in every other round, so that a drift of the machine favours no store.
             let order: Vec<_> =
                 if round % 2 == 0 { (0..arms.len()).collect() } else { (0..arms.len()).rev().collect() };
             for at in order {
@@ -170,7 +171,7 @@ impl Bench<'_> {
                         self.runner.live.row(store_report::line_across(&who.label(), &figures.values));
                         rounds.push(*figures);
                     }
-                    // Who was wrong once has no figures at all.
+                    // A store that failed once gets no figures.
                     Outcome::Failed(_) => rounds.clear(),
                     Outcome::Left(_) => {}
                 }
@@ -229,7 +230,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Says why a store has no figures; a wrong one counts as a failure.
+    /// Reports why a store has no figures; a wrong result counts as a failure.
     fn leave(
         &mut self,
         out: &mut impl Write,
@@ -271,7 +272,7 @@ impl Bench<'_> {
         Ok(Row { name: who.entry.name, label: who.label(), figures })
     }
 
-    /// What the stores showed in scans must be the same; who differs from most was wrong.
+    /// Compares the sums of scans; a store that differs from the majority is wrong.
     fn compare_sums(&mut self, out: &mut impl Write, keys: u64, arms: &[Rounds]) -> io::Result<()> {
         let mut votes: BTreeMap<&str, BTreeMap<u64, usize>> = BTreeMap::new();
         let all = || arms.iter().flat_map(|(who, rounds)| rounds.iter().map(move |f| (*who, f)));

@@ -25,7 +25,7 @@ impl Row {
     }
 }
 
-/// Steps: what is done, how its figures are named.
+/// Steps: the text in the report, the name in figures.
 const STEPS: [(&str, &str); 16] = [
     ("load, settled", "load"),
     ("get, hit", "get"),
@@ -50,7 +50,7 @@ const WIDTH: usize = 15;
 /// The same in the table with a line for each store.
 const ACROSS_WIDTH: usize = 9;
 
-/// Prints one line, if anybody has a figure.
+/// Prints one line, if any store has a figure.
 fn line(
     out: &mut impl Write,
     title: &str,

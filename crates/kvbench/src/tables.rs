@@ -11,13 +11,13 @@ use std::io::{self, Write};
 
 /// One subject's figures.
 pub(crate) struct Row {
-    /// Who.
+    /// The subject.
     pub(crate) name: Name,
     /// On which pages.
     pub(crate) pages: Pages,
     /// By name.
     pub(crate) figures: BTreeMap<String, Figure>,
-    /// What is to be known about them.
+    /// Remarks.
     pub(crate) notes: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Group {
     pub(crate) kind: KindName,
     /// The number.
     pub(crate) keys: u64,
-    /// Who was measured.
+    /// The measured subjects.
     pub(crate) rows: Vec<Row>,
 }
 
@@ -95,7 +95,7 @@ pub(crate) const COLUMNS: [Column<'_>; 11] = [
     ("resid.", 7, "resident_bytes_per_key"),
 ];
 
-/// Share of a subject's time that others may have had the CPU before the table says so.
+/// If other processes had the CPU for more than this share of a subject's time, in percent, the table says so.
 const DISTURBED_PERCENT: f64 = 2.0;
 
 /// Columns of a subject's name; a longer one has a line of its own.
@@ -132,7 +132,7 @@ pub(crate) fn print_group(out: &mut impl Write, group: &Group) -> io::Result<()>
     Ok(())
 }
 
-/// What is to be known of the rows, each thing once.
+/// Prints the remarks of the rows, each one once.
 pub(crate) fn print_notes(out: &mut impl Write, group: &Group) -> io::Result<()> {
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
     for (row, note) in group.rows.iter().flat_map(|row| row.notes.iter().map(move |note| (row, note))) {

@@ -1,14 +1,13 @@
-//! Taking turns: an arm that is one of several waits where it may be the others' turn, until the run's process tells it
-//! to go on.
+//! Turns: if a run has several arms, an arm waits between steps until the run's process gives it a turn.
 
 use forrest_base::lock;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Turns that it was given and has not taken.
+/// Turns given to this process and not yet taken.
 static GIVEN: Mutex<u64> = Mutex::new(0);
 static MORE: Condvar = Condvar::new();
 
-/// Gives this process so many turns.
+/// Gives this process `turns` more turns.
 pub(crate) fn give(turns: u64) {
     *lock(&GIVEN) += turns;
     MORE.notify_all();

@@ -1,5 +1,5 @@
-//! What a process has used so far: CPU, bytes written, memory at its peak; and what a directory occupies. Where the
-//! system does not tell, the answer is `None`, never a guess.
+//! Resources used by a process so far: CPU time, bytes written, peak memory; and the disk usage of a directory. If the
+//! system does not report a number, the result is `None`, never a guess.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -47,7 +47,7 @@ pub(crate) fn others_work() -> bool {
     let own = own.as_deref().and_then(Path::file_name);
     let works = |task: fs::DirEntry| {
         let stat = fs::read_to_string(task.path().join("stat")).ok()?;
-        // The name of a thread may hold anything, so the state is behind the last bracket.
+        // The name of a thread may contain brackets, so the state follows the last one.
         let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
         Some(matches!(state, 'R' | 'D') && Some(task.file_name().as_os_str()) != own)
     };

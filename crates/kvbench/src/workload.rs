@@ -2,8 +2,8 @@
 //! are done: mixes of reads and writes, and YCSB's workloads A to F (Cooper and others: "Benchmarking cloud serving
 //! systems with YCSB", 2010).
 //!
-//! What reads must show is known without asking anybody: a model follows what was written last. Scans have no such
-//! answer; subjects that scan must agree with each other.
+//! A model of the last writes gives the expected result of every read. For scans it does not; there the subjects must
+//! agree with each other.
 
 use crate::data::{Block, Choice, Distribution, Kind, Random, Source, mix};
 use std::collections::HashMap;
@@ -13,14 +13,14 @@ const SCAN_PAIRS_MAX: u64 = 100;
 /// Values numbered from here on are in no data set.
 const WRITTEN: u64 = 1 << 40;
 
-/// What is done with a key.
+/// An operation on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     /// Its value is read.
     Get,
-    /// It is given a value, whether it was there or not.
+    /// Its value is set, whether or not the key is present.
     Put,
-    /// So many pairs from it on are read.
+    /// This number of pairs from the key on are read.
     Scan(u8),
     /// Its value is read, then replaced.
     Modify,
@@ -41,7 +41,7 @@ impl Op {
     }
 }
 
-/// How much of what is done. What is not said is updates.
+/// The shares of operations. The rest up to 100 % are updates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mix {
     /// The step, as figures are named.
@@ -107,22 +107,22 @@ impl Mix {
 
 /// Operations, laid out.
 pub(crate) struct Operations<K: Kind> {
-    /// What is done.
+    /// The operations.
     pub(crate) ops: Vec<Op>,
-    /// With which key; the value is what is written, or what a get must show.
+    /// Their keys; the value is the one to write, or the expected result of a get.
     pub(crate) block: K::Block,
     /// The sum of what must be read; `None` if there are scans.
     pub(crate) expected: Option<u64>,
 }
 
-/// What a structure holds beside its data set.
+/// The changes to a structure since its data set was loaded.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     /// The number of the value that was written last, by the key's.
     values: HashMap<u64, u64>,
     /// Writes so far.
     writes: u64,
-    /// Keys inserted behind those of the data set.
+    /// Keys inserted after those of the data set.
     inserted: u64,
 }
 
@@ -188,7 +188,7 @@ mod tests {
     const KEYS: u64 = 1000;
     const OPS: u64 = 20_000;
 
-    /// Does operations on a map that holds the data set, and says how many of each sort and of insertions there were.
+    /// Runs operations on a map with the data set, and counts them by sort, and the insertions.
     fn replay(map: &mut BTreeMap<u64, u64>, work: &Operations<U64>) -> ([usize; 4], usize) {
         let (mut sorts, mut inserted, mut sum) = ([0; 4], 0, 0u64);
         for (at, op) in work.ops.iter().enumerate() {
@@ -251,7 +251,7 @@ mod tests {
             counts.into_values().max().unwrap_or(0)
         };
         let [a, .., d, _] = Mix::ycsb();
-        // One in zeta(1000, 0.99), of what is no longer the newest in d.
+        // In a, 1 of zeta(1000, 0.99) operations goes to the most frequent key. In d the newest key keeps changing.
         assert!((2400..3000).contains(&most(&a)), "{}", most(&a));
         assert!(most(&d) < 300, "{}", most(&d));
         assert_eq!(most(&Mix::of("mixed_50", 50, Distribution::Uniform)), OPS / KEYS);

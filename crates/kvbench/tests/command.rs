@@ -32,7 +32,7 @@ fn scratch(name: &str) -> PathBuf {
     path
 }
 
-/// The lines of a record, each of which is what the schema says.
+/// The lines of a record, each validated against the schema.
 fn records(path: &PathBuf) -> Vec<Value> {
     static SCHEMA: std::sync::LazyLock<jsonschema::Validator> = std::sync::LazyLock::new(|| {
         let schema = serde_json::from_str(include_str!("../schema/record.json")).expect("the schema is JSON");
@@ -335,7 +335,7 @@ fn a_store_is_measured_and_its_answers_are_right() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
 }
 
-/// How a store of so many pairs is measured in so much memory.
+/// Measures a store of `pairs` pairs under a memory limit.
 fn within_memory(pairs: &str, memory: &str) -> Output {
     kvbench(&[
         "store",
@@ -473,8 +473,8 @@ fn an_arm_ends_when_its_run_does() {
     assert_eq!(arm.wait().unwrap().code(), Some(1));
 }
 
-/// A program that says what it is told to, in place of an arm that measures: so verdicts do not depend on this machine.
-/// `lines` is shell; it sets `ns`, and may ask what the job is.
+/// A program that replaces a measuring arm and prints the given figures, so that verdicts do not depend on this
+/// machine. `lines` is a shell script that sets `ns`; it may read `$job`.
 fn says(name: &str, lines: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     let path = scratch(name);
@@ -571,7 +571,7 @@ fn sides_that_cannot_be_compared_are_refused() {
 
 #[test]
 fn a_calibration_counts_verdicts() {
-    // One that is slowed down when it is told to, and one that is not.
+    // One program obeys the requested slowdown, the other ignores it.
     let obeys = r#"case "$job" in *'"slowdown":3.0'*) ns=103.0;; *) ns=100.0;; esac"#;
     for (program, found, code) in [(says("obeys.sh", obeys), 2, 0), (says("ignores.sh", "ns=100.0"), 0, 1)] {
         let output =
@@ -646,7 +646,7 @@ fn the_doctor_tells_and_setup_needs_a_name() {
     let output = kvbench(&["doctor", "--no-noise"]);
     let out = text(&output.stdout);
     assert!(output.status.success(), "{out}{}", text(&output.stderr));
-    // Whatever the machine is, each of these is told as something.
+    // On any machine, each of these topics is reported.
     let topics: Vec<&str> = out.lines().filter_map(|line| line.get(8..)?.split("  ").next()).collect();
     for name in [
         "processor",

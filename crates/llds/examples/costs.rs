@@ -1,10 +1,10 @@
-//! What the ways to a store in the kernel cost, in nanoseconds an operation. On the test machine that counts
-//! instructions (`cargo xtask vm --costs`) a nanosecond is an instruction; elsewhere it is a nanosecond.
+//! Measures each way to access a kernel store, in nanoseconds for each operation. On the test machine that
+//! counts instructions (`cargo xtask vm --costs`) a nanosecond stands for an instruction.
 //!
-//! Keys and values have 8 bytes each, keys are random and asked for in another order than they came. Every answer is
-//! looked at. Prints a line `cost NAME NUMBER` for each way there is.
+//! Keys and values have 8 bytes each. Keys are random, and read in another order than they were inserted.
+//! Every answer is checked. Prints a line `cost NAME NUMBER` for each way.
 
-use ::llds::raw::{Attach, Device, Piece, Ran, Store, abi};
+use ::llds::raw::{Attach, Device, Piece, Ran, RawStore, abi};
 use std::hint::black_box;
 use std::ops::Bound;
 use std::time::Instant;
@@ -17,7 +17,7 @@ const SET_BYTES: usize = 32;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A number for each number, all different.
+/// A bijection that looks random.
 fn mixed(number: u64) -> u64 {
     let mut x = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -42,7 +42,7 @@ fn push(ops: &mut Vec<u8>, code: u8, key: &[u8; 8], value: &[u8]) {
     ops.extend_from_slice(value);
 }
 
-/// An answer that brings a number.
+/// An answer whose value is a number.
 fn answer(number: u64) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[4..8].copy_from_slice(&8_u32.to_ne_bytes());
@@ -50,9 +50,10 @@ fn answer(number: u64) -> [u8; 16] {
     bytes
 }
 
-/// Does runs of so many bytes each, and looks at every answer; how much it took an operation.
+/// Does the operations in runs of `many`, and checks every answer. Returns the nanoseconds for each
+/// operation.
 fn runs(
-    store: &Store,
+    store: &RawStore,
     ops: &[u8],
     op_bytes: usize,
     many: usize,
@@ -73,8 +74,8 @@ fn runs(
     Ok(start.elapsed().as_nanos() as f64 / (ops.len() / op_bytes) as f64)
 }
 
-/// Scans of 30 pairs from each of some keys on, asked for and in sight; what a pair costs.
-fn scans(store: &Store, say: impl Fn(&str, f64)) -> Result<(), Failure> {
+/// Measures scans of 30 pairs, by operations and by seqlock scans, in nanoseconds for each pair.
+fn scans(store: &RawStore, say: impl Fn(&str, f64)) -> Result<(), Failure> {
     const PAIRS: usize = 30;
     const PAIR_BYTES: usize = 24;
     const SCANS: u64 = 2_000;
@@ -113,7 +114,7 @@ fn scans(store: &Store, say: impl Fn(&str, f64)) -> Result<(), Failure> {
             seen += pairs;
         }
         if seen != found {
-            return Err(format!("{seen} pairs were seen, and {found} told").into());
+            return Err(format!("seqlock scans found {seen} pairs, scan operations {found}").into());
         }
         say(name, each(start, seen));
     }
@@ -122,7 +123,7 @@ fn scans(store: &Store, say: impl Fn(&str, f64)) -> Result<(), Failure> {
 
 fn main() -> Result<(), Failure> {
     let attach = Attach { name: NAME, makes: true, bytes_max: 0, mode: 0o600 };
-    let store = Store::open(&attach, true)?;
+    let store = RawStore::open(&attach, true)?;
     let say = |name: &str, cost: f64| println!("cost {name} {cost:.1}");
 
     let mut sets = Vec::new();
@@ -150,7 +151,7 @@ fn main() -> Result<(), Failure> {
 
     if let Some(mapped) = store.mapped() {
         let keys: Vec<(u64, [u8; 8])> = shuffled().map(|number| (number, key(number))).collect();
-        // The first time the pages come into sight.
+        // The first pass includes the page faults of the mapping.
         for name in ["get-mapped-first", "get-mapped"] {
             let start = Instant::now();
             let mut wrong = 0;
@@ -160,7 +161,7 @@ fn main() -> Result<(), Failure> {
             }
             let cost = start.elapsed().as_nanos() as f64 / KEYS as f64;
             if wrong > 0 {
-                return Err(format!("{wrong} keys were not seen, or as others").into());
+                return Err(format!("{wrong} keys were not found, or had wrong values").into());
             }
             say(name, cost);
         }

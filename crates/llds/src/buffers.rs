@@ -1,13 +1,13 @@
-//! [`Buffers`]: where operations are written and answers read, kept for each thread from one call to the next.
+//! [`Buffers`]: memory for operations and answers, which each thread keeps from one call to the next.
 
 use crate::wire::Ops;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-/// Room for answers at the beginning, in bytes.
+/// The first capacity for answers, in bytes.
 pub(super) const ROOM_BYTES: usize = 64 << 10;
-/// Longer buffers are not kept.
+/// Longer buffers are freed after the call.
 const KEPT_BYTES: usize = 1 << 20;
 
 thread_local! {
@@ -17,9 +17,9 @@ thread_local! {
 /// Operations, and room for their answers.
 pub(super) struct Buffers {
     pub(super) ops: Ops,
-    /// All of it is room; what lies behind an answer is of others.
+    /// All of its length is room for answers. Bytes after the answers are left from earlier calls.
     pub(super) answers: Vec<u8>,
-    /// Pairs that were seen without asking.
+    /// Pairs of a seqlock scan.
     pub(super) seen: Vec<u8>,
 }
 
@@ -27,7 +27,8 @@ pub(super) struct Buffers {
 pub(super) struct Taken(Option<Box<Buffers>>);
 
 impl Buffers {
-    /// Takes those of this thread, with no operations in them; others if somebody further up has them.
+    /// Takes this thread's buffers, with no operations in them; new ones if a caller further up has taken
+    /// them.
     pub(super) fn take() -> Taken {
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut buffers = kept.unwrap_or_else(|| {
@@ -41,13 +42,13 @@ impl Buffers {
 impl Deref for Taken {
     type Target = Buffers;
     fn deref(&self) -> &Buffers {
-        self.0.as_deref().expect("they are there until they are dropped")
+        self.0.as_deref().expect("only drop takes the buffers")
     }
 }
 
 impl DerefMut for Taken {
     fn deref_mut(&mut self) -> &mut Buffers {
-        self.0.as_deref_mut().expect("they are there until they are dropped")
+        self.0.as_deref_mut().expect("only drop takes the buffers")
     }
 }
 
@@ -57,12 +58,12 @@ impl Drop for Taken {
             let longest = buffers.answers.len().max(buffers.ops.capacity()).max(buffers.seen.capacity());
             longest <= KEPT_BYTES
         });
-        // A thread that ends has no place for them any more.
+        // Fails while the thread ends; then the buffers are freed.
         let _ = KEPT.try_with(|place| place.set(kept));
     }
 }
 
-/// Makes room for so many bytes of answers.
+/// Makes room for `bytes` bytes of answers.
 pub(super) fn make_room(answers: &mut Vec<u8>, bytes: usize) -> Result<()> {
     let more = bytes.saturating_sub(answers.len());
     if answers.try_reserve(more).is_err() {
@@ -83,7 +84,7 @@ mod tests {
     fn a_thread_keeps_what_is_not_too_long() {
         let mut first = Buffers::take();
         make_room(&mut first.answers, 100_000).expect("there is memory");
-        // Somebody who is called meanwhile has others.
+        // A nested call gets other buffers.
         assert_eq!(Buffers::take().answers.len(), ROOM_BYTES);
         drop(first);
         let mut second = Buffers::take();

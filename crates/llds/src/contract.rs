@@ -1,4 +1,4 @@
-//! The contract of `forrest-engine`: a store has one keyspace, and what is read is its newest state.
+//! The contract of `forrest-engine`: a store has one keyspace, and reads see its newest state.
 
 use crate::cursor::Cursor;
 use crate::store::Store;
@@ -49,7 +49,7 @@ impl forrest_engine::Store for Store {
     }
 
     fn sync(&self) -> Result<()> {
-        // There is nothing stronger than what a change has when its call returns.
+        // A change has the strongest durability of its home when its call returns.
         Ok(())
     }
 
@@ -130,9 +130,8 @@ impl forrest_engine::View for View {
         _resume: &mut (),
         bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        pairs: usize,
     ) -> Result<Filled> {
-        self.0.fill(chunk, bounds, direction, pairs)
+        self.0.fill(chunk, bounds, direction)
     }
 
     fn refills(&self) -> (usize, usize) {

@@ -1,4 +1,4 @@
-//! [`Cursor`]: a position in a store of the kernel, with some pairs around it that were fetched at once.
+//! [`Cursor`]: a position in a kernel store, with some neighbouring pairs that were fetched together.
 
 use crate::raw::abi;
 use crate::store::{Store, check_key};
@@ -6,26 +6,26 @@ use forrest_engine::chunk::COPIED_VALUE_BYTES;
 use forrest_engine::{Chunk, Direction, Filled, Goto, Result, Value};
 use std::ops::Bound;
 
-/// Pairs that a jump fetches: most are followed by few steps.
+/// Pairs that a jump fetches: few steps follow most jumps.
 const PAIRS_FIRST: usize = 8;
-/// So many times more each time that it goes on the same way.
+/// Growth of a fetch each time that the cursor goes on in the same direction.
 const GROWTH: usize = 4;
-/// And at most so many.
+/// Maximum number of pairs in a fetch.
 const PAIRS_MAX: usize = 512;
 
 /// A position: at a pair, or at none.
 pub struct Cursor {
     store: Store,
-    /// Pairs next to each other at one moment, in the order of `direction`.
+    /// Neighbouring pairs, as they were at one moment, in the order of `direction`.
     chunk: Chunk,
-    /// Which of them; `None` is no pair.
+    /// The current pair in the chunk; `None` is no pair.
     at: Option<usize>,
     direction: Direction,
-    /// Whether there was nothing behind them in that direction.
+    /// Whether no pair followed the chunk in that direction.
     is_end: bool,
-    /// How many are fetched next.
+    /// The number of pairs in the next fetch.
     pairs: usize,
-    /// What is filled before it takes the chunk's place, so that an error leaves the cursor where it was.
+    /// A fetch fills this chunk and then swaps it in, so that an error leaves the cursor where it was.
     spare: Chunk,
 }
 
@@ -79,7 +79,7 @@ impl Cursor {
         pairs: usize,
     ) -> Result<bool> {
         self.spare.clear(pairs);
-        let filled = self.store.fill(&mut self.spare, bounds, direction, pairs)?;
+        let filled = self.store.fill(&mut self.spare, bounds, direction)?;
         std::mem::swap(&mut self.chunk, &mut self.spare);
         self.at = (!self.chunk.is_empty()).then_some(0);
         self.direction = direction;

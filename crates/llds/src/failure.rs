@@ -1,4 +1,4 @@
-//! What the module and its engine fail with, as errors that say what to do.
+//! Turns the error numbers of the module and its engine into errors that say what to do.
 
 use crate::raw::{self as llds, Cause, DEVICE_PATH};
 use forrest_engine::Op;
@@ -15,7 +15,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The strongest durability that its stores keep.
+    /// The strongest durability of its stores.
     pub fn durability_max(self) -> Durability {
         match self {
             Kind::Kernel => Durability::Buffered,
@@ -23,7 +23,7 @@ impl Kind {
         }
     }
 
-    /// How its URLs begin.
+    /// The beginning of its URLs.
     pub fn scheme(self) -> &'static str {
         match self {
             Kind::Kernel => "llds:",
@@ -32,7 +32,7 @@ impl Kind {
     }
 }
 
-/// Whether a number is one of these.
+/// Whether an error number is one of `of`.
 fn is(number: i32, of: &[Errno]) -> bool {
     of.iter().any(|errno| errno.raw_os_error() == number)
 }
@@ -49,30 +49,32 @@ fn kind(number: i32) -> ErrorKind {
     }
 }
 
-/// A store as its URL names it.
+/// The URL of a store, in quotes.
 fn url(of: Kind, name: &str) -> String {
     format!("\"{}{}\"", of.scheme(), name.escape_debug())
 }
 
-/// Whether it was the device itself that could not be used, and not a store.
+/// Whether the device itself failed, rather than a store.
 fn is_of_device(error: &llds::Error) -> bool {
     error.what().contains(DEVICE_PATH)
 }
 
-/// An error of the device itself, and what to do about it.
+/// An error of the device itself, with advice.
 pub(crate) fn device(error: &llds::Error) -> Error {
     let is_of_device = is_of_device(error);
     let advice = match (error.cause(), error.number()) {
         (Cause::Version(_), _) => "build the module and Forrest of one version",
         (_, Some(number)) if is_of_device && is(number, &[Errno::NOENT, Errno::NXIO, Errno::NODEV]) => {
-            "the kernel module is not loaded: load it (sudo modprobe llds; kernel/llds/README.md tells how it is built), or see \
+            "the kernel module is not loaded: load it (sudo modprobe llds; to build it, see kernel/llds/README.md), or run \
              \"forrest doctor\""
         }
         (_, Some(number)) if is_of_device && is(number, &[Errno::ACCESS, Errno::PERM]) => {
-            "this user may not: become a member of the group llds, and log in again; \"forrest doctor\" says who may"
+            "this user lacks permission: join the group llds and log in again; \"forrest doctor\" shows who has permission"
         }
-        (_, Some(number)) if is(number, &[Errno::NOTTY]) => "it is of another version, or another device",
-        (_, Some(number)) if is(number, &[Errno::BADF]) => "it is open to be read only",
+        (_, Some(number)) if is(number, &[Errno::NOTTY]) => {
+            "it is another version of the module, or another device"
+        }
+        (_, Some(number)) if is(number, &[Errno::BADF]) => "it is open read-only",
         _ => "",
     };
     let kind = match (error.cause(), error.number()) {
@@ -83,14 +85,15 @@ pub(crate) fn device(error: &llds::Error) -> Error {
     Error::new(kind, if advice.is_empty() { error.to_string() } else { format!("{error}; {advice}") })
 }
 
-/// What comes of a store that could not be destroyed: false if there is none.
+/// The result of a destroy that failed: false if the store does not exist.
 pub(crate) fn destroying(error: &llds::Error, name: &[u8]) -> Result<bool> {
     let url = format!("\"llds:{}\"", name.escape_ascii());
     match error.number().filter(|_| !is_of_device(error)) {
         Some(number) if is(number, &[Errno::NOENT]) => Ok(false),
-        Some(number) if is(number, &[Errno::ACCESS, Errno::PERM]) => {
-            Err(Error::new(ErrorKind::Io, format!("{url} is another user's, who alone may destroy it")))
-        }
+        Some(number) if is(number, &[Errno::ACCESS, Errno::PERM]) => Err(Error::new(
+            ErrorKind::Io,
+            format!("{url} belongs to another user; only its owner may destroy it"),
+        )),
         Some(number) if is(number, &[Errno::INVAL]) => {
             Err(Error::invalid(format!("{url}: the name of a store has 1 to 255 bytes, none of them 0")))
         }
@@ -107,19 +110,17 @@ pub(crate) fn opening(of: Kind, name: &str, error: &llds::Error) -> Error {
     };
     match number {
         _ if is(number, &[Errno::NOENT]) => {
-            Error::new(ErrorKind::Io, format!("there is no store {url}, and none is to be made"))
+            Error::new(ErrorKind::Io, format!("store {url} does not exist, and this open must not create it"))
         }
         _ if is(number, &[Errno::ACCESS]) => Error::new(
             ErrorKind::Io,
             format!(
-                "{url}: it is another user's, and its mode does not let this one in (see \"forrest llds list\")"
+                "{url} belongs to another user, and its mode denies this user access (see \"forrest llds list\")"
             ),
         ),
         _ if is(number, &[Errno::NFILE]) => Error::new(
             ErrorKind::OutOfSpace,
-            format!(
-                "{url}: there are as many stores in the kernel as there may be (stores_max of the module)"
-            ),
+            format!("{url}: the kernel has the maximum number of stores (stores_max of the module)"),
         ),
         _ => using(of, name, error),
     }
@@ -138,7 +139,7 @@ pub(crate) fn using(of: Kind, name: &str, error: &llds::Error) -> Error {
     }
 }
 
-/// An error for an operation that was answered with a number, which is negative.
+/// The error for an operation that returned `status`, a negative error number.
 pub(crate) fn refused(of: Kind, name: &str, op: &Op<&[u8]>, status: i32) -> Error {
     let number = status.saturating_neg();
     match *op {
@@ -146,31 +147,33 @@ pub(crate) fn refused(of: Kind, name: &str, op: &Op<&[u8]>, status: i32) -> Erro
             Error::invalid(format!("adding {delta} overflows the counter"))
         }
         Op::Add { .. } if is(number, &[Errno::INVAL]) => {
-            Error::invalid("the value is not 8 bytes long, as a counter is")
+            Error::invalid("the value is not a counter: it does not have 8 bytes")
         }
         _ if is(number, NO_ROOM) => {
             Error::new(ErrorKind::OutOfSpace, format!("{}: {}", url(of, name), no_room(number)))
         }
         _ => {
-            let told = llds::Error::told(number);
-            Error::new(kind(number), format!("{}: the change was refused: {told}", url(of, name)))
+            let why = llds::Error::describe(number);
+            Error::new(kind(number), format!("{}: the change failed: {why}", url(of, name)))
         }
     }
 }
 
-/// An error for a change through a handle that was opened to read.
+/// The error for a change through a read-only handle.
 pub(crate) fn read_only(of: Kind, name: &str) -> Error {
     Error::unsupported(format!("changing {}, which was opened read-only", url(of, name)))
 }
 
-/// What there is no more of.
+/// Names the limit that was reached.
 fn no_room(number: i32) -> &'static str {
     match number {
         _ if is(number, &[Errno::NOSPC]) => {
-            "the store has as much as it may take (capacity_bytes when it was made, or the module's store_bytes_max)"
+            "the store has reached its maximum size (capacity_bytes at its creation, or the module's store_bytes_max)"
         }
-        _ if is(number, &[Errno::DQUOT]) => "the user's stores have as much as a user's may take",
-        _ => "there is no more memory, or the control group may have no more",
+        _ if is(number, &[Errno::DQUOT]) => {
+            "the stores of this user have reached the maximum size for a user"
+        }
+        _ => "the system is out of memory, or the control group has reached its limit",
     }
 }
 
@@ -194,7 +197,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::OutOfSpace);
             assert!(error.to_string().starts_with("out of space: \"llds:shop\": "), "{error}");
         }
-        // Numbers that no system has.
+        // Invalid error numbers.
         for status in [i32::MIN, i32::MIN + 1, -70_000] {
             assert_eq!(super::refused(Kind::User, "shop", &set, status).kind(), ErrorKind::Io);
         }

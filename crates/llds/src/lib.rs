@@ -1,20 +1,21 @@
 //! The client of llds, the kernel module of Forrest: stores in kernel memory that processes share.
 //!
-//! A store `llds:NAME` is made when it is first opened, by `Db::open`, and outlives the processes that use it: until it
-//! is destroyed here, the module is unloaded or the machine stops. Its user alone may read and write it. All of it is
-//! for Linux with the module of `kernel/llds`; without, every call is an `Io` error that says what to do. A store
-//! `llds-user:NAME` is the module's engine in this process, with the feature `user`.
+//! `Db::open` creates a store `llds:NAME` when it is first opened. The store outlives the processes that use
+//! it: until [`destroy`], until the module is unloaded, or until the machine stops. By default only its user
+//! may read and write it. It needs Linux with the module of `kernel/llds`; without the module, every call
+//! fails with an `Io` error that says what to do. With the feature `user`, a store `llds-user:NAME` is the
+//! module's engine in this process.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
 //! | contract.rs | the traits of `forrest-engine` for the types below |
 //! | cursor.rs | [`Cursor`]: a position in a store |
 //! | store.rs | [`Store`]: operations on an open store |
 //! | stores.rs | [`list`], [`destroy`], [`version`]: the stores of the machine |
-//! | failure.rs | what the module fails with, as errors that say what to do |
-//! | buffers.rs | buffers of each thread |
-//! | wire.rs | operations and answers, as the module takes and gives them |
-//! | doctor.rs | how the device stands, as a finding |
+//! | failure.rs | the module's error numbers as errors that say what to do |
+//! | buffers.rs | each thread's buffers |
+//! | wire.rs | the bytes of operations and answers |
+//! | doctor.rs | the state of the device, as a finding |
 //! | raw/ | the device itself: the ABI, runs of operations, mapped reads; all unsafe code |
 //! | sync.rs | atomics, which the models replace |
 //!
@@ -41,7 +42,7 @@ pub use raw::Listed;
 pub use store::Store;
 pub use stores::{Version, destroy, list, version};
 
-/// Longest key of a store in the kernel, in bytes; the shortest has none. Those of other homes may be longer.
+/// Maximum key length of a kernel store, in bytes. Other homes may allow longer keys.
 pub const MAX_KEY_BYTES: usize = raw::abi::KEY_BYTES_MAX;
-/// Longest name of a store in the kernel, in bytes.
+/// Maximum length of a kernel store's name, in bytes.
 pub const MAX_NAME_BYTES: usize = raw::abi::NAME_BYTES_MAX;

@@ -1,9 +1,9 @@
 //! weakened: begins a_key_that_moves_is_found
-//! weakened: ignores_odd a_value_in_sight_is_whole
-//! weakened: fences a_value_in_sight_is_whole
-//! weakened: believes a_value_in_sight_is_whole
-//! weakened: makes_odd a_value_in_sight_is_whole
-//! weakened: makes_even a_value_in_sight_is_whole
+//! weakened: ignores_odd a_value_read_is_whole
+//! weakened: fences a_value_read_is_whole
+//! weakened: believes a_value_read_is_whole
+//! weakened: makes_odd a_value_read_is_whole
+//! weakened: makes_even a_value_read_is_whole
 //! weakened: counts a_key_that_moves_is_found
 //! weakened: comes_back a_key_that_moves_is_found
 //! weakened: parts what_is_undone_is_never_seen
@@ -12,18 +12,19 @@
 //! weakened: leaf entries_of_a_leaf_are_of_one_moment
 //! weakened: leaf an_entry_that_was_replaced_is_not_followed
 //! weakened: versions a_piece_is_of_one_moment
-//! weakened: as_one changes_that_are_one_are_walked_as_one
+//! weakened: as_one changes_made_together_are_scanned_together
 //!
-//! Models of how a store in the kernel is read in its mapping while others change it: every order in which the steps of
-//! two threads can be seen is tried, and of three every order with few preemptions. Each model is a property that the
-//! head of `raw/sight.rs` or `raw/walk.rs` argues for, with the writer's side of `kernel/llds/buckets.c` and `order.c`
-//! made small. Run with `cargo test -p llds --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the
-//! bound for all models. The lines above name what makes which model fail, see `cargo xtask models`.
+//! Models of reads in the mapping of a kernel store while other threads change the store. Two threads run in
+//! every observable order of their steps, three in every order with few preemptions. Each model is a property
+//! that the head of `raw/seqlock.rs` or `raw/seqlock_scan.rs` argues for, with a small version of the
+//! writer's side of `kernel/llds/buckets.c` and `order.c`. Run with `cargo test -p llds --release --features
+//! loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. Each line above names a mutation
+//! and the model that must fail with it, see `cargo xtask models`.
 //!
-//! With the feature `loom` the modules have loom's locks and atomics for the standard library's.
+//! With the feature `loom` the modules use loom's locks and atomics instead of the standard library's.
 
-use crate::raw::sight::{self, Entry, Look, Memory, Sequence};
-use crate::raw::walk::{self, Order, Step, Walk};
+use crate::raw::seqlock::{self, Candidate, Memory, Read, Sequence};
+use crate::raw::seqlock_scan::{self, Order, Scan, Step};
 use forrest_models::model;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -32,8 +33,8 @@ use loom::thread;
 const BUCKETS: usize = 2;
 const BLOCKS: usize = 3;
 
-/// A store in sight: buckets of one slot, and blocks, each of which is an entry, or continues a bucket. Handles are
-/// numbers of blocks, from 1 on.
+/// A mapped store: buckets of one slot, and blocks, each of which is an entry or an overflow block. A handle
+/// is the number of a block, from 1.
 struct Shown {
     as_one: Sequence,
     buckets: AtomicU32,
@@ -47,14 +48,14 @@ struct Home {
     more: AtomicU32,
 }
 
-/// An entry: its key, and a value of two halves that are alike. What continues a bucket: a handle in place of the key.
+/// An entry: its key, and a value of two equal halves. Or an overflow block: a handle in place of the key.
 struct Block {
     key: AtomicU32,
     halves: [AtomicU32; 2],
 }
 
 impl Shown {
-    /// One bucket, and these entries: keys, and whether a bucket names them.
+    /// One bucket in use, and these entries: keys and values; and the handle in each bucket.
     fn new(entries: [(u32, u32); BLOCKS], handles: [u32; BUCKETS]) -> Arc<Shown> {
         let homes = handles.map(|handle| Home {
             sequence: Sequence::new(),
@@ -81,7 +82,7 @@ impl Shown {
         sequence.make_even();
     }
 
-    /// Moves an entry to another bucket, of which there are so many then.
+    /// Moves an entry to another bucket, and sets the number of buckets.
     fn move_entry(&self, from: usize, to: usize, buckets: u32) {
         let (from, to) = (&self.homes[from], &self.homes[to]);
         from.sequence.make_odd();
@@ -93,30 +94,31 @@ impl Shown {
         from.sequence.make_even();
     }
 
-    /// Looks once for a key that belongs to that bucket of all; its value if it was found.
-    fn look(&self, key: u32, home: usize) -> (Look, u32) {
-        let mut looking = Looking { shown: self, key, home, value: 0 };
-        let look = sight::look(&mut looking);
-        (look, looking.value)
+    /// Attempts one read of a key whose bucket is `home` if all buckets exist; returns its value if it was
+    /// found.
+    fn read(&self, key: u32, home: usize) -> (Read, u32) {
+        let mut lookup = Lookup { shown: self, key, home, value: 0 };
+        let read = seqlock::read_once(&mut lookup);
+        (read, lookup.value)
     }
 }
 
-/// One who looks for a key.
-struct Looking<'s> {
+/// A lookup of one key.
+struct Lookup<'s> {
     shown: &'s Shown,
     key: u32,
     home: usize,
     value: u32,
 }
 
-/// A bucket, or a block that continues one.
+/// A bucket, or an overflow block.
 #[derive(Clone, Copy)]
 enum Place {
     Home(usize),
     Block(u32),
 }
 
-impl Memory for Looking<'_> {
+impl Memory for Lookup<'_> {
     type Bucket = Place;
 
     fn as_one(&self) -> &Sequence {
@@ -134,7 +136,7 @@ impl Memory for Looking<'_> {
     fn sequence(&self, bucket: Place) -> &Sequence {
         match bucket {
             Place::Home(home) => &self.shown.homes[home].sequence,
-            Place::Block(_) => unreachable!("what continues a bucket has none of its own"),
+            Place::Block(_) => unreachable!("an overflow block has no sequence"),
         }
     }
 
@@ -160,25 +162,26 @@ impl Memory for Looking<'_> {
         Place::Block(handle)
     }
 
-    fn copy(&mut self, handle: u32) -> Entry {
-        // A slot that was emptied between the look at its tag and that at its handle.
+    fn copy(&mut self, handle: u32) -> Candidate {
+        // The slot was emptied between the loads of its tag and its handle.
         if handle == 0 {
-            return Entry::Other;
+            return Candidate::OtherKey;
         }
         let block = self.shown.block(handle);
         if block.key.load(Ordering::Relaxed) != self.key {
-            return Entry::Other;
+            return Candidate::OtherKey;
         }
         let halves = [0, 1].map(|half| block.halves[half].load(Ordering::Relaxed));
-        // What is half changed is found out only by the sequences.
+        // Only the sequences detect a value that is half changed.
         self.value = if halves[0] == halves[1] { halves[0] } else { u32::MAX };
-        Entry::Same
+        Candidate::Copied
     }
 }
 
-/// Two changes in place, and one who looks twice: values are whole, and do not go back.
+/// A writer changes a value in place twice while a reader reads it twice: values are whole, and never older
+/// than before.
 #[test]
-fn a_value_in_sight_is_whole() {
+fn a_value_read_is_whole() {
     model(Some(3), || {
         let shown = Shown::new([(7, 1), (0, 0), (0, 0)], [1, 0]);
         let reader = {
@@ -186,9 +189,9 @@ fn a_value_in_sight_is_whole() {
             thread::spawn(move || {
                 let mut newest = 1;
                 for _ in 0..2 {
-                    let (look, value) = shown.look(7, 0);
-                    assert_ne!(look, Look::Absent, "it is there all the time");
-                    if look == Look::Found {
+                    let (read, value) = shown.read(7, 0);
+                    assert_ne!(read, Read::Absent, "the key exists all the time");
+                    if read == Read::Found {
                         assert!(value >= newest && value <= 3, "{value} after {newest}");
                         newest = value;
                     }
@@ -198,18 +201,18 @@ fn a_value_in_sight_is_whole() {
         shown.change(0, 2);
         shown.change(0, 3);
         reader.join().unwrap();
-        assert_eq!(shown.look(7, 0), (Look::Found, 3));
+        assert_eq!(shown.read(7, 0), (Read::Found, 3));
     });
 }
 
-/// A bucket is cut in two, and both become one again: who looks for the key that moves finds it, or that it moved.
+/// A bucket is split, and merged again: a reader finds the key that moves, or must retry.
 #[test]
 fn a_key_that_moves_is_found() {
     model(Some(4), || {
         let shown = Shown::new([(7, 1), (0, 0), (0, 0)], [1, 0]);
         let reader = {
             let shown = shown.clone();
-            thread::spawn(move || assert_ne!(shown.look(7, 1).0, Look::Absent, "it is there all the time"))
+            thread::spawn(move || assert_ne!(shown.read(7, 1).0, Read::Absent, "the key exists all the time"))
         };
         shown.move_entry(0, 1, 2);
         shown.move_entry(1, 0, 1);
@@ -217,7 +220,8 @@ fn a_key_that_moves_is_found() {
     });
 }
 
-/// Two keys are changed as one: who sees the first as it is then does not see the second as it was before.
+/// Two keys are changed together: a reader that sees the new value of the first never sees the old value of
+/// the second.
 #[test]
 fn what_is_one_is_seen_as_one() {
     model(Some(3), || {
@@ -226,9 +230,9 @@ fn what_is_one_is_seen_as_one() {
         let reader = {
             let shown = shown.clone();
             thread::spawn(move || {
-                let (first, second) = (shown.look(7, 0), shown.look(8, 1));
-                if first == (Look::Found, 2) {
-                    assert!(matches!(second, (Look::Found, 2) | (Look::Again, _)), "a part of a change");
+                let (first, second) = (shown.read(7, 0), shown.read(8, 1));
+                if first == (Read::Found, 2) {
+                    assert!(matches!(second, (Read::Found, 2) | (Read::Retry, _)), "a part of a change");
                 }
             })
         };
@@ -240,14 +244,14 @@ fn what_is_one_is_seen_as_one() {
     });
 }
 
-/// Changes that were to be one are undone.
+/// Changes that were to become visible together are undone: no reader sees them.
 #[test]
 fn what_is_undone_is_never_seen() {
     model(Some(3), || {
         let shown = Shown::new([(7, 1), (0, 0), (0, 0)], [1, 0]);
         let reader = {
             let shown = shown.clone();
-            thread::spawn(move || assert!(matches!(shown.look(7, 0), (Look::Found, 1) | (Look::Again, _))))
+            thread::spawn(move || assert!(matches!(shown.read(7, 0), (Read::Found, 1) | (Read::Retry, _))))
         };
         shown.as_one.make_odd();
         shown.change(0, 2);
@@ -257,7 +261,7 @@ fn what_is_undone_is_never_seen() {
     });
 }
 
-/// What continued a bucket becomes an entry, whose bytes are no handles.
+/// An overflow block becomes an entry, whose bytes are not handles: no reader follows them.
 #[test]
 fn no_handle_leads_nowhere() {
     model(Some(3), || {
@@ -265,7 +269,7 @@ fn no_handle_leads_nowhere() {
         shown.homes[0].more.store(2, Ordering::Relaxed);
         let reader = {
             let shown = shown.clone();
-            thread::spawn(move || assert!(matches!(shown.look(7, 0).0, Look::Found | Look::Again)))
+            thread::spawn(move || assert!(matches!(shown.read(7, 0).0, Read::Found | Read::Retry)))
         };
         let Home { sequence, handle, more } = &shown.homes[0];
         sequence.make_odd();
@@ -279,8 +283,8 @@ fn no_handle_leads_nowhere() {
 
 const LEAVES: usize = 2;
 
-/// An order in sight: leaves of two slots, which are sorted by their number, and entries, whose handles are numbers
-/// from 1 on. There are no inner nodes: a walk begins at the root and goes on by what lies behind.
+/// A mapped order: leaves of two slots, in the order of their numbers, and entries, whose handles are numbers
+/// from 1. There are no inner nodes: a scan begins at the root and goes on to the next leaves.
 struct Sorted {
     as_one: Sequence,
     nodes: Sequence,
@@ -292,11 +296,11 @@ struct Sorted {
 struct Leaf {
     sequence: Sequence,
     handles: [AtomicU32; 2],
-    /// The leaf behind it: its number from 1 on, or 0.
+    /// The next leaf: its number from 1, or 0.
     beyond: AtomicU32,
 }
 
-/// An entry: its key and its value; or, once it was freed, anything.
+/// An entry: its key and its value. After it was freed, it may hold anything.
 struct Versioned {
     version: Sequence,
     key: AtomicU32,
@@ -304,7 +308,7 @@ struct Versioned {
 }
 
 impl Sorted {
-    /// One leaf with these handles, of entries with the keys 1 and so on, with the value 1.
+    /// One leaf with these handles. The entries have the keys 1, 2 and 3, and the value 1.
     fn new(handles: [u32; 2]) -> Arc<Sorted> {
         let leaf = |handles: [u32; 2]| Leaf {
             sequence: Sequence::new(),
@@ -334,7 +338,7 @@ impl Sorted {
         entry.version.make_even();
     }
 
-    /// Puts an entry into a slot of the first leaf, or none.
+    /// Sets a slot of the first leaf to an entry, or to none.
     fn put(&self, slot: usize, handle: u32) {
         let leaf = &self.leaves[0];
         leaf.sequence.make_odd();
@@ -342,7 +346,7 @@ impl Sorted {
         leaf.sequence.make_even();
     }
 
-    /// Moves the second entry of the first leaf to the second one, or back.
+    /// Moves the second entry of the first leaf to the second leaf, or back.
     fn cut(&self, is_cut: bool) {
         let [first, second] = &self.leaves;
         let (from, to) = if is_cut {
@@ -357,44 +361,44 @@ impl Sorted {
         self.nodes.make_even();
     }
 
-    /// Walks behind a key: keys and values.
-    fn walk(&self, behind: u32) -> (Walk, Vec<(u32, u32)>) {
-        let mut walking = Walking { sorted: self, behind, slot: 0, pairs: Vec::new(), seen: Vec::new() };
-        let walk = walk::walk(&mut walking);
-        (walk, walking.pairs)
+    /// Attempts one scan of the pairs after a key.
+    fn scan(&self, after: u32) -> (Scan, Vec<(u32, u32)>) {
+        let mut scan = RangeScan { sorted: self, after, slot: 0, pairs: Vec::new(), seen: Vec::new() };
+        let result = seqlock_scan::scan_once(&mut scan);
+        (result, scan.pairs)
     }
 
-    /// All pairs, piece by piece, unless something was being changed.
+    /// All pairs, piece by piece. `None` if a change interfered.
     fn all(&self) -> Option<Vec<(u32, u32)>> {
         let mut all: Vec<(u32, u32)> = Vec::new();
         loop {
-            let (walk, pairs) = self.walk(all.last().map_or(0, |pair| pair.0));
+            let (scan, pairs) = self.scan(all.last().map_or(0, |pair| pair.0));
             all.extend(pairs);
-            match walk {
-                Walk::More => {}
-                Walk::End => return Some(all),
-                Walk::Apart | Walk::Again => return None,
+            match scan {
+                Scan::More => {}
+                Scan::End => return Some(all),
+                Scan::Apart | Scan::Retry => return None,
             }
         }
     }
 }
 
-/// One who walks behind a key.
-struct Walking<'s> {
+/// A scan of the pairs after a key.
+struct RangeScan<'s> {
     sorted: &'s Sorted,
-    behind: u32,
+    after: u32,
     slot: usize,
     pairs: Vec<(u32, u32)>,
     seen: Vec<(u32, u32)>,
 }
 
-impl Walking<'_> {
+impl RangeScan<'_> {
     fn at(&self, leaf: u32) -> &Leaf {
         &self.sorted.leaves[leaf as usize - 1]
     }
 }
 
-impl Order for Walking<'_> {
+impl Order for RangeScan<'_> {
     fn as_one(&self) -> &Sequence {
         &self.sorted.as_one
     }
@@ -436,7 +440,7 @@ impl Order for Walking<'_> {
         let entry = self.sorted.entry(handle);
         let Some(version) = entry.version.begin() else { return Step::Changing };
         let key = entry.key.load(Ordering::Relaxed);
-        if key > self.behind {
+        if key > self.after {
             self.pairs.push((key, entry.value.load(Ordering::Relaxed)));
             self.seen.push((handle, version));
         }
@@ -460,34 +464,34 @@ impl Order for Walking<'_> {
     }
 }
 
-/// Runs a writer beside one who walks.
-fn walked(handles: [u32; 2], write: fn(&Sorted), see: fn(Option<Vec<(u32, u32)>>)) {
+/// Runs a writer beside a thread that scans.
+fn scanned(handles: [u32; 2], write: fn(&Sorted), see: fn(Option<Vec<(u32, u32)>>)) {
     model(Some(3), move || {
         let sorted = Sorted::new(handles);
-        let walker = {
+        let reader = {
             let sorted = sorted.clone();
             thread::spawn(move || see(sorted.all()))
         };
         write(&sorted);
-        walker.join().unwrap();
+        reader.join().unwrap();
     });
 }
 
-/// A leaf is cut in two, and both become one again: nobody misses the entry that moves.
+/// A leaf is split, and merged again: no scan misses the entry that moves.
 #[test]
 fn what_stays_is_seen_while_leaves_are_cut_and_merged() {
     let see = |all: Option<Vec<_>>| {
-        assert!(all.is_none_or(|all| all == [(1, 1), (2, 1)]), "it is there all the time")
+        assert!(all.is_none_or(|all| all == [(1, 1), (2, 1)]), "the entry exists all the time")
     };
-    walked([1, 2], |sorted| sorted.cut(true), see);
+    scanned([1, 2], |sorted| sorted.cut(true), see);
     let both = |sorted: &Sorted| {
         sorted.cut(true);
         sorted.cut(false);
     };
-    walked([1, 2], both, see);
+    scanned([1, 2], both, see);
 }
 
-/// The second entry goes after the first one: no piece has the second without the first.
+/// The second entry is removed, then the first: no piece has the second without the first.
 #[test]
 fn entries_of_a_leaf_are_of_one_moment() {
     let write = |sorted: &Sorted| {
@@ -495,20 +499,20 @@ fn entries_of_a_leaf_are_of_one_moment() {
         sorted.put(0, 0);
     };
     let see = |all: Option<Vec<_>>| {
-        assert!(all.is_none_or(|all| all != [(2, 1)]), "the first went before the second")
+        assert!(all.is_none_or(|all| all != [(2, 1)]), "the second entry without the first")
     };
-    walked([1, 2], write, see);
-    // The other way around: an entry comes to the second slot, and then the first one goes.
+    scanned([1, 2], write, see);
+    // The other way around: an entry is added in the second slot, and then the first one is removed.
     let write = |sorted: &Sorted| {
         sorted.put(1, 2);
         sorted.put(0, 0);
     };
     let see =
-        |all: Option<Vec<_>>| assert!(all.is_none_or(|all| !all.is_empty()), "one was there all the time");
-    walked([1, 0], write, see);
+        |all: Option<Vec<_>>| assert!(all.is_none_or(|all| !all.is_empty()), "an entry existed all the time");
+    scanned([1, 0], write, see);
 }
 
-/// An entry takes the place of another, whose memory becomes that of another key.
+/// An entry replaces another, whose memory is then reused for another key.
 #[test]
 fn an_entry_that_was_replaced_is_not_followed() {
     let write = |sorted: &Sorted| {
@@ -517,33 +521,33 @@ fn an_entry_that_was_replaced_is_not_followed() {
         let old = sorted.entry(1);
         old.key.store(9, Ordering::Relaxed);
     };
-    walked([1, 2], write, |all| {
-        assert!(all.is_none_or(|all| all == [(1, 1), (2, 1)]), "what is not there any more");
+    scanned([1, 2], write, |all| {
+        assert!(all.is_none_or(|all| all == [(1, 1), (2, 1)]), "an entry that was replaced");
     });
 }
 
-/// The first value is changed, and then the second: no piece has the second as it is now and the first as it was.
+/// The first value is changed, then the second: no piece has the second's new value and the first's old one.
 #[test]
 fn a_piece_is_of_one_moment() {
     let write = |sorted: &Sorted| {
         sorted.change(1, 2);
         sorted.change(2, 2);
     };
-    walked([1, 2], write, |all| {
+    scanned([1, 2], write, |all| {
         assert!(all.is_none_or(|all| all != [(1, 1), (2, 2)]), "values of two moments");
     });
 }
 
-/// Two values are changed as one.
+/// Two values are changed together: no piece has one of the changes without the other.
 #[test]
-fn changes_that_are_one_are_walked_as_one() {
+fn changes_made_together_are_scanned_together() {
     let write = |sorted: &Sorted| {
         sorted.as_one.make_odd();
         sorted.change(1, 2);
         sorted.change(2, 2);
         sorted.as_one.make_even();
     };
-    walked([1, 2], write, |all| {
+    scanned([1, 2], write, |all| {
         assert!(all.is_none_or(|all| all[0].1 == all[1].1), "a part of a change");
     });
 }

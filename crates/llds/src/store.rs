@@ -1,12 +1,12 @@
 //! [`Store`]: operations on an open store of the kernel module, or of the same engine in this process.
 //!
-//! What is asked is written as operations one behind another (wire.rs), done by one call of the engine, and answered in
-//! one piece; most of what is only read is seen in the store's own memory, without a call. Each operation takes place
-//! at one instant for all who share the store, and so does a batch as a whole. There are no snapshots and one keyspace:
-//! whoever reads sees the newest state, a scan one state for each piece of it, and the next piece begins behind the
-//! last key.
+//! A request is a sequence of operations (wire.rs); one call of the engine does them and writes their answers
+//! to one buffer. Most reads need no call: they are seqlock reads of the store's mapping. Each operation
+//! takes effect at one instant for all processes that share the store, and so does a batch. There are no
+//! snapshots, and there is one keyspace. A read sees the newest state. A scan sees one state for each piece;
+//! the next piece begins after the last key.
 //!
-//! Nothing is kept here of what the store holds, so nothing can be stale. Buffers are kept for each thread.
+//! Nothing of the store's content is cached here, so nothing can be stale. Each thread keeps its buffers.
 
 use crate::buffers::{self, Buffers, ROOM_BYTES};
 use crate::failure::{self, Kind};
@@ -21,32 +21,33 @@ use forrest_engine::{
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
 
-/// A run of gets has so many bytes at most.
+/// Maximum bytes of a run of gets.
 const GETS_BYTES: usize = 1 << 20;
-/// Room for the answer of a get in a run, as long as nobody knows how much it takes.
+/// The first room for each answer of a run of gets. The engine stops where it is used up.
 const GET_ROOM_BYTES: usize = 64;
-/// Room for a pair of a scan.
+/// Room for each pair of a scan, an estimate.
 const PAIR_ROOM_BYTES: usize = 96;
-/// Room for a short scan: as much as the engine has without asking for memory.
+/// Room for a short scan: as much as the engine has without an allocation.
 const ROOM_BYTES_MIN: usize = 256;
 
 /// An open store. Cloning makes another handle.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<OpenStore>);
 
-struct Inner {
+struct OpenStore {
     kind: Kind,
     name: String,
-    store: llds::Store,
+    store: llds::RawStore,
     value_bytes_max: usize,
 }
 
 impl Store {
-    /// Opens a store, to be read only if `is_read_only`.
+    /// Opens a store, for reading only if `is_read_only`.
     ///
     /// # Errors
-    /// `Io` if the module is not loaded, if this user may not use the store, or if there is none and the options create
-    /// none; `Unsupported` for a durability that it cannot keep, or another version of the module; `Limit`.
+    /// `Io` if the module is not loaded, if this user may not use the store, or if it does not exist and the
+    /// options do not create it; `Unsupported` for a durability that the home does not have, or another
+    /// version of the module; `Limit`.
     pub fn open(kind: Kind, name: &str, options: &Options, is_read_only: bool) -> Result<Store> {
         demand(kind, options.durability)?;
         if name.len() > abi::NAME_BYTES_MAX {
@@ -62,17 +63,17 @@ impl Store {
             mode: options.mode,
         };
         let opened = match kind {
-            Kind::Kernel => llds::Store::open(&attach, !is_read_only),
+            Kind::Kernel => llds::RawStore::open(&attach, !is_read_only),
             Kind::User => user(&attach, !is_read_only)?,
         };
         let store = opened.map_err(|error| failure::opening(kind, name, &error))?;
         let value_bytes_max = usize::try_from(store.value_bytes_max()).unwrap_or(usize::MAX);
-        // Beyond that the lengths of one operation would not add up to what a run can say.
+        // The lengths of one operation must add up to less than 4 GiB, what a run can express.
         let value_bytes_max = value_bytes_max.min(1 << 30);
-        Ok(Store(Arc::new(Inner { kind, name: name.to_owned(), store, value_bytes_max })))
+        Ok(Store(Arc::new(OpenStore { kind, name: name.to_owned(), store, value_bytes_max })))
     }
 
-    /// How its URL begins.
+    /// The beginning of the store's URL.
     pub(crate) fn scheme(&self) -> &'static str {
         self.0.kind.scheme()
     }
@@ -86,7 +87,7 @@ impl Store {
         Capabilities::new(self.scheme(), list)
     }
 
-    /// Fails if a keyspace is not the one that there is.
+    /// Fails if `name` is not the name of the one keyspace.
     pub(crate) fn check_keyspace(&self, name: &str) -> Result<()> {
         if name == DEFAULT_KEYSPACE {
             return Ok(());
@@ -103,24 +104,24 @@ impl Store {
 
     pub(crate) fn statistics(&self) -> Result<Stats> {
         let stats = self.0.store.stats().map_err(|error| self.failed(&error))?;
-        // What holds pairs together is not told apart from what is taken for more of them.
+        // The module does not distinguish used memory from memory reserved for further pairs.
         let bytes = stats.bytes;
-        let mut told = Stats::default();
-        (told.keys, told.keyspaces) = (stats.keys, 1);
-        (told.node_bytes, told.reserved_bytes) = (bytes, bytes);
-        Ok(told)
+        let mut all = Stats::default();
+        (all.keys, all.keyspaces) = (stats.keys, 1);
+        (all.node_bytes, all.reserved_bytes) = (bytes, bytes);
+        Ok(all)
     }
 
     fn failed(&self, error: &llds::Error) -> Error {
         failure::using(self.0.kind, &self.0.name, error)
     }
 
-    /// An error for an operation that was not done.
+    /// The error for an operation with a negative status.
     fn refused(&self, op: &Op<&[u8]>, status: i32) -> Error {
         failure::refused(self.0.kind, &self.0.name, op, status)
     }
 
-    /// Fails if nothing can be changed through this.
+    /// Fails if the store is open read-only.
     fn check_writable(&self) -> Result<()> {
         if self.0.store.may_change() {
             return Ok(());
@@ -133,7 +134,7 @@ impl Store {
         if value.len() > most { Err(Error::limit("value", "bytes", value.len(), most)) } else { Ok(()) }
     }
 
-    /// Checks the lengths of an operation. Those of a range's ends do not matter.
+    /// Checks the lengths of an operation. A range's bounds may have any length.
     fn check(&self, op: &Op<&[u8]>) -> Result<()> {
         match *op {
             Op::DeleteRange { .. } => Ok(()),
@@ -147,8 +148,8 @@ impl Store {
         }
     }
 
-    /// Does operations as far as it comes, with room for so many bytes of answers, or as many as are needed. How many
-    /// operations were done, how many bytes of them, and the answers.
+    /// Does operations until the room for answers is used up; grows the room only if the first answer needs
+    /// more. Returns the number of operations done, their bytes, and the answers.
     fn run<'a>(
         &self,
         ops: &[u8],
@@ -191,12 +192,12 @@ impl Store {
     pub(crate) fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
         self.check_writable()?;
         self.check(&op)?;
-        // A range is deleted as a whole or not at all, whatever its length.
+        // A range of any length is deleted as a whole or not at all.
         let is_atomic = matches!(op, Op::DeleteRange { .. });
         self.one(is_atomic, |ops| push(ops, &op), |answer| self.outcome(&op, &answer))
     }
 
-    /// What an operation came to.
+    /// The outcome of an operation from its answer.
     fn outcome(&self, op: &Op<&[u8]>, answer: &Answer<'_>) -> Result<Outcome> {
         match (op, answer.status) {
             (_, number) if number < 0 => Err(self.refused(op, number)),
@@ -209,10 +210,9 @@ impl Store {
             (Op::CompareAndSwap { .. }, abi::DIFFERS) => {
                 Ok(Outcome::Swapped(Swap::Mismatch(Some(answer.bytes.into()))))
             }
-            (Op::DeleteRange { .. }, abi::DONE) => {
-                Ok(Outcome::DeletedRange(u64::from_ne_bytes(answer.eight_bytes()?)))
-            }
-            _ => Err(nonsense("such a change cannot come to that")),
+            // The module counts the keys; the count is not used.
+            (Op::DeleteRange { .. }, abi::DONE) => answer.eight_bytes().map(|_| Outcome::DeletedRange),
+            _ => Err(nonsense("the status does not fit the operation")),
         }
     }
 
@@ -239,24 +239,26 @@ impl Store {
         if list.is_empty() {
             return Ok(Written::Applied);
         }
-        // A number is the longest answer of what succeeds.
+        // The longest answer of an operation that succeeds is a number.
         let room = list.len().saturating_mul(wire::ANSWER_BYTES_MIN + 8);
         let (done, done_bytes, mut answers) = self.run(ops.bytes(), answers, room, true)?;
         if done_bytes == ops.bytes().len() {
             return Ok(Written::Applied);
         }
-        let Some(op) = list.get(done) else { return Err(nonsense("more was done than was asked for")) };
+        let Some(op) = list.get(done) else {
+            return Err(nonsense("more operations were done than requested"));
+        };
         let answer = answers.next()?;
         match self.outcome(op, &answer).map_err(|error| error.at_op(done))? {
             Outcome::Swapped(Swap::Mismatch(found)) => Ok(Written::Mismatch { op: done, found }),
-            _ => Err(nonsense("a batch was not applied, and nothing was in its way")),
+            _ => Err(nonsense("a batch was not applied, but no operation failed")),
         }
     }
 
     #[inline]
     fn get_with<R>(&self, key: &[u8], flags: u8, read: impl FnOnce(Option<&[u8]>) -> R) -> Result<R> {
         check_key(key)?;
-        // Most are seen without asking.
+        // Most gets are seqlock reads.
         let read = match self.0.store.mapped() {
             Some(mapped) => match mapped.get(key, read) {
                 Ok(made) => return Ok(made),
@@ -301,7 +303,7 @@ impl Store {
                 let left = ops.bytes().get(at..).unwrap_or_default();
                 let (done, done_bytes, mut answers) = self.run(left, answers, room, false)?;
                 if done == 0 || done > asked - values.len() {
-                    return Err(nonsense("not as much was done as can be"));
+                    return Err(nonsense("the number of operations done is impossible"));
                 }
                 for _ in 0..done {
                     values.push(found(&answers.next()?)?.map(Value::from));
@@ -357,10 +359,9 @@ impl Store {
         chunk: &mut Chunk,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        pairs: usize,
     ) -> Result<Filled> {
         let mut buffers = Buffers::take();
-        let limit = u32::try_from(pairs).unwrap_or(u32::MAX);
+        let limit = u32::try_from(chunk.pairs_max()).unwrap_or(u32::MAX);
         let (is_more, pairs) = self.piece(&mut buffers, (lower, upper), direction, limit)?;
         for pair in pairs {
             let (key, value) = pair?;
@@ -373,8 +374,8 @@ impl Store {
         Ok(if is_more { Filled::More } else { Filled::End })
     }
 
-    /// A piece of a range from the end that `direction` starts at, with at most `limit` pairs, if that is not 0; and
-    /// whether there is more behind it, and then it is not empty and ends within the range.
+    /// The first pairs of a range in `direction`, at most `limit` of them if that is not 0; and whether the
+    /// range may have more pairs. If so, the piece is not empty and ends within the range.
     fn piece<'b>(
         &self,
         buffers: &'b mut Buffers,
@@ -384,7 +385,7 @@ impl Store {
     ) -> Result<(bool, Pairs<'b>)> {
         let Buffers { ops, answers, seen } = buffers;
         let (lower, upper) = clamp_to(bounds, abi::KEY_BYTES_MAX);
-        // Most are seen without asking.
+        // Most pieces are seqlock scans.
         if let Some(mapped) = self.0.store.mapped() {
             let most = if limit == 0 { usize::MAX } else { limit as usize };
             let down = matches!(direction, Direction::Backward);
@@ -398,7 +399,7 @@ impl Store {
         };
         ops.clear();
         ops.push_range(Head { limit, ..Head::new(abi::SCAN, flags) }, lower, upper);
-        // Room for so many pairs as most are; it need not be enough. The engine fills what it is given.
+        // An estimate. If the room is too small, the engine fills it and reports that there are more pairs.
         let room = match limit as usize {
             0 => ROOM_BYTES,
             limit => limit.saturating_mul(PAIR_ROOM_BYTES).clamp(ROOM_BYTES_MIN, ROOM_BYTES),
@@ -409,7 +410,7 @@ impl Store {
         let is_more = match answer.status {
             abi::DONE => false,
             abi::MORE => true,
-            _ => return Err(nonsense("a scan cannot come to that")),
+            _ => return Err(nonsense("a scan has an impossible status")),
         };
         if is_more && !(lower, upper).contains(last_key(answer.pairs())?) {
             return Err(nonsense("a scan left its range"));
@@ -418,7 +419,7 @@ impl Store {
     }
 }
 
-/// Fails if an engine cannot keep what is asked.
+/// Fails if a home does not have this durability.
 fn demand(kind: Kind, durability: Option<Durability>) -> Result<()> {
     let why = match kind {
         Kind::Kernel => "is in memory alone",
@@ -435,16 +436,16 @@ fn demand(kind: Kind, durability: Option<Durability>) -> Result<()> {
 
 /// Opens a store of this process.
 #[cfg(feature = "user")]
-fn user(attach: &Attach<'_>, may_change: bool) -> Result<llds::Result<llds::Store>> {
-    Ok(llds::User::open(attach, may_change).map(llds::Store::User))
+fn user(attach: &Attach<'_>, may_change: bool) -> Result<llds::Result<llds::RawStore>> {
+    Ok(llds::User::open(attach, may_change).map(llds::RawStore::User))
 }
 
-/// Says what is missing.
+/// Fails: this build lacks the engine.
 #[cfg(not(feature = "user"))]
-fn user(_: &Attach<'_>, _: bool) -> Result<llds::Result<llds::Store>> {
+fn user(_: &Attach<'_>, _: bool) -> Result<llds::Result<llds::RawStore>> {
     Err(Error::unsupported(
-        "\"llds-user:\" is the engine of the kernel module in this process, which is in C and was not built along: build with the \
-         feature llds-user (cargo build --features llds-user)",
+        "\"llds-user:\", the kernel module's engine in this process, is not part of this build: build with the feature \
+         llds-user (cargo build --features llds-user), which needs a C compiler",
     ))
 }
 
@@ -453,7 +454,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<()> {
     if key.len() > most { Err(Error::limit("key", "bytes", key.len(), most)) } else { Ok(()) }
 }
 
-/// Adds a change to a run. REQUIRES: its lengths have been checked.
+/// Appends a change to a run. REQUIRES: its lengths have been checked.
 fn push(ops: &mut Ops, op: &Op<&[u8]>) {
     match *op {
         Op::Set { key, value } => ops.push(Head::new(abi::SET, 0), key, value, &[]),
@@ -470,22 +471,22 @@ fn push(ops: &mut Ops, op: &Op<&[u8]>) {
             let (lower, upper) = clamp_to(range, abi::KEY_BYTES_MAX);
             ops.push_range(Head::new(abi::DELETE_RANGE, 0), lower, upper);
         }
-        _ => unreachable!("an operation that is not known here was refused"),
+        _ => unreachable!("`check` refuses other operations"),
     }
 }
 
-/// What a get found.
+/// The value that a get found.
 fn found<'a>(answer: &Answer<'a>) -> Result<Option<&'a [u8]>> {
     match answer.status {
         abi::DONE => Ok(Some(answer.bytes)),
         abi::ABSENT => Ok(None),
-        _ => Err(nonsense("a get cannot come to that")),
+        _ => Err(nonsense("a get has an impossible status")),
     }
 }
 
-/// The last key of a piece of which there is more: it is not empty.
+/// The last key of a piece that is not the range's last. Fails if the piece is empty.
 fn last_key<'a>(pairs: Pairs<'a>) -> Result<&'a [u8]> {
-    let last = pairs.last().ok_or_else(|| nonsense("there is more of a range, and nothing before it"))?;
+    let last = pairs.last().ok_or_else(|| nonsense("a range has more pairs, but this piece is empty"))?;
     Ok(last?.0)
 }
 

@@ -1,29 +1,29 @@
-//! The stores in the kernel as a whole: which there are, and how to be rid of one.
+//! Lists and destroys the stores in the kernel.
 
 use crate::failure;
 use crate::raw::{Device, Listed};
 use forrest_engine::Result;
 
-/// What the module is.
+/// The module's version and limits.
 ///
 /// ```
 /// match forrest::llds::version() {
 ///     Ok(version) => println!("keys up to {} bytes", version.key_bytes_max),
-///     Err(error) => println!("{error}"), // what to do about it
+///     Err(error) => println!("{error}"), // the message says what to do
 /// }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Version {
-    /// The version of its interface. This library uses modules of one version only.
+    /// The version of the interface. This library supports one version only.
     pub interface: u32,
-    /// The longest key that it takes, in bytes.
+    /// Maximum key length, in bytes.
     pub key_bytes_max: u32,
-    /// The longest value that it takes, in bytes: a parameter of the module.
+    /// Maximum value length, in bytes: a parameter of the module.
     pub value_bytes_max: u64,
 }
 
-/// Asks the module what it is.
+/// Asks the module for its version and limits.
 ///
 /// # Errors
 /// `Io` if the module is not loaded or this user may not use it; `Unsupported` if it has another version of its
@@ -38,7 +38,8 @@ pub fn version() -> Result<Version> {
     })
 }
 
-/// The stores that this user may read or write, or owns, sorted by name. What comes or goes meanwhile may be missing.
+/// The stores that this user may read or write, or owns, sorted by name. A store that is created or destroyed
+/// meanwhile may be missing.
 ///
 /// # Errors
 /// As [`version`].
@@ -53,14 +54,14 @@ pub fn list() -> Result<Vec<Listed>> {
     listed.map_err(|error| failure::device(&error))
 }
 
-/// Takes the name of a store away, at once: the next who opens it by that name makes another. Who has it open goes on
-/// with it; its memory is given back when the last of them has closed it. False if there is none of that name.
+/// Removes a store's name at once: opening the name again creates another store. Open handles keep working,
+/// and the store's memory is freed when the last of them is closed. Returns false if no store has the name.
 ///
 /// # Errors
-/// As [`version`]; `Io` as well if it is another user's.
+/// As [`version`]; `Io` also if the store is another user's.
 ///
 /// ```
-/// assert!(!forrest::llds::destroy("no store is called so").unwrap_or(false));
+/// assert!(!forrest::llds::destroy("no store has this name").unwrap_or(false));
 /// ```
 pub fn destroy(name: impl AsRef<[u8]>) -> Result<bool> {
     let destroyed = Device::open(true).and_then(|device| device.destroy(name.as_ref()));

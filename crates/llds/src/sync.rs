@@ -1,4 +1,4 @@
-//! Atomics, from `std` in what ships and from `loom` in the models, so that both run the same protocol code.
+//! Atomics, from `std` in releases and from `loom` in the models, so that both run the same protocol code.
 
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::atomic::{AtomicU32, Ordering, fence};

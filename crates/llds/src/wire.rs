@@ -1,34 +1,33 @@
-//! Operations as bytes, and answers from bytes: the only place that makes the ones and takes the others apart.
+//! Encodes operations and decodes answers. No other module knows their bytes.
 //!
-//! Answers come from the kernel, but nothing is believed of them: whatever the bytes are, what comes of them is an
-//! answer or an error, and never a panic or a length beyond what is there. What a length that is wrong but possible
-//! leads to is an answer that is wrong.
+//! Answers come from the kernel, but are not trusted. Any bytes decode to an answer or an error, never to a
+//! panic or to a length beyond the buffer. A wrong length that is possible gives a wrong answer.
 
 use crate::raw::abi;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::ops::Bound;
 
-/// All of it lies at multiples of this.
+/// Operations, answers and pairs are padded to multiples of this.
 const ALIGN: usize = 8;
 const OP_BYTES: usize = size_of::<abi::Op>();
 const ANSWER_BYTES: usize = size_of::<abi::Answer>();
 const PAIR_BYTES: usize = size_of::<abi::Pair>();
 
-/// Bytes of an answer without any behind it.
+/// Bytes of an answer without content.
 pub(super) const ANSWER_BYTES_MIN: usize = ANSWER_BYTES;
 
-/// Operations one behind another, as the engine takes them.
+/// A sequence of encoded operations.
 #[derive(Default)]
 pub(super) struct Ops {
     bytes: Vec<u8>,
 }
 
-/// Which operation, and how.
+/// The code, flags and limit of an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     pub(super) code: u8,
     pub(super) flags: u8,
-    /// How many pairs a scan brings at most.
+    /// Maximum number of pairs of a scan; 0 is no limit.
     pub(super) limit: u32,
 }
 
@@ -51,8 +50,8 @@ impl Ops {
         self.bytes.capacity()
     }
 
-    /// Adds an operation. REQUIRES: the key and the others are no longer than the store's limits, which have been
-    /// checked.
+    /// Appends an operation. REQUIRES: the lengths of key, value and other were checked against the store's
+    /// limits.
     pub(super) fn push(&mut self, head: Head, key: &[u8], value: &[u8], other: &[u8]) {
         let start = self.bytes.len();
         let bytes = OP_BYTES + key.len() + value.len() + other.len();
@@ -68,7 +67,7 @@ impl Ops {
         self.bytes.resize((start + bytes).next_multiple_of(ALIGN), 0);
     }
 
-    /// Adds an operation on a range.
+    /// Appends an operation on a range.
     pub(super) fn push_range(&mut self, head: Head, lower: Bound<&[u8]>, upper: Bound<&[u8]>) {
         let (lower, lower_flag) = match lower {
             Bound::Unbounded => (&[][..], 0),
@@ -85,24 +84,25 @@ impl Ops {
     }
 }
 
-/// An error for an answer that cannot be.
+/// The error for an invalid answer.
 pub(super) fn nonsense(why: &str) -> Error {
-    Error::new(ErrorKind::Io, format!("the answer of the engine of llds makes no sense: {why}"))
+    Error::new(ErrorKind::Io, format!("invalid answer of the llds engine: {why}"))
 }
 
-/// The number of 4 bytes.
+/// Decodes a number of 4 bytes.
 fn number(bytes: &[u8; 4]) -> u32 {
     u32::from_ne_bytes(*bytes)
 }
 
-/// Two numbers of 4 bytes.
+/// Decodes two numbers of 4 bytes.
 fn two_numbers(bytes: &[u8; 8]) -> (u32, u32) {
     let (first, second) = bytes.split_at(4);
     let four = |part: &[u8]| number(part.try_into().expect("4 bytes"));
     (four(first), four(second))
 }
 
-/// Takes what begins with two numbers off the bytes, the length of the rest of it being told by these.
+/// Removes from `bytes` two numbers, and the content whose length `length` computes from them, with its
+/// padding.
 fn split_off<'a>(
     bytes: &mut &'a [u8],
     length: impl FnOnce(u32, u32) -> Option<usize>,
@@ -117,10 +117,10 @@ fn split_off<'a>(
 
 const _: () = assert!(ANSWER_BYTES == 8 && PAIR_BYTES == 8);
 
-/// Answers one behind another.
+/// A sequence of encoded answers.
 pub(super) struct Answers<'a>(&'a [u8]);
 
-/// What an operation came to.
+/// The answer to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Answer<'a> {
     pub(super) status: i32,
@@ -132,16 +132,16 @@ impl<'a> Answers<'a> {
         Answers(bytes)
     }
 
-    /// The next answer. There must be one.
+    /// The next answer. Fails if there is none.
     pub(super) fn next(&mut self) -> Result<Answer<'a>> {
         let next = split_off(&mut self.0, |_, length| usize::try_from(length).ok());
         let (status, _, bytes) = next.ok_or_else(|| nonsense("an answer is missing or cut off"))?;
         Ok(Answer { status: status.cast_signed(), bytes })
     }
 
-    /// Fails if there is one more.
+    /// Fails if bytes are left.
     pub(super) fn end(&self) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(nonsense("something follows the last answer")) }
+        if self.0.is_empty() { Ok(()) } else { Err(nonsense("bytes follow the last answer")) }
     }
 }
 
@@ -151,7 +151,7 @@ impl<'a> Answer<'a> {
         self.bytes.try_into().map_err(|_| nonsense("a number is not 8 bytes long"))
     }
 
-    /// The pairs of a scan that was answered.
+    /// The pairs of a scan's answer.
     pub(super) fn pairs(&self) -> Pairs<'a> {
         Pairs::new(self.bytes)
     }

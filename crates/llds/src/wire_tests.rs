@@ -1,8 +1,8 @@
-//! Bytes of operations, and answers that are right, cut off, or changed.
+//! Encoded operations, and answers that are valid, truncated or changed.
 
 use super::*;
 
-/// An answer as the engine makes it.
+/// An answer as the engine encodes it.
 fn answer(status: i32, bytes: &[u8]) -> Vec<u8> {
     let mut all = [&status.to_ne_bytes()[..], &(bytes.len() as u32).to_ne_bytes(), bytes].concat();
     all.resize(all.len().next_multiple_of(8), 0);
@@ -16,7 +16,7 @@ fn pair(key: &[u8], value: &[u8]) -> Vec<u8> {
     all
 }
 
-/// All answers, or the error that there is one that cannot be.
+/// All answers, or an error if one is invalid.
 fn read(bytes: &[u8], count: usize) -> Result<Vec<Answer<'_>>> {
     let mut answers = Answers::new(bytes);
     let all = (0..count).map(|_| answers.next()).collect::<Result<Vec<_>>>()?;
@@ -69,12 +69,12 @@ fn pairs_are_taken_apart() {
     let whole = Answer { status: 0, bytes: &bytes };
     let pairs: Vec<_> = whole.pairs().collect::<Result<_>>().expect("three pairs");
     assert_eq!(pairs, [(&b""[..], &b""[..]), (b"key", b"value"), (&[9; 4096], b"")]);
-    // A key that is longer than any can be.
+    // A key that is longer than the limit.
     let bytes = pair(&[9; 4097], b"");
     assert!(Answer { status: 0, bytes: &bytes }.pairs().next().expect("one").is_err());
 }
 
-/// Every length is a truncation, but where one answer ends.
+/// Answers cut to every length are errors; pairs cut to every length are errors, except at the end of a pair.
 #[test]
 fn what_is_cut_off_is_an_error() {
     let bytes = [answer(0, b"abc"), answer(3, &[pair(b"k", b"v"), pair(b"l", b"")].concat())].concat();
@@ -86,11 +86,11 @@ fn what_is_cut_off_is_an_error() {
         let mut pairs = Answer { status: 0, bytes: &pairs[..end] }.pairs();
         let seen = pairs.by_ref().map(|pair| pair.is_ok()).collect::<Vec<_>>();
         assert_eq!(seen.contains(&false), end != 16, "{end} bytes");
-        assert!(pairs.next().is_none(), "it goes on behind an error");
+        assert!(pairs.next().is_none(), "it goes on after an error");
     }
 }
 
-/// Whatever stands where a length was: an answer or an error, within what is there.
+/// Any number in place of a length gives an answer within the buffer, or an error.
 #[test]
 fn any_length_is_survived() {
     let pairs = [pair(b"key", b"a value"), pair(b"other", b"")].concat();

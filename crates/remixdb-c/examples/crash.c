@@ -1,11 +1,12 @@
-/* A process that writes is killed, again and again: crash DIR [ROUNDS [OPERATIONS [KEYS [SEED]]]]. DIR is to be a new store.
+/* Kills a writing process again and again: crash DIR [ROUNDS [OPERATIONS [KEYS [SEED]]]]. DIR must be a new store.
 
-   What is put and deleted is decided by the seed and a number: operation 1, 2, 3 and so on. In each round a child opens the store
-   and goes on with them, calls remixdb_sync now and then, and tells through a pipe which operation it begins and which were synced. Its
-   parent kills it by SIGKILL when it begins one of the next OPERATIONS, which it draws, or at once, while the child opens the store.
-   Then it opens the store, and what is there must be what the first n operations leave, for one n: at least as many as the
-   child has told to be synced, at most as many as it has begun; every value whole. The next child goes on from there. The
-   first round of which this is not so ends the program with exit code 1. */
+   The seed and a number determine each operation: operation 1, 2, 3 and so on. In each round a child opens the store,
+   continues with the operations, calls remixdb_sync now and then, and reports through a pipe which operation it begins
+   and which ones are synced. Its parent kills it with SIGKILL at a random one of the next OPERATIONS, or at once, while
+   the child opens the store. Then the parent opens the store. Its content must be that of the first n operations for
+   some n: at least as many as the child has reported as synced, at most as many as it has begun. Every value must be
+   complete. The next child continues from there. In the first round that fails this check the program ends with exit
+   code 1. */
 
 #define _POSIX_C_SOURCE 200809L
 #include "pairs.h"
@@ -18,12 +19,12 @@
 
 static uint64_t rounds = 20, operations = 5000, keys = 1000, seed = 1;
 
-/* What a child tells before each operation. */
+/* The report of a child before each operation. */
 struct told {
     uint64_t begun, synced;
 };
 
-/* An operation: its key's place, and whether it deletes it. If not, it puts its own number as the version. */
+/* An operation: the place of its key, and whether it deletes the key. If not, it puts its number as the version. */
 static uint64_t place_of(uint64_t operation, bool *deletes) {
     uint64_t state = (seed << 32 ^ operation) * UINT64_C(0x9e3779b97f4a7c15) | 1;
     random_number(&state);
@@ -31,7 +32,7 @@ static uint64_t place_of(uint64_t operation, bool *deletes) {
     return random_number(&state) % keys;
 }
 
-/* The child, from the operation behind `done` on. It does not return. */
+/* The child: continues after operation `done`. It does not return. */
 static void write_on(const char *dir, uint64_t done, int pipe) {
     char key[KEY_BYTES], value[VALUE_BYTES_MAX];
     struct xdb *xdb = remixdb_open(dir, 16, 1, true);
@@ -55,7 +56,7 @@ static void write_on(const char *dir, uint64_t done, int pipe) {
     }
 }
 
-/* The next thing that the child tells; false if it has ended. */
+/* Reads the next report of the child; false if the child has ended. */
 static bool hear(int pipe, struct told *told) {
     struct told heard;
     ssize_t bytes;
@@ -66,7 +67,7 @@ static bool hear(int pipe, struct told *told) {
     return true;
 }
 
-/* Lets a child go on from `done`, and kills it. What it told last. */
+/* Runs a child from `done` on, and kills it; returns its last report. */
 static struct told round_of(const char *dir, uint64_t done, uint64_t more) {
     struct told told = {done, done};
     int ends[2], status = 0;
@@ -85,7 +86,7 @@ static struct told round_of(const char *dir, uint64_t done, uint64_t more) {
         perror("a child");
         exit(1);
     }
-    while (hear(ends[0], &told)) {} /* what it told before it was killed */
+    while (hear(ends[0], &told)) {} /* reports before the kill */
     close(ends[0]);
     if (waitpid(child, &status, 0) != child || !WIFSIGNALED(status)) {
         fputs("crash: a child could not open the store, or could not write\n", stderr);
@@ -94,7 +95,7 @@ static struct told round_of(const char *dir, uint64_t done, uint64_t more) {
     return told;
 }
 
-/* Reads which version each key has. */
+/* Reads the version of each key. */
 static void read_all(struct xdb_ref *ref, uint64_t *found) {
     static char key[REMIXDB_MAX_BYTES], value[REMIXDB_MAX_BYTES];
     char own[KEY_BYTES];
@@ -104,7 +105,7 @@ static void read_all(struct xdb_ref *ref, uint64_t *found) {
     uint64_t place = 0;
     for (remixdb_iter_seek(iter, NULL, 0); remixdb_iter_valid(iter); remixdb_iter_skip1(iter), place++) {
         if (!remixdb_iter_peek(iter, key, &key_bytes, value, &value_bytes) || key_bytes != KEY_BYTES)
-            fail("a pair that nobody put", key, 0);
+            fail("a pair that was never put", key, 0);
         const uint64_t version = version_of(key, value, value_bytes);
         for (; place < keys; place++) {
             make_key(own, place, 0);
@@ -112,11 +113,11 @@ static void read_all(struct xdb_ref *ref, uint64_t *found) {
                 break;
         }
         if (place >= keys)
-            fail("a key that nobody put, or out of order", key, version);
+            fail("a key that was never put, or is out of order", key, version);
         found[place] = version;
         uint32_t got = 0;
         if (!remixdb_get(ref, key, KEY_BYTES, value, &got) || version_of(key, value, got) != version)
-            fail("get says otherwise than the iterator", key, version);
+            fail("get and the iterator differ", key, version);
     }
     remixdb_iter_destroy(iter);
 }
@@ -126,7 +127,7 @@ int main(int argc, char **argv) {
         fputs("crash DIR [ROUNDS [OPERATIONS [KEYS [SEED]]]]: numbers from 1\n", stderr);
         return 2;
     }
-    /* What the operations up to `done` leave, and what is there. */
+    /* The versions after the operations up to `done`, and those in the store. */
     uint64_t *expected = calloc(keys, sizeof *expected), *found = calloc(keys, sizeof *found);
     if (expected == NULL || found == NULL) {
         fputs("crash: no memory\n", stderr);
@@ -144,7 +145,7 @@ int main(int argc, char **argv) {
         read_all(ref, found);
         remixdb_close(remixdb_unref(ref));
 
-        uint64_t wrong = 0; /* keys of which another version is there */
+        uint64_t wrong = 0; /* number of keys with a wrong version */
         for (uint64_t place = 0; place < keys; place++)
             wrong += found[place] != expected[place];
         while (done < told.synced || (wrong > 0 && done < told.begun)) {
@@ -157,9 +158,9 @@ int main(int argc, char **argv) {
         if (wrong > 0) {
             for (uint64_t place = 0; place < keys; place++)
                 if (found[place] != expected[place])
-                    fprintf(stderr, "key %llu: version %llu is there, and %llu should be\n", (unsigned long long)place,
+                    fprintf(stderr, "key %llu: version %llu, expected %llu\n", (unsigned long long)place,
                             (unsigned long long)found[place], (unsigned long long)expected[place]);
-            fprintf(stderr, "crash: round %llu, seed %llu: %llu operations were synced, %llu begun, and what is there fits none\n",
+            fprintf(stderr, "crash: round %llu, seed %llu: %llu operations were synced, %llu begun; no state matches\n",
                     (unsigned long long)round, (unsigned long long)seed, (unsigned long long)told.synced,
                     (unsigned long long)told.begun);
             return 1;

@@ -1,5 +1,5 @@
-/* A store from beginning to end: demo DIR puts trees in, asks for some, walks over all, closes the store, and finds them again.
-   DIR is made if it is not there. */
+/* A store from beginning to end: demo DIR puts trees in, gets some, walks over all, closes the store, and finds them
+   again. DIR is created if it is missing. */
 
 #include <remixdb.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         fputs("demo DIR\n", stderr);
         return 2;
     }
-    /* 64 MiB for what is read, 64 MiB for what is written, and tags for quick gets. */
+    /* 64 MiB of page cache, memtables of 64 MiB, and tags for fast gets. */
     struct xdb *xdb = remixdb_open(argv[1], 64, 64, true);
     if (xdb == NULL)
         return 1;
@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
     printf("fir is %s\n", remixdb_probe(ref, "fir", 3) ? "there" : "not there");
     puts("from b on:");
     walk(ref, "b");
-    if (!remixdb_sync(ref)) /* it survives the end of the machine */
+    if (!remixdb_sync(ref)) /* now it survives a power cut */
         fail("cannot sync");
     remixdb_close(remixdb_unref(ref));
 

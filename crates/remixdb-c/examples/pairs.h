@@ -1,5 +1,5 @@
-/* What stress.c and crash.c put in: keys by number, values that tell in every byte of which key and which version they are, so that a
-   wrong one and a torn one are found; and random numbers by a seed. */
+/* The data of stress.c and crash.c: keys by number, values of which every byte depends on the key and the version, so
+   that wrong and torn values are detected; and random numbers from a seed. */
 
 #include <remixdb.h>
 #include <stdio.h>
@@ -18,14 +18,14 @@ static inline uint64_t random_number(uint64_t *state) {
     return *state;
 }
 
-/* The key of a place: those of several workers lie in between each other. */
+/* The key of a place. The keys of several workers are interleaved. */
 static inline void make_key(char *key, uint64_t place, uint64_t worker) {
     char text[2 * KEY_BYTES + 10];
     snprintf(text, sizeof text, "%012llu%04llu", (unsigned long long)place, (unsigned long long)worker);
     memcpy(key, text, KEY_BYTES);
 }
 
-/* The value of a version of a key: both, and then as many bytes as both decide. Its length. */
+/* Writes the value of a version of a key: both, and then bytes whose number follows from both. Returns its length. */
 static inline uint32_t make_value(char *value, const char *key, uint64_t version) {
     memcpy(value, key, KEY_BYTES);
     memcpy(value + KEY_BYTES, &version, sizeof version);
@@ -44,7 +44,7 @@ static inline void fail(const char *what, const char *key, uint64_t version) {
     exit(1);
 }
 
-/* The version of a value that was found, which is whole and of its key. */
+/* The version of a value from the store; checks that the value is complete and belongs to its key. */
 static inline uint64_t version_of(const char *key, const char *value, uint32_t bytes) {
     char expected[VALUE_BYTES_MAX];
     uint64_t version = 0;
@@ -52,11 +52,11 @@ static inline uint64_t version_of(const char *key, const char *value, uint32_t b
         fail("a value is cut short", key, 0);
     memcpy(&version, value + KEY_BYTES, sizeof version);
     if (make_value(expected, key, version) != bytes || memcmp(expected, value, bytes) != 0)
-        fail("a value is not one that was put", key, version);
+        fail("a value was never put", key, version);
     return version;
 }
 
-/* Numbers from 1 that follow DIR in the arguments; false if they are none, or too many. */
+/* Reads the numbers after DIR in the arguments, each at least 1; false if they are malformed or too many. */
 static inline bool read_numbers(int argc, char **argv, uint64_t *const *numbers, int count) {
     if (argc < 2 || argc > count + 2)
         return false;

@@ -1,10 +1,11 @@
-/* Threads put, delete, get and scan at random, and each checks what it finds: stress DIR [THREADS [OPERATIONS [KEYS [SEED]]]], where
-   OPERATIONS and KEYS are those of each thread. DIR is a new store, or that of an earlier run, which is emptied.
+/* Threads put, delete, get and scan at random, and check the results: stress DIR [THREADS [OPERATIONS [KEYS [SEED]]]].
+   OPERATIONS and KEYS are per thread. DIR is a new store, or that of an earlier run, which is emptied.
 
-   Each thread has keys of its own, in between those of the others, and knows of each which version was put last, or that it was
-   deleted. So it knows every answer about them, those of scans as well: a scan sees each key that is there all the while, once and in
-   order. Of what it meets of the others, it knows that a value is whole and of its key. At the end the store is closed, opened the
-   other way, and looked at key by key. The first wrong answer ends the program with exit code 1. */
+   Each thread has its own keys, interleaved with those of the others, and knows for each key the last version, or that
+   it was deleted. So it can check every result for them, including scans: a scan must return each key that exists all
+   the while, once and in order. For the keys of other threads, it checks that a value is complete and belongs to its
+   key. At the end the store is closed, opened in the other way, and checked key by key. After the first wrong result
+   the program ends with exit code 1. */
 
 #define _POSIX_C_SOURCE 200809L
 #include "pairs.h"
@@ -17,11 +18,11 @@ static uint64_t threads = 4, operations = 200000, keys = 10000, seed = 1;
 
 struct worker {
     uint64_t number, random, puts;
-    uint64_t *versions; /* of each key: what was put last, 0 if it is not there */
+    uint64_t *versions; /* of each key: the last version, 0 if it is not there */
     pthread_t thread;
 };
 
-/* Asks for a key of its own. */
+/* Checks one of the worker's own keys. */
 static void check(struct xdb_ref *ref, const struct worker *worker, uint64_t place) {
     char key[KEY_BYTES], value[REMIXDB_MAX_BYTES];
     uint32_t bytes = 0;
@@ -33,10 +34,11 @@ static void check(struct xdb_ref *ref, const struct worker *worker, uint64_t pla
     if (found && version_of(key, value, bytes) != expected)
         fail("a key has another version", key, expected);
     if (remixdb_probe(ref, key, KEY_BYTES) != found)
-        fail("probe says otherwise than get", key, expected);
+        fail("probe and get differ", key, expected);
 }
 
-/* Of the worker's own keys from a place on, those before `end`, or all if it is null, are not there. The place after them. */
+/* Checks that the worker's own keys from a place on and before `end`, or all if it is null, are not there. Returns the
+   place after them. */
 static uint64_t none_before(const struct worker *worker, uint64_t place, const char *end) {
     char own[KEY_BYTES];
     for (; place < keys; place++) {
@@ -58,7 +60,7 @@ static void scan(struct xdb_ref *ref, const struct worker *worker, uint64_t plac
     make_key(before, place, 0);
     for (remixdb_iter_seek(iter, before, KEY_BYTES); at < count && remixdb_iter_valid(iter); remixdb_iter_skip1(iter), at++) {
         if (!remixdb_iter_peek(iter, key, &key_bytes, value, &value_bytes) || key_bytes != KEY_BYTES)
-            fail("a scan is at a pair that nobody put, behind", before, 0);
+            fail("a scan finds a pair that was never put, after", before, 0);
         if (memcmp(key, before, KEY_BYTES) < (at == 0 ? 0 : 1))
             fail("a scan goes back", key, 0);
         memcpy(before, key, KEY_BYTES);
@@ -101,7 +103,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* What an earlier run left is deleted. */
+/* Deletes the data of an earlier run. */
 static void empty(struct xdb_ref *ref) {
     static char key[REMIXDB_MAX_BYTES];
     uint32_t bytes;

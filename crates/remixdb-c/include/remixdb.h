@@ -1,15 +1,15 @@
 /*
  * libremixdb: RemixDB's functions for programs in C, over Forrest's engine on disk.
  *
- * This file is made of the Rust code by a test (crates/remixdb-c/tests/c.rs). Change the code, not this.
+ * A test generates this file from the Rust code (crates/remixdb-c/tests/c.rs). Change the code, not this file.
  *
- * What holds for every function:
+ * Rules for all functions:
  *
- * - Bytes are a pointer and a length. The pointer may be null if the length is 0. What is passed in is copied or read before the
- *   function returns.
- * - Null handles, and null bytes of a length above 0, are answered by null or false, and by nothing where nothing is returned.
- * - A store may be used by many threads, each with a ref of its own; a ref and an iterator by one thread at a time.
- * - Keys are ordered by their bytes. A key and its value have REMIXDB_MAX_BYTES bytes together at most.
+ * - Bytes are a pointer and a length. The pointer may be null if the length is 0. The function reads or copies its arguments
+ *   before it returns.
+ * - Given a null handle, or null bytes with a length above 0, a function returns null or false, or does nothing if it is void.
+ * - Any number of threads may use a store, each with its own ref. One thread at a time may use a ref or an iterator.
+ * - Keys are ordered by their bytes. A key and its value have at most REMIXDB_MAX_BYTES bytes together.
  */
 
 #ifndef REMIXDB_H
@@ -20,7 +20,8 @@
 #include <stdint.h>
 
 /**
- * Most bytes of a key and its value together. A buffer of so many bytes has room for any key, and for any value.
+ * Maximum length of a key and its value together, in bytes. A buffer of this size has room for any key and
+ * for any value.
  */
 #define REMIXDB_MAX_BYTES 65500
 
@@ -30,7 +31,7 @@
 struct xdb_iter;
 
 /**
- * A thread's way into a store. One thread at a time may use it.
+ * A thread's access to a store. One thread at a time may use it.
  */
 struct xdb_ref;
 
@@ -44,20 +45,18 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Opens the store in a directory, which is made if there is none, with so many MiB for what is read and for what is
- * newly written. `tags`: keep a byte of hash for each key, which makes `remixdb_get` and `remixdb_probe` quicker.
- * Null, and why on standard error, if it cannot be opened, or is open already. To be given to `remixdb_close`.
+ * Opens the store in a directory, which is created if it is missing. `cache_mb` and `mt_mb` are the sizes of
+ * the page cache and of a memtable in MiB. `tags`: keep a byte of hash for each key, which makes
+ * `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason on standard error, if the
+ * store cannot be opened or is open already. Close it with `remixdb_close`.
  *
  * # Safety
  * - `dir` is null, or ends with a zero byte.
  */
-struct xdb *remixdb_open(const char *dir,
-                         size_t cache_mb,
-                         size_t mt_mb,
-                         bool tags);
+struct xdb *remixdb_open(const char *dir, size_t cache_mb, size_t mt_mb, bool tags);
 
 /**
- * As `remixdb_open`, for the least space: without tags.
+ * Like `remixdb_open`, but takes the least space: no tags.
  *
  * # Safety
  * - As `remixdb_open`.
@@ -65,15 +64,16 @@ struct xdb *remixdb_open(const char *dir,
 struct xdb *remixdb_open_compact(const char *dir, size_t cache_mb, size_t mt_mb);
 
 /**
- * Closes a store. Its refs were given back before; iterators that were not keep it open. Null is nothing to close.
+ * Closes a store. All refs must have been given back before. An iterator that was not destroyed keeps the
+ * store open. Null is ignored.
  *
  * # Safety
- * - `xdb` is null, or came from `remixdb_open`, was not closed, and is used by nobody.
+ * - `xdb` is null, or came from `remixdb_open` and was not closed, and no other thread uses it.
  */
 void remixdb_close(struct xdb *xdb);
 
 /**
- * Makes a way into a store, to be given to `remixdb_unref`. Null for null.
+ * Makes a ref to a store. Give it back with `remixdb_unref`. Returns null for null.
  *
  * # Safety
  * - `xdb` is null, or came from `remixdb_open` and was not closed.
@@ -81,19 +81,20 @@ void remixdb_close(struct xdb *xdb);
 struct xdb_ref *remixdb_ref(struct xdb *xdb);
 
 /**
- * Gives a ref back, and returns the store that it was of. Null for null.
+ * Gives a ref back, and returns its store. Returns null for null.
  *
  * # Safety
- * - `xref` is null, or came from `remixdb_ref`, was not given back, and is used by nobody.
+ * - `xref` is null, or came from `remixdb_ref` and was not given back, and no other thread uses it.
  */
 struct xdb *remixdb_unref(struct xdb_ref *xref);
 
 /**
- * Maps a key to a value. False if both together have more than `REMIXDB_MAX_BYTES`, or it cannot be written.
+ * Maps a key to a value. False if both together have more than `REMIXDB_MAX_BYTES` bytes, or if the write
+ * fails.
  *
  * # Safety
  * - `xref` is null, or came from `remixdb_ref` and was not given back.
- * - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
+ * - `key` has `key_bytes` bytes, or is null. `value` has `value_bytes` bytes, or is null.
  */
 bool remixdb_put(struct xdb_ref *xref,
                  const void *key,
@@ -102,7 +103,7 @@ bool remixdb_put(struct xdb_ref *xref,
                  uint32_t value_bytes);
 
 /**
- * Removes a key. True also if it was not there; false if it cannot be written.
+ * Removes a key. True also if it was not there; false if the write fails.
  *
  * # Safety
  * - `xref` is null, or came from `remixdb_ref` and was not given back.
@@ -120,14 +121,14 @@ bool remixdb_del(struct xdb_ref *xref, const void *key, uint32_t key_bytes);
 bool remixdb_probe(struct xdb_ref *xref, const void *key, uint32_t key_bytes);
 
 /**
- * Copies the value of a key and its length. False if the key is not there, or its value, which another program has
- * written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
+ * Copies the value of a key and its length. False if the key is not there. Also false if another program has
+ * written a value longer than `REMIXDB_MAX_BYTES`. Then nothing is copied.
  *
  * # Safety
  * - `xref` is null, or came from `remixdb_ref` and was not given back.
  * - `key` has `key_bytes` bytes, or is null.
- * - `value` has room for the value, `REMIXDB_MAX_BYTES` at most, and `value_bytes` may be written to; or they are
- *   null, if they are not wanted.
+ * - `value` is null or has room for the value, which has at most `REMIXDB_MAX_BYTES` bytes.
+ * - `value_bytes` is null or writable.
  */
 bool remixdb_get(struct xdb_ref *xref,
                  const void *key,
@@ -136,7 +137,7 @@ bool remixdb_get(struct xdb_ref *xref,
                  uint32_t *value_bytes);
 
 /**
- * Returns when all that was written before survives the end of the machine. False if the device reports a failure.
+ * Returns when everything written before survives a power cut. False if the device reports a failure.
  *
  * # Safety
  * - `xref` is null, or came from `remixdb_ref` and was not given back.
@@ -144,7 +145,8 @@ bool remixdb_get(struct xdb_ref *xref,
 bool remixdb_sync(struct xdb_ref *xref);
 
 /**
- * Makes an iterator, at no pair yet, to be given to `remixdb_iter_destroy`. Null for null.
+ * Makes an iterator, which is at no pair yet. Give it back with `remixdb_iter_destroy`. Returns null for
+ * null.
  *
  * # Safety
  * - `xref` is null, or came from `remixdb_ref` and was not given back.
@@ -169,13 +171,13 @@ void remixdb_iter_seek(struct xdb_iter *iter, const void *key, uint32_t key_byte
 bool remixdb_iter_valid(struct xdb_iter *iter);
 
 /**
- * Copies the key and the value where the iterator is, and their lengths. False if it is at no pair, or the value,
- * which another program has written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
+ * Copies the key and the value at the iterator, and their lengths. False if it is at no pair. Also false if
+ * another program has written a value longer than `REMIXDB_MAX_BYTES`. Then nothing is copied.
  *
  * # Safety
  * - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
- * - `key` and `value` have room for them, `REMIXDB_MAX_BYTES` at most each, and `key_bytes` and `value_bytes` may be
- *   written to; each of them may be null, if it is not wanted.
+ * - `key` and `value` are each null or have room for the bytes, at most `REMIXDB_MAX_BYTES`.
+ * - `key_bytes` and `value_bytes` are each null or writable.
  */
 bool remixdb_iter_peek(struct xdb_iter *iter,
                        void *key,
@@ -192,7 +194,7 @@ bool remixdb_iter_peek(struct xdb_iter *iter,
 void remixdb_iter_skip1(struct xdb_iter *iter);
 
 /**
- * Moves so many keys forward.
+ * Moves forward by `keys` keys.
  *
  * # Safety
  * - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
@@ -200,7 +202,7 @@ void remixdb_iter_skip1(struct xdb_iter *iter);
 void remixdb_iter_skip(struct xdb_iter *iter, uint32_t keys);
 
 /**
- * Gives back what an iterator holds beside its pair, for a pause of any length. It stays where it is.
+ * Releases what an iterator holds besides its pair, for a pause of any length. Its position stays.
  *
  * # Safety
  * - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
@@ -208,10 +210,10 @@ void remixdb_iter_skip(struct xdb_iter *iter, uint32_t keys);
 void remixdb_iter_park(struct xdb_iter *iter);
 
 /**
- * Gives an iterator back. Null is nothing to give back.
+ * Destroys an iterator. Null is ignored.
  *
  * # Safety
- * - `iter` is null, or came from `remixdb_iter_create`, was not destroyed, and is used by nobody.
+ * - `iter` is null, or came from `remixdb_iter_create` and was not destroyed, and no other thread uses it.
  */
 void remixdb_iter_destroy(struct xdb_iter *iter);
 

@@ -1,37 +1,40 @@
-//! libremixdb: the functions that RemixDB has for programs in C, over Forrest's engine on disk. A program that was
-//! written for it is compiled with this header and runs. What users must know is in the header, `include/remixdb.h`,
-//! which the tests make of this file.
+//! libremixdb: RemixDB's functions for programs in C, over Forrest's engine on disk. A program that was
+//! written for RemixDB compiles with this header and runs. The header, `include/remixdb.h`, documents
+//! everything for users; the tests generate it from this file.
 //!
-//! The interface has no codes: what fails is null or false, and why a store cannot be opened is told on standard error.
-//! It has no lengths of buffers either; so nothing longer than [`REMIXDB_MAX_BYTES`] is ever taken or given. All else
-//! is as the library `forrest` does it. New programs use libforrest, which can do more and says what went wrong.
+//! The interface has no error codes: functions that fail return null or false, and `remixdb_open` prints the
+//! reason on standard error. It has no buffer lengths either, so no key or value longer than
+//! [`REMIXDB_MAX_BYTES`] is accepted or returned. Everything else is as in the library `forrest`. New
+//! programs should use libforrest, which has more functions and reports errors.
 
 use forrest::{Cursor, Db};
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-/// Most bytes of a key and its value together. A buffer of so many bytes has room for any key, and for any value.
+/// Maximum length of a key and its value together, in bytes. A buffer of this size has room for any key and
+/// for any value.
 pub const REMIXDB_MAX_BYTES: u32 = 65500;
 
 /// An open store.
 #[derive(Debug)]
-pub struct Store(Db);
+pub struct Xdb(Db);
 
-/// A thread's way into a store. One thread at a time may use it.
+/// A thread's access to a store. One thread at a time may use it.
 #[derive(Debug)]
 pub struct Ref {
     db: Db,
-    of: *mut Store,
+    of: *mut Xdb,
 }
 
 /// A position in the order of keys: at a pair, or at none. One thread at a time may use it.
 #[derive(Debug)]
 pub struct Iter(Cursor);
 
-/// Opens the store in a directory, which is made if there is none, with so many MiB for what is read and for what is
-/// newly written. `tags`: keep a byte of hash for each key, which makes `remixdb_get` and `remixdb_probe` quicker.
-/// Null, and why on standard error, if it cannot be opened, or is open already. To be given to `remixdb_close`.
+/// Opens the store in a directory, which is created if it is missing. `cache_mb` and `mt_mb` are the sizes of
+/// the page cache and of a memtable in MiB. `tags`: keep a byte of hash for each key, which makes
+/// `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason on standard error, if the
+/// store cannot be opened or is open already. Close it with `remixdb_close`.
 ///
 /// # Safety
 /// - `dir` is null, or ends with a zero byte.
@@ -41,55 +44,54 @@ pub unsafe extern "C" fn remixdb_open(
     cache_mb: usize,
     mt_mb: usize,
     tags: bool,
-) -> *mut Store {
-    // SAFETY: the caller's promise.
+) -> *mut Xdb {
+    // SAFETY: `dir` is null or zero-terminated, by this function's `# Safety`.
     guard(ptr::null_mut(), || unsafe { open(dir, cache_mb, mt_mb, tags) })
 }
 
-/// As `remixdb_open`, for the least space: without tags.
+/// Like `remixdb_open`, but takes the least space: no tags.
 ///
 /// # Safety
 /// - As `remixdb_open`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn remixdb_open_compact(
-    dir: *const c_char,
-    cache_mb: usize,
-    mt_mb: usize,
-) -> *mut Store {
-    // SAFETY: the caller's promise.
+pub unsafe extern "C" fn remixdb_open_compact(dir: *const c_char, cache_mb: usize, mt_mb: usize) -> *mut Xdb {
+    // SAFETY: `dir` is null or zero-terminated, by this function's `# Safety`.
     guard(ptr::null_mut(), || unsafe { open(dir, cache_mb, mt_mb, false) })
 }
 
-/// Closes a store. Its refs were given back before; iterators that were not keep it open. Null is nothing to close.
+/// Closes a store. All refs must have been given back before. An iterator that was not destroyed keeps the
+/// store open. Null is ignored.
 ///
 /// # Safety
-/// - `xdb` is null, or came from `remixdb_open`, was not closed, and is used by nobody.
+/// - `xdb` is null, or came from `remixdb_open` and was not closed, and no other thread uses it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn remixdb_close(xdb: *mut Store) {
-    // SAFETY: the caller's promise.
+pub unsafe extern "C" fn remixdb_close(xdb: *mut Xdb) {
+    // SAFETY: `xdb` is null or a box that `open` leaked and that is not used any more, by this function's `#
+    // Safety`.
     unsafe { give_back(xdb) };
 }
 
-/// Makes a way into a store, to be given to `remixdb_unref`. Null for null.
+/// Makes a ref to a store. Give it back with `remixdb_unref`. Returns null for null.
 ///
 /// # Safety
 /// - `xdb` is null, or came from `remixdb_open` and was not closed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn remixdb_ref(xdb: *mut Store) -> *mut Ref {
+pub unsafe extern "C" fn remixdb_ref(xdb: *mut Xdb) -> *mut Ref {
     guard(ptr::null_mut(), || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `xdb` is null or points to a live store, because it was not closed.
         let store = unsafe { xdb.as_ref() }?;
         Some(Box::into_raw(Box::new(Ref { db: store.0.clone(), of: xdb })))
     })
 }
 
-/// Gives a ref back, and returns the store that it was of. Null for null.
+/// Gives a ref back, and returns its store. Returns null for null.
 ///
 /// # Safety
-/// - `xref` is null, or came from `remixdb_ref`, was not given back, and is used by nobody.
+/// - `xref` is null, or came from `remixdb_ref` and was not given back, and no other thread uses it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn remixdb_unref(xref: *mut Ref) -> *mut Store {
-    // SAFETY: the caller's promises.
+pub unsafe extern "C" fn remixdb_unref(xref: *mut Ref) -> *mut Xdb {
+    // SAFETY: `xref` is null or a box that `remixdb_ref` leaked. It is live when it is read, and not used
+    // after it is dropped.
     unsafe {
         let of = xref.as_ref().map_or(ptr::null_mut(), |found| found.of);
         give_back(xref);
@@ -97,11 +99,12 @@ pub unsafe extern "C" fn remixdb_unref(xref: *mut Ref) -> *mut Store {
     }
 }
 
-/// Maps a key to a value. False if both together have more than `REMIXDB_MAX_BYTES`, or it cannot be written.
+/// Maps a key to a value. False if both together have more than `REMIXDB_MAX_BYTES` bytes, or if the write
+/// fails.
 ///
 /// # Safety
 /// - `xref` is null, or came from `remixdb_ref` and was not given back.
-/// - `key` has `key_bytes` bytes, and `value` has `value_bytes`, or they are null.
+/// - `key` has `key_bytes` bytes, or is null. `value` has `value_bytes` bytes, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_put(
     xref: *mut Ref,
@@ -111,7 +114,8 @@ pub unsafe extern "C" fn remixdb_put(
     value_bytes: u32,
 ) -> bool {
     guard(false, || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `xref` is null or live, because it was not given back; `key` and `value` have the given
+        // lengths, and the slices end with this call.
         let (found, key, value) =
             unsafe { (xref.as_ref()?, bytes(key, key_bytes)?, bytes(value, value_bytes)?) };
         if key.len() + value.len() > REMIXDB_MAX_BYTES as usize {
@@ -121,7 +125,7 @@ pub unsafe extern "C" fn remixdb_put(
     })
 }
 
-/// Removes a key. True also if it was not there; false if it cannot be written.
+/// Removes a key. True also if it was not there; false if the write fails.
 ///
 /// # Safety
 /// - `xref` is null, or came from `remixdb_ref` and was not given back.
@@ -129,7 +133,8 @@ pub unsafe extern "C" fn remixdb_put(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_del(xref: *mut Ref, key: *const c_void, key_bytes: u32) -> bool {
     guard(false, || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `xref` is null or live, because it was not given back; `key` has `key_bytes` bytes, and the
+        // slice ends with this call.
         let (found, key) = unsafe { (xref.as_ref()?, bytes(key, key_bytes)?) };
         found.db.delete(key).ok().map(|_| true)
     })
@@ -143,20 +148,21 @@ pub unsafe extern "C" fn remixdb_del(xref: *mut Ref, key: *const c_void, key_byt
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_probe(xref: *mut Ref, key: *const c_void, key_bytes: u32) -> bool {
     guard(false, || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `xref` is null or live, because it was not given back; `key` has `key_bytes` bytes, and the
+        // slice ends with this call.
         let (found, key) = unsafe { (xref.as_ref()?, bytes(key, key_bytes)?) };
         found.db.contains(key).ok()
     })
 }
 
-/// Copies the value of a key and its length. False if the key is not there, or its value, which another program has
-/// written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
+/// Copies the value of a key and its length. False if the key is not there. Also false if another program has
+/// written a value longer than `REMIXDB_MAX_BYTES`. Then nothing is copied.
 ///
 /// # Safety
 /// - `xref` is null, or came from `remixdb_ref` and was not given back.
 /// - `key` has `key_bytes` bytes, or is null.
-/// - `value` has room for the value, `REMIXDB_MAX_BYTES` at most, and `value_bytes` may be written to; or they are
-///   null, if they are not wanted.
+/// - `value` is null or has room for the value, which has at most `REMIXDB_MAX_BYTES` bytes.
+/// - `value_bytes` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_get(
     xref: *mut Ref,
@@ -166,34 +172,37 @@ pub unsafe extern "C" fn remixdb_get(
     value_bytes: *mut u32,
 ) -> bool {
     guard(false, || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `xref` is null or live, because it was not given back; `key` has `key_bytes` bytes, and the
+        // slice ends with this call.
         let (found, key) = unsafe { (xref.as_ref()?, bytes(key, key_bytes)?) };
         let found = found.db.get(key).ok()??;
         let length = fits(&found)?;
-        // SAFETY: the caller's promises.
+        // SAFETY: `value` is null or has room for `REMIXDB_MAX_BYTES` bytes, and `length` is not above that,
+        // checked in `fits`; `value_bytes` is null or writable.
         unsafe { give(&found, length, value, value_bytes) };
         Some(true)
     })
 }
 
-/// Returns when all that was written before survives the end of the machine. False if the device reports a failure.
+/// Returns when everything written before survives a power cut. False if the device reports a failure.
 ///
 /// # Safety
 /// - `xref` is null, or came from `remixdb_ref` and was not given back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_sync(xref: *mut Ref) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `xref` is null or live, because it was not given back.
     guard(false, || unsafe { xref.as_ref() }?.db.sync().ok().map(|()| true))
 }
 
-/// Makes an iterator, at no pair yet, to be given to `remixdb_iter_destroy`. Null for null.
+/// Makes an iterator, which is at no pair yet. Give it back with `remixdb_iter_destroy`. Returns null for
+/// null.
 ///
 /// # Safety
 /// - `xref` is null, or came from `remixdb_ref` and was not given back.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_create(xref: *mut Ref) -> *mut Iter {
     guard(ptr::null_mut(), || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `xref` is null or live, because it was not given back.
         let found = unsafe { xref.as_ref() }?;
         Some(Box::into_raw(Box::new(Iter(found.db.cursor()))))
     })
@@ -207,7 +216,8 @@ pub unsafe extern "C" fn remixdb_iter_create(xref: *mut Ref) -> *mut Iter {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_seek(iter: *mut Iter, key: *const c_void, key_bytes: u32) {
     guard(false, || {
-        // SAFETY: the caller's promises.
+        // SAFETY: `iter` is null or live, because it was not destroyed, and one thread at a time uses it, so
+        // no other reference exists; `key` has `key_bytes` bytes, and the slice ends with this call.
         let (iter, key) = unsafe { (iter.as_mut()?, bytes(key, key_bytes)?) };
         iter.0.seek(key).ok()
     });
@@ -219,17 +229,17 @@ pub unsafe extern "C" fn remixdb_iter_seek(iter: *mut Iter, key: *const c_void, 
 /// - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_valid(iter: *mut Iter) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: `iter` is null or live, because it was not destroyed, and no other thread changes it meanwhile.
     guard(false, || unsafe { iter.as_ref() }?.0.key().map(|_| true))
 }
 
-/// Copies the key and the value where the iterator is, and their lengths. False if it is at no pair, or the value,
-/// which another program has written, is longer than `REMIXDB_MAX_BYTES`; then nothing is copied.
+/// Copies the key and the value at the iterator, and their lengths. False if it is at no pair. Also false if
+/// another program has written a value longer than `REMIXDB_MAX_BYTES`. Then nothing is copied.
 ///
 /// # Safety
 /// - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
-/// - `key` and `value` have room for them, `REMIXDB_MAX_BYTES` at most each, and `key_bytes` and `value_bytes` may be
-///   written to; each of them may be null, if it is not wanted.
+/// - `key` and `value` are each null or have room for the bytes, at most `REMIXDB_MAX_BYTES`.
+/// - `key_bytes` and `value_bytes` are each null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_peek(
     iter: *mut Iter,
@@ -239,13 +249,15 @@ pub unsafe extern "C" fn remixdb_iter_peek(
     value_bytes: *mut u32,
 ) -> bool {
     guard(false, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `iter` is null or live, because it was not destroyed, and no other thread changes it
+        // meanwhile.
         let cursor = &unsafe { iter.as_ref() }?.0;
         let found_key = cursor.key()?;
-        // A value that is not asked for is not loaded.
+        // The value is loaded only if it is requested.
         let found = if value.is_null() && value_bytes.is_null() { None } else { Some(cursor.value().ok()??) };
         let (key_length, length) = (fits(found_key)?, fits(found.as_deref().unwrap_or_default())?);
-        // SAFETY: the caller's promises.
+        // SAFETY: `key` and `value` are null or have room for `REMIXDB_MAX_BYTES` bytes, and both lengths are
+        // not above that, checked in `fits`; `key_bytes` and `value_bytes` are null or writable.
         unsafe {
             give(found_key, key_length, key, key_bytes);
             give(found.as_deref().unwrap_or_default(), length, value, value_bytes);
@@ -260,44 +272,49 @@ pub unsafe extern "C" fn remixdb_iter_peek(
 /// - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_skip1(iter: *mut Iter) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `iter` is null or live, because it was not destroyed, and one thread at a time uses it, so no
+    // other reference exists.
     guard(false, || unsafe { iter.as_mut() }?.0.next().ok());
 }
 
-/// Moves so many keys forward.
+/// Moves forward by `keys` keys.
 ///
 /// # Safety
 /// - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_skip(iter: *mut Iter, keys: u32) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `iter` is null or live, because it was not destroyed, and one thread at a time uses it, so no
+    // other reference exists.
     guard(false, || unsafe { iter.as_mut() }?.0.skip(keys.into()).ok());
 }
 
-/// Gives back what an iterator holds beside its pair, for a pause of any length. It stays where it is.
+/// Releases what an iterator holds besides its pair, for a pause of any length. Its position stays.
 ///
 /// # Safety
 /// - `iter` is null, or came from `remixdb_iter_create` and was not destroyed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_park(iter: *mut Iter) {
     guard(false, || {
-        // SAFETY: the caller's promise.
+        // SAFETY: `iter` is null or live, because it was not destroyed, and one thread at a time uses it, so
+        // no other reference exists.
         unsafe { iter.as_mut() }?.0.park();
         Some(true)
     });
 }
 
-/// Gives an iterator back. Null is nothing to give back.
+/// Destroys an iterator. Null is ignored.
 ///
 /// # Safety
-/// - `iter` is null, or came from `remixdb_iter_create`, was not destroyed, and is used by nobody.
+/// - `iter` is null, or came from `remixdb_iter_create` and was not destroyed, and no other thread uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn remixdb_iter_destroy(iter: *mut Iter) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `iter` is null or a box that `remixdb_iter_create` leaked and that is not used any more, by
+    // this function's `# Safety`.
     unsafe { give_back(iter) };
 }
 
-/// Runs the body of a function that C calls; `failed` if it has no answer, or panics, which does not cross this border.
+/// Runs the body of a function called from C. Returns `failed` if the body returns nothing or panics; a panic
+/// must not unwind into C.
 fn guard<T: Copy>(failed: T, body: impl FnOnce() -> Option<T>) -> T {
     catch_unwind(AssertUnwindSafe(body)).ok().flatten().unwrap_or(failed)
 }
@@ -306,23 +323,23 @@ fn guard<T: Copy>(failed: T, body: impl FnOnce() -> Option<T>) -> T {
 ///
 /// # Safety
 /// - `dir` is null, or ends with a zero byte.
-unsafe fn open(dir: *const c_char, cache_mb: usize, mt_mb: usize, tags: bool) -> Option<*mut Store> {
+unsafe fn open(dir: *const c_char, cache_mb: usize, mt_mb: usize, tags: bool) -> Option<*mut Xdb> {
     if dir.is_null() {
         eprintln!("remixdb: the directory is null");
         return None;
     }
-    // SAFETY: it is not null, and the caller promises the rest.
+    // SAFETY: `dir` is not null, checked above; so it is zero-terminated, by this function's `# Safety`.
     let dir = unsafe { CStr::from_ptr(dir) };
     let Ok(dir) = dir.to_str() else {
         eprintln!("remixdb: the directory \"{}\" is not UTF-8", dir.to_bytes().escape_ascii());
         return None;
     };
-    // What looks like the URL of another home is a directory here.
+    // A path that looks like the URL of another home is a directory here.
     let path = if forrest::directory(dir).is_some() { dir.to_owned() } else { format!("./{dir}") };
     let bytes = |mib: usize| mib.max(1).saturating_mul(1 << 20);
     let builder = Db::builder().cache_bytes(bytes(cache_mb)).memtable_bytes(bytes(mt_mb)).tags(tags);
     match builder.open(&path) {
-        Ok(db) => Some(Box::into_raw(Box::new(Store(db)))),
+        Ok(db) => Some(Box::into_raw(Box::new(Xdb(db)))),
         Err(error) => {
             eprintln!("remixdb: cannot open {path}: {error}");
             None
@@ -330,13 +347,14 @@ unsafe fn open(dir: *const c_char, cache_mb: usize, mt_mb: usize, tags: bool) ->
     }
 }
 
-/// Drops what C had.
+/// Drops an object that C owned.
 ///
 /// # Safety
-/// - `handle` is null, or came from `Box::into_raw`, and nobody has a use for it any more.
+/// - `handle` is null, or came from `Box::into_raw` and is not used any more.
 unsafe fn give_back<T>(handle: *mut T) {
     if !handle.is_null() {
-        // SAFETY: the caller's promises.
+        // SAFETY: `handle` is not null, checked above; so it came from `Box::into_raw`, and this is its only
+        // drop.
         let handle = unsafe { Box::from_raw(handle) };
         guard(false, || {
             drop(handle);
@@ -345,29 +363,32 @@ unsafe fn give_back<T>(handle: *mut T) {
     }
 }
 
-/// Bytes from C; None if they are null and have a length.
+/// Bytes from C. `None` if they are null with a length above 0.
 ///
 /// # Safety
-/// - `start` is null or has `length` bytes that may be read and do not change for as long as the result is used.
+/// - `start` is null, or has `length` bytes that are readable and unchanged for as long as the result is
+///   used.
 unsafe fn bytes<'a>(start: *const c_void, length: u32) -> Option<&'a [u8]> {
     if length == 0 {
         return Some(&[]);
     }
-    // SAFETY: it is not null, and the caller promises the rest.
+    // SAFETY: `start` is not null, checked on this line; so it has `length` readable bytes, by this
+    // function's `# Safety`.
     (!start.is_null()).then(|| unsafe { std::slice::from_raw_parts(start.cast(), length as usize) })
 }
 
-/// The length of bytes, if a buffer of this interface has room for them.
+/// The length of bytes, if it is not above `REMIXDB_MAX_BYTES`.
 fn fits(bytes: &[u8]) -> Option<u32> {
     u32::try_from(bytes.len()).ok().filter(|length| *length <= REMIXDB_MAX_BYTES)
 }
 
-/// Copies bytes and their length to where they are wanted.
+/// Copies bytes and their length to the caller's buffers.
 ///
 /// # Safety
-/// - `to` is null or has room for the bytes, and `to_length` is null or may be written to.
+/// - `to` is null or has room for the bytes, and `to_length` is null or writable.
 unsafe fn give(bytes: &[u8], length: u32, to: *mut c_void, to_length: *mut u32) {
-    // SAFETY: the caller's promises; and nobody outside the library knows where the bytes are.
+    // SAFETY: both pointers are checked for null, and otherwise writable for these lengths; `bytes` is memory
+    // of this library, so it does not overlap `to`.
     unsafe {
         if !to.is_null() {
             ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());

@@ -1,5 +1,5 @@
-//! The tests of libremixdb: its header is what cbindgen makes of the code and declares what the library exports, and
-//! programs in C and C++ are compiled against it, linked with it, and run.
+//! The tests of libremixdb: its header is what cbindgen generates from the code, and declares what the
+//! library exports; programs in C and C++ are compiled with it, linked, and run.
 
 #[path = "../../forrest-c/tests/c/tools.rs"]
 mod tools;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use tools::{Language, compare, libraries, loaded, own, run, shared_name, soname, succeeds};
 
-/// The library that is tested.
+/// The library under test.
 const LIBRARY: &str = "remixdb";
 
 #[test]
@@ -69,7 +69,7 @@ fn a_demo_runs_in_cpp() {
     prints(Language::Cpp, "tests/c/demo.cpp", &[], "elm\noak\n");
 }
 
-/// The programs that know by themselves what is right: what they are called with, and how what they print ends.
+/// The programs that check their results themselves: their arguments, and the end of their output.
 const STRESS: Checker = ("examples/stress.c", &["3", "10000", "1000"], "every answer was right\n");
 const CRASH: Checker =
     ("examples/crash.c", &["10", "2000", "500"], "nothing synced was lost, nothing was torn\n");
@@ -85,7 +85,7 @@ fn nothing_synced_is_lost_by_kills() {
     passes(CRASH, &[]);
 }
 
-/// A library that loses a put now and then is found out.
+/// A library that loses a put now and then is detected.
 #[test]
 fn losses_are_found() {
     if !cfg!(target_os = "linux") {
@@ -98,7 +98,7 @@ fn losses_are_found() {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let Some(mut program) = checking(checker, &flags, directory.path()) else { return };
         let output = program.output().expect("it runs");
-        // They name the version that they miss.
+        // The programs name the missing version.
         let found = String::from_utf8_lossy(&output.stderr).contains("version");
         assert!(output.status.code() == Some(1) && found, "{told}: {output:?}");
     }
@@ -109,7 +109,7 @@ fn nothing_is_read_after_its_end_or_leaked() {
     const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     let directory = tempfile::tempdir().expect("a temporary directory");
     let Some(mut compiler) = Language::C.compiler() else { return };
-    // A compiler may come without its sanitizers' libraries, and a container may forbid what they do.
+    // A compiler may come without its sanitizers' libraries, and a container may forbid their system calls.
     let (source, probe) = (directory.path().join("probe.c"), directory.path().join("probe"));
     std::fs::write(&source, "int main(void) { return 0; }\n").expect("it is written");
     if !succeeds(compiler.args(SANITIZERS).arg("-o").arg(&probe).arg(&source))
@@ -130,7 +130,7 @@ fn prints(language: Language, source: &str, flags: &[&str], expected: &str) {
     assert_eq!(run(&mut program), expected, "{source}");
 }
 
-/// Builds one of the programs that know what is right, and runs it.
+/// Builds one of the checking programs, and runs it.
 fn passes(checker: Checker, flags: &[&str]) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let Some(mut program) = checking(checker, flags, directory.path()) else { return };
@@ -145,7 +145,7 @@ fn checking((source, arguments, _): Checker, flags: &[&str], directory: &Path) -
     Some(program)
 }
 
-/// Compiles and links a source; the program's call, on a new store. None if there is no compiler.
+/// Compiles and links a source; returns the program's call, on a new store. None if there is no compiler.
 fn build(language: Language, source: &str, flags: &[&str], to: &Path) -> Option<Command> {
     let mut compiler = language.compiler()?;
     let program = to.join("program");

@@ -1,20 +1,22 @@
-//! [`Cache`]: pages that were read, kept for all files of a store within one number of bytes.
+//! [`Cache`]: pages read from files, kept for all files of a store within one limit in bytes.
 //!
-//! - Pages lie in frames on huge pages ([`Frames`]). Every open file has a slot for each of its pages ([`Pages`]),
-//!   which names the frame. A page that is kept is found by the slot, and pinned where it lies: no hash, no lock, no
-//!   copy.
-//! - A page is verified when it is read from the disk, and not again.
-//! - Reading happens outside of any lock, into the frame. Two threads that miss the same page at once both read it; one
-//!   copy is kept.
-//! - The bound holds exactly for frames. A page that a reader holds keeps its frame. Where no frame is to be had, for
-//!   all that were looked at are held, or for the bound is below one page, the page is read to the heap and not kept.
-//! - Which page goes is decided by a clock: one that was not asked for since the hand passed it last. A page comes in
-//!   as not asked for, so that a scan's pages, which are read once, go before those that are read again.
+//! - Pages lie in frames on huge pages ([`Frames`]). Every open file has a slot for each of its pages
+//!   ([`Pages`]), which names the frame. A lookup of a kept page reads the slot and pins the page where it
+//!   lies: no hash, no lock, no copy.
+//! - A page is verified once, when it is read from the disk.
+//! - Reads run outside of any lock, directly into the frame. If two threads miss the same page at once, both
+//!   read it, and the cache keeps one copy.
+//! - The limit holds exactly for frames. A page that a reader holds keeps its frame. If there is no free
+//!   frame, because all inspected ones are held or the limit is below one page, the page is read to the heap
+//!   and not kept.
+//! - A clock selects the page to evict: one that was not requested since the hand last passed it. A new page
+//!   starts as not requested, so that the pages of a scan, which are read once, are evicted before pages that
+//!   are read again.
 //!
-//! Why a page that is found is the right one, though no lock is taken, is argued in `forrest_machine::frames`: slots
-//! are set and cleared under the lock of the clock, and a frame is claimed before the slot that names it is cleared.
+//! `forrest_machine::frames` explains why a page found without a lock is the right one: slots are set and
+//! cleared under the lock of the clock, and a frame is claimed before the slot that names it is cleared.
 //!
-//! What is not here: what pages contain, and reading ahead.
+//! Not here: the content of pages, and reading ahead.
 
 use crate::page;
 use crate::stripe::Stripes;
@@ -26,20 +28,20 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The hand of the clock passes at most so many pages for one that comes in. So a miss never waits for a walk over the
-/// whole cache; where more than that many in a row were asked for, one of them goes.
+/// Maximum number of requested pages that the hand of the clock passes for one new page. So a miss never
+/// waits for a walk over the whole cache. If more than that in a row were requested, one of them is evicted.
 const PASSED_MAX: usize = 64;
-/// And so many in all, where those that should go are held.
+/// Maximum number of frames that are inspected for one new page, if readers hold those to be evicted.
 const LOOKED_AT_MAX: usize = 2 * PASSED_MAX;
-/// A file that goes frees so many of its pages without letting others come between.
+/// Number of pages that a closing file frees before it lets other threads take the lock.
 const FORGOTTEN_MAX: usize = 512;
 
 const _: () = assert!(FRAME_BYTES == page::BYTES);
 
-/// A page that stays as it is for as long as this is held. It is the payload, without the checksum.
+/// A page that does not change while this is held: the payload, without the checksum.
 ///
-/// INVARIANT: two pointers and no enum. What is stored as two words and moved as one is waited for by all that follows,
-/// and then a page that is not in the processor's caches costs three times as much.
+/// INVARIANT: two pointers, no enum. Two 8-byte stores read back as one 16-byte load defeat store forwarding;
+/// a page that is not in the processor's caches then costs three times as much.
 #[derive(Clone)]
 pub(crate) struct PageRef(Pinned);
 
@@ -51,7 +53,7 @@ impl Deref for PageRef {
     }
 }
 
-/// Whose page is in a frame.
+/// The page that a frame holds: the slots of its file, and its number.
 struct Seat {
     slots: Arc<[Slot]>,
     page: u32,
@@ -63,26 +65,26 @@ impl Seat {
     }
 }
 
-/// What the clock has for a page that comes in.
+/// The frame that the clock has for a new page.
 enum Room<'f> {
-    /// A frame, and what was the seat of a page that went for it.
+    /// A frame, and the seat of the page that was evicted for it.
     Claimed(Claimed<'f>, Option<Seat>),
-    /// A frame that was never used, and that nobody else will claim. Having memory for it takes time.
+    /// A frame that was never used and that no other thread will claim. Taking memory for it takes time.
     Fresh(u32),
-    /// Nothing.
+    /// No frame.
     None,
 }
 
-/// Which page is where. INVARIANT, while the lock around it is held: the slots that name a frame are those of the
-/// seats, and each names the frame of its seat.
+/// Which page is in which frame. INVARIANT, while its lock is held: the slots that name a frame are those of
+/// the seats, and each names the frame of its seat.
 struct Clock {
-    /// For each frame that was used so far.
+    /// One for each frame used so far.
     seats: Vec<Option<Seat>>,
-    /// So many seats there may be.
+    /// Maximum number of seats.
     seats_max: usize,
-    /// Seats that are taken.
+    /// Number of taken seats.
     kept: usize,
-    /// Frames without a page, of which none is being filled. (A frame may be without a page and not be here.)
+    /// Frames without a page, none of which is being filled. The list may be incomplete.
     free: Vec<u32>,
     hand: usize,
 }
@@ -90,15 +92,15 @@ struct Clock {
 impl Clock {
     fn new(seats_max: usize) -> Clock {
         let mut seats = Vec::new();
-        // Addresses only, until they are used; without them it grows by and by.
+        // Reserves addresses only, not memory. If that fails, the vector grows step by step.
         let _ = seats.try_reserve_exact(seats_max);
         Clock { seats, seats_max, kept: 0, free: Vec::new(), hand: 0 }
     }
 
-    /// A frame for a page that comes in.
+    /// A frame for a new page.
     fn claim<'f>(&mut self, frames: &'f Frames) -> Room<'f> {
         while let Some(frame) = self.free.pop() {
-            // Where it is held by readers of a file that has gone, the hand finds it later.
+            // If readers of a closed file still hold it, the hand finds it later.
             if let Some(claimed) = frames.claim(frame) {
                 return Room::Claimed(claimed, None);
             }
@@ -126,7 +128,7 @@ impl Clock {
         Room::None
     }
 
-    /// Puts a page that was read in its place.
+    /// Publishes a page that was read, and records its seat.
     fn keep(&mut self, claimed: Claimed<'_>, seat: Seat) -> Pinned {
         let frame = claimed.frame();
         let pinned = claimed.publish();
@@ -145,20 +147,20 @@ impl Clock {
         self.seats[frame as usize].take()
     }
 
-    /// Takes back a frame that nothing was kept in.
+    /// Takes back a frame that holds no page.
     fn give_up(&mut self, claimed: Claimed<'_>) {
         self.free.push(claimed.frame());
     }
 }
 
-/// What a cache has done and has.
+/// Counters and size of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stats {
-    /// Pages that were found. With more threads than 64 a few may be missing.
+    /// Pages that were found. With more than 64 threads a few may be missing.
     pub(crate) hits: u64,
     /// Pages that had to be read.
     pub(crate) misses: u64,
-    /// Pages that are kept.
+    /// Pages that are kept now.
     pub(crate) pages: u64,
     /// Bytes of memory that they take.
     pub(crate) bytes: u64,
@@ -166,7 +168,7 @@ pub(crate) struct Stats {
 
 /// The pages that are kept.
 pub(crate) struct Cache {
-    /// `None` where no page may be kept, or where the system has no addresses.
+    /// `None` if no page may be kept, or if the system has no addresses.
     frames: Option<Frames>,
     clock: Mutex<Clock>,
     hits: Stripes<AtomicU64>,
@@ -176,10 +178,11 @@ pub(crate) struct Cache {
 /// Memory that a kept page takes: the frame with its word, and its seat with a place among the free ones.
 const PAGE_COST: usize = FRAME_BYTES + size_of::<u32>() + size_of::<Option<Seat>>() + size_of::<u32>();
 
-/// Whoever asks for more than this is given no more than the machine has: addresses and tables have a price as well.
+/// A larger cache is limited to the memory of the machine, because addresses and tables cost something as
+/// well.
 const UNCHECKED_BYTES: usize = 1 << 30;
 
-/// A pool within so many bytes, or a smaller one where the system does not have so many addresses.
+/// A pool of frames within `bytes`, or a smaller one if the system lacks the addresses.
 fn pool(bytes: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
     let memory = || forrest_machine::memory::now().map_or(usize::MAX, |memory| memory.total_bytes as usize);
     let bytes = if bytes > UNCHECKED_BYTES { bytes.min(memory()) } else { bytes };
@@ -189,8 +192,7 @@ fn pool(bytes: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
 }
 
 impl Cache {
-    /// A cache that takes at most so many bytes for pages, on memory of the kind that is asked for, as far as it is to
-    /// be had.
+    /// A cache that takes at most `bytes` for pages, on memory of the requested kind as far as there is any.
     pub(crate) fn new(bytes: usize, pages: PageSize, numa: Numa) -> Cache {
         let frames = pool(bytes, pages, numa);
         Cache {
@@ -211,22 +213,23 @@ impl Cache {
         }
     }
 
-    /// A load and a store, which no other thread comes between while there is a stripe for each; it is only a count.
+    /// A load and a store. Up to 64 threads have a stripe each, so none is lost; with more threads a few may
+    /// be.
     #[inline]
     fn count_hit(&self) {
         let count = self.hits.mine();
         count.store(count.load(Relaxed) + 1, Relaxed);
     }
 
-    /// A frame for a page that comes in; `None` if none is to be had.
+    /// A frame for a new page; `None` if there is none.
     fn claim<'f>(&self, frames: &'f Frames) -> Option<Claimed<'f>> {
-        // The lock is held for this statement only: neither while memory is taken nor while it is given back, as may be
-        // what was behind a seat.
+        // The lock is held for this statement only: not while memory is taken, nor while the evicted seat is
+        // dropped, which may free the slots of a file.
         let room = lock(&self.clock).claim(frames);
         match room {
             Room::Claimed(claimed, _gone) => Some(claimed),
             Room::Fresh(frame) => frames.claim(frame).or_else(|| {
-                // There is no memory; from now on those that have some take turns.
+                // Out of memory: from now on, pages take turns in the frames that have memory.
                 let mut clock = lock(&self.clock);
                 clock.seats_max = clock.seats.len();
                 None
@@ -235,7 +238,7 @@ impl Cache {
         }
     }
 
-    /// Keeps a page that was read, unless another thread was quicker; the page that is kept.
+    /// Keeps a page that was read, unless another thread was faster; returns the page that is kept.
     fn keep(&self, frames: &Frames, slots: &Arc<[Slot]>, page: u32, read: Claimed<'_>) -> Pinned {
         let seat = Seat { slots: slots.clone(), page };
         let mut clock = lock(&self.clock);
@@ -245,7 +248,7 @@ impl Cache {
                 clock.give_up(read);
                 kept
             }
-            // It has more pins than can be counted.
+            // It has as many pins as can be counted.
             None => read.publish(),
         }
     }
@@ -259,25 +262,25 @@ fn alone(read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<Page
     Ok(PageRef(claimed.publish()))
 }
 
-/// The pages of one open file. Dropping it gives up those that are kept.
+/// The pages of one open file. Dropping it frees the kept ones.
 pub(crate) struct Pages {
     cache: Arc<Cache>,
     count: u32,
-    /// Made when the first page is asked for: a store with many files opens without paying for all.
+    /// Made when the first page is requested, so that opening a store with many files does not pay for all.
     slots: OnceLock<Arc<[Slot]>>,
 }
 
 impl Pages {
-    /// For a file of so many pages.
+    /// For a file of `count` pages.
     pub(crate) fn new(cache: &Arc<Cache>, count: u32) -> Pages {
         Pages { cache: cache.clone(), count, slots: OnceLock::new() }
     }
 
-    /// A page. `read` fills in its 4,096 bytes, and has to verify them; it runs if the page is not kept. What it finds
-    /// in them is what some other page left.
+    /// A page. `read` fills in its 4,096 bytes and must verify them; it runs if the page is not kept. Its
+    /// buffer contains bytes of another page.
     ///
     /// # Errors
-    /// What `read` returns.
+    /// The error of `read`.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -293,7 +296,8 @@ impl Pages {
         self.miss(page, read)
     }
 
-    /// Asks for some bytes of a page, if it is kept: a hint for who will soon [get](Pages::get) it. False if it is not.
+    /// Prefetches some bytes of a page if it is kept: a hint before a [get](Pages::get). False if it is not
+    /// kept.
     #[inline]
     pub(crate) fn fetch(&self, page: u32, bytes: Range<usize>) -> bool {
         if let (Some(slots), Some(frames)) = (self.slots.get(), &self.cache.frames)
@@ -319,20 +323,20 @@ impl Pages {
         Ok(PageRef(self.cache.keep(frames, slots, page, claimed)))
     }
 
-    /// Memory that the slots take, in bytes.
+    /// Memory of the slots, in bytes.
     pub(crate) fn slot_bytes(&self) -> usize {
         self.slots.get().map_or(0, |slots| size_of_val::<[Slot]>(slots))
     }
 }
 
-/// Looks at all of the file's slots once, and takes the lock for those of them that name a frame, some at a time.
+/// Visits each of the file's slots once, and takes the lock for those that name a frame, some at a time.
 impl Drop for Pages {
     fn drop(&mut self) {
         let Some(slots) = self.slots.get() else { return };
-        // Nobody sets a slot any more, and some are cleared meanwhile.
+        // No thread sets a slot any more, and some are cleared meanwhile.
         let named: Vec<&Slot> = slots.iter().filter(|slot| slot.frame().is_some()).collect();
         for some in named.chunks(FORGOTTEN_MAX) {
-            // Dropped when the lock is not held any more.
+            // Dropped after the lock is released.
             let mut gone = Vec::with_capacity(some.len());
             let mut clock = lock(&self.cache.clock);
             gone.extend(some.iter().filter_map(|slot| clock.forget(slot)));
@@ -440,7 +444,7 @@ mod tests {
             fill(2)(bytes)
         });
         assert_eq!((outer.unwrap()[0], cache.stats().pages), (1, 1));
-        // The other frame is there for another page.
+        // The other frame holds another page.
         let other = Pages::new(&cache, 2);
         (0..2).for_each(|page| assert_eq!(other.get(page, fill(3)).unwrap()[0], 3));
         assert_eq!((pages.get(0, no_read).unwrap()[0], cache.stats().pages), (1, 3));

@@ -1,7 +1,7 @@
 //! The catalogue: which keyspaces there are. A name is used by one keyspace at a time, an identifier by one ever.
 
 use forrest_engine::{Error, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,18 +12,21 @@ pub(crate) struct Space {
     dropped: AtomicBool,
 }
 
-/// Keyspaces by name. One is never changed; a change makes another.
+/// Keyspaces by name. Never changed; a change makes another catalogue.
 #[derive(Clone, Default)]
 pub(crate) struct Catalog {
     pub(crate) spaces: BTreeMap<Arc<str>, Arc<Space>>,
-    /// Above all identifiers that were ever given.
+    /// The identifiers in use.
+    ids: BTreeSet<u32>,
+    /// Greater than all identifiers ever used.
     pub(crate) next: u32,
 }
 
 impl Space {
-    /// An error once the keyspace was dropped.
+    /// An error if the keyspace was dropped.
     ///
-    /// ORDERING: Acquire pairs with the Release in `mark_dropped`: who has read what came after the drop sees it.
+    /// ORDERING: Acquire pairs with the Release in `mark_dropped`: a thread that has read data from
+    /// after the drop sees the drop.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.dropped.load(Ordering::Acquire) {
@@ -44,27 +47,48 @@ impl Catalog {
 
     /// True if there is a keyspace with this identifier.
     pub(crate) fn has(&self, id: u32) -> bool {
-        self.spaces.values().any(|space| space.id == id)
+        self.ids.contains(&id)
+    }
+
+    /// A catalogue without keyspaces, whose next identifier is at least this.
+    pub(crate) fn from_next(next: u32) -> Catalog {
+        Catalog { next, ..Catalog::default() }
+    }
+
+    /// Adds a keyspace. False, and nothing is changed, if name or identifier are in use.
+    #[must_use]
+    pub(crate) fn add(&mut self, name: &str, id: u32) -> bool {
+        let Some(next) = id.checked_add(1) else { return false };
+        if self.spaces.contains_key(name) || !self.ids.insert(id) {
+            return false;
+        }
+        let name: Arc<str> = name.into();
+        let space = Space { id, name: name.clone(), dropped: AtomicBool::new(false) };
+        self.spaces.insert(name, Arc::new(space));
+        self.next = self.next.max(next);
+        true
+    }
+
+    /// Removes a keyspace. False if there is none.
+    #[must_use]
+    pub(crate) fn remove(&mut self, id: u32) -> bool {
+        let is_there = self.ids.remove(&id);
+        if is_there {
+            self.spaces.retain(|_, space| space.id != id);
+        }
+        is_there
     }
 
     /// The same with one more; `None` if name or identifier are in use.
     pub(crate) fn with(&self, name: &str, id: u32) -> Option<Catalog> {
-        if self.spaces.contains_key(name) || self.has(id) {
-            return None;
-        }
-        let name: Arc<str> = name.into();
-        let space = Space { id, name: name.clone(), dropped: AtomicBool::new(false) };
         let mut catalog = self.clone();
-        catalog.spaces.insert(name, Arc::new(space));
-        catalog.next = catalog.next.max(id.checked_add(1)?);
-        Some(catalog)
+        catalog.add(name, id).then_some(catalog)
     }
 
     /// The same without one; `None` if there is none.
     pub(crate) fn without(&self, id: u32) -> Option<Catalog> {
         let mut catalog = self.clone();
-        catalog.spaces.retain(|_, space| space.id != id);
-        (catalog.spaces.len() < self.spaces.len()).then_some(catalog)
+        catalog.remove(id).then_some(catalog)
     }
 
     pub(crate) fn names(&self) -> Vec<String> {

@@ -1,25 +1,26 @@
 //! A copy of an open store, as it was at one instant, in another directory.
 //!
-//! It begins with a snapshot: one instant, which whoever writes waits for no longer than for another change. What that
-//! consists of is then put into the directory while the store goes on:
+//! It begins with a snapshot: one instant, which delays writers no longer than another change does. The
+//! snapshot's parts are then put into the directory while the store goes on:
 //!
-//! - The tables and REMIXes, as they are. They never change, so the two stores have the same files, under the same
-//!   names and numbers, where the file system can do that; otherwise copies. They are held, so that they can be read
-//!   although the store may meanwhile have merged them and removed their names. A REMIX whose name is gone is left out:
-//!   it can be made from its tables.
-//! - What is in memtables, as logs, one for each. These are files of the checkpoint's own: a log is still written to.
-//! - A manifest, which comes last. Without it the directory is no store.
+//! - The tables and REMIXes, unchanged. They are immutable, so the two stores share the files, under the same
+//!   names and numbers, if the file system can link them; otherwise the checkpoint copies them. It holds them
+//!   open, so that it can read them even if the store has merged them and removed their names. A REMIX whose
+//!   name is gone is left out: it can be rebuilt from its tables.
+//! - The content of memtables, one log for each. These are files of the checkpoint alone, because the store
+//!   still writes to its own log.
+//! - A manifest, which is written last. Without it the directory is not a store.
 //!
-//! All of it is durable when this returns. Nothing of the store is changed or waited for, but for reading: one that has
-//! stopped, or that has no room, can be copied too.
+//! All of it is durable when the call returns. A checkpoint never writes to the store. So a store that has
+//! stopped, or that is out of space, can be copied too.
 //!
-//! What it does not do: make the directory, and see to it that nobody takes a half of it for the whole. That is
-//! disk/unfinished.rs.
+//! disk/unfinished.rs makes the directory, and ensures that an incomplete checkpoint is never taken for a
+//! complete one.
 
 use crate::catalog::Catalog;
 use crate::core::Handle;
 use crate::disk::{self, Disk, Name};
-use crate::manifest::{Manifest, State};
+use crate::manifest::{Manifest, ManifestState};
 use crate::memtable;
 use crate::table::Table;
 use crate::version::Version;
@@ -38,7 +39,7 @@ impl<D: Disk> Handle<D> {
     /// Copies the store as it is into an empty directory, while it goes on.
     ///
     /// # Errors
-    /// `Io`, `OutOfSpace`. What the directory holds then is no store.
+    /// `Io`, `OutOfSpace`. The directory is then not a store.
     pub(crate) fn checkpoint(&self, into: D) -> Result<()> {
         let into = Arc::new(into);
         let snapshot = self.snapshot()?;
@@ -48,7 +49,7 @@ impl<D: Disk> Handle<D> {
         let greatest = greatest.chain(shared.remixes.iter().map(|(name, _)| name.number)).max();
         state.floor = greatest.unwrap_or(0) + 1;
         let last = log(version, catalog, sequence, &into, state.floor)?;
-        // From here on the store keeps nothing for it but names of files.
+        // From here on the store keeps nothing for the checkpoint but names of files.
         drop(snapshot);
         for table in shared.tables {
             disk::share(self.disk(), table.file(), table.name(), &*into)?;
@@ -56,15 +57,15 @@ impl<D: Disk> Handle<D> {
         for (name, file) in shared.remixes {
             disk::share(self.disk(), &file, name, &*into)?;
         }
-        // DURABILITY: it makes the names durable before it says that it is there.
+        // DURABILITY: `create` syncs the directory, and with it the names of all files.
         Manifest::create(&into, last + 1, state).map(drop)
     }
 }
 
-/// The files of what is in tables, held, and what a manifest says of them.
-fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<(State, Shared<D>)> {
+/// The files of tables and REMIXes, held open, and the state of the manifest that names them.
+fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<(ManifestState, Shared<D>)> {
     let keyspaces = catalog.spaces.values().map(|space| (space.id, space.name.to_string())).collect();
-    let mut state = State { keyspaces, next: catalog.next, ..State::default() };
+    let mut state = ManifestState { keyspaces, next: catalog.next, ..ManifestState::default() };
     let mut shared = Shared { tables: Vec::new(), remixes: Vec::new() };
     for (&space, partitions) in version.partitions.iter().filter(|(space, _)| catalog.has(**space)) {
         let of_space = state.partitions.entry(space).or_default();
@@ -84,7 +85,7 @@ fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<
     Ok((state, shared))
 }
 
-/// Writes what a snapshot sees in memtables to logs, of which the first has this number; the number of the last one.
+/// Writes what a snapshot sees in memtables to logs, the first with this number; the number of the last one.
 fn log<D: Disk>(
     version: &Version<D>,
     catalog: &Catalog,

@@ -1,6 +1,7 @@
-//! Numbers and strings of varying length in records: little-endian groups of seven bits, and bytes behind their length.
+//! Numbers and strings of varying length in records. A number is little-endian groups of seven bits. A string
+//! is its length and its bytes.
 //!
-//! What takes them apart believes nothing: every length is held against the bytes that are left.
+//! The decoder trusts nothing: it checks every length against the bytes that are left.
 
 /// Appends a number: seven bits a byte, the lowest first, the high bit set on all but the last.
 #[inline]
@@ -12,13 +13,13 @@ pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Appends a length and as many bytes.
+/// Appends the length of some bytes, and the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_number(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// Bytes that are taken from the front. `None` means that they are not what was put.
+/// Decodes numbers and strings from the front of some bytes. `None` means that they are not encoded so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts<'b>(pub(crate) &'b [u8]);
 
@@ -34,7 +35,7 @@ impl<'b> Parts<'b> {
         Some(first)
     }
 
-    /// A number, in its only form: not longer than it has to be.
+    /// A number in its shortest form, which is the only valid one.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
@@ -52,7 +53,7 @@ impl<'b> Parts<'b> {
         None
     }
 
-    /// As many bytes.
+    /// The next `len` bytes.
     #[inline]
     pub(crate) fn take(&mut self, len: u64) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
@@ -60,7 +61,7 @@ impl<'b> Parts<'b> {
         Some(taken)
     }
 
-    /// A length and as many bytes.
+    /// A length, and that many bytes.
     pub(crate) fn bytes(&mut self) -> Option<&'b [u8]> {
         let len = self.number()?;
         self.take(len)

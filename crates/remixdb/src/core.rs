@@ -1,4 +1,5 @@
-//! What the parts of an open store share: its state, and how the parts reach it. What is done with it is above.
+//! The state that the parts of an open store share, and how they reach it. The operations are in the modules
+//! above.
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
@@ -21,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A handle to an open store. With the last one it is closed.
+/// A handle to an open store. Dropping the last one closes the store.
 pub(crate) struct Handle<D: Disk>(Arc<Opened<D>>);
 
 impl<D: Disk> Clone for Handle<D> {
@@ -39,7 +40,7 @@ impl<D: Disk> Deref for Handle<D> {
 }
 
 impl<D: Disk> Handle<D> {
-    /// A handle to a store, and the thread that works for it in the background, if there is one.
+    /// A handle to a store, with its background thread if it has one.
     pub(crate) fn new(core: Arc<Core<D>>, worker: Option<JoinHandle<()>>) -> Handle<D> {
         Handle(Arc::new(Opened { core, worker }))
     }
@@ -59,65 +60,61 @@ struct Opened<D: Disk> {
 impl<D: Disk> Drop for Opened<D> {
     fn drop(&mut self) {
         if !self.core.origin.is_here() {
-            // The thread is not here, and all that is open is the other process's: to close it would cut its log and
-            // give its lock away.
+            // This is a forked process. The thread is not here, and everything that is open belongs to the
+            // parent: closing it would cut the parent's log and release its lock.
             std::mem::forget((self.worker.take(), self.core.clone()));
             return;
         }
         if let Some(worker) = self.worker.take() {
             self.core.work.close();
-            // That it panicked was told on the way.
+            // A panic was reported when it happened.
             let _ = worker.join();
+            let _ = self.core.join_logs();
         }
-        // What was acknowledged as in memory only goes to the system; there is nobody to be told if it does not.
+        // Flush the queue. Errors are dropped: no caller waits for them.
         let _ = self.core.write_queue();
     }
 }
 
-/// A store and all that its parts have in common.
+/// The state of a store that its parts share.
 pub(crate) struct Core<D: Disk> {
     /// The process that opened it.
     pub(crate) origin: Origin,
     pub(crate) disk: Arc<D>,
     pub(crate) builder: Options,
     pub(crate) cache: Arc<Cache>,
-    /// Above the number of every file that there ever was.
+    /// Greater than the number of every file that ever existed.
     pub(crate) numbers: AtomicU64,
     pub(crate) version: Current<Version<D>>,
     /// Scans of ranges that wait to go on.
     pub(crate) parked: Parked<D>,
-    /// So many of its memtables wait to become tables.
+    /// Number of the memtables that wait to become tables.
     pub(crate) backlog: AtomicUsize,
-    /// Changes up to this sequence number can be seen.
+    /// Bytes of these memtables.
+    pub(crate) backlog_bytes: AtomicUsize,
+    /// Changes up to this sequence number are visible.
     pub(crate) visible: AtomicU64,
     pub(crate) order: Mutex<Order<D>>,
     pub(crate) log: Log<D>,
-    /// Whoever holds it does the work in the background.
+    /// Its holder does the background work.
     pub(crate) manifest: Mutex<Manifest<D>>,
     pub(crate) work: Work,
     pub(crate) workers: Workers,
-    /// Whether there was no room for the tables that the oldest memtable is to become.
+    /// Whether there was no room for the tables of the oldest memtable.
     pub(crate) full: AtomicBool,
 }
 
-/// What changes of the store take turns for.
+/// The state that changes of the store take turns for.
 pub(crate) struct Order<D: Disk> {
-    /// What the store consists of now, for who has the order.
+    /// The current version, for the holder of the order lock.
     pub(crate) version: Arc<Version<D>>,
     pub(crate) catalog: Arc<Catalog>,
     /// The sequence number of the last change.
     pub(crate) sequence: u64,
-    /// The sequence numbers that snapshots read at, and how many do.
+    /// The sequence numbers that snapshots read at, each with the number of its readers.
     pub(crate) readers: BTreeMap<u64, usize>,
-    /// Where versions are put together.
+    /// A buffer in which versions are encoded.
     pub(crate) scratch: Vec<u8>,
-}
-
-impl<D: Disk> Order<D> {
-    /// The oldest sequence number that a snapshot reads at.
-    pub(crate) fn oldest_reader(&self) -> Option<u64> {
-        self.readers.first_key_value().map(|(&sequence, _)| sequence)
-    }
 }
 
 #[cold]
@@ -129,14 +126,14 @@ fn elsewhere() -> Error {
 }
 
 impl<D: Disk> Core<D> {
-    /// An error in a process that was forked from the one that opened the store: whatever locks its threads held at
-    /// that moment are held here for ever.
+    /// An error in a process that was forked from the one that opened the store. Locks that other threads
+    /// held at the fork are held here forever.
     #[inline]
     pub(crate) fn check_here(&self) -> Result<()> {
         if self.origin.is_here() { Ok(()) } else { Err(elsewhere()) }
     }
 
-    /// Gives the operating system what is queued.
+    /// Writes the queue to the operating system.
     pub(crate) fn write_queue(&self) -> Result<()> {
         if self.log.is_queued() { self.log.commit(self.log.last(), Durability::Buffered) } else { Ok(()) }
     }
@@ -149,12 +146,12 @@ impl<D: Disk> Core<D> {
         &self.builder
     }
 
-    /// What is promised of a change that does not say.
+    /// The durability of a change that names none.
     pub(crate) fn durability(&self) -> Durability {
         self.builder.durability.unwrap_or(Durability::Buffered)
     }
 
-    /// The directory that it is in.
+    /// The disk of the store.
     pub(crate) fn disk(&self) -> &D {
         &self.disk
     }
@@ -163,26 +160,34 @@ impl<D: Disk> Core<D> {
         Table::open(self.disk.clone(), Name::table(number), &self.cache)
     }
 
-    /// What the store consists of now, for a moment.
+    /// The current version, for a short time.
     #[inline]
     pub(crate) fn version(&self) -> Reading<Version<D>> {
         self.version.read()
     }
 
-    /// Replaces what the store consists of. Whoever has the order sees to it that until this returns nothing is changed
-    /// that only the new version has. The old one is better dropped without the order: files may go with it.
+    /// Replaces the current version. The caller holds the order lock. Until this returns, it must change
+    /// nothing that only the new version has. The old version should be dropped without the lock, because
+    /// that may close files.
     pub(crate) fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
         let version = Arc::new(version);
         self.version.replace(&version);
         self.parked.replace(&version);
         self.backlog.store(version.immutable.len(), Ordering::Relaxed);
+        self.backlog_bytes.store(version.immutable_bytes(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
     }
 
-    /// How many memtables wait to become tables, about.
+    /// About how many memtables wait to become tables.
     pub(crate) fn backlog(&self) -> usize {
-        // ORDERING: who reads it decides only how long to wait.
+        // ORDERING: readers only decide how long to wait.
         self.backlog.load(Ordering::Relaxed)
+    }
+
+    /// About how many bytes these memtables have.
+    pub(crate) fn backlog_bytes(&self) -> usize {
+        // ORDERING: as in `backlog`.
+        self.backlog_bytes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn order(&self) -> MutexGuard<'_, Order<D>> {
@@ -197,36 +202,36 @@ impl<D: Disk> Core<D> {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// No file has this number yet, nor a higher one.
+    /// No file has this number yet, or a greater one.
     pub(crate) fn first_free_number(&self) -> u64 {
         self.numbers.load(Ordering::Relaxed)
     }
 
-    /// Says that there is work to be done in the background.
+    /// Signals that there is background work.
     pub(crate) fn call_for_work(&self) {
         self.work.call();
     }
 
-    /// Says that some was done.
+    /// Signals that some background work is done.
     pub(crate) fn done(&self) {
         self.work.done();
     }
 
-    /// Waits until some work is done in the background, but not longer than `most`; not at all if nobody does any.
+    /// Waits until some background work is done, but at most `most`; does not wait if no thread does any.
     pub(crate) fn wait_for_work(&self, most: Duration) {
         self.work.wait(most);
     }
 
-    /// Takes the state of this moment, and keeps what it needs until it is given back.
+    /// Registers a reader of the current state. What it reads is kept until `give_reader_back`.
     pub(crate) fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>) {
         let mut order = self.order();
-        // Not behind what is visible: of a batch that failed and stopped the store, a part may be there.
+        // Not later than the visible state: a batch that failed and stopped the store may be partly applied.
         let sequence = self.visible();
         *order.readers.entry(sequence).or_default() += 1;
         (sequence, order.version.clone(), order.catalog.clone())
     }
 
-    /// Gives back a state that was taken.
+    /// Ends a reader that `take_reader` registered.
     pub(crate) fn give_reader_back(&self, sequence: u64) {
         let mut order = self.order();
         if let Some(count) = order.readers.get_mut(&sequence) {
@@ -254,7 +259,7 @@ impl<D: Disk> Core<D> {
     /// What the store holds and costs.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` where nobody has looked into a partition yet, and it cannot be.
+    /// `Corrupt` or `Io` if a partition is looked into for the first time, and that fails.
     pub(crate) fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let mut stats = Stats::default();

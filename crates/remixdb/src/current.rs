@@ -1,16 +1,17 @@
-//! [`Current`]: a value that many read and that is replaced now and then, as a whole.
+//! [`Current`]: a value that many threads read and that is now and then replaced as a whole.
 //!
-//! - Each thread has a place of its own (see [`stripe`](super::stripe)) with a count of references of its own. Who
-//!   reads takes a reference there, and gives it back: readers wait for nobody, and do not meet.
-//! - Who reads keeps the value as it was for as long as it likes. Nobody waits for that, and the old value is dropped
-//!   with the last reference to it, at once.
-//! - Replacing takes one place after the other. Until it returns, some read the old value and some the new one: the
-//!   caller sees to it that they mean the same until then. Once it has returned, whoever begins to read finds the new
-//!   one.
+//! - Each thread has its own place (see [`stripe`](super::stripe)) with its own reference count. A reader
+//!   takes a reference there and gives it back. Readers wait for nobody and share no memory that they write
+//!   to.
+//! - A reader keeps the value as it was for as long as it likes. Nobody waits for that, and the old value is
+//!   dropped at once with its last reference.
+//! - A replacement takes one place after the other. Until it returns, some threads read the old value and
+//!   some the new one; the caller ensures that both mean the same until then. Every read that begins after it
+//!   has returned finds the new value.
 //!
-//! It is built of locks that are held for a few instructions, and of nothing that would have to be proved. One that was
-//! built of hazard pointers, shared by all such values of the process, stood here before, and gave the value of another
-//! place when memory was used again at the wrong moment: docs/decisions/0003, "A pointer to what is current".
+//! It uses only locks that are held for a few instructions, so that nothing has to be proved. An earlier
+//! version used hazard pointers, shared by all such values of the process. It returned the value of another
+//! place when memory was reused at the wrong moment: docs/decisions/0003, "A pointer to what is current".
 
 use super::stripe::Stripes;
 use super::sync::{Mutex, lock};
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// See the module's head.
 pub(crate) struct Current<T>(Stripes<Mutex<Arc<Share<T>>>>);
 
-/// The value as one place has it. The references taken there are counted here, and not where all others count as well.
+/// The value as one place has it. References taken there are counted here, apart from those of other places.
 struct Share<T>(Arc<T>);
 
 /// A value that was current when it was read.
@@ -45,12 +46,13 @@ impl<T> Current<T> {
         Reading(lock(self.0.mine()).clone())
     }
 
-    /// Replaces the value. Two that do so at once would leave some with the one and some with the other.
+    /// Replaces the value. Two concurrent calls would leave some places with one value and some with the
+    /// other.
     pub(crate) fn replace(&self, value: &Arc<T>) {
         for place in self.0.iter() {
             let new = Arc::new(Share(value.clone()));
             let old = std::mem::replace(&mut *lock(place), new);
-            // Outside of the lock: what goes with the last of them takes time.
+            // Outside of the lock: dropping the last reference takes time.
             drop(old);
         }
     }
@@ -62,7 +64,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
     use std::thread;
 
-    /// A value that tells when it goes.
+    /// A value that reports its drop.
     struct Told<'t> {
         of: usize,
         value: u64,
@@ -93,8 +95,8 @@ mod tests {
         assert_eq!(left.load(Relaxed), 0);
     }
 
-    /// Memory of values that went is used for others at once, also for those of the other place; and whoever begins to
-    /// read when a value was replaced finds no older one.
+    /// The memory of dropped values is reused at once, also for values of the other place. A read that begins
+    /// after a replacement finds no older value.
     #[test]
     fn each_place_gives_its_own_and_never_goes_back() {
         let left = AtomicU64::new(2);

@@ -1,11 +1,12 @@
-//! What the fuzz targets of the folder `fuzz` do with bytes that no store has written: they go to the decoders, which
-//! no user can call. Nothing may panic, go on for ever, or take memory that the bytes do not warrant.
+//! The bodies of the fuzz targets in the folder `fuzz`. They give bytes that no store has written to the
+//! decoders, which users cannot call. Nothing may panic, run forever, or take more memory than the bytes
+//! justify.
 //!
-//! Compiled for the tests, which replay the inputs kept in `fuzz/seeds`, and with the feature `simulated`, which the
-//! fuzz targets turn on.
+//! Compiled for the tests, which replay the inputs in `fuzz/seeds`, and with the feature `simulated`, which
+//! the fuzz targets turn on.
 //!
-//! All that is stored lies under checksums, and random bytes would come no further. So they are made right first, for
-//! the parts that the bytes say they consist of.
+//! All stored bytes are under checksums, which random bytes would not pass. So the targets first make the
+//! checksums right, for the parts that the bytes describe.
 
 use crate::cache::Cache;
 use crate::core::Handle;
@@ -24,20 +25,20 @@ use forrest_index::Direction;
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
 
-/// The number of a file that is looked at by itself.
+/// The number of the file under test.
 const NUMBER: u64 = 7;
 /// Entries of a table that are read one by one, from either end.
 const ENTRIES_MAX: u32 = 1 << 12;
-/// Refills of an iteration, or moves of a cursor, after which it is taken to have no end: nothing here has so many
+/// Refills of an iteration, or moves of a cursor, after which it counts as endless: no input has this many
 /// pairs.
 const STEPS_MAX: usize = 10_000;
-/// Files of a directory.
+/// Maximum number of files of a directory.
 const FILES_MAX: usize = 16;
-/// Tables below a REMIX, and how many keys each of them has at most.
+/// Tables under a REMIX, and the maximum number of keys of each.
 const TABLES: u64 = 3;
 const KEYS: u32 = 100;
 
-/// Makes the checksums of a file right, and pages whole.
+/// Makes the checksums of a file right, and its pages whole.
 fn seal(name: Name, bytes: &mut Vec<u8>) {
     match name.kind {
         Kind::Log | Kind::Manifest => record::seal_all(bytes, name),
@@ -76,7 +77,7 @@ pub fn log(input: &[u8]) {
         });
         if let Ok(replayed) = replayed {
             assert_eq!(replayed.next - head.first, changes, "a change was not counted");
-            assert!(replayed.end <= input.len() as u64, "it ends behind its end");
+            assert!(replayed.end <= input.len() as u64, "it ends after the end of its file");
         }
     }
 }
@@ -98,7 +99,7 @@ pub fn table(input: &[u8]) {
         if let Ok(table) = Table::open(Arc::new(disk), name, &no_cache()) {
             let table = Arc::new(table);
             let last = table.entries().saturating_sub(1);
-            // An error ends a walk: what is behind it is as well reached from the other end.
+            // An error ends a walk. Entries after it are reached from the other end.
             let _ = (0..=last.min(ENTRIES_MAX)).try_for_each(|ordinal| look_at(&table, ordinal));
             let _ = (last.saturating_sub(ENTRIES_MAX)..=last).rev().try_for_each(|at| look_at(&table, at));
             let _ = walk(&table);
@@ -107,15 +108,15 @@ pub fn table(input: &[u8]) {
     }
 }
 
-/// An entry by itself, and what a search makes of its key.
+/// Reads one entry, and searches for its key.
 fn look_at(table: &Arc<Table<Simulated>>, ordinal: u32) -> Result<()> {
     if ordinal >= table.entries() {
         return Ok(());
     }
-    let mut cursor = table::Cursor::new(table.clone());
+    let mut cursor = table::TableCursor::new(table.clone());
     let (mut key, mut value) = (Vec::new(), Vec::new());
     cursor.key_into(ordinal, &mut key)?;
-    assert!(cursor.lower_bound(&key)? <= table.entries(), "a search ends behind the last entry");
+    assert!(cursor.lower_bound(&key)? <= table.entries(), "a search ends after the last entry");
     cursor.find(&key)?;
     if cursor.kind(ordinal)? == table::Kind::Value {
         cursor.value_into(ordinal, &mut value)?;
@@ -124,9 +125,9 @@ fn look_at(table: &Arc<Table<Simulated>>, ordinal: u32) -> Result<()> {
     Ok(())
 }
 
-/// All entries, one after the other by one cursor.
+/// Reads all entries in order with one cursor.
 fn walk(table: &Arc<Table<Simulated>>) -> Result<()> {
-    let mut cursor = table::Cursor::walking(table.clone());
+    let mut cursor = table::TableCursor::walking(table.clone());
     for ordinal in 0..table.entries().min(ENTRIES_MAX) {
         cursor.key_at(ordinal)?;
         cursor.value_with(ordinal, <[u8]>::len)?;
@@ -142,8 +143,11 @@ fn tables() -> &'static [(Name, Vec<u8>)] {
         for number in 1..=TABLES {
             let mut builder = table::Builder::new(&disk, Name::table(number)).expect("it can be made");
             for key in (0..KEYS).filter(|key| u64::from(*key) % (number + 1) == 0) {
-                let entry =
-                    if key % 5 == 4 { table::Entry::Tombstone } else { table::Entry::Value(&[number as u8]) };
+                let entry = if key % 5 == 4 {
+                    table::TableEntry::Tombstone
+                } else {
+                    table::TableEntry::Value(&[number as u8])
+                };
                 builder.add(format!("key{key:04}").as_bytes(), entry).expect("it can be written");
             }
             builder.finish().expect("it can be written");
@@ -167,7 +171,7 @@ pub fn remix(input: &[u8]) {
     }
 }
 
-/// Walks through a partition from both ends, and asks for keys that it has and has not.
+/// Walks through a partition from both ends, and looks up keys that it has and has not.
 fn search(opened: &Partition<Simulated>) -> Result<()> {
     let mut cursor = opened.cursor()?;
     let mut steps = 0;
@@ -228,7 +232,7 @@ pub fn store(input: &[u8]) {
     let _ = exercise(&Simulated::from_files(files), &options);
 }
 
-/// Uses a store in all ways, as far as it answers.
+/// Uses a store in all ways, until a call fails.
 pub(crate) fn exercise(disk: &Simulated, options: &Options) -> Result<()> {
     let store = Handle::open_unattended(disk.clone(), options)?;
     for name in store.keyspaces()? {
@@ -246,7 +250,7 @@ pub(crate) fn exercise(disk: &Simulated, options: &Options) -> Result<()> {
                 } else {
                     (Bound::Unbounded, from)
                 };
-                let Ok(Filled::More) = view.fill(&mut chunk, &mut resume, bounds, direction, 16) else {
+                let Ok(Filled::More) = view.fill(&mut chunk, &mut resume, bounds, direction) else {
                     break;
                 };
                 let last = chunk.key(chunk.len() - 1).to_vec();
@@ -310,8 +314,8 @@ mod tests {
         files
     }
 
-    /// What each target begins with: genuine files, all of the golden store's and the tables and the REMIX of this
-    /// module.
+    /// The genuine files that each target begins with: those of the golden store, and the tables and the
+    /// REMIX of this module.
     fn genuine() -> Vec<(&'static str, String, Vec<u8>)> {
         let golden = golden();
         let mut inputs = vec![("store", "golden".to_string(), packed(&golden))];

@@ -1,13 +1,13 @@
-//! What is told of keys by their bytes, for all that searches among them.
+//! Comparisons of keys by their bytes, for every search among keys.
 
-/// So many bytes at their beginning are equal.
+/// Length of the longest common prefix.
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let words = a.chunks_exact(8).zip(b.chunks_exact(8)).take_while(|(a, b)| a == b).count() * 8;
     words + a[words..].iter().zip(&b[words..]).take_while(|(a, b)| a == b).count()
 }
 
-/// The first eight bytes as a number that is ordered as they are; where there are fewer, zeros behind them. So what is
-/// equal here may differ, and what differs here is in order.
+/// The first eight bytes as a number in the same order, padded with zeros. So keys with equal heads may
+/// differ, and keys with different heads are ordered as their heads are.
 #[inline]
 pub(crate) fn head_of(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {

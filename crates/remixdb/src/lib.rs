@@ -1,4 +1,4 @@
-//! RemixDB, Forrest's engine of stores on disk: a write-ahead log, memtables, and tables behind a REMIX.
+//! RemixDB, Forrest's engine of stores on disk: a write-ahead log, memtables, and tables indexed by a REMIX.
 //!
 //! The crate `forrest` is the API that users call; this crate implements the contract of `forrest-engine` for it
 //! ([`Store`]). A store lies on a [`Disk`](disk::Disk): a directory of the operating system ([`disk::Real`]) or, with
@@ -12,26 +12,26 @@
 //! | checkpoint.rs | a copy of an open store |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
-//! | recover.rs | what was there when the store was opened |
+//! | recover.rs | opening: the files in the directory become a store |
 //! | view.rs | one state of a keyspace, to be read; snapshots, cursors |
 //! | write.rs | the write path, on one screen |
-//! | parked.rs | scans between two refills of a range, and how they let replaced files go |
+//! | parked.rs | scans between two refills of a range, and how they release replaced files |
 //! | scan.rs, read.rs | the read paths |
-//! | core.rs | what the parts of an open store share |
+//! | core.rs | the state that the parts of an open store share |
 //! | workers.rs, work.rs | the threads that work in the background, and how they are called |
-//! | version.rs, partition.rs | what the store consists of at one moment |
-//! | manifest/, wal/ | what of it is durable |
+//! | version.rs, partition.rs | the parts of the store at one moment |
+//! | manifest/, wal/ | the durable state |
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
 //! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
 //! | record.rs, page.rs, codec.rs | how bytes are framed and checked |
-//! | current.rs, stripe.rs | a value that is read and replaced; what each thread has its own of |
+//! | current.rs, stripe.rs | a value that is read and replaced; data of which each thread has its own |
 //! | sync.rs | locks and atomics, which the models replace |
-//! | disk/ | the seam to the operating system |
+//! | disk/ | the interface to the operating system |
 //!
-//! Beside the line stand, with the feature `simulated`, decoders.rs, what any
-//! bytes come to in the decoders; and with the feature `parts`, parts/, the engine's runs by themselves.
+//! Outside of this order are, with the feature `simulated`, decoders.rs, which gives arbitrary bytes to the
+//! decoders; and with the feature `parts`, parts/, which exposes the engine's runs for measurements.
 //!
-//! docs/durability.md says what is promised, docs/decisions/0003 why it is built this way.
+//! docs/durability.md states the guarantees, docs/decisions/0003 the reasons for the design.
 
 #![forbid(unsafe_code)]
 

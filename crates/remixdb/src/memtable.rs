@@ -1,4 +1,4 @@
-//! The memtable: the newest changes, in memory, in order, with as many old versions as somebody may still read.
+//! The memtable: the newest changes, in memory, in order, with the old versions that may still be read.
 //!
 //! A tree of forrest-index for each keyspace, keyed by the user's key. What a key maps to:
 //!
@@ -6,13 +6,16 @@
 //! newest version    sequence number << 8 | flags, 8 bytes
 //!                   length of the value, 4 bytes, if an older version follows
 //!                   value
-//! older version     the same, up to the oldest that anybody may read
+//! older version     the same, for each that a reader may want
 //! ```
 //!
-//! So a key that is written again and again takes one place, unless a snapshot or a batch that is being applied keeps
-//! what was before. A tombstone is a version without a value.
+//! An older version stays only if a snapshot reads at a sequence number from its own to that of the next one, or if the
+//! visible state is there, because a batch is being applied ([`Wanted`]). So a key that is written repeatedly has one
+//! version, and one more for each snapshot between whose sequence numbers it was written. A tombstone is a version
+//! without a value.
 //!
-//! One thread at a time writes (the store's order sees to it), any number read meanwhile, without waiting.
+//! One thread at a time writes, under the store's order lock. Any number of threads read meanwhile, without
+//! waiting.
 
 use crate::catalog::Catalog;
 use forrest_engine::Options;
@@ -24,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// Longest value, in bytes: what the index holds, less what stands before it.
+/// Longest value, in bytes: the limit of the index, less the header of a version.
 pub(crate) const VALUE_MAX: usize = forrest_index::MAX_VALUE_BYTES - VERSION_BYTES;
 
 const TOMBSTONE: u64 = 1;
@@ -33,37 +36,40 @@ const FLAG_BITS: u32 = 8;
 const HEAD: usize = 8;
 const LENGTH: usize = 4;
 const VERSION_BYTES: usize = HEAD + LENGTH;
-/// What a key costs beside its bytes and its value's, about.
+/// Cost of a key in addition to the bytes of key and value, about.
 const ENTRY_BYTES: usize = 24;
 
-/// The index reserves addresses for so many times what the largest content is, and for so many bytes at least.
+/// The index reserves addresses for this many times the content that it has room for, but for no less than
+/// `CAPACITY_MIN` bytes.
 const CAPACITY_FACTOR: usize = 4;
 const CAPACITY_MIN: usize = 64 << 20;
 
 /// Changes that are not in tables yet.
 pub(crate) struct Memtable {
     index: Index,
-    /// The tree of the keyspace that most use, found without a lock.
+    /// The tree of the most used keyspace, found without a lock.
     first: OnceLock<Tree>,
     others: RwLock<BTreeMap<u32, Tree>>,
-    /// Bytes of keys, values and what holds them, about.
+    /// Bytes of keys, values and their overhead, about.
     bytes: AtomicUsize,
-    /// The log that its first change is in.
+    /// Bytes, counted the same way, that certainly fit.
+    room: usize,
+    /// The log that has its first change.
     pub(crate) log: u64,
-    /// The keyspaces at the moment when the last change had been made to it.
+    /// The keyspaces at the time of its last change.
     pub(crate) catalog: OnceLock<Arc<Catalog>>,
 }
 
-/// Up to which sequence number a reader sees.
+/// The sequence number up to which a reader sees changes.
 #[derive(Clone, Copy)]
 pub(crate) enum ReadAt<'s> {
-    /// As far as changes are visible at the moment of looking.
+    /// The visible sequence number at the time of the read.
     Newest(&'s AtomicU64),
-    /// A snapshot's.
+    /// That of a snapshot.
     Past(u64),
 }
 
-/// What is said of a key that is there: its value, or that it was deleted.
+/// The content of a version: a value, or `None` for a tombstone.
 pub(crate) type Said<'v> = Option<&'v [u8]>;
 
 /// A version taken apart: sequence number, value or tombstone, and the older versions.
@@ -93,29 +99,61 @@ fn at(mut versions: &[u8], read_at: u64) -> Option<Said<'_>> {
 }
 
 impl ReadAt<'_> {
-    /// What the reader sees of a key's versions; `None` if it sees none.
-    ///
-    /// A version that a reader of the newest state may want is dropped only after one that replaces it has become
-    /// visible; so if there is none that is old enough, either a look at what is visible now helps, or the key came
-    /// with a batch that is still being applied.
+    /// The version that the reader sees of a key; `None` if it sees none.
     #[inline]
     pub(crate) fn see<'v>(&self, versions: &'v [u8]) -> Option<Said<'v>> {
         match *self {
             ReadAt::Past(read_at) => at(versions, read_at),
             ReadAt::Newest(visible) => {
-                let mut read_at = visible.load(Ordering::Acquire);
-                loop {
-                    if let Some(said) = at(versions, read_at) {
-                        return Some(said);
-                    }
-                    let now = visible.load(Ordering::Acquire);
-                    if now == read_at {
-                        return None;
-                    }
-                    read_at = now;
-                }
+                let visible = || visible.load(Ordering::Acquire);
+                let (sequence, said, _) = split(versions);
+                if sequence <= visible() { Some(said) } else { newest_at(versions, visible) }
             }
         }
+    }
+}
+
+/// The version that a reader of the newest state sees; `visible` loads the visible sequence number.
+///
+/// A version that such a reader may want is dropped only after a newer one has become visible. So if the newest
+/// version is too new, the number is loaded again. If it has changed, the wanted version may be gone, and an older
+/// one, kept for a snapshot, may be there in its place: the search starts again with the new number. If it has not,
+/// a batch is being applied, and nothing that was visible before it is gone.
+#[cold]
+#[inline(never)]
+fn newest_at(versions: &[u8], visible: impl Fn() -> u64) -> Option<Said<'_>> {
+    let mut read_at = visible();
+    loop {
+        let (sequence, said, older) = split(versions);
+        if sequence <= read_at {
+            return Some(said);
+        }
+        let now = visible();
+        if now == read_at {
+            return at(older, read_at);
+        }
+        read_at = now;
+    }
+}
+
+/// Which versions readers may want.
+pub(crate) struct Wanted<'r> {
+    /// The sequence number up to which changes are visible.
+    pub(crate) visible: u64,
+    /// Those that snapshots read at, with the number of the readers of each.
+    pub(crate) snapshots: &'r BTreeMap<u64, usize>,
+}
+
+impl Wanted<'_> {
+    /// Whether a version may be wanted that the next newer one follows.
+    fn has(&self, sequence: u64, newer: u64) -> bool {
+        let span = sequence..newer;
+        span.contains(&self.visible) || (!span.is_empty() && self.snapshots.range(span).next().is_some())
+    }
+
+    /// Whether nobody can want a version before a sequence number.
+    fn has_none_before(&self, newer: u64) -> bool {
+        self.visible >= newer && self.snapshots.is_empty()
     }
 }
 
@@ -129,32 +167,45 @@ fn put_version(out: &mut Vec<u8>, sequence: u64, value: Said<'_>, older: bool) {
     out.extend_from_slice(value);
 }
 
-/// A version before those that readers at `keep` or later may still want.
-fn with_older(sequence: u64, value: Said<'_>, old: &[u8], keep: u64) -> Vec<u8> {
-    let mut out = Vec::with_capacity(VERSION_BYTES + value.map_or(0, <[u8]>::len) + old.len());
-    put_version(&mut out, sequence, value, true);
-    let mut versions = old;
+/// Encodes a new version, followed by the old ones that are wanted.
+fn with_older(sequence: u64, value: Said<'_>, old: &[u8], wanted: &Wanted<'_>) -> Vec<u8> {
+    // Each version is encoded when it is known whether another one follows.
+    let (mut out, mut next) = (Vec::new(), (sequence, value));
+    let (mut versions, mut newer) = (old, sequence);
     while !versions.is_empty() {
         let (sequence, said, older) = split(versions);
-        let last = sequence <= keep || older.is_empty();
-        put_version(&mut out, sequence, said, !last);
-        versions = if last { &[] } else { older };
+        if wanted.has(sequence, newer) {
+            put_version(&mut out, next.0, next.1, true);
+            next = (sequence, said);
+        }
+        (versions, newer) = (older, sequence);
     }
+    put_version(&mut out, next.0, next.1, false);
     out
 }
 
+/// Maximum number of bytes that a change adds to a memtable.
+pub(crate) fn cost(key: usize, value: usize) -> usize {
+    key + value + VERSION_BYTES + ENTRY_BYTES
+}
+
 impl Memtable {
-    /// An empty memtable whose first change will be in `log`.
-    pub(crate) fn new(builder: &Options, log: u64) -> Result<Memtable> {
+    /// An empty memtable whose first change will be in `log`, with room for at least `room` bytes of changes
+    /// ([`cost`]).
+    ///
+    /// # Errors
+    /// `OutOfSpace` if there are too few addresses.
+    pub(crate) fn new(builder: &Options, log: u64, room: usize) -> Result<Memtable> {
         let Options { pages, numa, memtable_bytes, batch_bytes_max, .. } = *builder;
-        // More than it will take: it is immutable when it is full, and at most one batch comes after that. Addresses
-        // are limited too (`ulimit -v`, emulation): where there are not so many, it does with less.
-        let content = memtable_bytes.saturating_add(batch_bytes_max);
-        let mut capacity = content.saturating_mul(CAPACITY_FACTOR).max(CAPACITY_MIN);
+        // A full memtable becomes immutable after at most one more batch. Addresses are limited too (`ulimit -v`,
+        // emulation); if there are too few, it reserves less, but never too few for `room`.
+        let capacity_of = |content: usize| content.saturating_mul(CAPACITY_FACTOR).max(CAPACITY_MIN);
+        let least = capacity_of(room);
+        let mut capacity = capacity_of(memtable_bytes.saturating_add(batch_bytes_max)).max(least);
         let index = loop {
             match Index::new(&index::Options { capacity_bytes: Some(capacity), pages, numa }) {
-                Err(forrest_index::Error::OutOfMemory(_)) if capacity > CAPACITY_MIN => {
-                    capacity = (capacity / 2).max(CAPACITY_MIN);
+                Err(forrest_index::Error::OutOfMemory(_)) if capacity > least => {
+                    capacity = (capacity / 2).max(least);
                 }
                 made => break made.map_err(of_index)?,
             }
@@ -164,12 +215,18 @@ impl Memtable {
             first: OnceLock::new(),
             others: RwLock::default(),
             bytes: AtomicUsize::new(0),
+            room: capacity / CAPACITY_FACTOR,
             log,
             catalog: OnceLock::new(),
         })
     }
 
-    /// Bytes of what it holds, about.
+    /// Whether changes with this many bytes ([`cost`]) certainly fit.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.bytes().saturating_add(bytes) <= self.room
+    }
+
+    /// Bytes of its content, about.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -197,15 +254,15 @@ impl Memtable {
         Ok(())
     }
 
-    /// Sets a key to a value, or to a tombstone, as of a sequence number above all before. What a reader at `keep` or
-    /// later sees stays.
+    /// Sets a key to a value or a tombstone, at a sequence number greater than all before. Older versions stay if they
+    /// are wanted.
     pub(crate) fn set(
         &self,
         space: u32,
         key: &[u8],
         sequence: u64,
         value: Said<'_>,
-        keep: u64,
+        wanted: &Wanted<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
         self.make_tree(space)?;
@@ -215,9 +272,11 @@ impl Memtable {
         let grown = self.tree(space, |tree| {
             tree.apply(key, |old| match old {
                 None => (Effect::Put(Cow::Borrowed(versions)), key.len() + ENTRY_BYTES + versions.len()),
-                Some(_) if keep >= sequence => (Effect::Put(Cow::Borrowed(versions)), versions.len()),
+                Some(_) if wanted.has_none_before(sequence) => {
+                    (Effect::Put(Cow::Borrowed(versions)), versions.len())
+                }
                 Some(old) => {
-                    let chain = with_older(sequence, value, old, keep);
+                    let chain = with_older(sequence, value, old, wanted);
                     let len = chain.len();
                     (Effect::Put(Cow::Owned(chain)), len)
                 }
@@ -228,7 +287,7 @@ impl Memtable {
         Ok(())
     }
 
-    /// Shows what is said of a key to `look`; `None` if nothing is.
+    /// Passes the version of a key that the reader sees to `look`; `None` if it sees none.
     #[inline]
     pub(crate) fn get<R>(
         &self,
@@ -242,7 +301,7 @@ impl Memtable {
 
     /// A cursor over the keys of a keyspace and their versions; `None` if there are no keys.
     pub(crate) fn cursor(&self, space: u32) -> Option<Cursor> {
-        // Most keys that a reader comes by are in tables.
+        // Most keys that a reader visits are in tables.
         self.tree(space, |tree| tree.cursor_reading(1))
     }
 
@@ -262,12 +321,12 @@ fn too_much(error: forrest_index::Error) -> Error {
     Error::new(ErrorKind::OutOfSpace, format!("the memtable: {error}"))
 }
 
-/// The version of what a cursor shows that a snapshot sees; `None` if it sees none.
+/// The version under the cursor that a snapshot sees; `None` if it sees none.
 pub(crate) fn past(versions: &[u8], read_at: u64) -> Option<Said<'_>> {
     at(versions, read_at)
 }
 
-/// The newest version of what a cursor shows.
+/// The newest version under the cursor.
 pub(crate) fn newest(versions: &[u8]) -> Said<'_> {
     split(versions).1
 }
@@ -281,26 +340,62 @@ mod tests {
     }
 
     fn memtable() -> Memtable {
-        Memtable::new(&Options::default(), 1).expect("there is memory")
+        Memtable::new(&Options::default(), 1, 0).expect("there is memory")
     }
 
     #[test]
     fn versions_stay_as_long_as_somebody_may_read_them() {
         let memtable = memtable();
         let mut scratch = Vec::new();
-        let mut set = |sequence, value: Said<'_>, keep| {
-            memtable.set(0, b"k", sequence, value, keep, &mut scratch).expect("it fits");
+        let mut set = |sequence, value: Said<'_>, visible, snapshots: &[u64]| {
+            let snapshots = &snapshots.iter().map(|&sequence| (sequence, 1)).collect();
+            let wanted = Wanted { visible, snapshots };
+            memtable.set(0, b"k", sequence, value, &wanted, &mut scratch).expect("it fits");
         };
-        set(5, Some(b"five"), 5);
-        set(7, None, 5);
-        set(9, Some(b"nine"), 7);
+        set(5, Some(b"five"), 5, &[]);
+        set(7, None, 7, &[6]);
+        set(9, Some(b"nine"), 9, &[6, 8]);
+        let five = || Some(Some(b"five".to_vec()));
         assert_eq!(get(&memtable, b"k", 9), Some(Some(b"nine".to_vec())));
-        assert_eq!(get(&memtable, b"k", 8), Some(None));
-        assert_eq!(get(&memtable, b"k", 6), None, "nobody reads at 6 once 7 is the oldest");
-        set(11, Some(b""), 11);
-        assert_eq!(get(&memtable, b"k", 11), Some(Some(Vec::new())));
-        assert_eq!(get(&memtable, b"k", 10), None);
+        assert_eq!((get(&memtable, b"k", 8), get(&memtable, b"k", 6)), (Some(None), five()));
+        set(11, Some(b""), 11, &[6]);
+        assert_eq!((get(&memtable, b"k", 11), get(&memtable, b"k", 6)), (Some(Some(Vec::new())), five()));
+        assert_eq!(get(&memtable, b"k", 10), five(), "nobody reads at 8 any more, nor between 9 and 11");
+        // Two changes of a batch: what was visible before it stays, and the first of the two does not.
+        set(13, Some(b"thirteen"), 12, &[]);
+        set(14, Some(b"fourteen"), 12, &[]);
+        assert_eq!(
+            (get(&memtable, b"k", 12), get(&memtable, b"k", 13)),
+            (Some(Some(Vec::new())), get(&memtable, b"k", 11))
+        );
+        set(16, None, 16, &[]);
+        assert_eq!((get(&memtable, b"k", 16), get(&memtable, b"k", 15)), (Some(None), None));
         assert_eq!(get(&memtable, b"q", 11), None);
+    }
+
+    /// The visible sequence number changes between the two loads, and with it the version that was wanted is dropped.
+    #[test]
+    fn a_reader_of_the_newest_state_never_takes_the_version_of_a_snapshot() {
+        let chain = with_older(
+            9,
+            Some(b"nine"),
+            &with_older(7, Some(b"seven"), &with_older(5, Some(b"five"), &[], &nobody(5)), &reader(5, 7)),
+            &reader(5, 9),
+        );
+        assert_eq!(at(&chain, 7), Some(Some(&b"five"[..])), "seven is gone");
+        let loads = std::cell::Cell::new(7);
+        let visible = || loads.replace(9);
+        assert_eq!(newest_at(&chain, visible), Some(Some(&b"nine"[..])));
+    }
+
+    static NONE: BTreeMap<u64, usize> = BTreeMap::new();
+
+    fn nobody(visible: u64) -> Wanted<'static> {
+        Wanted { visible, snapshots: &NONE }
+    }
+
+    fn reader(sequence: u64, visible: u64) -> Wanted<'static> {
+        Wanted { visible, snapshots: Box::leak(Box::new(BTreeMap::from([(sequence, 1)]))) }
     }
 
     #[test]
@@ -308,9 +403,9 @@ mod tests {
         let memtable = memtable();
         let mut scratch = Vec::new();
         let visible = AtomicU64::new(4);
-        memtable.set(3, b"old", 4, Some(b"4"), 4, &mut scratch).expect("it fits");
-        memtable.set(3, b"old", 5, Some(b"5"), 4, &mut scratch).expect("it fits");
-        memtable.set(3, b"new", 6, Some(b"6"), 4, &mut scratch).expect("it fits");
+        memtable.set(3, b"old", 4, Some(b"4"), &nobody(4), &mut scratch).expect("it fits");
+        memtable.set(3, b"old", 5, Some(b"5"), &nobody(4), &mut scratch).expect("it fits");
+        memtable.set(3, b"new", 6, Some(b"6"), &nobody(4), &mut scratch).expect("it fits");
         let get = |key| memtable.get(3, key, ReadAt::Newest(&visible), |said| said.map(<[u8]>::to_vec));
         assert_eq!((get(b"old"), get(b"new")), (Some(Some(b"4".to_vec())), None));
         visible.store(6, Ordering::Release);

@@ -13,13 +13,15 @@
 //! weakened: waits_blindly the_end_is_heard
 //! weakened: wakes_first a_call_is_heard
 //!
-//! Models of what threads that use a store on disk agree upon: every order with few preemptions is tried, of two
-//! threads that only write every order there is. Each model is a property that the head of `group.rs` or `work.rs`
-//! argues for. Run with `cargo test -p remixdb --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the
-//! bound for all models. The lines above name what makes which model fail, see `cargo xtask models`.
+//! Models of the protocols among threads that use a store on disk. Loom tries every interleaving with few
+//! preemptions, and every interleaving at all of two threads that only write. Each model checks a property
+//! that the head of `group.rs` or `work.rs` argues for. Run with `cargo test -p remixdb --release --features
+//! loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name the
+//! weakened orderings and the model that each one fails, see `cargo xtask models`.
 //!
-//! With the feature `loom` the modules have loom's locks and atomics for the standard library's. The device is made
-//! small: a file is the numbers of the changes in it, and a sync takes long enough for others to write meanwhile.
+//! With the feature `loom` the modules use loom's locks and atomics in place of the standard library's. The
+//! device is small: a file is the list of the changes in it, and a sync takes long enough for other threads
+//! to write meanwhile.
 
 use crate::wal::group::{Device, Ended, Group};
 use crate::work::{Call, Work};
@@ -30,26 +32,27 @@ use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a device has, and what of it is durable.
+/// The content of a device, and how much of it is durable.
 #[derive(Default)]
-struct State {
+struct ModelState {
     /// The changes in each file, and how many of them are durable.
     files: Vec<(Vec<u8>, usize)>,
-    /// Calls that succeed before one fails, if one does; and whether a write failed, and a sync.
+    /// Number of calls that succeed before one fails, if one does; and whether a write failed, and a sync.
     good: Option<usize>,
     failed: [bool; 2],
-    /// What was seen to be wrong. Whoever sees it holds locks, and must not panic with them.
+    /// The first violation that was found. The thread that finds it holds locks, and must not panic with
+    /// them.
     wrong: Option<&'static str>,
 }
 
-impl State {
+impl ModelState {
     fn expect(&mut self, right: bool, wrong: &'static str) {
         if !right {
             self.wrong = Some(wrong);
         }
     }
 
-    /// How many changes are durable in their order, without a gap.
+    /// Number of changes that are durable in their order, without a gap.
     fn durable(&self) -> usize {
         let whole = self.files.iter().take_while(|(bytes, durable)| *durable == bytes.len());
         let (whole, count) = whole.fold((0, 0), |(sum, count), (bytes, _)| (sum + bytes.len(), count + 1));
@@ -60,7 +63,7 @@ impl State {
         self.files.iter().map(|(bytes, _)| bytes.len()).sum()
     }
 
-    /// A write begins or, as `kind` 1, a sync. The other kind may be on its way when one fails.
+    /// A write begins or, if `kind` is 1, a sync. A call of the other kind may be under way when one fails.
     fn call(&mut self, kind: usize) -> Result<(), String> {
         self.expect(!self.failed[kind], "the device is used again after a failure");
         match &mut self.good {
@@ -77,21 +80,21 @@ impl State {
     }
 }
 
-/// It orders nothing for who uses it: loom does not see its lock.
+/// It gives its users no ordering: loom does not see its lock.
 #[derive(Default)]
 struct Model {
-    state: std::sync::Mutex<State>,
-    /// What loom sees of the state: that it is looked at and changed, and that others may go on in between.
+    state: std::sync::Mutex<ModelState>,
+    /// Loom's view of the state: each access is a step, between which other threads may run.
     steps: AtomicUsize,
 }
 
 impl Model {
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ModelState> {
         self.steps.fetch_add(1, Ordering::Relaxed);
         self.state.lock().expect("a model that failed goes no further")
     }
 
-    /// Begins a file; its number.
+    /// Creates a file; returns its number.
     fn begin_file(&self) -> usize {
         let mut state = self.state();
         state.files.push((Vec::new(), 0));
@@ -170,7 +173,7 @@ impl Log {
         })
     }
 
-    /// Makes a change that is to be written when this returns.
+    /// Makes a change that is written when this returns.
     fn write(&self) -> Result<(), String> {
         let change = self.queue();
         let written = self.group.write(change);
@@ -178,7 +181,7 @@ impl Log {
         written
     }
 
-    /// Makes a change that is to be durable when this returns.
+    /// Makes a change that is durable when this returns.
     fn sync(&self) -> Result<(), String> {
         let change = self.queue();
         let synced = self.group.sync(change);
@@ -189,11 +192,11 @@ impl Log {
         synced
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ModelState> {
         self.group.device().state()
     }
 
-    /// Demands that this is so, and that the device saw nothing wrong.
+    /// Demands that `right` holds, and that the device found no violation.
     fn expect(&self, right: bool, what: &str) {
         assert!(right, "{what}");
         let wrong = self.state().wrong;
@@ -201,7 +204,7 @@ impl Log {
     }
 }
 
-/// Lets threads use a log, each in a way of its own, this thread in the last.
+/// Runs threads that each use a log in their own way, this thread in the last way.
 fn together<const N: usize>(preemptions: Option<usize>, good: Option<usize>, ways: [fn(&Log); N]) {
     model(preemptions, move || {
         let log = Log::new(good);
@@ -239,13 +242,13 @@ fn who_syncs_finds_it_on_the_device() {
     together(Some(2), None, [write, sync_all, sync_all]);
 }
 
-/// Whoever is not woken waits for ever, which loom reports.
+/// A thread that is not woken waits forever, which loom reports.
 #[test]
 fn who_waits_for_a_sync_is_woken() {
     together(Some(2), None, [sync_all, sync_all, sync_all]);
 }
 
-/// One goes on in a new file while others sync.
+/// One thread goes on in a new file while others sync.
 #[test]
 fn a_new_file_is_synced_behind_the_old_one() {
     let rotate: fn(&Log) = |log| {
@@ -261,7 +264,7 @@ fn a_new_file_is_synced_behind_the_old_one() {
     together(Some(2), None, [sync_all, rotate, sync_all]);
 }
 
-/// What a record states to be synced was.
+/// Whatever a record states to be synced was synced.
 #[test]
 fn what_is_stated_is_so() {
     let twice: fn(&Log) = |log| {
@@ -271,7 +274,7 @@ fn what_is_stated_is_so() {
     together(Some(3), None, [sync_all, twice]);
 }
 
-/// The n-th call fails: whoever it is for gets an error, and so does everybody later.
+/// The n-th call fails: its caller gets an error, and so does every later call.
 #[test]
 fn after_a_failure_nothing_is_acknowledged() {
     let tries: fn(&Log) = |log| {
@@ -285,8 +288,9 @@ fn after_a_failure_nothing_is_acknowledged() {
     }
 }
 
-/// Two call, each after it has made something to do. Who works sees all of it, though it goes back to waiting as soon
-/// as it can. In the model no time passes: whoever is not woken waits for ever, which loom reports.
+/// Two threads call, each after it has made something to do. The worker sees all of it, though it goes back
+/// to waiting as soon as it can. No time passes in the model: a thread that is not woken waits forever, which
+/// loom reports.
 #[test]
 fn a_call_is_heard() {
     model(Some(3), || {
@@ -299,14 +303,14 @@ fn a_call_is_heard() {
             })
         });
         while made.load(Ordering::Relaxed) != 3 {
-            // One who was heard before it woke anybody may wake for nothing.
+            // A caller that was heard before it woke the worker may wake it for nothing.
             assert_ne!(work.next(Duration::MAX), Call::Close);
         }
         callers.into_iter().for_each(|caller| caller.join().unwrap());
     });
 }
 
-/// Who works hears that the store is closed, whatever else was called.
+/// The worker hears that the store is closed, whatever else was called.
 #[test]
 fn the_end_is_heard() {
     model(None, || {

@@ -1,13 +1,14 @@
-//! Pages: what tables and REMIXes are read in, and what proves that their bytes are those that were written.
+//! Pages: the unit in which tables and REMIXes are read, with a checksum that proves that the bytes are those
+//! that were written.
 //!
-//! A page is 4,096 bytes: 4,088 of payload, then 8 of checksum, little endian: xxh3 of the payload, 64 bits, seeded
-//! with the file's kind and number and with the page's number. So a page that is whole but in another place, or in
-//! another file, is damage too. The last page of a file is numbered apart from all others ([`LAST`]): a file that was
-//! cut off between two pages ends in a page that is not a last one, whatever its bytes look like.
+//! A page is 4,096 bytes: 4,088 of payload, then 8 of checksum, little endian: xxh3 of the payload, 64 bits,
+//! seeded with the file's kind and number and with the page's number. So an intact page in another place, or
+//! in another file, is damage too. The last page of a file has a marked number ([`LAST`]): a file that was
+//! cut off between two pages ends in a page that is not a last one, whatever its bytes are.
 //!
-//! The payloads of a file's pages, one behind the other, are its logical bytes. A logical offset counts these.
+//! The payloads of a file's pages, in order, are its logical bytes. A logical offset counts these.
 //!
-//! What is not here: reading, and keeping what was read (see [`cache`](crate::cache)).
+//! Not here: reading pages, and keeping them (see [`cache`](crate::cache)).
 
 use crate::disk::{self, Kind, Name};
 use forrest_base::random::finalize;
@@ -16,14 +17,15 @@ use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
 
 /// Bytes of a page in its file.
 pub(crate) const BYTES: usize = 4096;
-/// Bytes of a page that are not its checksum. A multiple of 8, so that aligned logical offsets are aligned in pages.
+/// Bytes of a page without its checksum. A multiple of 8, so that aligned logical offsets are aligned in
+/// pages.
 pub(crate) const PAYLOAD: usize = BYTES - 8;
-/// Set in the number under which the last page of a file is sealed.
+/// Set in the page number that seals the last page of a file.
 pub(crate) const LAST: u64 = 1 << 63;
 
 const _: () = assert!(PAYLOAD.is_multiple_of(8));
 
-/// What the checksum of a place begins with. The letters are part of the format; the order of [`Kind`] is not.
+/// The seed of a page's checksum. The letters are part of the format; the order of [`Kind`] is not.
 fn seed(name: Name, number: u64) -> u64 {
     let letter = match name.kind {
         Kind::Log => b'L',
@@ -34,14 +36,14 @@ fn seed(name: Name, number: u64) -> u64 {
     finalize(finalize(name.number.rotate_left(8) ^ u64::from(letter)) ^ number)
 }
 
-/// Completes a page whose payload is there, as page `number` of a file.
+/// Completes page `number` of a file, whose payload is there.
 pub(crate) fn seal(page: &mut [u8], name: Name, number: u64) {
     assert_eq!(page.len(), BYTES, "a page");
     let sum = xxh3(&page[..PAYLOAD], seed(name, number));
     page[PAYLOAD..].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// An error unless these bytes are what was sealed as page `number` of the file.
+/// An error unless these bytes were sealed as page `number` of the file.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -52,7 +54,7 @@ pub(crate) fn check(page: &[u8], name: Name, number: u64) -> Result<()> {
         return Ok(());
     }
     let offset = (number & !LAST).saturating_mul(BYTES as u64);
-    Err(disk::damaged(name, offset, "a page whose checksum is not that of its bytes in this place"))
+    Err(disk::damaged(name, offset, "wrong page checksum"))
 }
 
 /// The page in which a logical offset lies, and where in the page.

@@ -1,15 +1,18 @@
-//! [`Parked`]: scans between two refills of an iteration, which the store drops when their tables are replaced.
+//! [`Parked`]: scans between two refills of an iteration, which the store drops when their tables are
+//! replaced.
 //!
-//! A scan holds the version that it reads, and with it files. Going on from where it stopped is cheaper than finding
-//! the place again, but the next refill may come late or never. So an iteration keeps its scan in a [`Slot`], and the
-//! store has a list of all slots. After a compaction has replaced tables, it empties the slots whose scans read another
-//! version than the newest. Their iterations find the place again, in the newest version, as they have to anyway when
-//! there is one. So no idle iteration holds files that were replaced.
+//! A scan holds the version that it reads, and with it files. Continuing a scan is cheaper than a new seek,
+//! but the next refill may come late or never. So an iteration keeps its scan in a [`Slot`], and the store
+//! has a list of all slots. After a compaction has replaced tables, it empties the slots whose scans read
+//! another version than the newest. Their iterations seek again, in the newest version, as every iteration
+//! does after a new version. So no idle iteration holds replaced files.
 //!
-//! - An iteration waits for nobody: a slot's lock is held to put a scan in or to take it out, and a scan is dropped
-//!   outside of it. While a refill runs, its scan is not in the slot, and holds its version until the refill ends.
-//! - Each thread has a list of its own for the slots that it makes. A list forgets the slots of iterations that have
-//!   ended whenever it has doubled, so it is at most twice as long as there were iterations at once, or [`FEW`].
+//! - An iteration waits for nobody: the lock of a slot is held only to put a scan in or to take it out, and a
+//!   scan is dropped outside of it. While a refill runs, its scan is not in the slot, and holds its version
+//!   until the refill ends.
+//! - Each thread has its own list for the slots that it makes. When a list has doubled, it removes the slots
+//!   of ended iterations. So it is at most twice as long as the greatest number of concurrent iterations, or
+//!   [`FEW`].
 
 use crate::disk::Disk;
 use crate::scan::Scan;
@@ -19,7 +22,7 @@ use crate::version::Version;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
 
-/// A list is this long before it forgets anything.
+/// Minimum length at which a list removes anything.
 const FEW: usize = 32;
 
 /// All slots of a store.
@@ -32,7 +35,7 @@ pub(crate) struct Parked<D: Disk> {
 /// Slots that threads of one stripe made.
 struct List<D: Disk> {
     slots: Vec<Weak<Slot<D>>>,
-    /// The length at which slots of ended iterations are looked for.
+    /// The length at which the slots of ended iterations are removed.
     limit: usize,
 }
 
@@ -54,13 +57,13 @@ impl<D: Disk> Parked<D> {
         }
     }
 
-    /// Makes a version the newest: a scan of another one does not stay in its slot from now on.
+    /// Makes a version the newest: from now on, a scan of another version does not stay in its slot.
     pub(crate) fn replace(&self, newest: &Arc<Version<D>>) {
-        // ORDERING: `drop_old` locks each slot after this, which orders it for `is_newest`.
+        // ORDERING: `drop_old` locks each slot afterwards, which orders this store before `is_newest`.
         self.newest.store(Arc::as_ptr(newest).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Whether a version is the newest. One that is held has its address to itself.
+    /// Whether a version is the newest. The address of a version that is held is unique.
     fn is_newest(&self, version: *const Version<D>) -> bool {
         std::ptr::eq(self.newest.load(Ordering::Relaxed), version)
     }
@@ -84,8 +87,9 @@ impl<D: Disk> Parked<D> {
     pub(crate) fn park_again(&self, slot: &Slot<D>, scan: Box<Scan<D>>) {
         let version = scan.version();
         *lock(&slot.0) = Some(scan);
-        // ORDERING: either `drop_old` locks the slot after this has, and finds the scan; or it has done so before, and
-        // then this sees the newest version. The same holds for the list, if the slot is not in it yet.
+        // ORDERING: either `drop_old` locks the slot after this thread, and finds the scan, or it has done so
+        // before, and then this thread sees the newest version. The same holds for the list, if the slot is
+        // not in it yet.
         if !self.is_newest(version) {
             drop(slot.take());
         }

@@ -1,18 +1,18 @@
-//! [`Partition`]: a range of keys, the tables that have them, and the order over them.
+//! [`Partition`]: a range of keys, the tables that have them, and the order over the tables.
 //!
-//! One table is read through its own index; several through a [`Remix`], which walks them without comparing keys. A
-//! partition never changes.
+//! One table is read through its own index, several through a [`Remix`], which walks them without comparing
+//! keys. A partition never changes.
 //!
-//! The file of a REMIX may be of the first tables only: each table more changes all of a REMIX, and to write it every
-//! time would cost more than the tables do. What is missing is made from the keys of the tables. That, and reading the
-//! file, is done when somebody first looks into the partition, so that opening a store takes no longer the larger it
-//! is.
+//! The REMIX file may cover only the first tables: each new table changes all of a REMIX, and writing it
+//! every time would cost more than writing the tables. The rest is built from the keys of the tables. That,
+//! and reading the file, is done when the partition is first used, so that the time to open a store does not
+//! grow with its size.
 
 use crate::cache::Cache;
 use crate::disk::{Disk, Name};
 use crate::manifest::Files;
-use crate::remix::{self, Remix, Run, Show};
-use crate::table::{self, Table};
+use crate::remix::{self, Remix, RemixCursor, Run, RunEntry, Show};
+use crate::table::{self, Table, TableCursor};
 use forrest_base::lock;
 use forrest_engine::Result;
 use std::cmp::Ordering;
@@ -20,40 +20,40 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// So many steps of a cursor that lives on are told.
+/// A live cursor adds its steps to the partition's count after this many.
 const TOLD: u64 = 4096;
 
 /// A cursor over a table that owns what it needs.
-pub(crate) type Owned<D> = table::Cursor<Arc<Table<D>>>;
+pub(crate) type Owned<D> = TableCursor<Arc<Table<D>>>;
 
 /// A range of keys: from its least key up to that of the next partition.
 pub(crate) struct Partition<D: Disk> {
-    /// No key of it is less.
+    /// Its lower bound: no key of it is less.
     pub(crate) low: Vec<u8>,
     /// From the oldest on.
     tables: Vec<Arc<Table<D>>>,
-    /// Set once somebody has looked.
+    /// Set at the first use.
     known: OnceLock<Known>,
-    /// From where it is to be had, until then.
+    /// The source of that, until then.
     source: Option<Mutex<Source<D>>>,
-    /// Steps that cursors took from one of several tables to another or within one, and tables that they were placed
-    /// in.
+    /// Number of steps that cursors took between or within tables, if there are several, and of tables that
+    /// they were placed in.
     walked: Arc<AtomicU64>,
 }
 
-/// What is known of the tables together.
+/// The order over the tables.
 struct Known {
     /// The order over several tables; `None` for one table.
     remix: Option<Arc<Remix>>,
     stored: Option<Stored>,
 }
 
-/// From where the order over the tables of a partition that was opened is to be had.
+/// The source of the order over the tables of a partition that was opened.
 struct Source<D: Disk> {
     disk: Arc<D>,
     /// Number of the file; 0 if there is none.
     number: u64,
-    /// Whether it is to have tags if there is no file.
+    /// Whether the REMIX gets tags if there is no file.
     tags: bool,
 }
 
@@ -61,27 +61,27 @@ struct Source<D: Disk> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored {
     pub(crate) number: u64,
-    /// It is of so many tables, the oldest ones.
+    /// Number of tables that it covers, the oldest ones.
     pub(crate) tables: usize,
 }
 
-impl<D: Disk, T: Deref<Target = Table<D>>> Run for table::Cursor<T> {
+impl<D: Disk, T: Deref<Target = Table<D>>> Run for TableCursor<T> {
     fn len(&self) -> u32 {
         self.table().entries()
     }
 
     #[inline]
     fn fetch(&self, ordinal: u32) {
-        table::Cursor::fetch(self, ordinal);
+        TableCursor::fetch(self, ordinal);
     }
 
     fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
-        table::Cursor::compare(self, ordinal, key)
+        TableCursor::compare(self, ordinal, key)
     }
 
     fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()> {
         into.clear();
-        table::Cursor::key_into(self, ordinal, into)
+        TableCursor::key_into(self, ordinal, into)
     }
 
     fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
@@ -89,9 +89,9 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Run for table::Cursor<T> {
     }
 }
 
-/// Cursors over tables, for who asks them as runs.
+/// Cursors over tables, for code that needs runs.
 pub(crate) fn runs<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<Owned<D>> {
-    tables.iter().map(|table| table::Cursor::walking(table.clone())).collect()
+    tables.iter().map(|table| TableCursor::walking(table.clone())).collect()
 }
 
 /// Number and entries of each table.
@@ -99,7 +99,8 @@ pub(crate) fn named<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<(u64, u32)> {
     tables.iter().map(|table| (table.name().number, table.entries())).collect()
 }
 
-/// The order over several tables, with tags or without; `None` for one table. `known` is that of the first of them.
+/// The order over several tables, with tags or without; `None` for one table. `known` is the order over the
+/// first tables.
 pub(crate) fn order<D: Disk>(
     known: Option<Arc<Remix>>,
     tables: &[Arc<Table<D>>],
@@ -117,8 +118,8 @@ pub(crate) fn order<D: Disk>(
 }
 
 impl<D: Disk> Partition<D> {
-    /// A partition of tables, the REMIX over them if there are several, and the file that has it or the beginning of
-    /// it.
+    /// A partition of tables, the REMIX over them if there are several, and the file that has all or the
+    /// beginning of it.
     pub(crate) fn new(
         low: Vec<u8>,
         tables: Vec<Arc<Table<D>>>,
@@ -133,8 +134,8 @@ impl<D: Disk> Partition<D> {
     /// Opens the tables of a partition.
     ///
     /// # Errors
-    /// `Corrupt` if one is not what the manifest says; `Unsupported` if a table or the REMIX is of another version;
-    /// `Io`.
+    /// `Corrupt` if one is not as the manifest states; `Unsupported` if a table or the REMIX has another
+    /// version; `Io`.
     pub(crate) fn open(
         disk: &Arc<D>,
         low: Vec<u8>,
@@ -147,17 +148,17 @@ impl<D: Disk> Partition<D> {
             tables.push(Arc::new(Table::open(disk.clone(), Name::table(number), cache)?));
         }
         if files.remix != 0 {
-            // Before anything of the store is changed. The rest is read when somebody looks.
+            // Before anything in the store is changed. The rest is read at the first use.
             remix::check_version(&**disk, Name::remix(files.remix))?;
         }
         let source = Some(Mutex::new(Source { disk: disk.clone(), number: files.remix, tags }));
         Ok(Partition { low, tables, known: OnceLock::new(), source, walked: Arc::default() })
     }
 
-    /// What is known of the tables together. Who asks first finds it out, while others wait.
+    /// The order over the tables. The first caller loads it, while others wait.
     ///
     /// # Errors
-    /// `Corrupt` if the REMIX is not what the manifest says, or a table is damaged; `Io`.
+    /// `Corrupt` if the REMIX is not as the manifest states, or a table is damaged; `Io`.
     #[inline]
     fn known(&self) -> Result<&Known> {
         match self.known.get() {
@@ -184,12 +185,12 @@ impl<D: Disk> Partition<D> {
         Ok(self.known.get_or_init(|| Known { remix, stored }))
     }
 
-    /// Finds out what everybody will want to know who looks into it.
+    /// Loads the order ahead of the first use.
     pub(crate) fn warm(&self) -> Result<()> {
         self.known().map(drop)
     }
 
-    /// Checks the REMIX that is in use, and the one in the file, which is read anew, against the tables.
+    /// Checks against the tables: the REMIX in use, and the one in the file, which is read again.
     pub(crate) fn verify_remix(&self, disk: &D) -> Result<()> {
         if let Some(remix) = self.remix()? {
             remix.verify(&mut runs(&self.tables))?;
@@ -213,13 +214,14 @@ impl<D: Disk> Partition<D> {
         Ok(self.known()?.stored)
     }
 
-    /// Steps that cursors took in several tables, and for each time that one was placed as many as there are tables.
+    /// Number of steps that cursors took in several tables, plus, for each placement of a cursor, the number
+    /// of tables.
     pub(crate) fn walked(&self) -> u64 {
         // ORDERING: a statistic.
         self.walked.load(Relaxed)
     }
 
-    /// Begins to count anew.
+    /// Restarts the count.
     pub(crate) fn forget_walks(&self) {
         // ORDERING: a statistic.
         self.walked.store(0, Relaxed);
@@ -242,31 +244,40 @@ impl<D: Disk> Partition<D> {
         })
     }
 
+    /// Entries of all tables, and keys that are there. `None` if the order over the tables is not loaded yet.
+    pub(crate) fn entries(&self) -> Option<(u64, u64)> {
+        self.known.get()?;
+        let all = self.tables.iter().map(|table| u64::from(table.entries())).sum();
+        Some((all, self.keys().ok()?))
+    }
+
     /// Bytes of all files but the REMIX.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.tables.iter().map(|table| table.file_bytes()).sum()
     }
 
-    /// Bytes of memory that say where keys are.
+    /// Bytes of memory that hold the locations of keys.
     pub(crate) fn memory_bytes(&self) -> usize {
         let known = self.known.get().and_then(|known| known.remix.as_ref());
         known.map_or(0, |remix| remix.bytes())
             + self.tables.iter().map(|table| table.memory_bytes()).sum::<usize>()
     }
 
-    /// About where a key is, which is on its way from memory: for who has something else to do before he looks.
+    /// The approximate location of a key, whose memory is being prefetched, so that the caller can do
+    /// something else first.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Result<Whereabouts> {
         Ok(Whereabouts(self.remix()?.map_or(0, |remix| remix.find(key))))
     }
 
-    /// Asks for what [`get`](Self::get) will touch first for a key: for who has other keys to look for meanwhile.
+    /// Prefetches the memory that [`get`](Self::get) will touch first for a key, while the caller looks for
+    /// other keys.
     pub(crate) fn fetch(&self, Whereabouts(at): Whereabouts, key: &[u8]) -> Result<()> {
         match self.remix()? {
             Some(remix) => {
-                // As if the first that is compared were the one.
+                // Assumes that the first candidate is the right one.
                 if let Some(entry) = remix.get(at, key, |_| Ok(Ordering::Equal))? {
-                    table::Cursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
+                    TableCursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
                 }
                 Ok(())
             }
@@ -274,8 +285,8 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// Shows the value of a key to `see`; `None` if it is not there. It is looked for where it was [found](Self::find)
-    /// to belong.
+    /// Passes the value of a key to `see`; `None` if it is not there. The key is searched at the place that
+    /// [`find`](Self::find) returned.
     pub(crate) fn get<R>(
         &self,
         Whereabouts(at): Whereabouts,
@@ -283,8 +294,8 @@ impl<D: Disk> Partition<D> {
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         if let Some(remix) = self.remix()? {
-            // The run that was asked last is the one that has the answer, most often.
-            let open = |run: usize| (run, table::Cursor::new(&*self.tables[run]));
+            // Most often, the run that was compared last has the value.
+            let open = |run: usize| (run, TableCursor::new(&*self.tables[run]));
             let mut asked = None;
             let found = remix.get(at, key, |entry| {
                 let (_, cursor) = asked.insert(open(entry.run));
@@ -297,7 +308,7 @@ impl<D: Disk> Partition<D> {
             return cursor.value_with(entry.ordinal, see).map(Some);
         }
         let Some(table) = self.tables.first() else { return Ok(None) };
-        let mut cursor = table::Cursor::new(&**table);
+        let mut cursor = TableCursor::new(&**table);
         match cursor.find(key)? {
             Some(ordinal) if cursor.kind(ordinal)? == table::Kind::Value => {
                 cursor.value_with(ordinal, see).map(Some)
@@ -306,33 +317,33 @@ impl<D: Disk> Partition<D> {
         }
     }
 
-    /// A cursor over the keys that are there, at none yet.
-    pub(crate) fn cursor(&self) -> Result<Cursor<D>> {
+    /// A cursor over the keys that are there, not placed yet.
+    pub(crate) fn cursor(&self) -> Result<PartitionCursor<D>> {
         let over = match self.remix()? {
-            Some(remix) => Over::Several(remix::Cursor::new(remix.clone(), runs(&self.tables), Show::Live)),
-            None => Over::One(self.tables.first().cloned().map(table::Cursor::walking)),
+            Some(remix) => Over::Several(RemixCursor::new(remix.clone(), runs(&self.tables), Show::Live)),
+            None => Over::One(self.tables.first().cloned().map(TableCursor::walking)),
         };
         let walks = Walks { all: self.walked.clone(), own: 0 };
-        Ok(Cursor { over, run: 0, ordinal: 0, is_placed: false, walks })
+        Ok(PartitionCursor { over, run: 0, ordinal: 0, is_placed: false, walks })
     }
 }
 
-/// About where a key is in a partition.
+/// An approximate location of a key in a partition.
 #[derive(Clone, Copy)]
 pub(crate) struct Whereabouts(usize);
 
-/// A place in a partition. It owns what it needs.
-pub(crate) struct Cursor<D: Disk> {
+/// A position in a partition. It owns what it needs.
+pub(crate) struct PartitionCursor<D: Disk> {
     over: Over<D>,
-    /// The entry where it is. The key is in the buffer of the run's own cursor.
+    /// The entry at the position. Its key is in the buffer of the run's own cursor.
     run: usize,
     ordinal: u32,
-    /// Whether it has not moved on since it was placed.
+    /// Whether it was placed and has not moved since.
     is_placed: bool,
     walks: Walks,
 }
 
-/// What a cursor adds to the steps of its partition when it is dropped, or placed anew.
+/// Steps of a cursor, added to the count of its partition when the cursor is dropped or placed again.
 struct Walks {
     all: Arc<AtomicU64>,
     own: u64,
@@ -356,11 +367,11 @@ impl Drop for Walks {
 enum Over<D: Disk> {
     /// One table, or none.
     One(Option<Owned<D>>),
-    Several(remix::Cursor<Arc<Remix>, Owned<D>>),
+    Several(RemixCursor<Arc<Remix>, Owned<D>>),
 }
 
-impl<D: Disk> Cursor<D> {
-    /// The table that it is in. REQUIRES: the last move found a key.
+impl<D: Disk> PartitionCursor<D> {
+    /// The table of the current entry. REQUIRES: the last move found a key.
     #[inline]
     fn table(&mut self) -> &mut Owned<D> {
         match &mut self.over {
@@ -369,7 +380,7 @@ impl<D: Disk> Cursor<D> {
         }
     }
 
-    /// The key where it is. REQUIRES: the last move found one.
+    /// The current key. REQUIRES: the last move found one.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         match &self.over {
@@ -378,7 +389,7 @@ impl<D: Disk> Cursor<D> {
         }
     }
 
-    /// Shows the key, and the value to whoever asks for it. REQUIRES: the last move found them.
+    /// Passes the key to `see`, with access to the value. REQUIRES: the last move found them.
     #[inline]
     pub(crate) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
         let ordinal = self.ordinal;
@@ -408,7 +419,7 @@ impl<D: Disk> Cursor<D> {
         }
     }
 
-    /// Goes to the first key that is not below `key`.
+    /// Moves to the first key that is not less than `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         match &mut self.over {
             Over::One(run) => {
@@ -422,7 +433,7 @@ impl<D: Disk> Cursor<D> {
         }
     }
 
-    /// Goes to the last key that is not above `key`.
+    /// Moves to the last key that is not greater than `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
         match &mut self.over {
             Over::One(run) => {
@@ -444,7 +455,7 @@ impl<D: Disk> Cursor<D> {
             Over::One(_) => self.from(self.ordinal + 1),
             Over::Several(cursor) => {
                 if std::mem::take(&mut self.is_placed) {
-                    // It walks: where it will come to in the other tables is asked for at once.
+                    // It walks: prefetch its future places in all other tables at once.
                     cursor.each_run(|run, next| run.fetch(next));
                 }
                 cursor.next();
@@ -467,11 +478,11 @@ impl<D: Disk> Cursor<D> {
         }
     }
 
-    /// Arrives where the REMIX has jumped to: what is there is asked for all at once.
+    /// Completes a jump of the REMIX, with a prefetch of everything there at once.
     #[inline]
     fn land(&mut self) -> Result<bool> {
         let Over::Several(cursor) = &mut self.over else { return Ok(false) };
-        if let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() {
+        if let Some(RunEntry { run, ordinal, .. }) = cursor.entry() {
             cursor.of_run(run).fetch(ordinal);
         }
         self.is_placed = true;
@@ -482,11 +493,11 @@ impl<D: Disk> Cursor<D> {
         self.arrive()
     }
 
-    /// Reads the key where the REMIX has gone; false if it is at none.
+    /// Reads the key at the place of the REMIX; false if there is none.
     #[inline]
     fn arrive(&mut self) -> Result<bool> {
         let Over::Several(cursor) = &mut self.over else { return Ok(false) };
-        let Some(remix::Entry { run, ordinal, .. }) = cursor.entry() else { return Ok(false) };
+        let Some(RunEntry { run, ordinal, .. }) = cursor.entry() else { return Ok(false) };
         self.walks.own += 1;
         (self.run, self.ordinal) = (run, ordinal);
         cursor.of_run(run).key_at(ordinal)?;
@@ -522,14 +533,14 @@ impl<D: Disk> Cursor<D> {
     }
 }
 
-/// The value of a pair of a table, where it is.
+/// The value of a pair in a table, in place.
 pub(crate) struct Pair<'c, D: Disk> {
     table: &'c mut Owned<D>,
     ordinal: u32,
 }
 
 impl<D: Disk> Pair<'_, D> {
-    /// Shows the bytes.
+    /// Passes the bytes to `see`.
     #[inline]
     pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
         self.table.value_with(self.ordinal, see)

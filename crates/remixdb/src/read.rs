@@ -1,5 +1,5 @@
-//! The read path of single keys: the memtables from the newest on, then the one partition that the key belongs to.
-//! Whoever says something about the key first is right.
+//! The read path of single keys: the memtables from the newest on, then the one partition that the key
+//! belongs to. The first that has the key, or a tombstone for it, decides.
 
 use crate::disk::Disk;
 use crate::memtable::{ReadAt, Said};
@@ -7,7 +7,7 @@ use crate::version::Version;
 use forrest_engine::Result;
 use forrest_engine::Value;
 
-/// What the memtables say about a key: `None` nothing, `Some(None)` that it was deleted.
+/// The lookup result of the memtables: `None` if they have nothing, `Some(None)` if the key was deleted.
 #[inline]
 pub(crate) fn in_memtables<D: Disk, R>(
     version: &Version<D>,
@@ -21,7 +21,7 @@ pub(crate) fn in_memtables<D: Disk, R>(
         .find_map(|memtable| memtable.get(space, key, read_at, |said: Said<'_>| said.map(&mut see)))
 }
 
-/// Shows the value of a key to `see`; `None` if it is not there.
+/// Passes the value of a key to `see`; `None` if it is not there.
 #[inline]
 pub(crate) fn get<D: Disk, R>(
     version: &Version<D>,
@@ -30,7 +30,7 @@ pub(crate) fn get<D: Disk, R>(
     read_at: ReadAt<'_>,
     mut see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
-    // The partition's part of the wait for memory passes while the memtables are asked.
+    // The partition's memory is prefetched while the memtables are searched.
     let partition = match version.partition(space, key) {
         Some(partition) => Some((partition, partition.find(key)?)),
         None => None,
@@ -44,11 +44,11 @@ pub(crate) fn get<D: Disk, R>(
     }
 }
 
-/// So many keys are looked for at once.
+/// Number of keys that are searched at once.
 const TOGETHER: usize = 32;
 
-/// The values of several keys, in their order. What each of them waits for, of memory and of the device, is asked for
-/// before the first of them is looked at.
+/// The values of several keys, in their order. Everything that their lookups wait for, in memory and on the
+/// device, is requested before the first key is searched.
 pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
     version: &Version<D>,
     space: u32,
@@ -63,7 +63,7 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
                 *place = Some((partition, partition.find(key.as_ref())?));
             }
         }
-        // What was found is on its way; while it comes the memtables are asked.
+        // The memory of the places found is being prefetched; meanwhile the memtables are searched.
         let memories = keys
             .iter()
             .map(|key| in_memtables(version, space, key.as_ref(), read_at, |bytes| Value::from(bytes)));
@@ -87,7 +87,7 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
     Ok(values)
 }
 
-/// Shows the value that the tables have for a key.
+/// Passes the value that the tables have for a key to `see`.
 #[inline]
 pub(crate) fn in_tables<D: Disk, R>(
     version: &Version<D>,

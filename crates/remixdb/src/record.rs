@@ -1,31 +1,34 @@
-//! The framing that logs and manifests share: a file header, and records that vouch for those before them.
+//! The framing that logs and manifests share: a file header, and records that state how much before them was
+//! synced.
 //!
 //! ```text
 //! header, 64 bytes                           record
 //!   0  magic of the kind of file, 8            0  checksum, 8: xxh3 of all that follows
 //!   8  version of the format, 4                8  length of the body, 5
 //!  12  zero, 4                                13  check of the length, 3
-//!  16  number of the file, 8                  16  body; its first number tells what is known to be synced
+//!  16  number of the file, 8                  16  body; its first number states the synced offset
 //!  24  four fields of the kind, 8 each
-//!  56  checksum, 8: xxh3 of what is before
+//!  56  checksum, 8: xxh3 of the bytes before
 //! ```
 //!
-//! **Versions.** The header keeps its length, its magic, the place of its version and its checksum in every version, so
-//! that a build knows a file of another version from a header that is damaged or was never written. A file of another
-//! version is an `Unsupported` error that names both versions. It is never taken for a torn tail. A new kind of record
-//! needs a new version: in a file of a known version, a record that is whole and of no known kind is damage.
+//! **Versions.** The header has the same length, magic, place of the version and checksum in every version.
+//! So a build distinguishes a file of another version from a header that is damaged or was never written. A
+//! file of another version is an `Unsupported` error that names both versions. It is never taken for a torn
+//! tail. A new kind of record needs a new version: in a file of a known version, an intact record of an
+//! unknown kind is damage.
 //!
-//! All is little endian. Checksums are seeded with the file's kind, its number and the record's offset, so that bytes
-//! in the wrong place are no record.
+//! All numbers are little endian. Checksums are seeded with the file's kind, its number and the record's
+//! offset, so that bytes in the wrong place are not a valid record.
 //!
-//! The first number of a body is 0, or 1 more than how far back from the record's beginning the file was known to be
-//! synced when the record was written. It is stated by the first record after a sync, 0 says that nothing changed.
+//! The first number of a body is 0, or a distance plus 1: how far back from the beginning of the record the
+//! file was known to be synced when the record was written. The first record after a sync states it. 0 means
+//! that nothing has changed.
 //!
-//! **A torn tail is not damage, and damage is no torn tail.** Reading stops at the first record that is not whole. If
-//! any record behind that place is whole and states that the file was synced beyond it, then what is missing had been
-//! acknowledged: that is an error. Otherwise it never was, and the file ends there. Without the statement a single
-//! flipped bit would silently cut off all that follows. What cannot be told from a torn write is damage behind the
-//! last sync that a record states.
+//! **Torn tails and damage are distinguished.** Reading stops at the first invalid record. If any later
+//! record is valid and states that the file was synced beyond that place, acknowledged data is missing: that
+//! is an error. Otherwise the rest was never acknowledged, and the file ends there. Without the statement a
+//! single flipped bit would silently cut off everything after it. Damage after the last stated sync cannot be
+//! distinguished from a torn write.
 
 use crate::codec::{Parts, put_number};
 use crate::disk::{self, Disk, Kind, Name};
@@ -36,9 +39,11 @@ use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
 pub(crate) const HEADER: usize = 64;
 /// Bytes of a record before its body.
 pub(crate) const HEAD: usize = 16;
-/// Longest body: what five bytes hold.
+/// Maximum number of bytes that a record takes beside what its user puts into it.
+pub(crate) const OVERHEAD_MAX: u64 = 64;
+/// Longest body: the greatest length in five bytes.
 pub(crate) const BODY_MAX: u64 = (1 << 40) - 1;
-/// So much of a file is read at once.
+/// A file is read in windows of this size.
 const WINDOW: usize = 1 << 20;
 
 /// The version of the formats of both kinds.
@@ -51,7 +56,7 @@ fn magic(kind: Kind) -> [u8; 8] {
     }
 }
 
-/// What the checksum of a place begins with.
+/// The seed of the checksum at an offset.
 fn seed(name: Name, offset: u64) -> u64 {
     let kind = u64::from(magic(name.kind)[5]);
     (name.number.rotate_left(32) ^ kind.rotate_left(56) ^ offset).wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -75,10 +80,11 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
 
-/// The fields of a header; `None` if this is none, as where a file was made and never written.
+/// The fields of a header; `None` if this is none, for example because the file was created and never
+/// written.
 ///
 /// # Errors
-/// `Unsupported` for a header that is whole and of another version.
+/// `Unsupported` for an intact header of another version.
 fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
     if bytes.len() < HEADER || bytes[..8] != magic(name.kind) {
         return Ok(None);
@@ -98,8 +104,8 @@ fn length_check(name: Name, offset: u64, length: &[u8]) -> [u8; 3] {
     [a, b, c]
 }
 
-/// Begins a record that will stand at `offset` of its file, in an empty buffer: its body is to be appended. `synced` is
-/// how far the file is known to be synced, if that is to be stated.
+/// Begins a record that will be at `offset` of its file, in an empty buffer. The caller then appends the
+/// body. `synced` is the synced offset of the file, if the record is to state it.
 pub(crate) fn begin(out: &mut Vec<u8>, offset: u64, synced: Option<u64>) {
     debug_assert!(out.is_empty());
     out.extend_from_slice(&[0; HEAD]);
@@ -117,7 +123,8 @@ pub(crate) fn finish(record: &mut [u8], name: Name, offset: u64) {
     record[..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Makes the checksums of a changed file right: its header's, and those of the records that the genuine file had.
+/// Corrects the checksums of a changed file: that of its header, and those of the records that the genuine
+/// file had.
 #[cfg(test)]
 pub(crate) fn seal_again(file: &mut [u8], genuine: &[u8], name: Name) {
     if file.len() < HEADER {
@@ -136,8 +143,8 @@ pub(crate) fn seal_again(file: &mut [u8], genuine: &[u8], name: Name) {
     }
 }
 
-/// Makes the checksums of any bytes right: a header's, and those of the records that the bytes behind it say they are,
-/// the last one as far as they go.
+/// Corrects the checksums of arbitrary bytes: that of the header, and those of the records that the bytes
+/// after it describe, the last one as far as the bytes go.
 #[cfg(any(test, feature = "simulated"))]
 pub(crate) fn seal_all(file: &mut [u8], name: Name) {
     if file.len() < HEADER {
@@ -166,7 +173,7 @@ struct Window<'d, D: Disk> {
 }
 
 impl<D: Disk> Window<'_, D> {
-    /// As many bytes from `offset` on, or `None` if the file ends before.
+    /// `count` bytes from `offset` on, or `None` if the file ends before.
     fn at(&mut self, offset: u64, count: u64) -> Result<Option<&[u8]>> {
         if offset > self.len || self.len - offset < count {
             return Ok(None);
@@ -182,7 +189,8 @@ impl<D: Disk> Window<'_, D> {
         Ok(Some(&self.bytes[from..from + count as usize]))
     }
 
-    /// Reads a window that begins at `offset`. It grows with what is there, not with what is asked for.
+    /// Reads a window that begins at `offset`. It grows with the content of the file, not with the requested
+    /// count.
     fn fill(&mut self, offset: u64, count: u64) -> Result<()> {
         self.start = offset;
         self.bytes.clear();
@@ -201,7 +209,7 @@ impl<D: Disk> Window<'_, D> {
         Ok(())
     }
 
-    /// The body of the record at `offset`, if there is a whole one.
+    /// The body of the record at `offset`, if it is valid.
     fn record(&mut self, offset: u64) -> Result<Option<&[u8]>> {
         let name = self.name;
         let Some(head) = self.at(offset, HEAD as u64)? else { return Ok(None) };
@@ -217,10 +225,10 @@ impl<D: Disk> Window<'_, D> {
     }
 }
 
-/// What a record's body says of syncs, and the rest of it.
+/// The synced offset that a record's body states, and the rest of the body.
 fn statement(name: Name, offset: u64, body: &[u8]) -> Result<(Option<u64>, &[u8])> {
     let mut parts = Parts(body);
-    let malformed = || disk::damaged(name, offset, "a record that is whole and says nothing");
+    let malformed = || disk::damaged(name, offset, "a record with a valid checksum has no synced offset");
     let back = parts.number().ok_or_else(malformed)?;
     if back == 0 {
         return Ok((None, parts.0));
@@ -232,15 +240,15 @@ fn statement(name: Name, offset: u64, body: &[u8]) -> Result<(Option<u64>, &[u8]
 /// The fields of a file's header; `None` if it has none.
 ///
 /// # Errors
-/// `Unsupported` for a header that is whole and of another version; `Io`.
+/// `Unsupported` for an intact header of another version; `Io`.
 pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<Option<[u64; 4]>> {
     let mut header = [0; HEADER];
     let count = disk::read_up_to(disk, file, name, &mut header, 0)?;
     fields(name, &header[..count])
 }
 
-/// An error if a file that has no header once had one. A header is synced before the first record is written; so if a
-/// record is there, the header was.
+/// An error if a file without a header once had one. A header is synced before the first record is written.
+/// So if there is a record, there was a header.
 pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> {
     let len = disk::len(disk, file, name)?;
     let mut window = Window { disk, file, name, len, bytes: Vec::new(), start: 0 };
@@ -259,16 +267,16 @@ pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()
 /// A file that has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Replayed {
-    /// Where its last whole record ends.
+    /// The end of its last valid record.
     pub(crate) end: u64,
-    /// How far its records state that it was synced; 0 if none does.
+    /// The synced offset that its records state; 0 if none does.
     pub(crate) synced: u64,
 }
 
-/// Shows all records of a file that has a header, in order, with their offsets.
+/// Passes all records of a file that has a header to `see`, in order, with their offsets.
 ///
 /// # Errors
-/// `Corrupt` where a record is missing that had been synced; `Io`; and what `see` returns.
+/// `Corrupt` if a record that had been synced is missing; `Io`; and the error of `see`.
 pub(crate) fn replay<D: Disk>(
     disk: &D,
     file: &D::File,
@@ -293,7 +301,7 @@ pub(crate) fn replay<D: Disk>(
     Ok(Replayed { end, synced })
 }
 
-/// The offset of a whole record, from `from` on, that states that the file was synced beyond `place`.
+/// The offset of a valid record, from `from` on, that states that the file was synced beyond `place`.
 fn vouched_beyond<D: Disk>(window: &mut Window<'_, D>, from: u64, place: u64) -> Result<Option<u64>> {
     let name = window.name;
     for offset in from..window.len.saturating_sub(HEAD as u64 - 1) {

@@ -1,22 +1,23 @@
-//! Opening: what is on the disk becomes a store, and what no longer belongs to it goes.
+//! Recovery: the files in a directory become an open store, and obsolete files are removed.
 //!
-//! 1. The newest manifest that is whole says which tables there are and from which log on changes are not in tables.
-//! 2. These logs are read in order. Each says which one was before, and where that ended. What is missing at the end of
-//!    the last one was never acknowledged as durable; anywhere else it is damage.
-//! 3. What was read is synced: it may have come from the memory of the operating system, and what is acknowledged from
-//!    now on must not outlive it.
-//! 4. A new log and a new manifest are made, under numbers above all that are in the directory.
-//! 5. Files that nobody names are removed.
+//! 1. The newest complete manifest states which tables there are, and from which log on changes are not in
+//!    tables.
+//! 2. These logs are read in order. Each states which log was before it, and where that ended. If data is
+//!    missing at the end of the last one, it was never acknowledged as durable; anywhere else it is damage.
+//! 3. The logs are synced. What was read may have been in the memory of the operating system only, and
+//!    changes that are acknowledged from now on must not outlive it.
+//! 4. A new log and a new manifest are created, with numbers above all that are in the directory.
+//! 5. Files that nothing names are removed.
 //!
-//! Nothing is removed before step 4 has succeeded, and nothing at all if something is damaged, or if a file that the
-//! store needs is of a format version that this build does not read: the directory stays as it is. A directory
-//! without a manifest is a new store only if nothing in it was ever used.
+//! Nothing is removed before step 4 has succeeded. Nothing is removed at all if something is damaged, or if a
+//! file that the store needs has a format version that this build does not read: the directory stays
+//! unchanged. A directory without a manifest is a new store only if no file in it was ever used.
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::disk::{self, Disk, Kind, Name};
-use crate::manifest::{self, Manifest, State};
-use crate::memtable::Memtable;
+use crate::manifest::{self, Manifest, ManifestState};
+use crate::memtable::{Memtable, Wanted};
 use crate::partition::Partition;
 use crate::version::Version;
 use crate::wal::{self, Change, End, Log};
@@ -26,7 +27,11 @@ use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What was found, ready to go on.
+/// A memtable counts at most this many times the bytes that its changes take in a log. The smallest change takes 2
+/// bytes there and counts 36.
+const LOG_FACTOR: usize = 18;
+
+/// The result of recovery, ready for use.
 pub(crate) struct Recovered<D: Disk> {
     pub(crate) version: Version<D>,
     pub(crate) log: Log<D>,
@@ -34,11 +39,11 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) catalog: Catalog,
     /// The sequence number of the last change.
     pub(crate) sequence: u64,
-    /// Above the numbers of all files.
+    /// Greater than the numbers of all files.
     pub(crate) next_number: u64,
 }
 
-/// What the logs hold.
+/// The content of the logs.
 struct Replay<'b> {
     builder: &'b Options,
     memtable: Memtable,
@@ -58,12 +63,14 @@ impl Replay<'_> {
             Change::Put { space, key, value } => self.set(name, space, key, sequence, Some(value))?,
             Change::Delete { space, key } => self.set(name, space, key, sequence, None)?,
             Change::Create { space, name: called } => {
-                let catalog = self.catalog.with(called, space);
-                self.catalog = catalog.ok_or_else(|| senseless("makes a keyspace that exists"))?;
+                if !self.catalog.add(called, space) {
+                    return Err(senseless("makes a keyspace that exists"));
+                }
             }
             Change::Drop { space } => {
-                let catalog = self.catalog.without(space);
-                self.catalog = catalog.ok_or_else(|| senseless("drops a keyspace that does not exist"))?;
+                if !self.catalog.remove(space) {
+                    return Err(senseless("drops a keyspace that does not exist"));
+                }
             }
         }
         self.sequence = sequence;
@@ -75,7 +82,7 @@ impl Replay<'_> {
             return Err(disk::damaged(
                 name,
                 0,
-                format!("change {sequence} is of a keyspace that does not exist"),
+                format!("change {sequence} is in a keyspace that does not exist"),
             ));
         }
         if key.len() > forrest_engine::MAX_KEY_BYTES {
@@ -85,7 +92,8 @@ impl Replay<'_> {
                 format!("change {sequence} has a key of {} bytes", key.len()),
             ));
         }
-        self.memtable.set(space, key, sequence, value, sequence, &mut self.scratch)
+        let wanted = Wanted { visible: sequence, snapshots: &BTreeMap::new() };
+        self.memtable.set(space, key, sequence, value, &wanted, &mut self.scratch)
     }
 
     /// Reads a chain of logs.
@@ -94,14 +102,14 @@ impl Replay<'_> {
             if at == 0 {
                 self.sequence = head.first - 1;
             } else if head.before.offset > self.end.offset {
-                // The end of the log before is missing. If it had been synced, that is damage; if not, nothing that
-                // came after it was.
+                // The end of the previous log is missing. If it had been synced, that is damage. If not,
+                // nothing after it was synced.
                 self.tail_is_torn(disk, head.synced, &chain[at..])?;
                 return Ok(());
             } else if (head.before, head.first) != (self.end, self.sequence + 1) {
                 let (said, found) = (head.before.offset, self.end.offset);
                 let what = format!(
-                    "it goes on from {} at {said}, which ends at {found}",
+                    "it continues {} from offset {said}, but that log ends at {found}",
                     Name::log(self.end.number)
                 );
                 return Err(disk::damaged(Name::log(*number), 24, what));
@@ -111,24 +119,34 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Reads a log that goes on where the one before ended.
+    /// Reads a log that begins where the previous one ended.
     fn log<D: Disk>(&mut self, disk: &D, file: &D::File, number: u64) -> Result<()> {
-        if self.memtable.bytes() >= self.builder.memtable_bytes {
-            let full = std::mem::replace(&mut self.memtable, Memtable::new(self.builder, number)?);
-            let _ = full.catalog.set(Arc::new(self.catalog.clone()));
-            self.immutable.insert(0, Arc::new(full));
-        }
         let name = Name::log(number);
+        // A log may have more changes than the options of today allow: it came with others.
+        let room =
+            usize::try_from(disk::len(disk, file, name)?).unwrap_or(usize::MAX).saturating_mul(LOG_FACTOR);
+        if self.memtable.bytes() >= self.builder.memtable_bytes || !self.memtable.has_room(room) {
+            let memtable = Memtable::new(self.builder, number, room);
+            // Where addresses are limited, the changes may fit all the same: most take fewer bytes than they may.
+            let memtable = memtable.or_else(|_| Memtable::new(self.builder, number, 0))?;
+            let full = std::mem::replace(&mut self.memtable, memtable);
+            if full.bytes() > 0 {
+                let _ = full.catalog.set(Arc::new(self.catalog.clone()));
+                self.immutable.insert(0, Arc::new(full));
+            } else {
+                self.memtable.log = full.log;
+            }
+        }
         let replayed =
             wal::replay(disk, file, number, |sequence, change| self.change(name, sequence, change))?;
-        // DURABILITY: what was read counts from now on, so it must be as durable as what comes behind it.
+        // DURABILITY: what was read counts from now on, so it must be as durable as everything after it.
         disk::sync(disk, file, name)?;
         self.end = End { number, offset: replayed.end };
         Ok(())
     }
 
-    /// An error if one of the logs says that what was before it had been synced, or the first of them that `synced`
-    /// bytes were.
+    /// An error if one of the logs states that the logs before it were synced, or the first of them that
+    /// `synced` bytes were.
     fn tail_is_torn<D: Disk>(&self, disk: &D, synced: u64, rest: &[(u64, D::File, wal::Head)]) -> Result<()> {
         for (at, (number, file, _)) in rest.iter().enumerate() {
             let is_said = at == 0 && synced > self.end.offset;
@@ -144,8 +162,8 @@ impl Replay<'_> {
     }
 }
 
-/// The newest manifest that is whole.
-fn newest_manifest<D: Disk>(disk: &D, names: &[Name]) -> Result<Option<State>> {
+/// The newest complete manifest.
+fn newest_manifest<D: Disk>(disk: &D, names: &[Name]) -> Result<Option<ManifestState>> {
     for name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
         if let Some(state) = manifest::read(disk, *name)? {
             return Ok(Some(state));
@@ -154,17 +172,17 @@ fn newest_manifest<D: Disk>(disk: &D, names: &[Name]) -> Result<Option<State>> {
     Ok(None)
 }
 
-fn catalog_of(state: &State, name: Name) -> Result<Catalog> {
-    let mut catalog = Catalog { next: state.next, ..Catalog::default() };
+fn catalog_of(state: &ManifestState, name: Name) -> Result<Catalog> {
+    let mut catalog = Catalog::from_next(state.next);
     for (&id, called) in &state.keyspaces {
-        let more = catalog.with(called, id);
-        catalog = more.ok_or_else(|| disk::damaged(name, 0, format!("keyspace {id} is there twice")))?;
+        if !catalog.add(called, id) {
+            return Err(disk::damaged(name, 0, format!("keyspace {id} exists twice")));
+        }
     }
-    catalog.next = catalog.next.max(state.next);
     Ok(catalog)
 }
 
-/// Opens what is in the directory, or makes a new store of an empty one.
+/// Opens the store in the directory, or creates a new one if the directory is empty.
 pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cache>) -> Result<Recovered<D>> {
     let names = disk::list(&**disk)?;
     let state = newest_manifest(&**disk, &names)?;
@@ -173,10 +191,10 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cac
         Some(state) => state,
         None => {
             unused(&**disk, &names)?;
-            State::default()
+            ManifestState::default()
         }
     };
-    // DURABILITY: above all that is there, whoever named it: a number that was used may be that of a half-made file.
+    // DURABILITY: above the numbers of all files, used or not: any of them may be an incomplete file.
     let mut next_number = names.iter().map(|name| name.number).max().unwrap_or(0) + 1;
     let mut take_number = || {
         next_number += 1;
@@ -187,7 +205,7 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cac
 
     let mut replay = Replay {
         builder,
-        memtable: Memtable::new(builder, state.floor)?,
+        memtable: Memtable::new(builder, state.floor, 0)?,
         immutable: Vec::new(),
         catalog,
         sequence: 0,
@@ -204,15 +222,16 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cac
     }
     let partitions = open_partitions(disk, &state, builder, cache, &names)?;
 
-    // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
+    // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to
+    // it.
     disk::sync_directory(&**disk)?;
     let log_number = take_number();
     let Replay { mut memtable, immutable, catalog, sequence, end, .. } = replay;
-    // What was read was synced.
+    // The logs that were read are synced now.
     let head = wal::Head { before: end, synced: end.offset, first: sequence + 1, is_first: is_new };
     let log = Log::create(disk, log_number, head)?;
     let mut state = state;
-    // If nothing was logged, the logs that there are need not be kept.
+    // If the logs have no changes, they need not be kept.
     if memtable.spaces().is_empty() && immutable.is_empty() && catalog_is(&state, &catalog) {
         (memtable.log, state.floor) = (log_number, log_number);
     }
@@ -222,15 +241,15 @@ pub(crate) fn recover<D: Disk>(disk: &Arc<D>, builder: &Options, cache: &Arc<Cac
     Ok(Recovered { version, log, manifest, catalog, sequence, next_number })
 }
 
-/// Whether the catalogue is the one that the manifest says.
-fn catalog_is(state: &State, catalog: &Catalog) -> bool {
+/// Whether the catalogue agrees with the manifest.
+fn catalog_is(state: &ManifestState, catalog: &Catalog) -> bool {
     let said = state.keyspaces.iter().map(|(&id, name)| (name.clone(), id));
     let is: BTreeSet<_> = catalog.spaces.iter().map(|(name, space)| (name.to_string(), space.id)).collect();
     said.collect::<BTreeSet<_>>() == is
 }
 
-/// The logs that hold what is in no table, in order: from the newest one back to the floor, by what each says of the
-/// one before. Other logs that are there were given up by an earlier recovery, or never used.
+/// The logs with changes that are in no table, in order: from the newest one back to the floor, along each
+/// log's statement of the previous one. Any other logs were given up by an earlier recovery, or never used.
 fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<(u64, D::File, wal::Head)>> {
     let mut used = BTreeMap::new();
     for &number in logs {
@@ -259,7 +278,7 @@ fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<(u64, D::Fil
     }
 }
 
-/// An error unless a directory without a manifest holds nothing that was ever used.
+/// An error if a directory without a manifest has a file that was ever used.
 fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
     for &name in names {
         let used = match name.kind {
@@ -288,7 +307,7 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
 
 fn open_partitions<D: Disk>(
     disk: &Arc<D>,
-    state: &State,
+    state: &ManifestState,
     builder: &Options,
     cache: &Arc<Cache>,
     names: &[Name],
@@ -313,12 +332,12 @@ fn open_partitions<D: Disk>(
 }
 
 /// Removes what the store no longer needs.
-fn sweep<D: Disk>(disk: &D, state: &State, last_log: u64, names: &[Name]) -> Result<()> {
+fn sweep<D: Disk>(disk: &D, state: &ManifestState, last_log: u64, names: &[Name]) -> Result<()> {
     let named: BTreeSet<Name> = state.files().collect();
     for name in names {
         let needed = match name.kind {
             Kind::Log => name.number >= state.floor && name.number <= last_log,
-            // The old ones are gone already.
+            // The old ones are already removed.
             Kind::Manifest => true,
             Kind::Remix | Kind::Table => named.contains(name),
         };

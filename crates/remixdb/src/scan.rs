@@ -1,11 +1,11 @@
 //! The read path of ranges: a merge of the memtables and the partitions, in either direction.
 //!
-//! Inside a partition nothing is compared (see [`remix`](crate::remix)); here are the few comparisons with what
-//! the memtables have, and none once they have nothing more in the range.
+//! Inside a partition no keys are compared (see [`remix`](crate::remix)). Here a few are compared with those
+//! of the memtables, and none once the memtables have nothing more in the range.
 
 use crate::disk::Disk;
 use crate::memtable::{ReadAt, Said};
-use crate::partition::{self, Partition};
+use crate::partition::{self, Partition, PartitionCursor};
 use crate::version::Version;
 use forrest_engine::Result;
 use forrest_index::{Cursor, Direction};
@@ -13,14 +13,14 @@ use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// The value of a pair, where it is.
+/// The value of a pair, in place.
 pub(crate) enum Shown<'a, D: Disk> {
     Memory(&'a [u8]),
     Table(partition::Pair<'a, D>),
 }
 
 impl<D: Disk> Shown<'_, D> {
-    /// Shows the bytes.
+    /// Passes the bytes to `see`.
     #[inline]
     pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
         match self {
@@ -30,7 +30,7 @@ impl<D: Disk> Shown<'_, D> {
     }
 }
 
-/// What is visible in a memtable, from one end of a range to the other.
+/// The visible pairs of a memtable, from one end of a range to the other.
 struct Memory {
     cursor: Cursor,
     direction: Direction,
@@ -47,7 +47,7 @@ impl Memory {
         self.cursor.value_bytes().and_then(|versions| read_at.see(versions))
     }
 
-    /// Goes on until something is visible.
+    /// Moves on until the pair is visible.
     fn settle(&mut self, read_at: ReadAt<'_>) {
         while self.valid && self.said(read_at).is_none() {
             self.step();
@@ -88,16 +88,16 @@ impl Memory {
 /// The partitions of a keyspace, from one end of a range to the other.
 struct Tables<D: Disk> {
     direction: Direction,
-    /// Which partition the cursor is in.
+    /// The index of the partition that the cursor is in.
     at: usize,
-    cursor: Option<partition::Cursor<D>>,
+    cursor: Option<PartitionCursor<D>>,
     /// Whether there is a pair at the cursor.
     valid: bool,
 }
 
 impl<D: Disk> Tables<D> {
     /// Enters a partition.
-    fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> Result<&mut partition::Cursor<D>> {
+    fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> Result<&mut PartitionCursor<D>> {
         if self.at != at {
             self.cursor = None;
             self.at = at;
@@ -139,11 +139,11 @@ impl<D: Disk> Tables<D> {
 
     /// The cursor, if it is at a pair.
     #[inline]
-    fn cursor(&mut self) -> Option<&mut partition::Cursor<D>> {
+    fn cursor(&mut self) -> Option<&mut PartitionCursor<D>> {
         if self.valid { self.cursor.as_mut() } else { None }
     }
 
-    /// Goes on to the next partition that has a pair, if there is none at the cursor.
+    /// Moves on to the next partition that has a pair, if the cursor is at none.
     fn settle(&mut self, partitions: &[Arc<Partition<D>>]) -> Result<()> {
         while !self.valid {
             let next = match self.direction {
@@ -167,7 +167,7 @@ impl<D: Disk> Tables<D> {
     }
 }
 
-/// True if `key` lies beyond the end of a range that is gone through in `direction`.
+/// True if `key` is beyond the end of a range that is scanned in `direction`.
 #[inline]
 fn is_beyond(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {
     let order = |other: &[u8]| match direction {
@@ -181,23 +181,23 @@ fn is_beyond(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {
     }
 }
 
-/// A scan that can go on later where it stopped. It holds the version that it reads, and keeps nobody from anything.
+/// A scan that can be continued later. It holds the version that it reads, and delays nobody.
 pub(crate) struct Scan<D: Disk> {
     version: Arc<Version<D>>,
     space: u32,
-    /// From the newest memtable on. One that has nothing of the keyspace may be missing.
+    /// From the newest memtable on. Memtables without the keyspace may be missing.
     memories: Vec<Memory>,
     tables: Tables<D>,
-    /// What is at the pair that was shown last, and is to go on before another one is shown.
+    /// The sources of the pair that was shown last. They advance before another pair is shown.
     shown: Last,
 }
 
-/// Who is at the pair that was shown last.
+/// The sources of the pair that was shown last.
 #[derive(Clone, Copy)]
 enum Last {
     Nobody,
     Tables,
-    /// This memtable, the tables perhaps, and perhaps older memtables.
+    /// This memtable, maybe the tables, and maybe older memtables.
     Memory {
         first: usize,
         tables: bool,
@@ -219,7 +219,7 @@ impl<D: Disk> Scan<D> {
         Ok(scan)
     }
 
-    /// Begins anew, at one end of another range.
+    /// Restarts at one end of another range.
     pub(crate) fn seek(
         &mut self,
         read_at: ReadAt<'_>,
@@ -233,7 +233,7 @@ impl<D: Disk> Scan<D> {
         }
         *shown = Last::Nobody;
         if let Bound::Included(key) | Bound::Excluded(key) = from {
-            // What the partition looks at first comes while the memtables are asked.
+            // Prefetches the partition's first memory while the memtables are searched.
             if let Some(partition) = version.partition(*space, key) {
                 partition.find(key)?;
             }
@@ -242,7 +242,7 @@ impl<D: Disk> Scan<D> {
         tables.seek(version.partitions(*space), from, direction)
     }
 
-    /// The version that it reads, for comparing.
+    /// The address of the version that it reads, for comparison.
     pub(crate) fn version(&self) -> *const Version<D> {
         Arc::as_ptr(&self.version)
     }
@@ -252,8 +252,8 @@ impl<D: Disk> Scan<D> {
         Arc::ptr_eq(&self.version, version)
     }
 
-    /// Shows the pairs that are left in order, up to the other end of the range or until `see` has enough. After an
-    /// error it cannot go on.
+    /// Passes the remaining pairs to `see`, in order, up to the other end of the range or until `see` breaks.
+    /// After an error the scan cannot continue.
     pub(crate) fn run(
         &mut self,
         read_at: ReadAt<'_>,
@@ -278,7 +278,7 @@ impl<D: Disk> Scan<D> {
             let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
                 return scan_tables(tables, partitions, end, shown, see);
             };
-            // What the tables have before it.
+            // The pairs of the tables before it.
             let order = loop {
                 let Some(cursor) = tables.cursor() else { break Ordering::Greater };
                 let order = match direction {
@@ -304,7 +304,7 @@ impl<D: Disk> Scan<D> {
     }
 }
 
-/// The newest that has a key has the word on it; the others pass it too.
+/// Advances the newest memtable that has the key, which decides, and all others that have it.
 fn pass(memories: &mut [Memory], first: usize, read_at: ReadAt<'_>) {
     let (newer, older) = memories.split_at_mut(first + 1);
     let newest = &mut newer[first];
@@ -316,7 +316,8 @@ fn pass(memories: &mut [Memory], first: usize, read_at: ReadAt<'_>) {
     newest.advance(read_at);
 }
 
-/// Shows the pairs of a range, in order from the end that `direction` starts at, until `see` has enough.
+/// Passes the pairs of a range to `see`, in order from the end that `direction` starts at, until `see`
+/// breaks.
 pub(crate) fn scan<D: Disk>(
     version: &Arc<Version<D>>,
     space: u32,
@@ -329,7 +330,7 @@ pub(crate) fn scan<D: Disk>(
     Scan::start(version.clone(), space, read_at, from, direction)?.run(read_at, end, see)
 }
 
-/// Which memtable has the next key, and the key; of several that have it the newest, which is the first.
+/// The memtable that has the next key, and the key; if several have it, the newest, which is the first.
 #[inline]
 fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])> {
     let mut first: Option<(usize, &[u8])> = None;
@@ -348,13 +349,13 @@ fn first_of(memories: &[Memory], direction: Direction) -> Option<(usize, &[u8])>
 
 #[inline]
 fn show<D: Disk>(
-    cursor: &mut partition::Cursor<D>,
+    cursor: &mut PartitionCursor<D>,
     see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<ControlFlow<()>> {
     cursor.show(|key, pair| see(key, Shown::Table(pair)))
 }
 
-/// The rest of a range, when only the tables have any of it.
+/// The rest of a range that only the tables have pairs in.
 #[inline]
 fn scan_tables<D: Disk>(
     tables: &mut Tables<D>,

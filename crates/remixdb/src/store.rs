@@ -22,14 +22,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Changes that nobody waits for reach the operating system after so long at the latest.
+/// Maximum time after which changes that no caller waits for reach the operating system.
 const QUEUED_MOST: Duration = Duration::from_millis(100);
-/// When nothing was written for so long, a memtable becomes a table if it is worth one.
+/// A memtable becomes a table, if it is worth one, when nothing was written for this long.
 const QUIET: Duration = Duration::from_millis(250);
-/// After so long it is tried again to make tables for which there was no room.
+/// Time after which a merge that failed is tried again.
+const MERGE_AGAIN: Duration = Duration::from_secs(30);
+/// Time after which tables for which there was no room are tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// An open store. Cloning makes another handle. With the last one it is closed.
+/// An open store. Cloning makes another handle. Dropping the last one closes the store.
 pub struct Store<D: Disk>(Handle<D>);
 
 impl<D: Disk> Clone for Store<D> {
@@ -39,7 +41,7 @@ impl<D: Disk> Clone for Store<D> {
 }
 
 impl<D: Disk> Store<D> {
-    /// Opens the store on a disk, or creates one. A thread does its background work.
+    /// Opens the store on a disk, or creates one. A thread does the background work.
     ///
     /// # Errors
     /// `Corrupt` for a damaged store; `Io`; `OutOfSpace`; `Limit`.
@@ -47,7 +49,7 @@ impl<D: Disk> Store<D> {
         Handle::open(disk, options).map(Store)
     }
 
-    /// The same without a thread: [`step`](Store::step) does its background work, when it is called.
+    /// The same without a thread: [`step`](Store::step) does the background work when it is called.
     ///
     /// # Errors
     /// As [`open`](Store::open).
@@ -65,7 +67,7 @@ impl<D: Disk> Store<D> {
         self.0.step()
     }
 
-    /// Makes a table of every memtable, so that nothing is in logs alone. It is durable when this returns.
+    /// Makes tables of all memtables, so that no change is in logs alone. Durable when this returns.
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`, `Stopped`.
@@ -78,8 +80,8 @@ impl Store<Real> {
     /// Writes a copy of the store, as it is at one moment of this call, to a new directory at `path`.
     ///
     /// # Errors
-    /// `InvalidArgument` if something is at `path`; `Busy`; `OutOfSpace`; `Io`. Nothing is left of a checkpoint that
-    /// fails.
+    /// `InvalidArgument` if something is at `path`; `Busy`; `OutOfSpace`; `Io`. A checkpoint that fails
+    /// leaves nothing.
     pub fn checkpoint(&self, path: &Path) -> Result<()> {
         let unfinished = Unfinished::begin(path, Some(self.0.disk()))?;
         self.0.checkpoint(unfinished.disk()?)?;
@@ -198,7 +200,7 @@ impl<D: Disk> Handle<D> {
         Ok(Handle::new(core, Some(worker)))
     }
 
-    /// Without a thread: the work is done by [`Core::step`], in as many pieces as otherwise, one after the other.
+    /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
         Ok(Handle::new(Arc::new(Core::open(disk, options, Workers::alone(options))?), None))
@@ -211,7 +213,8 @@ impl<D: Disk> Core<D> {
         let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
         let recovered = recover::recover(&disk, builder, &cache)?;
         let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
-        let (backlog, version) = (version.immutable.len(), Arc::new(version));
+        let (backlog, backlog_bytes) = (version.immutable.len(), version.immutable_bytes());
+        let version = Arc::new(version);
         let (current, parked) = (Current::new(&version), Parked::new(&version));
         let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
         let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
@@ -224,6 +227,7 @@ impl<D: Disk> Core<D> {
             version: current,
             parked,
             backlog: AtomicUsize::new(backlog),
+            backlog_bytes: AtomicUsize::new(backlog_bytes),
             visible: AtomicU64::new(sequence),
             order: Mutex::new(order),
             log,
@@ -236,19 +240,27 @@ impl<D: Disk> Core<D> {
         Ok(core)
     }
 
-    /// Works in the background until the store is closed.
+    /// Makes tables of the waiting memtables, until there are none or the store is closed.
+    fn work_off(&self) {
+        while !self.work.is_closing() && matches!(self.step(), Ok(true)) {}
+    }
+
+    /// Does the background work until the store is closed.
     fn background(&self) {
         self.workers.settle();
+        let _ = self.join_logs();
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
-        // Whoever looks into a partition first waits until it is known what its tables are together, unless it is
-        // already.
+        // When dead entries may be merged again after a failure; and the number of the next file when there were none.
+        let (mut merge_after, mut without_dead) = (Instant::now(), 0);
+        // The first use of a partition waits until the order over its tables is loaded. This thread loads it
+        // earlier if it can.
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
         loop {
             match self.work.next(QUEUED_MOST) {
                 Call::Close => return,
                 Call::Work => {
-                    // A failure has stopped the store, and is told to whoever writes next.
-                    while let Ok(true) = self.step() {}
+                    // A failure has stopped the store; the next write reports it.
+                    self.work_off();
                     tried = Instant::now();
                 }
                 Call::Nothing => {
@@ -256,22 +268,37 @@ impl<D: Disk> Core<D> {
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }
-                    // ORDERING: nothing is read that goes with it.
-                    if !self.full.load(Ordering::Relaxed) {
+                    // ORDERING: no other data depends on it.
+                    let is_full = self.full.load(Ordering::Relaxed);
+                    if !is_full || tried.elapsed() >= RETRY {
                         if since.elapsed() >= QUIET {
                             let _ = self.flush_early();
                         }
-                    } else if tried.elapsed() >= RETRY {
-                        while let Ok(true) = self.step() {}
-                        tried = Instant::now();
+                        if is_full {
+                            self.work_off();
+                            tried = Instant::now();
+                        }
                     }
                     while !self.work.is_called()
                         && let Some(partition) = cold.pop()
                     {
-                        // Damage is told to whoever looks.
+                        // The next read reports damage.
                         let _ = partition.warm();
                     }
                     while !self.work.is_called() && matches!(self.compact_worn(), Ok(true)) {}
+                    while since.elapsed() >= QUIET
+                        && Instant::now() >= merge_after
+                        && self.first_free_number() != without_dead
+                        && !self.work.is_called()
+                    {
+                        match self.compact_dead() {
+                            Ok(true) => {}
+                            Ok(false) if cold.is_empty() => without_dead = self.first_free_number(),
+                            Ok(false) => break,
+                            // Most likely there was no room.
+                            Err(_) => merge_after = Instant::now() + MERGE_AGAIN,
+                        }
+                    }
                 }
             }
         }

@@ -1,27 +1,28 @@
-//! [`Stripes`]: something of which each thread has its own, on a cache line of its own, so that threads do not meet there.
+//! [`Stripes`]: data of which each thread has its own copy, on its own cache line, so that threads do not
+//! contend for it.
 //!
-//! There are 64. Threads take turns in getting one; with more threads, some share.
+//! There are 64. Threads get them in turn; with more than 64 threads, some share one.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const COUNT: usize = 64;
 
-/// Two lines, because processors fetch them in pairs.
+/// Two lines, because processors prefetch them in pairs.
 #[derive(Default)]
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// One of them for each thread, or for a few.
+/// One for each thread, or for a few.
 pub(crate) struct Stripes<T>(Box<[Line<T>]>);
 
-/// Which one is that of the calling thread.
+/// The stripe number of the calling thread.
 fn number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
     MINE.with(|mine| {
         if mine.get() == usize::MAX {
-            // ORDERING: each number is given once, and nothing goes with it.
+            // ORDERING: each number is used once, and no other data depends on it.
             mine.set(THREADS.fetch_add(1, Relaxed) % COUNT);
         }
         mine.get()

@@ -1,4 +1,4 @@
-//! Reading everything that is stored, and checking it.
+//! Verification: every stored byte is read and checked.
 
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind};
@@ -7,13 +7,14 @@ use forrest_base::lock;
 use forrest_engine::Result;
 
 impl<D: Disk> Core<D> {
-    /// Reads every byte of every file that belongs to the store, past the cache, and checks all of it.
+    /// Reads every byte of every file that belongs to the store, from the disk and not from the cache, and
+    /// checks it.
     ///
     /// # Errors
-    /// `Corrupt` with file and offset of the first damage that is found; `Io`.
+    /// `Corrupt` with file and offset of the first damage; `Io`.
     pub(crate) fn verify(&self) -> Result<()> {
         self.check_here()?;
-        // Nothing is removed meanwhile.
+        // Keeps files from being removed meanwhile.
         let manifest = lock(&self.manifest);
         let disk = &*self.disk;
         for name in disk::list(disk)? {

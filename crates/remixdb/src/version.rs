@@ -1,7 +1,7 @@
-//! [`Version`]: what the store consists of at one moment. It never changes; a change makes another.
+//! [`Version`]: the parts of the store at one moment. It never changes; a new one replaces it.
 //!
-//! A reader takes one and is done with coordination: whatever is replaced meanwhile lives as long as somebody reads it.
-//! A file whose name is gone stays readable as long as it is open.
+//! A reader takes one and needs no further coordination: replaced parts live until their last reader drops
+//! them. A file whose name is removed stays readable while it is open.
 
 use crate::disk::Disk;
 use crate::memtable::Memtable;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) struct Version<D: Disk> {
     /// The process that opened the store.
     pub(crate) origin: Origin,
-    /// The memtable that is written to.
+    /// The memtable that takes writes.
     pub(crate) memtable: Arc<Memtable>,
     /// Those that wait to become tables, the newest first.
     pub(crate) immutable: Vec<Arc<Memtable>>,
@@ -26,7 +26,7 @@ pub(crate) struct Version<D: Disk> {
 impl<D: Disk> Drop for Version<D> {
     fn drop(&mut self) {
         if !self.origin.is_here() {
-            // What goes with it is the other process's, which may still read it.
+            // The rest belongs to the parent process, which may still read it.
             let (immutable, partitions) =
                 (std::mem::take(&mut self.immutable), std::mem::take(&mut self.partitions));
             std::mem::forget((self.memtable.clone(), immutable, partitions));
@@ -40,6 +40,11 @@ impl<D: Disk> Version<D> {
         slice::from_ref(&self.memtable).iter().chain(&self.immutable)
     }
 
+    /// Bytes of the immutable memtables, about.
+    pub(crate) fn immutable_bytes(&self) -> usize {
+        self.immutable.iter().map(|memtable| memtable.bytes()).sum()
+    }
+
     /// The partitions of a keyspace.
     pub(crate) fn partitions(&self, space: u32) -> &[Arc<Partition<D>>] {
         self.partitions.get(&space).map_or(&[], Vec::as_slice)
@@ -51,7 +56,7 @@ impl<D: Disk> Version<D> {
         partitions[..partitions.partition_point(|partition| *partition.low <= *key)].last()
     }
 
-    /// The same with an empty memtable, and the one that was written to immutable.
+    /// The same with a new memtable; the old one becomes immutable.
     pub(crate) fn with_memtable(&self, memtable: Memtable) -> Version<D> {
         let mut immutable = vec![self.memtable.clone()];
         immutable.extend(self.immutable.iter().cloned());

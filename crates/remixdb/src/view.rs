@@ -1,4 +1,4 @@
-//! What can be read: one state of a keyspace, the newest or a snapshot's; and positions in it.
+//! Views: one state of a keyspace, the newest or a snapshot's, for reading; and cursors in it.
 
 use crate::catalog::{Catalog, Space};
 use crate::core::Handle;
@@ -59,7 +59,7 @@ impl<D: Disk> Snapshot<D> {
         Snapshot(Arc::new(Past { store: store.clone(), sequence, version, catalog }))
     }
 
-    /// What it consists of: what there was, the keyspaces, and up to which sequence number of the memtables it sees.
+    /// Its parts: the version, the keyspaces, and the sequence number at which it reads the memtables.
     pub(crate) fn parts(&self) -> (&Arc<Version<D>>, &Arc<Catalog>, u64) {
         (&self.0.version, &self.0.catalog, self.0.sequence)
     }
@@ -80,7 +80,7 @@ impl<D: Disk> forrest_engine::Snapshot for Snapshot<D> {
 /// One state of a keyspace.
 pub struct View<D: Disk>(Source<D>);
 
-/// Where a view reads.
+/// The state that a view reads.
 enum Source<D: Disk> {
     Newest {
         store: Handle<D>,
@@ -113,7 +113,8 @@ impl<D: Disk> View<D> {
         match &self.0 {
             Source::Newest { store, space } => {
                 let read = read(&store.version(), space.id, store.newest());
-                // Checked behind reading: whoever missed a key because of the drop sees that.
+                // Checked after the read, so that a reader that missed a key because of the drop sees the
+                // drop.
                 self.check()?;
                 read.map(Some)
             }
@@ -213,35 +214,30 @@ impl<D: Disk> forrest_engine::View for View<D> {
         resume: &mut Resume<D>,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        pairs: usize,
     ) -> Result<Filled> {
         let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
-        let mut full = false;
+        chunk.limit_bytes(CHUNK_BYTES, CHUNK_BYTES);
         self.read(|version, space, read_at| {
             let mut scan = match resume.take() {
                 Some(scan) if scan.reads(version) => scan,
                 _ => Box::new(Scan::start(version.clone(), space, read_at, from, direction)?),
             };
-            let mut shared_bytes = 0;
             scan.run(read_at, end, |key, value: Shown<'_, D>| {
-                shared_bytes += value.with(|bytes| {
+                value.with(|bytes| {
                     if bytes.len() <= COPIED_VALUE_BYTES {
                         chunk.push_copied(key, bytes);
-                        0
                     } else {
                         chunk.push_shared(key, Value::from(bytes));
-                        bytes.len()
                     }
                 })?;
-                full = chunk.len() >= pairs || chunk.bytes() + shared_bytes >= CHUNK_BYTES;
-                Ok(if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
             })?;
-            if full {
+            if chunk.is_full() {
                 self.park(resume, scan);
             }
             Ok(())
         })?;
-        Ok(if full { Filled::More } else { Filled::End })
+        Ok(if chunk.is_full() { Filled::More } else { Filled::End })
     }
 
     fn refills(&self) -> (usize, usize) {
@@ -261,18 +257,19 @@ impl<D: Disk> forrest_engine::View for View<D> {
     }
 }
 
-/// A cursor goes on in the version that it found when it jumped; after so many steps, in what is then the newest. So
-/// one that goes through everything does not keep files for as long as that takes.
+/// A cursor stays in the version that it found at its last jump. After this many steps it moves to the newest
+/// version, so that a long walk does not hold old files.
 const STEPS_MAX: u64 = 1024;
 
-/// Where a refill stopped. Unless the store consists of other parts by then, the next one goes on there without a seek.
+/// Where a refill stopped. The next refill continues there without a seek, unless the store has a new
+/// version.
 pub struct Resume<D: Disk>(Place<D>);
 
 enum Place<D: Disk> {
     Nowhere,
-    /// In the newest version of that time. The store takes the scan away when it has another one.
+    /// In the version that was the newest then. The store drops the scan when it has another version.
     Newest(Arc<Slot<D>>),
-    /// In the version of a snapshot, which holds it anyway.
+    /// In the version of a snapshot, which the snapshot holds anyway.
     Past(Box<Scan<D>>),
 }
 
@@ -311,7 +308,7 @@ pub struct Cursor<D: Disk> {
 
 /// The value at a cursor.
 enum Held {
-    /// Up to [`COPIED_VALUE_BYTES`], in a buffer that is used again.
+    /// Up to [`COPIED_VALUE_BYTES`], in a buffer that is reused.
     Copied(Vec<u8>),
     Shared(Value),
 }
@@ -348,16 +345,17 @@ impl<D: Disk> Cursor<D> {
         (self.steps, self.direction) = (0, direction);
         let found = self.find(Some(Bound::Excluded(&from)), count - 1);
         if found.is_err() {
-            // Where it was, to try again.
+            // The old position, for another try.
             (self.key, self.valid) = (from, true);
         }
         found
     }
 
-    /// Goes to the first pair from there on, or to the next one of the scan, leaving out so many.
+    /// Moves to the first pair from there on, or to the next pair of the scan, after skipping `skipped`
+    /// pairs.
     fn find(&mut self, from: Option<Bound<&[u8]>>, mut skipped: u64) -> Result<bool> {
         let Cursor { view, scan, direction, valid, key, value, .. } = self;
-        // Only what succeeds is left as it is.
+        // After an error there is no scan.
         let mut current = scan.take();
         let mut found = false;
         view.read(|version, space, read_at| {

@@ -1,10 +1,11 @@
-//! [`Work`]: how whoever works in the background is told that there is work, and tells that some is done.
+//! [`Work`]: signals between the store and its background thread: there is work, some is done, the store is
+//! closed.
 //!
-//! What holds, and the models (models.rs) look for: a call is heard, also by one who was working when it came, and
-//! whoever hears it sees what was done before it; and so is the end. It rests on asking for both under the lock before
-//! waiting, and on saying them under the lock before waking.
+//! Invariants, which the models (models.rs) check: the thread hears every call, even one that came while it
+//! worked, and then sees what was done before the call. The same holds for closing. This rests on checking
+//! both under the lock before waiting, and on setting them under the lock before waking.
 //!
-//! Who waits for work to be done may miss that it was, and so waits for a bounded time.
+//! A thread that waits for work to be done may miss the signal, so it waits for a bounded time.
 
 use crate::sync::{Condvar, Mutex, lock, weakened};
 use std::sync::PoisonError;
@@ -13,25 +14,25 @@ use std::time::Duration;
 /// See the head of the file.
 #[derive(Default)]
 pub(crate) struct Work {
-    state: Mutex<State>,
+    state: Mutex<WorkState>,
     called: Condvar,
     done: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WorkState {
     wanted: bool,
     closing: bool,
     /// Whether a thread does the work.
     has_thread: bool,
 }
 
-/// What one who waits for a call hears.
+/// The result of waiting for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     /// There is work.
     Work,
-    /// Nobody called for as long as it was to wait.
+    /// Nobody called in the given time.
     Nothing,
     /// The store is closed.
     Close,
@@ -64,7 +65,17 @@ impl Work {
         state.wanted || state.closing
     }
 
-    /// Says that there is work to be done.
+    /// Whether the store is closed.
+    pub(crate) fn is_closing(&self) -> bool {
+        lock(&self.state).closing
+    }
+
+    /// Whether a thread does the work.
+    pub(crate) fn has_thread(&self) -> bool {
+        lock(&self.state).has_thread
+    }
+
+    /// Signals that there is work.
     pub(crate) fn call(&self) {
         if weakened!("wakes_first") {
             self.called.notify_one();
@@ -75,19 +86,19 @@ impl Work {
         self.called.notify_one();
     }
 
-    /// Says that the store is closed.
+    /// Signals that the store is closed.
     pub(crate) fn close(&self) {
         lock(&self.state).closing = true;
         self.called.notify_one();
     }
 
-    /// Says that some work was done.
+    /// Signals that some work is done.
     pub(crate) fn done(&self) {
         drop(lock(&self.state));
         self.done.notify_all();
     }
 
-    /// Waits until some work is done, but not longer than `most`; not at all if nobody does any.
+    /// Waits until some work is done, but at most `most`; does not wait if no thread does any.
     pub(crate) fn wait(&self, most: Duration) {
         let state = lock(&self.state);
         if state.has_thread && !state.closing {

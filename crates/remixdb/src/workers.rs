@@ -1,9 +1,9 @@
-//! [`Workers`]: the threads that share a piece of work in the background.
+//! [`Workers`]: the threads that share the background work.
 //!
-//! There is always the one that has the work; others are started when there are several things to do and end with them,
-//! which costs nothing beside what there is to do. So a store at rest has one thread, and threads are where the user
-//! wants them: as many as the processors that he may use, unless he says otherwise, and on those that he names, if he
-//! does.
+//! The thread that has the work always takes part. Others are started when there are several things to do,
+//! and end with them; the cost of that is negligible compared with the work. So an idle store has one thread.
+//! By default there are as many threads as processors that the process may use, but at most 4, and they run
+//! on all of these. The options set another number or other processors.
 
 use forrest_base::lock;
 use forrest_engine::Options;
@@ -13,19 +13,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// More are no use unless they are asked for: they would write to one device.
+/// Default maximum. More do not help, because they would all write to one device.
 const DEFAULT_MOST: usize = 4;
 
 /// How many threads work at once, and where.
 pub(crate) struct Workers {
     count: usize,
-    /// How many more may be started now: work may be done in pieces within work.
+    /// How many more may be started now. Work that runs here may itself be shared.
     idle: AtomicUsize,
     cpus: Vec<usize>,
 }
 
 impl Workers {
-    /// As the options say.
+    /// As the options specify.
     pub(crate) fn new(builder: &Options) -> Result<Workers> {
         let cpus = builder.worker_cpus.clone();
         if !cpus.is_empty() {
@@ -44,8 +44,8 @@ impl Workers {
         Ok(Workers::of(count, cpus))
     }
 
-    /// Only the thread that has the work, for who wants to know what it does when. It works in as many pieces as the
-    /// options say.
+    /// Only the thread that has the work, so that the order of execution is known. The work is cut into as
+    /// many pieces as the options specify.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn alone(builder: &Options) -> Workers {
         Workers { count: builder.workers.unwrap_or(1), idle: AtomicUsize::new(0), cpus: Vec::new() }
@@ -55,20 +55,20 @@ impl Workers {
         Workers { count, idle: AtomicUsize::new(count - 1), cpus }
     }
 
-    /// Most threads at once, and so how many pieces are worth making of something.
+    /// Maximum number of concurrent threads, and so the useful number of pieces.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Puts the current thread where workers are to be. That it could be there was found out before; if it no longer
-    /// can, it works where it is.
+    /// Moves the current thread to the processors of the workers. `new` has checked that this is possible. If
+    /// it no longer is, the thread works where it is.
     pub(crate) fn settle(&self) {
         if !self.cpus.is_empty() {
             let _ = cpu::confine(&self.cpus);
         }
     }
 
-    /// Takes up to so many of those that may be started.
+    /// Takes up to `wanted` of the threads that may be started.
     fn take(&self, wanted: usize) -> usize {
         // ORDERING: a counter.
         let left = |idle: usize| Some(idle - idle.min(wanted));
@@ -76,10 +76,10 @@ impl Workers {
         idle.map_or(0, |idle| idle.min(wanted))
     }
 
-    /// Does all of these, several at once; what came of them, in their order.
+    /// Does all of these, several at once; returns the results in their order.
     ///
     /// # Errors
-    /// The first that one of them failed with. Those that were begun are finished then, and no others are.
+    /// The first error of any of them. Items that were begun are finished then, and no others are.
     pub(crate) fn each<T: Sync, R: Send>(
         &self,
         items: &[T],
@@ -88,7 +88,7 @@ impl Workers {
         let next = AtomicUsize::new(0);
         let done = Mutex::new(Vec::with_capacity(items.len()));
         let run = || {
-            // ORDERING: a counter; what the threads have to tell each other goes through the mutex and their end.
+            // ORDERING: a counter; the threads exchange data through the mutex and by joining.
             while let Some((at, item)) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|at| Some((at, items.get(at)?)))
             {
@@ -106,7 +106,7 @@ impl Workers {
                     self.settle();
                     run();
                 };
-                // Where no thread is to be had, those that there are do it.
+                // If no thread can be started, the existing ones do the work.
                 let _ = thread::Builder::new().name("remixdb worker".into()).spawn_scoped(scope, help);
             }
             run();
@@ -172,7 +172,7 @@ mod tests {
                 if item == 10 { Err(Error::invalid("ten")) } else { Ok(item) }
             });
             assert_eq!(failed.unwrap_err().kind(), ErrorKind::InvalidArgument);
-            // How far another thread comes before it can know is a matter of when it runs.
+            // How far another thread gets before it sees the error depends on when it runs.
             assert!(count > 1 || began.into_inner() == 11);
         }
     }

@@ -1,28 +1,29 @@
 //! The write path, for every change there is: admit, order, log, apply, make visible, commit.
 //!
-//! 1. **Admit**: not after a failure; and not faster than memtables become tables, by short waits that grow with what
-//!    waits to be written out ([`Core::admit`]).
-//! 2. **Order**: under one lock the operations are decided, with what they find, and get their sequence numbers.
-//! 3. **Log**: their effects are queued for the log; a batch as a whole. No I/O takes place under the lock, but for
-//!    what a batch that compares or adds reads from tables, and a new log file where a memtable is full.
+//! 1. **Admit**: refuse after a failure. If memtables become tables too slowly, wait for a short time, which
+//!    grows with the backlog ([`Core::admit`]).
+//! 2. **Order**: under one lock, decide the operations with the values that they find, and give them sequence
+//!    numbers.
+//! 3. **Log**: queue their effects for the log, a batch as a whole. There is no I/O under the lock, except
+//!    that a batch that compares or adds reads from tables, and that a full memtable needs a new log file.
 //! 4. **Apply** to the memtable.
 //! 5. **Make visible**, at one instant.
-//! 6. **Commit**, without the lock: wait until the log is as durable as the caller wants it.
+//! 6. **Commit**, without the lock: wait until the log is as durable as the caller wants.
 //!
-//! A change is seen by others before it is durable; whoever makes a durable change after having seen it, makes it
-//! durable too, because the log is one. What fails after its effects were queued stops the store: see
-//! [`wal`](crate::wal).
+//! Other threads see a change before it is durable. If a thread makes a durable change after it has seen
+//! another one, it makes that one durable too, because there is one log. A failure after the effects were
+//! queued stops the store: see [`wal`](crate::wal).
 
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
 use crate::disk::Disk;
-use crate::memtable::{Memtable, ReadAt, VALUE_MAX};
+use crate::memtable::{self, Memtable, ReadAt, VALUE_MAX, Wanted};
 use crate::read;
 use crate::scan;
 use crate::version::Version;
 use crate::wal::Change;
 use forrest_engine::Value;
-use forrest_engine::{Durability, MAX_KEYSPACES};
+use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::Direction;
@@ -31,13 +32,24 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Immutable memtables from which on writers wait, and for how long one waits for each that is too many.
+/// The number of immutable memtables from which on writers wait a little, and the wait for each one above it.
 const BACKLOG: usize = 2;
 const WAIT: Duration = Duration::from_millis(2);
+/// Writers wait while immutable memtables have more than this many times the bytes at which a memtable is full.
+const BACKLOG_MOST: usize = 2;
+/// A memtable takes this many times the bytes at which it is full, and twice as many with deletes, if there is no space
+/// for a new log.
+const OVERFULL: usize = 2;
+/// Space in the log that other changes leave to deletes, in bytes.
+const KEPT_FOR_DELETES: u64 = 32 << 10;
+/// Maximum number of bytes of a change of the catalogue in a log: a name, and two numbers.
+const CATALOG_CHANGE_MOST: u64 = MAX_KEYSPACE_NAME_BYTES as u64 + 20;
+/// The pause between two looks at it.
+const LOOK: Duration = Duration::from_millis(10);
 
-/// What a key shall map to: a value, or nothing.
+/// The new content of a key: a value, or nothing.
 type New<'b> = Option<Cow<'b, [u8]>>;
 
 /// A change that is decided.
@@ -48,6 +60,11 @@ struct Decided<'b> {
 }
 
 impl Decided<'_> {
+    /// See [`memtable::cost`].
+    fn cost(&self) -> usize {
+        memtable::cost(self.key.len(), self.new.as_deref().map_or(0, <[u8]>::len))
+    }
+
     fn change(&self) -> Change<'_> {
         match &self.new {
             Some(value) => Change::Put { space: self.space, key: &self.key, value },
@@ -56,7 +73,7 @@ impl Decided<'_> {
     }
 }
 
-/// What an effect makes of a key; `None` if it leaves it.
+/// The new content of a key after an effect; `None` if the effect leaves it.
 fn new_value(effect: Effect<'_>) -> Option<New<'_>> {
     match effect {
         Effect::Keep => None,
@@ -66,7 +83,12 @@ fn new_value(effect: Effect<'_>) -> Option<New<'_>> {
     }
 }
 
-/// Whether what an operation does depends on what is there.
+/// Whether an operation only deletes.
+fn deletes(op: &Op<&[u8]>) -> bool {
+    matches!(op, Op::Delete { .. } | Op::DeleteRange { .. })
+}
+
+/// Whether the effect of an operation depends on the current value.
 fn reads(op: &Op<&[u8]>) -> bool {
     !matches!(op, Op::Set { .. })
 }
@@ -89,14 +111,14 @@ impl<D: Disk> Core<D> {
         check_value(&op)?;
         self.check_here()?;
         let key = op.key();
-        // Read before the lock is taken: what tables say stays true until they are others. And given up after it, for
-        // files may go with them.
+        // Taken before the lock: what tables have for a key is valid until the tables are replaced. And
+        // dropped after the lock, because that may close files.
         let before = reads(&op).then(|| self.version());
         let looked = match &before {
             Some(before) => Some((before, read::value_in_tables(before, space.id, key)?)),
             None => None,
         };
-        let mut order = self.admit()?;
+        let mut order = self.admit(matches!(op, Op::Delete { .. }))?;
         space.check()?;
         let old = match looked {
             None => None,
@@ -131,7 +153,7 @@ impl<D: Disk> Core<D> {
         for (i, (_, op)) in ops.iter().enumerate() {
             check_value(op).map_err(at(i))?;
         }
-        let mut order = self.admit()?;
+        let mut order = self.admit(ops.iter().all(|(_, op)| deletes(op)))?;
         let mut batch = Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None };
         if ops.iter().any(|(_, op)| reads(op) && !matches!(op, Op::Delete { .. })) {
             batch.overlay = Some(BTreeMap::new());
@@ -144,7 +166,7 @@ impl<D: Disk> Core<D> {
             }
         }
         let decided = batch.decided;
-        // Also a batch that changes nothing makes all before it as durable as it is to be itself.
+        // An empty batch still commits everything before it, at the batch's durability.
         let last = self.record(&mut order, &decided)?;
         drop(order);
         self.log().commit(last, durability.unwrap_or(self.durability()))?;
@@ -152,7 +174,7 @@ impl<D: Disk> Core<D> {
     }
 
     fn delete_range(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
-        let mut order = self.admit()?;
+        let mut order = self.admit(true)?;
         space.check()?;
         let version = &order.version;
         let mut batch = Batch { store: self, version, decided: Vec::new(), overlay: Some(BTreeMap::new()) };
@@ -164,23 +186,52 @@ impl<D: Disk> Core<D> {
         Ok(outcome)
     }
 
-    /// Waits for the turn to change the store.
-    fn admit(&self) -> Result<MutexGuard<'_, Order<D>>> {
+    /// Waits for the order lock. Changes that only delete are admitted without room for tables: they make room.
+    fn admit(&self, deletes: bool) -> Result<MutexGuard<'_, Order<D>>> {
         self.check_here()?;
         self.log().check()?;
-        self.check_room()?;
+        if !deletes {
+            self.check_room()?;
+        }
         let backlog = self.backlog();
         if backlog >= BACKLOG {
             self.wait_for_work(WAIT * (backlog + 1 - BACKLOG) as u32);
+            self.wait_for_memory(deletes)?;
         }
         let order = self.order();
         self.log().check()?;
         Ok(order)
     }
 
-    /// An error if there is no room for what was taken before.
+    /// Waits until the immutable memtables have less than their limit in bytes.
+    ///
+    /// # Errors
+    /// `Busy` after the time that the options allow; `OutOfSpace` and `Stopped` if they cannot become tables.
+    fn wait_for_memory(&self, deletes: bool) -> Result<()> {
+        let most = self.builder().memtable_bytes.saturating_mul(BACKLOG_MOST);
+        let (begin, wait) = (Instant::now(), self.builder().wait);
+        // Without a thread nobody makes tables while this one waits.
+        while self.backlog_bytes() >= most && self.work.has_thread() {
+            if begin.elapsed() >= wait {
+                let what = format!(
+                    "{} bytes of changes wait in memory to become tables, and {most} may; writing tables did not keep up \
+                     within {wait:?}",
+                    self.backlog_bytes()
+                );
+                return Err(Error::new(ErrorKind::Busy, what));
+            }
+            self.wait_for_work(LOOK.min(wait));
+            if !deletes {
+                self.check_room()?;
+            }
+            self.log().check()?;
+        }
+        Ok(())
+    }
+
+    /// An error if there was no room for earlier changes.
     fn check_room(&self) -> Result<()> {
-        // ORDERING: nothing is read that goes with it, and a change more or less does not matter.
+        // ORDERING: no other data depends on it, and one change more or less does not matter.
         if !self.full.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -189,47 +240,71 @@ impl<D: Disk> Core<D> {
         Err(Error::new(ErrorKind::OutOfSpace, what))
     }
 
-    /// Logs decided changes and applies them; the sequence number of the last.
+    /// Logs decided changes and applies them; returns the sequence number of the last.
     fn record(&self, order: &mut Order<D>, decided: &[Decided<'_>]) -> Result<u64> {
         let first = order.sequence + 1;
         let last = order.sequence + decided.len() as u64;
         if decided.is_empty() {
             return Ok(last);
         }
+        let bytes: usize = decided.iter().map(Decided::cost).sum();
+        let limit = self.builder().memtable_bytes;
+        // Deletes go further than other changes where there is little space.
+        let deletes = decided.iter().all(|decided| decided.new.is_none());
+        let (overfull, keep) = if deletes { (2 * OVERFULL, 0) } else { (OVERFULL, KEPT_FOR_DELETES) };
+        // Before anything is logged: what is logged must fit.
+        let memtable = &order.version.memtable;
+        if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
+            self.freeze_for(order, bytes)?;
+        }
+        self.log().reserve(bytes as u64, keep)?;
         let count = decided.len() as u64;
         self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
         if decided.len() == 1 {
-            // A single change needs no instant beside that of its application, and so nothing is kept for who reads
-            // while it takes place.
+            // A single change is visible when it is applied, so no old versions are kept for readers
+            // meanwhile.
             self.make_visible(last);
         }
-        let keep = order.oldest_reader().unwrap_or(u64::MAX).min(self.visible());
-        let Order { version, scratch, .. } = &mut *order;
+        let Order { version, scratch, readers, .. } = &mut *order;
+        let wanted = Wanted { visible: self.visible(), snapshots: readers };
         let memtable = &version.memtable;
         for (sequence, decided) in (first..).zip(decided) {
             let Decided { space, key, new } = decided;
             memtable
-                .set(*space, key, sequence, new.as_deref(), keep, scratch)
+                .set(*space, key, sequence, new.as_deref(), &wanted, scratch)
                 .map_err(|error| self.log().stop(error))?;
         }
         self.make_visible(last);
-        if memtable.bytes() >= self.builder().memtable_bytes {
-            self.freeze(order)?;
+        if memtable.bytes() >= limit {
+            match self.freeze(order) {
+                // There is no space for a new log. The next change tries again.
+                Err(error) if self.is_harmless(&error) => {}
+                frozen => frozen?,
+            }
         }
         Ok(last)
     }
 
     /// Goes on with an empty memtable and a new log.
     pub(crate) fn freeze(&self, order: &mut Order<D>) -> Result<()> {
+        self.freeze_for(order, 0)
+    }
+
+    /// The same with a memtable that has room for changes with this many bytes.
+    fn freeze_for(&self, order: &mut Order<D>, bytes: usize) -> Result<()> {
         let number = self.next_number();
-        let memtable = Memtable::new(self.builder(), number)?;
+        let memtable = Memtable::new(self.builder(), number, bytes)?;
         self.log().rotate(number)?;
         // Nobody else sets it, and the memtable gets no more changes.
         let _ = order.version.memtable.catalog.set(order.catalog.clone());
         let version = order.version.with_memtable(memtable);
-        // No file goes with the old one: the new one has all that it has.
+        // Dropping the old version closes no files, because the new one has all of them.
         let _ = self.set_version(order, version);
+        if self.lacks_space(&order.version) {
+            // ORDERING: no other data depends on it.
+            self.full.store(true, Ordering::Relaxed);
+        }
         self.call_for_work();
         Ok(())
     }
@@ -239,13 +314,13 @@ impl<D: Disk> Core<D> {
         self.make_space(name, MAX_KEYSPACES)
     }
 
-    /// Makes a keyspace, or finds it.
+    /// Creates a keyspace, or finds it.
     pub(crate) fn make_space(&self, name: &str, most: usize) -> Result<Arc<Space>> {
         self.check_here()?;
         if let Some(space) = self.order().catalog.get(name) {
             return Ok(space.clone());
         }
-        let mut order = self.admit()?;
+        let mut order = self.admit(false)?;
         if let Some(space) = order.catalog.get(name) {
             return Ok(space.clone());
         }
@@ -256,7 +331,7 @@ impl<D: Disk> Core<D> {
         let catalog = order.catalog.with(name, id);
         let catalog =
             catalog.ok_or_else(|| Error::limit("store", "keyspaces ever made", id as usize, id as usize))?;
-        let last = self.change_catalog(&mut order, Change::Create { space: id, name }, catalog);
+        let last = self.change_catalog(&mut order, Change::Create { space: id, name }, catalog)?;
         let space = order.catalog.get(name).expect("it was just made").clone();
         drop(order);
         self.log().commit(last, self.durability())?;
@@ -265,26 +340,28 @@ impl<D: Disk> Core<D> {
 
     /// Removes a keyspace; false if there is none.
     pub(crate) fn drop_space(&self, name: &str) -> Result<bool> {
-        let mut order = self.admit()?;
+        let mut order = self.admit(true)?;
         let Some(space) = order.catalog.get(name).cloned() else { return Ok(false) };
         let catalog = order.catalog.without(space.id).expect("it is there");
-        let last = self.change_catalog(&mut order, Change::Drop { space: space.id }, catalog);
+        let last = self.change_catalog(&mut order, Change::Drop { space: space.id }, catalog)?;
         space.mark_dropped();
         drop(order);
         self.log().commit(last, self.durability())?;
+        self.call_for_work();
         Ok(true)
     }
 
-    fn change_catalog(&self, order: &mut Order<D>, change: Change<'_>, catalog: Catalog) -> u64 {
+    fn change_catalog(&self, order: &mut Order<D>, change: Change<'_>, catalog: Catalog) -> Result<u64> {
+        self.log().reserve(CATALOG_CHANGE_MOST, 0)?;
         self.log().queue(1, |out| change.put(out));
         order.sequence += 1;
         order.catalog = Arc::new(catalog);
         self.make_visible(order.sequence);
-        order.sequence
+        Ok(order.sequence)
     }
 }
 
-/// Whether what the tables say about a key is the same in two versions.
+/// Whether two versions have the same tables for a key.
 fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8]) -> bool {
     match (a.partition(space, key), b.partition(space, key)) {
         (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -293,21 +370,26 @@ fn same_partition<D: Disk>(a: &Version<D>, b: &Version<D>, space: u32, key: &[u8
     }
 }
 
-/// What a batch has made of keys: by keyspace and key, what they map to.
-type Overlay = BTreeMap<(u32, Vec<u8>), Option<Value>>;
+/// The effects of a batch so far: for each keyspace, the new content of its changed keys.
+type Overlay = BTreeMap<u32, BTreeMap<Vec<u8>, Option<Value>>>;
 
 /// A batch that is being decided.
 struct Batch<'s, 'b, D: Disk> {
     store: &'s Core<D>,
     version: &'s Arc<Version<D>>,
     decided: Vec<Decided<'b>>,
-    /// What the batch has made of keys so far, if any of its operations asks.
+    /// The effects of the batch so far, if any of its operations reads.
     overlay: Option<Overlay>,
 }
 
 impl<'b, D: Disk> Batch<'_, 'b, D> {
+    /// The effects of the batch so far on a keyspace.
+    fn changed(&self, space: u32) -> Option<&BTreeMap<Vec<u8>, Option<Value>>> {
+        self.overlay.as_ref()?.get(&space)
+    }
+
     fn old(&self, space: u32, key: &[u8]) -> Result<Option<Value>> {
-        match self.overlay.as_ref().and_then(|overlay| overlay.get(&(space, key.to_vec()))) {
+        match self.changed(space).and_then(|changed| changed.get(key)) {
             Some(value) => Ok(value.clone()),
             None => read::get(self.version, space, key, self.store.newest(), |bytes| Value::from(bytes)),
         }
@@ -315,7 +397,7 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
 
     fn set(&mut self, space: u32, key: Cow<'b, [u8]>, new: New<'b>) {
         if let Some(overlay) = &mut self.overlay {
-            overlay.insert((space, key.to_vec()), new.as_deref().map(Value::from));
+            overlay.entry(space).or_default().insert(key.to_vec(), new.as_deref().map(Value::from));
         }
         self.decided.push(Decided { space, key, new });
     }
@@ -323,12 +405,11 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
     fn decide(&mut self, space: u32, op: Op<&'b [u8]>) -> Result<Outcome> {
         if let Op::DeleteRange { start, end } = op {
             let keys = self.keys(space, start, end)?;
-            let count = keys.len() as u64;
             keys.into_iter().for_each(|key| self.set(space, Cow::Owned(key), None));
-            return Ok(Outcome::DeletedRange(count));
+            return Ok(Outcome::DeletedRange);
         }
         let key = op.key();
-        // Nobody is told whether a key was there that a batch deletes.
+        // A delete in a batch does not report whether the key existed.
         let old = match op {
             Op::Set { .. } | Op::Delete { .. } => None,
             _ => self.old(space, key)?,
@@ -340,24 +421,24 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         Ok(outcome)
     }
 
-    /// The keys of a range as the batch has left it so far.
+    /// The keys of a range, with the effects of the batch so far.
     fn keys(&self, space: u32, start: &[u8], end: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
-        let is_in = |key: &[u8]| key >= start && end.is_none_or(|end| key < end);
-        let overlay = self.overlay.as_ref();
-        let said = |key: &[u8]| overlay.and_then(|overlay| overlay.get(&(space, key.to_vec())));
         let mut keys = Vec::new();
+        if end.is_some_and(|end| end <= start) {
+            return Ok(keys);
+        }
+        let changed = self.changed(space);
         let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
         scan::scan(self.version, space, self.store.newest(), bounds, Direction::Forward, |key, _| {
-            if said(key).is_none() {
+            if changed.is_none_or(|changed| !changed.contains_key(key)) {
                 keys.push(key.to_vec());
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        let own = overlay
-            .into_iter()
-            .flatten()
-            .filter(|((own, key), value)| *own == space && is_in(key) && value.is_some());
-        keys.extend(own.map(|((_, key), _)| key.clone()));
+        if let Some(changed) = changed {
+            let own = changed.range::<[u8], _>(bounds).filter(|(_, value)| value.is_some());
+            keys.extend(own.map(|(key, _)| key.clone()));
+        }
         Ok(keys)
     }
 }
@@ -372,7 +453,7 @@ impl<D: Disk> Core<D> {
     }
 
     fn make_visible(&self, sequence: u64) {
-        // ORDERING: Release: who sees the number sees the versions up to it.
+        // ORDERING: Release: a thread that sees the number sees the versions up to it.
         self.visible.store(sequence, Ordering::Release);
     }
 }

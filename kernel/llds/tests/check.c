@@ -7,7 +7,7 @@
  * passed, N failed, N skipped". `cargo xtask vm` demands that all of this
  * agrees.
  *
- * Every hole of this module's ancestor, and the check that it stays closed:
+ * Every security hole of this module's ancestor, and the check against it:
  *
  *   insmod succeeds although the device     load_without_a_device_fails
  *     could not be made
@@ -147,7 +147,7 @@ int device(void)
 	int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0) {
-		/* Told by the status of the process: see judge(). */
+		/* judge() reads the status of the process. */
 		note("cannot open %s: %s", DEVICE, strerror(errno));
 		_exit(1);
 	}
@@ -160,8 +160,8 @@ int command(int fd, unsigned int number, uint64_t argument)
 }
 
 /*
- * The door of 32-bit programs is open to all: number 54 by interrupt 0x80.
- * Registers beyond the eight old ones are not kept by all kernels.
+ * The system call entry of 32-bit programs works for all: number 54 by
+ * interrupt 0x80. Not all kernels preserve r8 to r11.
  */
 int command_compat(int fd, unsigned int number, uint32_t argument)
 {
@@ -232,7 +232,7 @@ uint64_t next_random(uint64_t *state)
 	return mixed ^ mixed >> 31;
 }
 
-/* Runs a check in a process of its own; its reason comes back in SHARED. */
+/* Runs a check in a child process, which returns its reason in SHARED. */
 static void judge(const struct check *check, char *shared)
 {
 	int pid, status;
@@ -249,7 +249,7 @@ static void judge(const struct check *check, char *shared)
 		_exit(0);
 	}
 	status = reap(pid);
-	/* What one has left is none of the next one's. */
+	/* Stores of a failed check must not disturb the next one. */
 	if ((status || shared[0]) && !access(DEVICE, F_OK))
 		destroy_all();
 	if (status && WIFSIGNALED(status))
@@ -261,8 +261,8 @@ static void judge(const struct check *check, char *shared)
 }
 
 /*
- * Whether a check is to be run: all are, or those that 'only' lists, with commas
- * between them, and the first one, which loads the module.
+ * Whether to run a check: all of them, or those in the comma-separated list
+ * 'only', and the first one, which loads the module.
  */
 static bool is_wanted(const struct check *check)
 {
@@ -284,7 +284,7 @@ int main(void)
 {
 	static const struct check *const lists[] = {
 		loading_checks, device_checks, pointer_checks, data_checks,
-		mapping_checks, sight_checks, store_checks, list_checks,
+		mapping_checks, seqlock_checks, store_checks, list_checks,
 		quota_checks, sharing_checks, hostile_checks,
 		leak_checks, fault_call_checks, fault_run_checks,
 		kernel_checks,
@@ -294,7 +294,7 @@ int main(void)
 	char *shared = mmap(NULL, sizeof(reason), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	/* Or the kernel makes 2 MiB of a page, which looks like a leak. */
+	/* Otherwise a page may become a huge page, which looks like a leak. */
 	if (shared == MAP_FAILED || prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0))
 		return 1;
 	for (list = 0; list < sizeof(lists) / sizeof(*lists); list++)
@@ -309,7 +309,7 @@ int main(void)
 
 			if (!is_wanted(check))
 				continue;
-			/* Where a machine stopped is then known. */
+			/* Shows in which check a machine stopped. */
 			checking = check->name;
 			note("begins %s", checking);
 			clock_gettime(CLOCK_MONOTONIC, &from);

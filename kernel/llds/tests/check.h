@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the checks of the test machine share: how a check is written and
- * counted, and the device as they see it.
+ * Shared code of the test machine's checks: definition and counting of checks,
+ * and access to the device.
  */
 #ifndef _LLDS_CHECK_H
 #define _LLDS_CHECK_H
@@ -13,9 +13,9 @@
 #include "../uapi/llds.h"
 
 /*
- * A check returns NULL if what its name says holds, or why not: see why().
- * It runs in a process of its own and has LIMIT_SECONDS, or what the kernel's
- * command line says, so that one that crashes or hangs is one that failed.
+ * A check returns NULL if the statement of its name is true, or the reason why
+ * not: see why(). It runs in a child process for at most LIMIT_SECONDS, or the
+ * 'seconds' of the kernel's command line. A crash or a timeout is a failure.
  */
 struct check {
 	const char *name;
@@ -25,13 +25,13 @@ struct check {
 #define LIMIT_SECONDS 120
 #define NO_COMPAT "a kernel in user mode has no programs of 32 bits"
 
-/* Lists of checks, in the order in which they run, each ended by {}. */
+/* Lists of checks in the order in which they run, each terminated by {}. */
 extern const struct check loading_checks[];
 extern const struct check device_checks[];
 extern const struct check pointer_checks[];
 extern const struct check data_checks[];
 extern const struct check mapping_checks[];
-extern const struct check sight_checks[];
+extern const struct check seqlock_checks[];
 extern const struct check store_checks[];
 extern const struct check list_checks[];
 extern const struct check quota_checks[];
@@ -42,39 +42,39 @@ extern const struct check fault_call_checks[];
 extern const struct check fault_run_checks[];
 extern const struct check kernel_checks[];
 
-/* Text for the reason of a check that failed. */
+/* Formats the reason of a failure. */
 const char *why(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
-/* The reason of a check that this machine cannot run: counted as skipped. */
+/* Formats the reason why this machine cannot run a check, which is skipped. */
 const char *skip(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
-/* A remark on the console, which is not counted. */
+/* Prints a remark on the console. */
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Ends the check unless CONDITION. The rest is the reason. */
+/* Fails the check unless CONDITION. The rest is the reason. */
 #define DEMAND(condition, ...)                                                 \
 	do {                                                                   \
 		if (!(condition))                                              \
 			return why(__VA_ARGS__);                               \
 	} while (0)
 
-/* The name of the check that runs. */
+/* The name of the running check. */
 extern const char *checking;
 
 /* A number from the kernel's command line, or DEFAULT. */
 unsigned long number(const char *name, unsigned long otherwise);
-/* A file, as a text; empty if there is none. Valid until the next call. */
+/* The text of a file; empty if it does not exist. Valid until the next call. */
 const char *content(const char *path);
 
 /* Writes a line to a file; false if that fails. */
 bool tell(const char *path, const char *text);
 /*
- * Whether this is a kernel in user mode: it has one processor, knows no programs
- * of 32 bits, and runs on a processor whose guards are not its own.
+ * Whether this is a user-mode kernel: it has one processor, no 32-bit programs,
+ * and does not control the processor's memory protection.
  */
 bool is_user_mode(void);
 
-/* Waits for a process of one's own; 0 if it ended well. */
+/* Waits for a child process; returns 0 if it succeeded. */
 int reap(int pid);
 
 #define DEVICE "/dev/llds"
@@ -82,33 +82,32 @@ int reap(int pid);
 /* Opens the device; ends the process if that fails. */
 int device(void);
 /*
- * ioctl: 0, or the errno. Through the door of 64 and of 32 bits. REQUIRES of the
- * latter: !is_user_mode().
+ * ioctl by the 64-bit and by the 32-bit system call; returns 0, or the errno.
+ * The latter REQUIRES !is_user_mode().
  */
 int command(int fd, unsigned int number, uint64_t argument);
 int command_compat(int fd, unsigned int number, uint32_t argument);
-/* One page below 4 GiB, which either door can name. */
+/* A page below 4 GiB, which 32-bit system calls can address. */
 void *low_page(void);
-/* Whether it is what the module says of itself. */
+/* Whether this is the module's version. */
 bool version_is_right(const struct llds_version *version);
-/* Asks for the version; NULL, or what was wrong. */
+/* Asks for the version; returns NULL, or the error. */
 const char *ask_version(int fd);
 
-/* Puts the module in; 0, or the errno. PARAMETERS may be empty. */
+/* Loads a module; returns 0, or the errno. PARAMETERS may be empty. */
 int load(const char *module, const char *parameters);
-/* Takes a module out, without waiting; 0, or the errno. */
+/* Unloads a module without waiting; returns 0, or the errno. */
 int unload(const char *name);
 #define MODULE "/llds.ko"
 
 /*
- * Does something so often, after some times that do not count, and tells whether
- * memory is missing then: for each second time an object of the allocator, or a
- * page if they are many.
+ * Calls @once @warm times, then @times times, and fails if the latter leak: one
+ * slab object or more for every second call, or that many pages.
  */
 const char *leaks(const char *(*once)(void), unsigned long warm,
 		  unsigned long times);
 
-/* Random numbers, the same for the same seed. */
+/* Pseudorandom numbers from a seed. */
 uint64_t next_random(uint64_t *state);
 
 #endif /* _LLDS_CHECK_H */

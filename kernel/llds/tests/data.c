@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Stores from outside: what is put in comes out, for who may, and nothing else
- * ever does. The engine itself is tested where it runs at full speed, in user
- * space (../user); here is what only the kernel has: copies, locks, files.
+ * Stores through the device: reads return what was written, only with
+ * permission, and nothing else. User-space tests check the engine itself, at
+ * full speed (../user); these check the kernel's part: copies, locks, files.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -79,7 +79,7 @@ static uint64_t key_of(uint64_t i)
 	return __builtin_bswap64(next_random(&i));
 }
 
-/* Puts in so many keys, each of which means its number. */
+/* Sets keys from 0 on, each to its number. */
 static const char *fill(int fd, struct line *l, uint64_t keys)
 {
 	uint64_t i;
@@ -111,7 +111,7 @@ static const char *a_hash_is_not_taken_for_the_key(void)
 
 	if (wrong)
 		return wrong;
-	/* Each has its own value, and none that was not put in is there. */
+	/* Each key has its value, and no other key exists. */
 	for (i = 0; i < 2 * keys; i++) {
 		uint64_t key = key_of(i);
 
@@ -127,7 +127,7 @@ static const char *a_hash_is_not_taken_for_the_key(void)
 					 &found, found < keys ? 8 : 0),
 			       "key %llu", (unsigned long long)found);
 	}
-	/* All of them, in order, by scans that go on where one ended. */
+	/* All pairs in order, by scans that continue each other. */
 	for (found = 0;;) {
 		struct llds_answer answer;
 
@@ -178,7 +178,7 @@ static const char *a_range_goes_and_the_memory_with_it(void)
 	return fill(fd, &l, 1000);
 }
 
-/* Nine of ten keys go one by one, and the memory that they were in. */
+/* Deletes nine of ten keys one by one, which frees memory. */
 static const char *deleted_keys_are_not_found(void)
 {
 	const uint64_t keys = number("keys", 200000) / 2, left = keys / 10 * 9;
@@ -188,7 +188,7 @@ static const char *deleted_keys_are_not_found(void)
 	int error, fd = device();
 	size_t at;
 
-	/* Long enough that hardly anything else lies where they do. */
+	/* Long values, so that most slabs hold nothing else. */
 	for (i = 0; i < keys; i++) {
 		uint64_t key = key_of(i);
 
@@ -291,7 +291,7 @@ static const char *lengths_of_a_gigabyte_and_of_minus_one_are_refused(void)
 		l.bytes = 24;
 		error = go(fd, &l);
 		DEMAND(error == E2BIG, "%#x: %d", lengths[i], error);
-		/* And where there is nothing behind it. */
+		/* And without the bytes that the length promises. */
 		op.value_bytes = 1000;
 		memcpy(l.ops, &op, sizeof(op));
 		l.bytes = 24;
@@ -302,7 +302,7 @@ static const char *lengths_of_a_gigabyte_and_of_minus_one_are_refused(void)
 					   .answers = (uintptr_t)l.answers,
 					   .answers_bytes = lengths[i] };
 		error = command(fd, LLDS_IOC_RUN, (uintptr_t)&l.run);
-		/* What it begins with is an operation, now that more is there. */
+		/* With more bytes, the run begins with a valid operation. */
 		DEMAND(error || l.run.done == 1, "a run of %#x: %u done",
 		       lengths[i], l.run.done);
 		l.bytes = 0;
@@ -374,7 +374,7 @@ static const char *bad_pointers_are_refused(void)
 		error = command(fd, LLDS_IOC_RUN, (uintptr_t)&l.run);
 		DEMAND(error == EFAULT, "operations at %#llx: %d",
 		       (unsigned long long)bad[i], error);
-		/* Two answers of 8 bytes: the last place has room for one. */
+		/* Two answers of 8 bytes; the last address has room for one. */
 		put_get(&l, "key");
 		l.run = (struct llds_run){ .ops = (uintptr_t)l.ops,
 					   .ops_bytes = l.bytes,
@@ -388,7 +388,7 @@ static const char *bad_pointers_are_refused(void)
 		       (unsigned long long)bad[i], error);
 		l.bytes = 0;
 	}
-	/* Answers where nothing may be written. */
+	/* Answers to a read-only page. */
 	DEMAND(!mprotect(page, 4096, PROT_READ), "mprotect");
 	put_get(&l, "key");
 	l.run = (struct llds_run){ .ops = (uintptr_t)l.ops,
@@ -400,7 +400,7 @@ static const char *bad_pointers_are_refused(void)
 	return NULL;
 }
 
-/* What threads do to each other. */
+/* The shared state of the threads. */
 struct together {
 	int fd;
 	volatile bool stop;
@@ -455,7 +455,7 @@ static const char *a_value_is_whole_while_others_change_it(void)
 		       answer.status);
 		for (j = 1; j < answer.bytes; j++)
 			DEMAND(l.answers[8 + j] == l.answers[8],
-			       "a mixture after %lu", i);
+			       "a mixture of two values after %lu", i);
 	}
 	all.stop = true;
 	pthread_join(thread, NULL);
@@ -464,7 +464,7 @@ static const char *a_value_is_whole_while_others_change_it(void)
 	return NULL;
 }
 
-/* Changes the lengths of operations while they are being done. */
+/* Changes the lengths of operations while the kernel does them. */
 static void *meddle(void *argument)
 {
 	struct together *all = argument;
@@ -474,7 +474,7 @@ static void *meddle(void *argument)
 		uint64_t random = next_random(&state);
 		struct llds_op *op = (void *)(all->ops + random % 64 * 40);
 
-		/* Each 16th is the other thread's. */
+		/* Sometimes restores the length of the other thread. */
 		if (random % 16 == 0)
 			continue;
 		op->key_bytes = random >> 8 & 1 ? 8 : random >> 16;
@@ -485,7 +485,7 @@ static void *meddle(void *argument)
 
 static const char *a_length_is_looked_at_once(void)
 {
-	/* Of the same length. */
+	/* Both operations have the same length. */
 	const struct llds_op op = { .code = LLDS_SET, .key_bytes = 8,
 				    .value_bytes = 16 },
 			     other = { .code = LLDS_DELETE, .key_bytes = 24 };
@@ -507,7 +507,7 @@ static const char *a_length_is_looked_at_once(void)
 					.answers_bytes = ROOM };
 		int error;
 
-		/* Sets alone are a group; behind another they are none. */
+		/* Only adjacent sets form a group; this mixes both paths. */
 		for (at = 0; at < 64; at += 16)
 			memcpy(l.ops + at * 40, i % 2 ? &other : &op,
 			       sizeof(op));
@@ -517,8 +517,8 @@ static const char *a_length_is_looked_at_once(void)
 		done += run.done;
 		refused += error || run.done_bytes < 64 * 40;
 		/*
-		 * A length that was not there when it was checked is too much.
-		 * A set may have become so long that it takes others in.
+		 * A length that the kernel did not check must not be used.
+		 * A longer set may include the next operations.
 		 */
 		for (at = 0; !error && at < run.answers_bytes;
 		     at += sizeof(answer)) {
@@ -526,7 +526,7 @@ static const char *a_length_is_looked_at_once(void)
 			DEMAND((answer.status == LLDS_DONE ||
 				(i % 2 && answer.status == LLDS_ABSENT)) &&
 				       !answer.bytes,
-			       "what was checked could not be done: %d",
+			       "a checked operation failed: %d",
 			       answer.status);
 		}
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* The device: what it is, who may open it, and what it answers and refuses. */
+/* The device: its kind, permissions, commands, and what it refuses. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #define MISC_MAJOR_NUMBER 10
 #define NOBODY 65534
-/* Any number will do: it is udev that knows the group by its name. */
+/* Any number will do: only udev uses the group's name. */
 #define GROUP 990
 #define RULES "/60-llds.rules"
 
@@ -51,7 +51,7 @@ static const char *device_begins_with_root_alone(void)
 	return NULL;
 }
 
-/* The errno of opening as a user without rights, a member of GROUP. */
+/* The errno of opening as an unprivileged user, a member of GROUP. */
 static int open_as(unsigned int group)
 {
 	int status, pid = fork();
@@ -79,7 +79,7 @@ static const char *users_are_refused(void)
 	return NULL;
 }
 
-/* What the rule of udev says is done by hand: there is no udev here. */
+/* Applies the udev rule by hand, because there is no udev here. */
 static const char *rule_admits_its_group_alone(void)
 {
 	char rule[4096], name[33];
@@ -100,7 +100,7 @@ static const char *rule_admits_its_group_alone(void)
 	error = open_as(GROUP);
 	DEMAND(!error, "a member of %s got %d", name, error);
 	error = open_as(NOBODY);
-	DEMAND(error == EACCES, "one who is no member got %d", error);
+	DEMAND(error == EACCES, "a user who is not a member got %d", error);
 	DEMAND(!chown(DEVICE, 0, 0) && !chmod(DEVICE, 0600), "%s",
 	       strerror(errno));
 	error = open_as(GROUP);
@@ -146,7 +146,7 @@ static const char *version_fills_its_record_only(void)
 	unsigned int at, i;
 	int error, fd = device();
 
-	/* At every alignment, the last bytes of the page too. */
+	/* At every alignment, up to the end of the page. */
 	for (at = 0; at <= 4096 - sizeof(struct llds_version); at++) {
 		struct llds_version version;
 
@@ -162,7 +162,7 @@ static const char *version_fills_its_record_only(void)
 	return NULL;
 }
 
-/* That a command is ENOTTY by both doors and writes nothing into PAGE. */
+/* Checks that both system calls give ENOTTY, and write nothing to PAGE. */
 static const char *refused(int fd, unsigned int number, unsigned char *page)
 {
 	unsigned int i;
@@ -210,7 +210,7 @@ static const char *unknown_commands_are_refused(void)
 				if (wrong)
 					return wrong;
 			}
-	/* Those of other devices: TCGETS, BLKGETSIZE64, and our own bits. */
+	/* Those of other devices: TCGETS, BLKGETSIZE64; and ours, changed. */
 	wrong = refused(fd, 0x5401, page);
 	if (!wrong)
 		wrong = refused(fd, 0x80081272, page);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Calls of which each point fails in its turn: opening, the version, names, lists,
- * statistics, and mapping.
+ * Each failure point of these calls fails once: open, version, names, lists,
+ * statistics, mapping.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 static int mine = -1, opened = -1;
 
-/* An open device. */
+/* Opens a device. */
 static const char *open_one(void)
 {
 	mine = device();
@@ -78,7 +78,7 @@ static int make_named(void)
 	return attach(mine, "faults", LLDS_CREATE | LLDS_EXCLUSIVE, 0600);
 }
 
-/* The name is there, with a store that works; or it is not, and free. */
+/* Either the name has a store that works, or the name is free. */
 static const char *judge_made(int error)
 {
 	DEMAND(is_usual(error), "another error");
@@ -105,7 +105,7 @@ static const char *making_a_name_survives(void)
 	return survives(&act);
 }
 
-/* One whose stores count. */
+/* As a user whose stores count. */
 static const char *open_one_as_another(void)
 {
 	mine = device();
@@ -121,7 +121,7 @@ static const char *making_a_name_that_counts_survives(void)
 	return survives(&act);
 }
 
-/* A store with a name and a pair, which another device is about. */
+/* Makes a store with a name and a pair, open in another device. */
 static const char *name_one(void)
 {
 	int error;
@@ -241,7 +241,7 @@ static const char *statistics_survive(void)
 	return survives(&act);
 }
 
-/* They make the store that the device is about. */
+/* The first statistics make the device's private store. */
 static const char *judge_first_statistics(int error)
 {
 	DEMAND(is_usual(error), "another error");
@@ -278,7 +278,7 @@ static int map_and_touch(void)
 		       LLDS_MAP_BUCKETS);
 	if (buckets == MAP_FAILED)
 		return errno;
-	/* A page that cannot be had is asked for again. */
+	/* After a failed page fault, the processor repeats the access. */
 	return header->abi == LLDS_ABI && (blocks[0] | 1) &&
 			       (buckets[0] | 1) ? 0 : EPROTO;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs of which each point fails in its turn.
+ * Each failure point of these runs fails once.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "faults.h"
 #include "line.h"
 
-/* All pairs of a store, in order. */
+/* All pairs of a store in order. */
 struct state {
 	size_t bytes;
 	unsigned char at[1 << 20];
@@ -22,7 +22,7 @@ static struct state before, after, now;
 static struct line asked, scans;
 static int mine = -1;
 
-/* The run that is done: what puts its operations, and its flags. */
+/* The run to test: the function that puts its operations, and its flags. */
 static struct run {
 	void (*build)(struct line *line);
 	uint32_t flags;
@@ -77,7 +77,7 @@ static bool is_same(const struct state *a, const struct state *b)
 	return a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes);
 }
 
-/* A pair of a state, with its bytes; none behind the last one. */
+/* A pair of a state; without bytes at the end. */
 struct pair {
 	const unsigned char *at;
 	struct llds_pair lengths;
@@ -97,7 +97,7 @@ static struct pair pair_at(const struct state *state, size_t at)
 	return pair;
 }
 
-/* By their keys; what is not there is behind all others. */
+/* Orders pairs by key; the end is after all pairs. */
 static int order(const struct pair *a, const struct pair *b)
 {
 	const size_t key_a = a->lengths.key_bytes, key_b = b->lengths.key_bytes;
@@ -115,7 +115,7 @@ static bool is_like(const struct pair *a, const struct pair *b)
 	return a->bytes == b->bytes && !memcmp(a->at, b->at, a->bytes);
 }
 
-/* Whether each key is as it was before, or as it is afterwards. */
+/* Whether each key is as before the run, or as after it. */
 static bool is_between(void)
 {
 	size_t at_now = 0, at_before = 0, at_after = 0;
@@ -131,7 +131,7 @@ static bool is_between(void)
 		if (order(&is, &first) < 0)
 			return false;
 		if (order(&is, &first) > 0) {
-			/* Not there: as it was, or as it is to be. */
+			/* Absent: as before the run, or as after it. */
 			if (!order(&was, &will))
 				return false;
 		} else {
@@ -183,7 +183,7 @@ static int run(void)
 	return command(mine, LLDS_IOC_RUN, (uintptr_t)&asked.run);
 }
 
-/* What the store is before the run, and after one in which nothing fails. */
+/* Records the store before the run, and after a run without failures. */
 static const char *fill_and_build(void)
 {
 	static bool is_known;
@@ -212,7 +212,7 @@ static const char *fill_and_build(void)
 	return wrong;
 }
 
-/* How many operations were done, and whether one of them was refused. */
+/* The number of operations done, and whether one of them failed. */
 static unsigned int count_done(bool *is_refused)
 {
 	unsigned int done = 0;
@@ -391,7 +391,7 @@ static const char *a_scan_survives(void)
 	return a_run_survives(build_scan, 0, false);
 }
 
-/* One of everything, each of a key of its own, and enough for two slices. */
+/* One operation of each kind, on different keys, enough for two slices. */
 static void build_all(struct line *line)
 {
 	char key[16];
@@ -442,13 +442,13 @@ static const char *a_short_run_as_one_survives(void)
 
 #define KEYS_MAX (ROOM / 256)
 
-/* Many pieces of memory, tables that grow, buckets and nodes that are split. */
+/* Many pieces of memory, growing tables, splits of buckets and nodes. */
 static void build_many(struct line *line)
 {
 	unsigned long i, keys = number("fault_keys", 3000);
 	char key[16];
 
-	/* They are one run. */
+	/* All keys must fit in one run. */
 	if (keys > KEYS_MAX)
 		keys = KEYS_MAX;
 	for (i = 0; i < keys; i++) {
@@ -469,7 +469,7 @@ static const char *growing_as_one_survives(void)
 	return a_run_survives(build_many, LLDS_RUN_ATOMIC, true);
 }
 
-/* The same with the other index, which asks for memory for each key. */
+/* The same with the other index, which allocates memory for each key. */
 static const char *in_a_tree(void (*build_it)(struct line *line),
 			     uint32_t flags)
 {
@@ -478,7 +478,7 @@ static const char *in_a_tree(void (*build_it)(struct line *line),
 	if (wrong)
 		return wrong;
 	wrong = a_run_survives(build_it, flags, true);
-	/* Where it went well, that is done. */
+	/* survives() has reloaded the module if it succeeded. */
 	if (wrong)
 		reload("");
 	return wrong;
@@ -494,7 +494,7 @@ static const char *a_run_as_one_in_a_tree_survives(void)
 	return in_a_tree(build_all, LLDS_RUN_ATOMIC);
 }
 
-/* The first run makes the store as well. */
+/* The first run also makes the store. */
 static const char *open_and_build(void)
 {
 	int error;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Each allocation, and each copy from and to the user, fails in its turn, where
- * the kernel can be told to let it fail (/proc/self/fail-nth).
+ * Lets each allocation, and each copy from and to the user, fail once, in
+ * kernels with fault injection (/proc/self/fail-nth).
  *
  * An act is done with the first of these points failing, then with the second
- * one, and so on until it has no more. Each time it succeeds, or says what it
- * may; what was there before is there, and what it changes is as it was or as
- * it is to be. And after that was done very often, no memory is missing. The
- * points are all that the process meets on its way, those of the kernel before
- * and behind the module too.
+ * one, and so on up to the last. Each time it must succeed, or fail with an
+ * allowed error. Other data is unchanged, and what the act changes is as before
+ * or as after it. After many repetitions, no memory may be missing. The points
+ * include those of the kernel before and after the module's code.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,18 +22,19 @@
 
 #define NTH "/proc/thread-self/fail-nth"
 #define SETTINGS "/sys/kernel/debug/"
-/* No act here has more points. */
+/* More than the points of any act here. */
 #define POINTS_MAX 5000
 /*
- * So often in a row nothing has failed behind the last point: what the kernel
- * has at hand of some memory, and so does not ask for, is not the same each time.
+ * The end is reached when this many successive attempts had no failure. One
+ * attempt is not enough: an allocation that a cache serves is not a point, and
+ * that varies.
  */
 #define QUIET_MAX 3
 
 static const struct act *doing;
 static int nth = -1;
 
-/* Everything may fail, and nothing is said of it in the log. */
+/* Lets all points fail, without messages in the log. */
 static const char *begin_to_fail(void)
 {
 	static const char *const settings[][2] = {
@@ -60,7 +60,7 @@ static const char *begin_to_fail(void)
 	return NULL;
 }
 
-/* From now on, the N-th point fails. */
+/* Lets the N-th point from now on fail. */
 static bool arm(unsigned int n)
 {
 	char text[16];
@@ -69,27 +69,27 @@ static bool arm(unsigned int n)
 	return pwrite(nth, text, length, 0) == length;
 }
 
-/* From now on, none does. Whether one has. */
+/* Lets no point fail from now on; returns whether one has failed. */
 static bool disarm(void)
 {
 	char text[16] = { 0 };
 	bool has_failed = pread(nth, text, sizeof(text) - 1, 0) > 0 &&
 			  !strtoul(text, NULL, 10);
 
-	/* Each of these copies is a point too: then nothing is left to do. */
+	/* This copy is a point too: then it has disarmed itself by failing. */
 	if (pwrite(nth, "0", 1, 0) != 1 && errno != EFAULT)
 		_exit(1);
 	return has_failed;
 }
 
-/* Where it says what an act came to. */
+/* Counts of the points, and of the errors that they caused. */
 static struct {
 	unsigned int points, refused, faulted;
 } told;
 
 /*
- * All points of the act, each once; before them, it is done without a failure,
- * so that what it touches for the first time is no point.
+ * Lets each point of the act fail once. Does the act once without a failure
+ * before, so that first-time allocations are not points.
  */
 static const char *go_through(void)
 {
@@ -126,8 +126,8 @@ static const char *go_through(void)
 		told.refused += error == ENOMEM;
 		told.faulted += error == EFAULT;
 	}
-	DEMAND(n < POINTS_MAX, "it has no end");
-	DEMAND(told.points, "not one point");
+	DEMAND(n < POINTS_MAX, "no end after %u points", n);
+	DEMAND(told.points, "the act has no points");
 	return NULL;
 }
 

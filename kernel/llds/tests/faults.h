@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Acts that are done with each allocation, and each copy from and to the user,
- * failing in its turn.
+ * Acts of which each allocation, and each copy from and to the user, fails
+ * once.
  */
 #ifndef _LLDS_FAULTS_H
 #define _LLDS_FAULTS_H
@@ -11,12 +11,11 @@
 #include "named.h"
 
 /**
- * struct act - what is done with failures
- * @prepare: what it needs, done without; NULL, or what was wrong
- * @act: what is done; 0, or the errno
- * @judge: whether it may have come to that, and what is there is right; tidies
- *	up as well
- * @is_long: one run through its points is enough
+ * struct act - an act to test with failures
+ * @prepare: prepares the act without failures; returns NULL, or an error
+ * @act: the act; returns 0, or the errno
+ * @judge: checks the result of the act and the state after it, and cleans up
+ * @is_long: one pass over its points is enough
  */
 struct act {
 	const char *(*prepare)(void);
@@ -26,12 +25,12 @@ struct act {
 };
 
 /*
- * Does an act with each of its points failing, and all of that very often; NULL,
- * or what was wrong. Skips what is asked of a kernel that lets nothing fail.
+ * Does an act with each of its points failing once, many times over. Returns
+ * NULL, or the error. Skips the check in a kernel without fault injection.
  */
 const char *survives(const struct act *act);
 
-/* Whether an act may come to that, if the ABI says nothing else. */
+/* Whether this result is allowed, unless the ABI says otherwise. */
 static inline bool is_usual(int error)
 {
 	return !error || error == ENOMEM || error == EFAULT;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Random calls of one who means harm: any command with any pointer, through
- * both doors. Each answer is known beforehand. From the kernel's command line
- * come hostile_calls and hostile_seed.
+ * Random hostile calls: any command with any pointer, by 64-bit and 32-bit
+ * system calls. The allowed results of each call are known. The kernel's
+ * command line sets hostile_calls and hostile_seed.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "named.h"
 
-/* What the kernel answers itself for any file: FIOCLEX, FS_IOC_FIEMAP, ... */
+/* Whether the kernel handles it for any file: FIOCLEX, FS_IOC_FIEMAP, ... */
 static bool is_of_any_file(unsigned int number)
 {
 	static const unsigned char types[] = { 0, 'T', 'X', 'f', 0x12, 0x94 };
@@ -36,7 +36,7 @@ static unsigned int pick_command(uint64_t *state)
 		return number;
 	case 1:
 	case 2:
-		/* One of ours, but for a bit. */
+		/* One of the module's, with one bit changed. */
 		number = LLDS_IOC_VERSION ^ 1u << (random >> 8 & 31);
 		return is_of_any_file(number) ? LLDS_IOC_VERSION : number;
 	case 3:
@@ -55,7 +55,7 @@ static const uint32_t lengths[] = { 0, 1, 8, 16, 24, 40, 64, 255, 256, 257,
 				    4096, 16384, 65536, 1u << 30, 0x7fffffff,
 				    0xffffffff };
 
-/* A run that is meant to do harm, in so far as there is room for one. */
+/* Makes a hostile run, if the page has room for one. */
 static void make_run(uint64_t *state, char *page, unsigned int at)
 {
 	uint64_t random = next_random(state);
@@ -69,7 +69,7 @@ static void make_run(uint64_t *state, char *page, unsigned int at)
 	};
 	unsigned int i;
 
-	/* Operations all over the page, most of which make sense. */
+	/* Operations all over the page, most of them valid. */
 	for (i = 0; i + 64 <= 4096; i += 64) {
 		struct llds_op op = { 0 };
 
@@ -97,7 +97,7 @@ static void make_run(uint64_t *state, char *page, unsigned int at)
 	memcpy(page + at, &run, sizeof(run));
 }
 
-/* An address for what is to be read or written, of some place in the page. */
+/* A random address for data, mostly in the page. */
 static uint64_t an_address(uint64_t *state, char *page)
 {
 	uint64_t random = next_random(state);
@@ -106,7 +106,7 @@ static uint64_t an_address(uint64_t *state, char *page)
 			     next_random(state);
 }
 
-/* A name, one of few more often than not: its address and length. */
+/* The address and length of a name, mostly one of a few. */
 static uint64_t a_name(uint64_t *state, char *page, uint32_t *bytes)
 {
 	static const char *const few[] = { "h", "hostile", "hh", "\xff" };
@@ -161,12 +161,12 @@ static void make_nothing(uint64_t *state, char *page, unsigned int at)
 	memset(page + at, 0xa5, sizeof(struct llds_stats));
 }
 
-/* A command that reads its argument, or writes all of it. */
+/* A command of the module. */
 struct known {
 	unsigned int number;
 	size_t bytes;
 	void (*make)(uint64_t *state, char *page, unsigned int at);
-	/* What it may come to besides 0 and EFAULT, up to a 0. */
+	/* The allowed errors besides EFAULT, terminated by 0. */
 	int errors[8];
 };
 
@@ -183,7 +183,7 @@ static const struct known known[] = {
 };
 #define KNOWN (sizeof(known) / sizeof(*known))
 
-/* Its place among those, or KNOWN. */
+/* The index of a command, or KNOWN. */
 static unsigned int place_of(unsigned int number)
 {
 	unsigned int i;
@@ -207,7 +207,9 @@ struct place {
 	bool good;
 };
 
-/* PAGE can be written, the one behind it read, and behind that is nothing. */
+/*
+ * PAGE is writable, the page after it read-only, the one after that unmapped.
+ */
 static struct place pick_pointer(uint64_t *state, char *page)
 {
 	uint64_t random = next_random(state);
@@ -250,7 +252,7 @@ static const char *random_calls_are_answered_rightly(void)
 	int fds[2] = { device(), device_for(O_RDONLY) };
 	int error;
 
-	/* Many take longer than any other check may. */
+	/* Many calls need more than a check's time limit. */
 	alarm(number("seconds", LIMIT_SECONDS) * (1 + calls / 100000));
 	DEMAND(page != MAP_FAILED && !mprotect(page + 4096, 4096, PROT_READ) &&
 	       !mprotect(page + 8192, 4096, PROT_NONE),
@@ -265,7 +267,9 @@ static const char *random_calls_are_answered_rightly(void)
 		unsigned int one = next_random(&state) & 1;
 		int expected;
 
-		/* A device is about one store for its life. */
+		/*
+		 * A new device now and then, because each has only one store.
+		 */
 		if (i % 32 == 0) {
 			close(fds[one]);
 			fds[one] = device_for(modes[one]);
@@ -295,10 +299,10 @@ static const char *random_calls_are_answered_rightly(void)
 		faults += expected == EFAULT;
 		unknown += expected == ENOTTY;
 	}
-	/* A seed that tries too little of something is no attack. */
+	/* A useful seed tries enough of everything. */
 	DEMAND(calls < 1000 || (answered > calls / 20 && faults > calls / 20 &&
 				unknown > calls / 20),
-	       "%lu answered, %lu faults, %lu unknown", answered, faults,
+	       "%lu succeeded, %lu faults, %lu unknown", answered, faults,
 	       unknown);
 	for (i = 0; i < KNOWN; i++)
 		DEMAND(calls < 1000 || done[i] > calls / 4000,

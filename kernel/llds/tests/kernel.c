@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* What the kernel itself says about the module and all that was done to it. */
+/* The kernel's own reports about the module, after all other checks. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,19 +16,19 @@
 
 #define READ_ALL 3
 
-/* Where the module's file has TEXT between two zeros. */
+/* Whether the module's file has TEXT between two zeros. */
 static bool tells(const char *text, size_t length)
 {
 	const char *file = content(MODULE);
 
-	/* The text of a file may have zeros here: up to all of its buffer. */
+	/* The file contains zeros, so search the whole buffer. */
 	return memmem(file, 1 << 20, text, length);
 }
 
 static const char *licence_is_known(void)
 {
 	static const char expected[] = "\0license=GPL";
-	/* Not to be signed taints only a kernel that looks for it. */
+	/* An unsigned module taints only a kernel that checks signatures. */
 	const char *taint, *expected_taint = is_user_mode() ? "O\n" : "OE\n";
 
 	DEMAND(tells(expected, sizeof(expected)), "no license=GPL");
@@ -66,12 +66,12 @@ static const char *log_is_clean(void)
 	int length = klogctl(READ_ALL, log, sizeof(log) - 1);
 
 	DEMAND(length > 0, "cannot be read: %s", strerror(errno));
-	/* The first line is still there, so nothing was lost. */
+	/* The first line still exists, so no line was lost. */
 	DEMAND(strstr(log, "Linux version"), "its beginning is lost");
 	DEMAND(strstr(log, "llds: loading out-of-tree module"),
-	       "it does not tell of the module");
+	       "it does not mention the module");
 	for (line = strtok(log, "\n"); line; line = strtok(NULL, "\n")) {
-		/* Of a page that faults.c denies a process, which asks again. */
+		/* From faults.c: a page fault failed, and is repeated. */
 		if (strstr(line, "VM_FAULT_OOM leaked out"))
 			continue;
 		for (i = 0; i < sizeof(marks) / sizeof(*marks); i++)
@@ -90,7 +90,7 @@ static const char *taint_is_that_of_any_foreign_module(void)
 	return NULL;
 }
 
-/* After all others. */
+/* These run after all others. */
 const struct check kernel_checks[] = {
 	{ "licence_is_known", licence_is_known },
 	{ "slab_debugging_is_on", slab_debugging_is_on },

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What the kernel's statistics of memory say before and after doing the same
- * thing very often: a loss of one object each time, of any slab cache, or of
- * a page in a few times, shows. Less than that drowns in what the kernel does
- * meanwhile.
+ * Compares the kernel's memory statistics before and after many repetitions of
+ * the same act. This detects a leak of one object of any slab cache each time,
+ * or of a page in a few times. Smaller leaks drown in other activity of the
+ * kernel.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -38,8 +38,8 @@ static long field(const char *text, const char *name)
 }
 
 /*
- * The files by which caches are shrunk. Others' names for a cache are links.
- * How many there are.
+ * Opens the files that shrink slab caches, and returns their number. Alias
+ * names of caches are symbolic links, which are skipped.
  */
 static unsigned int open_shrinking(int fds[CACHES])
 {
@@ -69,11 +69,10 @@ static void write_and_close(int fd, const char *what)
 }
 
 /*
- * After all that was freed after a grace period has been freed. Caches count
- * what processors keep at hand as in use. Shrunk, they give it back, and the
- * counts are exact. Their files are open while the inodes that nobody uses
- * are dropped, so that these are none of the dropped ones, which go a grace
- * period later.
+ * Reads the statistics after all RCU grace periods have passed. Slab caches
+ * count objects that processors cache as in use; shrinking the caches makes the
+ * counts exact. Their files stay open while unused inodes are dropped, so that
+ * their own inodes are not dropped, which would be freed a grace period later.
  */
 static void measure(struct memory *memory)
 {
@@ -97,16 +96,16 @@ static void measure(struct memory *memory)
 	text = content("/proc/meminfo");
 	memory->free_kilobytes = field(text, "\nMemFree:");
 	memory->vmalloc_kilobytes = field(text, "\nVmallocUsed:");
-	/* Processors keep free pages at hand, which do not count as free. */
+	/* Add the free pages that processors cache. */
 	text = content("/proc/zoneinfo");
 	while ((text = strstr(text, " count:")))
 		memory->free_kilobytes += 4 * field(text++, " count:");
 }
 
-/* Pages that may be missing for other reasons. */
+/* Pages that may be missing for unrelated reasons. */
 #define PAGES_AT_HAND 512
 
-/* NULL if less is missing than TIMES objects or pages. */
+/* Returns NULL if fewer than TIMES objects or pages are missing. */
 static const char *compare(const struct memory *before,
 			   const struct memory *after, long times)
 {
@@ -131,7 +130,7 @@ static const char *compare(const struct memory *before,
 }
 
 /*
- * Some memory comes back late: the verdict is that of the best of looks for
+ * Some memory is freed late, so failed comparisons are repeated for
  * SECONDS_LATE seconds.
  */
 #define SECONDS_LATE 5
@@ -145,7 +144,7 @@ const char *leaks(const char *(*once)(void), unsigned long warm,
 	unsigned long i;
 	time_t begin;
 
-	/* First what is allocated once and kept. */
+	/* The first calls allocate memory that is kept. */
 	for (i = 0; !wrong && i < warm; i++)
 		wrong = once();
 	measure(&before);
@@ -157,7 +156,7 @@ const char *leaks(const char *(*once)(void), unsigned long warm,
 	if (wrong)
 		return wrong;
 	if (times < TIMES_MIN)
-		return skip("%lu times are too few to tell", times);
+		return skip("%lu times are too few to detect a leak", times);
 	begin = time(NULL);
 	do {
 		measure(&after);
@@ -182,7 +181,7 @@ static const char *opens_leak_nothing(void)
 	return leaks(open_and_close, 1000, number("opens", 10000));
 }
 
-/* A store, with a long value, and an answer that could not be told. */
+/* Makes a store with a long value, and an answer that cannot be copied. */
 static const char *make_a_store(void)
 {
 	static struct {
@@ -211,7 +210,7 @@ static const char *stores_leak_nothing(void)
 	return leaks(make_a_store, 200, number("stores", 1000));
 }
 
-/* A store with a name, all that may fail with it, and its end. */
+/* Makes a store with a name, lets calls on it fail, and destroys it. */
 static const char *name_a_store(void)
 {
 	static char value[40000];
@@ -233,9 +232,9 @@ static const char *name_a_store(void)
 	error = destroy("leaks");
 	DEMAND(!error, "destroying it: %d", error);
 	error = means(other, "key", "value");
-	DEMAND(error == -1, "a get of the rest: %d", error);
+	DEMAND(error == -1, "a get afterwards: %d", error);
 	close(other);
-	/* And one that nobody has open. */
+	/* And a store that is not open. */
 	error = attach(last, "leaks", LLDS_CREATE, 0600);
 	DEMAND(!error, "making another: %d", error);
 	close(last);
@@ -244,7 +243,7 @@ static const char *name_a_store(void)
 	return NULL;
 }
 
-/* By users who come and go, for whom it is counted. */
+/* The same as changing users, for whom it counts. */
 static const char *name_a_store_as_another(void)
 {
 	static unsigned int times;

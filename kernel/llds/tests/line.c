@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Runs of operations as the checks write them, and their answers. */
+/* Builds runs of operations for the checks, and compares their answers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

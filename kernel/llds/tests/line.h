@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Runs of operations as the checks write them, and their answers.
+ * Builds runs of operations for the checks, and compares their answers.
  */
 #ifndef _LLDS_LINE_H
 #define _LLDS_LINE_H
@@ -10,34 +10,36 @@
 /* Bytes of the operations of a line, and of the answers. */
 #define ROOM (1 << 20)
 
-/* Operations on their way, and their answers. */
+/* A run that is being built, and its answers. */
 struct line {
 	unsigned char *ops, *answers;
 	size_t bytes;
 	struct llds_run run;
 };
 
-/* Up to a multiple of 8. */
+/* Rounds up to a multiple of 8. */
 size_t padded(size_t bytes);
 
 struct line line(void);
 
-/* Puts an operation behind the others. */
+/* Appends an operation. */
 void put(struct line *line, struct llds_op op, const void *key,
 	 const void *value, const void *other);
 void put_set(struct line *line, const char *key, const char *value);
 void put_get(struct line *line, const char *key);
 
-/* A run of what was put, with all the room there is; begins anew behind it. */
+/*
+ * A run of the operations, with all the room; the next put() begins a new one.
+ */
 struct llds_run *whole(struct line *line);
-/* Does what was put, all of it; 0 or the errno. */
+/* Does the whole run; returns 0 or the errno. */
 int go(int fd, struct line *line);
 
-/* Whether the answer at *AT is this one; *AT goes on to the next. */
+/* Whether the answer at *AT is this one; advances *AT to the next. */
 bool is_answer(struct line *line, size_t *at, int status, const void *bytes,
 	       size_t n);
 
-/* That the answer at 'at' of the line 'l' is this one. */
+/* Demands that the answer at 'at' of the line 'l' is this one. */
 #define ANSWER(status, text)                                                   \
 	DEMAND(is_answer(&l, &at, status, text, strlen(text)),                 \
 	       "line %d: another answer than \"%s\"", __LINE__, text)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Lists of stores: all of them, in order, in pieces of any size, to whom they
- * are shown; and pointers of all commands that know names.
+ * Lists of stores: complete, in order, in pieces of any size, and only those
+ * that the user may see. Also bad pointers in all commands with names.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "named.h"
 
 #define NAMES 40
-/* The largest record. */
+/* Maximum bytes of a record. */
 #define RECORD_MAX (sizeof(struct llds_listed) + 256)
 
 struct name {
@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : (int)x->bytes - (int)y->bytes;
 }
 
-/* Random names of all lengths, in no order; some are the beginning of others. */
+/* Random names of all lengths, not sorted; some are prefixes of others. */
 static void make_names(struct name *names)
 {
 	uint64_t state = 7;
@@ -52,7 +52,7 @@ static uint32_t record_bytes(const struct llds_listed *listed)
 	return sizeof(*listed) + ((listed->name_bytes + 7) & ~7U);
 }
 
-/* That a list is of so many names from the first on, and nothing is behind. */
+/* Checks that a list has these names, and that nothing is written after it. */
 static const char *are_named(const unsigned char *room, uint32_t room_bytes,
 			     const struct llds_list *list,
 			     const struct name *names)
@@ -69,7 +69,7 @@ static const char *are_named(const unsigned char *room, uint32_t room_bytes,
 		       "number %u is another", i);
 		for (j = sizeof(listed) + names[i].bytes;
 		     j < record_bytes(&listed); j++)
-			DEMAND(!room[at + j], "byte %u behind a name", j);
+			DEMAND(!room[at + j], "byte %u after a name", j);
 		DEMAND(listed.mode == 0640 && !listed.uid && !listed.gid &&
 			       !listed.opens && !listed.reserved,
 		       "mode %o, of %u:%u, %u opens", listed.mode, listed.uid,
@@ -82,11 +82,11 @@ static const char *are_named(const unsigned char *room, uint32_t room_bytes,
 	DEMAND(at == list->room_bytes, "%u bytes, not %u", list->room_bytes,
 	       at);
 	for (; at < room_bytes; at++)
-		DEMAND(room[at] == 0xa5, "byte %u behind all is written", at);
+		DEMAND(room[at] == 0xa5, "byte %u after the list was written", at);
 	return NULL;
 }
 
-/* All names, by lists with so much room. */
+/* Lists all names, with @room_bytes for each piece. */
 static const char *in_pieces(int fd, uint32_t room_bytes,
 			     const struct name *names)
 {
@@ -146,18 +146,18 @@ static const char *a_list_has_all_in_order(void)
 		wrong = in_pieces(fd, rooms[i], names);
 	if (wrong)
 		return wrong;
-	/* Room for all but a byte of the first one, and for none. */
+	/* Room for nothing, up to one byte less than the first record. */
 	for (i = 0; i < sizeof(struct llds_listed) + 1; i++) {
 		memset(room, 0xa5, sizeof(room));
 		error = list(fd, room, i, NULL, 0, &found);
 		DEMAND(error == EMSGSIZE && room[0] == 0xa5, "room %u: %d", i,
 		       error);
 	}
-	/* Behind the last one, and behind what is no name of any. */
+	/* After the last name, and after a string that is no store's name. */
 	error = list(fd, room, sizeof(room), "\xff\xff\xff\xff", 4, &found);
-	DEMAND(!error && !found.count && !found.more, "behind all: %d", error);
+	DEMAND(!error && !found.count && !found.more, "after the last: %d", error);
 	error = list(fd, room, sizeof(room), "\x01", 1, &found);
-	DEMAND(!error && found.count, "behind the lowest: %d", error);
+	DEMAND(!error && found.count, "after the lowest: %d", error);
 	for (i = 0; i < NAMES; i++) {
 		error = destroy_bytes(device(), names[i].at, names[i].bytes);
 		DEMAND(!error, "destroying number %u: %d", i, error);
@@ -165,7 +165,7 @@ static const char *a_list_has_all_in_order(void)
 	return NULL;
 }
 
-/* Whose stores with which modes there are, and to whom they are shown. */
+/* The modes of the stores, and who may see them in a list. */
 static const unsigned int modes[] = { 0600, 0640, 0620, 0604, 0602, 0000,
 				      0040, 0666 };
 #define MODES (sizeof(modes) / sizeof(*modes))
@@ -190,7 +190,7 @@ static int make_modes(void *ignored)
 
 #define ALL -1
 
-/* Whether those are shown whose bits from SHIFT on allow something. */
+/* Checks that a list shows the stores whose bits from SHIFT on are not 0. */
 static int see(void *shift)
 {
 	const int by = *(int *)shift;
@@ -230,7 +230,7 @@ static const char *a_list_shows_what_one_may_open(void)
 		struct user user;
 		int shift;
 		bool in_a_namespace;
-	} sights[] = {
+	} users[] = {
 		{ "its owner", { 1000, 7, 7 }, ALL, false },
 		{ "a member", { 1001, 1001, 1000 }, 3, false },
 		{ "another", { 1002, 1002, 1002 }, 0, false },
@@ -246,13 +246,13 @@ static const char *a_list_shows_what_one_may_open(void)
 		return wrong;
 	error = as(OWNER, make_modes, NULL);
 	DEMAND(!error, "making them: %d", error);
-	for (i = 0; i < sizeof(sights) / sizeof(*sights); i++) {
-		int shift = sights[i].shift;
+	for (i = 0; i < sizeof(users) / sizeof(*users); i++) {
+		int shift = users[i].shift;
 
-		error = as(sights[i].user, sights[i].in_a_namespace ?
-						   see_in_a_namespace : see,
+		error = as(users[i].user, users[i].in_a_namespace ?
+						  see_in_a_namespace : see,
 			   &shift);
-		DEMAND(!error, "%s: %d", sights[i].who, error);
+		DEMAND(!error, "%s: %d", users[i].who, error);
 	}
 	for (i = 0; i < MODES; i++) {
 		snprintf(name, sizeof(name), "shown-%03o", modes[i]);
@@ -300,7 +300,7 @@ static const char *a_list_tells_of_owners_and_opens(void)
 	return NULL;
 }
 
-/* Addresses of which nothing can be read or written, or not enough. */
+/* Addresses that cannot be accessed, or only in part. */
 static const char *bad_pointers_of_names_are_refused(void)
 {
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
@@ -333,11 +333,11 @@ static const char *bad_pointers_of_names_are_refused(void)
 		error = destroy_bytes(fd, at, 9);
 		DEMAND(error == EFAULT, "destroying, at %p: %d", at, error);
 		error = list(fd, room, sizeof(room), at, 9, &found);
-		DEMAND(error == EFAULT, "behind a name at %p: %d", at, error);
+		DEMAND(error == EFAULT, "a list after a name at %p: %d", at, error);
 		error = list(fd, (void *)at, 4096, NULL, 0, &found);
 		DEMAND(error == EFAULT, "a list to %p: %d", at, error);
 	}
-	/* A name up to the end of what may be read is one. */
+	/* A name that ends at the end of readable memory is valid. */
 	memset(page, 'p', 4096);
 	error = attach_bytes(device(), page + 4091, 5, LLDS_CREATE, 0600, 0);
 	DEMAND(!error, "a name at the end: %d", error);
@@ -347,7 +347,7 @@ static const char *bad_pointers_of_names_are_refused(void)
 	DEMAND(!error, "destroying it: %d", error);
 	error = list(fd, room, sizeof(room), NULL, 0, &found);
 	DEMAND(!error && !found.count, "%u are left", found.count);
-	/* What may only be read is not written to. */
+	/* Read-only memory is not written. */
 	DEMAND(!mprotect(page, 4096, PROT_READ), "mprotect");
 	error = command(fd, LLDS_IOC_STATS, (uintptr_t)page);
 	DEMAND(error == EFAULT, "statistics where one may read: %d", error);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* The module: loading it, its parameter, and unloading it. */
+/* Loading the module, its parameter, and unloading it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -29,7 +29,7 @@ static bool module_is_there(void)
 	return strstr(content("/proc/modules"), "llds ");
 }
 
-/* Before all others: after this, the module is loaded. */
+/* Runs before all others, and loads the module. */
 static const char *module_is_loaded(void)
 {
 	int error;
@@ -118,7 +118,7 @@ static const char *unload_is_refused_while_open(void)
 	return NULL;
 }
 
-/* blocker.ko takes all minors that misc devices may have. */
+/* blocker.ko takes all minor numbers of misc devices. */
 static const char *load_without_a_device_fails(void)
 {
 	int error;
@@ -142,7 +142,7 @@ static const char *load_without_a_device_fails(void)
 	return NULL;
 }
 
-/* Opens, asks and closes as fast as it can, until it is killed. */
+/* Opens, asks and closes in a loop, until it is killed. */
 static void open_always(void)
 {
 	uint64_t state = 1;
@@ -160,13 +160,15 @@ static void open_always(void)
 			   errno != ENXIO) {
 			_exit(2);
 		}
-		/* Leaves it closed for about as long, or nobody unloads. */
+		/* Closed for about as long, so that unloading can succeed. */
 		for (spin = next_random(&state) & 65535; spin; spin--)
 			;
 	}
 }
 
-/* One opens and asks, the other unloads and loads: who is late is told so. */
+/*
+ * One process opens and asks, another unloads and loads: the later one fails.
+ */
 static const char *opening_races_unloading(void)
 {
 	unsigned long races = number("races", 100), won = 0, refused = 0;
@@ -175,9 +177,9 @@ static const char *opening_races_unloading(void)
 	pid = fork();
 	if (!pid)
 		open_always();
-	/* Until both have been late, or one of them never is. */
+	/* Until each has failed, or one of them never does. */
 	while (won < races || (!refused && won < 10 * races)) {
-		/* With one processor, the other one has its turn here. */
+		/* With one processor, let the other process run. */
 		sched_yield();
 		error = unload("llds");
 		if (error) {
@@ -193,7 +195,7 @@ static const char *opening_races_unloading(void)
 	kill(pid, SIGKILL);
 	status = reap(pid);
 	DEMAND(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL,
-	       "who opened ended with status %#x", status);
+	       "the process that opens ended with status %#x", status);
 	DEMAND(refused, "unloading was never refused, of %lu times", won);
 	note("unloaded %lu times, refused %lu times", won, refused);
 	return NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A store in the memory of a process: to be read, by who may read, where there
- * is something, and for as long as somebody looks.
+ * Mapping a store: read-only, with read permission only, at valid offsets only;
+ * and the lifetime of a mapping.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define PAGE 4096UL
 
-/* Maps so much to be read. */
+/* Maps @bytes for reading. */
 static void *map(int fd, uint64_t offset, size_t bytes)
 {
 	return mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, offset);
@@ -31,7 +31,7 @@ static void stumble(int number)
 	siglongjmp(stumbled, number);
 }
 
-/* Reads a byte; the signal that it brings, or 0. */
+/* Reads a byte; returns the signal that this raises, or 0. */
 static int touch(const volatile char *at)
 {
 	int number;
@@ -54,7 +54,7 @@ static const char *a_mapping_is_only_to_be_read(void)
 
 	DEMAND(only_writes >= 0, "%s", strerror(errno));
 	DEMAND(map(only_writes, 0, PAGE) == MAP_FAILED && errno == EACCES,
-	       "one who may only write may read: %s", strerror(errno));
+	       "mapped without read access: %s", strerror(errno));
 	for (i = 0; i < sizeof(more) / sizeof(*more); i++) {
 		page = mmap(NULL, PAGE, more[i], MAP_SHARED, fd, 0);
 		DEMAND(page == MAP_FAILED && errno == EACCES, "%d: %s", more[i],
@@ -103,7 +103,7 @@ static const char *a_mapping_has_three_parts(void)
 	       buckets != MAP_FAILED, "%s", strerror(errno));
 	DEMAND(header->abi == LLDS_ABI && header->flags == LLDS_MAPPABLE &&
 	       header->salt && header->buckets && !header->root, "header");
-	/* What is there is seen, what is not is none of anybody's. */
+	/* Existing memory can be read; other offsets raise SIGBUS. */
 	DEMAND(!touch(buckets), "no buckets");
 	DEMAND(touch(blocks) == SIGBUS, "blocks of an empty store");
 	DEMAND(touch(blocks + LLDS_MAP_BYTES - 1) == SIGBUS, "the last block");
@@ -111,7 +111,7 @@ static const char *a_mapping_has_three_parts(void)
 	return NULL;
 }
 
-/* Whoever has it in sight sees it, when the device is closed too. */
+/* A mapping works after the device is closed, and in a child process. */
 static const char *a_mapping_outlives_its_descriptor(void)
 {
 	const struct llds_header *header, *other;
@@ -123,7 +123,7 @@ static const char *a_mapping_outlives_its_descriptor(void)
 	       strerror(errno));
 	close(fd);
 	DEMAND(unload("llds") == EBUSY || unload("llds") == EAGAIN,
-	       "unloaded while somebody looks");
+	       "unloaded while a mapping exists");
 	for (i = 0; i < 20; i++) {
 		int child = fork();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Stores with names, and users, as the checks have them. */
+/* Helpers of the checks for stores with names, and for users. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

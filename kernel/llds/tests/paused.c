@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* A page whose first touch is held (userfaultfd). */
+/* A page whose first access blocks (userfaultfd). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A page whose first touch is held (userfaultfd): a call that copies from it
- * or to it is inside its copy for as long as the check likes.
+ * A page whose first access blocks (userfaultfd): a call that copies from it or
+ * to it stays inside its copy until the check releases it.
  */
 #ifndef _LLDS_PAUSED_H
 #define _LLDS_PAUSED_H
@@ -13,11 +13,11 @@ struct paused {
 	char *page;
 };
 
-/* Makes such a page; NULL, or what was wrong. */
+/* Makes such a page; returns NULL, or the error. */
 const char *pause_prepare(struct paused *paused);
-/* Returns when somebody has arrived there. */
+/* Returns when a thread is blocked at the page. */
 const char *pause_arrive(struct paused *paused);
-/* Lets him go on, with a page of zeros. */
+/* Releases the thread, with a page of zeros. */
 const char *pause_end(struct paused *paused);
 
 #endif /* _LLDS_PAUSED_H */

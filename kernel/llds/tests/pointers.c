@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Pointers that no honest program hands over. Each must be EFAULT, and what
- * it points to must be as before. That the kernel did not stumble on one is
- * for kernel.c to say, which reads the kernel's log at the end.
+ * Invalid pointers. Each must fail with EFAULT, and must leave its target
+ * unchanged. kernel.c reads the kernel's log at the end, and detects if one
+ * disturbed the kernel.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define RECORD sizeof(struct llds_version)
 
-/* EFAULT through both doors; of a high address, the low one has a half. */
+/* Demands EFAULT of both system calls; 32 bits truncate a high address. */
 static const char *faults(uint64_t address)
 {
 	int error, fd = device();
@@ -36,10 +36,10 @@ static const char *faults(uint64_t address)
 
 static const char *processor_guards_user_memory(void)
 {
-	/* The kernel's memory and the user's are those of two processes. */
+	/* In user mode, kernel and user memory belong to two processes. */
 	if (is_user_mode())
 		return NULL;
-	/* Without it, a pointer that is followed without copying just works. */
+	/* Without SMAP, the kernel can follow user pointers unnoticed. */
 	if (strstr(content("/proc/cpuinfo"), " smap"))
 		return NULL;
 	return skip("the processor has no SMAP");
@@ -78,7 +78,7 @@ static const char *pointer_to_nowhere(void)
 	return wrong;
 }
 
-/* Where the kernel has a symbol, or 0. */
+/* The address of a kernel symbol, or 0. */
 static uint64_t symbol(const char *name)
 {
 	FILE *symbols = fopen("/proc/kallsyms", "r");
@@ -92,7 +92,7 @@ static uint64_t symbol(const char *name)
 	return 0;
 }
 
-/* The kernel's name of itself, which uname() would show changed. */
+/* Points to the kernel's name, whose change uname() would show. */
 static const char *pointer_into_the_kernels_data(void)
 {
 	uint64_t address = symbol("init_uts_ns");
@@ -123,7 +123,7 @@ static const char *pointer_to_unmapped(void)
 	return faults((uintptr_t)page);
 }
 
-/* PAGE readable and writable, the next one as PROTECTION says. */
+/* Two pages: the first readable and writable, the second with PROTECTION. */
 static char *pair(int protection)
 {
 	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
@@ -138,7 +138,7 @@ static char *pair(int protection)
 	return pages;
 }
 
-/* Every straddling of the border; the page behind it must stay as it is. */
+/* All pointers across the border; the second page must not change. */
 static const char *straddles(int protection)
 {
 	char *pages = pair(protection);
@@ -176,7 +176,7 @@ static const char *pointer_to_read_only(void)
 	return faults((uintptr_t)pair(PROT_READ) + 4096 + 128);
 }
 
-/* A file's page behind the file's end: a fault that is no fault of ours. */
+/* A mapped page after the end of its file: access raises SIGBUS. */
 static const char *pointer_behind_the_end_of_a_file(void)
 {
 	int fd = memfd_create("short", 0);

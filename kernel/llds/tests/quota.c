@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * What stores with names cost: how much a user may take, how many names there
- * may be, whose control group pays, and that the module stays while there is a
- * name. And many who make and destroy at once.
+ * Limits: bytes of a user, number of names, charges of control groups; the
+ * module stays loaded while a store has a name. Also many processes that create
+ * and destroy stores at the same time.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define QUOTA (4 << 20)
 
-/* How many stores there is room for, that are closed again. */
+/* The number of stores that can be made; closes them again. */
 static int count_stores(void *ignored)
 {
 	struct llds_stats found;
@@ -34,7 +34,7 @@ static int count_stores(void *ignored)
 		fds[n] = device_for(O_RDWR);
 		error = stats(fds[n], &found);
 		if (error) {
-			/* The next one can do no more than this one. */
+			/* Other calls must fail in the same way. */
 			if (error != EDQUOT ||
 			    attach(fds[n], "one more", LLDS_CREATE, 0600) !=
 				    EDQUOT ||
@@ -46,7 +46,7 @@ static int count_stores(void *ignored)
 	return n;
 }
 
-/* Fills a store with a name and one without until there is no more. */
+/* Fills a store with a name and one without, until the limit. */
 static int fill_two(void *ignored)
 {
 	int error, fds[2] = { device_for(O_RDWR), device_for(O_RDWR) };
@@ -73,7 +73,7 @@ static int fill_two(void *ignored)
 	}
 	if (bytes > QUOTA || bytes < QUOTA * 3 / 4)
 		return 4;
-	/* What the other gives back, this one may take. */
+	/* One store can take what the other one has freed. */
 	close(fds[1]);
 	return set_bytes(fds[0], key, value, sizeof(value)) ? 5 : 0;
 }
@@ -94,14 +94,14 @@ static const char *a_user_takes_no_more_than_he_may(void)
 	free_count = as(OWNER, count_stores, NULL);
 	DEMAND(free_count > 2 && free_count < 17, "%d stores in 4 MiB",
 	       free_count);
-	/* Closed stores are given back to the last byte, refused ones too. */
+	/* Closed and refused stores are freed to the last byte. */
 	left = as(OWNER, count_stores, NULL);
 	DEMAND(left == free_count, "%d stores, and then %d", free_count, left);
 	error = as(OWNER, fill_two, NULL);
 	DEMAND(!error, "filling two: %d", error);
 	left = as(OWNER, count_stores, NULL);
 	DEMAND(left < free_count, "%d stores beside one that is full", left);
-	/* Nobody else pays for that, and root for nothing. */
+	/* It does not count for other users, and root has no limit. */
 	left = as(OTHER, count_stores, NULL);
 	DEMAND(left == free_count, "another has %d stores", left);
 	left = as(ROOT, count_stores, NULL);
@@ -117,7 +117,7 @@ struct meeting {
 	int to_root[2], to_user[2];
 };
 
-/* As another of the ids that a namespace of one's own may have. */
+/* Counts as another id of the user's own namespace. */
 static int count_as_another(void *argument)
 {
 	struct meeting *meeting = argument;
@@ -189,7 +189,7 @@ static const char *there_are_so_many_names(void)
 	}
 	error = as(OWNER, make_by_number, &i);
 	DEMAND(error == ENFILE, "the fourth: %d", error);
-	/* Who is refused leaves no store; and root is not held up. */
+	/* A refused call leaves no store; root is not refused. */
 	error = make_by_number(&i);
 	DEMAND(!error, "the fourth by root: %d", error);
 	for (i = 0; i < 4; i++) {
@@ -221,7 +221,7 @@ static const char *unload_is_refused_while_there_is_a_name(void)
 	return reload("");
 }
 
-/* What threads do to a few names. */
+/* A thread that creates, uses and destroys a few names. */
 static void *make_and_destroy(void *seed)
 {
 	static const char *const names[] = { "one", "two", "three" };
@@ -248,7 +248,7 @@ static void *make_and_destroy(void *seed)
 			break;
 		default:
 			error = attach(fd, name, LLDS_CREATE, 0600);
-			/* Whoever else has it puts in the same. */
+			/* Other threads write the same pair. */
 			if (!error)
 				error = set(fd, "name", name);
 			if (!error)
@@ -281,7 +281,7 @@ static const char *many_make_and_destroy_at_once(void)
 	destroy("one");
 	destroy("two");
 	destroy("three");
-	/* No name is left, nor any open. */
+	/* Reloading succeeds only if no store has a name or is open. */
 	return reload("");
 }
 
@@ -297,7 +297,7 @@ static long of_group(const char *file)
 	return strtol(content(path), NULL, 10);
 }
 
-/* Fills a store of which the root of groups has made the beginning. */
+/* Fills a store, which the root group has created, in the group. */
 static int fill_in_the_group(void)
 {
 	char key[16], value[100] = { 0 };
@@ -307,7 +307,7 @@ static int fill_in_the_group(void)
 	if (attach(fd, "grouped", 0, 0) ||
 	    !tell(GROUP "/cgroup.procs", "0"))
 		return 255;
-	/* Short runs, which need nothing themselves. */
+	/* Short runs, which allocate no memory for buffers. */
 	for (i = 0; i < 1000000; i++) {
 		snprintf(key, sizeof(key), "%lu", i);
 		error = set_bytes(fd, key, value, sizeof(value));
@@ -342,8 +342,8 @@ static const char *a_control_group_pays_and_refuses(void)
 	if (!pid)
 		_exit(fill_in_the_group());
 	status = reap(pid);
-	DEMAND(!status, "who filled it ended with %#x", status);
-	/* It has ended; what it has put in is still its group's. */
+	DEMAND(!status, "the process that filled it ended with %#x", status);
+	/* After its end, the group is still charged for its pairs. */
 	charged = of_group("memory.current") - before;
 	DEMAND(charged > GROUP_BYTES / 2, "the group pays for %ld bytes",
 	       charged);

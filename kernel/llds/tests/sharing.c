@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * One device in many hands: descriptors that are inherited and duplicated,
- * threads, and calls that are stopped midway, inside their copy.
+ * Sharing a device: inherited and duplicated descriptors, threads, and calls
+ * that block inside their copy.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@ static const char *descriptors_are_inherited(void)
 
 	pid = fork();
 	if (!pid) {
-		/* The child closes its own; the parent's must stay. */
+		/* The child closes its descriptor; the parent's must stay. */
 		wrong = ask_version(fd);
 		close(fd);
 		_exit(wrong != NULL);
@@ -37,7 +37,7 @@ static const char *descriptors_are_inherited(void)
 		return wrong;
 	pid = fork();
 	if (!pid) {
-		/* The parent's is closed when it ends: see the status below. */
+		/* The end of the parent closes its descriptor. */
 		pid = fork();
 		if (!pid)
 			_exit(ask_version(fd) != NULL);
@@ -105,8 +105,8 @@ static const char *threads_ask_at_once(void)
 }
 
 /*
- * A call that is held inside its copy from or to PAGE: for the version, unless
- * it says another.
+ * A call that blocks inside its copy from or to PAGE: for the version by
+ * default.
  */
 struct held {
 	int fd, error;
@@ -126,7 +126,7 @@ static void *call(void *argument)
 	return NULL;
 }
 
-/* Prepares a page whose first touch is held. */
+/* Prepares a page whose first access blocks. */
 static const char *prepare(struct held *held)
 {
 	const char *wrong = pause_prepare(&held->paused);
@@ -138,7 +138,7 @@ static const char *prepare(struct held *held)
 	return wrong;
 }
 
-/* Begins the call, and lets go of it when it has arrived. */
+/* Starts the call, and returns when it is blocked. */
 static const char *begin(struct held *held)
 {
 	DEMAND(!pthread_create(&held->thread, NULL, call, held),
@@ -146,7 +146,7 @@ static const char *begin(struct held *held)
 	return pause_arrive(&held->paused);
 }
 
-/* Lets the call go on, with a page of zeros, to its end. */
+/* Releases the call, with a page of zeros, and waits for its end. */
 static const char *let_go(struct held *held)
 {
 	const char *wrong = pause_end(&held->paused);
@@ -170,14 +170,14 @@ static const char *descriptor_is_closed_during_a_call(void)
 	if (wrong)
 		return wrong;
 	DEMAND(!close(held.fd), "close: %s", strerror(errno));
-	/* Who is held, holds nobody else; or this one's time is up. */
+	/* A blocked call must not block others, or this alarm fires. */
 	alarm(10);
 	other = device();
 	wrong = ask_version(other);
 	if (wrong)
 		return wrong;
 	close(other);
-	/* Only the call itself holds the device now. */
+	/* Only the call itself keeps the device open now. */
 	error = unload("llds");
 	DEMAND(error == EAGAIN, "unloading under a call gave %d", error);
 	wrong = let_go(&held);
@@ -185,7 +185,7 @@ static const char *descriptor_is_closed_during_a_call(void)
 		return wrong;
 	DEMAND(!held.error, "the call gave %d", held.error);
 	memcpy(&version, held.page, sizeof(version));
-	DEMAND(version_is_right(&version), "the call told another version");
+	DEMAND(version_is_right(&version), "the call returned another version");
 	error = unload("llds");
 	DEMAND(!error, "unloading afterwards gave %d", error);
 	error = load(MODULE, "");
@@ -224,7 +224,7 @@ static const char *process_is_killed_during_a_call(void)
 	close(status);
 	if (wrong)
 		return wrong;
-	/* The dead hold nothing. */
+	/* A killed process holds no reference. */
 	error = unload("llds");
 	DEMAND(!error, "unloading afterwards gave %d", error);
 	error = load(MODULE, "");
@@ -232,7 +232,7 @@ static const char *process_is_killed_during_a_call(void)
 	return NULL;
 }
 
-/* A list that is on its way to a page that faults, and a name that is. */
+/* A list blocks while it is copied to a page, and so does a name. */
 static const char *who_is_held_in_a_list_holds_nobody(void)
 {
 	struct llds_list mine = { .room_bytes = 4096 }, found;
@@ -251,7 +251,7 @@ static const char *who_is_held_in_a_list_holds_nobody(void)
 	wrong = begin(&held);
 	if (wrong)
 		return wrong;
-	/* Or this one's time is up. */
+	/* Others must not block, or this alarm fires. */
 	alarm(20);
 	error = destroy("held");
 	DEMAND(!error, "destroying: %d", error);
@@ -346,7 +346,7 @@ static const char *process_is_killed_while_it_attaches(void)
 	return reload("");
 }
 
-/* Makes stores and fills them as fast as it can, until it is killed. */
+/* Creates and fills stores in a loop, until it is killed. */
 static void make_always(void)
 {
 	char value[100000] = { 0 };
@@ -366,7 +366,7 @@ static void make_always(void)
 	}
 }
 
-/* Killed at any moment, it leaves the name at most. */
+/* A process that is killed at any moment leaves at most the name. */
 static const char *process_is_killed_while_it_makes_stores(void)
 {
 	unsigned long i, kills = number("races", 100);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Stores with names: who shares them, who may, what names there are, and when
- * a store goes.
+ * Stores with names: sharing, permissions, valid names, and their lifetime.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,7 +44,7 @@ static const char *a_store_outlives_its_processes(void)
 	error = means(fd, "answer", "42");
 	DEMAND(!error, "what another has set: %d", error);
 	close(fd);
-	/* Nobody has it now. */
+	/* It is open nowhere now. */
 	error = as(MEMBER, find_and_answer, "outlives");
 	DEMAND(!error, "when it was open nowhere: %d", error);
 	error = destroy("outlives");
@@ -106,16 +105,16 @@ static const char *a_device_is_about_one_store(void)
 	error = attach(fd, "one", 0, 0);
 	DEMAND(error == EBUSY, "after the statistics: %d", error);
 	close(fd);
-	/* What fails leaves it free. */
+	/* A failed attach leaves the device free. */
 	fd = device();
 	error = attach(fd, "none", 0, 0);
 	DEMAND(error == ENOENT, "none: %d", error);
 	error = attach(fd, "one", EXCLUSIVELY, 0600);
 	DEMAND(error == EEXIST, "exclusively: %d", error);
 	error = attach(fd, "one", LLDS_CREATE, 0);
-	DEMAND(!error, "the one that is there: %d", error);
+	DEMAND(!error, "the existing store: %d", error);
 	error = means(fd, "key", "value");
-	DEMAND(error == -1, "it has what another was told: %d", error);
+	DEMAND(error == -1, "it has the pairs of another store: %d", error);
 	error = destroy("one");
 	DEMAND(!error, "destroying it: %d", error);
 	return NULL;
@@ -126,7 +125,7 @@ static int make_exclusively(void *argument)
 	int *pipes = argument, fd = device_for(O_RDWR);
 	char go;
 
-	/* All begin when the other end is closed. */
+	/* All begin when the other end of the pipe is closed. */
 	close(pipes[1]);
 	if (read(pipes[0], &go, 1))
 		return 255;
@@ -161,7 +160,7 @@ static const char *one_of_many_makes_it(void)
 	return NULL;
 }
 
-/* Makes the store of a name, finds it, and destroys it. */
+/* Creates the store of a name, opens it, and destroys it. */
 static const char *is_a_name(const void *name, uint32_t bytes)
 {
 	int error, fd = device(), other = device();
@@ -179,7 +178,7 @@ static const char *is_a_name(const void *name, uint32_t bytes)
 	return NULL;
 }
 
-/* That all commands refuse a name. */
+/* Checks that all commands refuse a name. */
 static const char *is_no_name(const void *name, uint32_t bytes)
 {
 	struct llds_list found;
@@ -296,7 +295,7 @@ static const char *what_is_not_known_is_refused(void)
 	return NULL;
 }
 
-/* One of each combination of readers and writers: bits of owner, group, all. */
+/* One store for each mode: read and write bits of owner, group, others. */
 #define MODES 64
 
 static unsigned int mode_of(unsigned int i)
@@ -320,7 +319,7 @@ static int make_modes(void *ignored)
 	for (i = 0; i < MODES; i++) {
 		int error, fd = device_for(O_RDWR);
 
-		/* Who makes it may use it, whatever its mode. */
+		/* Its creator may use it, with any mode. */
 		error = attach(fd, name_of(mode_of(i)), EXCLUSIVELY,
 			       mode_of(i));
 		if (!error)
@@ -348,10 +347,10 @@ static int destroy_modes(void *ignored)
 	return 0;
 }
 
-/* Bits of a mode that count for all, whatever it is. */
+/* Instead of a shift: any mode permits everything. */
 #define ANYTHING -1
 
-/* Tries all of them, each in three ways, by the three bits of the mode. */
+/* Opens each store for reading, for writing and for both. */
 static int try_modes(void *argument)
 {
 	static const struct {
@@ -374,7 +373,7 @@ static int try_modes(void *argument)
 			     ways[way].wants, error, expected);
 			return 1;
 		}
-		/* What it is open for decides from then on. */
+		/* After attaching, only the access of the device matters. */
 		if (!error &&
 		    (set(fd, "key", "value") !=
 			     (ways[way].wants & 2 ? 0 : EBADF) ||
@@ -389,7 +388,7 @@ static int try_modes(void *argument)
 	return 0;
 }
 
-/* Root's power over files given away, the ids alone decide. */
+/* Root without CAP_DAC_OVERRIDE: only the ids decide. */
 static int try_modes_without_power(void *argument)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3,
@@ -404,7 +403,7 @@ static int try_modes_without_power(void *argument)
 	return try_modes(argument);
 }
 
-/* All powers, but of one's own making. */
+/* All capabilities, but only in the user's own namespace. */
 static int try_modes_in_a_namespace(void *argument)
 {
 	if (unshare(CLONE_NEWUSER))
@@ -476,7 +475,7 @@ static const char *its_owner_destroys_a_store(void)
 		return wrong;
 	error = as(OWNER, make_modes, NULL);
 	DEMAND(!error, "making them: %d", error);
-	/* All may write to it. */
+	/* Every user may write to it. */
 	error = as(OTHER, destroy_by_name, "mode-666");
 	DEMAND(error == EACCES, "another: %d", error);
 	error = as(MEMBER, destroy_by_name, "mode-666");
@@ -504,7 +503,7 @@ static const char *its_owner_destroys_a_store(void)
 	return NULL;
 }
 
-/* Access mode 3 of open(): for neither, and only for who may do both. */
+/* Access mode 3 of open(): neither reads nor writes, but requires both. */
 #define O_NEITHER 3
 
 static const char *a_device_open_for_nothing_tells_nothing(void)
@@ -545,7 +544,7 @@ static const char *what_is_destroyed_stays_for_who_has_it(void)
 	DEMAND(!error, "the name is not free: %d", error);
 	error = set(next, "key", "new");
 	DEMAND(!error, "a set in the next one: %d", error);
-	/* It takes memory, and has what it had. */
+	/* The old store still works, and keeps its pairs. */
 	for (i = 0; i < 200; i++) {
 		snprintf(key, sizeof(key), "%d", i);
 		error = set_bytes(fd, key, value, sizeof(value));
@@ -570,7 +569,7 @@ static int use_what_was_given(void *fd)
 	return error ? error : set(*(int *)fd, "from", "another");
 }
 
-/* A descriptor is the right to a store, whoever has it; a name is not. */
+/* A descriptor permits access in any process; a name does not. */
 static const char *who_is_given_a_descriptor_may(void)
 {
 	const char *wrong = let_all_in();
@@ -587,7 +586,7 @@ static const char *who_is_given_a_descriptor_may(void)
 	DEMAND(!error, "another: %d", error);
 	error = means(fd, "from", "another");
 	DEMAND(!error, "what another has set: %d", error);
-	/* Opened once more, it is another device. */
+	/* Opening it again makes another device. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	again = open(path, O_RDWR);
 	DEMAND(again >= 0, "%s: %s", path, strerror(errno));
@@ -616,7 +615,7 @@ static int map_and_look(void *name)
 		return 3;
 	if (set(writes, "key", "value") || !header->root)
 		return 4;
-	/* It stays in sight when neither name nor device is left. */
+	/* The mapping works without the name and the device. */
 	close(reads);
 	close(writes);
 	if (destroy(name) || !header->root)
@@ -636,7 +635,7 @@ static const char *a_store_with_a_name_is_mapped(void)
 	return reload("");
 }
 
-/* The records of the commands are the same for them. */
+/* 32-bit programs use the same structs. */
 static const char *names_are_for_32_bit_programs_too(void)
 {
 	struct {

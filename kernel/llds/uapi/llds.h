@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT OR Apache-2.0 */
 /*
- * llds - ordered key-value stores in kernel memory: what user space and the
- * module agree on. This is the only place where it is written.
+ * SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT OR
+ * Apache-2.0
+ */
+/*
+ * llds - ordered key-value stores in kernel memory: the ABI between user space
+ * and the module. This is its only definition.
  *
  * Every field has a fixed width, nothing is padded, pointers are 64 bits,
  * and reserved fields and unknown flags must be zero.
@@ -15,14 +18,14 @@
 /* Changes whenever something here changes its meaning. */
 #define LLDS_ABI 2
 
-/* The longest key, in bytes. The shortest has none. */
+/* Maximum key length, in bytes. Keys may be empty. */
 #define LLDS_KEY_BYTES_MAX 4096
 
 /**
- * struct llds_version - what the module is
+ * struct llds_version - the module's version and limits
  * @abi: LLDS_ABI of the module
- * @key_bytes_max: the longest key that it takes
- * @value_bytes_max: the longest value that any of its stores takes
+ * @key_bytes_max: maximum key length
+ * @value_bytes_max: maximum value length of all its stores
  * @reserved: zeros
  */
 struct llds_version {
@@ -34,21 +37,22 @@ struct llds_version {
 
 #define LLDS_IOC_MAGIC 0xec
 
-/* Tells the version. Needs no more than an open device. */
+/* Returns the version. Any open device may ask. */
 #define LLDS_IOC_VERSION _IOR(LLDS_IOC_MAGIC, 0, struct llds_version)
 
 /**
- * struct llds_op - an operation: this, and behind it the bytes of the key, of
- *	the value and of the other, and zeros up to a multiple of 8 bytes
- * @code: what is to be done, one of LLDS_GET and so on
- * @flags: how
+ * struct llds_op - the head of an operation
+ * @code: the operation, such as LLDS_GET
+ * @flags: its flags
  * @key_bytes: bytes of the key
  * @value_bytes: bytes of the value
  * @other_bytes: bytes of the other
- * @limit: how many pairs a scan brings, or a range loses, at most; 0 elsewhere
+ * @limit: maximum number of pairs that a scan returns or a delete-range
+ *	deletes; 0 is no limit, and required elsewhere
  *
- * A key has at most LLDS_KEY_BYTES_MAX bytes. Operations lie one behind
- * another.
+ * The bytes of the key, of the value and of the other follow, padded with zeros
+ * to a multiple of 8 bytes, and then the next operation. A key has at most
+ * LLDS_KEY_BYTES_MAX bytes.
  */
 struct llds_op {
 	__u8 code;
@@ -59,26 +63,28 @@ struct llds_op {
 	__u32 limit;
 };
 
-/* The value of a key. With LLDS_NO_VALUE only whether there is one. */
+/* Reads the value of a key; with LLDS_NO_VALUE, only whether the key exists. */
 #define LLDS_GET 1
-/* Makes a key mean a value; with a flag, only if it is there, or is not. */
+/* Sets a key to a value; with a flag, only if the key exists, or is absent. */
 #define LLDS_SET 2
 /* Removes a key. */
 #define LLDS_DELETE 3
 /*
- * Adds to a counter: 8 bytes, the highest first, two's complement. One that
- * is not there counts as 0. The value is a __s64 to add; the answer, the sum.
+ * Adds to a counter: 8 bytes, big endian, two's complement. An absent key
+ * counts as 0. The value of the operation is a __s64 to add; the answer is the
+ * sum.
  */
 #define LLDS_ADD 4
 /*
- * Makes a key mean the value, or with LLDS_NO_VALUE nothing, if it means the
- * other, or with LLDS_NO_OTHER nothing. If it does not, the answer is
- * LLDS_DIFFERS with the value that it has, or LLDS_ABSENT.
+ * Compare and swap. If the key's value equals the other (with LLDS_NO_OTHER: if
+ * the key is absent), sets the key to the value (with LLDS_NO_VALUE: deletes
+ * it). Otherwise the answer is LLDS_DIFFERS with the key's value, or
+ * LLDS_ABSENT.
  */
 #define LLDS_SWAP 5
-/* Removes the keys of a range; the answer is a __u64, how many. */
+/* Removes the keys of a range; the answer is their number, a __u64. */
 #define LLDS_DELETE_RANGE 6
-/* The pairs of a range, each as struct llds_pair. */
+/* Reads the pairs of a range, each as a struct llds_pair. */
 #define LLDS_SCAN 7
 
 #define LLDS_NO_VALUE 0x01
@@ -87,25 +93,25 @@ struct llds_op {
 #define LLDS_IF_ABSENT 0x04
 #define LLDS_IF_PRESENT 0x08
 /*
- * For ranges: the key is the lower bound, and belongs to the range but with
- * LLDS_BEHIND_KEY; there is none if the key has no bytes. The other is the
- * upper bound, and does not belong to it but with LLDS_WITH_OTHER; there is
- * none with LLDS_NO_OTHER.
+ * For ranges. The key is the lower bound: included, or excluded with
+ * LLDS_BEHIND_KEY; an empty key is no bound. The other is the upper bound:
+ * excluded, or included with LLDS_WITH_OTHER; with LLDS_NO_OTHER there is none.
  */
 #define LLDS_BEHIND_KEY 0x10
 #define LLDS_WITH_OTHER 0x20
-/* From the upper bound down; for LLDS_SCAN. */
+/* For LLDS_SCAN: begins at the upper bound and descends. */
 #define LLDS_DOWN 0x40
 
 /**
- * struct llds_answer - what an operation came to: this, and behind it so many
- *	bytes, and zeros up to a multiple of 8
- * @status: LLDS_DONE and so on, or an error number, negative
- * @bytes: how many bytes follow
+ * struct llds_answer - the head of an answer
+ * @status: a status such as LLDS_DONE, or a negative error number
+ * @bytes: number of bytes that follow
  *
- * -EINVAL: a value that is no counter; -ERANGE: a counter that would overflow;
- * -ENOSPC: the store may take no more; -ENOMEM: there is no more. Then the
- * operation changed nothing, and the next one was done all the same.
+ * The bytes follow, padded with zeros to a multiple of 8.
+ *
+ * -EINVAL: the value is not a counter; -ERANGE: the counter would overflow;
+ * -ENOSPC: the store has reached its maximum size; -ENOMEM: out of memory. An
+ * operation that failed changed nothing, and does not prevent the next one.
  */
 struct llds_answer {
 	__s32 status;
@@ -113,18 +119,19 @@ struct llds_answer {
 };
 
 #define LLDS_DONE 0
-/* The key was not there. */
+/* The key was absent. */
 #define LLDS_ABSENT 1
-/* It was there, and it or its value was not as it was to be. */
+/* The key existed, and that or its value was not as expected. */
 #define LLDS_DIFFERS 2
-/* A range of which there is more, behind what has been done. */
+/* The range has more pairs after those that were returned or deleted. */
 #define LLDS_MORE 3
 
 /**
- * struct llds_pair - a pair of a scan: this, and behind it the bytes of key and
- *	value, and zeros up to a multiple of 8
+ * struct llds_pair - the head of a pair in a scan's answer
  * @key_bytes: bytes of the key
  * @value_bytes: bytes of the value
+ *
+ * The bytes of key and value follow, padded with zeros to a multiple of 8.
  */
 struct llds_pair {
 	__u32 key_bytes;
@@ -132,27 +139,31 @@ struct llds_pair {
 };
 
 /**
- * struct llds_run - operations to be done, one after the other
+ * struct llds_run - operations to be done in order
  * @ops: address of the operations
  * @answers: address of room for the answers, in the same order
  * @ops_bytes: bytes of the operations
  * @answers_bytes: bytes of that room; afterwards, of the answers
- * @done: afterwards: how many operations were done
+ * @done: afterwards: number of operations that were done
  * @done_bytes: afterwards: bytes of these operations
  * @flags: LLDS_RUN_ATOMIC, or zero
  * @reserved: zero
  *
- * Each operation takes place at one instant. The run ends behind the last one,
- * where there is no room for an answer, where something follows that cannot be
- * done, or where the process is to be killed. It fails only if nothing was
- * done: with -EINVAL, if that makes no sense or a flag is not known; -E2BIG, if
- * a value is too long; -EMSGSIZE, if there is not enough room for the first
- * answer, and then 'answers_bytes' says how much it needs; -EBADF, if it
- * changes something through a device that is not open to be written, or tells
- * something through one that is not open to be read; -ENOMEM, if it cannot be
- * copied; -EDQUOT, if this run is the first one and the user's stores may take no
- * more; -EINTR. With -EFAULT it fails even so, and the answers of
- * what was done are lost.
+ * Each operation takes effect at one instant. The run ends after the last
+ * operation, before an operation whose answer has no room, before one that
+ * cannot be done, or when the process is killed. It fails only if no operation
+ * was done:
+ *
+ * -EINVAL: the first operation is invalid, or a flag is unknown; -E2BIG: a
+ * value is too long; -EMSGSIZE: the first answer has no room; 'answers_bytes'
+ * is what it needs; -EBADF: the operation changes the store and the device is
+ * not open for writing, or it returns data and the device is not open for
+ * reading; -ENOMEM: no memory for the copy; -EDQUOT: this is the device's first
+ * run, and the stores of the user have reached their maximum size; -EINTR: the
+ * process was killed.
+ *
+ * With -EFAULT it fails even if operations were done, and their answers are
+ * lost.
  */
 struct llds_run {
 	__u64 ops;
@@ -166,41 +177,40 @@ struct llds_run {
 };
 
 /*
- * The operations take place as one: at one instant, or not at all. They do not
- * if one of them cannot be done, or is an LLDS_SET or LLDS_SWAP whose condition
- * does not hold. Then nothing is changed, and the run does not fail; but 'done'
- * is the number of that operation, 'done_bytes' is where it begins, and the
- * only answer is its own. Otherwise 'done_bytes' is 'ops_bytes'.
+ * An atomic run: all operations take effect at one instant, or none does. None
+ * does if one fails, or is an LLDS_SET or LLDS_SWAP whose condition is false.
+ * Then nothing is changed, and the call succeeds, but 'done' is the index of
+ * that operation, 'done_bytes' is its offset, and the only answer is that
+ * operation's. Otherwise 'done_bytes' is 'ops_bytes'.
  *
- * There is room for all answers, or the run fails with -EMSGSIZE; then
- * 'answers_bytes' says how much it needs at least. -E2BIG: there are more
- * than LLDS_ATOMIC_BYTES_MAX bytes of operations. -EINVAL and -E2BIG mean
- * any of the operations. While it is being done, the memory of what it
- * replaces is still taken.
+ * Without room for all answers, the run fails with -EMSGSIZE; 'answers_bytes'
+ * is the least that it needs. -E2BIG also means more than LLDS_ATOMIC_BYTES_MAX
+ * bytes of operations. -EINVAL and -E2BIG may concern any operation. Memory of
+ * replaced pairs is freed only at the end of the run.
  */
 #define LLDS_RUN_ATOMIC 0x1
 #define LLDS_ATOMIC_BYTES_MAX 0x10000000U
 
-/* Does operations. To change something, the device must be open for writing. */
+/* Does a run of operations. Changes need a device that is open for writing. */
 #define LLDS_IOC_RUN _IOWR(LLDS_IOC_MAGIC, 1, struct llds_run)
 
 /*
- * Number 6 is retired and is not used again. It was LLDS_URING_RUN, a run by
- * io_uring. A ring that submits it gets -EOPNOTSUPP, as from every device that
- * takes no commands; an ioctl gets -ENOTTY. LLDS_ABI stayed 2, because nothing
- * that is left changed its meaning.
+ * Number 6 is retired and must not be used again. It was LLDS_URING_RUN, a run
+ * by io_uring. A ring that submits it gets -EOPNOTSUPP, as from every device
+ * without commands; an ioctl gets -ENOTTY. LLDS_ABI stayed 2, because no other
+ * definition changed its meaning.
  */
 
 /*
- * A mapping of the device, shared and only to be read, shows the store of an
- * open device: at LLDS_MAP_HEADER a page that begins with struct llds_header;
- * from LLDS_MAP_BLOCKS and LLDS_MAP_BUCKETS on, LLDS_MAP_BYTES each, the
- * blocks that handles name, 16 bytes a handle, and the buckets. What is there
- * say buckets.h, order.h and entry.h, and what a reader must look at before it
- * believes any of it. Memory that is not there is a bus error: no handle leads
- * to it that was looked at as they say. Without LLDS_MAPPABLE in 'flags' there
- * is only the header. What the store gives back stays in sight, as zeros,
- * until its last mapping has gone.
+ * A shared read-only mapping of an open device shows its store. At the offset
+ * LLDS_MAP_HEADER is a page that begins with struct llds_header. At
+ * LLDS_MAP_BLOCKS are the blocks; a handle is an offset there in units of 16
+ * bytes. At LLDS_MAP_BUCKETS are the buckets. These two have LLDS_MAP_BYTES
+ * each. buckets.h, order.h and entry.h define the layout, and the checks of a
+ * seqlock read. An access outside of the store's memory is a bus error; handles
+ * that were checked as these headers say never lead there. Without
+ * LLDS_MAPPABLE in 'flags' only the header can be mapped. While a mapping
+ * exists, memory that the store frees stays mapped, as zeros.
  */
 #define LLDS_MAP_HEADER 0
 #define LLDS_MAP_BLOCKS 0x10000000000ULL
@@ -208,13 +218,14 @@ struct llds_run {
 #define LLDS_MAP_BYTES 0x1000000000ULL
 
 /**
- * struct llds_header - where the things of a store are
+ * struct llds_header - the header of a mapped store
  * @abi: LLDS_ABI
  * @flags: LLDS_MAPPABLE
- * @salt: of the hash
- * @sequence: odd while several changes are made that are to be seen as one
- * @buckets: how many buckets there are
- * @order_sequence: odd while nodes of the order are made, merged or freed
+ * @salt: the salt of the hash
+ * @sequence: odd while changes are made that must become visible together
+ * @buckets: number of buckets
+ * @order_sequence: odd while nodes of the order are made, split, merged or
+ *	freed
  * @root: the root of the order, or 0
  * @height: levels of the order above its leaves
  * @reserved: zero
@@ -231,25 +242,27 @@ struct llds_header {
 	__u32 reserved;
 };
 
-/* The store has buckets and an order, which can be read in a mapping. */
+/* Blocks and buckets of the store can be mapped. */
 #define LLDS_MAPPABLE 0x1
 
-/* The longest name of a store, in bytes. It has one at least, none of them 0. */
+/*
+ * Maximum length of a store's name, in bytes. The minimum is 1; no byte is 0.
+ */
 #define LLDS_NAME_BYTES_MAX 255
 
-/* Makes the store if there is none of that name. */
+/* Creates the store if it does not exist. */
 #define LLDS_CREATE 0x01
-/* With LLDS_CREATE: fails if there is one. */
+/* With LLDS_CREATE: fails if the store exists. */
 #define LLDS_EXCLUSIVE 0x02
 
 /**
- * struct llds_attach - which store an open device is about
- * @name: address of its name
- * @bytes_max: of a store that is made: what it may take at most; 0, or more
- *	than the module allows: as much as any
+ * struct llds_attach - attaches an open device to a store
+ * @name: address of the store's name
+ * @bytes_max: for a new store: its maximum size; 0, or more than the module's
+ *	maximum, is the module's maximum
  * @name_bytes: bytes of the name
- * @mode: of a store that is made: who may read it (0444) and write to it
- *	(0222), as of a file: owner, group, others
+ * @mode: for a new store: permissions to read (0444) and write (0222), as of a
+ *	file: owner, group, others
  * @flags: LLDS_CREATE, LLDS_EXCLUSIVE
  * @reserved: zero
  */
@@ -263,23 +276,24 @@ struct llds_attach {
 };
 
 /*
- * Makes the open device one of a store with a name, which outlives it. The
- * store's mode must let the user read, if the device is open to be read, and
- * write, if it is open to be written; who makes it may do both. Later it counts
- * only what the device is open for.
+ * Attaches an open device to a store with a name, which outlives the device.
+ * The store's mode must permit reading if the device is open for reading, and
+ * writing if it is open for writing; the process that creates the store may do
+ * both. Later only the access of the open device matters.
  *
- * -EINVAL: no name, one that is too long or has a 0, an unknown flag or bit of
- * the mode; -EBADF: the device is open for neither; -EBUSY: it is about a store
- * already, perhaps since its first run; -ENOENT; -EEXIST; -EACCES; and where one
- * is made: -EDQUOT, the stores of this user may take no more; -ENOSPC, not even
- * a store without a pair takes so little; -ENFILE, there may be no more names;
- * -ENOMEM; -EINTR.
+ * -EINVAL: the name is empty, too long or contains a 0; a flag or a bit of the
+ * mode is unknown; -EBADF: the device is open neither for reading nor for
+ * writing; -EBUSY: the device has a store already, perhaps since its first run;
+ * -ENOENT; -EEXIST; -EACCES; -EINTR; and for a new store -EDQUOT: the stores
+ * of this user have reached their maximum size; -ENOSPC: the maximum size is
+ * too small even for an empty store; -ENFILE: the maximum number of names is
+ * reached; -ENOMEM.
  */
 #define LLDS_IOC_ATTACH _IOW(LLDS_IOC_MAGIC, 2, struct llds_attach)
 
 /**
- * struct llds_destroy - which store loses its name
- * @name: address of its name
+ * struct llds_destroy - removes a store's name
+ * @name: address of the name
  * @name_bytes: bytes of the name
  * @flags: zero
  */
@@ -290,20 +304,20 @@ struct llds_destroy {
 };
 
 /*
- * Takes a name away, at once. Who has the store open goes on with it, and it
- * goes with the last of them. The device must be open for writing, or -EBADF,
- * and the store the user's own, or he has CAP_FOWNER, or -EACCES; -ENOENT.
+ * Removes a name at once. Open devices keep the store, which is freed when the
+ * last of them is closed. -EBADF: the device is not open for writing; -EACCES:
+ * the user is not the store's owner, and lacks CAP_FOWNER; -ENOENT.
  */
 #define LLDS_IOC_DESTROY _IOW(LLDS_IOC_MAGIC, 3, struct llds_destroy)
 
 /**
- * struct llds_list - which stores there are
+ * struct llds_list - lists stores
  * @room: address of room for records
- * @after: address of the name behind which to begin, in the order of bytes
+ * @after: address of a name; the list begins after it, in byte order
  * @room_bytes: bytes of that room; afterwards, of the records
- * @after_bytes: bytes of that name; 0: from the first one
- * @count: afterwards: how many records there are
- * @more: afterwards: 1 if there are more behind the last one, or 0
+ * @after_bytes: bytes of that name; 0 begins with the first store
+ * @count: afterwards: number of records
+ * @more: afterwards: 1 if more stores follow the last one, or 0
  */
 struct llds_list {
 	__u64 room;
@@ -315,18 +329,19 @@ struct llds_list {
 };
 
 /**
- * struct llds_listed - a store of a list: this, and behind it the bytes of its
- *	name, and zeros up to a multiple of 8
- * @keys: how many pairs it has
+ * struct llds_listed - the head of a store's record in a list
+ * @keys: number of pairs
  * @pair_bytes: bytes of their keys and values
- * @bytes: what it takes
- * @bytes_max: what it may take
- * @uid: its owner
- * @gid: its group
- * @mode: who may read and write
- * @opens: how many open devices are about it
+ * @bytes: allocated bytes
+ * @bytes_max: maximum of @bytes
+ * @uid: the owner
+ * @gid: the group
+ * @mode: the permissions
+ * @opens: number of open devices that are attached to it
  * @name_bytes: bytes of the name
  * @reserved: zero
+ *
+ * The bytes of the name follow, padded with zeros to a multiple of 8.
  */
 struct llds_listed {
 	__u64 keys;
@@ -342,18 +357,18 @@ struct llds_listed {
 };
 
 /*
- * The stores with a name that the user owns, or may read or write, sorted by
- * name; some of them, if there are many. -EMSGSIZE: not one fits in the room.
+ * Lists the stores with a name that the user owns, or may read or write, sorted
+ * by name, as many as fit in the room. -EMSGSIZE: not even one fits.
  */
 #define LLDS_IOC_LIST _IOWR(LLDS_IOC_MAGIC, 4, struct llds_list)
 
 /**
- * struct llds_stats - what a store has and takes
- * @keys: how many pairs it has
+ * struct llds_stats - the size and limits of a store
+ * @keys: number of pairs
  * @pair_bytes: bytes of their keys and values
- * @bytes: what it takes
- * @bytes_max: what it may take
- * @value_bytes_max: the longest value that it takes
+ * @bytes: allocated bytes
+ * @bytes_max: maximum of @bytes
+ * @value_bytes_max: maximum value length
  * @reserved: zeros
  */
 struct llds_stats {
@@ -365,7 +380,7 @@ struct llds_stats {
 	__u64 reserved[3];
 };
 
-/* Of the store that this open device is about. Makes its own, as a run does. */
+/* Statistics of the device's store. Makes a private store, as a run does. */
 #define LLDS_IOC_STATS _IOR(LLDS_IOC_MAGIC, 5, struct llds_stats)
 
 #endif /* _UAPI_LLDS_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs that take place as one, against the model: whole, or not at all,
- * whatever fails.
+ * Atomic runs, compared with the model: applied as a whole or not at all, even
+ * if an allocation or a copy fails.
  */
 #include "runs.h"
 
@@ -13,7 +13,7 @@ static struct llds_run as_one(u32 end, u32 room)
 	return run;
 }
 
-/* Some are done, some are not, some want more room than they first get. */
+/* Some runs succeed, some fail, some need more room than they first get. */
 static void as_the_model(enum llds_index index, enum kind kind, u32 steps)
 {
 	struct llds_shared shared;
@@ -52,7 +52,7 @@ static void as_the_model(enum llds_index index, enum kind kind, u32 steps)
 	}
 	check(&shared.store, &model);
 	CHECK(short_ones && failed && failed < runs);
-	/* Nothing is left of what was undone. */
+	/* Undone changes must leave no trace. Delete all pairs one by one. */
 	while (model.n) {
 		const struct pair *pair = &model.pairs[model.n - 1];
 		const struct llds_key key = llds_key(&shared.store, pair->key,
@@ -64,14 +64,15 @@ static void as_the_model(enum llds_index index, enum kind kind, u32 steps)
 	CHECK(shared.store.memory.used == 0);
 	model_drop(&model);
 	llds_shared_drop(&shared);
-	printf("ok: runs as one, %s, %s: %u, of which %u changed nothing\n",
+	printf("ok: atomic runs, %s, %s: %u, of which %u changed nothing\n",
 	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
 	       kinds[kind], runs, failed);
 }
 
 /*
- * Each allocation of a run fails once, or each copy: then the store is as it
- * was before; but after a copy of the answers that fails, as it should be.
+ * Each allocation of a run fails once, or each copy. Then the store is
+ * unchanged, except after a failed copy of the answers: then the run was
+ * applied.
  */
 static void that_fail(enum llds_index index, enum kind kind, long *failing)
 {
@@ -95,7 +96,7 @@ static void that_fail(enum llds_index index, enum kind kind, long *failing)
 			run = a_run(from, end, ANSWERS_ROOM);
 			CHECK(!llds_request(&shared, &run, ALL));
 		}
-		/* One that would be done. */
+		/* A run that would succeed. */
 		do {
 			model_copy(&model, &before);
 			end = ops_as_one(&model, kind, 60, &wanted_bytes,
@@ -132,13 +133,13 @@ static void that_fail(enum llds_index index, enum kind kind, long *failing)
 	}
 	CHECK(failures);
 	CHECK(kept == (failing == &llds_os_faulting));
-	printf("ok: runs as one, %s, %s: each of %u %s failed once\n",
+	printf("ok: atomic runs, %s, %s: each of %u %s failed once\n",
 	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree",
 	       kinds[kind], n - 1,
 	       failing == &llds_os_faulting ? "copies" : "allocations");
 }
 
-/* What does not fit a budget changes nothing, and what does goes on. */
+/* Runs that exceed a budget change nothing; others still succeed. */
 static void within_a_budget(void)
 {
 	struct llds_shared shared;
@@ -170,11 +171,11 @@ static void within_a_budget(void)
 	CHECK(refused == 200 && runs > refused);
 	model_drop(&model);
 	llds_shared_drop(&shared);
-	printf("ok: runs as one: %u of %u did not fit a budget\n", refused,
+	printf("ok: atomic runs: %u of %u exceeded a budget\n", refused,
 	       runs);
 }
 
-/* What makes no sense anywhere in a run keeps all of it from being done. */
+/* One invalid operation prevents the whole run. */
 static void nonsense(void)
 {
 	struct llds_shared shared;
@@ -186,7 +187,7 @@ static void nonsense(void)
 				VALUE_BYTES_MAX, 7));
 	for (i = 0; i < 200; i++) {
 		end = ops_as_one(&model, SHORT, 40, &wanted_bytes, &done);
-		/* Its last operation is cut, or one that there is not. */
+		/* The last operation is truncated, or has an unknown code. */
 		bytes = end - 8;
 		if (below(2)) {
 			memset(ops + end, 0, sizeof(struct llds_op));
@@ -208,7 +209,7 @@ static void nonsense(void)
 	CHECK(!llds_store_keys(&shared.store));
 	model_drop(&model);
 	llds_shared_drop(&shared);
-	printf("ok: runs as one: nonsense keeps all of a run from being done\n");
+	printf("ok: atomic runs: an invalid operation prevents the whole run\n");
 }
 
 void test_runs_as_one(u32 steps)

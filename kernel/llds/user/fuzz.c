@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A fuzz target: any bytes as runs of operations, on two stores that have
- * different indexes. Both must do and answer the same, and be what their
- * headers say.
+ * A fuzz target: runs any bytes as operations on two stores with different
+ * indexes. Both must change and answer alike, and keep the invariants of their
+ * headers.
  *
- * The input is runs, one behind another: room for the answers (2 bytes), flags
- * of the run (1), what the user may do (1), words of operations (1), and those.
+ * The input is a sequence of runs: room for the answers (2 bytes), flags of the
+ * run (1), access of the user (1), number of 8-byte words of operations (1),
+ * and the operations.
  *
- * With libFuzzer it is made an input millions of times. Without, its main()
- * takes the files that are named, one after the other.
+ * libFuzzer calls it with millions of inputs. Without libFuzzer, main() reads
+ * the files that are named.
  */
 #include "runs.h"
 
 #define HEAD 5
-/* All runs of an input together have no more. */
+/* Maximum length of an input. */
 #define INPUT_BYTES_MAX 65536
 #define SALT 7
 
@@ -26,7 +27,7 @@ struct fuzzed {
 	int error;
 };
 
-/* Memory of exactly that length, so that a step beyond it is seen. */
+/* Memory of exactly this length, so that a sanitizer sees an overrun. */
 static u8 *exact(u32 bytes)
 {
 	u8 *at = malloc(bytes ? bytes : 1);
@@ -49,7 +50,7 @@ static void do_run(struct fuzzed *fuzzed, const u8 *from, u32 bytes, u32 room,
 	fuzzed->error = llds_request(&fuzzed->shared, &fuzzed->run, may);
 }
 
-/* Both did the same, as far as a user can tell. */
+/* Compares all that a user can observe of two runs. */
 static void compare(const struct fuzzed *a, const struct fuzzed *b, u32 bytes,
 		    u32 room)
 {
@@ -58,7 +59,7 @@ static void compare(const struct fuzzed *a, const struct fuzzed *b, u32 bytes,
 	CHECK(a->run.done_bytes == b->run.done_bytes);
 	CHECK(a->run.answers_bytes == b->run.answers_bytes);
 	CHECK(a->run.done_bytes <= bytes);
-	/* More than the room is what would be needed. */
+	/* More than the room: this is the room that the answers need. */
 	if (a->error || a->run.answers_bytes > room)
 		return;
 	CHECK(!memcmp(a->answers, b->answers, a->run.answers_bytes));
@@ -108,7 +109,7 @@ int LLVMFuzzerTestOneInput(const u8 *input, size_t bytes)
 }
 
 #ifdef LLDS_REPLAY
-/* Takes files as inputs; a name that cannot be read is an error. */
+/* Uses files as inputs; fails if one cannot be read. */
 int main(int argc, char **argv)
 {
 	static u8 input[INPUT_BYTES_MAX];

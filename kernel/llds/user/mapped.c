@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Reading a store that is in sight, without its lock.
+ * Seqlock reads of a mapped store.
  */
 #include "mapped.h"
 
 #define TRIES 1000
 
-/* Copies bytes that may be changed meanwhile. */
+/* Copies bytes that a writer may change at the same time. */
 static void copy(u8 *to, const u8 *from, u32 bytes)
 {
 	while (bytes-- > 0)
@@ -18,7 +18,7 @@ static const void *block_at(const struct mapped *mapped, u32 handle)
 	return mapped->blocks + ((size_t)handle << LLDS_UNIT_SHIFT);
 }
 
-/* What has been read up to here was read before this is. */
+/* Loads a sequence after all earlier loads. */
 static u32 again(const u32 *sequence)
 {
 	smp_rmb();
@@ -26,15 +26,15 @@ static u32 again(const u32 *sequence)
 }
 
 /*
- * Copies an entry, of which nothing is believed yet but that it lies in a
- * slab. False if it is being changed, or makes no sense.
+ * Copies an entry. Only its position in a slab is known to be valid. Returns
+ * false if it is being changed, or has impossible lengths.
  */
 static bool read_entry(const struct mapped *mapped, u32 handle, u32 *sizes,
 		       u8 *to)
 {
 	const struct llds_entry *entry = block_at(mapped, handle);
 	const u32 version = smp_load_acquire(&entry->version);
-	/* What the address says only where blocks begin at such a multiple. */
+	/* From the offset, because the mapping may not be aligned to slabs. */
 	const u32 in_slab = ((const char *)entry - mapped->blocks) &
 			    (LLDS_SLAB_BYTES - 1);
 	u32 bytes;
@@ -47,7 +47,7 @@ static bool read_entry(const struct mapped *mapped, u32 handle, u32 *sizes,
 	return again(&entry->version) == version;
 }
 
-/* One try to look a key up; MAPPED_BUSY if it has to be tried again. */
+/* Attempts one lookup; returns MAPPED_BUSY if it has to be retried. */
 static enum mapped_found try_get(const struct mapped *mapped, const u8 *key,
 				 u32 key_bytes, u8 *to, u32 *bytes)
 {
@@ -110,7 +110,7 @@ enum mapped_found mapped_get(const struct mapped *mapped, const u8 *key,
 	return found;
 }
 
-/* How a key is ordered to a separator; 2 if that cannot be said. */
+/* Compares a key with a separator; returns 2 if its length is impossible. */
 static int order_to(const struct mapped *mapped, u32 handle, const u8 *key,
 		    u32 key_bytes, u8 *to)
 {
@@ -124,8 +124,8 @@ static int order_to(const struct mapped *mapped, u32 handle, const u8 *key,
 }
 
 /*
- * The leaf for a key and its sequence, which is even; 0 if there is none, and
- * ~0 if it has to be tried again.
+ * The leaf for a key and its sequence, which is even; 0 if the order is empty,
+ * ~0 if the lookup has to be retried.
  */
 static u32 leaf_for(const struct mapped *mapped, u32 order, const u8 *key,
 		    u32 key_bytes, u8 *to, u32 *sequence)

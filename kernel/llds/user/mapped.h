@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Reading a store that is in sight, without its lock: what buckets.h and
- * order.h say of such readers, in C, for the tests. What programs use is in
- * Rust, in forrest-machine.
+ * Seqlock reads of a mapped store, as buckets.h and order.h describe them, in
+ * C, for the tests. Programs use those of crates/llds, in Rust.
  */
 #ifndef LLDS_USER_MAPPED_H
 #define LLDS_USER_MAPPED_H
@@ -11,7 +10,7 @@
 #include "../buckets.h"
 
 /**
- * struct mapped - a store in sight
+ * struct mapped - a mapped store
  * @header: LLDS_MAP_HEADER
  * @blocks: LLDS_MAP_BLOCKS
  * @buckets: LLDS_MAP_BUCKETS
@@ -25,22 +24,22 @@ struct mapped {
 enum mapped_found {
 	MAPPED_FOUND,
 	MAPPED_ABSENT,
-	/* It is being changed too much. */
+	/* All tries met a concurrent change. */
 	MAPPED_BUSY,
-	/* The value lies by itself, where it cannot be seen. */
+	/* The value is stored apart, and not mapped. */
 	MAPPED_APART,
 };
 
-/* Room for the longest entry whose value does not lie by itself. */
+/* Room for the longest entry with its value. */
 #define MAPPED_ROOM (1 << 18)
 
-/* Looks a key up; the value goes to 'to', which has MAPPED_ROOM. */
+/* Looks a key up, and copies the value to @to, which has MAPPED_ROOM bytes. */
 enum mapped_found mapped_get(const struct mapped *mapped, const u8 *key,
 			     u32 key_bytes, u8 *to, u32 *bytes);
 
 /*
- * The first pair whose key is above this one, or not below it: the whole entry,
- * without its first 8 bytes, goes to 'to'.
+ * Finds the first pair whose key is above this one, or not below it if @above
+ * is false. Copies the entry without its first 8 bytes to @to.
  */
 enum mapped_found mapped_next(const struct mapped *mapped, const u8 *key,
 			      u32 key_bytes, bool above, u8 *to, u32 *found_key,

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Readers that have a store in sight and take no lock: against the
- * model, and while others change the store.
+ * Seqlock reads, compared with the model, and while other threads change the
+ * store.
  */
 #include <pthread.h>
 
 #include "mapped.h"
 #include "runs.h"
 
-static struct mapped in_sight(const struct llds_store *store)
+static struct mapped mapping_of(const struct llds_store *store)
 {
 	return (struct mapped){ store->header, store->memory.base,
 				store->buckets.base };
 }
 
-/* What a mapping would show is what the reader has. */
+/* Checks that a mapping would show the pages that the reader uses. */
 static void check_shown(const struct llds_store *store)
 {
 	CHECK(llds_shown_at(store, LLDS_MAP_HEADER) == store->header);
@@ -39,7 +39,7 @@ static bool is_value(enum mapped_found found, const u8 *at, u32 bytes,
 	       !memcmp(at, pair->value, bytes);
 }
 
-/* One after the other: what is read is what the model has. */
+/* Without concurrency: reads return what the model has. */
 static void as_the_model(enum kind kind, u32 steps)
 {
 	static u8 got[MAPPED_ROOM], key[KEY_ROOM], value[VALUE_ROOM];
@@ -51,7 +51,7 @@ static void as_the_model(enum kind kind, u32 steps)
 
 	CHECK(!llds_shared_init(&shared, LLDS_INDEX_DEFAULT, 1ULL << 40,
 				VALUE_BYTES_MAX, random64()));
-	mapped = in_sight(&shared.store);
+	mapped = mapping_of(&shared.store);
 	llds_show(&shared.store, true);
 	for (i = 0; i < steps; i++) {
 		key_bytes = a_key(kind, key);
@@ -70,7 +70,7 @@ static void as_the_model(enum kind kind, u32 steps)
 			CHECK(is_value(found, got, bytes, &model.pairs[at]));
 		else
 			CHECK(found == MAPPED_ABSENT);
-		/* And some pairs from there on. */
+		/* And some pairs after the key. */
 		for (j = 0; j < 4; j++, at++) {
 			found = mapped_next(&mapped, key, key_bytes, j > 0, got,
 					    &found_key, &bytes);
@@ -91,10 +91,10 @@ static void as_the_model(enum kind kind, u32 steps)
 	check(&shared.store, &model);
 	model_drop(&model);
 	llds_shared_drop(&shared);
-	printf("ok: in sight, %s: %u reads as the model\n", kinds[kind], steps);
+	printf("ok: seqlock, %s: %u reads as the model\n", kinds[kind], steps);
 }
 
-/* What goes stays in sight as zeros, and goes back when nobody looks. */
+/* Freed memory stays mapped as zeros; the last unmapping returns it. */
 static void goes_back_when_nobody_looks(u32 keys)
 {
 	struct llds_store store;
@@ -113,7 +113,7 @@ static void goes_back_when_nobody_looks(u32 keys)
 		CHECK(llds_delete(&store, &key) == 1);
 	}
 	CHECK(store.memory.used == 0 && store.budget.bytes == full);
-	/* The first unit is no block, and stays zeros. */
+	/* All memory is zeros; the first unit is never a block. */
 	for (i = 0; i < store.memory.end * LLDS_PIECE_BYTES / 8; i++)
 		CHECK(((u64 *)store.memory.base)[i] == 0);
 	llds_show(&store, false);
@@ -121,14 +121,14 @@ static void goes_back_when_nobody_looks(u32 keys)
 	key = llds_key(&store, &i, 8);
 	CHECK(!llds_set(&store, &key, &i, 8));
 	llds_store_drop(&store);
-	printf("ok: in sight: %.1f MiB stayed, and went back\n",
+	printf("ok: seqlock: %.1f MiB stayed mapped, then went back\n",
 	       full / 1048576.0);
 }
 
 /*
- * Keys that one thread changes and others read. The value of a key is its
- * number and a stamp, over and over: stamps only rise, and those of a key and
- * of the other one of its pair are alike, where both are changed as one.
+ * Keys that one thread changes and others read. The value of a key repeats its
+ * number and a stamp. Stamps only increase. In pairs that are changed
+ * atomically, both keys have the same stamp.
  */
 #define PAIRS 400
 #define READERS 3
@@ -149,7 +149,7 @@ static u32 key_of(u8 *key, u32 number)
 
 static u32 value_for(u8 *value, u32 number, u32 stamp)
 {
-	/* Mostly of a length that is changed in place. */
+	/* Most values have one length, so they are changed in place. */
 	const u32 words = stamp % 8 ? 4 : 1 + stamp % (stamp % 256 ? 12 : 300);
 	u32 i;
 
@@ -160,7 +160,7 @@ static u32 value_for(u8 *value, u32 number, u32 stamp)
 	return 8 * words;
 }
 
-/* The stamp of a value, which is what was written with it. */
+/* Checks a value, and returns its stamp. */
 static u32 stamp_of(const u8 *value, u32 bytes, u32 number)
 {
 	static __thread u8 wanted[8 * 300];
@@ -174,13 +174,13 @@ static u32 stamp_of(const u8 *value, u32 bytes, u32 number)
 	return stamp;
 }
 
-/* Half of the keys are changed by themselves. */
+/* Whether a key is changed together with the other of its pair: half are. */
 static bool is_paired(u32 number)
 {
 	return number >= PAIRS;
 }
 
-/* What has been seen once is not there in an older state any more. */
+/* Records a stamp: later reads must not return an older one. */
 static void saw(u32 *newest, u32 number, u32 stamp)
 {
 	newest[number] = stamp;
@@ -209,7 +209,7 @@ static void *reader(void *of)
 	static __thread u8 got[MAPPED_ROOM], key[64];
 	static __thread u32 newest[2 * PAIRS];
 	struct race *race = of;
-	const struct mapped mapped = in_sight(&race->shared.store);
+	const struct mapped mapped = mapping_of(&race->shared.store);
 	u64 state = __atomic_add_fetch(&race->seed, 77, __ATOMIC_RELAXED);
 	u32 reads = 0, bytes, key_bytes, found_key, number, stamp, i;
 	enum mapped_found found;
@@ -218,11 +218,11 @@ static void *reader(void *of)
 		__atomic_add_fetch(&race->rounds, 1, __ATOMIC_RELAXED);
 		number = step(&state) % (2 * PAIRS);
 		key_bytes = key_of(key, number);
-		/* A key, then the other one of its pair. */
+		/* A key, then the other key of its pair. */
 		for (i = 0; i < 2; i++, number ^= 1) {
 			key_bytes = key_of(key, number);
 			found = mapped_get(&mapped, key, key_bytes, got, &bytes);
-			/* What is changed by itself is never deleted. */
+			/* Keys that are not paired are never deleted. */
 			CHECK(found != MAPPED_ABSENT || is_paired(number) ||
 			      !newest[number]);
 			if (found != MAPPED_FOUND)
@@ -232,7 +232,7 @@ static void *reader(void *of)
 			saw(newest, number, stamp);
 			reads++;
 		}
-		/* And some in order. */
+		/* And some pairs in order. */
 		for (i = 0; i < 8; i++) {
 			if (mapped_next(&mapped, key, key_bytes, true, got,
 					&found_key, &bytes) != MAPPED_FOUND)
@@ -252,7 +252,7 @@ static void *reader(void *of)
 	return NULL;
 }
 
-/* Sets both keys of a pair, or deletes them; or a key by itself. */
+/* Sets or deletes both keys of a pair; or sets a key that is not paired. */
 static u32 change_pair(u8 *to, u32 pair, u32 stamp, bool deletes)
 {
 	u8 *at = to;
@@ -289,7 +289,7 @@ static void while_others_change_it(u32 reads)
 		CHECK(!pthread_create(&readers[i], NULL, reader, &race));
 	for (stamp = 1; __atomic_load_n(&race.reading, __ATOMIC_RELAXED);
 	     stamp++) {
-		/* Mostly there, mostly not, and again. */
+		/* Alternates between many keys and few. */
 		const bool few = stamp / 512 % 2;
 		struct llds_run run;
 		const u32 pair = step(&state) % PAIRS;
@@ -310,7 +310,7 @@ static void while_others_change_it(u32 reads)
 		run.flags = is_paired(2 * pair) ? LLDS_RUN_ATOMIC : 0;
 		CHECK(!llds_request(&race.shared, &run, ALL));
 		CHECK(run.done_bytes == end);
-		/* Readers come first: all of a change is seldom what they see. */
+		/* Waits for readers, so that many reads overlap a change. */
 		while (__atomic_load_n(&race.reading, __ATOMIC_RELAXED) &&
 		       __atomic_load_n(&race.rounds, __ATOMIC_RELAXED) < stamp)
 			sched_yield();
@@ -318,11 +318,11 @@ static void while_others_change_it(u32 reads)
 	for (i = 0; i < READERS; i++)
 		CHECK(!pthread_join(readers[i], NULL));
 	llds_shared_drop(&race.shared);
-	printf("ok: in sight: %u changes, %u reads by each of %u threads\n",
+	printf("ok: seqlock: %u changes, %u reads by each of %u threads\n",
 	       stamp, reads, READERS);
 }
 
-void test_in_sight(u32 steps)
+void test_mapped(u32 steps)
 {
 	enum kind kind;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Random numbers, keys and values, a model of a store, and a look at
- * everything in a real one.
+ * Random numbers, keys and values, a model of a store, and checks of a real
+ * one.
  */
 #include "test.h"
 
 u64 seed = 1;
 static u64 state;
-/* How many keys have been made in order. */
+/* Number of keys that were made in order. */
 static u32 counter;
 
 u64 where(void)
@@ -57,7 +57,7 @@ struct pair *model_find(const struct model *model, const u8 *key,
 	const u32 at = model_seek(model, key, bytes);
 	struct pair *pair;
 
-	/* Without a pair there is no array. */
+	/* The array is NULL if the model is empty. */
 	if (at == model->n)
 		return NULL;
 	pair = &model->pairs[at];
@@ -175,9 +175,9 @@ static const u8 *separator_at(const struct llds_store *store, u32 handle,
 }
 
 /*
- * Checks a node and all below it: what it names is in order, between the
- * separators at its ends, and has the heads that belong to it; how many
- * entries there are below it, and its level.
+ * Checks a node and all nodes below: the keys are in order, and between the
+ * separators at its ends, and the heads are right. Returns the number of
+ * entries below it, and its level in @level.
  */
 static u64 check_node(const struct llds_store *store, u32 handle, u32 low,
 		      u32 high, u32 *level)
@@ -240,7 +240,7 @@ static u64 check_node(const struct llds_store *store, u32 handle, u32 low,
 	return entries;
 }
 
-/* Checks that each bucket has what belongs to it. */
+/* Checks that each entry is in its bucket. */
 static u64 check_buckets(const struct llds_store *store)
 {
 	const struct llds_buckets *buckets = &store->buckets;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Memory for the engine in user space.
+ * Memory for the engine in user space (see os.h).
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -9,13 +9,13 @@
 
 #include "../os.h"
 
-/* Which allocation from now on fails; 0 or less if none does. */
+/* The allocation that fails, counted from now; 0 or less is none. */
 long llds_os_failing;
 
-/* Which copy from now on fails. */
+/* The copy that fails, counted likewise. */
 long llds_os_faulting;
 
-/* Large tables lie on huge pages if there are any. */
+/* Large tables use huge pages, if available. */
 #define HUGE_BYTES (2UL << 20)
 
 void *llds_os_table(size_t bytes)
@@ -28,7 +28,7 @@ void llds_os_table_free(void *table)
 	free(table);
 }
 
-/* What nobody wrote is seen in an answer that has it. */
+/* Filled with a pattern, so that uninitialized bytes in an answer are seen. */
 void *llds_os_buffer(size_t bytes)
 {
 	void *buffer = llds_os_refuses() ? NULL : malloc(bytes);
@@ -54,7 +54,7 @@ void llds_os_page_free(void *page)
 	free(page);
 }
 
-/* Addresses for all pieces that there may be, from a huge page's on. */
+/* Reserves addresses for the maximum of pieces, aligned to a huge page. */
 #define BASE_BYTES (LLDS_PIECES_MAX * LLDS_PIECE_BYTES)
 #define NOTHING (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -82,7 +82,7 @@ void *llds_os_pieces(char *at, unsigned int n)
 {
 	const size_t bytes = n * LLDS_PIECE_BYTES;
 
-	/* Without addresses there is no memory either. */
+	/* Without a reserved range, no piece can be allocated. */
 	if (!at || llds_os_refuses() ||
 	    mmap(at, bytes, PROT_READ | PROT_WRITE, NOTHING | MAP_FIXED, -1,
 		 0) == MAP_FAILED)
@@ -92,7 +92,7 @@ void *llds_os_pieces(char *at, unsigned int n)
 	return at;
 }
 
-/* Its addresses stay what they are for. */
+/* The addresses stay reserved. */
 void llds_os_piece_free(void *piece)
 {
 	mmap(piece, LLDS_PIECE_BYTES, PROT_NONE, NOTHING | MAP_FIXED, -1, 0);
@@ -112,7 +112,7 @@ void llds_os_pause(void)
 }
 #endif
 
-/* What cannot be copied is copied in part, as the kernel does. */
+/* A copy that fails copies a part, as in the kernel. */
 static int copy(void *to, const void *from, size_t bytes)
 {
 	const bool fails = llds_os_faulting > 0 && --llds_os_faulting == 0;

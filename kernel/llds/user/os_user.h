@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the engine needs of its surroundings, in user space: the
- * few names of the kernel that it uses, and memory from mmap().
+ * The environment of the engine in user space (see os.h): the kernel's names
+ * that it uses, and memory from mmap().
  *
- * A test may set llds_os_failing to n: the n-th allocation from then on fails;
- * and llds_os_faulting: the n-th copy from or to the user.
+ * If a test sets llds_os_failing to n, the n-th allocation from then on fails;
+ * with llds_os_faulting, the n-th copy from or to the user.
  *
- * Built with LLDS_OS_PAUSES, a thread gives up the processor now and then at
- * what threads see of each other: so they meet where they else hardly would.
+ * With LLDS_OS_PAUSES, threads sometimes yield the processor at accesses that
+ * other threads observe, which makes rare interleavings frequent.
  */
 #ifndef LLDS_OS_USER_H
 #define LLDS_OS_USER_H
@@ -132,7 +132,7 @@ void llds_os_base_free(char *base);
 void *llds_os_pieces(char *at, unsigned int n);
 void llds_os_piece_free(void *piece);
 
-/* Whether a block is to be refused. */
+/* Whether the allocation of a block fails. */
 static inline bool llds_os_refuses(void)
 {
 	return unlikely(llds_os_failing > 0) && --llds_os_failing == 0;
@@ -147,7 +147,7 @@ static inline bool llds_os_is_killed(void)
 	return false;
 }
 
-/* The user is the process itself; a test lets a copy fail, as it is told. */
+/* The user is the process itself; llds_os_faulting lets a copy fail. */
 int llds_os_from_user(void *to, u64 from, size_t bytes);
 int llds_os_to_user(u64 to, const void *from, size_t bytes);
 
@@ -161,7 +161,7 @@ static inline void llds_os_lock_init(struct llds_os_lock *lock)
 
 	pthread_rwlockattr_init(&kind);
 #ifdef __GLIBC__
-	/* As in the kernel: readers who come and go do not keep a writer out. */
+	/* As in the kernel: a stream of readers does not starve a writer. */
 	pthread_rwlockattr_setkind_np(
 		&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 #endif
@@ -190,7 +190,7 @@ static inline void llds_os_unlock_alone(struct llds_os_lock *lock)
 }
 
 #if defined(__SANITIZE_THREAD__) || defined(LLDS_OS_PAUSES)
-/* A reader without a lock finds out afterwards that what it read is void. */
+/* Atomic stores: seqlock reads may load these bytes, and reject them later. */
 static inline void llds_os_copy(void *to, const void *from, size_t bytes)
 {
 	size_t i;

@@ -27,7 +27,7 @@ static void set_parent(struct rb_node *node, struct rb_node *parent)
 				 (node->parent_and_color & 1);
 }
 
-/* Where the tree says that a node is. */
+/* The link that points to a node. */
 static struct rb_node **link_of(const struct rb_node *node,
 				struct rb_root *root)
 {
@@ -38,13 +38,13 @@ static struct rb_node **link_of(const struct rb_node *node,
 	return parent->rb_left == node ? &parent->rb_left : &parent->rb_right;
 }
 
-/* One of the two children of a node. */
+/* The link to the left or right child. */
 static struct rb_node **side(struct rb_node *node, bool left)
 {
 	return left ? &node->rb_left : &node->rb_right;
 }
 
-/* Turns a node down to one side; its child on the other takes its place. */
+/* Rotates a node to one side; its child on the other side replaces it. */
 static void rotate(struct rb_node *node, bool left, struct rb_root *root)
 {
 	struct rb_node *child = *side(node, !left);
@@ -87,7 +87,7 @@ void rb_insert_color(struct rb_node *node, struct rb_root *root)
 	set_black(root->rb_node, true);
 }
 
-/* Repairs what a black node less on one side of 'parent' has broken. */
+/* Rebalances after one side of 'parent' has lost a black node. */
 static void repair(struct rb_node *node, struct rb_node *parent,
 		   struct rb_root *root)
 {
@@ -131,7 +131,7 @@ void rb_erase(struct rb_node *node, struct rb_root *root)
 	bool black;
 
 	if (node->rb_left && node->rb_right) {
-		/* The next one has no left child, and takes its place. */
+		/* The successor has no left child; it replaces the node. */
 		next = node->rb_right;
 		while (next->rb_left)
 			next = next->rb_left;

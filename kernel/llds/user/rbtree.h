@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * A red-black tree with the interface of the kernel's, as far as
- * the engine uses it, for user space.
+ * A red-black tree for user space, with the part of the kernel's interface that
+ * the engine uses.
  */
 #ifndef LLDS_USER_RBTREE_H
 #define LLDS_USER_RBTREE_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The colour is in the lowest bit of the parent: 1 is black. */
+/* The lowest bit of the parent is the colour: 1 is black. */
 struct rb_node {
 	uintptr_t parent_and_color;
 	struct rb_node *rb_right;
@@ -29,7 +29,7 @@ static inline struct rb_node *rb_parent(const struct rb_node *node)
 	return (struct rb_node *)(node->parent_and_color & ~(uintptr_t)1);
 }
 
-/* Makes a red leaf of a node, at a place. */
+/* Links a node as a red leaf. */
 static inline void rb_link_node(struct rb_node *node, struct rb_node *parent,
 				struct rb_node **link)
 {
@@ -42,7 +42,7 @@ static inline void rb_link_node(struct rb_node *node, struct rb_node *parent,
 /* Balances the tree after a leaf was linked. */
 void rb_insert_color(struct rb_node *node, struct rb_root *root);
 
-/* Takes a node out. */
+/* Removes a node. */
 void rb_erase(struct rb_node *node, struct rb_root *root);
 
 struct rb_node *rb_next(const struct rb_node *node);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Runs of operations against the model, with rooms of all
- * sizes, with copies that fail, and with bytes that are no operations.
+ * Runs of operations compared with the model: with room of all sizes, with
+ * copies that fail, and with invalid operations.
  */
 #include "runs.h"
 
-/* Random runs have the answers that the model has, whatever room they get. */
+/* Random runs give the model's answers for any amount of room. */
 static void runs_against_the_model(enum llds_index index, enum kind kind,
 				   u32 steps)
 {
@@ -47,7 +47,7 @@ static void runs_against_the_model(enum llds_index index, enum kind kind,
 	       short_ones);
 }
 
-/* Each copy from and to the user fails once: a beginning was done. */
+/* Each copy from and to the user fails once: a prefix of the run was done. */
 static void copies_that_fail(enum kind kind)
 {
 	const u64 start = where();
@@ -71,7 +71,7 @@ static void copies_that_fail(enum kind kind)
 		error = llds_request(&shared, &run, ALL);
 		llds_os_faulting = 0;
 		CHECK(error == 0 || error == -EFAULT);
-		/* What was done is what a beginning does to the model. */
+		/* The store is as after some prefix of the run. */
 		for (done = 0; done <= 100 && !found; done++) {
 			model_drop(&model);
 			replay(start);
@@ -92,7 +92,7 @@ static void copies_that_fail(enum kind kind)
 	       failures);
 }
 
-/* Each allocation of a run fails once: nothing is lost, nothing leaks. */
+/* Each allocation of a run fails once: no change is lost, no memory leaks. */
 static void runs_without_memory(enum kind kind)
 {
 	const u64 start = where();
@@ -130,7 +130,7 @@ static void runs_without_memory(enum kind kind)
 	       kinds[kind], failures);
 }
 
-/* What makes no sense is refused, and does nothing. */
+/* Invalid operations are refused, and change nothing. */
 static void nonsense(u32 runs)
 {
 	static const u32 lengths[] = { 0, 1, 7, 8, 9, 4096, 4097, 65535, 65536,
@@ -194,13 +194,13 @@ static void nonsense(u32 runs)
 	check(&shared.store, &model);
 	model_drop(&model);
 	llds_shared_drop(&shared);
-	printf("ok: nonsense: %u of %u runs refused, %u operations done\n",
+	printf("ok: invalid: %u of %u runs refused, %u operations done\n",
 	       refused, runs, done);
 }
 
 #define GET_KEYS 600
 
-/* A key of this number: a word, or of another length. */
+/* The key of a number: of 8 bytes, or of another length. */
 static u32 key_of(u32 number, u8 *key)
 {
 	const u32 bytes = number % 3 ? 8 : number % 40;
@@ -219,8 +219,8 @@ static u32 put_op(u8 *to, const struct llds_op *op, const u8 *key)
 }
 
 /*
- * Many gets in a run are answered as each by itself is, as far as there is
- * room, and up to one that makes no sense.
+ * Many gets in a run give the same answers as single gets, until the room is
+ * used up, or up to an invalid operation.
  */
 static void many_gets(u32 runs)
 {
@@ -231,7 +231,7 @@ static void many_gets(u32 runs)
 
 	CHECK(!llds_shared_init(&shared, LLDS_INDEX_DEFAULT, 64 << 20,
 				VALUE_BYTES_MAX, 7));
-	/* Every other key is there. */
+	/* Every other key exists. */
 	for (i = 0; i < GET_KEYS; i += 2) {
 		const struct llds_op op = { .code = LLDS_SET,
 					    .key_bytes = key_of(i, key),
@@ -276,7 +276,7 @@ static void many_gets(u32 runs)
 		memset(answers, 0xa5, wanted_bytes);
 		run = a_run(0, at, end);
 		error = llds_request(&shared, &run, ALL);
-		/* What was not answered had no room, or made no sense. */
+		/* The next operation has no room, or is invalid. */
 		CHECK(run.done <= n);
 		CHECK(error || run.answers_bytes ==
 				       (run.done ? ends[run.done - 1] : 0));
@@ -294,13 +294,13 @@ static void many_gets(u32 runs)
 	}
 	CHECK(cut && spoiled && done > 20 * runs);
 	llds_shared_drop(&shared);
-	printf("ok: %u runs of %u gets in all, %u cut short, %u with one that makes no sense\n",
+	printf("ok: %u runs of %u gets in all, %u cut short, %u with an invalid one\n",
 	       runs, done, cut, spoiled);
 }
 
 /*
- * The same buckets were changed, equally often: readers without the lock found
- * out.
+ * Checks that both stores changed the same buckets equally often, so that
+ * seqlock reads retry alike.
  */
 static void check_buckets(const struct llds_buckets *a,
 			  const struct llds_buckets *b)
@@ -314,8 +314,8 @@ static void check_buckets(const struct llds_buckets *a,
 }
 
 /*
- * Many sets in a run do what each by itself does, and so do deletions among
- * them, whatever room there is for the answers.
+ * Many sets in a run, with deletes among them, do the same as single
+ * operations, for any amount of room for the answers.
  */
 static void many_sets(u32 runs)
 {
@@ -332,9 +332,9 @@ static void many_sets(u32 runs)
 				VALUE_BYTES_MAX, 7));
 	for (i = 0; i < runs; i++) {
 		const u32 ops_wanted = 1 + below(200);
-		/* Few keys come several times in one group. */
+		/* With few keys, a group has a key several times. */
 		const u32 keys = below(2) ? 10 : GET_KEYS;
-		/* Entries stay where they are, or each set may move one. */
+		/* With equal lengths, entries stay in place. */
 		const bool only_words = below(2);
 
 		for (n = at = wanted_bytes = 0;
@@ -343,7 +343,7 @@ static void many_sets(u32 runs)
 			struct llds_run run;
 
 			op.key_bytes = key_of(below(keys), key);
-			/* The buckets become few, and many again. */
+			/* Sometimes few buckets are left, and grow again. */
 			if (!below(500))
 				op = (struct llds_op){
 					.code = LLDS_DELETE_RANGE,
@@ -397,7 +397,7 @@ static void many_sets(u32 runs)
 	       runs, done, cut, differing);
 }
 
-/* What one operation does. */
+/* The access that an operation needs. */
 static u32 does(u8 code)
 {
 	switch (code) {
@@ -412,7 +412,7 @@ static u32 does(u8 code)
 	}
 }
 
-/* A device that is open to be read changes nothing, and so on. */
+/* Operations without the required access are refused. */
 static void as_one_may(u32 may)
 {
 	struct llds_shared shared;
@@ -438,7 +438,7 @@ static void as_one_may(u32 may)
 	CHECK(may & LLDS_CHANGES || !llds_store_keys(&shared.store));
 	model_drop(&model);
 	llds_shared_drop(&shared);
-	printf("ok: %u of 200 operations refused to one who may%s%s\n",
+	printf("ok: %u of 200 operations refused with access to%s%s\n",
 	       refused, may & LLDS_READS ? " read" : "",
 	       may & LLDS_CHANGES ? " change" : "");
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Random operations, what they do to the model, and the answers that
- * they should have.
+ * Random operations, their effect on the model, and their expected answers.
  */
 #include "runs.h"
 
 u8 ops[OPS_ROOM], answers[ANSWERS_ROOM], wanted[ANSWERS_ROOM];
 static u8 key[KEY_ROOM], value[VALUE_ROOM], other[VALUE_ROOM];
 
-/* Puts an operation behind the others; where the next one goes. */
+/* Appends an operation; returns the place of the next one. */
 static u32 put_op(u32 at, struct llds_op op)
 {
 	u8 *to = ops + at;
@@ -60,7 +59,7 @@ static s64 counter(const u8 *at)
 	return x;
 }
 
-/* A random operation for which key, value and other are made. */
+/* Makes a random operation with key, value and other. */
 static struct llds_op an_op(enum kind kind)
 {
 	static const u8 codes[] = { LLDS_GET, LLDS_GET, LLDS_SET, LLDS_SET,
@@ -83,7 +82,7 @@ static struct llds_op an_op(enum kind kind)
 		delta = below(8) ? (s64)random64() : (s64)below(3) - 1;
 		memcpy(value, &delta, 8);
 		op.value_bytes = 8;
-		/* Few keys are counters. */
+		/* Few keys, so that several operations add to each. */
 		op.key_bytes = min((u32)op.key_bytes, 2U);
 		break;
 	case LLDS_SWAP:
@@ -112,7 +111,7 @@ static struct llds_op an_op(enum kind kind)
 	return op;
 }
 
-/* The pairs of a range, from the first to the one behind the last. */
+/* The pairs of a range: the first one, and the one after the last. */
 static void range_of(const struct model *model, struct llds_op op, u32 *from,
 		     u32 *to)
 {
@@ -131,8 +130,7 @@ static void range_of(const struct model *model, struct llds_op op, u32 *from,
 }
 
 /*
- * Does an operation to the model; where the next answer goes. Of a scan that
- * is longer than 'pairs' only so many are answered.
+ * Applies an operation to the model; returns the place of the next answer.
  */
 static u32 do_to_model(struct model *model, struct llds_op op, u32 at)
 {
@@ -209,7 +207,7 @@ static u32 do_to_model(struct model *model, struct llds_op op, u32 at)
 
 struct llds_run a_run(u32 from, u32 to, u32 room)
 {
-	/* Exactly as much as is said, so that the sanitizer sees one more. */
+	/* Exactly this length, so that a sanitizer sees an overrun. */
 	return (struct llds_run){ .ops = (uintptr_t)(ops + from),
 				  .ops_bytes = to - from,
 				  .answers = (uintptr_t)answers,
@@ -275,7 +273,7 @@ u32 ops_as_one(struct model *model, enum kind kind, u32 n, u32 *wanted_bytes,
 	     *wanted_bytes < ANSWERS_ROOM / 2; i++) {
 		struct llds_op op = an_op(kind);
 
-		/* Most conditions do not hold. */
+		/* Most conditions would be false. */
 		if (is_plain && op.code == LLDS_SET)
 			op.flags = 0;
 		if (is_plain && op.code == LLDS_SWAP)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Stores against the model, without memory, within a budget.
+ * Stores compared with the model, without memory, and within a budget.
  */
 #include "test.h"
 
 static u8 a_buffer[KEY_ROOM], another[VALUE_ROOM];
 
-/* Makes a change; false if there was no memory for it. */
+/* Makes a change; returns false if there was no memory for it. */
 static bool change(struct llds_store *store, struct model *model,
 		   enum kind kind, u32 deletes)
 {
@@ -29,7 +29,7 @@ static bool change(struct llds_store *store, struct model *model,
 	return true;
 }
 
-/* Looks a key up, and for what is beside it. */
+/* Looks a key up, and its neighbours. */
 static void look(const struct llds_store *store, const struct model *model,
 		 enum kind kind)
 {
@@ -50,7 +50,7 @@ static void look(const struct llds_store *store, const struct model *model,
 	CHECK(!entry || is_pair(store, entry, &model->pairs[at - 1]));
 }
 
-/* Keys come, and go again to the last one. */
+/* Adds keys, and deletes them again, down to the last one. */
 static void against_the_model(enum llds_index index, enum kind kind, u32 steps)
 {
 	struct llds_store store;
@@ -113,7 +113,7 @@ static void without_memory(enum llds_index index, enum kind kind, u32 steps)
 				check(&store, &model);
 			}
 		}
-		/* The rest is done without what is only for speed. */
+		/* Optional allocations may fail without an error. */
 		failed |= llds_os_failing == 0;
 		llds_os_failing = 0;
 		check(&store, &model);
@@ -129,7 +129,7 @@ static void without_memory(enum llds_index index, enum kind kind, u32 steps)
 	       kinds[kind], failures);
 }
 
-/* A budget is kept, and what was refused is possible when there is room. */
+/* A budget is kept; refused changes succeed after memory was freed. */
 static void within_a_budget(enum llds_index index)
 {
 	const u64 most = 3 << 20;
@@ -163,7 +163,7 @@ static void within_a_budget(enum llds_index index)
 	       index == LLDS_INDEX_DEFAULT ? "buckets and order" : "tree");
 }
 
-/* What stores take counts in their quota, to the byte, whatever fails. */
+/* A quota counts all bytes of its stores exactly, even after failures. */
 static void within_a_quota(enum llds_index index, u32 steps)
 {
 	struct llds_quota quota = { .bytes_max = 5 << 20 };
@@ -177,7 +177,7 @@ static void within_a_quota(enum llds_index index, u32 steps)
 	}
 	for (i = 0; i < steps; i++) {
 		const u32 at = below(2);
-		/* More comes than goes, and then the other way round. */
+		/* First more sets than deletes, then the other way round. */
 		const u32 deletes = i / (steps / 4) % 2 ? 80 : 10;
 
 		llds_os_failing = below(20) ? 0 : below(4);
@@ -191,9 +191,9 @@ static void within_a_quota(enum llds_index index, u32 steps)
 				     stores[1].budget.bytes);
 		CHECK(quota.bytes <= quota.bytes_max);
 	}
-	/* Where the store's own budget would have allowed it. */
+	/* Refused by the quota; the store's budget would have allowed it. */
 	CHECK(refused);
-	/* One that has taken too much already does not join, nor count. */
+	/* A store that exceeds the quota cannot join, and does not count. */
 	CHECK(!llds_store_init(&third, index, 1ULL << 40, 7));
 	for (i = 0; third.budget.bytes + quota.bytes <= quota.bytes_max; i++) {
 		const struct llds_key key = llds_key(&third, (u8 *)&i, 4);
@@ -224,7 +224,7 @@ static void *take_and_give(void *quota)
 
 	CHECK(llds_budget_join(&budget, quota));
 	for (i = 0; i < 100000; i++) {
-		/* One and a half times what there is, if all had all. */
+		/* In total up to 1.5 times the quota. */
 		if (i % 10 < 5)
 			taken += llds_budget_take(&budget, 300);
 		else if (budget.bytes)
@@ -236,7 +236,7 @@ static void *take_and_give(void *quota)
 	return (void *)(uintptr_t)taken;
 }
 
-/* Threads take of one quota at once: nothing is lost, nothing too much. */
+/* Threads share one quota: the count stays exact and within the limit. */
 static void a_quota_for_many(void)
 {
 	struct llds_quota quota = { .bytes_max = TAKERS * 5 * 200 };
@@ -252,7 +252,7 @@ static void a_quota_for_many(void)
 		CHECK(taken);
 	}
 	CHECK(!quota.bytes);
-	printf("ok: %u threads take of a quota and give it back\n", TAKERS);
+	printf("ok: %u threads take from a quota and return it\n", TAKERS);
 }
 
 static struct llds_key numbered(const struct llds_store *store, u64 *number,
@@ -262,7 +262,7 @@ static struct llds_key numbered(const struct llds_store *store, u64 *number,
 	return llds_key(store, number, 8);
 }
 
-/* Memory goes back when pairs do, and nothing that is left leads to it. */
+/* Deleting pairs frees memory, and nothing refers to it afterwards. */
 static void gives_memory_back(u32 keys)
 {
 	struct llds_store store;
@@ -281,13 +281,13 @@ static void gives_memory_back(u32 keys)
 	for (i = 0; i < keys; i++) {
 		key = numbered(&store, &number, i);
 		CHECK(llds_delete(&store, &key));
-		/* Half of them are gone when the other half is looked for. */
+		/* In the second half, keys of the first half are gone. */
 		key = numbered(&store, &number, keys - 1 - i);
 		CHECK(!llds_find(&store, &key) == (i >= keys - 1 - i));
 	}
 	CHECK(store.memory.used == 0);
 	CHECK(store.budget.bytes < (8 << 20));
-	/* Once more, and then from the first key to the last one. */
+	/* Fill it again, then delete from the first key to the last. */
 	for (i = 0; i < keys; i++) {
 		key = numbered(&store, &number, i);
 		CHECK(!llds_find(&store, &key));
@@ -305,7 +305,7 @@ static void gives_memory_back(u32 keys)
 	CHECK(store.memory.used == 0);
 	CHECK(store.budget.bytes < (8 << 20));
 	llds_store_drop(&store);
-	printf("ok: of %.1f MiB all but a few went back, twice\n",
+	printf("ok: of %.1f MiB all but a few were freed, twice\n",
 	       full / 1048576.0);
 }
 

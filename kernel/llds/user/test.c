@@ -2,14 +2,15 @@
 /*
  * Tests of the engine in user space.
  *
- * Random changes of a store are made to a sorted array as well, and both must
- * have the same pairs in the same order at all times; so must the inner
- * structure be what the headers say. Then each allocation of such a run fails
- * in its turn, and the store must be as it was before the change that failed;
- * and each copy from and to the user. Readers without the lock look at what
- * other threads change.
+ * The tests make random changes to a store and to a sorted array. Both must
+ * always have the same pairs in the same order, and the store the invariants of
+ * its headers. Then each allocation of such a run fails once, and each copy
+ * from and to the user: the store must be as it was before the change that
+ * failed. Seqlock reads run while other threads change the store.
  *
- * usage: test [SEED [STEPS [in-sight]]]
+ * usage: test [SEED [STEPS [mapped]]]
+ *
+ * With a third argument, only the tests of seqlock reads run.
  *
  * Prints a line for each test, and the seed. The exit code is 0 if all passed.
  */
@@ -30,6 +31,6 @@ int main(int argc, char **argv)
 		test_requests(steps);
 		test_runs_as_one(steps);
 	}
-	test_in_sight(steps);
+	test_mapped(steps);
 	return 0;
 }

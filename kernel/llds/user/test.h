@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * What the tests of the engine have in common: random numbers, keys
- * and values, a model of a store, and a look at everything in a real one.
+ * Shared code of the engine's tests: random numbers, keys and values, a model
+ * of a store, and checks of a real one.
  */
 #ifndef LLDS_USER_TEST_H
 #define LLDS_USER_TEST_H
@@ -25,7 +25,7 @@
 extern u64 seed;
 
 u64 random64(void);
-/* Where the random numbers are, and to go on from there once more. */
+/* The state of the random numbers; replay() returns to it. */
 u64 where(void);
 void replay(u64 from);
 u32 below(u32 n);
@@ -41,26 +41,26 @@ struct model {
 	u32 n, room;
 };
 
-/* The first pair whose key is not below this one, or 'n'. */
+/* The index of the first pair whose key is not below this one, or 'n'. */
 u32 model_seek(const struct model *model, const u8 *key, u32 bytes);
-/* NULL if there is none. */
+/* A pair, or NULL. */
 struct pair *model_find(const struct model *model, const u8 *key, u32 bytes);
 void model_set(struct model *model, const u8 *key, u32 key_bytes,
 	       const u8 *value, u32 value_bytes);
-/* False if there is none. */
+/* Returns false if the key is absent. */
 bool model_delete(struct model *model, const u8 *key, u32 bytes);
 void model_copy(struct model *to, const struct model *from);
-/* Puts in what a store has. */
+/* Copies all pairs of a store. */
 void model_take(struct model *model, const struct llds_store *store);
 void model_drop(struct model *model);
 
 bool is_pair(const struct llds_store *store, const struct llds_entry *entry,
 	     const struct pair *pair);
 
-/* Whether a store has what the model has. */
+/* Whether a store has the pairs of the model. */
 bool is_same(const struct llds_store *store, const struct model *model);
 
-/* Checks that a store has what the model has, and is what its headers say. */
+/* Checks that a store has the model's pairs, and its headers' invariants. */
 void check(const struct llds_store *store, const struct model *model);
 
 /* Kinds of keys. */
@@ -69,7 +69,7 @@ extern const char *const kinds[];
 #define KEY_ROOM 4104
 #define VALUE_ROOM 70000
 
-/* Make a key, or a value; its length. */
+/* Make a key, or a value; return its length. */
 u32 a_key(enum kind kind, u8 *key);
 u32 a_value(u8 *value);
 
@@ -77,6 +77,6 @@ u32 a_value(u8 *value);
 void test_stores(u32 steps);
 void test_requests(u32 steps);
 void test_runs_as_one(u32 steps);
-void test_in_sight(u32 steps);
+void test_mapped(u32 steps);
 
 #endif /* LLDS_USER_TEST_H */

@@ -1,11 +1,11 @@
 //! `cargo xtask mutants`: mistakes in the engine on disk that its gates must catch.
 //!
 //! A gate proves little unless it can fail. Each file of `tests/mutants` below the engine's sources is a patch; its
-//! head says what the mistake is and which gate must fail (see [`patch`]). The sources themselves know nothing of this:
-//! all patches are applied to one copy of the crate, below the target directory, as alternatives between which a number
-//! chooses at run time. So the copy is built once. One of its tests sets the number of one mutant for its thread and
-//! runs the gate, which must panic. Without a mutant each of these gates must pass on its first workload, otherwise the
-//! copy would be wrong; in larger sizes they are tests of the crate itself.
+//! head describes the mistake and names the gate that must fail (see [`patch`]). The sources do not refer to mutants:
+//! all patches are applied to one copy of the crate below the target directory, as alternatives that a number selects
+//! at run time. So the copy is built once. One of its tests sets the number of one mutant for its thread and runs the
+//! gate, which must panic. Without a mutant each of these gates must pass on its first workload, to show that the copy
+//! is correct. In larger sizes the gates are tests of the crate itself.
 
 mod patch;
 
@@ -100,7 +100,7 @@ fn catch(workspace: &Workspace, all: &[Mutant], chosen: &[&Mutant]) -> Result<()
 /// The path of the tests in the copy, wherever in the crate the engine is.
 const MODULE: &str = "tests::mutants::";
 
-/// Those whose tests did not say that they passed.
+/// The mutants whose tests did not report success.
 fn missed<'m>(output: &str, chosen: &[&'m Mutant]) -> Vec<&'m Mutant> {
     let passed = |mutant: &Mutant| {
         let end = format!("{MODULE}{} - should panic ... ok", test_name(mutant));

@@ -5,8 +5,8 @@
 //! if the root has `pub use error::Error`. What another crate has leads nowhere, also where it is named through this
 //! one.
 //!
-//! Code under `#[cfg(test)]` is left out. What is not seen: methods of a type (an `impl` may stand above its type), and
-//! macros of the same crate that are named without a path.
+//! Code under `#[cfg(test)]` is ignored. Two kinds of uses are not detected: methods of a type (an `impl` may be in a
+//! module above its type), and macros of the same crate that are named without a path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ impl Modules {
         self.all.keys().filter(|name| !self.children(name).is_empty()).cloned().collect()
     }
 
-    /// Who uses whom. A module that exports what stands below it does not use it.
+    /// Which module uses which. A module that only re-exports a lower module does not use it.
     pub(crate) fn uses(&self) -> Vec<Use> {
         let mut uses = Vec::new();
         for (name, module) in &self.all {
@@ -205,7 +205,7 @@ fn below(name: &[String], child: &str) -> Name {
     name
 }
 
-/// Collects what one file says.
+/// Collects the uses in one file.
 struct Reader<'m> {
     modules: &'m mut Modules,
     file: &'m Path,
@@ -281,7 +281,7 @@ impl Reader<'_> {
                         }
                     }
                     let continued = before.is_some_and(|token| token.is('.') || token.kind == Kind::Path);
-                    // `pub(in super::x)` says who may use it.
+                    // `pub(in super::x)` is a visibility, not a use.
                     let is_visibility = before.is_some_and(|token| token.is_word("in"))
                         && at.checked_sub(2).is_some_and(|at| tokens[at].is('('));
                     if next(1).is_some_and(|token| token.kind == Kind::Path) && !continued && !is_visibility {
@@ -312,7 +312,7 @@ impl Reader<'_> {
         at
     }
 
-    /// The tree of a `use`, from its first word, a brace or a star; goes on to what ends it.
+    /// Reads the tree of a `use`, from its first word, a brace or a star, up to the token that ends it.
     fn tree(&mut self, tokens: &[Token<'_>], at: &mut usize, before: &[String], exported: bool) {
         let mut path = before.to_vec();
         while let Some(token) = tokens.get(*at) {

@@ -1,8 +1,8 @@
 //! The order of crates and modules, which `docs/layers.txt` states.
 //!
-//! The file has a section for the crates and one for each directory of sources; its head says how it is read. Crates
-//! use only crates below them (by the normal and build dependencies of their manifests), and modules only modules below
-//! them (by the paths in their code, see [`super::modules`]).
+//! The file has a section for the crates and one for each directory of sources; its head explains the format. Crates
+//! may use only crates below them (according to the normal and build dependencies of their manifests), and modules
+//! only modules below them (according to the paths in their code, see [`super::modules`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -135,7 +135,7 @@ struct Part {
 }
 
 impl Part {
-    /// Levels from the top that would do, as lines of the file, and what is in circles.
+    /// Possible levels from the top, as lines of the file, and the modules in cycles.
     fn proposal(&self) -> (Vec<String>, Vec<String>) {
         let mut left: BTreeSet<&str> = self.names.iter().map(String::as_str).collect();
         left.extend(self.uses.keys().flat_map(|(from, to)| [from.as_str(), to.as_str()]));
@@ -230,7 +230,7 @@ pub(crate) fn proposals(root: &Path) -> Result<String, String> {
 #[derive(Debug)]
 struct Package {
     directory: PathBuf,
-    /// The crates of this workspace that it depends on other than in tests, with the lines that say so.
+    /// The crates of this workspace that it depends on other than in tests, with the lines of the manifest.
     dependencies: Vec<(String, usize)>,
 }
 

@@ -35,7 +35,7 @@ fn is_test(path: &Path) -> bool {
     name == "tests" || name.ends_with("_tests") || path.components().any(|part| part.as_os_str() == "tests")
 }
 
-/// What is wrong with a source, each beginning with its place.
+/// The problems of a source, each beginning with its place.
 fn problems(text: &str, mut in_tests: bool) -> Vec<String> {
     let mut problems = Vec::new();
     if !text.starts_with("//!") {

@@ -69,7 +69,7 @@ impl<'t> Scan<'t> {
         &self.text[self.at..]
     }
 
-    /// Goes on by this many bytes, counting lines.
+    /// Skips this many bytes, and counts lines.
     fn skip(&mut self, bytes: usize) -> &'t str {
         let skipped = &self.text[self.at..self.at + bytes];
         self.line += skipped.matches('\n').count();

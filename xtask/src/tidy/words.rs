@@ -24,11 +24,11 @@ const NAMED_MAX: usize = 40;
 #[derive(Debug)]
 pub(crate) struct Avoided {
     count: usize,
-    words: Vec<Entry>,
+    words: Vec<AvoidedWord>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct AvoidedWord {
     /// In small letters, with a space between them.
     words: String,
     instead: String,
@@ -63,7 +63,7 @@ impl Avoided {
             let (words, instead) =
                 line.split_once(':').ok_or_else(|| format!("{FILE}:{}: no colon after the word", at + 1))?;
             let words = words.trim().to_lowercase();
-            avoided.words.push(Entry { words, instead: instead.trim().to_owned() });
+            avoided.words.push(AvoidedWord { words, instead: instead.trim().to_owned() });
         }
         Ok(avoided)
     }
@@ -120,7 +120,7 @@ impl Avoided {
     }
 
     fn show(&self, place: &Place) -> String {
-        let Entry { words, instead } = &self.words[place.entry];
+        let AvoidedWord { words, instead } = &self.words[place.entry];
         format!("{}:{}: \"{words}\"; write {instead}", place.path, place.line)
     }
 
@@ -133,10 +133,10 @@ impl Avoided {
             return text;
         }
         let count = |entry| places.iter().filter(|place| place.entry == entry).count();
-        let mut counts: Vec<(usize, &Entry)> =
+        let mut counts: Vec<(usize, &AvoidedWord)> =
             self.words.iter().enumerate().map(|(entry, avoided)| (count(entry), avoided)).collect();
         counts.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-        for (count, Entry { words, instead }) in counts.into_iter().take(20) {
+        for (count, AvoidedWord { words, instead }) in counts.into_iter().take(20) {
             text += &format!("{count:>5}  {words:<16}  write {instead}\n");
         }
         text + &format!("{:>5}  in all, and {} are recorded\n", places.len(), self.count)

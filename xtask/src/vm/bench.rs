@@ -1,7 +1,7 @@
-//! Where modules and checks are built and put into a machine: a folder below the target directory.
+//! The folder below the target directory in which modules and checks are built and packed for a machine.
 //!
-//! It holds the kernel, a copy of `kernel/llds` in which everything is built, the machine's archive, and what each
-//! machine said.
+//! It holds the kernel, a copy of `kernel/llds` in which everything is built, the machine's archive, and the console
+//! output of each machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,32 +17,31 @@ use super::source;
 use crate::workspace::{self, Workspace};
 use crate::{required, setup};
 
-/// Programs, and the packages that have them.
+/// Required programs, and their packages.
 const PROGRAMS: &[(&str, &str)] =
     &[("qemu-system-x86_64", "qemu-system-x86"), ("make", "make"), ("sparse", "sparse")];
-/// Of either machine.
+/// Programs that both machines require.
 const ANY_PROGRAMS: &[(&str, &str)] = &[("patch", "patch")];
-/// Libraries, by a file: the one of the kernel's own build programs, and the one that checks are linked with.
+/// Required libraries, by a file: one for the kernel's own build programs, one that checks are linked with.
 const LIBRARIES: &[(&str, &str)] = &[
     ("/usr/lib/x86_64-linux-gnu/libelf.so.1", "libelf1"),
     ("/usr/lib/x86_64-linux-gnu/libc.a", "libc6-dev"),
 ];
 
-/// What of busybox the machine uses.
+/// The busybox applets that the machine uses.
 const APPLETS: &[&str] = &[
     "sh", "mount", "uname", "poweroff", "cat", "chmod", "chown", "grep", "insmod", "rmmod", "su", "tail",
     "tr",
 ];
 
-/// How long a machine may take, from power on to power off. It takes 10 to 60 seconds, or minutes where others use the
-/// processors too.
+/// Time limit of a machine, from power on to power off. It takes 10 to 60 seconds, or minutes on a busy host.
 const LIMIT: Duration = Duration::from_secs(1200);
 
 /// What to do about a warning of a compiler or checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Warnings {
     Fail,
-    /// Planted mistakes may have some.
+    /// Mutants may cause warnings.
     Pass,
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// Sees to programs, libraries and the kernel. The inner error says what cannot be had here.
+    /// Provides programs, libraries and the kernel. The inner error names the one that is unavailable.
     pub(crate) fn prepare(workspace: &'a Workspace, kind: Kind) -> Result<Result<Bench<'a>, String>, String> {
         for file in required::MODULE {
             required::demand(workspace, file)?;
@@ -90,7 +89,7 @@ impl<'a> Bench<'a> {
         self.folder.join("sources")
     }
 
-    /// Where it is kept what a machine said.
+    /// The file with the console output of a machine.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.folder.join(format!("console-{name}.txt"))
     }
@@ -200,7 +199,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Boots, and returns what the machine said.
+    /// Boots, and returns the console output.
     pub(crate) fn boot(&self, boot: &Boot, processors: Processors, more: &str) -> Result<String, String> {
         let parameters = format!("{} {more}", boot.parameters);
         let machine = Machine {
@@ -240,7 +239,7 @@ fn fetch(workspace: &Workspace, folder: &Path, kind: Kind) -> Result<Kernel, Str
     Ok(kernel)
 }
 
-/// Copies sources, and nothing that somebody built among them.
+/// Copies sources, without build products.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|error| told(to, &error))?;
     for entry in fs::read_dir(from).map_err(|error| told(from, &error))?.flatten() {
@@ -270,7 +269,7 @@ fn files(directory: &Path, end: &str) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Runs a compiler. What it warns of is an error here; it is none for one who only builds the module.
+/// Runs a compiler. A warning is an error here, unlike in a user's build of the module.
 fn build(command: &mut Command, warnings: Warnings) -> Result<(), String> {
     println!("$ {}", workspace::line(command));
     let (text, status) = workspace::capture(command)?;
@@ -283,7 +282,7 @@ fn build(command: &mut Command, warnings: Warnings) -> Result<(), String> {
     }
 }
 
-/// gcc, sparse and modpost each have their own way to say it.
+/// gcc, sparse and modpost each have their own form of warnings.
 fn is_warning(line: &str) -> bool {
     let line = line.to_ascii_lowercase();
     line.contains("warning:") || line.contains("error:")

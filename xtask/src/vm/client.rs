@@ -9,7 +9,7 @@ use super::archive::Archive;
 use crate::foreign;
 use crate::workspace::{self, Workspace};
 
-/// Users and groups of the machine: one who may use the device, another, and one who may not.
+/// Users and groups of the machine: two users that may use the device, and one that may not.
 const FILES: &[(&str, &str)] = &[
     (
         "etc/passwd",
@@ -18,13 +18,14 @@ const FILES: &[(&str, &str)] = &[
     ("etc/group", "root:x:0:\nllds:x:900:member,other\nmember:x:1000:\nother:x:1001:\nstranger:x:1002:\n"),
 ];
 
-/// The program that tells what operations cost: an example of llds.
+/// The program that measures the cost of operations: an example of llds.
 const COSTS: &str = "costs";
 
 /// Files for the machine's archive, by their names in it.
 pub(crate) struct Client(Vec<(String, Vec<u8>)>);
 
-/// Where the C library is, seen from the root, and programs of it that are told a store: their names in the machine.
+/// The C library's directory below the root, and its programs that take a store as argument, with their names in the
+/// machine.
 const C_LIBRARY: &str = "crates/forrest-c";
 const C_PROGRAMS: &[(&str, &str)] = &[
     ("c_api", "tests/c/api.c"),
@@ -48,7 +49,7 @@ impl Client {
         Client::of(workspace, folder, &programs)
     }
 
-    /// The program that tells what operations cost.
+    /// The program that measures the cost of operations.
     pub(crate) fn costs(workspace: &Workspace, folder: &Path) -> Result<Client, String> {
         let arguments = ["build", "--release", "--locked", "--package", "llds", "--example", COSTS];
         workspace::run(&mut workspace.cargo(&arguments))?;
@@ -105,7 +106,7 @@ fn c_program(
     let folder = workspace.root.join(C_LIBRARY);
     let mut command = workspace.command(compiler);
     command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-I"]).arg(folder.join("include"));
-    // Programs that were written for llds say #include "forrest.h", and others <forrest.h>.
+    // Programs written for llds use #include "forrest.h", others <forrest.h>.
     command.arg("-iquote").arg(folder.join("include/llds"));
     command.arg("-o").arg(program).arg(folder.join(source)).arg(library);
     workspace::run(command.args(["-lpthread", "-ldl", "-lm", "-Wl,-S"]))
@@ -125,7 +126,7 @@ fn library_tests(workspace: &Workspace) -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo did not tell where the library's tests are".to_owned())
 }
 
-/// Where a message of cargo says that the integration tests `it` are.
+/// The path of the integration tests `it`, if this message of cargo has it.
 fn executable(message: &str) -> Option<PathBuf> {
     let is_it = message.contains("\"kind\":[\"test\"]") && message.contains("\"name\":\"it\"");
     let (_, path) = message.split_once("\"executable\":\"").filter(|_| is_it)?;

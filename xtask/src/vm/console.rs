@@ -1,11 +1,11 @@
-//! What the test machine said on its serial console, and whether that is a success.
+//! Reads the test machine's serial console and decides whether its run succeeded.
 //!
-//! The machine prints what it is going to run (`1..N`), a line for each check (`ok NAME`, `not ok NAME: why`,
-//! `skip NAME: why`), and the counts (`llds: N passed, N failed, N skipped`). A success is all of this, once, in
-//! agreement, and without a failure. Whatever else stands there, the kernel's own lines among it, is not looked at:
-//! the checks read the kernel's log themselves.
+//! The machine prints the number of its checks (`1..N`), a line for each check (`ok NAME`, `not ok NAME: why`,
+//! `skip NAME: why`), and the counts (`llds: N passed, N failed, N skipped`). A run succeeds if all of this is printed
+//! once, agrees, and has no failure. All other lines, such as those of the kernel, are ignored: the checks read the
+//! kernel's log themselves.
 
-/// What a machine said that ran all its checks, and none failed.
+/// The result of a machine that ran all its checks without a failure.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) passed: usize,
@@ -13,14 +13,14 @@ pub(crate) struct Report {
     pub(crate) skipped: Vec<String>,
 }
 
-/// How many lines of the end are told of a machine that did not come to its end.
+/// Number of last lines in the error about a machine that stopped early.
 const LAST_LINES: usize = 30;
 
-/// What init prints first.
+/// The first line of init.
 pub(crate) const UP: &str = "llds machine: up, ";
-/// What is printed before a check.
+/// The line before a check.
 const BEGINS: &str = "# begins ";
-/// What init prints last.
+/// The last line of init.
 const ENDED: &str = "llds machine: the checks ended with status ";
 
 /// Reads a console. The error says what failed.
@@ -31,7 +31,7 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
     }
     let failed = beginning_with(&lines, "not ok ");
     let Some(counts) = only(&lines, summary)? else {
-        // A panic is why, more often than not; it is among the last lines.
+        // The usual reason is a panic, which is among the last lines.
         let at = beginning_with(&lines, BEGINS).pop().unwrap_or("none of its checks");
         return Err(format!("the machine stopped in {at}:\n{}", last(&lines)));
     };
@@ -40,15 +40,17 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
     }
     let passed = beginning_with(&lines, "ok ");
     let skipped = beginning_with(&lines, "skip ");
-    let planned = only(&lines, plan)?.ok_or("the machine did not say what it was going to run")?;
-    let told = [passed.len(), failed.len(), skipped.len()];
-    if counts != told || told.iter().sum::<usize>() != planned || passed.is_empty() {
-        return Err(format!("the counts disagree: {planned} planned, {counts:?} counted, {told:?} told"));
+    let planned = only(&lines, plan)?.ok_or("the machine did not print the number of its checks")?;
+    let reported = [passed.len(), failed.len(), skipped.len()];
+    if counts != reported || reported.iter().sum::<usize>() != planned || passed.is_empty() {
+        return Err(format!(
+            "the counts disagree: {planned} planned, {counts:?} counted, {reported:?} reported"
+        ));
     }
     let mut names = passed.clone();
     names.sort_unstable();
     if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("{} was told twice", twice[0]));
+        return Err(format!("{} was reported twice", twice[0]));
     }
     match only(&lines, |line| line.strip_prefix(ENDED))? {
         Some("0") => {
@@ -58,7 +60,7 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
     }
 }
 
-/// The checks that failed, the one in which the machine stopped among them.
+/// The checks that failed, including the one in which the machine stopped.
 pub(crate) fn failures(console: &str) -> Vec<&str> {
     let lines: Vec<&str> = console.lines().map(|line| line.trim_end_matches('\r')).collect();
     let named = beginning_with(&lines, "not ok ").into_iter();
@@ -69,7 +71,7 @@ pub(crate) fn failures(console: &str) -> Vec<&str> {
     failed
 }
 
-/// What the kernel says on a console when it is not well, whatever the checks found.
+/// Marks of kernel errors on a console. They count even if all checks pass.
 const COMPLAINTS: &[&str] = &[
     "BUG:",
     "kernel BUG",
@@ -86,7 +88,7 @@ const COMPLAINTS: &[&str] = &[
     "Kernel mode fault",
 ];
 
-/// The first line in which the kernel complains.
+/// The first line with a kernel error.
 pub(crate) fn complaint(console: &str) -> Option<&str> {
     let mut lines = console.lines().map(|line| line.trim_end_matches('\r'));
     lines.find(|line| COMPLAINTS.iter().any(|mark| line.contains(mark)))
@@ -97,7 +99,7 @@ fn beginning_with<'a>(lines: &[&'a str], beginning: &str) -> Vec<&'a str> {
     lines.iter().filter_map(|line| line.strip_prefix(beginning)).collect()
 }
 
-/// What the one line says that can be understood so. Two of them are an error.
+/// The value of the only line that `understand` accepts. Two such lines are an error.
 fn only<'a, T>(lines: &[&'a str], understand: impl Fn(&'a str) -> Option<T>) -> Result<Option<T>, String> {
     let mut found = lines.iter().filter_map(|line| understand(line));
     let first = found.next();
@@ -119,7 +121,7 @@ fn summary(line: &str) -> Option<[usize; 3]> {
 
 fn last(lines: &[&str]) -> String {
     let lines = &lines[lines.len().saturating_sub(LAST_LINES)..];
-    if lines.is_empty() { "(it said nothing)".to_owned() } else { lines.join("\n") }
+    if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") }
 }
 
 #[cfg(test)]
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_does_not_boot_has_failed() {
-        refused("", "said nothing");
+        refused("", "no output");
         refused("[    0.1] hello\r\nKernel panic - not syncing\r\n", "did not boot");
     }
 
@@ -195,7 +197,7 @@ mod tests {
         refused(&GOOD.replace("ok b\r\n", ""), "disagree");
         refused(&GOOD.replace("1..3", "1..4"), "disagree");
         refused(&GOOD.replace("2 passed", "3 passed"), "disagree");
-        refused(&GOOD.replace("1..3\r\n", ""), "did not say");
+        refused(&GOOD.replace("1..3\r\n", ""), "did not print");
         refused(&GOOD.replace("ok b", "ok a"), "twice");
         refused(&GOOD.replace("1..3\r\n", "1..3\r\n1..3\r\n"), "twice");
         let none = "llds machine: up, 6\n1..0\nllds: 0 passed, 0 failed, 0 skipped\n\

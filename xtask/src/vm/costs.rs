@@ -1,10 +1,10 @@
-//! `cargo xtask vm --costs`: what the ways to a store in the kernel cost, in instructions, on a machine that counts
-//! them.
+//! `cargo xtask vm --costs`: counts the instructions of each way to access a store in the kernel, on an emulated
+//! machine.
 //!
-//! One nanosecond of that machine is one instruction, of the program and of the kernel together, so figures are the
-//! same on any host and on a busy one, within a hundredth. `crates/llds/examples/costs.rs` measures; here its figures
-//! are put beside the goals and beside the record, from which none may grow by more than [`GROWTH`]. Caches and memory
-//! cost nothing there: what a miss is worth only a real machine tells.
+//! One nanosecond of that machine is one instruction, of the program and of the kernel together. So the figures are the
+//! same on any host, even a busy one, within 1 %. `crates/llds/examples/costs.rs` measures; this module compares its
+//! figures with the goals and with the record. No figure may exceed the record by more than [`GROWTH`]. Caches and
+//! memory cost nothing on that machine; only a real machine shows the cost of a miss.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,11 +17,11 @@ use super::machine::Processors;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::Workspace;
 
-/// The figures that were accepted last.
+/// The last accepted figures.
 const RECORD: &str = "bench/record/llds-instructions.txt";
-/// How much more one may be, of what the record has.
+/// Maximum growth of a figure, as a fraction of the record's.
 const GROWTH: f64 = 0.03;
-/// At most so many instructions, with the index that is the default (design of the kernel home).
+/// Maximum number of instructions with the default index (from the design of the kernel home).
 const GOALS: &[(&str, f64)] =
     &[("get-mapped", 80.0), ("get-1024", 160.0), ("get-1", 700.0), ("set-1024", 400.0)];
 
@@ -29,7 +29,7 @@ const BOOT: Boot = Boot { name: "costs", count: 1, parameters: "costs=1" };
 /// Indexes, in the order in which the machine measures them.
 const INDEXES: [&str; 2] = ["default", "tree"];
 
-/// The command: compares with the record, or with `--record` makes it anew.
+/// The command: compares with the record, or replaces the record with `--record`.
 pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
     let records = match words {
         [] => false,
@@ -44,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
     bench.pack(Some(&Client::costs(workspace, bench.folder())?))?;
     let said = bench.boot(&BOOT, Processors::Counted, "")?;
     let costs =
-        read(&said).map_err(|why| format!("{why}\nall that it said: {}", bench.log(BOOT.name).display()))?;
+        read(&said).map_err(|why| format!("{why}\nconsole output: {}", bench.log(BOOT.name).display()))?;
     print!("{}", table(&costs));
     let path = workspace.root.join(RECORD);
     if records {
@@ -61,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, words: &[&str]) -> Verdict {
 /// A cost: which index, which way, how many instructions.
 type Cost = (&'static str, String, f64);
 
-/// The costs that a machine told of.
+/// The costs in a machine's console output.
 fn read(said: &str) -> Result<Vec<Cost>, String> {
     if !said.lines().any(|line| line.starts_with(console::UP)) {
         return Err("the machine did not boot".to_owned());

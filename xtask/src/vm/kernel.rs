@@ -1,7 +1,7 @@
 //! The kernel of the test machine: Debian's, of the cloud flavour, downloaded and unpacked below the target directory.
 //!
-//! Nothing of it is installed. What is unpacked stays there, by version, until apt knows a newer one. A kernel that
-//! cannot be had is a reason to skip.
+//! The packages are unpacked, not installed. The unpacked kernel stays, by version, until apt knows a newer one. If no
+//! kernel is available, the step is skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,19 +18,19 @@ const META: &str = "linux-image-cloud-amd64";
 pub(crate) struct Kernel {
     /// Such as `6.1.0-56-cloud-amd64`.
     pub(crate) release: String,
-    /// What a machine boots.
+    /// The image that a machine boots.
     pub(crate) image: PathBuf,
-    /// What modules are built in.
+    /// The directory in which modules are built.
     pub(crate) headers: PathBuf,
     /// The compiler that it was built with, such as `gcc-12`.
     pub(crate) compiler: String,
     /// A shell that needs no libraries.
     pub(crate) busybox: PathBuf,
-    /// What make is told to build modules.
+    /// The arguments of make to build modules.
     pub(crate) arguments: Vec<String>,
 }
 
-/// What there is to download, as apt tells it.
+/// The packages to download, according to apt.
 #[derive(Debug, PartialEq, Eq)]
 struct Choice {
     release: String,
@@ -39,7 +39,7 @@ struct Choice {
     packages: Vec<String>,
 }
 
-/// Gets the newest kernel that apt knows, or says why not.
+/// Gets the newest kernel that apt knows. Fails with the reason to skip.
 pub(crate) fn get(workspace: &Workspace, cache: &Path) -> Result<Kernel, String> {
     for program in ["apt-get", "apt-cache", "dpkg"] {
         if !setup::on_path(program) {
@@ -49,7 +49,7 @@ pub(crate) fn get(workspace: &Workspace, cache: &Path) -> Result<Kernel, String>
     if cache.to_string_lossy().contains([' ', ':', '#', '%', '\\'].as_slice()) {
         return Err(format!("the kernel's build cannot work below a path such as {}", cache.display()));
     }
-    // Lists of packages that are stale name what is no longer there.
+    // Stale package lists name packages that no longer exist.
     choose(workspace).and_then(|choice| unpacked(workspace, cache, choice)).or_else(|first| {
         println!("{first}; fetching the lists of packages");
         setup::package_lists(workspace).map_err(|why| format!("{first}; and {why}"))?;
@@ -188,7 +188,7 @@ pub(crate) fn remove(directory: &Path) -> Result<(), String> {
     }
 }
 
-/// The flavour's Makefile names the common one by the place where it is when installed; it is told the right one.
+/// The flavour's Makefile refers to the common one by its installed path. This replaces it with the unpacked path.
 fn relocate(part: &Path, headers: &Path, root: &Path) -> Result<(), String> {
     let makefile = headers.strip_prefix(root).map_err(|error| error.to_string())?.join("Makefile");
     let path = part.join(makefile);

@@ -1,5 +1,4 @@
-//! The test machine itself: QEMU and a kernel, or a kernel that is a process; an archive, a console, and a limit of
-//! time.
+//! The test machine: QEMU and a kernel, or a kernel that is a process, with an archive, a console and a time limit.
 
 use std::fs;
 use std::io::Read as _;
@@ -13,16 +12,16 @@ use crate::workspace::{self, Workspace};
 
 const QEMU: &str = "qemu-system-x86_64";
 
-/// How the machine's processors are made.
+/// The kind of the machine's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processors {
-    /// By emulation: everywhere, with every guard that a processor may have.
+    /// Emulated: available everywhere, with every protection feature that a processor may have.
     Emulated,
-    /// By emulation, one instruction a nanosecond: what takes so long took as many.
+    /// Emulated, one instruction per nanosecond: elapsed time counts instructions.
     Counted,
-    /// By the machine at hand, which has shown that it can.
+    /// KVM on this host, which was found to work.
     Kvm,
-    /// None: the kernel is a process, and what runs in it are others, whose calls it takes.
+    /// None: the kernel is a process of the host, and its programs are processes whose system calls it intercepts.
     Process,
 }
 
@@ -32,16 +31,16 @@ pub(crate) struct Machine<'a> {
     pub(crate) archive: &'a Path,
     pub(crate) processors: Processors,
     pub(crate) count: u32,
-    /// What is added to the kernel's command line.
+    /// Additional parameters for the kernel's command line.
     pub(crate) parameters: &'a str,
-    /// Where the console is kept.
+    /// The file that gets the console output.
     pub(crate) log: PathBuf,
     pub(crate) limit: Duration,
 }
 
 impl Machine<'_> {
-    /// Boots, waits until the machine turns itself off, and returns what it said. A machine that does not is turned
-    /// off after its limit: that shows in what it did not say.
+    /// Boots, waits until the machine turns itself off, and returns its console output. After the time limit the
+    /// machine is killed, and the output lacks its last lines.
     pub(crate) fn run(&self, workspace: &Workspace) -> Result<String, String> {
         let mut command = match self.processors {
             Processors::Emulated => self.qemu(workspace, "tcg,thread=multi", "max"),
@@ -65,7 +64,7 @@ impl Machine<'_> {
         Ok(text)
     }
 
-    /// Where a kernel that is a process says which it is. One that was ended leaves that there.
+    /// The folder in which a kernel that is a process records its process ID. A killed kernel leaves it there.
     fn process_folder(&self) -> PathBuf {
         self.log.with_extension("process")
     }
@@ -161,8 +160,7 @@ fn listen(mut child: Child, limit: Duration) -> Result<(String, String), String>
     Ok((text, String::from_utf8_lossy(&complaints).into_owned()))
 }
 
-/// Whether the machine at hand can be the processor: a `/dev/kvm` that is there may still not work, so a machine is
-/// booted. Says why not.
+/// Checks whether KVM works, by booting a machine: `/dev/kvm` may exist and still not work. The error says why not.
 pub(crate) fn kvm(workspace: &Workspace, image: &Path, archive: &Path, log: PathBuf) -> Result<(), String> {
     let device = Path::new("/dev/kvm");
     fs::File::options().read(true).write(true).open(device).map_err(|error| format!("/dev/kvm: {error}"))?;

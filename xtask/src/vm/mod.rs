@@ -1,19 +1,19 @@
 //! `cargo xtask vm`: the kernel module in an emulated machine.
 //!
-//! Builds the module and its checks out of a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the
-//! cloud flavour (`kernel.rs`), takes the library's tests and the command line (`client.rs`), puts all of it into an
-//! archive that is the machine's only file system (`archive.rs`), boots it under QEMU (`machine.rs`), and reads on its
-//! console how the checks went (`console.rs`). Twice: with the kernel as users have it, and with its allocator checking
-//! every object; and a third time for the library and the command line.
+//! Builds the module and its checks from a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the cloud
+//! flavour (`kernel.rs`). Packs them with the library's tests and the command line (`client.rs`) into an archive, the
+//! machine's only file system (`archive.rs`). Boots it under QEMU (`machine.rs`), and reads the results of the checks
+//! from its console (`console.rs`). There are three boots: with the kernel as users have it, with its allocator
+//! checking every object, and for the library and the command line.
 //!
-//! The machine that runs this has nothing of it installed but programs, and its own kernel is never touched. What
-//! cannot be had here is a reason to skip. A compiler's or checker's warning, and a machine that does not boot or does
-//! not say that all is well, are failures. With `--planted`, mistakes are planted that the checks must catch
-//! (`planted.rs`); with `--costs`, instructions are counted (`costs.rs`).
+//! The host needs only programs installed, and its own kernel is never touched. If something required is unavailable,
+//! the step is skipped. Warnings of compilers and checkers are failures, and so is a machine that does not boot or does
+//! not report success. `--planted` runs mutation tests of the checks (`planted.rs`); `--costs` counts instructions
+//! (`costs.rs`).
 //!
-//! With `--debug`, the same checks run in another machine: a kernel in user mode, built here with KASAN, UBSAN, lockdep
-//! and fault injection (`source.rs`), in which each allocation and each copy of each operation fails in its turn. It
-//! has one processor. What the kernel says there counts whatever the checks found.
+//! With `--debug`, the same checks run in another machine: a kernel in user mode, built here with KASAN, UBSAN,
+//! lockdep and fault injection (`source.rs`), in which each allocation and each copy of each operation fails in turn.
+//! It has one processor. An error in the kernel's log fails the run even if all checks pass.
 
 mod archive;
 mod bench;
@@ -42,7 +42,7 @@ use crate::workspace::Workspace;
 
 pub(crate) const DOES: &str = "the kernel module in an emulated machine";
 
-/// The checks that the debug machine cannot run. Each other one that is skipped there is a failure.
+/// The checks that the debug machine cannot run. Skipping any other check there is a failure.
 const DEBUG_SKIPS: &[&str] =
     &["version_answers_32_bit_programs", "names_are_for_32_bit_programs_too", "slab_debugging_is_on"];
 
@@ -70,9 +70,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let start = Instant::now();
     let verdict = match words.split_first() {
         None => boot_all(workspace, &settings),
-        Some((word, names)) if *word == "--planted" => planted::run(workspace, Kind::Stock, names, &settings),
+        Some((&planted::OPTION, names)) => planted::run(workspace, Kind::Stock, names, &settings),
         Some((word, [])) if *word == "--debug" => boot_debug(workspace, &settings),
-        Some((word, ["--planted", names @ ..])) if *word == "--debug" => {
+        Some((word, [planted::OPTION, names @ ..])) if *word == "--debug" => {
             planted::run(workspace, Kind::Debug, names, &settings)
         }
         Some((word, more)) if *word == "--costs" => costs::run(workspace, more),
@@ -89,7 +89,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     Ok(())
 }
 
-/// The step: with fewer random calls, for who runs all steps waits for it.
+/// The step: with fewer random calls, to keep the run of all steps short.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
     boot_all(workspace, "hostile_calls=100000")
 }
@@ -97,11 +97,11 @@ pub(crate) fn step(workspace: &Workspace) -> Verdict {
 /// For the command's help.
 pub(crate) fn help() -> String {
     let mut help = "\n--planted [MISTAKE...] builds the module with each mistake of kernel/llds/tests/planted, or those\n\
-        named, and demands that the checks which the mistake names fail.\n\
+        named, and requires that the checks listed in its patch fail.\n\
         --debug boots a kernel in user mode that is built here with KASAN, UBSAN, lockdep and fault injection, and lets\n\
-        each allocation and each copy fail; --debug --planted [MISTAKE...] plants the mistakes that only it finds.\n\
-        --costs tells what the ways to a store cost in instructions, and fails where one has grown by more than 3 % since\n\
-        it was recorded; --costs --record records them.\n\
+        each allocation and each copy fail; --debug --planted [MISTAKE...] tests the mistakes that only it finds.\n\
+        --costs counts the instructions of each way to access a store, and fails if a count has grown by more than 3 %\n\
+        since it was recorded; --costs --record records the counts.\n\
         \nSettings for the checks, as NAME=NUMBER:\n"
         .to_owned();
     for (name, does) in SETTINGS {
@@ -135,7 +135,7 @@ fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
     let client = Client::build(workspace, bench.folder(), bench.compiler())?;
     bench.pack(Some(&client))?;
     let processors = bench.processors();
-    // All at once: each waits a good part of its time.
+    // All at once: each spends much of its time waiting.
     let verdicts: Vec<Result<(), String>> = std::thread::scope(|scope| {
         let bench = &bench;
         let boot = |boot| scope.spawn(move || boot_one(bench, boot, processors, settings));
@@ -165,9 +165,8 @@ fn boot_one(bench: &Bench, boot: &Boot, processors: Processors, settings: &str) 
     for remark in said.lines().filter(|line| remarks.iter().any(|begin| line.starts_with(begin))) {
         println!("{}: {}", boot.name, remark.trim_start_matches("# ").trim_end());
     }
-    let report = console::read(&said).map_err(|why| {
-        format!("{}: {why}\nall that it said: {}", boot.name, bench.log(boot.name).display())
-    })?;
+    let report = console::read(&said)
+        .map_err(|why| format!("{}: {why}\nconsole output: {}", boot.name, bench.log(boot.name).display()))?;
     for skipped in &report.skipped {
         println!("{}: skipped: {skipped}", boot.name);
     }
@@ -178,10 +177,10 @@ fn boot_one(bench: &Bench, boot: &Boot, processors: Processors, settings: &str) 
     Ok(())
 }
 
-/// What must hold of the debug machine as well: the kernel did not complain, and nothing was skipped that it can run.
+/// Further conditions on the debug machine: the kernel logged no error, and every check that can run there did run.
 fn check_debug(report: &Report, said: &str) -> Result<(), String> {
     if let Some(complaint) = console::complaint(said) {
-        return Err(format!("the kernel says: {complaint}"));
+        return Err(format!("the kernel logged: {complaint}"));
     }
     let name = |skipped: &str| skipped.split(':').next().unwrap_or(skipped).to_owned();
     match report.skipped.iter().find(|skipped| !DEBUG_SKIPS.contains(&name(skipped).as_str())) {
@@ -190,7 +189,7 @@ fn check_debug(report: &Report, said: &str) -> Result<(), String> {
     }
 }
 
-/// Another one each time. It is printed, and can be given.
+/// A new seed for each run. It is printed, and can be set.
 fn seed() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(1, |since| since.as_nanos() as u64 % 1_000_000_000)
@@ -215,8 +214,8 @@ mod tests {
             settings(&arguments).map(|(settings, words)| (settings, words.join(" ")))
         };
         assert_eq!(
-            given("--planted loads=7 x hostile_seed=9"),
-            Ok(("loads=7 hostile_seed=9".to_owned(), "--planted x".to_owned()))
+            given("--debug loads=7 x hostile_seed=9"),
+            Ok(("loads=7 hostile_seed=9".to_owned(), "--debug x".to_owned()))
         );
         for wrong in ["loads=", "loads=many", "loads=-1", "panic=1", "="] {
             assert!(given(wrong).is_err(), "{wrong}");

@@ -1,12 +1,13 @@
-//! `cargo xtask vm --planted`: mistakes in the module that the checks must catch.
+//! `cargo xtask vm --planted`: mutation tests of the kernel module's checks.
 //!
-//! A check proves little unless it can fail. Each file of `kernel/llds/tests/planted` is a patch for the module's
-//! sources; its head says what the mistake is and which checks must fail, on lines `fails: NAME`. A check fails too if
-//! the machine stops in it; `fails: the build` says that the module must not even build. A line `boot: NAME` names
-//! the boot that tells, if it is not the first: `debug` is that of the other machine
-//! (`cargo xtask vm --debug --planted`), of whose mistakes none is planted for this one. Only the checks that a mistake
-//! names are run, and all where it is the kernel's log that tells; before that, they must pass without a mistake.
-//! Checks that none of the mistakes names are told at the end.
+//! A check proves little unless it can fail. Each patch in [`FOLDER`] makes one mistake in the module's sources. Its
+//! head describes the mistake and names the checks that must fail, on lines `fails: NAME`. A check also fails if the
+//! machine stops in it. `fails: the build` means that the module must not build.
+//!
+//! A line `boot: NAME` names the boot in which the checks fail, if it is not the first. `debug` is the boot of the
+//! debug machine; its mistakes are tested only with `--debug`. Only the checks that a mistake names run, or all checks
+//! if the kernel's log must show the mistake. First, the checks must pass without a mistake. The end of the output
+//! lists the checks that no mistake names.
 
 use std::fs;
 use std::path::Path;
@@ -17,13 +18,15 @@ use super::console;
 use crate::steps::{Outcome, Verdict};
 use crate::workspace::{self, Workspace};
 
+/// The option that runs these tests.
+pub(super) const OPTION: &str = "--planted";
 const FOLDER: &str = "kernel/llds/tests/planted";
 const TESTS: &str = "kernel/llds/tests";
 const THE_BUILD: &str = "the build";
-/// It finds what another check brought about.
+/// This check finds what other checks caused.
 const THE_LOG: &str = "log_is_clean";
 
-/// Enough for each mistake, and fast. In the debug machine, less is done anyway.
+/// Enough to detect each mistake, and fast. The debug machine does less by default.
 const FEW: &str = "hostile_calls=10000 loads=200 opens=2000 races=10";
 
 /// A mistake.
@@ -33,7 +36,7 @@ struct Mistake {
     fails: Vec<String>,
 }
 
-/// The command. `names` are the mistakes to plant; all of that machine if there are none.
+/// The command. `names` are the mistakes to test; if empty, all mistakes of that machine.
 pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &str) -> Verdict {
     let mut mistakes = mistakes(&workspace.root.join(FOLDER), names)?;
     let named: Vec<String> = mistakes.iter().flat_map(|mistake| mistake.fails.clone()).collect();
@@ -49,7 +52,8 @@ pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &
     bench.pack(None)?;
     let processors = bench.processors();
     let (few, first) = if kind == Kind::Debug { ("", &DEBUG) } else { (FEW, &BOOTS[0]) };
-    // What fails anyway would catch any mistake. The names of all checks are too many for a kernel's command line.
+    // A check that always fails would seem to catch any mistake. The names of all checks do not fit on a kernel's
+    // command line.
     let wanted: Vec<String> = mistakes.iter().flat_map(|mistake| mistake.fails.clone()).collect();
     let all = if names.is_empty() { String::new() } else { only(&wanted) };
     let said = bench.boot(first, processors, &format!("{few} {all} {settings}"))?;
@@ -93,7 +97,7 @@ pub(crate) fn run(workspace: &Workspace, kind: Kind, names: &[&str], settings: &
     if missed.is_empty() { Ok(Outcome::Passed) } else { Err(missed.join("; ")) }
 }
 
-/// The setting that lets only these checks run; none where all must.
+/// The setting that selects these checks; empty if all must run.
 fn only(names: &[String]) -> String {
     if names.iter().any(|name| name == THE_LOG) {
         return String::new();
@@ -102,7 +106,7 @@ fn only(names: &[String]) -> String {
     format!("only={}", names.join(","))
 }
 
-/// The names of all checks: what the lists at the ends of the files have.
+/// The names of all checks, from the lists at the ends of the files.
 fn checks(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -1,10 +1,10 @@
 //! The kernel of the debug machine: Debian's, built from its source as a process (`ARCH=um`), with the checkers that
 //! no stock kernel has.
 //!
-//! The source is downloaded and unpacked below the target directory, by version; what is built lies beside it, and is
-//! built anew if the version, the configuration (`kernel/llds/tests/debug.config`) or the compiler is another. Nothing
-//! is installed but missing programs. A source that cannot be had is a reason to skip; one that does not build, or
-//! cannot be configured as is wanted, is a failure.
+//! The source is downloaded and unpacked below the target directory, by version, with the build beside it. It is
+//! rebuilt if the version, the configuration (`kernel/llds/tests/debug.config`) or the compiler changes. Only missing
+//! programs are installed. If the source is unavailable, the step is skipped; if it does not build, or cannot be
+//! configured as wanted, the step fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,7 @@ const COMPILER: &str = "gcc";
 /// What the build was made of, beside it.
 const STAMP: &str = "built-of";
 
-/// The kernel, as the stock one that was got, which brings the shell, but built here. The inner error says what cannot
-/// be had.
+/// Builds the kernel, and takes the shell from `stock`. The inner error names the requirement that is unavailable.
 pub(crate) fn get(
     workspace: &Workspace,
     cache: &Path,
@@ -69,7 +68,7 @@ pub(crate) fn get(
     };
     let (compiler, status) = workspace::capture(workspace.command(COMPILER).arg("--version"))?;
     if !status.success() {
-        return Err(format!("{COMPILER} tells no version"));
+        return Err(format!("{COMPILER} prints no version"));
     }
     let made_of = format!("{version}\n{compiler}\n{wanted}");
     if fs::read_to_string(kernel.headers.join(STAMP)).is_ok_and(|built| built == made_of) {
@@ -103,7 +102,7 @@ fn version(workspace: &Workspace, package: &str) -> Result<String, String> {
     version.map(str::to_owned).ok_or_else(|| format!("apt knows nothing of {package}"))
 }
 
-/// Downloads the package to the part of the cache for what is half done.
+/// Downloads the package to the cache's directory for incomplete work.
 fn download(workspace: &Workspace, cache: &Path, package: &str) -> Result<(), String> {
     let part = cache.join("part");
     kernel::remove(&part)?;
@@ -111,7 +110,7 @@ fn download(workspace: &Workspace, cache: &Path, package: &str) -> Result<(), St
     kernel::download(workspace, &part, &[package.to_owned()])
 }
 
-/// Unpacks what was downloaded, and puts it where it stays; another version's goes.
+/// Unpacks the download and moves it to its place; removes other versions.
 fn unpack(workspace: &Workspace, cache: &Path, package: &str, root: &Path) -> Result<(), String> {
     let part = cache.join("part");
     let archive = part.join(format!("usr/src/{package}.tar.xz"));
@@ -130,22 +129,22 @@ fn unpack(workspace: &Workspace, cache: &Path, package: &str, root: &Path) -> Re
     fs::rename(&part, root).map_err(|error| told(root, &error))
 }
 
-/// Changes a file of the source, which must be as it is known.
+/// Changes a file of the source. Fails if the file is not as expected.
 fn edit(path: &Path, change: fn(&str) -> Option<String>) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|error| told(path, &error))?;
-    let text = change(&text).ok_or_else(|| format!("{} is another than is known", path.display()))?;
+    let text = change(&text).ok_or_else(|| format!("{}: unexpected content", path.display()))?;
     fs::write(path, text).map_err(|error| told(path, &error))
 }
 
-/// How much room there is for the registers of a process: as much as AVX-512 takes, and 6.1 cannot run anything on a
-/// processor that has more (AMX takes 11,008 bytes in all), whether it is used or not.
+/// Enlarges the space for the registers of a process. Linux 6.1 reserves what AVX-512 needs, and then cannot run
+/// anything on a processor with more registers, used or not (with AMX, 11,008 bytes in total).
 fn let_registers_be_large(offsets: &str) -> Option<String> {
     const KNOWN: &str = "DEFINE_LONGS(HOST_FP_SIZE, 2696);";
     offsets.contains(KNOWN).then(|| offsets.replace(KNOWN, "DEFINE_LONGS(HOST_FP_SIZE, 16384);"))
 }
 
-/// Where a new process begins, its mappings are walked without their lock, by who cannot wait for one and need not: no
-/// other process runs. Lockdep is told by the lock of readers that wait for nobody.
+/// At the start of a new process, the kernel walks its mappings without their lock. It cannot wait for the lock and
+/// does not need it, since no other process runs. The added RCU read lock shows this to lockdep.
 fn let_forks_be_told_from_races(flushes: &str) -> Option<String> {
     const START: &str = "void force_flush_all(void)\n";
     const WALK: &str = "\tfor_each_vma(vmi, vma)\n\t\tfix_range(mm, vma->vm_start, vma->vm_end, 1);\n";
@@ -155,8 +154,8 @@ fn let_forks_be_told_from_races(flushes: &str) -> Option<String> {
     Some([&flushes[..at], "\trcu_read_lock();\n", WALK, "\trcu_read_unlock();\n", behind].concat())
 }
 
-/// The options for debugging, of which one is refused to kernels that are never preempted: to see who sleeps where
-/// nobody may. It needs no preemption but its count, which any kernel can keep.
+/// Allows `DEBUG_ATOMIC_SLEEP`, which detects sleeping in atomic context, in kernels without preemption. It needs only
+/// the preemption count, which any kernel can keep.
 fn let_sleep_be_checked(options: &str) -> Option<String> {
     const LINE: &str = "\tdepends on !ARCH_NO_PREEMPT\n";
     let start = options.find("config DEBUG_ATOMIC_SLEEP\n")?;
@@ -193,7 +192,7 @@ fn build(workspace: &Workspace, root: &Path, path: &Path, wanted: &str) -> Resul
     quietly(make().arg(format!("-j{jobs}")).args(["linux", "modules"]))
 }
 
-/// What is wanted of a configuration and is not in it.
+/// The wanted lines that a configuration lacks.
 fn missing<'a>(wanted: &'a str, made: &str) -> Vec<&'a str> {
     let has = |line: &str| made.lines().any(|one| one == line);
     let lines = wanted.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -1,17 +1,17 @@
 /*
- * The functions of llds's library for programs in C, over any home of libforrest: what is in the kernel, as there, in memory, or on
- * disk, as the environment variable FORREST_URL says.
+ * The functions of llds's library for programs in C, over any home of libforrest: kernel memory, the memory of the process, or
+ * disk. The environment variable FORREST_URL selects the home.
  *
- * This file is made of the Rust code by a test (crates/forrest-c/tests/c/header.rs). Change the code, not this.
+ * A test (crates/forrest-c/tests/c/header.rs) generates this file from the Rust code. Change the code, not this file.
  *
- * It is for programs that were written for llds: they include "forrest.h", and find this one where pkg-config says ("llds"). New
- * ones include libforrest's own forrest.h, which has more, and in which a `result` that is not SUCCESS is a code with a name.
- * A program may include both: <forrest.h> and <llds/forrest.h>; then forrest_error_message() tells what went wrong.
+ * It is for programs that were written for llds. They include "forrest.h", and pkg-config's flags of "llds" lead to this file. New
+ * programs include libforrest's own forrest.h, which has more functions, and names for the error codes in `result`. A program may
+ * include both, <forrest.h> and <llds/forrest.h>; then forrest_error_message() says what failed and where.
  *
- * - The functions may be called by many threads at once, each with a handle of its own or all with one.
- * - A handle that is null, was given back, or comes from before a fork is answered by the `result` -3. Nothing crashes on bad
- *   input, and nothing longer than FORREST_MAX_VAL_LEN is taken or given.
- * - A key is in the store as 8 bytes, big endian, so that keys sort as numbers.
+ * - Many threads may call the functions at once, each with its own handle, or all with the same one.
+ * - If a handle is null, closed, or from before a fork, `result` is -3. Bad input crashes nothing, and the functions neither store
+ *   nor return values longer than FORREST_MAX_VAL_LEN.
+ * - The store has a key as 8 bytes, big endian, so that keys sort as numbers.
  */
 
 #ifndef LLDS_FORREST_H
@@ -21,39 +21,39 @@
 #include <stdlib.h>
 
 /**
- * Most bytes of a value.
+ * Maximum length of a value, in bytes.
  */
 #define FORREST_MAX_VAL_LEN 4096L
 
 /**
- * It was done: a `result`.
+ * Success, as a `result`.
  */
 #define SUCCESS 0
 
 /**
- * A way into the store. Any thread may use it, several at once as well.
+ * A handle to the store. Many threads may use it at once.
  */
 typedef struct FORREST FORREST;
 
 /**
- * What a function answers with. It came from `malloc`, and so did `val`: both are given to `free`.
+ * The result of a function. Free it, and `val`, with `free`: both come from `malloc`.
  */
 typedef struct llds_result_ent {
   /**
-   * The key that was asked for.
+   * The key of the call.
    */
   uint64_t key;
   /**
-   * Its value, and behind it a zero byte, so that text is text; null of all functions but `forrest_get_key`, and
-   * where there is none.
+   * The value, followed by a zero byte, so that text is a C string. Null if there is none, and from all
+   * functions except `forrest_get_key`.
    */
   void *val;
   /**
-   * Bytes of the value, without that zero byte.
+   * Length of the value in bytes, without that zero byte.
    */
   int vlen;
   /**
-   * `SUCCESS`, or why not.
+   * `SUCCESS`, or an error code.
    */
   int result;
 } llds_result_ent;
@@ -63,56 +63,53 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Makes a way into the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not set), and
- * opens the store, if nobody in this process has it open by this function. Null, and why on standard error, if it
- * cannot be opened. To be given to `forrest_cleanup`.
+ * Makes a handle to the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not
+ * set). Opens the store, unless this function has already opened it in this process. If that fails, returns
+ * null and writes a message to standard error. Close the handle with `forrest_cleanup`.
  */
 struct FORREST *forrest_alloc(void);
 
 /**
- * Maps a key to a value, whether it was there or not. `result` is `SUCCESS`; -4 if the value has more bytes than
- * `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the home has no room for
- * it; -1 or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
+ * Sets the value of a key, whether or not the key exists. `result` is `SUCCESS`; -4 if the value has more
+ * bytes than `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the
+ * home has no room for it; -1 or -8 if it cannot be written. Returns null if there is no memory for the
+ * result; then nothing is changed.
  *
  * # Safety
- * - `val` has `vlen` bytes, or is null.
+ * - `val` is null or has `vlen` readable bytes.
  */
-struct llds_result_ent *forrest_insert_key(struct FORREST *tree,
-                                           uint64_t key,
-                                           void *val,
-                                           int vlen);
+struct llds_result_ent *forrest_insert_key(struct FORREST *tree, uint64_t key, void *val, int vlen);
 
 /**
- * Finds a key: `val` and `vlen` are a copy of its value, and `result` is `SUCCESS`. 1 if it is not there; -4 if its
- * value, which another program has written, has more bytes than `FORREST_MAX_VAL_LEN`; -5 if there is no memory for
- * it; -1 or -2 if it cannot be read. Null if there is no memory for the answer.
+ * Reads the value of a key. `val` and `vlen` are a copy of the value, and `result` is `SUCCESS`. `result` is
+ * 1 if the key does not exist; -4 if another program has written a value with more bytes than
+ * `FORREST_MAX_VAL_LEN`; -5 if there is no memory for the value; -1 or -2 if it cannot be read. Returns null
+ * if there is no memory for the result.
  */
-struct llds_result_ent *forrest_get_key(struct FORREST *tree,
-                                        uint64_t key);
+struct llds_result_ent *forrest_get_key(struct FORREST *tree, uint64_t key);
 
 /**
- * Removes all keys of the store, of whichever program. `key` of the answer is 0; `result` is `SUCCESS`, or -1, -5
- * or -8 if it cannot be written. Null if there is no memory for the answer; then nothing is changed.
+ * Removes all keys of the store, including those of other programs. `key` of the result is 0; `result` is
+ * `SUCCESS`, or -1, -5 or -8 if the change cannot be written. Returns null if there is no memory for the
+ * result; then nothing is changed.
  */
 struct llds_result_ent *forrest_rm_tree(struct FORREST *tree);
 
 /**
- * Gives a handle back. The store is closed with the last one; what it held is there the next time, unless it is in the
- * memory of the process. What is null, or was given back, is nothing to give back.
+ * Closes a handle. The store is closed with its last handle, and keeps its data, unless it is in the memory
+ * of the process. A handle that is null or already closed is ignored.
  */
 void forrest_cleanup(struct FORREST *tree);
 
 /**
- * The hash that programs make keys of texts with: MurmurHash64A, which Austin Appleby put into the public domain, of
- * `len` bytes. The same on every machine: words are little endian. 0 if `len` is negative, or `key` is null and `len`
- * is not 0.
+ * A hash of `len` bytes, from which programs make keys: MurmurHash64A, which Austin Appleby put into the
+ * public domain. It is the same on every machine: words are little endian. 0 if `len` is negative, or `key`
+ * is null and `len` is not 0.
  *
  * # Safety
- * - `key` has `len` bytes, or is null.
+ * - `key` is null or has `len` readable bytes.
  */
-uint64_t ft_MurmurHash64A(const void *key,
-                          int len,
-                          unsigned int seed);
+uint64_t ft_MurmurHash64A(const void *key, int len, unsigned int seed);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -1,5 +1,5 @@
-/* Calls what opens, reads and changes keys, writes batches and iterates, rightly and wrongly: api URL, where URL names a new
- * store of any home. */
+/* Calls the functions that open stores, read and change keys, write batches and iterate, correctly and incorrectly: api URL,
+ * where URL names a new store of any home. */
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
@@ -39,7 +39,7 @@ static void opening(void) {
         CHECK(db == NULL);
     }
     CHECK(strstr(forrest_error_message(), "\\xff") != NULL);
-    /* A file is no directory; what is said names it. */
+    /* A file is not a directory; the message names it. */
     CHECK(forrest_open("/dev/null", &db) < 0 && db == NULL);
     CHECK(strstr(forrest_error_message(), "/dev/null") != NULL);
     ANSWERS(FORREST_OK, forrest_close(NULL));
@@ -52,7 +52,7 @@ static void setting_and_deleting(forrest_db *db) {
     CHECK(has(db, T("key"), T("other")));
     ANSWERS(FORREST_OK, forrest_set(db, T("a\0b"), T("\0\xff\0")));
     CHECK(has(db, T("a\0b"), T("\0\xff\0")) && has_not(db, T("a")) && has_not(db, T("a\0c")));
-    /* Nothing is a key and a value. */
+    /* The empty key is a key, and the empty value a value. */
     CHECK(has_not(db, NULL, 0));
     ANSWERS(FORREST_NOT_FOUND, forrest_delete(db, NULL, 0));
     ANSWERS(FORREST_OK, forrest_set(db, NULL, 0, NULL, 0));
@@ -123,7 +123,7 @@ static void reading_into_new_memory(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_set(db, T("tree"), T("oak")));
     ANSWERS(FORREST_OK, forrest_get_alloc(db, T("tree"), &value, &bytes));
     CHECK(bytes == 3 && memcmp(value, "oak", 3) == 0);
-    memset(value, 'x', bytes); /* it is the caller's */
+    memset(value, 'x', bytes); /* the memory belongs to the caller */
     forrest_free(value);
     CHECK(has(db, T("tree"), T("oak")));
     ANSWERS(FORREST_OK, forrest_set(db, T("tree"), NULL, 0));
@@ -157,7 +157,7 @@ static void holding_values(forrest_db *db) {
         ANSWERS(FORREST_OK, forrest_set(db, T("long"), bytes, length));
         forrest_value *value;
         ANSWERS(FORREST_OK, forrest_get(db, T("long"), &value));
-        /* What is held stays, whatever becomes of the key. */
+        /* A held value stays, even if its key is changed. */
         ANSWERS(FORREST_OK, forrest_set(db, T("long"), T("short")));
         ANSWERS(FORREST_OK, forrest_delete(db, T("long")));
         const void *data = JUNK;
@@ -193,7 +193,7 @@ static void holding_values(forrest_db *db) {
 static void batches(forrest_db *db) {
     forrest_batch *batch;
     ANSWERS(FORREST_OK, forrest_batch_create(&batch));
-    ANSWERS(FORREST_OK, forrest_write(db, batch)); /* of nothing */
+    ANSWERS(FORREST_OK, forrest_write(db, batch)); /* an empty batch */
     char key[] = "k1";
     ANSWERS(FORREST_OK, forrest_batch_set(batch, key, 2, T("1")));
     key[1] = 'x'; /* it was copied */
@@ -219,7 +219,7 @@ static void batches(forrest_db *db) {
 
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
 #ifndef WATCHED /* takes a minute there, and store.c sets a limit of its own */
-    /* What is too much is not written at all. */
+    /* Nothing of a batch that exceeds a limit is written. */
     for (int at = 0; at <= 1048576; at++)
         if (forrest_batch_set(batch, T("many"), T("")) != FORREST_OK)
             CHECK(false);
@@ -242,7 +242,7 @@ static void batches(forrest_db *db) {
         ANSWERS(FORREST_LIMIT, forrest_batch_delete(batch, "k", HUGE_LENGTHS[at]));
     }
     ANSWERS(FORREST_LIMIT, forrest_batch_set(batch, T("k"), "v", SIZE_MAX));
-    ANSWERS(FORREST_OK, forrest_write(db, batch)); /* of nothing: what was refused is not in it */
+    ANSWERS(FORREST_OK, forrest_write(db, batch)); /* an empty batch: changes that were refused are not in it */
     forrest_batch_destroy(batch);
     forrest_batch_destroy(NULL);
 }
@@ -275,7 +275,7 @@ static void iterating(forrest_db *db) {
     CHECK(is_at(iter, "f", "3"));
     ANSWERS(FORREST_NOT_FOUND, forrest_iter_next(iter));
     CHECK(is_nowhere(iter));
-    ANSWERS(FORREST_NOT_FOUND, forrest_iter_prev(iter)); /* at no pair it stays there */
+    ANSWERS(FORREST_NOT_FOUND, forrest_iter_prev(iter)); /* an iterator at no pair stays so */
     ANSWERS(FORREST_OK, forrest_iter_seek(iter, T("c")));
     CHECK(is_at(iter, "d", ""));
     ANSWERS(FORREST_OK, forrest_iter_seek(iter, T("d")));
@@ -292,7 +292,7 @@ static void iterating(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_iter_seek(iter, NULL, 0));
     CHECK(is_at(iter, "", "0"));
 
-    /* A move that failed: no loop over valid goes on for ever, the status tells why, and the next one may succeed. */
+    /* After a move that failed, a loop over valid ends, the status is the error, and the next move may succeed. */
     const void *found = JUNK;
     size_t bytes = 77;
     ANSWERS(FORREST_LIMIT, forrest_iter_seek(iter, "d", SIZE_MAX));
@@ -341,7 +341,7 @@ static void iterating(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete(db, T("f")));
 }
 
-/* The stores in the kernel, if there are any to be had: of URLs of another kind, nothing is known of the module. */
+/* The stores in the kernel. With another kind of URL it is unknown whether the module is loaded. */
 static void listing(const char *url) {
     char **names = JUNK;
     size_t count = 77;
@@ -383,16 +383,16 @@ struct worker {
 
 static void *work(void *argument) {
     struct worker *worker = argument;
-    CHECK(strcmp(forrest_error_message(), "") == 0); /* of this thread */
+    CHECK(strcmp(forrest_error_message(), "") == 0); /* no call of this thread has failed */
     for (int at = 0; at < KEYS; at++) {
         char key[30];
         size_t bytes = (size_t)snprintf(key, sizeof key, "%d/%05d", worker->number, at);
         ANSWERS(FORREST_OK, forrest_set(worker->db, key, bytes, key, bytes));
         CHECK(has(worker->db, key, bytes, key, bytes));
-        /* A message that is this thread's own. */
+        /* Each thread has its own message. */
         CHECK(forrest_set(worker->db, NULL, (size_t)worker->number + 1, NULL, 0) == FORREST_INVALID_ARGUMENT);
         char expected[30];
-        snprintf(expected, sizeof expected, "its length %d", worker->number + 1);
+        snprintf(expected, sizeof expected, "its length is %d", worker->number + 1);
         CHECK(strstr(forrest_error_message(), expected) != NULL);
     }
     return NULL;
@@ -417,7 +417,7 @@ static void threads(forrest_db *db) {
     forrest_iter_destroy(iter);
 }
 
-/* Keys of the kernel's homes have 4,096 bytes at most: then a batch fails at one of its changes, and none is made. */
+/* Keys in the kernel have at most 4,096 bytes. A longer one makes a change of a batch fail, and none is applied. */
 static void limits_of_the_home(forrest_db *db, const char *url) {
     static char key[65535];
     const bool in_kernel = strncmp(url, "llds", 4) == 0;
@@ -439,7 +439,7 @@ static void limits_of_the_home(forrest_db *db, const char *url) {
     forrest_batch_destroy(batch);
 }
 
-/* What is held and what walks outlive the handle. */
+/* Held values and iterators outlive the handle of the store. */
 static void outliving(forrest_db *db, const char *url) {
     forrest_iter *iter;
     forrest_value *value;

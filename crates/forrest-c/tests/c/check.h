@@ -1,4 +1,4 @@
-/* What the programs of the tests check with. The first check that fails ends the program. */
+/* Checks for the test programs. The first check that fails ends the program. */
 
 #include <forrest.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int checks;
         }                                                                                                   \
     } while (0)
 
-/* The call answers with this code; if that is an error, the message begins with its words. */
+/* The call returns this code. If the code is an error, the message begins with its text. */
 #define ANSWERS(expected, call)                                                                             \
     do {                                                                                                    \
         int32_t answer = (call);                                                                            \
@@ -27,10 +27,10 @@ static int checks;
         CHECK(answer >= 0 || strlen(forrest_error_message()) > strlen(words) + 2);                          \
     } while (0)
 
-/* A text literal, which may have zero bytes, as bytes and their number. */
+/* A string literal, which may have zero bytes, as a pointer and a length. */
 #define T(text) (text), (sizeof(text) - 1)
 
-/* What a pointer to results holds before. */
+/* The initial content of a place for a result. */
 static char nothing;
 #define JUNK ((void *)&nothing)
 
@@ -46,7 +46,7 @@ static inline bool has_not(forrest_db *db, const char *key, size_t key_bytes) {
     return forrest_get_into(db, key, key_bytes, NULL, 0, &bytes) == FORREST_NOT_FOUND && bytes == 0;
 }
 
-/* The iterator is there. */
+/* The iterator is at this pair. */
 static inline bool is_at(forrest_iter *iter, const char *key, const char *value) {
     const void *found, *value_found, *again;
     size_t bytes, value_bytes;

@@ -1,11 +1,11 @@
-//! A store of the Rust library over a fork: the child can neither use it nor harm it. What the C library adds is in
-//! misuse.c.
+//! A store of the Rust library across a fork: the child can neither use nor harm it. misuse.c tests the C
+//! library's handles across a fork.
 
 use forrest_rust::{Builder, Db, Durability, ErrorKind, WriteBatch};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a child finds: 0, or the number of what is wrong. Nothing may wait, and nothing may panic.
+/// The checks in a child: returns 0, or the number of the check that failed. Nothing may wait or panic.
 fn child(db: Db) -> i32 {
     fn refused<T>(result: forrest_rust::Result<T>) -> bool {
         result.err().is_some_and(|error| {
@@ -42,7 +42,7 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("store");
     let path = path.to_str().expect("it is text");
-    // So small that tables come and go, and so few descriptors that they are opened again by their names.
+    // So small that compactions replace tables, and so few descriptors that tables are opened again by name.
     let builder = Builder::default()
         .memtable_bytes(64 << 10)
         .open_files(2)
@@ -56,17 +56,17 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
         for key in 0..200u32 {
             db.set((key * 7 + round).to_be_bytes(), value(round)).expect("it is set");
         }
-        // What is open: each of these reads the files of its own moment.
+        // Open snapshots and ranges: each reads the files of its own moment.
         let snapshot = db.snapshot().expect("one state");
         let mut range = db.range(..);
         range.next().expect("there is one").expect("it is read");
         let mut cursor = snapshot.cursor();
         assert!(cursor.seek("").expect("it is read"));
         db.compact().expect("it is merged");
-        // SAFETY: the child uses what this thread has, and ends without going back to the test.
+        // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
-            // SAFETY: who waits for ever is ended.
+            // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
             unsafe { libc::alarm(120) };
             let found = catch_unwind(AssertUnwindSafe(move || {
                 if cursor.seek("").is_ok()
@@ -78,14 +78,14 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
                 drop((range, cursor, snapshot));
                 child(db)
             }));
-            // SAFETY: it ends the process, and nothing else.
+            // SAFETY: `_exit` ends the process without running handlers of the parent.
             unsafe { libc::_exit(found.unwrap_or(101)) };
         }
         let mut status = 1;
-        // SAFETY: the status is a place for a number.
+        // SAFETY: `status` is a valid place for an `int`.
         assert_eq!(unsafe { libc::waitpid(forked, &mut status, 0) }, forked);
         assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "round {round}");
-        // Whatever was open here still is.
+        // Everything that was open in the parent still works.
         assert_eq!(snapshot.count(..).expect("it is read"), db.count(..).expect("it is read"));
         assert!(range.all(|pair| pair.is_ok()));
         assert_eq!(open().expect_err("it is open").kind(), ErrorKind::Busy);

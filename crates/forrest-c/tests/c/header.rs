@@ -1,8 +1,8 @@
-//! The headers are what cbindgen makes of the code, and compile by themselves as C11 and as C++17.
+//! The headers equal cbindgen's output, and each compiles by itself as C11 and as C++17.
 
 use crate::tools::{Language, compare, own, run};
 
-/// The headers: how each is made, and the sources with what C sees, in the order in which the header tells of it.
+/// The headers: the settings of each, and its sources, in the order in which the header has them.
 const HEADERS: &[(&str, &str, &[&str])] = &[
     ("include/forrest.h", "cbindgen.toml", SOURCES),
     ("include/llds/forrest.h", "cbindgen_llds.toml", &["llds.rs"]),
@@ -43,7 +43,7 @@ fn the_headers_compile_by_themselves() {
         {
             let Some(mut compiler) = language.compiler() else { continue };
             let path = directory.path().join(name);
-            // Twice, as happens.
+            // Twice, as real programs may do.
             let text =
                 format!("#include <{headers}>\n#include <{headers}>\nint main(void) {{ return 0; }}\n");
             std::fs::write(&path, text).expect("it is written");

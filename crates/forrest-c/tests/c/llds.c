@@ -1,5 +1,5 @@
-/* Uses the functions of llds's library, rightly and wrongly, beside those of this one: llds URL, where URL names a new store of any
- * home. */
+/* Uses the functions of llds's library, correctly and incorrectly, together with those of this one: llds URL, where URL names a new
+ * store of any home. */
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
@@ -11,7 +11,7 @@
 #define THREADS 4
 #define KEYS 500
 
-/* An answer without a value. */
+/* A result without a value. */
 static int32_t result(llds_result_ent *entry, uint64_t key) {
     CHECK(entry != NULL && entry->key == key && entry->val == NULL && entry->vlen == 0);
     const int32_t result = entry->result;
@@ -27,7 +27,7 @@ static int32_t removed(FORREST *tree) {
     return result(forrest_rm_tree(tree), 0);
 }
 
-/* The answer is the value, and text. */
+/* A result with this value, which is text. */
 static bool is(FORREST *tree, uint64_t key, const char *text) {
     llds_result_ent *entry = forrest_get_key(tree, key);
     CHECK(entry != NULL && entry->key == key);
@@ -61,7 +61,7 @@ static void changing(void) {
     forrest_cleanup(tree);
 }
 
-/* What is too long is neither taken nor given, and nothing is written behind what is. */
+/* Values that are too long are neither stored nor returned. Nothing is written beyond the end of a value. */
 static void limits(void) {
     static char longest[FORREST_MAX_VAL_LEN + 1];
     memset(longest, 'v', sizeof longest);
@@ -97,7 +97,7 @@ static void misuse(void) {
     ANSWERS(FORREST_OK, forrest_close(db));
 }
 
-/* Handles of one URL are of one store, which is closed with the last. */
+/* All handles for one URL share one store, which is closed with the last handle. */
 static void sharing(const char *url) {
     FORREST *one = forrest_alloc(), *two = forrest_alloc();
     CHECK(one != NULL && two != NULL && one != two);
@@ -114,14 +114,14 @@ static void sharing(const char *url) {
     forrest_cleanup(two);
 
     if (strchr(url, ':') == NULL) {
-        /* On disk it is there, for others as well, in the order of its keys. */
+        /* On disk the data remains, for other programs as well, in the order of its keys. */
         forrest_db *db;
         ANSWERS(FORREST_OK, forrest_open(url, &db));
         CHECK(has(db, "\0\0\0\0\0\0\0\7", 8, "seven", 5));
         ANSWERS(FORREST_OK, forrest_set(db, "\0\0\0\0\0\0\1\0", 8, NULL, 0));
         static char too_long[FORREST_MAX_VAL_LEN + 1];
         ANSWERS(FORREST_OK, forrest_set(db, "\0\0\0\0\0\0\0\0", 8, too_long, sizeof too_long));
-        CHECK(forrest_alloc() == NULL); /* it is open, and not by forrest_alloc */
+        CHECK(forrest_alloc() == NULL); /* the store is open already, but not by forrest_alloc */
         ANSWERS(FORREST_OK, forrest_close(db));
         CHECK((one = forrest_alloc()) != NULL && is(one, 7, "seven") && is(one, 256, ""));
         ANSWERS(FORREST_LIMIT, missing(one, 0));
@@ -153,7 +153,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* Threads open, use and close the store, beside and after each other. */
+/* Threads open, use and close the store, at the same time and in turn. */
 static void threads(void) {
     pthread_t threads[THREADS];
     uint64_t first[THREADS];
@@ -165,7 +165,7 @@ static void threads(void) {
         CHECK(pthread_join(threads[at], NULL) == 0);
 }
 
-/* In a child, what the parent has open is refused, and what the child opens is its own. */
+/* In a child, the parent's handles are refused, and the child can open stores itself. */
 static void after_fork(const char *url) {
     CHECK(setenv("FORREST_URL", "memory:", 1) == 0);
     FORREST *tree = forrest_alloc();

@@ -1,4 +1,4 @@
-// The functions of llds's library from C++, by answers that free themselves: llds URL, where the environment says the same.
+// The functions of llds's library from C++, with results that free themselves: llds URL, where FORREST_URL has the same URL.
 
 #include <llds/forrest.h>
 

@@ -1,5 +1,5 @@
-//! The tests of the C library, in one binary: its header, and programs in C and C++ that are compiled against it,
-//! linked with it, and run.
+//! The tests of the C library, in one binary. They check its header, and compile, link and run programs in C
+//! and C++.
 
 mod fork;
 mod header;
@@ -7,5 +7,5 @@ mod programs;
 mod symbols;
 mod tools;
 
-/// The library that is tested.
+/// The library under test.
 const LIBRARY: &str = "forrest";

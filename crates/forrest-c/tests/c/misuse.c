@@ -1,4 +1,4 @@
-/* Misuses handles in every way there is, and is answered by codes: misuse URL, where URL names a new store of any home. */
+/* Misuses handles in every possible way, and expects error codes: misuse URL, where URL names a new store of any home. */
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
@@ -45,7 +45,7 @@ static bool unseen(void *context, const void *key, size_t key_bytes, const void 
     return false;
 }
 
-/* Every function refuses these. A batch and an options object that are right come along, so that they are not what is refused. */
+/* Every function refuses these handles. The batch and the options object are valid, so that only the handle is refused. */
 static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *batch, forrest_options *options) {
     forrest_db *made = JUNK;
     forrest_value *value = JUNK;
@@ -82,12 +82,13 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_scan_back(wrong->db, T("a"), T("z"), unseen, NULL));
     ANSWERS(no, forrest_set(wrong->db, T("key"), T("other")));
     ANSWERS(no, forrest_delete(wrong->db, T("key")));
-    ANSWERS(no, forrest_delete_range(wrong->db, T("a"), T("z"), &number));
+    ANSWERS(no, forrest_delete_range(wrong->db, T("a"), T("z")));
     ANSWERS(no, forrest_add(wrong->db, T("key"), 1, &sum));
     ANSWERS(no, forrest_compare_and_swap(wrong->db, T("key"), T("value"), T("other"), &value));
     ANSWERS(no, forrest_write(wrong->db, batch));
     ANSWERS(no, forrest_write(db, wrong->batch));
-    ANSWERS(no, forrest_write_with(db, wrong->batch, FORREST_DURABILITY_DEFAULT, &length, &value));
+    ANSWERS(no, forrest_try_write(db, wrong->batch, FORREST_DURABILITY_DEFAULT, &length, &value));
+    ANSWERS(no, forrest_write_with(db, wrong->batch, FORREST_DURABILITY_DEFAULT));
     ANSWERS(no, forrest_sync(wrong->db));
     ANSWERS(no, forrest_checkpoint(wrong->db, "/nowhere/at/all"));
     ANSWERS(no, forrest_verify(wrong->db));
@@ -136,7 +137,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_iter_key(wrong->iter, &bytes, &length));
     ANSWERS(no, forrest_iter_value(wrong->iter, &bytes, &length));
     CHECK(!forrest_iter_valid(wrong->iter));
-    /* Giving nothing back is nothing to refuse. */
+    /* Closing null is allowed. */
     const int32_t back = wrong->db == NULL ? FORREST_OK : no;
     ANSWERS(back, forrest_options_destroy(wrong->options));
     ANSWERS(back, forrest_value_release(wrong->value));
@@ -152,7 +153,7 @@ static void wrong_handles(const char *url) {
     struct handles wrong = {NULL, NULL, NULL, NULL, NULL, NULL};
     refused(&wrong, right.db, right.batch, right.options);
 
-    /* What is no handle at all, and is not looked at. */
+    /* Pointers that are not handles are refused, and not followed. */
     static const uintptr_t NUMBERS[] = {1, 8, 4096, 0x1234567812345670, UINTPTR_MAX, UINTPTR_MAX - 15};
     void *memory = malloc(1);
     void *const POINTERS[] = {&wrong, (void *)"text", memory, JUNK};
@@ -169,7 +170,7 @@ static void wrong_handles(const char *url) {
                              (void *)right.batch, (void *)right.transaction};
     refused(&wrong, right.db, right.batch, right.options);
 
-    /* Handles that were given back, also when others have come in their place. */
+    /* Closed handles, also when new ones use the same slots. */
     const struct handles gone = make("memory:");
     give_back(&gone);
     refused(&gone, right.db, right.batch, right.options);
@@ -180,7 +181,7 @@ static void wrong_handles(const char *url) {
     give_back(&right);
 }
 
-/* Iterators, snapshots and values keep what they need; the store is closed with the last of them. */
+/* Iterators, snapshots and values keep the store open; it is closed with the last of them. */
 static void closing_in_any_order(const char *url) {
     const bool on_disk = strchr(url, ':') == NULL;
     struct handles it = make(url);
@@ -192,7 +193,7 @@ static void closing_in_any_order(const char *url) {
     ANSWERS(FORREST_OK, forrest_iter_first(it.iter));
     ANSWERS(FORREST_OK, forrest_close(it.db));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_close(it.db));
-    CHECK(strstr(forrest_error_message(), "given back already") != NULL);
+    CHECK(strstr(forrest_error_message(), "handle is closed") != NULL);
     CHECK(is_at(it.iter, "key", "value"));
     ANSWERS(FORREST_NOT_FOUND, forrest_iter_next(it.iter));
     if (on_disk)
@@ -224,7 +225,7 @@ static void closing_in_any_order(const char *url) {
 static struct handles shared;
 static atomic_int closed, refusals, rounds;
 
-/* Uses a handle until it is closed, and closes it; one of all threads succeeds. */
+/* Uses a handle until it is closed, and tries to close it; exactly one thread succeeds. */
 static void *use_and_close(void *unused) {
     (void)unused;
     for (int at = 0;; at++) {
@@ -242,7 +243,7 @@ static void *use_and_close(void *unused) {
     return NULL;
 }
 
-/* Uses an iterator, a batch, a transaction and an options object that others use as well. */
+/* Uses an iterator, a batch, a transaction and an options object that other threads use as well. */
 static void *use_alone(void *unused) {
     (void)unused;
     for (int at = 0; at < 500; at++) {
@@ -290,7 +291,7 @@ static void several_threads(const char *url) {
     ANSWERS(FORREST_OK, forrest_close(shared.db));
 }
 
-/* Makes handles and gives them back while others fork. */
+/* Opens and closes handles while other threads fork. */
 static void *churn(void *unused) {
     (void)unused;
     while (atomic_load(&rounds) > 0) {
@@ -305,7 +306,7 @@ static void *churn(void *unused) {
     return NULL;
 }
 
-/* In a child, what the parent has open is refused, and what the child opens is its own. */
+/* In a child, the parent's handles are refused, and the child can open stores itself. */
 static void child(int generations) {
     const struct handles own = make("memory:");
     refused(&shared, own.db, own.batch, own.options);
@@ -329,7 +330,7 @@ static void child(int generations) {
     give_back(&own);
 }
 
-/* AddressSanitizer's own locks may be held by such threads when others fork, and then its children hang. */
+/* Such threads may hold AddressSanitizer's own locks while another thread forks, and then the child hangs. */
 #ifdef __SANITIZE_ADDRESS__
 #define CHURNING 0
 #else

@@ -1,15 +1,15 @@
-//! Programs in C and C++: they compile without a warning, link with the library, static and shared, and print what they
-//! should, on each home.
+//! Programs in C and C++: they compile without warnings, link with the static and the shared library, and
+//! print the expected output on each home.
 
 use crate::tools::{Language, libraries, loaded, own, run, succeeds};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a program that has libforrest.a in it needs of the system.
+/// The system libraries that a program linked with libforrest.a needs.
 const SYSTEM: &[&str] = &["-lpthread", "-ldl", "-lm"];
 
-/// How the library comes to a program.
+/// How a program is linked with the library.
 #[derive(Clone, Copy, Debug)]
 enum Link {
     Static,
@@ -27,7 +27,7 @@ fn build(language: Language, source: &Path, link: Link, flags: &[&str], to: &Pat
     compiler.args(flags).arg("-I").arg(own("include")).arg("-I").arg(own("tests/c"));
     compiler.arg("-o").arg(&program).arg(source);
     match link {
-        // Without what debuggers want, which takes the linker seconds.
+        // Without debug information, which takes the linker seconds.
         Link::Static => compiler.arg(libraries.join("libforrest.a")).args(SYSTEM).arg("-Wl,-S"),
         Link::Shared => {
             let (path, loaded) = (libraries.display(), loaded(to));
@@ -42,20 +42,20 @@ fn build(language: Language, source: &Path, link: Link, flags: &[&str], to: &Pat
     Some(program)
 }
 
-/// Runs a program that was built here with the library that was built for it: cargo's test has a path of libraries in
-/// its environment, where an older one may be. Programs for llds look for the URL in the environment.
+/// Runs a program with the library that was built for it, because the library path of cargo's tests may lead
+/// to an older one. Programs for llds take the URL from the environment.
 fn program_prints(program: &Path, url: &str) -> String {
     let mut command = Command::new(program);
     command.env_remove("LD_LIBRARY_PATH").env_remove("DYLD_FALLBACK_LIBRARY_PATH");
     run(command.arg(url).env("FORREST_URL", url))
 }
 
-/// Builds a program and runs it on each home; each time it must print `expected`.
+/// Builds a program and runs it on each home. Each time it must print `expected`.
 fn prints(language: Language, source: &str, links: &[Link], expected: &str) {
     prints_with(language, source, links, &[], expected);
 }
 
-/// As [`prints`], with flags for the compiler.
+/// Like [`prints`], with flags for the compiler.
 fn prints_with(language: Language, source: &str, links: &[Link], flags: &[&str], expected: &str) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for &link in links {
@@ -129,9 +129,8 @@ fn owned_runs_in_cpp() {
         Language::Cpp,
         "examples/owned.cpp",
         &[Link::Shared],
-        "it was Quercus robur, and is Quercus petraea\nthere is no fir\noak\nelm\ninvalid argument: no home is called \
-         \"mermory:\"; a home is \"memory:\", \"llds:NAME\" or a path (a path that begins like this one is written \
-         \"./mermory:\")\n",
+        "it was Quercus robur, and is Quercus petraea\nthere is no fir\noak\nelm\ninvalid argument: unknown home \
+         \"mermory:\"; write \"memory:\", \"llds:NAME\" or a path (if this is a path, write \"./mermory:\")\n",
     );
 }
 

@@ -1,16 +1,16 @@
-/* Calls what concerns options, ranges, comparisons, keyspaces, snapshots and stores as a whole, rightly and wrongly: store URL,
+/* Calls the functions for options, ranges, comparisons, keyspaces, snapshots and whole stores, correctly and incorrectly: store URL,
  * where URL names a new store of any home. */
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 
-/* What this home can do. */
+/* The capabilities of this home. */
 static uint64_t can;
 
 static void setting_options(const char *url) {
     static const struct {
         int32_t option;
-        uint64_t right, wrong; /* when it is set */
+        uint64_t right, wrong; /* a value that the library accepts, and one that it refuses */
     } OPTIONS[] = {
         {FORREST_CAPACITY_BYTES, 1 << 30, 0},
         {FORREST_PAGES, FORREST_PAGES_PLAIN, FORREST_PAGES_PLAIN + 1},
@@ -29,6 +29,7 @@ static void setting_options(const char *url) {
         {FORREST_TAGS, 0, 2},
         {FORREST_WORKERS, 2, 0},
         {FORREST_OPEN_FILES, 100, 0},
+        {FORREST_WAIT_MS, 100, 0},
         {FORREST_CREATE, 1, 2},
         {FORREST_MODE, 0640, (uint64_t)1 << 32},
     };
@@ -45,7 +46,7 @@ static void setting_options(const char *url) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, 1000000, 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(options, -1, 1));
 
-    /* They hold. */
+    /* The options take effect. */
     forrest_db *db;
     forrest_batch *batch;
     ANSWERS(FORREST_OK, forrest_open_with(url, options, &db));
@@ -56,7 +57,7 @@ static void setting_options(const char *url) {
     CHECK(strstr(forrest_error_message(), "at most 3") != NULL);
     ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
 
-    /* What is out of its limits is found when a store is opened, and nothing is to be closed then. */
+    /* Values outside their limits are refused when a store is opened; there is nothing to close then. */
     forrest_db *none = JUNK;
     static const int32_t FROM_1[] = {FORREST_CAPACITY_BYTES, FORREST_BATCH_OPS_MAX, FORREST_WORKERS, FORREST_OPEN_FILES};
     for (size_t at = 0; at < sizeof FROM_1 / sizeof FROM_1[0]; at++) {
@@ -69,7 +70,7 @@ static void setting_options(const char *url) {
         ANSWERS(FORREST_OK, forrest_options_destroy(wrong));
     }
     ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_READ_ONLY, 1));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, options, &none)); /* with the others */
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, options, &none)); /* together with other options */
     ANSWERS(FORREST_OK, forrest_options_destroy(options));
 
     ANSWERS(FORREST_OK, forrest_capabilities(db, &can));
@@ -103,7 +104,7 @@ static void setting_options(const char *url) {
     ANSWERS(FORREST_OK, forrest_options_destroy(NULL));
 }
 
-/* What a scan has shown. */
+/* The pairs that a scan has passed. */
 struct shown {
     char keys[20];
     size_t count, most;
@@ -114,7 +115,7 @@ static bool show(void *context, const void *key, size_t key_bytes, const void *v
     struct shown *shown = context;
     CHECK(key_bytes == 1 && value_bytes == 1 && *(const char *)value == 'v');
     shown->keys[shown->count++] = *(const char *)key;
-    if (shown->db != NULL) /* it may use the store, and give the handle back */
+    if (shown->db != NULL) /* it may use the store, and close the handle */
         ANSWERS(FORREST_OK, forrest_contains(shown->db, key, key_bytes));
     return shown->count < shown->most;
 }
@@ -158,7 +159,7 @@ static void scanning(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_scan_back(db, T("a"), NULL, 1, show, &shown));
     ANSWERS(FORREST_LIMIT, forrest_scan(db, "a", 65536, T("b"), show, &shown));
     CHECK(shown.count == 0);
-    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
 }
 
 static void counting_and_deleting_ranges(forrest_db *db) {
@@ -167,28 +168,27 @@ static void counting_and_deleting_ranges(forrest_db *db) {
         ANSWERS(FORREST_OK, forrest_set(db, &key, 1, T("v")));
     ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
     CHECK(keys == 10);
-    /* A null end is no end, whatever its length says; the empty key is a pointer to no bytes. */
+    /* A null end is no end, with either length; the empty key is a non-null pointer with the length 0. */
     ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, 0, &keys));
     CHECK(keys == 10);
     ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, T(""), &keys));
     CHECK(keys == 0);
     ANSWERS(FORREST_OK, forrest_count(db, T("b"), T("d"), &keys));
     CHECK(keys == 2);
-    ANSWERS(FORREST_OK, forrest_count(db, T("b"), T(""), &keys)); /* before the first key there can be */
+    ANSWERS(FORREST_OK, forrest_count(db, T("b"), T(""), &keys)); /* no key is less than the empty one */
     CHECK(keys == 0);
     ANSWERS(FORREST_OK, forrest_count(db, T("d"), T("b"), &keys));
     CHECK(keys == 0);
     ANSWERS(FORREST_OK, forrest_contains(db, T("a")));
     ANSWERS(FORREST_NOT_FOUND, forrest_contains(db, T("aa")));
 
-    ANSWERS(FORREST_OK, forrest_delete_range(db, T("b"), T("d"), &keys));
-    CHECK(keys == 2 && has(db, T("a"), T("v")) && has_not(db, T("b")) && has_not(db, T("c")) && has(db, T("d"), T("v")));
-    ANSWERS(FORREST_OK, forrest_delete_range(db, T("d"), T("d"), &keys));
-    CHECK(keys == 0 && has(db, T("d"), T("v")));
-    ANSWERS(FORREST_OK, forrest_delete_range(db, T("h"), NULL, FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, T("b"), T("d")));
+    CHECK(has(db, T("a"), T("v")) && has_not(db, T("b")) && has_not(db, T("c")) && has(db, T("d"), T("v")));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, T("d"), T("d")));
+    CHECK(has(db, T("d"), T("v")));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, T("h"), NULL, FORREST_ABSENT));
     CHECK(has(db, T("g"), T("v")) && has_not(db, T("h")) && has_not(db, T("j")));
-    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
-    CHECK(keys == 5);
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
     ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, FORREST_ABSENT, &keys));
     CHECK(keys == 0);
 
@@ -198,13 +198,13 @@ static void counting_and_deleting_ranges(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, T("a"), T("b"), NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, NULL, 1, T("b"), &keys));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, T("a"), NULL, 1, &keys));
-    ANSWERS(FORREST_LIMIT, forrest_count(db, T("a"), "b", FORREST_ABSENT, &keys)); /* it is there, and so long */
+    ANSWERS(FORREST_LIMIT, forrest_count(db, T("a"), "b", FORREST_ABSENT, &keys)); /* not null, so the length counts */
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, T("a"), NULL, FORREST_ABSENT - 1, &keys));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_count(db, NULL, FORREST_ABSENT, T("b"), &keys)); /* a start is never absent */
     ANSWERS(FORREST_LIMIT, forrest_count(db, "a", FORREST_ABSENT, T("b"), &keys));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(NULL, T("a"), T("b"), &keys));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(db, NULL, FORREST_ABSENT, T("b"), &keys));
-    ANSWERS(FORREST_LIMIT, forrest_delete_range(db, T("a"), "b", 65536, &keys));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(NULL, T("a"), T("b")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(db, NULL, FORREST_ABSENT, T("b")));
+    ANSWERS(FORREST_LIMIT, forrest_delete_range(db, T("a"), "b", 65536));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(NULL, T("a")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(db, NULL, 1));
     ANSWERS(FORREST_LIMIT, forrest_contains(db, "a", 65536));
@@ -244,7 +244,7 @@ static void reading_many(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_multi_get(db, keys, NULL, 4, values));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_multi_get(db, keys, bytes, 4, NULL));
     ANSWERS(FORREST_LIMIT, forrest_multi_get(db, keys, bytes, SIZE_MAX, values));
-    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
 }
 
 static bool is_value(forrest_value *value, const char *expected) {
@@ -279,7 +279,7 @@ static void adding_and_comparing(forrest_db *db) {
     CHECK(found == NULL && has(db, T("door"), T("open")));
     ANSWERS(FORREST_MISMATCH, forrest_compare_and_swap(db, T("door"), NULL, FORREST_ABSENT, T("shut"), &found));
     CHECK(found != NULL && is_value(found, "open"));
-    ANSWERS(FORREST_MISMATCH, forrest_compare_and_swap(db, T("door"), NULL, 0, T("shut"), NULL)); /* nothing is a value */
+    ANSWERS(FORREST_MISMATCH, forrest_compare_and_swap(db, T("door"), NULL, 0, T("shut"), NULL)); /* the empty value, not absence */
     CHECK(has(db, T("door"), T("open")));
     ANSWERS(FORREST_OK, forrest_compare_and_swap(db, T("door"), T("open"), NULL, 0, &found));
     CHECK(found == NULL && has(db, T("door"), T("")));
@@ -317,32 +317,39 @@ static void batches_of_all_kinds(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_write(db, batch));
     CHECK(has(db, T("b"), T("2")) && has_not(db, T("d")) && has(db, T("e"), T("5")));
     CHECK(has(db, T("n"), T("\0\0\0\0\0\0\0\1")));
-    /* Again: b is not 1 any more, and nothing is done. */
+    /* Written again: b is no longer 1, so nothing is changed. */
     forrest_value *found = JUNK;
-    ANSWERS(FORREST_MISMATCH, forrest_write(db, batch));
-    ANSWERS(FORREST_MISMATCH, forrest_write_with(db, batch, FORREST_DURABILITY_MEMORY, NULL, NULL));
-    ANSWERS(FORREST_MISMATCH, forrest_write_with(db, batch, FORREST_DURABILITY_DEFAULT, &changes, &found));
+    ANSWERS(FORREST_CONDITION_FAILED, forrest_write(db, batch));
+    CHECK(forrest_error_op() == 3 && strstr(forrest_error_message(), "operation 3 of the batch") != NULL);
+    ANSWERS(FORREST_CONDITION_FAILED, forrest_write_with(db, batch, FORREST_DURABILITY_MEMORY));
+    ANSWERS(FORREST_MISMATCH, forrest_try_write(db, batch, FORREST_DURABILITY_MEMORY, NULL, NULL));
+    ANSWERS(FORREST_MISMATCH, forrest_try_write(db, batch, FORREST_DURABILITY_DEFAULT, &changes, &found));
     CHECK(changes == 3 && is_value(found, "2"));
     CHECK(has(db, T("n"), T("\0\0\0\0\0\0\0\1")) && has(db, T("e"), T("5")));
 
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
     ANSWERS(FORREST_OK, forrest_batch_set(batch, T("s"), T("survives")));
     ANSWERS(can & FORREST_CAN_SYNC ? FORREST_OK : FORREST_UNSUPPORTED,
-            forrest_write_with(db, batch, FORREST_DURABILITY_SYNC, &changes, &found));
+            forrest_try_write(db, batch, FORREST_DURABILITY_SYNC, &changes, &found));
     CHECK(changes == 0 && found == NULL);
     CHECK(can & FORREST_CAN_SYNC ? has(db, T("s"), T("survives")) : has_not(db, T("s")));
     if (can & FORREST_CAN_SYNC)
-        ANSWERS(FORREST_OK, forrest_write_with(db, batch, FORREST_DURABILITY_BUFFERED, NULL, NULL));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(db, batch, 4, NULL, NULL));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(NULL, batch, 0, NULL, NULL));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(db, NULL, 0, NULL, NULL));
+        ANSWERS(FORREST_OK, forrest_write_with(db, batch, FORREST_DURABILITY_BUFFERED));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(db, batch, 4));
+    CHECK(forrest_error_op() == FORREST_ABSENT);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(NULL, batch, 0));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write_with(db, NULL, 0));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_try_write(db, batch, 4, NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_try_write(NULL, batch, 0, NULL, NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_try_write(db, NULL, 0, NULL, NULL));
 
-    /* An addition to no counter, told by its number. */
+    /* An addition to a value that is not a counter; the error names its number. */
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
     ANSWERS(FORREST_OK, forrest_batch_set(batch, T("z"), T("1")));
     ANSWERS(FORREST_OK, forrest_batch_add(batch, T("z"), 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, batch));
-    CHECK(strstr(forrest_error_message(), "operation 1") != NULL && has_not(db, T("z")));
+    CHECK(forrest_error_op() == 1 && strstr(forrest_error_message(), "operation 1") != NULL);
+    CHECK(has_not(db, T("z")));
 
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
     ANSWERS(FORREST_LIMIT, forrest_batch_add(batch, "n", 65536, 1));
@@ -358,9 +365,9 @@ static void batches_of_all_kinds(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(batch, NULL, &bytes));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_size(batch, &changes, NULL));
     ANSWERS(FORREST_OK, forrest_batch_size(batch, &changes, &bytes));
-    CHECK(changes == 0); /* what was refused is not in it */
+    CHECK(changes == 0); /* a change that was refused is not in it */
     ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
-    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
 }
 
 static void skipping_and_parking(forrest_db *db) {
@@ -383,7 +390,7 @@ static void skipping_and_parking(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_skip(NULL, 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_iter_park(NULL));
     ANSWERS(FORREST_OK, forrest_iter_destroy(iter));
-    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
 }
 
 static void keyspaces(forrest_db *db) {
@@ -434,7 +441,7 @@ static void keyspaces(forrest_db *db) {
     CHECK(count == 2 && strcmp(names[0], "default") == 0 && strcmp(names[1], "people") == 0);
     forrest_free(names);
 
-    /* A batch on several: what is on none is on that which it is written to. */
+    /* A batch on several keyspaces. Changes without a keyspace get that of the handle. */
     forrest_batch *batch;
     ANSWERS(FORREST_OK, forrest_batch_create(&batch));
     ANSWERS(FORREST_OK, forrest_batch_set(batch, T("emmy"), T("1")));
@@ -449,7 +456,7 @@ static void keyspaces(forrest_db *db) {
     CHECK(has(people, T("last"), T("2")) && has(people, T("emmy"), T("1882")));
     ANSWERS(FORREST_OK, forrest_batch_clear(batch));
     ANSWERS(FORREST_OK, forrest_batch_on(batch, people));
-    ANSWERS(FORREST_OK, forrest_batch_clear(batch)); /* forgets that, too */
+    ANSWERS(FORREST_OK, forrest_batch_clear(batch)); /* resets the keyspace, too */
     ANSWERS(FORREST_OK, forrest_batch_set(batch, T("here"), T("3")));
     ANSWERS(FORREST_OK, forrest_write(db, batch));
     CHECK(has(db, T("here"), T("3")) && has_not(people, T("here")));
@@ -457,22 +464,22 @@ static void keyspaces(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_open("memory:", &other));
     ANSWERS(FORREST_OK, forrest_batch_on(batch, other));
     ANSWERS(FORREST_OK, forrest_batch_set(batch, T("there"), T("4")));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, batch)); /* of another store */
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(db, batch)); /* the keyspace belongs to another store */
     ANSWERS(FORREST_OK, forrest_close(other));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_on(NULL, people));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_on(batch, other));
     ANSWERS(FORREST_OK, forrest_batch_destroy(batch));
 
-    /* The handle of a keyspace keeps its store. */
+    /* The handle of a keyspace keeps its store open. */
     ANSWERS(FORREST_OK, forrest_keyspace(people, "people", &again));
-    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
     CHECK(has(again, T("ada"), T("1815")));
     ANSWERS(FORREST_OK, forrest_drop_keyspace(again, "people"));
     ANSWERS(FORREST_NOT_FOUND, forrest_drop_keyspace(db, "people"));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(people, T("ada"), T("1816")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_contains(again, T("ada")));
     ANSWERS(FORREST_OK, forrest_close(again));
-    ANSWERS(FORREST_OK, forrest_keyspace(db, "people", &again)); /* another one of that name */
+    ANSWERS(FORREST_OK, forrest_keyspace(db, "people", &again)); /* a new keyspace of that name */
     CHECK(has_not(again, T("ada")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(people, T("ada"), T("1816")));
     ANSWERS(FORREST_OK, forrest_close(people));
@@ -512,7 +519,7 @@ static void snapshots(forrest_db *db) {
     CHECK(is_at(iter, "a", "old"));
     ANSWERS(FORREST_NOT_FOUND, forrest_iter_prev(iter));
 
-    /* Its other keyspaces, and one that came later. */
+    /* Its other keyspaces, and one that was created later. */
     ANSWERS(FORREST_OK, forrest_drop_keyspace(db, "people"));
     ANSWERS(FORREST_OK, forrest_keyspace(snapshot, "people", &past));
     CHECK(has(past, T("ada"), T("1815")));
@@ -527,14 +534,14 @@ static void snapshots(forrest_db *db) {
     CHECK(count == 2 && strcmp(names[1], "people") == 0);
     forrest_free(names);
 
-    /* It can be read only. */
+    /* A snapshot is read-only. */
     forrest_batch *batch;
     forrest_stats stats;
     ANSWERS(FORREST_OK, forrest_batch_create(&batch));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set(snapshot, T("a"), T("newer")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete(snapshot, T("a")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_add(snapshot, T("a"), 1, NULL));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(snapshot, T("a"), T("z"), NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_delete_range(snapshot, T("a"), T("z")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compare_and_swap(snapshot, T("a"), T("old"), T("newer"), NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_write(snapshot, batch));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_batch_on(batch, snapshot));
@@ -547,23 +554,23 @@ static void snapshots(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_get_stats(db, &stats, sizeof stats));
     CHECK(stats.snapshots >= 1);
     ANSWERS(FORREST_OK, forrest_close(snapshot));
-    ANSWERS(FORREST_OK, forrest_iter_first(iter)); /* outlives the handle */
+    ANSWERS(FORREST_OK, forrest_iter_first(iter)); /* the iterator outlives the handle */
     CHECK(is_at(iter, "a", "old"));
     ANSWERS(FORREST_OK, forrest_iter_destroy(iter));
     ANSWERS(FORREST_OK, forrest_close(people));
     ANSWERS(FORREST_OK, forrest_get_stats(db, &stats, sizeof stats));
     CHECK(stats.snapshots == 0);
-    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT, NULL));
+    ANSWERS(FORREST_OK, forrest_delete_range(db, NULL, 0, NULL, FORREST_ABSENT));
 }
 
-/* A copy has what the store had, and each goes its way. */
+/* A checkpoint has the store's content, and both change independently. */
 static void a_checkpoint(forrest_db *db) {
     char directory[] = "/tmp/forrest-checkpoint-XXXXXX", path[sizeof directory + 5], command[sizeof directory + 7];
     CHECK(mkdtemp(directory) != NULL);
     snprintf(path, sizeof path, "%s/copy", directory);
     snprintf(command, sizeof command, "rm -r %s", directory);
     ANSWERS(FORREST_OK, forrest_checkpoint(db, path));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, path)); /* it is there */
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, path)); /* the path exists */
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, "memory:"));
     ANSWERS(FORREST_IO, forrest_checkpoint(db, "/nowhere/at/all"));
     forrest_db *copy;
@@ -590,7 +597,7 @@ static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(NULL, "/nowhere/at/all"));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, NULL));
 
-    /* A program that was compiled for a later library, and one for an earlier. */
+    /* A program that was compiled for a later library, and one for an earlier one. */
     struct {
         forrest_stats known;
         uint64_t later[2];

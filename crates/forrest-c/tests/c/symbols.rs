@@ -1,5 +1,4 @@
-//! The shared library exports what is listed in `symbols.txt`, and nothing else; and one of the headers has a
-//! declaration of each.
+//! The shared library exports exactly the symbols in `symbols.txt`, and one of the headers declares each.
 
 use crate::tools::{compare, libraries, own, run, shared_name, soname, succeeds};
 use std::process::Command;

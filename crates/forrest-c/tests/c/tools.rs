@@ -1,14 +1,14 @@
-//! What the tests call: compilers, programs, and the libraries that were built. Those of remixdb-c use it as well; the
-//! crate tells the name of its library.
+//! Tools of the tests: compilers, programs, and the libraries that were built. The tests of remixdb-c use it
+//! as well; each crate defines the name of its library.
 
 use crate::LIBRARY;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Set to have committed files written anew instead of compared.
+/// If this variable is set, committed files are written, not compared.
 const BLESS: &str = "FORREST_C_BLESS";
 
-/// A language that the headers are for.
+/// A language of the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     C,
@@ -16,8 +16,8 @@ pub(crate) enum Language {
 }
 
 impl Language {
-    /// Its compiler: what the environment names, or the usual one, with all warnings as errors. None, and why is told,
-    /// if it cannot be called.
+    /// Its compiler, from the environment or the usual one, with all warnings as errors. If it cannot be
+    /// called, prints the reason and returns None.
     pub(crate) fn compiler(self) -> Option<Command> {
         let (variable, usual, told) = match self {
             Language::C => ("CC", "cc", "C"),
@@ -43,7 +43,8 @@ pub(crate) fn own(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// The directory with the libraries: cargo builds what a test depends on into the directory of the test itself.
+/// The directory with the libraries: cargo builds the dependencies of a test into the directory of the test
+/// itself.
 pub(crate) fn libraries() -> PathBuf {
     let own = std::env::current_exe().expect("a test knows where it is");
     let directory = own.parent().expect("it is in a directory").to_owned();
@@ -59,12 +60,13 @@ pub(crate) fn shared_name() -> String {
     format!("{}{LIBRARY}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
-/// What the shared library calls itself, and a program that is linked with it looks for.
+/// The soname of the shared library, by which linked programs find it.
 pub(crate) fn soname() -> String {
     format!("lib{LIBRARY}.so.0")
 }
 
-/// A directory where a program finds the shared library, made below `directory`: cargo builds it without the number.
+/// Creates a directory below `directory` where programs find the shared library by its soname. Cargo builds
+/// it without the number.
 pub(crate) fn loaded(directory: &Path) -> PathBuf {
     if cfg!(target_os = "macos") {
         return libraries();
@@ -78,7 +80,7 @@ pub(crate) fn loaded(directory: &Path) -> PathBuf {
     loaded
 }
 
-/// Compares a committed file with what it should hold, or writes it.
+/// Compares a committed file with its expected content, or writes it.
 pub(crate) fn compare(file: &str, expected: &str) {
     let path = own(file);
     if std::env::var_os(BLESS).is_some() {

@@ -1,10 +1,10 @@
-/* Calls what transactions have, rightly and wrongly: transaction URL, where URL names a new store of any home. */
+/* Calls the functions of transactions, correctly and incorrectly: transaction URL, where URL names a new store of any home. */
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include <pthread.h>
 
-/* The value is that, and goes. */
+/* Compares a value with a text, and releases it. */
 static bool held_is(forrest_value *value, const char *expected, size_t expected_bytes) {
     const void *data;
     size_t bytes;
@@ -16,7 +16,7 @@ static void reading_and_changing(forrest_db *db) {
     forrest_transaction *it;
     forrest_value *value;
     ANSWERS(FORREST_OK, forrest_transaction_begin(db, &it));
-    ANSWERS(FORREST_OK, forrest_transaction_commit(it)); /* of nothing */
+    ANSWERS(FORREST_OK, forrest_transaction_commit(it)); /* an empty transaction */
     ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus")));
     ANSWERS(FORREST_OK, forrest_transaction_get(it, T("oak"), &value));
     CHECK(held_is(value, T("Quercus")));
@@ -31,7 +31,7 @@ static void reading_and_changing(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_transaction_set(it, NULL, 0, NULL, 0));
     ANSWERS(FORREST_OK, forrest_transaction_add(it, T("n"), 7));
     ANSWERS(FORREST_OK, forrest_transaction_add(it, T("n"), -6));
-    /* It sees its changes, and nobody else does. */
+    /* The transaction sees its changes; other readers do not. */
     ANSWERS(FORREST_OK, forrest_transaction_contains(it, T("ash")));
     ANSWERS(FORREST_NOT_FOUND, forrest_transaction_contains(it, T("oak")));
     ANSWERS(FORREST_OK, forrest_transaction_get(it, T("n"), &value));
@@ -41,13 +41,13 @@ static void reading_and_changing(forrest_db *db) {
     CHECK(has_not(db, T("oak")) && has(db, T("ash"), T("Fraxinus")) && has(db, NULL, 0, T("")) && has_not(db, T("xsh")));
     CHECK(has(db, T("n"), T("\0\0\0\0\0\0\0\1")));
 
-    /* It began anew: what was read before does not matter. */
+    /* A new transaction has begun: earlier reads no longer count. */
     ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("again")));
     ANSWERS(FORREST_OK, forrest_transaction_set(it, T("elm"), T("Ulmus")));
     ANSWERS(FORREST_OK, forrest_transaction_commit(it));
     CHECK(has(db, T("elm"), T("Ulmus")));
 
-    /* What is given up does not take place. */
+    /* A rollback discards the changes. */
     ANSWERS(FORREST_OK, forrest_transaction_delete(it, T("elm")));
     ANSWERS(FORREST_OK, forrest_transaction_rollback(it));
     ANSWERS(FORREST_OK, forrest_transaction_contains(it, T("elm")));
@@ -78,13 +78,13 @@ static void conflicts(forrest_db *db) {
         }
         CHECK(has_not(db, T("mine")));
     }
-    /* Run again, it is none. */
+    /* Run again, it has no conflict. */
     ANSWERS(FORREST_OK, forrest_transaction_contains(it, T("seats")));
     ANSWERS(FORREST_OK, forrest_transaction_set(it, T("mine"), T("1")));
     keyspace = key = JUNK;
     ANSWERS(FORREST_OK, forrest_transaction_commit_with(it, FORREST_DURABILITY_DEFAULT, &keyspace, &key));
     CHECK(keyspace == NULL && key == NULL && has(db, T("mine"), T("1")));
-    /* What is only checked changes nothing. */
+    /* A check changes nothing. */
     ANSWERS(FORREST_OK, forrest_transaction_contains(it, T("seats")));
     ANSWERS(FORREST_OK, forrest_transaction_delete(it, T("mine")));
     ANSWERS(FORREST_OK, forrest_transaction_check(it));
@@ -92,7 +92,7 @@ static void conflicts(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_delete(db, T("seats")));
     ANSWERS(FORREST_CONFLICT, forrest_transaction_check(it));
     CHECK(has(db, T("mine"), T("1")));
-    /* Additions are not in each other's way. */
+    /* Additions are not in conflict with each other. */
     ANSWERS(FORREST_OK, forrest_transaction_add(it, T("sum"), 2));
     ANSWERS(FORREST_OK, forrest_add(db, T("sum"), 3, NULL));
     ANSWERS(FORREST_OK, forrest_transaction_commit(it));
@@ -119,8 +119,8 @@ static void failures(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_delete(it, NULL, 1));
     ANSWERS(FORREST_LIMIT, forrest_transaction_delete(it, "k", SIZE_MAX));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_add(it, NULL, 1, 1));
-    ANSWERS(FORREST_OK, forrest_transaction_commit(it)); /* of nothing: what was refused is not in it */
-    /* What is no counter, known and not known. */
+    ANSWERS(FORREST_OK, forrest_transaction_commit(it)); /* an empty transaction: changes that were refused are not in it */
+    /* A value that is not a counter, if the transaction has read it, and if not. */
     ANSWERS(FORREST_OK, forrest_set(db, T("name"), T("Ada")));
     ANSWERS(FORREST_OK, forrest_transaction_add(it, T("name"), 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_get(it, T("name"), &value));
@@ -170,7 +170,7 @@ static void keyspaces(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_open("memory:", &other));
     ANSWERS(FORREST_OK, forrest_transaction_on(it, other));
     ANSWERS(FORREST_OK, forrest_transaction_set(it, T("a"), T("b")));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_commit(it)); /* of another store */
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_transaction_commit(it)); /* the keyspace belongs to another store */
     CHECK(has_not(other, T("a")));
     ANSWERS(FORREST_OK, forrest_transaction_destroy(it));
     ANSWERS(FORREST_OK, forrest_close(other));
@@ -180,7 +180,7 @@ static void keyspaces(forrest_db *db) {
 #define THREADS 4
 #define MOVES 100
 
-/* Moves one from the left to the right, or back; reads and sets, so that a lost update would be seen. */
+/* Moves one from the left to the right, or back, by reads and sets, so that the test detects a lost update. */
 static void *move_money(void *argument) {
     forrest_db *db = argument;
     forrest_transaction *it;

@@ -1,8 +1,8 @@
-//! `bench`: a quick look at what a store does on this machine, by the names, the options and the figures that users of
-//! RocksDB's and LevelDB's `db_bench` know.
+//! `bench`: a quick look at the speed of a store on this machine, with the names, options and figures of RocksDB's and
+//! LevelDB's `db_bench`.
 //!
-//! It says how fast, not how sure: one run, in one process, one reading of the clock for each call. What is to be
-//! decided is measured with kvbench, which takes turns, repeats, and gives intervals.
+//! It shows no confidence: one run, in one process, one reading of the clock for each call. For decisions use kvbench,
+//! which takes turns, repeats, and gives intervals.
 
 mod work;
 
@@ -24,16 +24,16 @@ const SPACE: &str = "bench";
 /// Pause between two drawings of the progress.
 const DRAW_PAUSE: Duration = Duration::from_millis(80);
 
-/// What one benchmark took.
+/// The result of one benchmark.
 struct Measured {
     benchmark: Benchmark,
     threads: u64,
     tally: Tally,
-    /// Changes that somebody made beside it.
+    /// Changes by a concurrent writer.
     written: Option<u64>,
 }
 
-/// Runs the benchmarks one after another, each of which is told when it is done.
+/// Runs the benchmarks one after another, and prints each result when its benchmark ends.
 pub(crate) fn run(session: &mut Session, args: &BenchArgs) -> Result<Answer, Failure> {
     check(session, args)?;
     let clock_ns = clock::clock_ns();
@@ -108,7 +108,7 @@ fn space(session: &Session) -> Result<Keyspace, Failure> {
 fn emptied(session: &Session) -> Result<Keyspace, Failure> {
     match session.db.capabilities().has(Capability::Keyspaces) {
         true => drop(session.db.drop_keyspace(SPACE)?),
-        false => drop(session.space.delete_range(..)?),
+        false => session.space.delete_range(..)?,
     }
     space(session)
 }
@@ -135,7 +135,7 @@ fn measure(
                 scope.spawn(move || {
                     let done = Worker::new(shared, benchmark, thread).run(part);
                     if done.is_err() {
-                        // Then nobody needs the rest.
+                        // The benchmark has failed, so the other threads stop too.
                         shared.stop.store(true, Ordering::Relaxed);
                     }
                     done
@@ -184,7 +184,7 @@ fn head(session: &mut Session, args: &BenchArgs) -> Result<(), Failure> {
     let url = text::escape(session.home.url.as_bytes());
     let url = session.term.fit(&url, session.term.columns.saturating_sub(26)).into_owned();
     let title = session.term.paint(Style::Bold, format_args!("bench on {url}"));
-    let fate = if session.home.is_temporary() { ", which goes away" } else { "" };
+    let fate = if session.home.is_temporary() { ", temporary" } else { "" };
     session.line(format_args!("{title}{fate}"))?;
     session.line(format_args!(
         "   {} of {} bytes with values of {}; {} (seed {})",

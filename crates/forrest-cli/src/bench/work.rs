@@ -1,4 +1,4 @@
-//! What the benchmarks do: one call after another, each of which makes some operations.
+//! The work of the benchmarks: one call after another, each with some operations.
 
 use crate::args::{BenchArgs, Benchmark};
 use crate::clock;
@@ -35,7 +35,7 @@ impl Benchmark {
         matches!(self, FillSeq | FillRandom | FillBatch | FillSync)
     }
 
-    /// True if somebody writes beside it.
+    /// True if a concurrent thread writes.
     pub(crate) fn has_writer(self) -> bool {
         matches!(self, Benchmark::ReadWhileWriting | Benchmark::SeekRandomWhileWriting)
     }
@@ -68,17 +68,17 @@ impl Benchmark {
     }
 }
 
-/// What the threads of a benchmark share.
+/// The state that the threads of a benchmark share.
 pub(crate) struct Shared<'a> {
     pub(crate) db: &'a Db,
     pub(crate) space: &'a Keyspace,
     pub(crate) args: &'a BenchArgs,
     pool: &'a [u8],
-    /// Those who are measured begin together.
+    /// The measured threads start together.
     start: Barrier,
-    /// Nobody goes on.
+    /// All threads stop.
     pub(crate) stop: AtomicBool,
-    /// Operations made by those who are measured.
+    /// Operations of the measured threads.
     pub(crate) done: AtomicU64,
 }
 
@@ -101,25 +101,25 @@ impl<'a> Shared<'a> {
         Shared { db, space, args, pool, start: Barrier::new(threads), stop, done }
     }
 
-    /// True once nobody is to go on.
+    /// True once all threads must stop.
     fn is_over(&self) -> bool {
-        // ORDERING: relaxed, because nothing else is read on the strength of this flag.
+        // ORDERING: relaxed, because no other read depends on this flag.
         self.stop.load(Ordering::Relaxed)
     }
 }
 
-/// What a thread did, or all of them.
+/// The results of a thread, or of all threads.
 pub(crate) struct Tally {
     /// When the first began.
     pub(crate) begin: Instant,
     /// When the last was done.
     pub(crate) end: Instant,
     pub(crate) ops: u64,
-    /// Of keys and values that went in or came out.
+    /// Of keys and values written or read.
     pub(crate) bytes: u64,
-    /// Keys asked for that were there.
+    /// Keys that gets found.
     pub(crate) found: u64,
-    /// What all threads took together.
+    /// The sum of all threads' times.
     pub(crate) busy: Duration,
     /// Of each call.
     pub(crate) latencies_ns: Histogram<u64>,
@@ -203,7 +203,7 @@ impl<'a> Worker<'a> {
         Ok(self.tally)
     }
 
-    /// Writes until told to stop, and tells how often.
+    /// Writes until the benchmark is over. Returns the number of writes.
     pub(crate) fn write_on(mut self) -> Result<u64, Failure> {
         let mut count = 0;
         while !self.shared.is_over() {
@@ -301,7 +301,7 @@ impl<'a> Worker<'a> {
             batch.on(self.shared.space).set(&self.key, value);
             self.tally.bytes += (self.key.len() + value.len()) as u64;
         }
-        self.shared.db.write_with(&batch, &WriteOptions { durability })?;
+        self.shared.db.write_with(&batch, &WriteOptions::new().durability(durability))?;
         Ok(())
     }
 

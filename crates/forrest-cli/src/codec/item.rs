@@ -1,9 +1,9 @@
-//! [`Item`]: what a line says, in whatever format; [`Mistake`]: what is wrong with it.
+//! [`Item`]: the content of a line, in any format; [`Mistake`]: an error in it.
 
 use forrest::Op;
 use std::borrow::Cow;
 
-/// What a line of an input says.
+/// The content of a line of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
     /// Nothing: it is empty or a comment.
@@ -14,12 +14,12 @@ pub(crate) enum Item {
     Change(Op, Option<String>),
 }
 
-/// Something that cannot be understood, and at which byte.
+/// A syntax error and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mistake {
-    /// Offset of the byte at which it cannot be understood.
+    /// Offset of the first wrong byte.
     pub(crate) at: usize,
-    /// What is wrong, for people.
+    /// The message.
     pub(crate) what: Cow<'static, str>,
 }
 

@@ -1,4 +1,4 @@
-//! What RocksDB's `ldb dump --hex` prints and `ldb load --hex` reads.
+//! The format of RocksDB's `ldb dump --hex` and `ldb load --hex`.
 //!
 //! ```text
 //! 0x6F616B ==> 0x51756572637573
@@ -6,18 +6,18 @@
 //! Keys in range: 2
 //! ```
 //!
-//! The last line counts those before it, which tells a dump that was cut short; `ldb scan` has none. There is no name
-//! of a column family in it, so it holds one keyspace.
+//! The last line counts the pairs before it, so that a truncated dump is detected; `ldb scan` has none. The format has
+//! no name of a column family, so it holds one keyspace.
 
 use super::hex;
 use super::item::{Item, Mistake};
 use forrest::Op;
 
-/// What stands between key and value.
+/// Separates key and value.
 pub(super) const ARROW: &str = " ==> ";
-/// What the line with the count begins with.
+/// Start of the line with the count.
 const COUNT: &str = "Keys in range: ";
-/// What `ldb` may say among the lines, and skips itself.
+/// Start of a message that `ldb` may print between the lines, and skips itself.
 const CHATTER: &[u8] = b"Created bg thread 0x";
 
 /// Appends a key or a value.
@@ -28,7 +28,7 @@ pub(super) fn write_word(bytes: &[u8], out: &mut Vec<u8>) {
     out[start..].make_ascii_uppercase();
 }
 
-/// Appends the line behind the pairs.
+/// Appends the line after the pairs.
 pub(super) fn write_end(pairs: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{COUNT}{pairs}\n").as_bytes());
 }
@@ -37,7 +37,7 @@ pub(super) fn write_end(pairs: u64, out: &mut Vec<u8>) {
 pub(super) fn read_word(word: &[u8]) -> Result<Vec<u8>, Mistake> {
     match word.strip_prefix(b"0x") {
         Some(digits) => hex::decode(digits).map_err(|m| m.after(2)),
-        None => Err(Mistake::new(0, "no 0x, which a key and a value begin with in what ldb --hex prints")),
+        None => Err(Mistake::new(0, "expected 0x before a key or value, as ldb --hex prints it")),
     }
 }
 
@@ -67,7 +67,7 @@ impl Reader {
         let arrow = line.windows(ARROW.len()).position(|part| part == ARROW.as_bytes());
         let key = read_word(&line[..arrow.unwrap_or(line.len())])?;
         let Some(arrow) = arrow else {
-            return Err(Mistake::new(line.len(), "no ==> and no value behind the key"));
+            return Err(Mistake::new(line.len(), "expected ==> and a value after the key"));
         };
         let start = arrow + ARROW.len();
         let value = read_word(&line[start..]).map_err(|m| m.after(start))?;

@@ -1,19 +1,19 @@
-//! What LMDB's `mdb_dump` prints and `mdb_load` reads.
+//! The format of LMDB's `mdb_dump` and `mdb_load`.
 //!
 //! ```text
 //! VERSION=3
 //! format=print                 or bytevalue: all in hexadecimal
 //! database=trees               a keyspace; without this line, the one in use
 //! type=btree
-//! mapsize=1048576              how large LMDB's file may become; means nothing here, nor do other lines like it
+//! mapsize=1048576              the maximum size of LMDB's file; this line and others like it are ignored
 //! HEADER=END
-//!  oak                         a key and its value, a line each, behind a space
+//!  oak                         a key and its value, a line each, after a space
 //!  Quercus\0arobur
 //! DATA=END
 //! ```
 //!
-//! Several such parts, one behind the other, are several databases. In `print` a backslash and two hexadecimal digits
-//! are any byte, and two backslashes are one.
+//! Several such parts in sequence are several databases. In `print` a backslash and two hexadecimal digits are any
+//! byte, and two backslashes are one.
 
 use super::hex;
 use super::item::{Item, Mistake};
@@ -24,8 +24,8 @@ const DATA_END: &[u8] = b"DATA=END";
 /// Longest key of LMDB as it is usually built, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 511;
 
-/// How much LMDB's file may need for keys and values of so many bytes in all: its pages may be half empty, a large
-/// value has pages of its own, and what a change leaves behind is used again later.
+/// Upper bound of the size of LMDB's file for this many pairs with this many bytes in all: pages may be half empty, a
+/// large value has separate pages, and pages that a change frees are reused only later.
 fn map_bytes(pairs: u64, bytes: u64) -> u64 {
     const PAGE_BYTES: u64 = 4096;
     const LEAST_BYTES: u64 = 16 << 20;
@@ -34,7 +34,7 @@ fn map_bytes(pairs: u64, bytes: u64) -> u64 {
     bytes.saturating_mul(4).saturating_add(LEAST_BYTES) / PAGE_BYTES * PAGE_BYTES
 }
 
-/// Appends the header of a keyspace, in a dump of so many pairs of so many bytes in all.
+/// Appends the header of a keyspace. The whole dump has `pairs` pairs with `bytes` bytes in all.
 pub(super) fn write_begin(is_print: bool, keyspace: Option<&str>, pairs: u64, bytes: u64, out: &mut Vec<u8>) {
     let format = if is_print { "print" } else { "bytevalue" };
     let database = keyspace.map_or(String::new(), |name| format!("database={name}\n"));
@@ -44,7 +44,7 @@ pub(super) fn write_begin(is_print: bool, keyspace: Option<&str>, pairs: u64, by
     out.extend_from_slice(header.as_bytes());
 }
 
-/// Appends the line behind the pairs of a keyspace.
+/// Appends the line after the pairs of a keyspace.
 pub(super) fn write_end(out: &mut Vec<u8>) {
     out.extend_from_slice(DATA_END);
     out.push(b'\n');
@@ -86,7 +86,7 @@ fn read_print(word: &[u8]) -> Result<Vec<u8>, Mistake> {
                 rest
             }
             [b'\\', ..] => {
-                let what = r"a backslash needs two hexadecimal digits or another backslash behind it";
+                let what = "expected two hexadecimal digits or a backslash after a backslash";
                 return Err(Mistake::new(word.len() - rest.len(), what));
             }
             [plain, rest @ ..] => {
@@ -101,7 +101,7 @@ fn read_print(word: &[u8]) -> Result<Vec<u8>, Mistake> {
 #[derive(Default)]
 pub(crate) struct Reader {
     at: At,
-    /// What the header says so far.
+    /// The header so far.
     is_print: Option<bool>,
     database: Option<String>,
     /// The key whose value comes next.
@@ -117,7 +117,7 @@ enum At {
     Start,
     Header,
     Data,
-    /// Behind one part, where another may begin.
+    /// After one part, where another may begin.
     Between,
 }
 
@@ -129,7 +129,7 @@ impl Reader {
                 *self = Reader { at: At::Header, ..Reader::default() }
             }
             At::Start | At::Between => {
-                return Err(Mistake::new(0, "not VERSION=3, which what mdb_dump prints begins with"));
+                return Err(Mistake::new(0, "expected VERSION=3, the first line of a dump by mdb_dump"));
             }
             At::Header => return self.header(line),
             At::Data => return self.data(line),
@@ -193,7 +193,7 @@ impl Reader {
         Ok(Item::Change(Op::Set { key, value: word }, None))
     }
 
-    /// What is missing where the input ends.
+    /// Fails if the input ends too early; the error names the missing part.
     pub(super) fn end(&self) -> Result<(), &'static str> {
         match self.at {
             At::Start => Err("the input is empty: there is no VERSION=3"),
@@ -275,7 +275,7 @@ mod tests {
                 for byte in 0..=u8::MAX {
                     let mut other = dump.clone();
                     other[at] = byte;
-                    // What it says is another pair, or a mistake.
+                    // The changed dump has another pair, or is refused.
                     assert!(read(&other).is_ok_and(|pairs| pairs == 4) || read(&other).is_err());
                 }
             }

@@ -28,7 +28,7 @@ use forrest::{Op, line};
 use serde_json::Value as Json;
 use std::path::Path;
 
-/// What a line of a file in `text` or `hex` that switches keyspaces begins with.
+/// Start of a line in `text` or `hex` that selects a keyspace.
 const KEYSPACE_DIRECTIVE: &[u8] = b"#keyspace ";
 
 /// A way to write pairs.
@@ -71,7 +71,7 @@ impl<'v> Shown<'v> {
 }
 
 impl Format {
-    /// The format of a file: what its name ends in says, otherwise it is `self`.
+    /// The format of a file, by the extension of its name, otherwise `self`.
     pub(crate) fn of_file(self, path: &Path) -> Format {
         match path.extension().and_then(|e| e.to_str()) {
             Some("txt" | "tsv" | "text") => Format::Text,
@@ -213,7 +213,7 @@ impl Format {
         }
     }
 
-    /// Appends what stands behind the `pairs` pairs of a keyspace.
+    /// Appends the end of a keyspace after its `pairs` pairs.
     pub(crate) fn write_end(self, pairs: u64, out: &mut Vec<u8>) {
         match self {
             Format::Ldb => ldb::write_end(pairs, out),
@@ -287,7 +287,7 @@ impl Reader {
         }
     }
 
-    /// Says what is missing where the input ends, if anything is.
+    /// Fails if the input ends too early; the error names the missing part.
     pub(crate) fn end(&self) -> Result<(), &'static str> {
         match self {
             Reader::Mdb(reader) => reader.end(),
@@ -360,7 +360,7 @@ pub(crate) fn write_json_field(name: &str, bytes: &[u8], out: &mut Vec<u8>) {
 fn read_json(line: &[u8]) -> Result<Item, Mistake> {
     let json: Json = serde_json::from_slice(line).map_err(|e| {
         let message = e.to_string();
-        // The message ends in a place of its own, which counts from this line.
+        // The message ends with a position relative to this line; remove it.
         let what = message.split(" at line ").next().unwrap_or_default();
         Mistake::new(e.column().saturating_sub(1), what.to_owned())
     })?;

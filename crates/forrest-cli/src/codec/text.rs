@@ -1,5 +1,5 @@
-//! Bytes as text that a person can read and a program can turn back: printable UTF-8 stands for itself, and
-//! everything else is escaped. `unescape(escape(x)) == x` for any bytes.
+//! Bytes as readable text that a program can decode: printable UTF-8 stands for itself, and everything else is
+//! escaped. `unescape(escape(x)) == x` for any bytes.
 //!
 //! | written | means |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `\xNN` | the byte NN, two hexadecimal digits |
 //! | anything else | itself, as UTF-8 |
 //!
-//! What is read may hold bytes that would have been escaped when written: a raw control character or a byte
-//! that is not UTF-8 stands for itself. Only a backslash that starts none of the above is an error.
+//! Input may have bytes that output would escape: a raw control character or a byte that is not UTF-8 stands for
+//! itself. Only a backslash that starts none of the above is an error.
 
 use super::hex;
 use super::item::Mistake;
@@ -73,9 +73,9 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, Mistake> {
     Ok(out)
 }
 
-/// True for characters that a terminal shows in a place of their own or as part of the character before.
-/// Controls and the invisible characters that change the order or breaking of a line are escaped, so that
-/// what is seen is what is stored.
+/// True for characters that a terminal shows by themselves or as part of the character before. Controls and the
+/// invisible characters that change the order or breaking of a line are escaped, so that the text shows all stored
+/// bytes.
 fn is_shown(c: char) -> bool {
     !c.is_control()
         && !matches!(c,

@@ -1,12 +1,12 @@
-//! `crash`: what earlier runs left is verified, a new run writes, and the process ends without closing the store.
+//! `crash`: verifies what earlier runs wrote, writes in a new run, and ends the process without closing the store.
 //!
-//! A run has a number, one above that of the last, and some threads. What they write is said in plan.rs, and follows
-//! from run, thread and sequence number alone; so the next run needs nothing but the store to verify it. A run that
-//! ends by itself says in the store how far it came, and syncs. A run that is killed says so line by line: each line is
-//! printed after the change that it names was acknowledged, so whoever reads them knows what must be there.
+//! A run has a number, one above that of the last run, and some threads. Their changes follow from run, thread and
+//! sequence number alone (see plan.rs), so the next run needs only the store to verify them. A run that ends by itself
+//! records its progress in the store, and syncs. A run that is killed has printed its progress: one line for each
+//! change, after it was acknowledged. So the reader of these lines knows which changes must be in the store.
 //!
-//! The process ends by `exit`, with the store open: no log is finished, nothing is given back. This is not loss of
-//! power, for the operating system lives on; docs/testing.md says how that is tested.
+//! The process ends by `exit` with the store open: it finishes no log and frees nothing. This does not simulate a loss
+//! of power, because the operating system keeps running; docs/testing.md describes the tests for that.
 
 mod plan;
 mod verify;
@@ -23,7 +23,7 @@ use verify::Found;
 
 /// The keyspace in which it works.
 const SPACE: &str = "crash";
-/// Runs that are kept: older ones are removed, so that a loop needs no more and more space.
+/// Number of runs whose pairs are kept. Older ones are removed, so that a loop needs a bounded space.
 const RUNS_KEPT: u32 = 4;
 
 /// Verifies, writes, and ends the process without closing the store.
@@ -37,7 +37,7 @@ pub(crate) fn run(session: &mut Session, args: &CrashArgs) -> Result<Answer, Fai
     tell(session, &found)?;
     let run = found.last_run + 1;
     begin(&session.db, &space, &found, run, args.threads)?;
-    // Written in order, so that it says no more than what was written.
+    // The record of the run's end is written after the pairs, so it never claims more than was written.
     let pairs = if args.endless { u32::MAX } else { args.pairs };
     thread::scope(|scope| {
         let (db, space) = (&session.db, &space);

@@ -1,8 +1,8 @@
-//! Verifying what runs left behind.
+//! Verifies the pairs of earlier runs.
 //!
-//! All changes of a store have one order, and a crash leaves a beginning of it. So of each thread's pairs a beginning
-//! must be there, without gaps but for those that were deleted, the count must fit to it, and a run that said that it
-//! was done must be whole.
+//! All changes of a store have one order, and a crash keeps a prefix of it. So the store must have a prefix of each
+//! thread's pairs, without gaps except for deleted pairs, and the count must match it. A run that recorded its end must
+//! be complete.
 
 use super::plan::PERIOD;
 use crate::args::Mark;
@@ -11,23 +11,23 @@ use crate::interrupt;
 use forrest::Keyspace;
 use std::collections::BTreeMap;
 
-/// What is there.
+/// The runs in the store.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The oldest run that is there, or 0.
+    /// The oldest run in the store, or 0.
     pub(super) first_run: u32,
     /// The newest, or 0.
     pub(super) last_run: u32,
-    /// Runs that did not say that they were done.
+    /// Runs that did not record their end.
     pub(super) unfinished: u64,
     pub(super) pairs: u64,
 }
 
-/// What was read of the records.
+/// The records that were read.
 #[derive(Default)]
 struct Records {
     first: u32,
-    /// Of each run, how many threads it has.
+    /// The number of threads of each run.
     runs: BTreeMap<u32, u32>,
     /// Threads, and pairs of each.
     done: BTreeMap<u32, (u32, u32)>,
@@ -150,7 +150,7 @@ impl Thread {
         Some(())
     }
 
-    /// Judges what is there and what is not, once the last pair is known.
+    /// Checks which pairs are present and absent, once the last pair is known.
     fn check(&self, run: u32, thread: u32) -> Result<(), Failure> {
         let last = self.next.saturating_sub(1);
         let is_there = |pair| Mark { run, thread, pair }.is_there(last);

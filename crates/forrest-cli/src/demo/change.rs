@@ -1,4 +1,4 @@
-//! The part of the tour about change: a snapshot, changes, what they were, and the way back.
+//! The part of the tour about changes: a snapshot, changes, their differences, and the way back.
 
 use super::ask::{Subtree, subtree_range};
 use super::meta::{Meta, Time};
@@ -22,7 +22,7 @@ const SHOWN: u64 = 2;
 /// Changes that bring the store back, in one batch; more than that take several.
 const BATCH_OPS: usize = 500_000;
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Default)]
 struct Differences {
     added: u64,
@@ -32,14 +32,16 @@ struct Differences {
 }
 
 impl Tour<'_> {
-    /// Takes a snapshot, changes the store, compares, and brings it back to what the disk says.
+    /// Takes a snapshot, changes the store, compares, and brings it back to the state of the disk.
     pub(super) fn changes(&mut self, subtrees: &[Subtree], report: &Report) -> Result<(), Failure> {
         self.heading(format_args!("A snapshot, compared with the store after changes"))?;
         let snapshot = self.db.snapshot()?.keyspace(self.files.name())?;
         self.dim("(the changes are made in the store; nothing on the disk is touched)")?;
         let mut small = small_subtrees(subtrees, report.entries);
         if let Some(subtree) = small.next() {
-            let gone = self.files.delete_range(subtree_range(&[&subtree.path[..], b"/"].concat()))?;
+            let range = subtree_range(&[&subtree.path[..], b"/"].concat());
+            let gone = self.files.count(range.clone())?;
+            self.files.delete_range(range)?;
             let gone = term::plural(gone, "entry", "entries");
             self.path_line(format_args!("   delete_range: {gone} gone below"), &subtree.path)?;
         }
@@ -79,7 +81,7 @@ impl Tour<'_> {
         self.compare(&snapshot, &files)
     }
 
-    /// Renames a directory with everything below it, all at once for whoever reads.
+    /// Renames a directory with everything below it, in one batch, so that readers see it at one instant.
     fn rename(&mut self, directory: &[u8]) -> Result<u64, Failure> {
         let mut batch = WriteBatch::new();
         let mut moved = 0;

@@ -1,9 +1,9 @@
-//! What each operation costs, call by call.
+//! The cost of each operation, call by call.
 //!
-//! Every call is timed alone, on one thread, between two readings of the clock; what the readings
-//! themselves take (the median of many pairs with nothing between them) is taken off each figure. Rates are
-//! calls by the sum of the times so corrected, so the loop around them does not count. Keys are drawn from
-//! the store in an order that follows from a seed alone.
+//! Every call is timed alone, on one thread, between two readings of the clock. The cost of the readings (the median
+//! of many pairs with nothing between them) is subtracted from each figure. A rate is the number of calls divided by
+//! the sum of these corrected times, so it excludes the loop. Keys come from the store in an order that follows from
+//! a seed alone.
 
 use crate::clock;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ pub(crate) struct Row {
     latencies_ns: Histogram<u64>,
 }
 
-/// All operations, and what the clock costs.
+/// All operations, and the cost of the clock.
 pub(crate) struct Table {
     rows: Vec<Row>,
     clock_ns: u64,
@@ -106,7 +106,7 @@ impl Runner<'_> {
         while done < calls {
             interrupt::check()?;
             let start = Instant::now();
-            // What it answers is dropped within the time: whoever gets a value must give it back.
+            // The time includes the drop of the result: a caller that gets a value must also free it.
             drop(black_box(call(done)?));
             let end = Instant::now();
             let ns = (end - start).as_nanos() as u64;
@@ -123,7 +123,7 @@ impl Runner<'_> {
     }
 }
 
-/// Times all operations: reads on `files`, which is left as it was, writes on a keyspace of their own.
+/// Times all operations: reads on `files`, which stays unchanged, writes on a separate keyspace.
 pub(crate) fn measure(db: &Db, files: &View, seed: u64, bar: &Bar) -> Result<Table, Failure> {
     let mut random = Random(seed);
     let keys = Keys::sample(files, &mut random)?;

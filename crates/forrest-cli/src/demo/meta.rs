@@ -1,4 +1,4 @@
-//! What the demo stores about a file, and how it is encoded.
+//! The metadata of a file that the demo stores, and its encoding.
 //!
 //! **`files`**: path → one line of text, `KIND MODE SIZE SECONDS.NANOS`: kind as in `ls -l`
 //! (`-`, `d`, `l`, ...), mode in octal, size in bytes, time of last change since 1970, for example
@@ -11,7 +11,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// What is known of one file.
+/// The metadata of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meta {
     /// As the first letter of a line of `ls -l`.
@@ -32,7 +32,7 @@ pub(crate) struct Time {
 }
 
 impl Meta {
-    /// What the file system says.
+    /// From the metadata of the file system.
     pub(crate) fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::FileTypeExt;
         let file_type = metadata.file_type();

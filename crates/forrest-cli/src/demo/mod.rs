@@ -1,10 +1,9 @@
-//! The tour: real files into the store, ordered questions, and what each operation costs.
+//! The tour: it stores the metadata of real files, runs ordered queries, and measures each operation.
 //!
-//! It walks a directory tree of this machine, which it only reads, and keeps, in a store on disk that goes away
-//! afterwards unless `--db` names another, four keyspaces: `files` and
-//! `by_time` as meta.rs has them, and `extension_files` and `extension_bytes`, counters by extension kept
-//! with `add`. Paths are keys as they are, so that a subtree is a range: everything below `/usr/lib` lies
-//! from `/usr/lib/` on and before `/usr/lib0`, for `0` follows `/`.
+//! It walks a directory tree of this machine and changes nothing there. It fills four keyspaces of a store on disk,
+//! which is temporary unless `--db` names one: `files` and `by_time` (see meta.rs), and `extension_files` and
+//! `extension_bytes`, counters by extension that `add` keeps. Paths are keys without an encoding, so a subtree is a
+//! range: everything below `/usr/lib` is at or after `/usr/lib/` and before `/usr/lib0`, because `0` follows `/`.
 
 mod ask;
 mod change;
@@ -312,7 +311,7 @@ impl<'s> Tour<'s> {
         Ok(())
     }
 
-    /// A line that ends in a path, which is shortened to what the terminal has left.
+    /// A line that ends with a path, which is shortened to the rest of the terminal's width.
     fn path_line(&mut self, start: Arguments<'_>, path: &[u8]) -> Result<(), Failure> {
         let start = start.to_string();
         let room = self.term.columns.saturating_sub(term::width(&start) + 3);

@@ -38,7 +38,7 @@ pub(crate) struct Progress {
     current: Mutex<PathBuf>,
 }
 
-/// What a walk met beside the entries that it showed.
+/// The counts of a walk, and the entries that it could not read.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     /// Entries shown.
@@ -88,8 +88,8 @@ impl Progress {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Estimate of the part of the walk that is done, 0 to 1; it never goes back. Each directory splits its
-    /// part evenly between itself and its subdirectories, as nobody knows yet how large they are.
+    /// Estimate of the part of the walk that is done, 0 to 1; it never decreases. Each directory splits its part evenly
+    /// between itself and its subdirectories, because their sizes are not known yet.
     pub(crate) fn fraction(&self) -> f64 {
         self.done.load(Ordering::Relaxed) as f64 / WHOLE as f64
     }
@@ -111,7 +111,7 @@ pub(crate) fn walk<F>(root: &Path, limit: u64, progress: &Progress, show: F) -> 
 where
     F: Fn(&[u8], &Metadata) -> Result<(), Failure> + Sync,
 {
-    // Also when `show` panics: whoever draws the progress waits for it.
+    // Set even if `show` panics, because the thread that draws the progress waits for it.
     let _finish = Finish(progress);
     walk_inner(root, limit, progress, show)
 }

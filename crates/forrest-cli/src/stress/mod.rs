@@ -1,10 +1,11 @@
-//! `stress`: some threads write, others read, and no answer may be older than what was written when it was asked for.
+//! `stress`: some threads write, others read, and no read may return a value older than one acknowledged before it
+//! began.
 //!
-//! It works in a keyspace of its own, which it makes anew. On disk, small memtables and tables make the store write out
-//! and merge all the while. At the end all is compared when nobody writes, verified, and compared again after the store
-//! was closed and opened. What may be answered is said in truth.rs.
+//! It works in the keyspace `stress`, which it empties first. On disk, small memtables and tables make the store
+//! compact all the time. When all threads have stopped, it compares the whole keyspace, verifies the store, and
+//! compares again after it has closed and reopened the store. truth.rs defines the allowed results.
 //!
-//! It shows nothing of crashes; `crash` does.
+//! It does not test crashes; `crash` does.
 
 mod truth;
 mod work;
@@ -38,7 +39,7 @@ const OPERATIONS: [(Count, &str); 9] = [
     (Count::Scans, "scan"),
     (Count::ScannedPairs, "pairs of scans"),
 ];
-/// What must not be.
+/// Counts that must be 0.
 const FAULTS: [(Count, &str); 4] = [
     (Count::Stale, "stale"),
     (Count::Wrong, "wrong"),
@@ -46,7 +47,7 @@ const FAULTS: [(Count, &str); 4] = [
     (Count::Unordered, "unordered"),
 ];
 
-/// Runs the threads and tells what they found.
+/// Runs the threads and prints what they found.
 pub(crate) fn run(session: &mut Session, args: &StressArgs) -> Result<Answer, Failure> {
     let cores = thread::available_parallelism().map_or(2, |n| n.get());
     let threads = args.threads.map_or(cores.max(2), |n| n as usize);
@@ -56,7 +57,7 @@ pub(crate) fn run(session: &mut Session, args: &StressArgs) -> Result<Answer, Fa
         let url = text::escape(session.home.url.as_bytes());
         let url = session.term.fit(&url, session.term.columns.saturating_sub(26)).into_owned();
         let title = session.term.paint(Style::Bold, format_args!("stress on {url}"));
-        let fate = if session.home.is_temporary() { ", which goes away" } else { "" };
+        let fate = if session.home.is_temporary() { ", temporary" } else { "" };
         session.line(format_args!("{title}{fate}"))?;
         session.line(format_args!(
             "   {} and {}, {}, {} (seed {})",

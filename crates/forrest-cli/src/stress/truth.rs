@@ -1,28 +1,28 @@
-//! [`Truth`]: what a reader may be told, for each key and counter.
+//! [`Truth`]: the allowed results of reads, for each key and counter.
 //!
 //! A key goes through versions 1, 2, 3, ...; whether a version is a value or an absence, and which value, follows from
 //! the seed, the key and the version. One thread writes a key. It stores the version in `begun` before its call and in
-//! `done` after the call has returned. A reader takes `done` before its call and `begun` after: what it is told must be
-//! a version from the first to the second. An older one is stale.
+//! `done` after the call has returned. A reader loads `done` before its call and `begun` after it. The result must be
+//! a version from `done` to `begun`. An older one is stale.
 
 use forrest_base::random::{Random, mix_all};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Every so many keys one is always there, once it has been written.
+/// One of this many keys is never deleted once it has been written.
 const STEADY_EVERY: usize = 4;
-/// Of the versions of other keys, one of so many is an absence.
+/// Of the versions of other keys, one of this many is an absence.
 const ABSENT_EVERY: u64 = 6;
 /// Counters that all writers add to.
 pub(super) const COUNTERS: usize = 16;
 
-/// What is known of the store by those who wrote it.
+/// The writers' knowledge of the store.
 pub(super) struct Truth {
     seed: u64,
     value_bytes_max: usize,
     keys: Vec<Key>,
-    /// For each counter, the largest sum that was answered.
+    /// For each counter, the largest sum that an `add` returned.
     pub(super) counters: [AtomicI64; COUNTERS],
-    /// For each writer, what the last of its batches that has returned wrote.
+    /// For each writer, the number that its last acknowledged batch wrote.
     pub(super) batches: Vec<AtomicU64>,
 }
 
@@ -32,12 +32,12 @@ struct Key {
     done: AtomicU64,
 }
 
-/// What is wrong with an answer.
+/// What is wrong with a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// It is older than what was written when it was asked for.
+    /// It is older than a version that was acknowledged before the read began.
     Stale,
-    /// Nobody wrote it.
+    /// No writer wrote it.
     Wrong,
 }
 
@@ -59,24 +59,24 @@ impl Truth {
 
     /// The version that was published.
     pub(super) fn done(&self, key: usize) -> u64 {
-        // ORDERING: pairs with `finish`; what was written before can be read after.
+        // ORDERING: pairs with `finish`: a read that follows must see what was written before.
         self.keys[key].done.load(Ordering::Acquire)
     }
 
     /// The version that is being written, or was last.
     pub(super) fn begun(&self, key: usize) -> u64 {
-        // ORDERING: who was told a version by the store is behind its `begin`, for the store itself must order that.
+        // ORDERING: a reader that got a version from the store comes after its `begin`, because the store orders them.
         self.keys[key].begun.load(Ordering::Acquire)
     }
 
-    /// The only writer of a key is about to write its next version, and which one that is.
+    /// Called by the only writer of a key before it writes. Returns the version to write.
     pub(super) fn begin(&self, key: usize) -> u64 {
         let version = self.keys[key].begun.load(Ordering::Relaxed) + 1;
         self.keys[key].begun.store(version, Ordering::Release);
         version
     }
 
-    /// The call has returned.
+    /// Called when the write has returned.
     pub(super) fn finish(&self, key: usize, version: u64) {
         self.keys[key].done.store(version, Ordering::Release);
     }
@@ -98,7 +98,7 @@ impl Truth {
         random.append(length, out);
     }
 
-    /// Judges what was found, between the readings of `done` and `begun`.
+    /// Checks a result against the values of `done` and `begun` that the reader loaded.
     pub(super) fn judge(&self, key: usize, done: u64, begun: u64, found: Option<&[u8]>) -> Result<(), Fault> {
         let Some(found) = found else {
             let was_absent = (done..=begun).any(|version| !self.is_there(key, version));

@@ -1,4 +1,4 @@
-//! What the threads do: writers step their keys on, readers judge what they are told.
+//! The threads: writers write the next versions of their keys, readers check the results of their reads.
 
 use super::truth::{COUNTERS, Fault, Truth};
 use crate::failure::Failure;
@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const STRIDE: u64 = 64;
 /// Keys of a scan.
 const SCAN_KEYS: u64 = 100;
-/// Of the operations of a reader, one of so many is a scan of all keys.
+/// Of the operations of a reader, one of this many is a scan of all keys.
 const WHOLE_EVERY: u64 = 8192;
-/// Findings told in full.
+/// Maximum number of findings that are printed.
 const TOLD_MOST: usize = 5;
 
 /// Everything that can be counted.
@@ -81,7 +81,7 @@ impl<'t> Shared<'t> {
         Shared { db, space, truth, writers, seed, stop, done, told }
     }
 
-    /// What was found wrong, in words.
+    /// The findings, as text.
     pub(super) fn told(&self) -> Vec<String> {
         lock(&self.told).clone()
     }
@@ -190,7 +190,7 @@ impl<'s> Writer<'s> {
         if sum <= self.sums[counter] {
             self.counts.one(Count::Stale);
             let before = self.sums[counter];
-            self.shared.tell(format!("{}: add answered {sum} after {before}", counter_name(counter)));
+            self.shared.tell(format!("{}: add returned {sum} after {before}", counter_name(counter)));
         }
         self.sums[counter] = sum;
         // ORDERING: pairs with the reader's `load` of it.
@@ -244,7 +244,7 @@ impl<'s> Reader<'s> {
         Ok(self.counts)
     }
 
-    /// Compares everything with the truth, when nobody writes.
+    /// Compares everything with the truth, without concurrent writers.
     pub(super) fn check_all(mut self) -> Result<Counts, Failure> {
         let keys = self.shared.truth.keys();
         for key in 0..keys {

@@ -29,7 +29,7 @@ fn bad_arguments_are_told_apart_from_other_failures() {
         ("scan --keys --values", "cannot be used with"),
         ("scan --color", "unexpected argument"),
         ("--format xml scan", "invalid value"),
-        ("--format ldb get 6162", "no 0x"),
+        ("--format ldb get 6162", "expected 0x"),
         ("--format hex get xyz", "hexadecimal"),
         ("--format hex get abc", "odd number"),
         (r"get a\q", "no escape"),

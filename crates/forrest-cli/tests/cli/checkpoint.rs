@@ -1,5 +1,5 @@
-//! `kill -9` while a checkpoint is made: its name stands for nothing or for all of it, and what is left is no trouble
-//! to the next attempt.
+//! `kill -9` during a checkpoint: nothing or a complete store has its name, and leftovers do not disturb the next
+//! attempt.
 
 use crate::harness::Place;
 use forrest::Db;
@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Stdio;
 
 const PAIRS: u32 = 10_000;
-/// So many are to be killed before they are done.
+/// Number of checkpoints to kill before they are done.
 const KILLED: usize = 8;
-/// A killer may always come too late, but not so often.
+/// Maximum number of attempts, since a kill may come too late.
 const ATTEMPTS_MAX: usize = 400;
 
 fn value(number: u32) -> [u8; 100] {
@@ -53,7 +53,7 @@ fn a_killed_checkpoint_is_whole_or_not_there() {
     for attempt in 0..ATTEMPTS_MAX {
         let mut command = place.command(&["checkpoint", "store", "copy"]);
         let mut child = command.stdout(Stdio::null()).spawn().unwrap();
-        // The moment: so many files are in the new directory, or in what the last one left of it.
+        // Kill when the unfinished directory, new or left by the last kill, has this many files.
         let many = (attempt + 1) * files / KILLED % (files + 1);
         let filled = || fs::read_dir(&unfinished).map_or(0, Iterator::count);
         while child.try_wait().unwrap().is_none() && filled() < many {

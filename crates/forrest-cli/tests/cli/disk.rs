@@ -1,4 +1,4 @@
-//! Stores on disk: what is put in stays, what is open or damaged is told in one line, and `verify` finds it.
+//! Stores on disk: written pairs stay, an open or damaged store is reported in one line, and `verify` finds damage.
 //! (`scripts/disk.txt` has the plain uses.)
 
 use crate::harness::{Place, Ran};
@@ -58,7 +58,7 @@ fn few_descriptors_are_enough_for_many_tables() {
     let stat = place.run(&["stat", "--db", "store", "-f", "jsonl"]);
     let json: serde_json::Value = serde_json::from_str(stat.ok()).unwrap();
     assert_eq!(json["open_files"].as_u64().map(|open| open >= tables as u64), Some(true), "{json}");
-    // Where there is nothing of its own to be closed, that is an error like any other.
+    // If the store has no file of its own to close, the lack of descriptors is an ordinary error.
     let mut refused = 0;
     for few in 4..12 {
         let ran = place.shell(&format!("ulimit -n {few} && forrest verify store"));
@@ -90,13 +90,13 @@ fn damage_is_told_with_file_and_offset() {
         let file = files(&place, kind).pop().expect("there is one");
         let name = file.file_name().unwrap().to_str().unwrap().to_owned();
         let mut bytes = fs::read(&file).unwrap();
-        // Behind the head, where a torn end could not explain it.
+        // After the header, where a torn end could not explain the damage.
         let at = if kind == "table" { bytes.len() / 2 } else { 30 };
         bytes[at] ^= 1;
         fs::write(&file, bytes).unwrap();
         let ran = place.run(&["verify", "store"]);
         if kind == "log" && ran.code == Some(0) {
-            // What was not synced yet is taken for a torn end: see docs/durability.md.
+            // Damage in the part that was not synced is treated as a torn end: see docs/durability.md.
             continue;
         }
         assert_one_line(&ran, 3, &["corrupt", "store", &name]);

@@ -71,10 +71,10 @@ fn mdb_load_reads_what_is_dumped_and_what_mdb_dump_prints_is_read() {
         for (format, print) in [("mdb", ""), ("mdb", "-p"), ("mdb-print", ""), ("mdb-print", "-p")] {
             let mut pairs = pairs(7);
             if print == "-p" {
-                // LMDB's up to 0.9.24 does not escape it there, so that nobody can tell what it means.
+                // With -p, LMDB up to 0.9.24 does not escape backslashes, so its output is ambiguous.
                 let without = |bytes: Vec<u8>| bytes.into_iter().filter(|&b| b != b'\\').collect();
                 pairs = pairs.into_iter().map(|(key, value)| (without(key), without(value))).collect();
-                // What is left of the key that was one.
+                // The key that was only a backslash is empty now.
                 pairs.remove(&b""[..]);
             }
             let wanted = as_hex(&pairs);

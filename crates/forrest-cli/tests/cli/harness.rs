@@ -1,4 +1,4 @@
-//! Running the command in a directory of its own.
+//! Runs the command in a temporary directory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 /// The command under test.
 pub(crate) const FORREST: &str = env!("CARGO_BIN_EXE_forrest");
 
-/// A directory that goes away, in which commands run.
+/// A temporary directory, in which commands run.
 pub(crate) struct Place(TempDir);
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -38,7 +38,7 @@ impl Place {
         path
     }
 
-    /// The command with some arguments, with nothing of the environment that changes what it does.
+    /// The command with some arguments, without environment variables that change its behaviour.
     pub(crate) fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         self.clean(Command::new(FORREST), arguments)
     }

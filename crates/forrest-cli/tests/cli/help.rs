@@ -65,7 +65,7 @@ fn all_examples_work() {
         place.write("in.txt", "apple\t3\nbanana\t5\n");
         let examples = help.lines().skip_while(|line| *line != "Examples:").skip(1);
         for line in examples.take_while(|line| line.starts_with("  ")) {
-            // What is explained stands well apart from the command.
+            // Three spaces separate the command from its explanation.
             let (command, what) = line.trim().split_once("   ").unwrap_or((line.trim(), ""));
             let what = what.trim();
             // The tour has its own tests, and a prompt needs a terminal.

@@ -1,10 +1,10 @@
-//! `kill -9` at random moments, with an oracle that lives on.
+//! `kill -9` at random moments, with an oracle that survives.
 //!
-//! A child, `forrest crash DIR --endless`, prints a line after each change that was acknowledged. This process reads
-//! the lines, kills the child at a moment that follows from a seed, and reads what is left in the pipe: all of that was
-//! acknowledged as `Buffered` and must be there. Half of the times it opens the store by itself and looks for every
-//! pair; otherwise the next child is told by `--expect`, and recovers from the kill before it is killed in its turn, at
-//! times while it recovers. Each child verifies all that is in the store besides.
+//! A child, `forrest crash DIR --endless`, prints a line after each acknowledged change. This process reads the lines,
+//! kills the child at a moment that follows from a seed, and reads the rest of the pipe. All of these changes were
+//! acknowledged as `Buffered` and must be in the store. In half of the rounds this process opens the store itself and
+//! looks up every pair. In the others it passes the pairs to the next child by `--expect`; that child recovers from the
+//! kill before it is killed in turn, sometimes during the recovery. Each child also verifies everything in the store.
 //!
 //! `FORREST_KILLS` sets the number of kills (6 in quick size, 20 in full), `FORREST_SEED` the seed. The moment is in
 //! time, so a seed repeats a run only nearly.
@@ -47,7 +47,7 @@ fn pair(line: &str) -> Option<Pair> {
     Some((numbers.next()??, numbers.next()??, numbers.next()??))
 }
 
-/// What was acknowledged.
+/// The acknowledged pairs.
 #[derive(Default)]
 struct Oracle {
     /// Of each thread of each run, the last pair.
@@ -100,7 +100,7 @@ impl Oracle {
     }
 }
 
-/// Lets a child write until a moment, kills it, and takes what it had acknowledged.
+/// Lets a child write for a while, kills it, and reads the acknowledged pairs.
 fn write_and_kill(place: &Place, oracle: &mut Oracle, random: &mut Random, tells: bool) {
     let sizes = [["16384", "30000"], ["65536", "200000"], ["1000000", "4000000"]];
     let [memtable, table] = sizes[random.below(3) as usize];

@@ -1,6 +1,6 @@
 //! The command driven as a user would: through pipes, in a terminal, with bad arguments, with Ctrl-C.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
 //! | scripts.rs | readable sessions in `scripts/`, compared word for word |
 //! | arguments.rs | bad arguments: code 2, standard error, nothing on standard output |
@@ -12,10 +12,10 @@
 //! | reports.rs | `stat` and `doctor`, for people and for programs |
 //! | terminal.rs | the prompt, the bars, the width, on the screen of a terminal |
 //! | demo.rs | the tour on trees of all kinds |
-//! | bench.rs | each benchmark, by what it leaves and counts |
-//! | checks.rs | `stress`, and `crash` as far as nobody is killed |
-//! | kill.rs | writers killed at random moments: what was acknowledged is there |
-//! | harness.rs | what they share |
+//! | bench.rs | each benchmark, by its counts and the resulting store |
+//! | checks.rs | `stress`, and `crash` without kills |
+//! | kill.rs | writers killed at random moments: acknowledged pairs are there |
+//! | harness.rs | shared functions |
 #![forbid(unsafe_code)]
 
 mod arguments;

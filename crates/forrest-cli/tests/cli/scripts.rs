@@ -1,4 +1,4 @@
-//! Sessions as readable text: each file in `scripts/` is commands and what they answer, word for word.
+//! Sessions as readable text: each file in `scripts/` has commands and their exact output.
 //!
 //! ```text
 //! # a comment
@@ -41,7 +41,7 @@ fn scripts_answer_as_written() {
         let name = file.display();
         writeln!(
             differences,
-            "{name}:{}:\n  written:  {}\n  answered: {}",
+            "{name}:{}:\n  expected: {}\n  actual:   {}",
             line + 1,
             at(&written),
             at(&answered)
@@ -51,7 +51,7 @@ fn scripts_answer_as_written() {
     assert!(differences.is_empty(), "\n{differences}\nFORREST_BLESS=1 writes the files anew\n");
 }
 
-/// The script with the answers that the commands give now.
+/// The script with the current output of its commands.
 fn replay(script: &str) -> String {
     let place = Place::new();
     let mut out = String::new();

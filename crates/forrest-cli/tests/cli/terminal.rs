@@ -1,4 +1,4 @@
-//! The command in a terminal: what a person sees on the screen.
+//! The command in a terminal: the text on the screen.
 
 use crate::harness::{FORREST, Place};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -24,7 +24,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the command in a terminal of so many columns, high enough that nothing leaves the screen.
+    /// Starts the command in a terminal with this many columns, high enough that nothing leaves the screen.
     pub(crate) fn start(place: &Place, columns: u16, arguments: &[&str], env: &[(&str, &str)]) -> Self {
         const ROWS: u16 = 300;
         let size = PtySize { rows: ROWS, cols: columns, pixel_width: 0, pixel_height: 0 };
@@ -37,7 +37,7 @@ impl Terminal {
         }
         command.env("LC_ALL", "C.UTF-8");
         command.env("TERM", "xterm-256color");
-        // What is typed here is nobody's history.
+        // Keep no history of the tests.
         command.env("FORREST_HISTORY", "");
         for (name, value) in env {
             if *value == UNSET { command.env_remove(name) } else { command.env(name, value) }
@@ -66,7 +66,7 @@ impl Terminal {
         self.keyboard.flush().unwrap();
     }
 
-    /// Waits until what the screen shows, without the space after it, is as `wanted`.
+    /// Waits until the screen's text, without trailing space, is as `wanted`.
     #[track_caller]
     fn wait_until(&mut self, what: &str, wanted: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + PATIENCE;
@@ -84,9 +84,9 @@ impl Terminal {
         self.wait_until(text, |screen| screen.contains(text));
     }
 
-    /// Types a line at a prompt, waits until it is seen, types the key that ends it, and returns what is said
-    /// until the next prompt, which is included. Ctrl-C in particular must meet a prompt: at another time the
-    /// system throws away with it what was typed before.
+    /// Types a line at a prompt, waits until it is shown, types the key that ends it, and returns the output up to and
+    /// including the next prompt. Ctrl-C in particular must meet a prompt: at another time the system also discards
+    /// what was typed before it.
     #[track_caller]
     fn answer(&mut self, line: &str, key: &str) -> String {
         self.type_in(line);
@@ -113,7 +113,7 @@ impl Terminal {
     fn take(&mut self, bytes: &[u8]) {
         self.raw.extend_from_slice(bytes);
         self.screen.process(bytes);
-        // Whoever asks where the cursor is waits for an answer.
+        // A program that asks for the position of the cursor waits for the reply.
         if bytes.windows(4).any(|window| window == b"\x1b[6n") {
             let (row, column) = self.screen.screen().cursor_position();
             self.type_in(&format!("\x1b[{};{}R", row + 1, column + 1));
@@ -158,7 +158,7 @@ fn the_shell_prompts_and_answers() {
         ("set apple 3", "\r", ""),
         ("get apple", "\r", "3\n"),
         ("get nothing", "\r", "not found: nothing\n"),
-        // An error ends nothing, and Ctrl-C takes back what was typed.
+        // An error does not end the shell, and Ctrl-C discards the typed text.
         ("frobnicate", "\r", "unrecognized subcommand"),
         ("set a", "\r", "<VALUE>"),
         ("delete apple", "\x03", ""),
@@ -210,7 +210,7 @@ fn tab_completes_commands_options_keyspaces_and_keys() {
         terminal.wait_until("a prompt", |screen| screen.len() > before && screen.ends_with('>'));
         assert!(terminal.text()[before..].contains(answer), "{typed}: {}", terminal.text());
     }
-    // What is not alone is listed.
+    // Several candidates are listed.
     terminal.type_in("get ap\t\t");
     terminal.wait_until("both keys", |screen| screen.contains("apple") && screen.contains("apricot"));
     terminal.answer("", "\x03");

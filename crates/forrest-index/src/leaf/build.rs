@@ -12,14 +12,14 @@ pub(super) const PREFIX_ENTRIES_MIN: usize = 4;
 
 /// A record to be built: its key in two pieces, and its cell.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct LeafEntry<'a> {
     pub(crate) lead: &'a [u8],
     pub(crate) tail: &'a [u8],
     pub(crate) cell: Cell<'a>,
     pub(crate) tag: u8,
 }
 
-impl Entry<'_> {
+impl LeafEntry<'_> {
     pub(crate) fn key_len(&self) -> usize {
         self.lead.len() + self.tail.len()
     }
@@ -41,7 +41,7 @@ impl Entry<'_> {
         self.lead.iter().chain(self.tail).copied()
     }
 
-    fn common_prefix(&self, other: &Entry<'_>) -> usize {
+    fn common_prefix(&self, other: &LeafEntry<'_>) -> usize {
         if std::ptr::eq(self.lead, other.lead) {
             return self.lead.len() + key::common_prefix(self.tail, other.tail);
         }
@@ -49,21 +49,21 @@ impl Entry<'_> {
     }
 
     /// The shortest key that is after `before` and at or before this one: a separator, appended to `to`.
-    pub(crate) fn separator_after(&self, before: &Entry<'_>, to: &mut Vec<u8>) {
+    pub(crate) fn separator_after(&self, before: &LeafEntry<'_>, to: &mut Vec<u8>) {
         to.extend(self.bytes().take(before.common_prefix(self) + 1));
     }
 }
 
 /// The live entries of a leaf (or two neighbours), in key order.
 #[derive(Default)]
-pub(crate) struct Entries<'a>(pub(crate) Vec<Entry<'a>>);
+pub(crate) struct Entries<'a>(pub(crate) Vec<LeafEntry<'a>>);
 
 impl<'a> Entries<'a> {
     pub(crate) fn new() -> Self {
         Entries(Vec::with_capacity(BUILT_MAX + APPENDED_MAX + 1))
     }
 
-    /// Adds what a leaf has, behind what is there.
+    /// Appends the entries of a leaf.
     pub(crate) fn gather(&mut self, leaf: Leaf<'a>) {
         let lead = leaf.prefix();
         let _ = leaf.walk().try_each(|record, stands| {
@@ -71,7 +71,7 @@ impl<'a> Entries<'a> {
                 Stands::Built(position) => leaf.built_tag(position),
                 Stands::Appended(number) => leaf.appended_tag(number),
             };
-            self.0.push(Entry { lead, tail: record.suffix, cell: record.cell, tag });
+            self.0.push(LeafEntry { lead, tail: record.suffix, cell: record.cell, tag });
             ControlFlow::Continue(())
         });
     }
@@ -79,7 +79,7 @@ impl<'a> Entries<'a> {
     /// Puts one entry in its place, or takes the key out if the cell is a tombstone. Returns the position if
     /// an entry is there, and what the cell replaced.
     pub(crate) fn change(&mut self, key: &'a [u8], hash: u64, cell: Cell<'a>) -> (usize, Option<Cell<'a>>) {
-        let entry = Entry { lead: &[], tail: key, cell, tag: tag_of(hash) };
+        let entry = LeafEntry { lead: &[], tail: key, cell, tag: tag_of(hash) };
         match (self.0.binary_search_by(|e| e.compare(key)), cell) {
             (Ok(at), Cell::Tombstone) => (at, Some(self.0.remove(at).cell)),
             (Ok(at), _) => (at, Some(std::mem::replace(&mut self.0[at], entry).cell)),
@@ -112,7 +112,8 @@ impl<'a> Entries<'a> {
         if entries.len() <= BUILT_MAX && plan.built_bytes <= LEAF_BYTES_MAX {
             return;
         }
-        let weight = |e: &Entry<'_>| FREE_RECORD_HEAD + e.key_len() - plan.prefix_len + e.cell.stored_len();
+        let weight =
+            |e: &LeafEntry<'_>| FREE_RECORD_HEAD + e.key_len() - plan.prefix_len + e.cell.stored_len();
         let at = if newest + 1 == to && from == 0 && entries.len() > BUILT_MAX {
             // Keys that come in order fill each leaf before the next is begun.
             to - 1
@@ -154,13 +155,13 @@ pub(super) struct Begun {
 }
 
 impl Plan {
-    fn new(entries: &[Entry<'_>]) -> Plan {
+    fn new(entries: &[LeafEntry<'_>]) -> Plan {
         let n = entries.len();
         let prefix_len = match entries {
             [first, .., last] if n >= PREFIX_ENTRIES_MIN => first.common_prefix(last),
             _ => 0,
         };
-        let first_len = entries.first().map_or(0, Entry::key_len);
+        let first_len = entries.first().map_or(0, LeafEntry::key_len);
         let (mut one_len, mut value_max, mut free_bytes) = (true, 0, 0);
         for entry in entries {
             one_len &= entry.key_len() == first_len;
@@ -238,7 +239,7 @@ impl Plan {
             _rest: 0,
         };
         let tables = n + if self.stride == 0 { n % 2 + 2 * n } else { 0 };
-        // SAFETY: the block is ours and nobody else knows of it; the plan made room for head and prefix.
+        // SAFETY: the block was allocated above and is not linked; the plan includes head and prefix.
         unsafe {
             base.cast::<Head>().write(head);
             let to = base.add(HEAD_BYTES + tables);
@@ -256,7 +257,7 @@ impl Plan {
 }
 
 /// Builds a leaf of entries that [`Entries::cuts`] put together. `None` if there is no memory.
-pub(crate) fn build(supply: Supply<'_>, era: u64, entries: &[Entry<'_>]) -> Option<Slot> {
+pub(crate) fn build(supply: Supply<'_>, era: u64, entries: &[LeafEntry<'_>]) -> Option<Slot> {
     let plan = Plan::new(entries);
     let prefix = entries.first().map_or([&[][..], &[]], |first| {
         let lead = first.lead.len().min(plan.prefix_len);
@@ -264,7 +265,7 @@ pub(crate) fn build(supply: Supply<'_>, era: u64, entries: &[Entry<'_>]) -> Opti
     });
     let blobs = entries.iter().any(|e| e.cell.blob().is_some());
     let begun = plan.begin(supply, era, prefix, blobs)?;
-    // SAFETY: `begin` made room for what the plan says.
+    // SAFETY: `begin` allocated a block for this plan.
     unsafe {
         if plan.stride == 0 {
             write_free_form(begun.base, &plan, entries);
@@ -279,12 +280,12 @@ pub(crate) fn build(supply: Supply<'_>, era: u64, entries: &[Entry<'_>]) -> Opti
 ///
 /// # Safety
 /// `base` is a block of the caller's that `plan` fits.
-unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
+unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[LeafEntry<'_>]) {
     let n = entries.len();
     let mut at = plan.records;
     for (i, entry) in entries.iter().enumerate() {
         let (a, b) = entry.from(plan.prefix_len);
-        // SAFETY: by contract; the plan added up the same lengths.
+        // SAFETY: `base` is a block for this plan, as this function requires; `Plan::new` summed the same lengths.
         unsafe {
             base.add(HEAD_BYTES + i).write(entry.tag);
             base.add(HEAD_BYTES + n + n % 2 + 2 * i).cast::<u16>().write((at / UNIT) as u16);
@@ -298,10 +299,10 @@ unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
 ///
 /// # Safety
 /// `base` is a block of the caller's that `plan` fits.
-unsafe fn write_fixed_form(base: *mut u8, plan: &Plan, entries: &[Entry<'_>]) {
+unsafe fn write_fixed_form(base: *mut u8, plan: &Plan, entries: &[LeafEntry<'_>]) {
     for (position, entry) in entries.iter().enumerate() {
         let (a, b) = entry.from(plan.prefix_len);
-        // SAFETY: by contract; the position is below n.
+        // SAFETY: `base` is a block for this plan, as this function requires, and `position < plan.n`.
         unsafe {
             base.add(HEAD_BYTES + position).write(entry.tag);
             let at = base.add(plan.records + position * plan.stride);

@@ -1,10 +1,10 @@
-//! [`Found`]: the sight of a value, as scans and batched lookups show it.
+//! [`Found`]: a borrowed value, as scans and batched lookups pass it to their callbacks.
 
 use super::{Blob, Cell};
 use crate::value::Value;
 use std::ops::Deref;
 
-/// A value as it lies in the index, shown for the time of one call.
+/// A value in the index, borrowed for the time of one callback.
 #[derive(Clone, Copy)]
 pub struct Found<'g> {
     bytes: &'g [u8],
@@ -35,7 +35,7 @@ impl<'g> Found<'g> {
         Value::from(self.bytes)
     }
 
-    /// What a cell says; `None` for a tombstone.
+    /// The value of a cell; `None` for a tombstone.
     #[inline(always)]
     pub(crate) fn of(cell: Cell<'g>) -> Option<Found<'g>> {
         let shared = matches!(cell, Cell::Blob(_));
@@ -48,7 +48,7 @@ impl<'g> Found<'g> {
     /// As [`Cell::read`].
     #[inline(always)]
     pub(crate) unsafe fn read(from: *const u8) -> Option<Found<'g>> {
-        // SAFETY: by contract.
+        // SAFETY: a cell begins at `from` and does not change during 'g, as this function requires.
         unsafe {
             if let Some(bytes) = Cell::read_inline(from) {
                 return Some(Found { bytes, shared: false });

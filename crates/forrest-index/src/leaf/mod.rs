@@ -10,13 +10,13 @@
 //!                   then the appended records; each is written once, then published by the order word
 //! ```
 //!
-//! A record is the key without the prefix, a cell, and what the cell says. In the **fixed** form (all keys of
-//! one length, values nearly so) records have one size, and a record's place is a multiplication away. In the
-//! **free** form records have their lengths before them, and a table says where each is.
+//! A record is the key without the prefix, a cell byte, and the value. In the **fixed** form (all keys of one length,
+//! values of similar length) records have one size, and a multiplication gives a record's place. In the **free** form
+//! records begin with their lengths, and a table has the place of each.
 //!
-//! Where a key's record is can be guessed before anything of the leaf has arrived, from the separators around the
-//! leaf ([`Share`]). So a lookup fetches head, tags and most likely the record at once: one trip to memory. The
-//! tags then say which record it is; where several have the key's tag, those near the guess are tried first.
+//! A lookup guesses the place of a key's record from the separators around the leaf ([`Share`]), before any line of the
+//! leaf has arrived. So it fetches head, tags and most likely the record together, in one trip to memory. The tags then
+//! select the record; if several records have the key's tag, the search tries those near the guess first.
 //!
 //! The order word lists the appended records in key order and is the only thing that publishes them, see
 //! [`crate::order`].
@@ -86,6 +86,7 @@ struct Head {
     flags: AtomicU8,
     _rest: u8,
 }
+#[cfg(not(feature = "loom"))]
 const _: () = assert!(size_of::<Head>() == HEAD_BYTES);
 
 /// A value in a record.
@@ -125,7 +126,7 @@ impl Blob {
     /// `BLOB_BYTES` at `to` are the caller's to write.
     unsafe fn write(self, to: *mut u8) {
         let address = self.0.cast::<u8>().expose_provenance() as u64;
-        // SAFETY: by contract.
+        // SAFETY: `BLOB_BYTES` bytes at `to` are writable, as this function requires.
         unsafe { to.cast::<[u64; 2]>().write_unaligned([address, self.0.len() as u64]) };
     }
 
@@ -134,7 +135,7 @@ impl Blob {
     /// # Safety
     /// It stands at `from`.
     unsafe fn read(from: *const u8) -> Blob {
-        // SAFETY: by contract.
+        // SAFETY: `write` wrote `BLOB_BYTES` bytes at `from`, as this function requires.
         let [address, len] = unsafe { from.cast::<[u64; 2]>().read_unaligned() };
         let address = std::ptr::with_exposed_provenance::<u8>(address as usize);
         Blob(std::ptr::slice_from_raw_parts(address, len as usize))
@@ -146,14 +147,14 @@ impl Blob {
     /// The record that owns the blob is reachable during 'g (by a pin), so its count is held.
     #[inline]
     unsafe fn bytes<'g>(self) -> &'g [u8] {
-        // SAFETY: by contract the allocation lives.
+        // SAFETY: a reachable record holds a count during 'g, as this function requires, so the allocation lives.
         unsafe { &*self.0 }
     }
 
     /// One more count.
     ///
     /// # Safety
-    /// A count is held by somebody for the length of the call.
+    /// A count is held for the duration of the call.
     pub(crate) unsafe fn share(self) -> Arc<[u8]> {
         // SAFETY: the pointer came from `Arc::into_raw`, and a count is held.
         unsafe {
@@ -167,7 +168,7 @@ impl Blob {
     /// # Safety
     /// The caller owns that count.
     pub(crate) unsafe fn drop(self) {
-        // SAFETY: by contract.
+        // SAFETY: the pointer came from `Arc::into_raw`, and the caller owns this count, as this function requires.
         drop(unsafe { Arc::from_raw(self.0) });
     }
 }
@@ -191,7 +192,7 @@ impl<'g> Cell<'g> {
         }
     }
 
-    /// Bytes behind the cell byte.
+    /// Bytes after the cell byte.
     fn stored_len(self) -> usize {
         match self {
             Cell::Inline(bytes) => bytes.len(),
@@ -206,7 +207,7 @@ impl<'g> Cell<'g> {
     /// `1 + stored_len()` bytes at `to` are the caller's to write.
     #[inline]
     unsafe fn write(self, to: *mut u8) {
-        // SAFETY: by contract.
+        // SAFETY: `1 + stored_len()` bytes at `to` are writable, as this function requires.
         unsafe {
             match self {
                 Cell::Inline(bytes) => {
@@ -228,7 +229,7 @@ impl<'g> Cell<'g> {
     /// As [`Cell::read`].
     #[inline(always)]
     pub(crate) unsafe fn read_inline(from: *const u8) -> Option<&'g [u8]> {
-        // SAFETY: by contract.
+        // SAFETY: a cell begins at `from`, as this function requires; an inline one is a length and as many bytes.
         unsafe {
             let len = from.read();
             (len < CELL_BLOB).then(|| std::slice::from_raw_parts(from.add(1), usize::from(len)))
@@ -241,7 +242,7 @@ impl<'g> Cell<'g> {
     /// A cell stands at `from` and does not change during 'g.
     #[inline(always)]
     pub(crate) unsafe fn read(from: *const u8) -> Cell<'g> {
-        // SAFETY: by contract.
+        // SAFETY: a cell begins at `from`, as this function requires; its first byte says what follows.
         unsafe {
             match from.read() {
                 CELL_TOMBSTONE => Cell::Tombstone,
@@ -263,7 +264,7 @@ pub(crate) struct Record<'g> {
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'g>(Node<'g>);
 
-/// The built records of a leaf in key order, with all at hand that finds them.
+/// The built records of a leaf in key order, with the fields that locate them.
 #[derive(Clone, Copy)]
 pub(crate) struct Sorted<'g> {
     leaf: Leaf<'g>,
@@ -303,7 +304,7 @@ impl<'g> Sorted<'g> {
     /// The leaf is of the fixed form and has the position.
     #[inline(always)]
     unsafe fn fixed(&self, position: usize) -> *const u8 {
-        // SAFETY: by contract.
+        // SAFETY: the leaf has `n` records of `stride` bytes, and `position < n`, as this function requires.
         unsafe { self.records.add(position * self.stride) }
     }
 
@@ -352,13 +353,13 @@ impl<'g> Sorted<'g> {
         to
     }
 
-    /// The first position whose record is at or after the suffix, looking about a guessed one first: what is there has
-    /// been fetched.
+    /// The first position whose record is at or after the suffix. The search begins around a guessed position, whose
+    /// records were prefetched.
     pub(crate) fn lower_bound_near(&self, suffix: &[u8], guess: usize) -> usize {
         let near = guess.saturating_sub(GUESS_WINDOW)..(guess + GUESS_WINDOW).min(self.len());
         if !self.free_form && self.stride > crate::arena::LINE_BYTES && guess < self.len() {
-            // Each look would wait for a line of its own; so the likely ones come together, and none is looked at that
-            // is further away than need be.
+            // Each record is on a separate line. So fetch the likely lines together, and search in steps from the
+            // guess.
             near.clone().for_each(|at| prefetch::read(self.records.wrapping_add(at * self.stride)));
             return match key::compare(self.at(guess).suffix, suffix) {
                 Less => self.lower_bound_from(guess + 1, suffix),
@@ -447,7 +448,7 @@ impl<'g> Leaf<'g> {
     /// What all keys begin with.
     #[inline(always)]
     pub(crate) fn prefix(self) -> &'g [u8] {
-        // SAFETY: the prefix is part of what was built.
+        // SAFETY: `build` wrote the prefix at this offset, and it never changes.
         unsafe { self.0.bytes(self.prefix_offset(), usize::from(self.head().prefix_len)) }
     }
 
@@ -458,7 +459,7 @@ impl<'g> Leaf<'g> {
         key.has_prefix(self.head().prefix_word, self.prefix())
     }
 
-    /// How a key stands to the range of keys that begin with the prefix.
+    /// How a key compares with the range of keys that begin with the prefix.
     pub(crate) fn against_prefix(self, key: &Key<'_>) -> std::cmp::Ordering {
         key.against_prefix(self.head().prefix_word, self.prefix())
     }
@@ -499,7 +500,8 @@ impl<'g> Leaf<'g> {
 
     /// The tag of the built record at a position.
     fn built_tag(self, position: usize) -> u8 {
-        // SAFETY: tags were built behind the head.
+        debug_assert!(position < self.built());
+        // SAFETY: a leaf has one tag for each built record after its head, and `position < built`.
         unsafe { self.0.address().add(HEAD_BYTES + position).read() }
     }
 
@@ -562,7 +564,8 @@ impl<'g> Leaf<'g> {
         // The built records from the guessed one on, as many as can be compared at once.
         let guess = share.of(self.built()).saturating_sub(GUESS_SLACK).min(BUILT_MAX - 1);
         let first = guess.min(BUILT_MAX - TAGS_AT_ONCE);
-        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller; by contract.
+        // SAFETY: the first FIRM_BYTES of a leaf never change, no leaf is smaller, and
+        // `first + TAGS_AT_ONCE <= BUILT_MAX`. The processor has `I`, as this function requires.
         let near =
             unsafe { I::matches(&*self.0.address().add(HEAD_BYTES + first).cast(), tag) } >> (guess - first);
         let near = near & !u64::MAX.checked_shl((self.built().saturating_sub(guess)) as u32).unwrap_or(0);
@@ -575,7 +578,7 @@ impl<'g> Leaf<'g> {
             // The likeliest record, chosen without a branch: a branch that waits for the leaf to arrive would,
             // when mispredicted, keep the processor from going on to the next lookup.
             if near | u64::from(appended) == 0 {
-                // SAFETY: by contract.
+                // SAFETY: the processor has `I`, as this function requires.
                 let far = unsafe { self.matches::<I>(tag) };
                 return if far == 0 { None } else { self.find_built(&key.bytes[prefix_len..], far) };
             }
@@ -640,7 +643,8 @@ impl<'g> Leaf<'g> {
     /// The processor has the instruction set.
     #[inline(always)]
     unsafe fn matches<I: Isa>(self, tag: u8) -> u128 {
-        // SAFETY: the first FIRM_BYTES of a leaf never change and a leaf is not smaller; by contract.
+        // SAFETY: the first FIRM_BYTES of a leaf never change, and no leaf is smaller. The processor has `I`, as this
+        // function requires.
         let [low, high] = unsafe {
             let [low, high] = &*self.0.address().add(HEAD_BYTES).cast::<[[u8; TAGS_AT_ONCE]; 2]>();
             [I::matches(low, tag), I::matches(high, tag)]
@@ -685,7 +689,7 @@ impl<'g> Leaf<'g> {
             if stop > usize::from(head.lines) * crate::arena::LINE_BYTES {
                 return false;
             }
-            // SAFETY: the bytes are inside the leaf, behind all published records, and we hold its lock.
+            // SAFETY: `start..stop` is inside the leaf and after all published records, and the caller holds its lock.
             unsafe {
                 write_free(base.add(start), [suffix, &[]], cell);
                 base.add(appended + 2 * number).cast::<u16>().write((start / UNIT) as u16);
@@ -728,7 +732,8 @@ pub(crate) fn tag_of(hash: u64) -> u8 {
 /// The record's bytes at `to` are the caller's to write.
 unsafe fn write_free(to: *mut u8, suffix: [&[u8]; 2], cell: Cell<'_>) {
     let (first, second) = (suffix[0].len(), suffix[1].len());
-    // SAFETY: by contract.
+    // SAFETY: `FREE_RECORD_HEAD`, the key's length and `stored_len()` bytes at `to` are writable, as this function
+    // requires.
     unsafe {
         to.cast::<u16>().write_unaligned((first + second) as u16);
         let at = to.add(FREE_RECORD_HEAD);

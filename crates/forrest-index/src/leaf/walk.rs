@@ -20,8 +20,7 @@ pub(crate) enum Stands {
     Appended(usize),
 }
 
-/// The records of a leaf between two bounds. Tombstones, and what they or other appended records hide, are
-/// left out.
+/// The records of a leaf between two bounds, without tombstones and hidden records.
 pub(crate) struct Walk<'g> {
     leaf: Leaf<'g>,
     sorted: Sorted<'g>,
@@ -38,7 +37,7 @@ impl<'g> Leaf<'g> {
         Walk { leaf: self, sorted: self.sorted(), order, built: 0..self.built(), listed: 0..order.listed() }
     }
 
-    /// The records between two bounds; `share` says about where they are looked for first.
+    /// The records between two bounds; the search for them begins at `share`.
     pub(crate) fn walk_between(self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, share: Share) -> Walk<'g> {
         let mut walk = self.walk();
         match lower {
@@ -57,9 +56,9 @@ impl<'g> Leaf<'g> {
     }
 }
 
-/// Where a suffix belongs among the built records from a position on, and whether one of them has it. It is looked for
-/// near by first: what is there will be shown anyway. Takes all by value, so that what a loop keeps in registers stays
-/// there.
+/// The position of a suffix among the built records from a position on, and whether one of them has it. The search
+/// begins nearby, at records that the scan will read anyway. Arguments are passed by value, so that a loop keeps its
+/// state in registers.
 #[inline(never)]
 fn meets(sorted: Sorted<'_>, from: usize, suffix: &[u8]) -> (usize, bool) {
     let at = sorted.lower_bound_from(from, suffix);
@@ -179,7 +178,7 @@ impl<'g> Walk<'g> {
                 (next_at, next_word) = next();
                 appended
             };
-            // SAFETY: a cell stands behind every record's suffix.
+            // SAFETY: in every record a cell follows the suffix.
             let Some(value) = (unsafe { Found::read(at.add(suffix_len)) }) else { continue };
             see(key.with_word(word, last_word), value)?;
         }

@@ -41,7 +41,7 @@ fn pins_outlive_the_pool() {
         assert!(pin.clone().iter().all(|&byte| byte == frame));
     }
     assert!(again.iter().all(|&byte| byte == 1));
-    // And a pool that goes first, one that was never used, and one with a claim that was forgotten.
+    // Also a pool that is dropped with a leaked claim, and one that was never used.
     let frames = small(1);
     drop(publish(&frames, 0, 1));
     std::mem::forget(frames.claim(0));

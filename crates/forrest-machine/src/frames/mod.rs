@@ -1,24 +1,26 @@
-//! [`Frames`]: a pool of frames of 4,096 bytes on huge pages, each of which one writes to or many read.
+//! [`Frames`]: a pool of frames of 4,096 bytes on huge pages. Each frame has one writer or any number of readers.
 //!
-//! - A frame is claimed ([`Frames::claim`]), which one can do while nobody uses it; written to; and published with a
-//!   pin ([`Claimed::publish`]). Whoever pins it ([`Frames::pin`]) reads it in place, and it stays as it is until the
-//!   last pin has gone.
-//! - A pin costs one change of a word of the frame's own, and one when it is given up. These words lie close together,
-//!   apart from the frames. There is nothing that all pins change.
+//! - A writer claims an unused frame ([`Frames::claim`]), writes to it, and publishes it with a pin
+//!   ([`Claimed::publish`]). A reader pins the frame ([`Frames::pin`]) and reads it in place. The frame does not change
+//!   until its last pin is dropped.
+//! - Each frame has a word. Pinning and unpinning cost one atomic change of it each. The words lie close together,
+//!   apart from the frames. No word is shared by all pins.
 //! - A pin ([`Pinned`]) borrows nothing. The pool lives until its owner has dropped it and no frame is pinned.
-//! - A pool is addresses at first. Memory comes in steps of 2 MiB or more when a frame is first claimed, and is given
-//!   back with the pool. A pool of less than 2 MiB is taken from the heap instead.
-//! - Nobody waits: what cannot be had is refused.
+//! - A new pool has only reserved addresses. Memory is committed in steps of 2 MiB or more when a frame is first
+//!   claimed, and freed with the pool. A pool of less than 2 MiB is allocated from the heap instead.
+//! - No operation waits: a claim or pin that cannot succeed returns `None`.
 //!
-//! What is not here: which frame is for what. [`Slot`] is the part of that which readers see.
+//! The users of a pool decide which frame holds what. [`Slot`] is the part of that which readers use.
 //!
-//! | module | what it has |
+//! | module | content |
 //! |---|---|
-//! | pins.rs | the word of a frame, and when a pool ends: the argument for all of the above |
-//! | slot.rs | how something that is kept in a frame is found without a lock |
+//! | pins.rs | the word of a frame, and the end of a pool: the argument for all of the above |
+//! | slot.rs | how readers find the frame of something without a lock |
 //!
-//! Both are run by loom, see tests/loom.rs.
+//! Loom models both, see models.rs.
 
+#[cfg(all(test, feature = "loom"))]
+mod models;
 mod pins;
 mod slot;
 
@@ -37,18 +39,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Size and alignment of a frame, in bytes.
 pub const FRAME_BYTES: usize = 4096;
-/// What a processor fetches at once.
+/// Size of a cache line.
 const LINE_BYTES: usize = 64;
-/// Memory comes in at most so many steps, since each may be a mapping, of which a process has a limited number.
+/// Maximum number of steps in which memory is committed. Each may be a mapping, and a process has a limited number.
 const STEPS_MAX: usize = 1024;
 
 type Frame = [u8; FRAME_BYTES];
 
-/// Where frames lie.
+/// The memory of the frames.
 enum Memory {
-    /// Of the region `step_bytes` are committed at a time.
+    /// A region, of which `step_bytes` are committed at a time.
     Region { region: Region, step_bytes: usize },
-    /// All of it at once.
+    /// One heap allocation.
     Heap { start: NonNull<u8>, layout: Layout },
 }
 
@@ -59,7 +61,7 @@ impl Memory {
             let step_bytes = (region.len() / GRANULE_BYTES).div_ceil(STEPS_MAX) * GRANULE_BYTES;
             return Ok(Memory::Region { region, step_bytes });
         }
-        // Room to align. Zeros of a small alignment are to be had from the system untouched.
+        // Room to align. The allocator returns zeroed memory of a small alignment without touching it.
         let layout = Layout::from_size_align(bytes + FRAME_BYTES, align_of::<u64>()).map_err(too_many)?;
         // SAFETY: the size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -71,13 +73,13 @@ impl Memory {
             Memory::Region { region, .. } => region.base().cast(),
             Memory::Heap { start, .. } => {
                 let skip = start.addr().get().next_multiple_of(FRAME_BYTES) - start.addr().get();
-                // SAFETY: less than a frame is skipped, and the allocation has one more than was asked for.
+                // SAFETY: `skip < FRAME_BYTES`, and `new` allocated FRAME_BYTES more than the frames need.
                 unsafe { start.add(skip) }.cast()
             }
         }
     }
 
-    /// Sees to it that a frame can be used; false if there is no memory.
+    /// Commits the memory of a frame; false if there is none.
     fn provide(&self, frame: u32) -> bool {
         match self {
             Memory::Region { region, step_bytes } => {
@@ -98,7 +100,7 @@ impl Drop for Memory {
     }
 }
 
-/// What the owner and all pins point to.
+/// The state that the owner and all pins point to.
 struct Pool {
     base: NonNull<Frame>,
     words: Box<[Word]>,
@@ -108,12 +110,12 @@ struct Pool {
     memory: Memory,
 }
 
-/// So many words of zero, untouched by this.
+/// Allocates `count` zeroed words without touching their memory.
 fn words(count: usize) -> io::Result<Box<[Word]>> {
     let layout = Layout::array::<Word>(count).map_err(too_many)?;
-    // SAFETY: the caller has seen to it that there is at least one, so the size is not zero.
+    // SAFETY: `count > 0`, checked in `Frames::new`, so the size is not zero.
     let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
-    // SAFETY: allocated as a box of that slice would have been; zero is a word as `Word::default` makes it.
+    // SAFETY: the global allocator returned it for the layout of this slice; zero is a valid word, `Word::default`.
     Ok(unsafe { Box::from_raw(slice_from_raw_parts_mut(start.as_ptr().cast(), count)) })
 }
 
@@ -126,18 +128,18 @@ pub struct Frames {
     pool: NonNull<Pool>,
 }
 
-// SAFETY: a pool belongs to no thread: the region is `Sync`, words and counts are atomic, heap memory can be given back
-// by any thread, and frames are used as the words say (pins.rs).
+// SAFETY: a pool belongs to no thread: the region is `Sync`, words and counts are atomic, any thread may free heap
+// memory, and the words admit one writer or readers to a frame (pins.rs).
 unsafe impl Send for Frames {}
 // SAFETY: as above.
 unsafe impl Sync for Frames {}
 
 impl Frames {
-    /// A pool of so many frames, of which none has memory yet.
+    /// A pool of `count` frames, of which none has memory yet.
     ///
     /// # Errors
-    /// `InvalidInput` for no frames, or [`FRAMES_MAX`] or more; otherwise what the system says, as a rule
-    /// `OutOfMemory` where there are not so many addresses.
+    /// `InvalidInput` for 0 frames, or for [`FRAMES_MAX`] or more; otherwise the system's error, usually `OutOfMemory`
+    /// if there is not enough address space.
     pub fn new(count: usize, pages: Pages, numa: Numa) -> io::Result<Frames> {
         if count == 0 || count >= FRAMES_MAX {
             return Err(too_many(count));
@@ -165,9 +167,9 @@ impl Frames {
         self.pool().words.len()
     }
 
-    /// Takes a frame for one alone, if nobody has it. Its bytes are what they were left as; zeros at first.
+    /// Claims a frame for one writer. Its bytes are as the last writer left them, and zero at first.
     ///
-    /// Also `None` where there is no memory for it.
+    /// Returns `None` if the frame is claimed or pinned, or if there is no memory for it.
     ///
     /// # Panics
     /// If there is no such frame.
@@ -185,15 +187,15 @@ impl Frames {
         Some(Claimed { frames: self, frame })
     }
 
-    /// Asks for the cache lines of some bytes of a frame, whatever they are just now: a hint.
+    /// Prefetches the cache lines of some bytes of a frame. A hint, in any state of the frame.
     #[inline]
     pub fn fetch(&self, frame: u32, bytes: Range<usize>) {
         let first = self.bytes(frame).as_ptr().cast::<u8>().wrapping_add(bytes.start);
         (0..bytes.len()).step_by(LINE_BYTES).for_each(|line| prefetch::read(first.wrapping_add(line)));
     }
 
-    /// Keeps a frame as it is, to read it; `None` while it is claimed, and before it was claimed for the first time.
-    /// (Also if it was pinned some hundred million times and not given up.)
+    /// Pins a frame to read it. Returns `None` while it is claimed, before its first claim, and if it already has
+    /// 268,435,456 pins.
     ///
     /// # Panics
     /// If there is no such frame.
@@ -202,12 +204,12 @@ impl Frames {
         self.pool().words[frame as usize].pin().then(|| Pinned { bytes: self.bytes(frame), pool: self.pool })
     }
 
-    /// Where a frame lies.
+    /// The address of a frame.
     #[inline]
     fn bytes(&self, frame: u32) -> NonNull<Frame> {
         let pool = self.pool();
         debug_assert!((frame as usize) < pool.words.len());
-        // SAFETY: callers have indexed the words with the number, and there is a frame for each word.
+        // SAFETY: `frame < words.len()`, and there is a frame for each word.
         unsafe { pool.base.add(frame as usize) }
     }
 
@@ -227,30 +229,30 @@ impl fmt::Debug for Frames {
 }
 
 impl Drop for Frames {
-    /// Ends the pool, or leaves that to the last pin.
+    /// Frees the pool, or leaves that to the last pin.
     fn drop(&mut self) {
         let pool = self.pool();
-        // Frames beyond were never claimed, so nobody has them.
+        // Frames after `touched` were never claimed, so they have no pins.
         let (touched, others) = pool.words.split_at(pool.touched.load(Relaxed));
         let done = touched.iter().filter(|word| word.close()).count();
         if pool.left.count_out(1 + others.len() + done) {
-            // SAFETY: the last of all.
+            // SAFETY: `count_out` returned true, and the pool is not used after.
             unsafe { end(self.pool) }
         }
     }
 }
 
-/// Gives everything back.
+/// Frees the pool.
 ///
 /// # Safety
-/// The caller's [`Left::count_out`] said so: nobody else has the pool, and the caller does not use it again.
+/// The caller's [`Left::count_out`] returned true, so it has the only pointer to the pool, and does not use it again.
 #[cold]
 unsafe fn end(pool: NonNull<Pool>) {
-    // SAFETY: it came out of a box, and the caller's.
+    // SAFETY: `Frames::new` leaked it from a box, and the caller has the only pointer to it, as this function requires.
     drop(unsafe { Box::from_raw(pool.as_ptr()) });
 }
 
-/// A frame that one has alone. Dropping it without publishing gives it up; what was written stays in it, unseen.
+/// A claimed frame. Dropping it without publishing ends the claim; written bytes stay in it, but no reader sees them.
 #[must_use = "a frame that is claimed is given up at once"]
 pub struct Claimed<'f> {
     frames: &'f Frames,
@@ -267,7 +269,7 @@ impl Claimed<'_> {
         &self.frames.pool().words[self.frame as usize]
     }
 
-    /// Ends the writing, and begins the reading with one pin.
+    /// Ends the claim and returns the first pin.
     pub fn publish(self) -> Pinned {
         let claimed = ManuallyDrop::new(self);
         claimed.word().publish();
@@ -279,8 +281,8 @@ impl Deref for Claimed<'_> {
     type Target = [u8; FRAME_BYTES];
 
     fn deref(&self) -> &[u8; FRAME_BYTES] {
-        // SAFETY: the frame has memory, initialized by zeros or by who had it before, and nobody else uses it while it
-        // is claimed.
+        // SAFETY: a claimed frame has memory, which is zero or as former claimants wrote it, and no other thread uses
+        // it.
         unsafe { self.frames.bytes(self.frame).as_ref() }
     }
 }
@@ -298,7 +300,7 @@ impl Drop for Claimed<'_> {
     }
 }
 
-/// A frame that stays as it is for as long as this is held, even beyond its [`Frames`].
+/// A pinned frame. It does not change while this value lives, which may be longer than its [`Frames`].
 pub struct Pinned {
     bytes: NonNull<Frame>,
     pool: NonNull<Pool>,
@@ -306,14 +308,14 @@ pub struct Pinned {
 
 const _: () = assert!(size_of::<Pinned>() == 16 && size_of::<Option<Pinned>>() == 16);
 
-// SAFETY: the bytes do not change while they are pinned, and counting is atomic; who ends the pool may be any thread,
-// as with `Frames`.
+// SAFETY: the bytes do not change while they are pinned, and counting is atomic. Any thread may free the pool, as with
+// `Frames`.
 unsafe impl Send for Pinned {}
 // SAFETY: as above.
 unsafe impl Sync for Pinned {}
 
 impl Pinned {
-    /// The frame's word. A pointer and no reference: giving up a pin may end the pool.
+    /// The frame's word. A pointer and not a reference, because an unpin may free the pool.
     #[inline]
     fn word(&self) -> *const Word {
         // SAFETY: the pool lives for as long as the frame is pinned.
@@ -324,12 +326,12 @@ impl Pinned {
         unsafe { pool.words.as_ptr().add(frame) }
     }
 
-    /// Counts out a frame of a pool whose owner has gone.
+    /// Counts out a frame of a pool that its owner has dropped.
     #[cold]
     fn count_out(&self) {
-        // SAFETY: the frame was not counted out yet, so the pool is there.
+        // SAFETY: the frame was not counted out yet, so the pool is allocated.
         if unsafe { self.pool.as_ref() }.left.count_out(1) {
-            // SAFETY: the last of all.
+            // SAFETY: `count_out` returned true, and the pool is not used after.
             unsafe { end(self.pool) }
         }
     }
@@ -348,7 +350,7 @@ impl Deref for Pinned {
 impl Clone for Pinned {
     #[inline]
     fn clone(&self) -> Pinned {
-        // SAFETY: the frame is pinned, so its word is there.
+        // SAFETY: the frame is pinned, so its word is allocated.
         unsafe { &*self.word() }.again();
         Pinned { bytes: self.bytes, pool: self.pool }
     }
@@ -357,8 +359,8 @@ impl Clone for Pinned {
 impl Drop for Pinned {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: the frame is pinned, so its word is there until this one pin is given up. The reference is to an
-        // atomic alone, as with `Arc`, and is not used after.
+        // SAFETY: the frame is pinned, so its word is allocated until this `unpin`. The reference is to an atomic only,
+        // as with `Arc`, and is not used after.
         if unsafe { &*self.word() }.unpin() {
             self.count_out();
         }

@@ -1,41 +1,41 @@
-//! Who uses a frame: [`Word`], one for each frame, and [`Left`], one for all of a pool.
+//! The users of a frame: [`Word`], one for each frame, and [`Left`], one for the whole pool.
 //!
-//! A word counts the pins of its frame, by which many read it, and has three bits:
+//! A word counts the pins of its frame, one for each reader, and has three bits:
 //!
 //! - *present*: the frame has memory, all of it initialized;
-//! - *claimed*: one has the frame alone and may write to it;
-//! - *closed*: the pool's owner has gone, and the last pin to go counts the frame out.
+//! - *claimed*: one writer has the frame alone;
+//! - *closed*: the pool's owner has dropped it, and the last pin counts the frame out.
 //!
-//! What it guarantees, and the argument for each. All changes of a word are read-modify-writes, so they have one order
-//! and each sees the newest value; and whoever acquires one of them has all before it that were released.
+//! Guarantees, and the argument for each. All changes of a word are read-modify-writes, so they have one order, and
+//! each sees the newest value. An acquiring change synchronizes with all releasing changes before it.
 //!
-//! - *Who claims a frame is alone.* The exchange finds no pin and no claim. A pin that comes later finds the bit, and
-//!   reads nothing; it takes its one back, as one taken by mistake.
-//! - *No reader sees a frame change.* A claim is taken of a frame without pins: each reader has given up its pin, which
-//!   releases, and the claim acquires. So what was read was read before what is written.
-//! - *Who pins a frame sees all that was written to it.* The claim's end releases, in taking the bit away, and every
-//!   pin that finds no claim comes later in the order of the word, and acquires.
-//! - *A pin taken by mistake does no harm.* The claim ends by taking its bit away, not by storing a whole word, so what
-//!   others have added and are about to subtract stays in the count.
-//! - *Memory is given back once, after the last use.* The owner closes words when nobody can pin any more but who has a
-//!   pin already (by [`Word::again`]). A word without pins stays so and is counted out by the owner. In any other word
-//!   the count falls to zero once, under the closed bit, and who brings it there counts it out; it acquires what those
-//!   who gave up pins before it released. The count of frames left is brought to zero once, by adding up all of that;
-//!   who does it acquires what all others released in counting out.
+//! - *A claimant is alone.* Its exchange finds no pin and no claim. A later pin finds the claimed bit and reads
+//!   nothing; it is a *failed pin*, which subtracts its one again.
+//! - *No reader sees a frame change.* A claim succeeds only on a frame without pins. Each unpin releases and the claim
+//!   acquires, so every read happened before the new writes.
+//! - *A pin sees everything written to the frame.* The end of the claim clears the bit with a release. Every pin that
+//!   finds no claim comes later in the order of the word, and acquires.
+//! - *A failed pin does no harm.* The end of a claim subtracts its bit and does not store a whole word, so the ones
+//!   that other threads have added and will subtract stay in the count.
+//! - *Memory is freed once, after the last use.* When the owner closes the words, new pins come only from existing ones
+//!   (by [`Word::again`]). A word without pins stays so, and the owner counts it out. In any other word the count falls
+//!   to zero once, with the closed bit set. The thread that brings it to zero counts the frame out, and acquires what
+//!   all earlier unpins released. All of these together bring the count of frames left to zero once. The thread that
+//!   does it acquires what all others released when they counted out.
 //!
-//! What is not here: the frames, and what a claim of a frame without memory does to have it.
+//! The frames themselves, and how a claim provides a frame's memory, are in `mod.rs`.
 
 use crate::sync::{AtomicU32, AtomicUsize, Ordering, weakened};
 
-/// The frame has one who writes to it.
+/// The frame has a writer.
 const CLAIMED: u32 = 1 << 31;
-/// The owner has gone.
+/// The owner has dropped the pool.
 const CLOSED: u32 = 1 << 30;
 /// The frame has memory.
 const PRESENT: u32 = 1 << 29;
 /// The bits of the count.
 const PINS: u32 = PRESENT - 1;
-/// So many pins may be taken. The rest of the count is for those taken by mistake: one a thread.
+/// Maximum number of pins. The rest of the count is for failed pins, at most one for each thread.
 const PINS_MAX: u32 = 1 << 28;
 
 /// How a frame was claimed.
@@ -43,20 +43,20 @@ const PINS_MAX: u32 = 1 << 28;
 pub(crate) enum Claim {
     /// It has memory.
     Present,
-    /// It has none yet. [`Word::is_present`] is to follow when it has, or [`Word::give_up`].
+    /// It has none yet. The claimant calls [`Word::is_present`] when it has, or [`Word::give_up`].
     Absent,
 }
 
-/// The pins of one frame. By default, and where it is zero, that of a frame without memory.
+/// The pins of one frame. The default, zero, is the word of a frame without memory.
 #[derive(Default)]
 #[repr(transparent)]
 pub(crate) struct Word(AtomicU32);
 
 impl Word {
-    /// Takes the frame for one alone, if nobody uses it.
+    /// Claims the frame, if it has no pin and no claim.
     pub(crate) fn claim(&self) -> Option<Claim> {
-        // ORDERING: acquire pairs with the release of `unpin`, so that former readers have read, and with that of
-        // `publish` and `give_up`, so that former claimants have written.
+        // ORDERING: acquire pairs with the release of `unpin`: former readers have finished. It also pairs with the
+        // release of `publish` and `give_up`: former claimants have written.
         let ordering = weakened!("claims", Acquire);
         let taken = |from| self.0.compare_exchange(from, from | CLAIMED, ordering, Ordering::Relaxed);
         if weakened!("barges") {
@@ -70,15 +70,15 @@ impl Word {
         }
     }
 
-    /// The frame that was claimed has memory now.
+    /// Notes that the claimed frame has memory.
     pub(crate) fn is_present(&self) {
-        // ORDERING: none; nobody else may use the frame until `publish` or `give_up`.
+        // ORDERING: none; no other thread may use the frame until `publish` or `give_up`.
         self.0.fetch_or(PRESENT, Ordering::Relaxed);
     }
 
     /// Ends a claim and leaves one pin.
     pub(crate) fn publish(&self) {
-        // ORDERING: release pairs with the acquire of `pin`: what was written is seen.
+        // ORDERING: release pairs with the acquire of `pin`: a reader sees what was written.
         let ordering = weakened!("publishes", Release);
         if weakened!("forgets") {
             self.0.store(PRESENT + 1, ordering);
@@ -89,58 +89,58 @@ impl Word {
 
     /// Ends a claim and leaves none.
     pub(crate) fn give_up(&self) {
-        // ORDERING: release pairs with the acquire of `claim` and of `pin`: what was written is seen.
+        // ORDERING: release pairs with the acquire of `claim` and of `pin`, which see what was written.
         self.0.fetch_sub(CLAIMED, weakened!("gives_up", Release));
     }
 
-    /// Keeps the frame as it is; false if somebody writes to it, if it has no memory, or if it has too many pins.
+    /// Pins the frame; false if it is claimed, has no memory, or has too many pins.
     #[inline]
     pub(crate) fn pin(&self) -> bool {
-        // ORDERING: acquire pairs with the release of `publish`: what the claimant wrote, and all that it did before,
-        // is seen.
+        // ORDERING: acquire pairs with the release of `publish`: the reader sees what the claimant wrote, and all that
+        // it did before.
         let before = self.0.fetch_add(1, weakened!("pins", Acquire));
         let before = if weakened!("trusts") { before & !CLAIMED } else { before };
         // Present, and no other bit, and few enough pins, in one comparison.
         if before.wrapping_sub(PRESENT) < PINS_MAX {
             return true;
         }
-        // ORDERING: none; nothing was read. Claims take place all the same: see the head.
+        // ORDERING: none; nothing was read. A failed pin does not disturb a claim, see the module's head.
         self.0.fetch_sub(1, Ordering::Relaxed);
         false
     }
 
-    /// One more pin, for one who has one.
+    /// One more pin. The caller has one already.
     #[inline]
     pub(crate) fn again(&self) {
-        // ORDERING: none; who has a pin sees what there is to see.
+        // ORDERING: none; the pin that the caller has already acquired.
         let before = self.0.fetch_add(1, Ordering::Relaxed);
         if before & PINS >= PINS_MAX {
-            // As with `Arc`: so many were never given up but forgotten, and one more would be taken for a bit.
+            // As `Arc` does: this many pins were leaked with `forget`, and the count would overflow into the bits.
             std::process::abort();
         }
     }
 
-    /// Gives up a pin. True if it was the last of a closed word: then the frame is to be counted out, and otherwise
-    /// the word must not be looked at again, for it may be gone.
+    /// Drops a pin. True if it was the last pin of a closed word: then the caller counts the frame out. If it is false,
+    /// the caller must not use the word again, because the pool may already be freed.
     #[inline]
     pub(crate) fn unpin(&self) -> bool {
-        // ORDERING: release pairs with the acquire of `claim` and of those who count out: all was read.
+        // ORDERING: release pairs with the acquire of `claim`, `close` and the load below: this reader has finished.
         let before = self.0.fetch_sub(1, weakened!("unpins", Release));
         if before != CLOSED | PRESENT | 1 {
             return false;
         }
-        // ORDERING: acquire pairs with the release above, by whoever else had a pin: they have read. A load and no
-        // fence, because ThreadSanitizer knows no fences.
+        // ORDERING: acquire pairs with the release above of all other readers: they have finished. A load and not a
+        // fence, because ThreadSanitizer does not support fences.
         self.0.load(weakened!("last", Acquire));
         true
     }
 
-    /// Closes the word of an owner who goes: nobody may call [`Word::pin`] or [`Word::claim`] any more. True if the
-    /// frame is to be counted out at once.
+    /// Closes the word when the owner drops the pool: no thread may call [`Word::pin`] or [`Word::claim`] after. True
+    /// if the caller counts the frame out.
     pub(crate) fn close(&self) -> bool {
-        // ORDERING: acquire, here and below, pairs with the release of `unpin`: all was read.
+        // ORDERING: acquire, here and below, pairs with the release of `unpin`: all readers have finished.
         let ordering = weakened!("closes", Acquire);
-        // Without pins there will be none, and the word need not be changed.
+        // A word without pins gets no new ones, so it need not be changed.
         if self.0.load(ordering) & PINS == 0 {
             return true;
         }
@@ -151,7 +151,7 @@ impl Word {
     }
 }
 
-/// Frames that are not counted out, and the owner.
+/// Number of frames that are not counted out yet, plus one for the owner.
 pub(crate) struct Left(AtomicUsize);
 
 impl Left {
@@ -159,14 +159,14 @@ impl Left {
         Left(AtomicUsize::new(frames + 1))
     }
 
-    /// Counts out so many, the owner being one. True for whoever was last: everything is theirs to give back.
+    /// Counts out this many; the owner counts as one. True for the last caller, which frees the pool.
     pub(crate) fn count_out(&self, so_many: usize) -> bool {
-        // ORDERING: release and acquire, so that whoever is last has what all others did before.
+        // ORDERING: release and acquire, so that the last caller sees what all others did before.
         self.0.fetch_sub(so_many, weakened!("counts", AcqRel)) == so_many
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
 

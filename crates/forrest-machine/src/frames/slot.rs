@@ -1,31 +1,30 @@
-//! [`Slot`]: a word that says in which frame something is kept, and that is read without a lock.
+//! [`Slot`]: a word that names the frame of an item (in a page cache: a page). Readers load it without a lock.
 //!
-//! A slot names a frame, or none. Whoever keeps things in frames has a slot for each thing, and does the following,
-//! with slots set and cleared under a lock of its own:
+//! A slot names a frame, or none. A cache has a slot for each item. It sets and clears slots under a lock, in this way:
 //!
-//! 1. to bring a thing in: claim a frame; if a slot names it, clear that slot; write; publish; set the thing's slot;
-//! 2. to forget a thing: clear its slot.
+//! 1. to load an item: claim a frame; if a slot names the frame, clear that slot; write; publish; set the item's slot;
+//! 2. to forget an item: clear its slot.
 //!
-//! A reader calls [`Slot::find`]: look at the slot, pin the frame that it names, and look again.
+//! A reader calls [`Slot::find`], which loads the slot, pins the frame that it names, and loads the slot again.
 //!
-//! What it guarantees: *if the slot still names the frame, then the frame holds the slot's thing for as long as it is
-//! pinned*. The argument. A frame holds one thing after the other, each from a publication to the next claim. The pin
-//! succeeded, so it lies between the k-th publication of the frame and the claim after it. The second look saw what was
-//! stored when the slot was set for the j-th. It is the same one:
+//! The guarantee: *if the slot still names the frame, then the frame holds the slot's item for as long as it is
+//! pinned*. The argument. A frame holds one item after another, each from a publication to the next claim. The pin
+//! succeeded, so it lies between the k-th publication of the frame and the claim after it. The second load read the
+//! value that was stored when the slot was set after the j-th publication. Then j = k:
 //!
-//! - *It is no earlier one.* The slot was set after the j-th publication, and cleared before the next, both under the
-//!   lock, so in this order; so for j < k the slot was cleared before the k-th publication. The pin acquires what that
-//!   one released. So the second look comes after the clearing, and sees that or something later.
-//! - *It is no later one.* For j > k the slot was set after a claim that came after the pin was given up; giving up
-//!   releases, and that claim acquires. So the second look came before the setting, and did not see it.
+//! - *Not j < k.* The slot was set after the j-th publication and cleared before the next one, both under the lock and
+//!   in this order. So it was cleared before the k-th publication. The pin acquires what that publication released. So
+//!   the second load comes after the clearing, and reads its value or a later one.
+//! - *Not j > k.* The slot was set after a claim that came after the unpin; the unpin releases, and that claim
+//!   acquires. So the second load came before the slot was set, and did not read that value.
 //!
-//! Thus it is the pin that orders everything; the first look is a guess, and no access to the slot orders anything.
+//! So the pin orders everything. The first load is a guess, and no access to the slot orders anything.
 //!
-//! Beside the frame a slot has a mark, that the thing was asked for, for a clock. It may be lost; it does not matter.
+//! A slot also has a mark for the clock: the item was used. A lost mark does no harm.
 
 use crate::sync::{AtomicU32, Ordering, weakened};
 
-/// The thing was asked for since the clock passed.
+/// The item was used since the clock passed.
 const USED: u32 = 1 << 31;
 /// The frame's number plus one; 0 for none.
 const FRAME: u32 = USED - 1;
@@ -33,7 +32,7 @@ const FRAME: u32 = USED - 1;
 /// Frames with lower numbers can be named.
 pub const FRAMES_MAX: usize = FRAME as usize;
 
-/// Where something is kept; see the module's head.
+/// The frame of an item; see the module's head.
 #[derive(Default)]
 pub struct Slot(AtomicU32);
 
@@ -42,8 +41,8 @@ impl Slot {
         (word & FRAME).checked_sub(1)
     }
 
-    /// The thing, pinned by `pin` (which returns `None` if it cannot), and marked as used; `None` if it is not kept, or
-    /// is just being driven out.
+    /// The item, pinned by `pin` (which returns `None` if it cannot), and marked as used. `None` if it is in no frame,
+    /// or is being evicted.
     #[inline]
     pub fn find<P>(&self, pin: impl FnOnce(u32) -> Option<P>) -> Option<P> {
         // ORDERING: none of the slot's accesses orders anything, see the head.
@@ -54,18 +53,18 @@ impl Slot {
             return None;
         }
         if again & USED == 0 {
-            // Only the first to ask writes to the line. Something else there is left alone.
+            // Only the first use writes to the line. If the slot changed meanwhile, it stays as it is.
             let _ = self.0.compare_exchange(again, again | USED, Ordering::Relaxed, Ordering::Relaxed);
         }
         Some(pinned)
     }
 
-    /// The frame that is named; exact under the lock.
+    /// The frame that the slot names; exact under the lock.
     pub fn frame(&self) -> Option<u32> {
         Slot::named(self.0.load(Ordering::Relaxed))
     }
 
-    /// Names a frame that was published with the thing; under the lock.
+    /// Names a frame that was published with the item; under the lock.
     ///
     /// # Panics
     /// If the number is not below [`FRAMES_MAX`].
@@ -74,18 +73,18 @@ impl Slot {
         self.0.store(frame + 1, Ordering::Relaxed);
     }
 
-    /// Names none any more; under the lock.
+    /// Makes the slot name no frame; under the lock.
     pub fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Takes the mark away; true if it was there.
+    /// Clears the mark; true if it was set.
     pub fn pass(&self) -> bool {
         self.0.load(Ordering::Relaxed) & USED != 0 && self.0.fetch_and(!USED, Ordering::Relaxed) & USED != 0
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(feature = "loom")))]
 mod tests {
     use super::*;
 

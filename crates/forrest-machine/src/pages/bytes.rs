@@ -1,7 +1,7 @@
-//! Bytes that are put one behind the other and stay where they are, on the largest pages to be had.
+//! Append-only bytes that never move, on the largest pages available.
 //!
-//! What a vector does, without its moves: addresses for all that may come are reserved at the beginning, memory is
-//! committed as it is needed. Nothing can be taken out.
+//! Like a vector that never reallocates: addresses for the maximum size are reserved at the beginning, and memory is
+//! committed as it is needed. Bytes cannot be removed.
 
 use super::{Committed, GRANULE_BYTES, Numa, Pages, Region};
 use std::io;
@@ -31,16 +31,16 @@ impl Bytes {
     ///
     /// # Errors
     ///
-    /// As [`Region::reserve`]; no room at all is taken for one byte.
+    /// As [`Region::reserve`]. A `room` of 0 reserves as for one byte.
     pub fn with_room(room: usize, pages: Pages) -> io::Result<Bytes> {
         Ok(Bytes { region: Region::reserve(room.max(1), pages, Numa::Local)?, len: 0, committed: 0 })
     }
 
-    /// Puts bytes behind the others.
+    /// Appends bytes.
     ///
     /// # Errors
     ///
-    /// `OutOfMemory` if there is no room for them; otherwise as [`Region::commit`]. Nothing was put then.
+    /// `OutOfMemory` if there is no room for them; otherwise as [`Region::commit`]. Nothing was appended then.
     pub fn extend(&mut self, bytes: &[u8]) -> io::Result<()> {
         let end = self.len.checked_add(bytes.len()).filter(|end| *end <= self.region.len());
         let Some(end) = end else {
@@ -55,8 +55,8 @@ impl Bytes {
             self.region.commit(self.committed, more)?;
             self.committed += more;
         }
-        // SAFETY: the target lies within what is committed and belongs to this value alone, which is borrowed mutably,
-        // so that the source, a reference from elsewhere, cannot overlap it.
+        // SAFETY: `len + bytes.len() <= committed`, ensured above. This value owns the target and is borrowed mutably,
+        // so `bytes`, a shared reference, cannot overlap it.
         unsafe {
             let to = self.region.base().as_ptr().add(self.len);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
@@ -65,7 +65,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// What was committed, by the kind of page that was had.
+    /// Committed bytes, by the kind of page.
     pub fn committed(&self) -> Committed {
         self.region.committed()
     }
@@ -75,8 +75,8 @@ impl Deref for Bytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: that many bytes are committed and written, nothing takes them back while this is borrowed, and they
-        // are changed through a mutable borrow only.
+        // SAFETY: the first `len` bytes are committed and written (the invariant of `len`), they stay committed while
+        // this is borrowed, and only a mutable borrow changes them.
         unsafe { std::slice::from_raw_parts(self.region.base().as_ptr(), self.len) }
     }
 }

@@ -34,7 +34,7 @@ mod linux {
     #[derive(Debug)]
     pub(crate) struct MapError {
         pub(crate) error: io::Error,
-        /// Whether the range is certainly the caller's. If not, it may belong to somebody else by now.
+        /// True if the range is certainly still reserved. If not, another mapping may have taken it.
         pub(crate) still_reserved: bool,
     }
 
@@ -77,7 +77,7 @@ mod linux {
         ///
         /// # Safety
         ///
-        /// The range at `address` is reserved by the caller and closed, and no other thread changes its mapping
+        /// The caller has reserved the range at `address`, it is closed, and no other thread changes its mapping
         /// meanwhile. The file's range is filled.
         pub(crate) unsafe fn map(
             &self,
@@ -86,7 +86,7 @@ mod linux {
             bytes: usize,
         ) -> Result<(), MapError> {
             let (open, fixed) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::FIXED);
-            // SAFETY: replaces only what the caller reserved and does not use.
+            // SAFETY: it replaces only the range at `address`, which is reserved and closed, as this function requires.
             match unsafe { mmap(address.cast(), bytes, open, fixed, &self.fd, offset as u64) } {
                 Ok(_) => {
                     // SAFETY: the range was mapped just now; the advice does not change what it holds.
@@ -94,7 +94,7 @@ mod linux {
                         .map_err(|error| MapError { error: error.into(), still_reserved: true })
                 }
                 Err(error) => {
-                    // SAFETY: the same range, as the caller promised.
+                    // SAFETY: the same range, reserved before this failure.
                     let still_reserved = unsafe { reserve_again(address, bytes) };
                     Err(MapError { error: error.into(), still_reserved })
                 }
@@ -102,24 +102,25 @@ mod linux {
         }
     }
 
-    /// After a failed `MAP_FIXED`: takes the addresses again if they were lost and nobody has them.
+    /// After a failed `MAP_FIXED`: reserves the addresses again if the failure unmapped them and no other mapping has
+    /// taken them.
     ///
     /// # Safety
     ///
-    /// The range was reserved by the caller before the failure.
+    /// The caller had reserved the range before the failure.
     unsafe fn reserve_again(address: *mut u8, bytes: usize) -> bool {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
-        // SAFETY: takes only addresses that nobody has, which is what the flag is for.
+        // SAFETY: `FIXED_NOREPLACE` takes only unmapped addresses.
         match unsafe { mmap_anonymous(address.cast(), bytes, ProtFlags::empty(), flags) } {
             Ok(at) if at == address.cast() => true,
             Ok(elsewhere) => {
-                // A kernel older than the flag took it as a hint.
-                // SAFETY: mapped just now and known to nobody.
+                // A kernel that does not know the flag took the address as a hint.
+                // SAFETY: this mapping was made just now, and nothing refers to it.
                 let unmapped = unsafe { munmap(elsewhere, bytes) };
                 debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
                 false
             }
-            // Either still ours, or somebody else's: not to be told apart.
+            // The range is either still ours or another mapping's; the error does not show which.
             Err(_) => false,
         }
     }

@@ -1,12 +1,12 @@
-//! Address ranges backed by the largest pages that the machine will give.
+//! Address ranges backed by the largest pages that the machine provides.
 //!
-//! A [`Region`] reserves addresses and commits memory piece by piece. What it asks for is a [`Pages`], what
-//! it had is a [`PageKind`]: asking never fails for want of huge pages, it falls back and says so. What the
-//! system offers is told by [`explicit`] and [`transparent`]; what a region really stands on by
-//! [`Region::coverage`].
+//! A [`Region`] reserves addresses and commits memory piece by piece. A request is a [`Pages`], and the result is a
+//! [`PageKind`]. Without huge pages a request does not fail: it falls back to smaller pages and reports their kind.
+//! [`explicit`] and [`transparent`] report what the system offers; [`Region::coverage`] reports the pages that back a
+//! region.
 //!
-//! On systems other than Linux all memory is [`PageKind::Plain`]: what such a kernel does by itself to
-//! enlarge pages is not visible here and not claimed.
+//! On systems other than Linux all memory is reported as [`PageKind::Plain`], because such a kernel does not show
+//! whether it enlarges pages by itself.
 //!
 //! ```
 //! use forrest_machine::pages::{GRANULE_BYTES, Numa, Pages, Region};
@@ -34,10 +34,10 @@ pub use report::{Coverage, Explicit, TRANSPARENT_PATH, Transparent, TransparentM
 use std::fmt;
 use std::str::FromStr;
 
-/// A vector with room for `capacity` values, which the system is asked to lay on transparent huge pages.
+/// A vector with room for `capacity` values, for which transparent huge pages are requested.
 ///
-/// The memory is the allocator's, as any vector's. Only whole huge pages in it are asked for, so a small one is as
-/// [`Vec::with_capacity`] makes it; where the system has none to give, or is not Linux, so is a large one.
+/// The memory comes from the allocator, as for any vector. Only whole huge pages inside it are requested. So a small
+/// vector is as [`Vec::with_capacity`] makes it, and so is a large one if the system has no huge pages or is not Linux.
 ///
 /// ```
 /// let mut squares: Vec<u64> = forrest_machine::pages::vec(1 << 20);
@@ -62,35 +62,35 @@ pub const HUGE_2M_BYTES: usize = 2 << 20;
 /// Size of the larger explicit huge page, in bytes.
 pub const HUGE_1G_BYTES: usize = 1 << 30;
 
-/// Which pages are asked for.
+/// Which pages to request.
 ///
-/// Explicit pages are those that an administrator set aside (`vm.nr_hugepages`); transparent ones the
-/// kernel makes out of ordinary memory when asked by `madvise`.
+/// An administrator reserves explicit pages (`vm.nr_hugepages`). The kernel makes transparent ones out of ordinary
+/// memory when `madvise` requests them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Pages {
-    /// Explicit 1 GiB pages, else explicit 2 MiB pages, else transparent ones, else plain ones: the first
-    /// that is to be had, decided anew at every commit.
+    /// Explicit 1 GiB pages, else explicit 2 MiB pages, else transparent ones, else plain ones. Each commit takes the
+    /// first kind that is available.
     #[default]
     Auto,
     /// Explicit 1 GiB pages; where there are none, as `Transparent`.
     Huge1G,
     /// Explicit 2 MiB pages; where there are none, as `Transparent`.
     Huge2M,
-    /// Ordinary memory that the kernel is asked to gather into huge pages; else plain.
+    /// Ordinary memory that the kernel may gather into huge pages; else plain.
     Transparent,
-    /// The base page size, and the kernel is told not to enlarge it: for comparison.
+    /// The base page size, which `madvise` forbids the kernel to enlarge: for comparison.
     Plain,
 }
 
-/// Which pages were had, from the largest to the smallest.
+/// Which pages were obtained, from the largest to the smallest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PageKind {
     /// Explicit pages of 1 GiB.
     Huge1G,
     /// Explicit pages of 2 MiB.
     Huge2M,
-    /// Huge pages were asked for by `madvise` and the system's setting allows them. How much of the memory
-    /// the kernel really enlarged is told by [`Region::coverage`].
+    /// `madvise` requested huge pages, and the system's setting allows them. [`Region::coverage`] reports how much of
+    /// the memory the kernel really enlarged.
     Transparent,
     /// Pages of the base size.
     Plain,

@@ -45,7 +45,7 @@ pub(super) unsafe fn interleave(address: *mut u8, bytes: usize, nodes: &[usize])
     if nodes.len() < 2 {
         return Ok(());
     }
-    // SAFETY: the caller's.
+    // SAFETY: the range is in a mapping of the caller, as this function requires.
     unsafe { sys::bind_interleaved(address, bytes, nodes) }
 }
 
@@ -68,7 +68,8 @@ mod sys {
     #[derive(Debug, Clone, Copy)]
     pub(super) struct Mask([usize; MASK_BITS / WORD_BITS]);
 
-    // The kernel is told MASK_BITS + 1, of which it uses one fewer, and reads whole words.
+    // The system calls take MASK_BITS + 1, because the kernel uses one bit fewer than it is passed. It reads whole
+    // words.
     const _: () = assert!(size_of::<Mask>() * 8 == MASK_BITS);
     const _: () = assert!(size_of::<usize>() == size_of::<libc::c_ulong>());
 
@@ -92,7 +93,7 @@ mod sys {
     pub(super) unsafe fn bind_interleaved(address: *mut u8, bytes: usize, nodes: &[usize]) -> io::Result<()> {
         let mask = Mask::of(nodes);
         let flags: libc::c_uint = 0;
-        // SAFETY: a policy changes where pages will lie, not what they hold; the mask is as long as told.
+        // SAFETY: a policy changes where pages will lie, not what they hold; the mask has MASK_BITS bits.
         answer(unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -117,7 +118,7 @@ mod sys {
         pub(super) fn interleave(nodes: &[usize]) -> io::Result<ThreadPolicy> {
             let (mut mode, mut mask): (libc::c_int, Mask) = (0, Mask::of(&[]));
             let no_address = std::ptr::null_mut::<libc::c_void>();
-            // SAFETY: both places are valid for writing and the mask is as long as told.
+            // SAFETY: `mode` and `mask` are writable, and the mask has MASK_BITS bits.
             answer(unsafe {
                 libc::syscall(
                     libc::SYS_get_mempolicy,
@@ -137,12 +138,15 @@ mod sys {
     impl Drop for ThreadPolicy {
         fn drop(&mut self) {
             let restored = set(self.mode, &self.mask);
-            debug_assert!(restored.is_ok(), "the policy that the kernel itself had told: {restored:?}");
+            debug_assert!(
+                restored.is_ok(),
+                "the kernel refused the policy that it had returned: {restored:?}"
+            );
         }
     }
 
     fn set(mode: libc::c_int, mask: &Mask) -> io::Result<()> {
-        // SAFETY: changes where later pages of this thread lie; the mask is as long as told.
+        // SAFETY: changes where later pages of this thread lie; the mask has MASK_BITS bits.
         answer(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.0.as_ptr(), MASK_BITS + 1) })
     }
 

@@ -4,14 +4,14 @@
 //! - The addresses stay the same from [`Region::reserve`] to drop, and nothing else lies between
 //!   [`Region::base`] and its end. Inaccessible pages guard both ends.
 //! - Committed memory reads as zeros until written, and touching it never ends in SIGBUS: explicit huge pages are
-//!   allocated when committed, not when touched. (Other memory is, as always on Linux, found when touched.)
+//!   allocated when committed, not when touched. (Other memory is allocated when touched, as always on Linux.)
 //! - Granules that were never committed cost nothing but addresses.
 //!
-//! A 1 GiB page serves 512 granules. The region takes one only for an aligned gibibyte no granule of which is
-//! in use, hands out its granules one by one, and gives it back when the last of them is decommitted.
+//! A 1 GiB page serves 512 granules. The region takes one only for an aligned gibibyte of which no granule is in use,
+//! hands out its granules one by one, and frees it when the last of them is decommitted.
 //!
-//! What it does not do: it does not know what lies in its memory. That no pointer into it outlives it, or a
-//! [`Region::decommit`], is up to its owner.
+//! A region does not track pointers. Its owner must not use a pointer into it after its drop or after
+//! [`Region::decommit`].
 
 use forrest_base::lock;
 use std::fmt;
@@ -34,9 +34,9 @@ const GIANT_GRANULES: usize = HUGE_1G_BYTES / GRANULE_BYTES;
 
 const _: () = assert!(HUGE_1G_BYTES.is_multiple_of(GRANULE_BYTES));
 
-/// Regions that were given back. The kernel may give one thread the addresses that another has just given back. It
-/// orders the two, but the language does not know: to it, what the first thread did there and what the second does are
-/// unordered accesses to one place. So each region is counted before it goes, and whoever gets one looks at the count.
+/// Number of regions that were unmapped. The kernel may give one thread addresses that another thread has just
+/// unmapped. The kernel orders the two, but the language's memory model does not know: there, the accesses of the two
+/// threads to one place are unordered. So a region is counted before it is unmapped, and a new region loads the count.
 static GIVEN_BACK: AtomicU64 = AtomicU64::new(0);
 
 /// A reserved range of addresses; see the module's head.
@@ -46,16 +46,16 @@ pub struct Region {
     base: NonNull<u8>,
     bytes: usize,
     pages: Pages,
-    /// What ordinary memory here amounts to: transparent or plain.
+    /// The kind of ordinary memory here: transparent or plain.
     ordinary: PageKind,
     /// Nodes to spread over; empty for none.
     nodes: Vec<usize>,
-    state: Mutex<State>,
-    /// The addresses, guards included. The last field: what lies over them goes first.
+    state: Mutex<RegionState>,
+    /// The addresses, guards included. The last field, so that mappings inside it are dropped first.
     mapping: sys::Mapping,
 }
 
-// SAFETY: `base` is an address, owned by the region; what changes behind a shared reference is under the mutex.
+// SAFETY: `base` is an address that the region owns; all mutable state is under the mutex.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
@@ -83,7 +83,7 @@ impl Committed {
     }
 }
 
-/// What a granule is.
+/// The state of a granule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Granule {
@@ -91,7 +91,7 @@ enum Granule {
     Closed,
     /// Committed, ordinary memory.
     Ordinary,
-    /// Committed, a 2 MiB page of its own.
+    /// Committed, a whole 2 MiB page.
     Huge2M,
     /// Committed, part of a 1 GiB page.
     Huge1G,
@@ -99,7 +99,7 @@ enum Granule {
     SpareZero,
     /// Not committed, part of a 1 GiB page, was used.
     SpareUsed,
-    /// Whose the addresses are is not known after a failed system call; never used again, never unmapped.
+    /// After a failed system call the addresses may belong to another mapping; never used again, never unmapped.
     Lost,
 }
 
@@ -109,9 +109,9 @@ const _: () = assert!(size_of::<Granule>() == 1);
 /// Where explicit pages of one size come from.
 #[derive(Debug)]
 enum Source {
-    /// Not asked yet, or something was given back since the last refusal.
+    /// No request yet, or pages were freed since the last refusal.
     Willing(Option<File>),
-    /// The system had none left when last asked; the file keeps what was had before.
+    /// The system refused the last request; the file keeps the earlier pages.
     Refused(Option<File>),
 }
 
@@ -150,7 +150,7 @@ impl Source {
 }
 
 #[derive(Debug)]
-struct State {
+struct RegionState {
     granules: Vec<Granule>,
     huge_1g: Source,
     huge_2m: Source,
@@ -164,8 +164,8 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for zero bytes or a size that cannot be rounded; otherwise what the system says, as a rule
-    /// `OutOfMemory` when there are not so many addresses (or a limit on them, `ulimit -v`).
+    /// `InvalidInput` for zero bytes or a size that cannot be rounded; otherwise the system's error, usually
+    /// `OutOfMemory` if there is not enough address space (which `ulimit -v` may limit).
     pub fn reserve(bytes: usize, pages: Pages, numa: Numa) -> io::Result<Region> {
         let too_large = || io::Error::new(io::ErrorKind::InvalidInput, "size of a region");
         if bytes == 0 {
@@ -173,7 +173,7 @@ impl Region {
         }
         let bytes = bytes.checked_next_multiple_of(GRANULE_BYTES).ok_or_else(too_large)?;
         let align = if bytes >= HUGE_1G_BYTES { HUGE_1G_BYTES } else { GRANULE_BYTES };
-        // Room to align, and a guard behind; aligning from one byte further on leaves a guard in front.
+        // Room to align, and a guard after the region. Aligning from the second byte leaves a guard before it.
         let taken = bytes.checked_add(align + GRANULE_BYTES).ok_or_else(too_large)?;
         let mapping = sys::Mapping::reserve(taken)?;
         // ORDERING: Acquire, see `GIVEN_BACK`.
@@ -193,14 +193,14 @@ impl Region {
             pages,
             ordinary: ordinary_kind(pages),
             nodes,
-            state: Mutex::new(State {
+            state: Mutex::new(RegionState {
                 granules: vec![Granule::Closed; bytes / GRANULE_BYTES],
                 huge_1g: Source::Willing(None),
                 huge_2m: Source::Willing(None),
             }),
             mapping,
         };
-        // SAFETY: the whole range is this region's own and nobody else knows it yet.
+        // SAFETY: the whole range belongs to this region, and nothing uses it yet.
         unsafe { region.set_policies(0..bytes / GRANULE_BYTES) };
         Ok(region)
     }
@@ -218,7 +218,7 @@ impl Region {
         self.bytes
     }
 
-    /// The pages that were asked for.
+    /// The requested pages.
     pub fn pages(&self) -> Pages {
         self.pages
     }
@@ -226,17 +226,17 @@ impl Region {
     /// Makes `len` bytes from `offset` on readable and writable, and returns the smallest kind of page among
     /// them.
     ///
-    /// What was not committed before reads as zeros; what was is left as it is. Explicit huge pages are filled
-    /// in at once, which takes the kernel some 100 ms per gibibyte; other memory is found when touched.
+    /// Newly committed memory reads as zeros; memory that was already committed is unchanged. Explicit huge pages are
+    /// allocated at once, which takes the kernel about 100 ms per gibibyte; other memory is allocated when touched.
     ///
-    /// Commit in steps of many granules where much is needed: each call that had explicit 2 MiB pages is one of
-    /// the 65,530 mappings that a process may have by default (`vm.max_map_count`).
+    /// Commit large amounts in steps of many granules: each call that gets explicit 2 MiB pages is one of the 65,530
+    /// mappings that a process may have by default (`vm.max_map_count`).
     ///
     /// # Errors
     ///
     /// `InvalidInput` if `offset` or `len` is not a multiple of [`GRANULE_BYTES`], if `len` is zero or the range
-    /// goes beyond the region; otherwise what the system says, as a rule `OutOfMemory`. A part of the range may
-    /// have been committed then; committing it again or decommitting it is allowed.
+    /// goes beyond the region; otherwise the system's error, usually `OutOfMemory`. A part of the range may be
+    /// committed then; committing it again or decommitting it is allowed.
     pub fn commit(&self, offset: usize, len: usize) -> io::Result<PageKind> {
         let range = self.granules(offset, len)?;
         let mut state = self.lock();
@@ -247,25 +247,25 @@ impl Region {
         Ok(smallest)
     }
 
-    /// Gives the memory of `len` bytes from `offset` on back to the system. What of it is committed again later
-    /// reads as zeros; what was not committed stays as it is.
+    /// Returns the memory of `len` bytes from `offset` on to the system. Memory that is committed again later reads as
+    /// zeros; granules that were not committed are unchanged.
     ///
-    /// Until then the range is inaccessible, except on a 1 GiB page other granules of which are still in use:
-    /// such a page is given back with the last of them.
+    /// Until then the range is inaccessible, except on a 1 GiB page with other granules in use: such a page is freed
+    /// with the last of them.
     ///
     /// # Errors
     ///
-    /// As [`Region::commit`]; a part of the range may have been given back then.
+    /// As [`Region::commit`]; a part of the range may be decommitted then.
     ///
     /// # Safety
     ///
-    /// Nobody uses the range any more: there is no reference into it, no other thread reads or writes it through
-    /// a pointer, and no pointer into it will be used before it is committed again.
+    /// The range is unused: there is no reference into it, no other thread reads or writes it through a pointer, and no
+    /// pointer into it will be used before it is committed again.
     pub unsafe fn decommit(&self, offset: usize, len: usize) -> io::Result<()> {
         let range = self.granules(offset, len)?;
         let mut state = self.lock();
         for part in within_giants(range) {
-            // SAFETY: the caller's.
+            // SAFETY: the range is unused, as this function requires, and the state is locked.
             unsafe { self.decommit_part(&mut state, part)? };
         }
         Ok(())
@@ -290,15 +290,15 @@ impl Region {
         sum
     }
 
-    /// What the region's memory really is at this moment; `None` where the system does not tell.
+    /// The pages that back the region at this moment; `None` if the system does not report them.
     ///
-    /// For reports: the kernel walks all page tables of the process for it.
+    /// For reports only: the kernel walks all page tables of the process for it.
     pub fn coverage(&self) -> Option<Coverage> {
         let start = self.base.as_ptr().addr();
         report::coverage(start..start + self.bytes)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RegionState> {
         // The table is brought up to date after each system call, so a panic in between leaves it true.
         lock(&self.state)
     }
@@ -327,21 +327,21 @@ impl Region {
         unsafe { self.base.as_ptr().add(granule * GRANULE_BYTES) }
     }
 
-    /// Tells the kernel which pages and nodes a closed range is to have. Advice only: a refusal is no error.
+    /// Advises the kernel about the pages and nodes of a closed range. A refusal is not an error.
     ///
     /// # Safety
     ///
     /// The granules lie in the region and are not lost.
     unsafe fn set_policies(&self, granules: Range<usize>) {
         let (address, bytes) = (self.address(granules.start), granules.len() * GRANULE_BYTES);
-        // SAFETY: the caller's.
+        // SAFETY: the granules lie in the region's mapping and are not lost, as this function requires.
         let _refused = unsafe { sys::advise_huge(address, bytes, self.pages != Pages::Plain) };
-        // SAFETY: the caller's.
+        // SAFETY: as above.
         let _refused = unsafe { numa::interleave(address, bytes, &self.nodes) };
     }
 
     /// Commits granules that lie within one aligned gibibyte.
-    fn commit_part(&self, state: &mut State, part: Range<usize>) -> io::Result<PageKind> {
+    fn commit_part(&self, state: &mut RegionState, part: Range<usize>) -> io::Result<PageKind> {
         if self.pages.may_use_1g() && state.granules[part.clone()].contains(&Granule::Closed) {
             self.take_giant(state, part.start / GIANT_GRANULES)?;
         }
@@ -360,7 +360,7 @@ impl Region {
                     PageKind::Huge1G
                 }
                 Granule::SpareUsed => {
-                    // SAFETY: spare granules are mapped and writable, and in nobody's use.
+                    // SAFETY: spare granules are mapped, writable and unused.
                     unsafe { self.address(run.start).write_bytes(0, run.len() * GRANULE_BYTES) };
                     state.granules[run].fill(Granule::Huge1G);
                     PageKind::Huge1G
@@ -373,7 +373,7 @@ impl Region {
     }
 
     /// Commits a run of closed granules on 2 MiB pages or ordinary memory.
-    fn commit_closed(&self, state: &mut State, run: Range<usize>) -> io::Result<PageKind> {
+    fn commit_closed(&self, state: &mut RegionState, run: Range<usize>) -> io::Result<PageKind> {
         if self.pages.may_use_2m()
             && let Some(file) = state.huge_2m.willing(HUGE_2M_BYTES, self.bytes)
         {
@@ -398,7 +398,7 @@ impl Region {
 
     /// Lays a 1 GiB page under gibibyte number `giant` if it is in the region, wholly closed, and a page is to
     /// be had.
-    fn take_giant(&self, state: &mut State, giant: usize) -> io::Result<()> {
+    fn take_giant(&self, state: &mut RegionState, giant: usize) -> io::Result<()> {
         let run = giant * GIANT_GRANULES..(giant + 1) * GIANT_GRANULES;
         if state.granules.get(run.clone()).is_none_or(|run| run.iter().any(|&one| one != Granule::Closed)) {
             return Ok(());
@@ -426,15 +426,16 @@ impl Region {
         if numa::interleaved(&self.nodes, || file.fill(offset, bytes)).is_err() {
             return Laid::Short;
         }
-        // SAFETY: the caller's; the file's range was filled just now.
+        // SAFETY: the run is closed and the state is locked, as this function requires; the file's range was filled
+        // just now.
         let Err(MapError { error, still_reserved }) =
             (unsafe { file.map(offset, self.address(run.start), bytes) })
         else {
             return Laid::Done;
         };
-        // The pages go back in any case; that they could be taken means that they can be given.
+        // Free the pages in any case. This does not fail after they could be allocated.
         let _emptied = file.empty(offset, bytes);
-        // SAFETY: the run is the region's own and in nobody's use.
+        // SAFETY: the run belongs to this region and is unused.
         if still_reserved && unsafe { sys::close(self.address(run.start), bytes) }.is_ok() {
             // SAFETY: as above.
             unsafe { self.set_policies(run) };
@@ -448,7 +449,7 @@ impl Region {
     /// # Safety
     ///
     /// As [`Region::decommit`].
-    unsafe fn decommit_part(&self, state: &mut State, part: Range<usize>) -> io::Result<()> {
+    unsafe fn decommit_part(&self, state: &mut RegionState, part: Range<usize>) -> io::Result<()> {
         let mut at = part.start;
         while at < part.end {
             let run = run_of_equals(&state.granules, at..part.end);
@@ -457,12 +458,12 @@ impl Region {
                 Granule::Closed | Granule::SpareZero | Granule::SpareUsed | Granule::Lost => {}
                 Granule::Huge1G => state.granules[run].fill(Granule::SpareUsed),
                 Granule::Ordinary => {
-                    // SAFETY: the caller's.
+                    // SAFETY: the run is unused, as this function requires, it is not lost, and the state is locked.
                     unsafe { self.close(run.clone()) }?;
                     state.granules[run].fill(Granule::Closed);
                 }
                 Granule::Huge2M => {
-                    // SAFETY: the caller's.
+                    // SAFETY: as above.
                     unsafe { self.close(run.clone()) }?;
                     state.granules[run.clone()].fill(Granule::Closed);
                     let file = state.huge_2m.file().expect("a granule on a 2 MiB page came from its file");
@@ -489,11 +490,12 @@ impl Region {
     ///
     /// # Safety
     ///
-    /// The run is in nobody's use, not lost, and the state is locked.
+    /// The run is unused and not lost, and the state is locked.
     unsafe fn close(&self, run: Range<usize>) -> io::Result<()> {
-        // SAFETY: the caller's.
+        // SAFETY: the run is in the region's mapping, unused and not lost, and the state is locked, as this function
+        // requires.
         unsafe { sys::close(self.address(run.start), run.len() * GRANULE_BYTES) }?;
-        // SAFETY: the caller's.
+        // SAFETY: as above.
         unsafe { self.set_policies(run) };
         Ok(())
     }
@@ -507,7 +509,7 @@ impl Drop for Region {
         if !state.granules.contains(&Granule::Lost) {
             return;
         }
-        // Addresses that may be somebody else's are spared, which takes unmapping the others piece by piece.
+        // Lost addresses may belong to another mapping now, so the others are unmapped piece by piece.
         self.mapping.leak();
         let granules = std::mem::take(&mut state.granules);
         let mut at = 0;
@@ -515,8 +517,8 @@ impl Drop for Region {
             let run = run_of_equals(&granules, at..granules.len());
             at = run.end;
             if granules[run.start] != Granule::Lost {
-                // SAFETY: the run is the region's own, the mapping was leaked, and whoever drops the region
-                // vouches that nothing refers to it.
+                // SAFETY: the run belongs to this region, the mapping was leaked, and a region is dropped only when
+                // nothing refers to its memory.
                 let unmapped = unsafe { sys::unmap(self.address(run.start), run.len() * GRANULE_BYTES) };
                 debug_assert!(unmapped.is_ok(), "munmap of an own range: {unmapped:?}");
             }
@@ -547,7 +549,7 @@ enum Laid {
     Lost(io::Error),
 }
 
-/// What ordinary memory amounts to when `pages` are asked for.
+/// The kind of ordinary memory for requested `pages`.
 fn ordinary_kind(pages: Pages) -> PageKind {
     if pages != Pages::Plain && report::transparent().is_some_and(|setting| setting.usable()) {
         PageKind::Transparent

@@ -1,4 +1,4 @@
-//! Tests of [`Region`] that are true on any machine, whatever pages it has to give.
+//! Tests of [`Region`] that hold on any machine, with any kinds of pages.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn sizes_are_rounded_up_and_bounds_checked() {
         let error = Region::reserve(bytes, Pages::Auto, Numa::Local).expect_err("no such size");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
-    // More than any processor addresses: the system's own answer, not a panic.
+    // More than any processor can address: an error of the system, not a panic.
     Region::reserve(1 << 62, Pages::Auto, Numa::Local).expect_err("4 EiB of addresses");
 }
 
@@ -161,7 +161,7 @@ fn threads_commit_side_by_side() {
                     region.commit(offset, GRANULE_BYTES).expect("2 MiB of memory");
                     fill(region, offset, GRANULE_BYTES, thread as u8 + 1);
                     assert!(sample(region, offset, GRANULE_BYTES).iter().all(|&b| b == thread as u8 + 1));
-                    // SAFETY: the granule is this thread's.
+                    // SAFETY: only this thread uses the granule.
                     unsafe { region.decommit(offset, GRANULE_BYTES) }.expect("own memory");
                 }
             });
@@ -179,7 +179,7 @@ fn a_region_that_lost_granules_spares_them() {
     let error = region.commit(GRANULE_BYTES, GRANULE_BYTES).expect_err("never used again");
     assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
     drop(region);
-    // SAFETY: the drop left this granule mapped, and nobody else knows of it.
+    // SAFETY: the drop left this granule mapped, and nothing else uses it.
     unsafe {
         lost.write(1);
         assert_eq!(lost.read(), 1);
@@ -200,7 +200,7 @@ fn ranges_are_cut_at_gibibytes() {
     );
 }
 
-/// Runs where an administrator set pages aside; elsewhere it says that it did not.
+/// Runs if an administrator has reserved huge pages; otherwise it prints that it is skipped.
 #[test]
 fn explicit_pages_are_used_where_there_are_any() {
     let available = |bytes: usize| {
@@ -219,7 +219,7 @@ fn explicit_pages_are_used_where_there_are_any() {
         // SAFETY: nothing refers to the range.
         unsafe { region.decommit(0, 3 * GRANULE_BYTES) }.expect("own memory");
         assert_eq!(region.coverage().map(|coverage| coverage.explicit_bytes), Some(GRANULE_BYTES as u64));
-        // More than there are: the whole call falls back, and says so.
+        // More pages than exist: the whole call falls back and reports the smaller kind.
         let large = Region::reserve(HUGE_1G_BYTES * 64, Pages::Huge2M, Numa::Local).expect("addresses");
         let kind = large.commit(0, HUGE_1G_BYTES * 64).expect("memory is found when touched");
         assert!(kind > PageKind::Huge2M || available(HUGE_2M_BYTES) > 0);

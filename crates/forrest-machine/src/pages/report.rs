@@ -1,7 +1,7 @@
-//! What the system offers in huge pages, and what a range of addresses really stands on.
+//! The huge pages that the system offers, and the pages that back a range of addresses.
 //!
-//! All of it is read from `/sys` and `/proc` at the moment of the call; nothing is cached. On systems other
-//! than Linux there is nothing to read and the answers are empty.
+//! Each call reads `/sys` and `/proc` anew; nothing is cached. On systems other than Linux there is nothing to read
+//! and the results are empty.
 
 use std::fs;
 use std::ops::Range;
@@ -17,16 +17,16 @@ pub struct Explicit {
     pub page_bytes: usize,
     /// Pages that an administrator set aside.
     pub reserved: u64,
-    /// Of these, pages in nobody's use.
+    /// Of these, unused pages.
     pub free: u64,
-    /// Of the free ones, pages promised to somebody who has not touched them yet.
+    /// Of the free ones, pages reserved by mappings that have not touched them yet.
     pub promised: u64,
     /// Pages that the kernel may make on demand beyond those reserved.
     pub overcommit: u64,
 }
 
 impl Explicit {
-    /// Pages that can be had now without the kernel making any.
+    /// Pages available now without the kernel making any.
     pub fn available(&self) -> u64 {
         self.free.saturating_sub(self.promised)
     }
@@ -115,7 +115,7 @@ pub fn transparent() -> Option<Transparent> {
     })
 }
 
-/// Parses a choice such as `always [madvise] never`; `None` for `[inherit]` and what is unknown.
+/// Parses a choice such as `always [madvise] never`; `None` for `[inherit]` and unknown words.
 fn parse_choice(text: &str) -> Option<TransparentMode> {
     let (_, rest) = text.split_once('[')?;
     match rest.split_once(']')?.0 {
@@ -136,7 +136,7 @@ fn disabled_here() -> bool {
     false
 }
 
-/// What the memory in a range of addresses really is. In bytes.
+/// The pages that back a range of addresses, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Coverage {

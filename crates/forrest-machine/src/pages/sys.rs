@@ -1,7 +1,6 @@
 //! The memory calls that every Unix has: reserve addresses, open and close them, give them up.
 //!
-//! The unsafe functions are thin: what they demand is that the range lies in a mapping of the caller's own,
-//! which [`super::Region`] keeps account of.
+//! The unsafe functions are thin: they require a range inside a mapping of the caller, which [`super::Region`] tracks.
 
 use std::ffi::c_void;
 use std::io;
@@ -30,7 +29,7 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     /// Reserves `bytes` of addresses, which cost nothing until opened.
     pub(super) fn reserve(bytes: usize) -> io::Result<Mapping> {
-        // SAFETY: without MAP_FIXED the kernel chooses addresses that nobody uses.
+        // SAFETY: without MAP_FIXED the kernel chooses unmapped addresses.
         let address = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::empty(), RESERVED) }?;
         Ok(Mapping { address, bytes })
     }
@@ -40,7 +39,7 @@ impl Mapping {
         self.address.cast()
     }
 
-    /// Gives up the right to unmap: what the caller does not unmap itself stays until the process ends.
+    /// Disables the unmapping on drop: ranges that the caller does not unmap stay until the process ends.
     pub(super) fn leak(&mut self) {
         self.bytes = 0;
     }
@@ -49,8 +48,8 @@ impl Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            // SAFETY: the range is this mapping's own, and whoever dropped it vouches that nothing refers to
-            // it any more.
+            // SAFETY: the range belongs to this mapping, and a mapping is dropped only when nothing refers to its
+            // memory.
             let unmapped = unsafe { munmap(self.address, self.bytes) };
             debug_assert!(unmapped.is_ok(), "munmap of an own mapping: {unmapped:?}");
         }
@@ -63,7 +62,8 @@ impl Drop for Mapping {
 ///
 /// The range lies in a [`Mapping`] of the caller and no other thread changes its mapping meanwhile.
 pub(super) unsafe fn open(address: *mut u8, bytes: usize) -> io::Result<()> {
-    // SAFETY: the caller's.
+    // SAFETY: the range is in a mapping that no other thread changes, as this function requires; opening it invalidates
+    // no reference.
     unsafe { mprotect(address.cast(), bytes, MprotectFlags::READ | MprotectFlags::WRITE) }?;
     Ok(())
 }
@@ -75,7 +75,8 @@ pub(super) unsafe fn open(address: *mut u8, bytes: usize) -> io::Result<()> {
 /// The range lies in a [`Mapping`] of the caller, no other thread changes its mapping meanwhile, and nothing
 /// refers to it.
 pub(super) unsafe fn close(address: *mut u8, bytes: usize) -> io::Result<()> {
-    // SAFETY: the caller's; MAP_FIXED replaces only what is the caller's own.
+    // SAFETY: MAP_FIXED replaces only this range, which is in the caller's mapping and unused, as this function
+    // requires.
     unsafe { mmap_anonymous(address.cast(), bytes, ProtFlags::empty(), RESERVED | MapFlags::FIXED) }?;
     Ok(())
 }
@@ -86,7 +87,7 @@ pub(super) unsafe fn close(address: *mut u8, bytes: usize) -> io::Result<()> {
 ///
 /// The range lies in a [`Mapping`] of the caller that will not be unmapped itself, and nothing refers to it.
 pub(super) unsafe fn unmap(address: *mut u8, bytes: usize) -> io::Result<()> {
-    // SAFETY: the caller's.
+    // SAFETY: the range is in the caller's mapping, which is leaked, and unused, as this function requires.
     unsafe { munmap(address.cast(), bytes) }?;
     Ok(())
 }
@@ -100,7 +101,8 @@ pub(super) unsafe fn unmap(address: *mut u8, bytes: usize) -> io::Result<()> {
 pub(super) unsafe fn advise_huge(address: *mut u8, bytes: usize, wanted: bool) -> io::Result<()> {
     use rustix::mm::{Advice, madvise};
     let advice = if wanted { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
-    // SAFETY: the caller's; the advice changes the size of pages, not what they hold.
+    // SAFETY: the range belongs to the caller, as this function requires; the advice changes the size of pages, not
+    // their content.
     unsafe { madvise(address.cast(), bytes, advice) }?;
     Ok(())
 }

@@ -7,9 +7,9 @@
 ...     list(db.range(b"a", b"n"))
 [(b'ash', b'Fraxinus excelsior')]
 
-A store is a MutableMapping whose keys are in the order of their bytes. Keys and values go in as any bytes-like objects and
-come out as bytes. Any number of threads may use a store at once; Python's other threads go on while a call waits. A process
-made by fork opens a store of its own.
+A store is a MutableMapping whose keys are in the order of their bytes. Arguments are any bytes-like objects; results are
+bytes. Any number of threads may use a store at once, and other Python threads run while a call waits. After a fork, the
+child process must open stores itself.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import Literal, TypeVar
 from . import _forrest
 from ._errors import (
     BusyError,
+    ConditionFailedError,
     ConflictError,
     CorruptError,
     Error,
     InvalidArgumentError,
     IoError,
     LimitError,
-    MismatchError,
     OutOfSpaceError,
     StoppedError,
     UnsupportedError,
@@ -36,6 +36,7 @@ from ._forrest import Batch, Range, Transaction
 __all__ = [
     "Batch",
     "BusyError",
+    "ConditionFailedError",
     "ConflictError",
     "CorruptError",
     "Db",
@@ -44,7 +45,6 @@ __all__ = [
     "IoError",
     "Keyspace",
     "LimitError",
-    "MismatchError",
     "OutOfSpaceError",
     "Range",
     "Snapshot",
@@ -93,8 +93,8 @@ class _Values(ValuesView[bytes]):
 
 
 class View(_forrest.View, Mapping[bytes, bytes]):
-    """One keyspace, to be read: in its newest state, or a snapshot's. A Keyspace and a Snapshot are views; what takes a View
-    works on both."""
+    """The reads of one keyspace, in its newest state or a snapshot's. A Keyspace and a Snapshot are views, so a function that
+    takes a View works on both."""
 
     __slots__ = ()
 
@@ -112,12 +112,12 @@ class View(_forrest.View, Mapping[bytes, bytes]):
 
 
 class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
-    """One ordered map of a store. Each change is atomic by itself, and seen by every read that begins after it."""
+    """One ordered map of a store. Each change is atomic, and every read that begins after it sees it."""
 
     __slots__ = ()
 
     def batch(self, *, durability: Literal["memory", "buffered", "sync"] | None = None) -> Batch:
-        """Changes that are made together or not at all, when the with block ends:
+        """Changes that are applied together or not at all, when the with block ends:
 
         >>> import forrest
         >>> db = forrest.open("memory:")
@@ -130,8 +130,8 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
         return Batch(self, durability=durability)
 
     def transaction(self, *, durability: Literal["memory", "buffered", "sync"] | None = None) -> Transaction:
-        """Reads and changes that take place at one instant when the with block ends, if what was read is still so then; otherwise
-        ConflictError, and nothing is changed:
+        """Reads and changes that happen at one instant, when the with block ends, if the values that were read are unchanged then.
+        Otherwise nothing is changed, and ConflictError is raised:
 
         >>> import forrest
         >>> db = forrest.open("memory:")
@@ -150,11 +150,11 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
         *,
         durability: Literal["memory", "buffered", "sync"] | None = None,
     ) -> _T:
-        """Calls a function with a transaction, commits that, and returns the function's answer. As long as changes by others come in
-        between, the function is called again; after 1,000 times, ConflictError is raised.
+        """Calls a function with a transaction, commits it, and returns the result of the function. After a conflict the function is
+        called again; after 1,000 conflicts, ConflictError is raised.
 
-        If the function raises an exception, nothing is changed, and the exception goes on, once it is known that what
-        the function had read was all there at one instant; otherwise it is called again as well.
+        If the function raises an exception, nothing is changed. The exception is passed on if all values that the
+        function had read existed at one instant; otherwise the function is called again.
 
         >>> import forrest
         >>> db = forrest.open("memory:")
@@ -187,53 +187,54 @@ class Keyspace(_forrest.Keyspace, View, MutableMapping[bytes, bytes]):
 
 
 class Snapshot(_forrest.Snapshot, View):
-    """One state of all keyspaces, seen from one of them, while the store goes on. What has been replaced since is kept as long
-    as it is open; the with block closes it."""
+    """One state of all keyspaces, with the view of one of them. While it is open, the store keeps the values that have been
+    replaced since. A with block closes it."""
 
     __slots__ = ()
 
     def keyspace(self, name: str) -> Snapshot:
-        """The same state, seen from another keyspace. One that did not exist then is empty."""
+        """The view of another keyspace in this snapshot. A keyspace that did not exist then is empty."""
         return Snapshot(self, name)
 
 
 class Db(_forrest.Db, Keyspace):
-    """An open store, which is its keyspace "default" as well. forrest.open() makes one; a with block closes it.
+    """An open store, which is also its keyspace "default". forrest.open() makes one; a with block closes it.
 
-    Where it is, by `url`: "memory:" is a new store that lives as long as it is open. A path is a store on disk, in a directory
-    of its own, which is made if there is none; a pathlib.Path is a path whatever it begins with. "llds:NAME" is a store in the
-    memory of the kernel, by its module, which all who open it share, and which outlives them. "llds-user:NAME" is that module's
-    engine in this process, for tests, if it was built into the package.
+    `url` selects the home. "memory:" is a new store that lives as long as it is open. A path is a store on disk, in the
+    directory of that name, created if missing; a pathlib.Path is always a path, even if it begins like a URL. "llds:NAME" is a
+    store in kernel memory, which all processes that open it share and which outlives them; it needs the kernel module.
+    "llds-user:NAME" is the module's engine in this process, for tests, if it is compiled into the package.
 
-    Options, each with a default that serves most:
+    Options, with their defaults in parentheses:
 
-    create            whether a store that is not there is made (yes)
-    read_only         opens a store in the kernel to be read only; no other option counts then
-    durability        what is promised of a change when its call returns: "memory", it is made; "buffered", it outlives the
-                      process; "sync", it survives power loss (the strongest that needs no wait for a device)
-    capacity_bytes    most memory of a store in memory, or of one in the kernel that is made (what there is)
-    cache_bytes       memory for what a store on disk has read (256 MiB)
-    memtable_bytes    size at which a store on disk writes its newest changes out as tables (64 MiB)
+    create            whether to create a store that does not exist (True)
+    read_only         whether to open a store in the kernel for reading only; all other options are ignored then (False)
+    durability        durability of a change when its call returns: "memory", it is applied; "buffered", it outlives the
+                      process; "sync", it survives power loss (the strongest that waits for no device)
+    capacity_bytes    maximum memory of a store in memory, or of a new store in the kernel (memory of the machine)
+    cache_bytes       size of the cache of a store on disk (256 MiB)
+    memtable_bytes    size at which a store on disk writes a memtable to tables (64 MiB)
     table_bytes       size of these tables (80 MiB)
-    tags              whether a store on disk keeps a byte of hash for each key, for single gets (yes)
-    workers           most threads that write and merge tables (as many as processors, 4 at most)
+    tags              whether a store on disk keeps a hash tag, one byte, for each key, for faster gets (True)
+    workers           maximum number of threads that write and merge tables (number of processors, at most 4)
     worker_cpus       processors that these threads may run on, by number (all)
-    open_files        most files that a store on disk has open to be read (4,096, or half of what the process may)
-    batch_ops_max     most operations in one batch (1,048,576)
-    batch_bytes_max   most bytes of keys and values in one batch (1 GiB)
-    pages             on which pages memory lies: "auto", "1g", "2m", "transparent" or "plain" ("auto")
-    numa              from which nodes: "local" or "interleave" ("local")
-    mode              who may use a store in the kernel that is made, by the bits of a file's mode (0o600)
+    open_files        maximum number of open table files of a store on disk (4,096, or half of the process's limit)
+    batch_ops_max     maximum number of operations in a batch (1,048,576)
+    batch_bytes_max   maximum total length of the keys and values in a batch (1 GiB)
+    pages             kind of pages for the memory: "auto", "1g", "2m", "transparent" or "plain" ("auto")
+    numa              NUMA nodes of the memory: "local" or "interleave" ("local")
+    mode              mode of a new store in the kernel, as the bits of a file's mode (0o600)
+    wait              maximum time that a change of a store on disk waits for memory, a timedelta (10 seconds)
     """
 
     __slots__ = ()
 
     def keyspace(self, name: str) -> Keyspace:
-        """Opens a keyspace, and makes it if there is none of that name."""
+        """Opens a keyspace, and creates it if it is missing."""
         return Keyspace(self, name)
 
     def snapshot(self) -> Snapshot:
-        """The state of all keyspaces at this moment, to be read while the store goes on. Taking it copies nothing."""
+        """Takes a snapshot: one state of all keyspaces, to read while the store changes. It copies nothing."""
         return Snapshot(self)
 
 

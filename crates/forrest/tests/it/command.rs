@@ -16,17 +16,18 @@
 //! sync   compact   verify                         reopen SET
 //! ```
 //!
-//! ENDS says from which ends pairs are taken, over and over for `scan`, once for `step`: `f`, `b`, `ffb`.
-//! BOUNDS are any of `from KEY`, `after KEY` and `before KEY`, `through KEY`. A word `<LEN:SEED>` is a
-//! long pattern of bytes. SET is the number of an option set (see `options`). `compact`, `verify` and `reopen` do what
-//! the home can: with `memory:` nothing, but that `reopen` lets go of what has a name, as it does everywhere.
+//! ENDS are the ends from which pairs are taken, repeatedly for `scan`, once for `step`: `f`, `b`, `ffb`.
+//! BOUNDS are any of `from KEY`, `after KEY` and `before KEY`, `through KEY`. A word `<LEN:SEED>` is a long
+//! pattern of bytes. SET is the number of an option set (see `options`). `compact`, `verify` and `reopen` do
+//! nothing with `memory:`, except that `reopen` drops all named snapshots, iterations and cursors, as in
+//! every home.
 
 use crate::random::pattern;
 use forrest::line::{Line, ParseError, Word, Words, or_dash, quote};
 use std::fmt;
 use std::ops::Bound;
 
-/// From where a command reads.
+/// The keyspace and the snapshot that a command reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Target {
     pub(crate) snapshot: Option<String>,
@@ -35,12 +36,12 @@ pub(crate) struct Target {
 
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Where a cursor is moved.
+/// A move of a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Move {
     First,
     Last,
-    /// So many pairs forward, at least one.
+    /// This number of pairs forward, at least one.
     Skip(usize),
     Prev,
     Seek(Vec<u8>),
@@ -139,7 +140,7 @@ pub(crate) fn parse_line(text: &str) -> Result<Line, ParseError> {
 }
 
 fn show_line(line: &Line) -> String {
-    // A pattern stands in for the bytes; it needs no quotes, so that it survives being quoted.
+    // A pattern replaces the bytes. It has no character that needs quotes, so quoting does not change it.
     let short = |bytes: &Vec<u8>| if bytes.len() < 64 { bytes.clone() } else { shown_raw(bytes) };
     Line { keyspace: line.keyspace.clone(), op: line.op.map(short) }.to_string()
 }
@@ -224,7 +225,7 @@ impl Command {
         Ok(command)
     }
 
-    /// The lines of the operations, if this is a batch.
+    /// The lines of the operations of a batch.
     pub(crate) fn body(&self) -> Vec<String> {
         match self {
             Command::Batch(lines) => lines.iter().map(show_line).collect(),
@@ -315,7 +316,7 @@ pub(crate) fn show_pair(key: &[u8], value: &[u8]) -> String {
     format!("{} {}", show(key), show(value))
 }
 
-/// What a mismatch found, as scripts show it.
+/// The value that a mismatch found, as scripts show it.
 pub(crate) fn show_mismatch(found: Option<&[u8]>) -> String {
     format!("mismatch {}", found.map_or_else(|| or_dash::<&[u8]>(None).to_string(), show))
 }

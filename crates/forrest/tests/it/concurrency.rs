@@ -1,8 +1,9 @@
-//! Many threads, and what must hold whatever their order. No test waits for time to pass.
+//! Properties that must hold for every order of many threads. No test waits for time to pass.
 //!
-//! The module is there once for each home that is built; see main.rs.
+//! Each home that is compiled in has its own instance of this module; see main.rs.
 
 use crate::random::Random;
+use crate::world::removed;
 use forrest::{Capability, Db, ErrorKind, Swap, View, WriteBatch};
 use forrest_testing::sized;
 use std::cell::RefCell;
@@ -19,7 +20,7 @@ fn is_on_disk() -> bool {
     module_path!().ends_with("on_disk")
 }
 
-/// Whether a home can do something; if not, that is printed.
+/// Whether a home has a capability. If not, prints a message.
 fn can(db: &Db, capability: Capability) -> bool {
     let can = db.capabilities().has(capability);
     if !can {
@@ -40,7 +41,7 @@ fn store() -> Db {
     }
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("store");
-    // Small, so that memtables become tables and tables are merged meanwhile.
+    // Small, so that the test writes tables and merges them.
     let builder = Db::builder()
         .memtable_bytes(16 << 10)
         .table_bytes(32 << 10)
@@ -51,7 +52,7 @@ fn store() -> Db {
     db
 }
 
-/// Runs `work` on so many threads at once and returns what each made.
+/// Runs `work` on `threads` threads at once and returns their results.
 pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let barrier = Barrier::new(threads);
     thread::scope(|scope| {
@@ -67,9 +68,10 @@ pub(crate) fn on_threads<R: Send>(threads: usize, work: impl Fn(usize) -> R + Sy
     })
 }
 
-/// Runs `read` over and over on two threads while `write` runs on two others, and at least once after.
+/// Runs `read` repeatedly on two threads while `write` runs on two others, and at least once after.
 fn while_writing(write: impl Fn(usize) + Sync, read: impl Fn(usize) + Sync) {
-    /// Counts a writer out, also one that panics: readers must not wait for it for ever.
+    /// Counts the running writers. A writer that panics must be counted as well, or readers would wait for
+    /// ever.
     struct Writing<'w>(&'w AtomicUsize);
     impl Drop for Writing<'_> {
         fn drop(&mut self) {
@@ -127,7 +129,7 @@ fn no_update_is_lost() {
             let word = format!("{thread}:{at} ");
             db.update("words", |old| {
                 calls.fetch_add(1, Ordering::Relaxed);
-                // It may use the store.
+                // The function may use the store.
                 db.add("called", 1).unwrap();
                 let mut words = old.unwrap_or_default().to_vec();
                 words.extend_from_slice(word.as_bytes());
@@ -142,8 +144,8 @@ fn no_update_is_lost() {
     assert_eq!(db.add("called", 0).unwrap(), calls.load(Ordering::Relaxed) as i64);
 }
 
-/// Two updates of a key that have both seen the same value before either writes: the second begins again with
-/// what the first has written.
+/// Two updates of a key that have both read the same value before either writes: the second begins again with
+/// the value that the first has written.
 #[test]
 fn an_update_that_lost_the_race_begins_again() {
     for round in 0..100 {
@@ -159,7 +161,7 @@ fn an_update_that_lost_the_race_begins_again() {
                 match calls {
                     1 => drop(both_have_seen_it.wait()),
                     2 => {}
-                    _ => panic!("nobody else writes, and yet the value was not what it was said to be"),
+                    _ => panic!("the update failed although no other thread writes"),
                 }
                 Some((old.map_or(0, number) + 1).to_be_bytes().to_vec())
             });
@@ -185,7 +187,7 @@ fn an_update_is_shown_what_is_there_now() {
             2 => assert!(db.delete("key").unwrap()),
             3 => db.set("key", &long).unwrap(),
             4 => {}
-            _ => panic!("nobody else writes, and yet the value was not what it was said to be"),
+            _ => panic!("the update failed although no other thread writes"),
         }
         Some([old.unwrap_or_default(), b"+"].concat())
     });
@@ -203,11 +205,11 @@ fn compare_and_swap_lets_one_win() {
     let wins = on_threads(THREADS, |thread| {
         let mine = [thread as u8; 3];
         let won = |round: usize| match db.compare_and_swap(round.to_be_bytes(), None, Some(&mine)).unwrap() {
-            Swap::Done => true,
             Swap::Mismatch(found) => {
                 assert_ne!(found.expect("somebody won"), mine);
                 false
             }
+            _done => true,
         };
         (0..ROUNDS).filter(|&round| won(round)).count()
     });
@@ -217,14 +219,14 @@ fn compare_and_swap_lets_one_win() {
 const ACCOUNTS: usize = 24;
 const MONEY: i64 = 100;
 
-/// Money over two keyspaces, moved by batches.
+/// Accounts in two keyspaces. Batches move money between them.
 struct Bank {
     db: Db,
     other: forrest::Keyspace,
 }
 
 impl Bank {
-    /// `None` if the home has no keyspaces, or no snapshots to see both in.
+    /// `None` if the home has no keyspaces, or no snapshots to read both at one instant.
     fn new() -> Option<Bank> {
         let db = store();
         if !can(&db, Capability::Keyspaces) || !can(&db, Capability::Snapshots) {
@@ -238,7 +240,7 @@ impl Bank {
         Some(Bank { db, other })
     }
 
-    /// Moves money between two accounts, and notes at both ends of the order how many moves there were.
+    /// Moves money between two accounts, and counts the moves at the first and the last key.
     fn transfer(&self, random: &mut Random) {
         let amount = random.below(50) as i64;
         let mut batch = WriteBatch::new();
@@ -286,7 +288,7 @@ fn no_snapshot_sees_half_a_batch() {
         assert_eq!(here + there, 2 * MONEY * ACCOUNTS as i64);
         assert_eq!(snapshot.get([0xFF]).unwrap(), other.get([0xFF]).unwrap());
         assert_eq!(snapshot.get("name").unwrap(), None);
-        // Once more, from the other end: it is the same state.
+        // Once more, from the other end of the same state.
         let back: i64 =
             snapshot.range(..[0xFF]).rev().map(|entry| number(&entry.unwrap().value().unwrap())).sum();
         assert_eq!(back, here);
@@ -295,8 +297,8 @@ fn no_snapshot_sees_half_a_batch() {
     assert_eq!(bank.db.add([0xFF], 0).unwrap(), 2 * transfers);
 }
 
-/// What one batch wrote to two keys is visible at one instant: whoever has seen it in one of them sees it, or
-/// something newer, in the other.
+/// A batch that writes two keys becomes visible at one instant: a reader that has seen its value in one key
+/// sees this value, or a newer one, in the other.
 #[test]
 fn no_plain_read_sees_half_a_batch() {
     let Some(bank) = Bank::new() else { return };
@@ -315,7 +317,7 @@ fn no_plain_read_sees_half_a_batch() {
         }
         let first = count(&bank.other);
         let last = bank.db.last().unwrap().unwrap();
-        assert!(number(&last.value().unwrap()) >= first, "an iteration is behind");
+        assert!(number(&last.value().unwrap()) >= first, "an iteration returned an old value");
     };
     while_writing(write, read);
 }
@@ -340,7 +342,7 @@ fn a_snapshot_stays_as_it_is() {
         for _ in 0..3_000 {
             let key = (random.below(700) as u64).to_be_bytes();
             match random.below(10) {
-                0 => drop(db.delete_range(key..).unwrap()),
+                0 => db.delete_range(key..).unwrap(),
                 1..4 => drop(db.delete(key).unwrap()),
                 _ => db.set(key, vec![2; random.below(400)]).unwrap(),
             }
@@ -357,8 +359,8 @@ fn a_snapshot_stays_as_it_is() {
     assert_eq!(content(&snapshot), before);
 }
 
-/// Even keys stay, odd ones come and go. An iteration sees every even key once and in order, whichever ends
-/// it takes them from, and no value that was never there.
+/// Even keys stay, odd keys are added and removed. An iteration from any ends sees every even key once and in
+/// order, and no value that was never in the store.
 #[test]
 fn iterations_keep_their_word_while_others_write() {
     const EVEN: u64 = 600;
@@ -409,7 +411,7 @@ fn iterations_keep_their_word_while_others_write() {
     while_writing(write, read);
 }
 
-/// What reads hold outlives the handle that they came from, in any order.
+/// Values, iterations and snapshots outlive the handle that they came from, in any order.
 #[test]
 fn a_store_lives_as_long_as_anything_of_it() {
     let db = store();
@@ -435,7 +437,7 @@ fn a_store_lives_as_long_as_anything_of_it() {
         thread::spawn(move || assert!(cursor.last().unwrap())),
     ];
     workers.into_iter().for_each(|worker| worker.join().expect("it saw all that there was"));
-    assert_eq!(keyspace.delete_range(..).unwrap(), 2_000);
+    assert_eq!(removed(&keyspace, ..), 2_000);
     assert_eq!(past.count(..).unwrap(), 2_000);
     drop(keyspace);
     drop(past);
@@ -443,8 +445,8 @@ fn a_store_lives_as_long_as_anything_of_it() {
     assert_eq!((entry.key(), value.len()), (&[0; 4][..], 499));
 }
 
-/// Two threads make the same keyspace at the same moment, over and over: both get the one that there is, and
-/// what is written through either is in both.
+/// Two threads create the same keyspace at the same moment, repeatedly. Both get the same keyspace: a value
+/// that is written through one handle is visible through the other.
 #[test]
 fn a_keyspace_is_made_once() {
     let keyspaces = sized(500, forrest::MAX_KEYSPACES - 1);
@@ -455,9 +457,10 @@ fn a_keyspace_is_made_once() {
     let arrived = AtomicUsize::new(0);
     let handles = on_threads(2, |thread| {
         let make = |round: usize| -> forrest::Result<forrest::Keyspace> {
-            // Long names that begin alike, so that looking for one takes long enough to do it at the same time.
+            // Long names with a common prefix, so that a search takes long enough to overlap with the other
+            // thread's.
             let name = format!("{round:0>length$}", length = forrest::MAX_KEYSPACE_NAME_BYTES);
-            // Waking a thread takes longer than making a keyspace, so that one that sleeps comes too late.
+            // Spin: waking a sleeping thread takes longer than creating a keyspace.
             arrived.fetch_add(1, Ordering::AcqRel);
             let mut turns = 0;
             while arrived.load(Ordering::Acquire) < 2 * (round + 1) {
@@ -468,7 +471,7 @@ fn a_keyspace_is_made_once() {
             keyspace.set([thread as u8], "")?;
             Ok(keyspace)
         };
-        // Looked at later: a thread that panicked here would be waited for for ever.
+        // Errors are checked later: if a thread panicked here, the other one would wait for ever.
         (0..keyspaces).map(make).collect::<Vec<_>>()
     });
     for (round, handle) in handles.into_iter().flat_map(|handles| handles.into_iter().enumerate()) {
@@ -478,8 +481,7 @@ fn a_keyspace_is_made_once() {
     assert_eq!(db.stats().unwrap().keys, 2 * keyspaces as u64);
 }
 
-/// A write that was acknowledged came before the drop, so that nothing is left behind in a keyspace that nobody
-/// can reach.
+/// An acknowledged write came before the drop, so no key remains in an unreachable keyspace.
 #[test]
 fn a_dropped_keyspace_keeps_nothing() {
     let db = store();
@@ -487,7 +489,7 @@ fn a_dropped_keyspace_keeps_nothing() {
         return;
     }
     let dropped = AtomicUsize::new(0);
-    // As long as a handle lives, what was left behind would be counted.
+    // While a handle lives, keys that remained would be counted.
     let handles = Mutex::new(Vec::new());
     while_writing(
         |thread| {
@@ -521,7 +523,7 @@ fn a_dropped_keyspace_keeps_nothing() {
     assert!(dropped.load(Ordering::Relaxed) > 0);
     db.drop_keyspace("short-lived").unwrap();
     if is_on_disk() {
-        // Until then what it had is in the memtable, and counted.
+        // Until then its keys are in the memtable, and counted.
         db.compact().expect("it can be compacted");
     }
     assert_eq!(db.stats().unwrap().keys, 0);

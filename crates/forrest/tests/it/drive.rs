@@ -1,4 +1,4 @@
-//! The model test: random commands drive a store and the model, and their answers are compared.
+//! The model test: random commands run on a store and on the model, and the test compares their results.
 //!
 //! `FORREST_MODEL_SEED=N` replays one seed; `FORREST_MODEL_SEEDS=N` runs that many. A failure is shrunk
 //! and printed as a script for tests/scripts.
@@ -16,7 +16,7 @@ use std::cell::Cell;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What was wrong, at which command.
+/// A difference from the model, and the number of the command.
 struct Failure {
     at: usize,
     what: String,
@@ -25,7 +25,7 @@ struct Failure {
 /// Makes a fresh store.
 type Fresh<'f> = &'f dyn Fn() -> World;
 
-/// Runs commands against a fresh store and a fresh model. What each answered goes to `answers`.
+/// Runs commands against a fresh store and a fresh model. Collects the results of each command in `answers`.
 fn run(fresh: Fresh<'_>, commands: &[Command], answers: &mut Vec<Vec<String>>) -> Result<(), Failure> {
     let mut world = fresh();
     let mut model = Model::new(world.key_bytes_max());
@@ -54,7 +54,7 @@ fn run(fresh: Fresh<'_>, commands: &[Command], answers: &mut Vec<Vec<String>>) -
     Ok(())
 }
 
-/// Leaves commands out as long as what remains still fails.
+/// Removes commands as long as the remaining ones still fail.
 fn shrink(fresh: Fresh<'_>, mut commands: Vec<Command>) -> Vec<Command> {
     let fails = |commands: &[Command]| run(fresh, commands, &mut Vec::new()).err();
     let mut piece = commands.len() / 2;
@@ -76,10 +76,10 @@ fn shrink(fresh: Fresh<'_>, mut commands: Vec<Command>) -> Vec<Command> {
     commands
 }
 
-/// What commands are for.
+/// The features of the home for which commands are generated.
 #[derive(Clone, Copy)]
 pub(crate) struct Home {
-    /// How many option sets a store can be opened again with, if it can.
+    /// The number of option sets with which the store can be opened again; `None` if it cannot.
     pub(crate) sets: Option<usize>,
     pub(crate) has_snapshots: bool,
     pub(crate) has_keyspaces: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Home {
     pub(crate) key_bytes_max: usize,
 }
 
-/// One that can do everything.
+/// A home with all features.
 const ABLE: Home =
     Home { sets: None, has_snapshots: true, has_keyspaces: true, key_bytes_max: MAX_KEY_BYTES };
 
@@ -149,7 +149,7 @@ impl Generator {
 
     fn bounds(&mut self) -> Bounds {
         let bounds = (self.bound(), self.bound());
-        // Inverted bounds are legal, but half of all would be too many.
+        // Inverted bounds are legal, but they should not be half of all bounds.
         if inverted(&bounds) && !self.random.one_in(10) { (bounds.1, bounds.0) } else { bounds }
     }
 
@@ -168,7 +168,7 @@ impl Generator {
                 let (start, end) = (key, self.key());
                 let end = (!self.random.one_in(8)).then_some(end);
                 match end {
-                    // Mostly a short piece, so that the store does not stay empty.
+                    // Mostly a short range, so that the store does not stay empty.
                     Some(end) if self.random.one_in(3) => Op::DeleteRange { start, end: Some(end) },
                     Some(_) => Op::DeleteRange { end: Some([&start[..], b"\xFF"].concat()), start },
                     None => Op::DeleteRange { start, end },
@@ -246,7 +246,7 @@ impl Generator {
         }
     }
 
-    /// As `line`, but that a batch with many operations should often succeed.
+    /// Like `line`, but a batch with many operations should often succeed.
     fn batch_line(&mut self) -> Line {
         loop {
             let line = self.line();
@@ -258,7 +258,7 @@ impl Generator {
     }
 }
 
-/// So many commands at most come from a fuzzer's input.
+/// Maximum number of commands from a fuzzer's input.
 const COMMANDS_MAX: usize = 1000;
 
 /// The commands of a seed, or of a fuzzer's input.
@@ -266,19 +266,19 @@ fn commands(random: Random) -> Vec<Command> {
     commands_between(random, ABLE, 1000)
 }
 
-/// The same without the number of keys, which is an estimate on disk.
+/// The same commands without `keys`, because the number of keys is an estimate on disk.
 pub(crate) fn commands_on_disk(random: Random) -> Vec<Command> {
     let mut commands = commands(random);
     commands.retain(|command| !matches!(command, Command::Keys));
     commands
 }
 
-/// The same for a store that can be opened again, with any of so many option sets; at most `most` of them.
+/// At most `most` commands for a store that can be opened again with any of `sets` option sets.
 pub(crate) fn commands_and_reopenings(random: Random, sets: usize, most: usize) -> Vec<Command> {
     commands_between(random, Home { sets: Some(sets), ..ABLE }, most)
 }
 
-/// The same for any home.
+/// At most `most` commands for any home.
 pub(crate) fn commands_between(mut random: Random, home: Home, most: usize) -> Vec<Command> {
     let keys = random::keys(&mut random, home.key_bytes_max);
     let count = most / 5 + random.below(most - most / 5);
@@ -286,7 +286,7 @@ pub(crate) fn commands_between(mut random: Random, home: Home, most: usize) -> V
     let mut generator = Generator { random, keys, home };
     let mut commands = Vec::new();
     if generator.keys.len() > 1000 {
-        // Enough to need several nodes.
+        // Enough keys for several nodes.
         let set = |key: &Vec<u8>| Op::Set { key: key.clone(), value: key.clone() };
         let ops = generator.keys.iter().map(set);
         commands.push(Command::Batch(ops.map(|op| Line { keyspace: None, op }).collect()));
@@ -301,7 +301,7 @@ pub(crate) fn commands_between(mut random: Random, home: Home, most: usize) -> V
     commands
 }
 
-/// How many seeds, or which one, as the size of the tests and the environment say.
+/// The seeds, by the size of the tests and the environment.
 #[cfg(test)]
 pub(crate) fn seeds(quick: u64, full: u64) -> std::ops::Range<u64> {
     match number("FORREST_MODEL_SEED") {
@@ -310,8 +310,8 @@ pub(crate) fn seeds(quick: u64, full: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// Compares the answers of a store that `fresh` makes with the model's. If they differ, prints a script that shows
-/// it and panics; `origin` says where the commands are from.
+/// Compares the results of a store that `fresh` makes with the model's. If they differ, prints a script that
+/// reproduces the difference and panics. `origin` is the source of the commands.
 pub(crate) fn compare(fresh: Fresh<'_>, commands: &[Command], origin: &str) {
     let Err(failure) = run(fresh, commands, &mut Vec::new()) else { return };
     println!("{origin} fails at command {} of {}: {}; shrinking", failure.at, commands.len(), failure.what);
@@ -326,7 +326,7 @@ pub(crate) fn compare(fresh: Fresh<'_>, commands: &[Command], origin: &str) {
     panic!("{origin}, at the last command above: {}", failure.what);
 }
 
-/// What the fuzz target `commands` does with an input.
+/// The body of the fuzz target `commands`.
 pub(crate) fn compare_fuzzed(input: &[u8]) {
     let fresh = || World::new(Db::builder().pages(Pages::Plain).open("memory:").expect("memory"));
     compare(&fresh, &commands(Random::from_bytes(input)), "a fuzzed input");
@@ -342,8 +342,8 @@ fn memory_answers_as_the_model() {
     }
 }
 
-/// Stores on disk, each in a directory of its own, and so small in all its parts that everything happens: memtables are
-/// frozen, tables merged and cut, pages read anew.
+/// Stores on disk, each in a new directory, with sizes so small that memtables become immutable, tables are
+/// merged and split, and pages leave the cache and are read again.
 #[test]
 fn disk_answers_as_the_model() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,10 +1,10 @@
-//! What the fuzz targets of the folder `fuzz` do, here as functions, and the replay of the inputs kept there.
+//! The bodies of the fuzz targets in the folder `fuzz`, and the replay of the inputs kept there.
 
 use crate::drive;
 use forrest::Op;
 use forrest::line::{Line, Words};
 
-/// Any text is refused or parsed, and what was parsed is printed so that it parses to the same.
+/// Any text is refused or parsed. A parsed operation, printed and parsed again, is the same.
 pub(crate) fn line(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     if let Ok(line) = text.parse::<Line>() {
@@ -19,7 +19,7 @@ pub(crate) fn line(input: &[u8]) {
     }
 }
 
-/// Any commands are answered as the model answers them.
+/// Any commands have the results of the model.
 pub(crate) fn commands(input: &[u8]) {
     drive::compare_fuzzed(input);
 }

@@ -1,12 +1,14 @@
-//! Stores that earlier builds wrote, kept in `tests/golden`: this build opens them, reads them right on every path,
-//! and goes on with them. So a format cannot change in a way that leaves existing stores behind.
+//! Stores that earlier builds wrote, kept in `tests/golden`. This build opens them, reads them correctly on
+//! every path, and writes to them. So a format cannot change in a way that makes existing stores unreadable.
 //!
-//! For each directory `NAME` of files there are
+//! Each directory `NAME` has these files:
 //!
-//! - `NAME.txt`: a line for each file with its length and hash, and what the store holds as commands (see `command`);
-//! - `NAME.damaged.txt`, for some: damaged twins, and the exact errors that they must give (see `golden_damage`).
+//! - `NAME.txt`: a line for each file with its length and hash, and the store's content as commands (see
+//!   `command`);
+//! - `NAME.damaged.txt`, for some: damaged copies, and the exact errors that they must cause (see
+//!   `golden_damage`).
 //!
-//! `golden_make` made them, and says how to add one.
+//! `golden_make` made them, and documents how to add one.
 
 use crate::command::Command;
 use crate::golden_make::{copy, names, run};
@@ -26,12 +28,12 @@ pub(crate) fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-/// What is said of a file in `NAME.txt`.
+/// The line of a file in `NAME.txt`.
 pub(crate) fn file_line(name: &str, bytes: &[u8]) -> String {
     format!("file {name} {} {:016x}", bytes.len(), xxh3_64(bytes))
 }
 
-/// All that a store holds, read from front to back.
+/// The content of a store, read from the first key to the last.
 pub(crate) fn contents(db: &Db) -> Result<Contents, Error> {
     let mut contents = Contents::new();
     for name in db.keyspaces()? {
@@ -59,19 +61,19 @@ impl Golden {
         directory().join(&self.name)
     }
 
-    /// A copy of its files, in a directory that goes with the first of what is returned.
+    /// A copy of its files. Dropping the first result removes the directory.
     pub(crate) fn copy(&self) -> (TempDir, PathBuf) {
         let keep = tempfile::tempdir().expect("a directory");
         let path = keep.path().join("store");
         copy(&self.path(), &path);
-        // Opening makes it if it is missing.
+        // Opening would create it if it is missing.
         fs::write(path.join("LOCK"), "").expect("an empty file");
         (keep, path)
     }
 
-    /// A store in memory that holds what this one should.
+    /// A store in memory with the expected content.
     pub(crate) fn oracle(&self) -> Db {
-        // All golden stores are looked at together, and an emulator has few addresses.
+        // The test opens all golden stores at once, and an emulator has little address space.
         let db = Db::builder().capacity_bytes(64 << 20).open("memory:").expect("a store in memory");
         let answers = run(&db, &self.script);
         assert!(answers.iter().all(|answer| answer.starts_with("ok")), "{}: {answers:?}", self.name);
@@ -125,7 +127,7 @@ fn reads(at: &str, keys: &[String]) -> String {
     script
 }
 
-/// Keys to be looked for: those that are there, as scripts show them, and others beside them.
+/// Keys for lookups, as scripts show them: those in the store, and neighbours that are not.
 fn keys(contents: &Contents) -> Vec<String> {
     let mut keys: Vec<String> =
         contents.values().flat_map(BTreeMap::keys).map(|key| crate::command::show(key)).collect();
@@ -136,7 +138,7 @@ fn keys(contents: &Contents) -> Vec<String> {
     keys
 }
 
-/// Reads both stores on every path and compares the answers.
+/// Reads both stores on every path and compares the results.
 fn compare(store: &Db, oracle: &Db, what: &str) {
     assert!(contents(store).expect("it is read") == contents(oracle).expect("memory"), "{what}: contents");
     let keys = keys(&contents(oracle).expect("memory"));
@@ -153,7 +155,7 @@ fn compare(store: &Db, oracle: &Db, what: &str) {
     }
 }
 
-/// What is done to each golden store once it was read.
+/// The commands that write to each golden store after it was read.
 const WRITES: &str = r#"
     set tree/0001 written
     set "" "the empty key"
@@ -174,7 +176,7 @@ const WRITES: &str = r#"
     compare-and-swap tree/0001 "written twice" thrice
 "#;
 
-/// As users have it, and small in all parts, so that tables are made and merged.
+/// The defaults, and small sizes, with which tables are written and merged.
 fn builders() -> [Builder; 2] {
     let small = Db::builder().pages(Pages::Plain).memtable_bytes(4 << 10).table_bytes(8 << 10).cache_bytes(1);
     [
@@ -194,7 +196,7 @@ fn golden_stores_are_as_they_were_made() {
     }
 }
 
-/// Reads a golden store, writes to it, and reads it again after each of what may happen to it.
+/// Reads a golden store, writes to it, and reads it again after each operation on it.
 fn read_and_go_on(golden: &Golden, set: usize, builder: &Builder) {
     let what = |then: &str| format!("{}, options {set}, {then}", golden.name);
     let (keep, path) = golden.copy();
@@ -223,7 +225,7 @@ fn read_and_go_on(golden: &Golden, set: usize, builder: &Builder) {
         "{}",
         what("at the end")
     );
-    // The checkpoint has none of what was done since.
+    // The checkpoint has none of the later changes.
     let (store, oracle) = (open(&copy), golden.oracle());
     verify(&store, "its checkpoint");
     assert!(
@@ -235,7 +237,7 @@ fn read_and_go_on(golden: &Golden, set: usize, builder: &Builder) {
 
 #[test]
 fn golden_stores_are_read_and_go_on() {
-    // Most of the time goes by waiting for syncs.
+    // In parallel, because most of the time is spent waiting for syncs.
     std::thread::scope(|scope| {
         for golden in all() {
             scope.spawn(move || {

@@ -1,23 +1,22 @@
-//! Damaged twins of golden stores, and twins of other format versions: each gives exactly the error that is written
-//! down.
+//! Damaged copies of golden stores, and copies with other format versions: each causes exactly the recorded
+//! error.
 //!
-//! `tests/golden/NAME.damaged.txt` says what is changed in a copy of the store `NAME`, and what comes of it:
+//! `tests/golden/NAME.damaged.txt` has the changes to a copy of the store `NAME`, and their results:
 //!
 //! ```text
 //! > flip FILE OFFSET        the lowest bit of a byte
 //! > cut FILE LENGTH         the file ends there
-//! > zeros FILE COUNT        so many zeros follow its end
+//! > zeros FILE COUNT        this number of zeros follows its end
 //! > remove FILE
-//! > copy FILE OTHER         the one is in the place of the other
-//! > forge FILE OFFSET HEX   other bytes, and checksums that are right
-//! > version FILE NUMBER     another format version, and checksums that are right
+//! > copy FILE OTHER         the first replaces the second
+//! > forge FILE OFFSET HEX   other bytes, with correct checksums
+//! > version FILE NUMBER     another format version, with correct checksums
 //!   open: ok, or the error; then nothing follows, and no byte in the directory has changed
-//!   read: ok, or the error of a scan of everything, or how many pairs are there of how many
+//!   read: ok, or the error of a full scan, or the number of pairs found, and the expected number
 //!   verify: ok, or the error
 //! ```
 //!
-//! Several changes that follow one another are made together. `FORREST_GOLDEN_BLESS=1` writes what came of them into
-//! the files.
+//! Consecutive changes are made together. `FORREST_GOLDEN_BLESS=1` writes the results into the files.
 
 use crate::golden::{Contents, Golden, all, contents, directory};
 use crate::golden_make::names;
@@ -33,13 +32,13 @@ const HEAD: usize = 16;
 const PAGE: usize = 4096;
 const FOOTER: usize = 128;
 
-/// Where checksums of logs and manifests begin. Formats are fixed, so this is written down a second time.
+/// The seed of checksums of logs and manifests. Formats are fixed, so this test has its own copy.
 fn frame_seed(number: u64, letter: u8, offset: usize) -> u64 {
     let place = number.rotate_left(32) ^ u64::from(letter).rotate_left(56) ^ offset as u64;
     place.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Makes the checksums of the header and the records of a log or manifest right.
+/// Recomputes the checksums of the header and the records of a log or manifest.
 fn seal_records(file: &mut [u8], number: u64, letter: u8) {
     let sum = xxh3(&file[..56], frame_seed(number, letter, 0));
     file[56..HEADER].copy_from_slice(&sum.to_le_bytes());
@@ -59,7 +58,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Makes the checksums of the pages of a table or REMIX right. The last page of a table is marked.
+/// Recomputes the checksums of the pages of a table or REMIX. The last page of a table is marked.
 fn seal_pages(file: &mut [u8], number: u64, letter: u8) {
     let last = (file.len() / PAGE).saturating_sub(1);
     for (at, page) in file.chunks_exact_mut(PAGE).enumerate() {
@@ -81,7 +80,7 @@ fn seal(name: &str, file: &mut [u8]) {
     }
 }
 
-/// Puts another format version where this kind of file has it.
+/// Writes another format version to the place where this kind of file has it.
 fn set_version(name: &str, file: &mut [u8], version: u32) {
     let (at, bytes) = match name.split_once('.').expect("a kind").1 {
         "table" => (file.len() - 8 - FOOTER + 8, 4),
@@ -138,7 +137,7 @@ fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
     names(path).into_iter().map(|name| (name.clone(), bytes(&name))).collect()
 }
 
-/// Makes changes to a copy of a store, and tells what comes of it.
+/// Makes changes to a copy of a store, and returns the results of opening, reading and verifying it.
 fn outcome(golden: &Golden, expected: &Contents, changes: &[&str]) -> Vec<String> {
     let (_keep, path) = golden.copy();
     changes.iter().for_each(|line| change(&path, line));
@@ -162,14 +161,14 @@ fn outcome(golden: &Golden, expected: &Contents, changes: &[&str]) -> Vec<String
     ]
 }
 
-/// What must come of a file that the store needs and that has another version.
+/// Checks that a file of another version is refused, if the store needs it.
 fn check_version(what: &str, line: &str, outcome: &[String]) {
     if let ["version", file, version] = line.split_whitespace().collect::<Vec<_>>()[..] {
         let refused = format!(
             "open: unsupported: {file} has format version {version}, and this build reads version 1;"
         );
         let is_refused = outcome.len() == 1 && outcome[0].starts_with(&refused);
-        // Only where it stands for a file that nothing needs.
+        // Accepted only for a file that the store does not need.
         let is_left_over = what == "left-over" && outcome[0] == "open: ok";
         assert!(is_refused || is_left_over, "{what}, {line}: {outcome:?}");
     }
@@ -212,13 +211,13 @@ fn damaged_golden_stores_give_the_errors_that_are_written_down() {
     assert!(versions >= 20, "{versions} changes of versions");
 }
 
-/// What is said to be forged with checksums that are right has them only if genuine files keep theirs.
+/// Recomputing the checksums of a genuine file changes nothing. So forged files have correct checksums.
 #[test]
 fn genuine_files_are_sealed_already() {
     for golden in all() {
         for (name, bytes) in files(&golden.path()) {
             let mut sealed = bytes.clone();
-            // Some were begun and never finished.
+            // Some files are incomplete.
             if sealed.len() >= HEADER {
                 seal(&name, &mut sealed);
                 assert!(sealed == bytes, "{}/{name}", golden.name);

@@ -1,10 +1,10 @@
 //! Makes the golden stores of `tests/golden`, which `golden` reads.
 //!
-//! Run it with `cargo test -p forrest --test it golden_make -- --ignored`. It makes only the stores that are not
-//! there, so it never replaces one. A format that changes gets stores with new names, made by the first commit that
-//! writes it; the old ones stay, because later builds must still read them.
+//! Run it with `cargo test -p forrest --test it golden_make -- --ignored`. It makes only the missing stores,
+//! so it never replaces one. The first commit that writes a changed format makes stores with new names. The
+//! old ones stay, because later builds must still read them.
 //!
-//! Each store goes through the same commands as a store in memory, and what that one holds at the end is written to
+//! The same commands run on each store and on a store in memory, whose final content is written to
 //! `NAME.txt`. So the expected content does not come from the code that wrote the files.
 
 use crate::command::{Command, show, show_pair};
@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// A store that is being made, and a store in memory that takes the same commands.
+/// A store that is being made, and a store in memory that gets the same commands.
 struct Making {
     keep: TempDir,
     path: PathBuf,
@@ -60,7 +60,7 @@ impl Making {
         assert_eq!(answers(self.store()), answers(&self.oracle), "{script}");
     }
 
-    /// Sets keys in one batch, and waits until they are in a table of their own.
+    /// Sets keys in one batch, and waits until they are in a new table.
     fn table(&self, space: &str, pairs: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) {
         let mut script = String::from("batch\n");
         for (key, value) in pairs {
@@ -71,8 +71,8 @@ impl Making {
         self.wait_for_table(&before);
     }
 
-    /// Waits for the background thread, which writes tables when nothing was written for a while: until the log that
-    /// had the changes is gone.
+    /// Waits until the background thread has written a table of an idle memtable, and removed the log of its
+    /// changes.
     fn wait_for_table(&self, log: &Path) {
         let start = Instant::now();
         while log.exists() {
@@ -100,7 +100,7 @@ impl Making {
         self.path.join(paths.pop().expect("there is one"))
     }
 
-    /// Keeps what is in `from` as a golden store, with what it is expected to hold.
+    /// Keeps the files in `from` as a golden store, with the expected content.
     fn keep(&mut self, name: &str, about: &str, from: &Path) {
         self.store = None;
         let to = directory().join(name);
@@ -126,7 +126,7 @@ impl Making {
     }
 }
 
-/// Runs a script; all answers.
+/// Runs a script and returns all results.
 pub(crate) fn run(db: &Db, script: &str) -> Vec<String> {
     let mut world = World::new(db.clone());
     let mut lines = script.lines().map(str::trim).peekable();
@@ -256,11 +256,11 @@ fn logs(name: &str) {
     making.keep(name, about, &path);
 }
 
-/// The last record is not whole, and nothing says that it was synced.
+/// The last record is incomplete, and no record states that it was synced.
 fn torn(name: &str) {
     let mut making = Making::new(&Db::builder().durability(Durability::Sync));
     making.run("set oak Quercus\nset ash Fraxinus\nset elm Ulmus\ndelete ash\nset fir Abies");
-    // The store in memory does not take this one.
+    // This change is lost, so the store in memory does not get it.
     run(making.store(), "set lost <200:3>");
     making.store = None;
     let log = making.newest("log");
@@ -271,7 +271,7 @@ fn torn(name: &str) {
     making.keep(name, "A log that ends in a piece of a record, as a power cut leaves it.", &path);
 }
 
-/// As a killed process leaves a log: with zeros where there was to be more of it.
+/// The log of a killed process: it ends with zeros, which were allocated for further records.
 fn killed(name: &str) {
     let mut making = Making::new(&Db::builder().durability(Durability::Sync));
     making.run(CHANGES);
@@ -331,7 +331,7 @@ fn partitions(name: &str) {
     making.compact();
     making.table("", short_pairs((0..140).step_by(3)));
     making.table("", short_pairs(100..140));
-    // Behind all that there are.
+    // Greater than all other keys.
     making.table("", pairs(200..260));
     making.run("delete-range tree/0030 tree/0035\nset tree/0001 newest");
     let path = making.path.clone();
@@ -366,7 +366,7 @@ fn manifest(name: &str) {
     );
 }
 
-/// Files that nothing needs, as crashes leave them.
+/// Files that the store does not need, as crashes leave them.
 fn left_over(name: &str) {
     let mut making = Making::new(&small());
     making.table("", short_pairs((0..200).step_by(3)));
@@ -385,7 +385,7 @@ fn left_over(name: &str) {
             fs::write(making.path.join(&name), bytes).expect("a file that can be written");
         }
     }
-    // Made and not written: a manifest with its header only, a log, a table, and a REMIX.
+    // Created but not written: a manifest with its header only, a log, a table, and a REMIX.
     let manifest = fs::read(making.newest("manifest")).expect("the manifest");
     fs::write(making.path.join("00000090.manifest"), &manifest[..40]).expect("a manifest");
     for name in ["00000091.log", "00000092.table", "00000093.remix"] {

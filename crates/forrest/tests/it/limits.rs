@@ -1,6 +1,7 @@
 //! Every limit, and one beyond it.
 
 use crate::random::Random;
+use crate::world::removed;
 use forrest::{
     Db, Error, ErrorKind, Keyspace, MAX_KEY_BYTES, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, MAX_VALUE_BYTES,
     Op, Pages, WriteBatch,
@@ -36,7 +37,7 @@ fn keys_of_the_greatest_and_the_least_length_do_everything() {
         let mut batch = WriteBatch::new();
         batch.set(&key, "2");
         db.write(batch).unwrap();
-        assert_eq!(db.delete_range(&key[..]..=&key[..]).unwrap(), 1);
+        assert_eq!(removed(&db, &key[..]..=&key[..]), 1);
         assert_eq!(db.count(..).unwrap(), 0);
     }
 }
@@ -82,20 +83,20 @@ fn bounds_longer_than_a_key_stand_where_they_should() {
     assert_eq!(db.range(&bound[..]..).count(), 1);
     assert_eq!(db.range(..&bound[..]).rev().count(), 2);
     assert_eq!(db.prefix(&bound).count(), 0);
-    assert_eq!(db.delete_range(&bound[..]..).unwrap(), 1);
+    assert_eq!(removed(&db, &bound[..]..), 1);
     fill();
-    assert_eq!(db.delete_range((Bound::Excluded(&bound), Bound::Unbounded)).unwrap(), 1);
+    assert_eq!(removed(&db, (Bound::Excluded(&bound), Bound::Unbounded)), 1);
     fill();
-    assert_eq!(db.delete_range(..&bound[..]).unwrap(), 2);
+    assert_eq!(removed(&db, ..&bound[..]), 2);
     fill();
-    assert_eq!(db.delete_range(..=&bound[..]).unwrap(), 2);
+    assert_eq!(removed(&db, ..=&bound[..]), 2);
     fill();
-    // After the largest key of all there is nothing.
+    // No key is after the greatest possible one.
     let largest = vec![0xFF; MAX_KEY_BYTES];
     db.set(&largest, "").unwrap();
-    assert_eq!(db.delete_range((Bound::Excluded(&largest), Bound::Unbounded)).unwrap(), 0);
-    assert_eq!(db.delete_range([&largest[..], &[0xFF]].concat()..).unwrap(), 0);
-    assert_eq!(db.delete_range(&largest[..]..=&largest[..]).unwrap(), 1);
+    assert_eq!(removed(&db, (Bound::Excluded(&largest), Bound::Unbounded)), 0);
+    assert_eq!(removed(&db, [&largest[..], &[0xFF]].concat()..), 0);
+    assert_eq!(removed(&db, &largest[..]..=&largest[..]), 1);
     assert_eq!(db.count(..).unwrap(), 3);
 }
 
@@ -105,7 +106,7 @@ fn a_value_that_is_one_byte_too_long_does_nothing() {
         println!("skipped: there are not 4 GiB of addresses");
         return;
     }
-    // Zeroed memory that nobody touches is not there.
+    // Zeroed memory takes no pages until it is touched.
     let value = vec![0_u8; MAX_VALUE_BYTES + 1];
     let message = "value of 4294967296 bytes; at most 4294967295 bytes are allowed";
     let db = memory();
@@ -115,7 +116,7 @@ fn a_value_that_is_one_byte_too_long_does_nothing() {
     assert_eq!(db.count(..).unwrap(), 0);
 }
 
-/// Takes 8 GiB and some seconds, so it runs where there is room to spare and on demand.
+/// Takes 8 GiB and some seconds, so it runs on demand, and on machines with enough memory.
 #[test]
 fn a_value_of_the_greatest_length() {
     if std::env::var_os("FORREST_HUGE_VALUES").is_none() {
@@ -188,12 +189,12 @@ fn knobs_have_limits() {
     );
     assert_eq!(
         message(&Db::builder().create(false)),
-        "invalid argument: \"memory:\" is made anew each time, and create(false) says that none is to be"
+        "invalid argument: \"memory:\" is always a new store, and create(false) does not allow creating one"
     );
     assert!(Db::builder().batch_ops_max(u32::MAX as usize).batch_bytes_max(1 << 40).open("memory:").is_ok());
 }
 
-/// Sets keys of 8 bytes until no more fit: how many did, and what was said then.
+/// Sets keys of 8 bytes until the store is full. Returns their number, and the error.
 fn fill(keyspace: &Keyspace) -> (u64, Error) {
     let mut set = 0_u64;
     loop {
@@ -204,7 +205,7 @@ fn fill(keyspace: &Keyspace) -> (u64, Error) {
     }
 }
 
-/// What does not fit is refused whole, and everything else goes on.
+/// A change that does not fit is refused as a whole, and all other operations work.
 #[test]
 fn a_full_store_says_so() {
     let db = Db::builder().capacity_bytes(8 << 20).pages(Pages::Plain).open("memory:").unwrap();
@@ -231,7 +232,7 @@ fn a_full_store_says_so() {
     assert!(error.op().is_some());
     assert_unchanged();
 
-    // A keyspace that goes gives back all that it had.
+    // Dropping a keyspace frees all its memory.
     assert!(db.drop_keyspace("first").unwrap());
     drop((first, batch));
     let (again, error) = fill(&db);
@@ -240,8 +241,8 @@ fn a_full_store_says_so() {
     assert_eq!(db.stats().unwrap().keys, again);
 }
 
-/// A store at its capacity can be made smaller: by single deletes in any order, by ranges, and by batches of
-/// deletes; and what is given back can be used again.
+/// A store at its capacity can be made smaller, by single deletes in any order, by ranges, and by batches of
+/// deletes. The freed memory can be used again.
 #[test]
 fn a_full_store_takes_deletes() {
     for seed in 1..=3 {
@@ -277,7 +278,7 @@ fn a_full_store_takes_deletes() {
         }
         fill(&mut keys, &mut random);
         let half = keys.split_off(keys.len() / 2);
-        assert_eq!(db.delete_range(&half[0][..]..).unwrap() as usize, half.len(), "seed {seed}");
+        assert_eq!(removed(&db, &half[0][..]..) as usize, half.len(), "seed {seed}");
         fill(&mut keys, &mut random);
         assert!(keys.len() > most / 2, "seed {seed}: {} keys after {most}", keys.len());
         let mut batch = WriteBatch::new();

@@ -1,4 +1,4 @@
-//! The text form of operations: any bytes survive it, and what is wrong is said where it is wrong.
+//! The text form of operations: it can hold any bytes, and errors name their position.
 
 use forrest::line::{Line, Words, is_blank, quote};
 use forrest::{Op, line::ParseError};
@@ -34,7 +34,7 @@ proptest! {
         let text = op.to_string();
         prop_assert!(!text.chars().any(char::is_control), "{text:?}");
         prop_assert_eq!(text.parse::<Op>().unwrap(), op.clone());
-        // And with a line end, as lines are read from files.
+        // Also with the line end of a line from a file.
         prop_assert_eq!(format!("{text}\r\n").parse::<Op>().unwrap(), op);
     }
 

@@ -1,16 +1,16 @@
-//! What is particular to stores of llds: names, handles, limits, errors. They run over `llds-user:`, and where
-//! `FORREST_LLDS_TESTS` names `llds:`, over that.
+//! Tests of the particularities of llds: names, handles, limits, errors. They run over `llds-user:`, or over
+//! `llds:` if `FORREST_LLDS_TESTS` names it.
 
 use crate::drive::{self, Home};
 use crate::random::Random;
-use crate::world::World;
+use crate::world::{World, removed};
 use forrest::{
     Capability, Db, Durability, Error, ErrorKind, Op, Outcome, Swap, Value, WriteBatch, WriteOptions, Written,
 };
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How the URLs of the home under test begin.
+/// The scheme of the home under test.
 fn scheme() -> String {
     let scheme = std::env::var("FORREST_LLDS_TESTS").unwrap_or_else(|_| "llds-user:".to_owned());
     assert!(["llds-user:", "llds:"].contains(&&scheme[..]), "FORREST_LLDS_TESTS is llds: or llds-user:");
@@ -22,7 +22,7 @@ fn is_kernel() -> bool {
     scheme() == "llds:"
 }
 
-/// A store that there was not, by its URL. In the kernel it is destroyed when this goes.
+/// The URL of a new store. Dropping it destroys the store, if it is in the kernel.
 struct Place(String);
 
 impl Place {
@@ -46,7 +46,7 @@ impl Drop for Place {
     }
 }
 
-/// An empty store, which goes with its last handle: nobody finds it by its name.
+/// An empty store that is freed with its last handle, because its name is destroyed.
 pub(crate) fn store() -> Db {
     Place::new().open()
 }
@@ -59,7 +59,7 @@ fn keys(db: &Db) -> Vec<Vec<u8>> {
     db.range(..).map(|entry| entry.unwrap().key().to_vec()).collect()
 }
 
-/// The scripts of the other homes, without snapshots and with one keyspace.
+/// The scripts of the other homes, except those with snapshots or several keyspaces.
 #[test]
 fn it_answers_as_the_model() {
     let home = Home {
@@ -99,7 +99,8 @@ fn what_is_set_is_found_and_scanned() {
 #[test]
 fn handles_of_a_name_share_a_store() {
     let place = Place::new();
-    let not_there = format!("input/output: there is no store \"{}\", and none is to be made", place.0);
+    let not_there =
+        format!("input/output: store \"{}\" does not exist, and this open must not create it", place.0);
     assert_eq!(message(Db::open_read_only(&place.0)), not_there);
     assert_eq!(message(Db::builder().create(false).open(&place.0)), not_there);
     let one = place.open();
@@ -109,7 +110,7 @@ fn handles_of_a_name_share_a_store() {
     assert_eq!(other.get("key").unwrap().unwrap(), "value");
     assert_eq!(third.add("n", 3).unwrap(), 3);
     assert_eq!(one.add("n", 4).unwrap(), 7);
-    // What outlives the handles is the kernel's.
+    // Only a store in the kernel outlives its handles.
     drop((one, other, third));
     assert_eq!(place.open().contains("key").unwrap(), is_kernel());
     assert_eq!(place.open().capabilities().has(Capability::Persistence), is_kernel());
@@ -161,11 +162,11 @@ fn what_it_cannot_do_it_says() {
     assert_eq!(db.capabilities().home(), home);
     assert_eq!(db.keyspaces().unwrap(), ["default"]);
     assert_eq!(db.keyspace("default").unwrap().name(), "default");
-    // In the kernel a change outlives the process; nowhere does it outlive the machine.
+    // In the kernel a change outlives the process. In neither home does it survive a loss of power.
     for (durability, can) in
         [(Durability::Memory, true), (Durability::Buffered, is_kernel()), (Durability::Sync, false)]
     {
-        let options = WriteOptions { durability: Some(durability) };
+        let options = WriteOptions::new().durability(durability);
         assert_eq!(db.write_with(WriteBatch::new(), &options).is_ok(), can, "{durability:?}");
     }
     db.sync().unwrap();
@@ -184,7 +185,7 @@ fn names_have_limits() {
         message(Db::open(format!("{}a\0b", scheme()))),
         "invalid argument: the name of a store has no byte 0"
     );
-    // Any other bytes are a name.
+    // All other bytes are allowed in a name.
     let odd = Place(format!("{}a:b/c \u{fc}\n{}", scheme(), std::process::id()));
     odd.open().set("key", "value").unwrap();
 }
@@ -238,13 +239,13 @@ fn bounds_longer_than_a_key_stand_where_they_should() {
         assert_eq!(db.count(..&bound[..]).unwrap(), 2);
         assert_eq!(db.range(..=&bound[..]).rev().count(), 2);
         assert_eq!(db.prefix(&bound).count(), 0);
-        assert_eq!(db.delete_range(&bound[..]..).unwrap(), 1);
+        assert_eq!(removed(&db, &bound[..]..), 1);
         fill();
-        assert_eq!(db.delete_range(..=&bound[..]).unwrap(), 2);
+        assert_eq!(removed(&db, ..=&bound[..]), 2);
         fill();
     }
-    // To the longest key and no further, which is said as up to one that is longer.
-    assert_eq!(db.delete_range(..=&longest[..]).unwrap(), 2);
+    // Up to and including the longest key. The request excludes a longer key.
+    assert_eq!(removed(&db, ..=&longest[..]), 2);
     assert_eq!(keys(&db), [above]);
 }
 
@@ -267,7 +268,7 @@ fn values_have_limits() {
     })
     .unwrap();
     assert_eq!(seen, [most, 5]);
-    // A comparison that fails answers with it.
+    // A mismatch returns the long value.
     let found = db.compare_and_swap("key", None, None).unwrap();
     assert!(found == Swap::Mismatch(Some(Value::from(&value[..]))));
     let mut batch = WriteBatch::new();
@@ -306,7 +307,7 @@ fn batches_are_whole_or_absent() {
     assert_eq!(keys(&db), [b"n", b"x"]);
     assert_eq!(db.try_write(WriteBatch::new()).unwrap(), Written::Applied);
 
-    // Many operations, with all kinds of answers.
+    // Many operations, with all kinds of results.
     batch.clear();
     for at in 0..20_000_u32 {
         batch.set(at.to_be_bytes(), at.to_le_bytes()).add("sum", 1).delete(at.to_le_bytes());
@@ -316,8 +317,7 @@ fn batches_are_whole_or_absent() {
     assert_eq!(db.add("sum", 0).unwrap(), 20_000);
 }
 
-/// Whoever sees one half of a batch sees the other: in one scan, in one run of gets of a batch that only reads, and by
-/// turns.
+/// A reader that sees one half of a batch sees the other, too: in one scan, and in successive gets.
 #[test]
 fn nobody_sees_half_a_batch() {
     const PAIRS: u8 = 4;
@@ -328,7 +328,7 @@ fn nobody_sees_half_a_batch() {
             batch.set([key], number.to_be_bytes());
         }
         if number % 3 == 2 {
-            // Undone as a whole, with what was deleted on the way.
+            // Undone as a whole, including the deletes.
             batch.delete_range(..).set([0], "half").compare_and_swap("never", Some(b"there"), None);
         }
         assert_eq!(db.try_write(batch).unwrap().is_applied(), number % 3 != 2);
@@ -382,10 +382,10 @@ fn a_store_has_as_much_as_it_may() {
     assert!(error.op().is_some());
     assert_eq!(db.count(..).unwrap(), set, "a batch that failed left something");
     assert!(db.stats().unwrap().reserved_bytes <= 2 << 20);
-    // Who comes later does not change what it may take.
+    // A later handle cannot change the store's capacity.
     let other = Db::builder().capacity_bytes(1 << 30).open(&place.0).unwrap();
     assert_eq!(other.set("one more", vec![0; 1 << 20]).unwrap_err().kind(), ErrorKind::OutOfSpace);
-    assert_eq!(db.delete_range(..).unwrap(), set);
+    assert_eq!(removed(&db, ..), set);
     (0..set / 10 * 9).for_each(|at| other.set(at.to_be_bytes(), [8; 200]).unwrap());
 }
 
@@ -406,7 +406,7 @@ fn long_ranges_come_in_pieces() {
     })
     .unwrap();
     assert_eq!(at, PAIRS);
-    // It may use the store meanwhile, and stop.
+    // The function may use the store, and end the scan.
     let mut seen = 0_u32;
     db.scan_back(100_u32.to_be_bytes().., |key, _| {
         assert!(db.delete(key).unwrap());
@@ -429,7 +429,7 @@ fn long_ranges_come_in_pieces() {
     assert!(!cursor.skip(5_001).unwrap());
     assert_eq!((cursor.key(), cursor.value().unwrap()), (None, None));
     assert!(!cursor.next().unwrap() && !cursor.prev().unwrap());
-    assert_eq!(db.delete_range(..).unwrap(), 25_000);
+    assert_eq!(removed(&db, ..), 25_000);
 }
 
 #[test]
@@ -440,12 +440,12 @@ fn additions_that_cannot_be_say_so() {
     db.set("text", "Ada").unwrap();
     assert_eq!(
         message(db.add("text", 1)),
-        "invalid argument: the value is not 8 bytes long, as a counter is"
+        "invalid argument: the value is not a counter: it does not have 8 bytes"
     );
     assert_eq!(db.apply(Op::Delete { key: "text" }).unwrap(), Outcome::Deleted(true));
 }
 
-/// The stores in the kernel as a whole.
+/// Listing and destroying stores in the kernel.
 #[test]
 fn stores_in_the_kernel_are_listed_and_destroyed() {
     if !is_kernel() {
@@ -466,7 +466,7 @@ fn stores_in_the_kernel_are_listed_and_destroyed() {
     Db::builder().mode(0o640).open(&shared.0).unwrap();
     let modes: Vec<_> = forrest::llds::list().unwrap().iter().map(|store| store.mode).collect();
     assert!(modes.contains(&0o640) && modes.contains(&0o600));
-    // Enough that the list comes in pieces.
+    // Enough stores for a list in several parts.
     let more: Vec<_> = (0..300).map(|_| Place::new()).collect();
     more.iter().for_each(|place| place.open().set("key", "value").unwrap());
     let all = forrest::llds::list().unwrap();
@@ -474,7 +474,7 @@ fn stores_in_the_kernel_are_listed_and_destroyed() {
     assert!(forrest::llds::destroy(&name).unwrap());
     assert!(!forrest::llds::destroy(&name).unwrap());
     assert!(find().is_none());
-    // Who has it open goes on, and who comes now makes another.
+    // Open handles still work, and opening the name creates a new store.
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     assert!(!place.open().contains("key").unwrap());
 }

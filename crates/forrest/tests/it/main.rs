@@ -28,6 +28,7 @@ mod open_files;
 mod options;
 mod power;
 mod random;
+mod reopening;
 mod script;
 mod transaction;
 mod world;

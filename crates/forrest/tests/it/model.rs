@@ -1,8 +1,9 @@
-//! The model: what a store must answer, by a map of histories that is too simple to be wrong.
+//! The model: computes the expected results of a store from a map of histories, simple enough to be obviously
+//! correct.
 //!
-//! A key's history lists its values with the version from which on each holds; a snapshot is a version.
-//! So every answer is known exactly, but for an iteration over the newest state while that changes, or a
-//! cursor's steps in it: of these the histories tell what they may show and what they must.
+//! A key's history lists its values, each with the version at which it was set. A snapshot is a version. So
+//! every result is known exactly, except those of iterations and cursors over a newest state that changes
+//! meanwhile. For these the histories decide which pairs may be shown, and which must be.
 
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
 use crate::world::{nothing_so_called, ok_if};
@@ -13,7 +14,7 @@ use std::ops::{Bound, RangeInclusive};
 use std::rc::Rc;
 
 type Value = Rc<[u8]>;
-/// The values of a key, each with the version from which on it holds.
+/// The values of a key, each with the version at which it was set.
 type History = Vec<(u64, Option<Value>)>;
 
 #[derive(Clone, Default)]
@@ -23,7 +24,7 @@ struct Space {
 }
 
 impl Space {
-    /// The histories of all keys of a range that there ever were.
+    /// The histories of all keys that were ever in a range.
     fn range<'m>(
         &'m self,
         bounds: &'m Bounds,
@@ -33,7 +34,7 @@ impl Space {
     }
 }
 
-/// Names of keyspaces, and where they are in `Model::spaces`.
+/// Names of keyspaces, and their indices in `Model::spaces`.
 type Names = BTreeMap<String, usize>;
 
 struct Iteration {
@@ -95,8 +96,8 @@ pub(crate) fn inverted(bounds: &Bounds) -> bool {
     }
 }
 
-/// Whether a line's operation gets an error for its lengths. The ends of a range may be longer than the keys of a
-/// store.
+/// Whether a line's operation fails because of its lengths. The ends of a range may be longer than the
+/// store's keys.
 fn too_long(op: &Op, key_bytes_max: usize) -> bool {
     let most = if matches!(op, Op::DeleteRange { .. }) { MAX_KEY_BYTES } else { key_bytes_max };
     let keys = match op {
@@ -113,7 +114,7 @@ const LIMIT: &str = "error: limit exceeded";
 const INVALID: &str = "error: invalid argument";
 
 impl Model {
-    /// Of a store that takes keys of so many bytes.
+    /// The model of a store whose keys have at most `key_bytes_max` bytes.
     pub(crate) fn new(key_bytes_max: usize) -> Model {
         Model {
             key_bytes_max,
@@ -135,8 +136,8 @@ impl Model {
         })
     }
 
-    /// Where a command reads: keyspace and version. The outer `None` if there is no such snapshot, the inner
-    /// one if that has no such keyspace.
+    /// The keyspace and version that a command reads. The outer `None` if there is no such snapshot, the
+    /// inner one if the snapshot has no such keyspace.
     fn target(&mut self, at: &Target) -> Option<(Option<usize>, Option<u64>)> {
         match &at.snapshot {
             None => Some((Some(self.keyspace(at.keyspace.as_deref())), None)),
@@ -181,7 +182,8 @@ impl Model {
         pair.map(|(key, value)| (key.clone(), value))
     }
 
-    /// Applies operations as one change: the answers, or why there is none and at which operation.
+    /// Applies operations as one change. Returns the results, or the number of the operation that failed, and
+    /// the error.
     fn apply(&mut self, ops: &[(usize, &Op)]) -> Result<Vec<String>, (usize, String)> {
         let next = self.version + 1;
         let mut undo: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -246,21 +248,19 @@ impl Model {
                 Ok("swapped".into())
             }
             Op::DeleteRange { start, end } => {
-                let mut deleted = 0;
                 let keys: Vec<_> = histories.range(start.clone()..).map(|(key, _)| key.clone()).collect();
                 for key in keys.iter().filter(|key| end.as_ref().is_none_or(|end| *key < end)) {
                     if current(histories, key).is_some() {
-                        deleted += 1;
                         put(histories, key, None);
                     }
                 }
-                Ok(format!("{deleted} deleted"))
+                Ok("ok".into())
             }
             other => unreachable!("the model does not know {other}"),
         }
     }
 
-    /// What a command must answer; `None` if that is for [`check`](Self::check) to judge.
+    /// The expected results of a command; `None` if [`check`](Self::check) must decide.
     pub(crate) fn execute(&mut self, command: &Command) -> Option<Vec<String>> {
         let one = |line: String| Some(vec![line]);
         match command {
@@ -288,7 +288,7 @@ impl Model {
             Command::Batch(lines) => {
                 let spaces: Vec<_> =
                     lines.iter().map(|line| self.keyspace(line.keyspace.as_deref())).collect();
-                // First what no store takes, then what this one does not.
+                // First the lengths that every store refuses, then those that only this one refuses.
                 let too_long = |most| lines.iter().position(|line| too_long(&line.op, most));
                 if let Some(at) = too_long(MAX_KEY_BYTES).or_else(|| too_long(self.key_bytes_max)) {
                     return one(LIMIT.replace("error", &format!("error at {at}")));
@@ -398,7 +398,7 @@ impl Model {
                     return one(LIMIT.into());
                 }
                 if cursor.version.is_none() && cursor.space.is_some_and(|space| self.spaces[space].dropped) {
-                    // The move is made, and what it finds in an emptied keyspace is nothing.
+                    // The move happens, but finds no pair in an emptied keyspace.
                     self.cursors.get_mut(name).expect("it was just there").key = None;
                     return one(INVALID.into());
                 }
@@ -473,7 +473,7 @@ impl Model {
         Some(shown)
     }
 
-    /// Judges what was shown of the newest state while it changes.
+    /// Checks results from a newest state that changes meanwhile.
     pub(crate) fn check(&mut self, command: &Command, shown: &[String]) -> Result<(), String> {
         match command {
             Command::Step(name, ends) => self.check_steps(name, ends, shown),
@@ -504,7 +504,7 @@ impl Model {
         Ok(())
     }
 
-    /// A step of a cursor that leaves out so many pairs.
+    /// Checks a move of a cursor that skips some pairs.
     fn check_move(
         &mut self,
         name: &str,
@@ -522,8 +522,8 @@ impl Model {
 }
 
 impl Space {
-    /// Judges which pair of a range was shown as the next one from an end, or after so many that were skipped, by an
-    /// iteration that has gone on over some versions, and returns its key.
+    /// Checks the pair of a range that was shown as the next one from an end, or after some skipped pairs, by
+    /// an iteration that spans several versions. Returns its key.
     fn check_next(
         &self,
         bounds: &Bounds,
@@ -554,7 +554,7 @@ impl Space {
 }
 
 impl Iteration {
-    /// What is left after a pair has been shown at one end.
+    /// Removes the part up to a pair that was shown at one end.
     fn narrow(&mut self, end: char, key: Vec<u8>) {
         match end {
             'f' => self.bounds.0 = Bound::Excluded(key),

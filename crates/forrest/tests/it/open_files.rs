@@ -1,4 +1,4 @@
-//! A store with many more tables than it may have open at once answers as any other.
+//! A store with many more tables than it may keep open works like any other.
 
 use crate::random::Random;
 use forrest::{Builder, Db, ErrorKind, View, WriteBatch};
@@ -9,8 +9,8 @@ use std::thread;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Tables of a few pages; nothing of them is kept in memory. And small batches only, so that memtables reserve few
-/// addresses: under emulation there are not so many.
+/// Tables of a few pages, and no cache. The maximum batch is small, so that memtables reserve little address
+/// space, of which an emulator has little.
 fn builder(open_files: usize) -> Builder {
     let builder = Db::builder().memtable_bytes(128 << 10).batch_bytes_max(1 << 20);
     builder.table_bytes(4_096).cache_bytes(1).open_files(open_files)
@@ -20,19 +20,19 @@ fn open(builder: &Builder, path: &Path) -> Db {
     builder.open(path.to_str().expect("it is text")).expect("a store on disk")
 }
 
-/// Tables and REMIXes of a store that are open, where the system tells.
+/// The number of open tables and REMIXes of a store, if the system reports it.
 fn open_to_be_read(path: &Path) -> Option<usize> {
     let path = path.canonicalize().expect("it is there");
     let links = fs::read_dir("/proc/self/fd").ok()?;
     let links = links.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    // One whose name is gone is told with a word more.
+    // For a file whose name was removed, the system appends a word to the path.
     let is_read = |link: &Path| [".table", ".remix"].iter().any(|kind| link.to_string_lossy().contains(kind));
     Some(links.filter(|link| link.starts_with(&path) && is_read(link)).count())
 }
 
 fn assert_bounded(db: &Db, path: &Path, limit: usize) {
     assert!(open_to_be_read(path).is_none_or(|count| count <= limit), "{:?}", open_to_be_read(path));
-    // The log and the manifest come to it.
+    // The log and the manifest are open as well.
     let open = db.stats().expect("figures").open_files;
     assert!(open <= limit as u64 + 2, "{open}");
 }
@@ -41,7 +41,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key {:06}", number * 7_919 % 1_000_000).into_bytes()
 }
 
-/// Sets some pairs, deletes others, and does the same to the model.
+/// Sets some pairs and deletes others, in the store and in the model.
 fn change(db: &Db, model: &mut Model, random: &mut Random, count: usize) {
     for _ in 0..count / 50 {
         let mut batch = WriteBatch::new();
@@ -87,7 +87,7 @@ fn few_descriptors_serve_hundreds_of_tables() {
     assert_is(&db, &model, &mut random);
     assert_bounded(&db, &path, 4);
 
-    // What a snapshot reads is merged away, and its files go when it goes.
+    // A snapshot keeps the files of merged tables until it is dropped.
     let (snapshot, before) = (db.snapshot().expect("a snapshot"), model.clone());
     change(&db, &mut model, &mut random, 6_000);
     db.compact().expect("merged");

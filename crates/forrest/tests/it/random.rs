@@ -1,13 +1,13 @@
-//! Random numbers that a seed replays, and what the model test makes of them: keys and values of every
-//! shape that an engine might treat apart.
+//! Random numbers that a seed replays, and the keys and values that the model test makes of them, of every
+//! kind that an engine may treat differently.
 
 use forrest_base::random;
 
-/// Where random numbers come from.
+/// The source of random numbers.
 #[derive(Clone)]
 enum Source {
     Seed(random::Random),
-    /// What a fuzzer gives: bytes, last ones first.
+    /// A fuzzer's bytes, last ones first.
     Bytes(Vec<u8>),
 }
 
@@ -29,7 +29,7 @@ impl Random {
         matches!(self.0, Source::Bytes(_))
     }
 
-    /// True if no more numbers can be had; from then on they are 0.
+    /// True if the numbers have come to an end; further ones are 0.
     pub(crate) fn is_spent(&self) -> bool {
         matches!(&self.0, Source::Bytes(bytes) if bytes.is_empty())
     }
@@ -38,7 +38,7 @@ impl Random {
         self.take(8)
     }
 
-    /// A number that depends on all of so many bytes.
+    /// A number that depends on the next `len` bytes.
     fn take(&mut self, len: usize) -> u64 {
         match &mut self.0 {
             Source::Seed(seed) => seed.next(),
@@ -72,7 +72,7 @@ pub(crate) fn pattern(len: usize, seed: u16) -> Vec<u8> {
     bytes
 }
 
-/// The keys that one run works with, few enough to meet again; of a store that takes keys of so many bytes.
+/// The keys of a run, few enough to be used repeatedly, of at most `key_bytes_max` bytes.
 pub(crate) fn keys(random: &mut Random, key_bytes_max: usize) -> Vec<Vec<u8>> {
     let mut keys = vec![Vec::new(), vec![0], vec![0xFF], vec![0xFF; 9]];
     let kinds = 1 + random.below(3);
@@ -105,7 +105,7 @@ fn key(random: &mut Random, kind: usize, at: usize) -> Vec<u8> {
     }
 }
 
-/// A value: short mostly, and at times of a length around which something changes.
+/// A value: mostly short, sometimes with a length near a boundary of an engine.
 pub(crate) fn value(random: &mut Random) -> Vec<u8> {
     let seed = random.next() as u16;
     match random.below(200) {
@@ -114,12 +114,12 @@ pub(crate) fn value(random: &mut Random) -> Vec<u8> {
         10..40 => pattern(*random.pick(&[29, 30, 31, 32, 238, 239, 240, 241, 255, 256, 257]), seed),
         40..60 => Vec::new(),
         60..90 => counter(random).to_be_bytes().to_vec(),
-        // Few enough for comparisons to succeed.
+        // Few different ones, so that comparisons succeed.
         _ => format!("v{}", random.below(4)).into(),
     }
 }
 
-/// What a counter starts at, or what is added to it.
+/// The start of a counter, or a number to add to it.
 pub(crate) fn counter(random: &mut Random) -> i64 {
     match random.below(12) {
         0 => i64::MAX,

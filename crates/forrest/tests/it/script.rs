@@ -1,15 +1,15 @@
-//! Scripts: text files that say what to do to a store and what it answers.
+//! Scripts: text files of commands for a store, with their expected results.
 //!
-//! A line that begins with `> ` is a command (see `command`), `>> ` one of the operations of the batch
-//! above it, two spaces begin what it must answer; `#` lines and blank ones are for readers. A store is
-//! fresh for each script. `FORREST_SCRIPTS_BLESS=1` writes what was answered into the files.
+//! A line that begins with `> ` is a command (see `command`), with `>> ` an operation of the batch above it,
+//! and with two spaces an expected result. Lines with `#` and blank lines are comments. Each script runs on a
+//! new store. `FORREST_SCRIPTS_BLESS=1` writes the actual results into the files.
 
 use crate::command::Command;
 use crate::world::World;
 use forrest::Db;
 use std::fmt::Write;
 
-/// A script of commands and their answers.
+/// A script of commands and their results.
 pub(crate) fn print<'c>(commands: impl Iterator<Item = (&'c Command, &'c Vec<String>)>) -> String {
     let mut text = String::new();
     for (command, answers) in commands {
@@ -24,7 +24,7 @@ fn print_command(text: &mut String, command: &Command, answers: &[String]) {
     answers.iter().for_each(|line| writeln!(text, "  {line}").expect("strings take all"));
 }
 
-/// Executes a script; what it says if all goes as the store answers.
+/// Executes a script, and returns it with the actual results.
 fn execute(name: &str, script: &str, store: Db) -> String {
     let mut world = World::new(store);
     let mut out = String::new();
@@ -50,7 +50,7 @@ fn execute(name: &str, script: &str, store: Db) -> String {
     out
 }
 
-/// Without the answers to `keys`, which are estimates on disk.
+/// The script without the results of `keys`, which are estimates on disk.
 fn without_counts(script: &str) -> Vec<&str> {
     let mut lines: Vec<_> = script.lines().collect();
     for at in (1..lines.len()).rev() {
@@ -82,7 +82,7 @@ fn scripts_answer_as_written() {
             continue;
         }
         let path = directory.path().join(&name);
-        // Small in all its parts, so that scripts meet tables as well.
+        // Small sizes, so that scripts read tables as well.
         let disk = Db::builder()
             .memtable_bytes(1 << 10)
             .cache_bytes(1)

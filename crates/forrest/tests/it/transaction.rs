@@ -1,11 +1,10 @@
-//! Transactions, in every home that is built. Three oracles:
+//! Transactions, in every home that is compiled in. Three oracles:
 //!
-//! - the model: what a transaction did is done again on a copy of the model when it commits. If every read answers what
-//!   it answered before, it must be committed with the copy's content, otherwise it must be in conflict;
-//! - the history: from what committed transactions of several threads read and wrote follows an order in which they
-//!   could have been made one after the other, or none. Two ways to commit that check too little must be found out by
-//!   it;
-//! - sums that only a serial order keeps.
+//! - the model: when a transaction commits, the test repeats it on a copy of the model. If every read has the
+//!   same result as before, it must be committed with the copy's content, otherwise it must be in conflict;
+//! - the history: the test looks for a serial order of the committed transactions of several threads that
+//!   explains their reads and writes. It must detect two ways to commit that check too little;
+//! - sums that only a serial order preserves.
 
 use crate::concurrency::on_threads;
 use crate::random::Random;
@@ -21,7 +20,7 @@ use tempfile::TempDir;
 
 const THREADS: usize = 4;
 
-/// An empty store, and where it lies.
+/// An empty store, and its directory.
 struct Home {
     db: Db,
     directory: Option<TempDir>,
@@ -30,7 +29,7 @@ struct Home {
 fn homes() -> Vec<Home> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("store");
-    // Small, so that memtables become tables and tables are merged meanwhile.
+    // Small, so that the test writes tables and merges them.
     let builder = Db::builder().memtable_bytes(16 << 10).table_bytes(32 << 10).cache_bytes(64 << 10);
     let on_disk = builder.open(path.to_str().expect("it is text")).expect("a store on disk");
     if cfg!(not(feature = "llds-user")) {
@@ -56,7 +55,7 @@ fn number(bytes: &[u8]) -> Option<i64> {
     bytes.try_into().ok().map(i64::from_be_bytes)
 }
 
-/// What a counter has; 0 if it is not there.
+/// The value of a counter; 0 if the key is missing.
 fn read(draft: &mut Draft, key: &str) -> Result<i64> {
     Ok(draft.get(key)?.map_or(0, |value| number(&value).expect("a counter")))
 }
@@ -75,23 +74,24 @@ enum Did {
     Added(Place, i64),
 }
 
-/// What happens to a counter; `None` if it is none.
+/// The new value of a counter; `None` if the value is not a counter.
 fn sum(old: Option<&Vec<u8>>, delta: i64) -> Option<Vec<u8>> {
     Some(counter(old.map_or(Some(0), |old| number(old))? + delta))
 }
 
-/// A transaction, and what it did.
+/// A transaction, and its calls so far.
 struct Open {
     transaction: Transaction,
     log: Vec<Did>,
-    /// What it knows of keys, by reading or writing.
+    /// The values that it has read or written.
     known: BTreeMap<Place, Option<Vec<u8>>>,
 }
 
-/// What must become of a transaction.
+/// The expected result of a transaction.
 struct Verdict {
     is_conflict: bool,
-    /// What was added to and is no counter. Where something else was made of the key afterwards, that does not matter.
+    /// Keys to which it added although their value is not a counter. A later set of the same key cancels
+    /// this.
     failures: BTreeSet<Place>,
     content: Content,
 }
@@ -101,7 +101,7 @@ impl Open {
         Open { transaction: db.transaction(), log: Vec::new(), known: BTreeMap::new() }
     }
 
-    /// One random call, whose answer is held against the model.
+    /// Makes one random call, and compares its result with the model.
     fn step(&mut self, random: &mut Random, place: Place, other: &Keyspace, store: &Content) {
         let draft: &mut Draft = if place.0 { self.transaction.on(other) } else { &mut self.transaction };
         match random.below(8) {
@@ -109,7 +109,7 @@ impl Open {
                 let found = match draft.get(&place.1) {
                     Ok(found) => found.map(|value| value.to_vec()),
                     Err(error) => {
-                        // It has added to what is no counter.
+                        // It has added to a value that is not a counter.
                         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
                         let value = store.get(&place).expect("something that is no counter");
                         assert!(number(value).is_none() && !self.known.contains_key(&place));
@@ -157,7 +157,7 @@ impl Open {
         }
     }
 
-    /// Does all of it again, on what is there now.
+    /// Repeats the transaction on the current content.
     fn verdict(&self, store: &Content) -> Verdict {
         let mut verdict = Verdict { is_conflict: false, failures: BTreeSet::new(), content: store.clone() };
         let Verdict { is_conflict, failures, content } = &mut verdict;
@@ -186,7 +186,7 @@ fn value(random: &mut Random) -> Vec<u8> {
     match random.below(10) {
         0 => b"not a counter".to_vec(),
         1 => vec![b'l'; 300],
-        // Not 0, and only greater numbers are added: to a reader of a sum, 0 is as good as absence.
+        // Positive, as all numbers that are added: in a sum, 0 would look like absence.
         _ => counter(1 + random.below(3) as i64),
     }
 }
@@ -206,7 +206,7 @@ fn content(db: &Db, other: &Keyspace) -> Content {
     content
 }
 
-/// How many transactions were committed, in conflict and failing.
+/// Returns the numbers of transactions that were committed, were in conflict, and failed.
 fn against_the_model(db: &Db, seed: u64) -> [usize; 3] {
     let has_two = db.capabilities().has(Capability::Keyspaces);
     let other = if has_two { db.keyspace("other").expect("a keyspace") } else { Keyspace::clone(db) };
@@ -220,7 +220,7 @@ fn against_the_model(db: &Db, seed: u64) -> [usize; 3] {
         let place = (has_two && random.one_in(3), vec![b'a' + random.below(4) as u8]);
         let at = random.below(open.len() + 1);
         let Some(running) = open.get_mut(at) else {
-            // A change beside all transactions; sometimes to what is there already.
+            // A change outside of all transactions, sometimes to the same value.
             let value = value(&mut random);
             let space: &Keyspace = if place.0 { &other } else { db };
             space.set(&place.1, &value).expect("it is short");
@@ -233,12 +233,12 @@ fn against_the_model(db: &Db, seed: u64) -> [usize; 3] {
         }
         let ended = std::mem::replace(running, Open::new(db));
         if random.one_in(5) {
-            // Nothing comes of it.
+            // Dropped: it must have no effect.
             drop(ended.transaction);
         } else {
             let verdict = ended.verdict(&store);
             match ended.transaction.commit() {
-                Ok(Committed::Done) => {
+                Ok(committed) if committed.is_done() => {
                     assert!(!verdict.is_conflict && verdict.failures.is_empty(), "{:?}", ended.log);
                     store = verdict.content;
                     ends[0] += 1;
@@ -250,6 +250,7 @@ fn against_the_model(db: &Db, seed: u64) -> [usize; 3] {
                     assert!(ended.log.iter().any(changed), "{place:?} was not read: {:?}", ended.log);
                     ends[1] += 1;
                 }
+                Ok(other) => unreachable!("{other:?}"),
                 Err(error) => {
                     assert!(!verdict.failures.is_empty(), "{error} {:?}", ended.log);
                     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
@@ -277,15 +278,15 @@ fn a_transaction_is_committed_if_it_would_do_the_same_again() {
 
 // The history.
 
-/// What a committed transaction read and wrote. A value is the number of the transaction that wrote it, 0 is absence;
-/// who writes a key has read it, so that it is known which value follows which.
+/// The reads and writes of a committed transaction. A value is the number of the transaction that wrote it; 0
+/// is absence. A transaction reads each key before it writes it, so the order of a key's values is known.
 #[derive(Default, Debug)]
 struct Done {
     reads: BTreeMap<u8, u64>,
     writes: BTreeMap<u8, u64>,
 }
 
-/// An order in which the transactions could have been made one after the other.
+/// A serial order of the transactions, if there is one.
 fn serial_order(history: &[Done]) -> std::result::Result<Vec<usize>, String> {
     let mut writer_of = BTreeMap::new();
     let mut replacer_of = BTreeMap::new();
@@ -298,7 +299,7 @@ fn serial_order(history: &[Done]) -> std::result::Result<Vec<usize>, String> {
             }
         }
     }
-    // Who wrote a value comes before all who read it, and these before who replaces it.
+    // The writer of a value precedes all its readers, and these precede the transaction that replaces it.
     let mut followers = vec![BTreeSet::new(); history.len()];
     let mut before = vec![0; history.len()];
     let mut follow = |first: usize, second: usize| {
@@ -332,7 +333,7 @@ fn serial_order(history: &[Done]) -> std::result::Result<Vec<usize>, String> {
     if order.len() < history.len() {
         return Err("some follow each other in a circle".into());
     }
-    // Once more, without trust in the above.
+    // Check the order independently, by running the transactions in it.
     let mut store = BTreeMap::new();
     for &at in &order {
         let Done { reads, writes } = &history[at];
@@ -350,11 +351,12 @@ enum Way {
     Real,
     /// A batch without conditions: updates are lost.
     Unchecked,
-    /// What was written is checked, what was only read is not: snapshot isolation, which lets writes be skewed.
+    /// Checks the keys that were written, but not those that were only read: snapshot isolation, which allows
+    /// write skew.
     WritesChecked,
 }
 
-/// A transaction, or something that looks like one.
+/// A transaction, or a mutant of one.
 struct Running<'d> {
     db: &'d Db,
     way: Way,
@@ -387,7 +389,7 @@ impl Running<'_> {
         }
     }
 
-    /// What it did, if it was committed.
+    /// Its reads and writes, if it was committed.
     fn commit(self) -> Option<Done> {
         let Running { db, way, number, transaction, done } = self;
         if way == Way::Real {
@@ -491,7 +493,7 @@ fn money_is_neither_made_nor_lost() {
                     Ok(true)
                 });
                 moved.unwrap();
-                // All of it at one instant.
+                // The sum at one instant.
                 let all: Result<i64> = db.transact(|transaction| {
                     (0..ACCOUNTS).map(|account| read(transaction, &account.to_string())).sum()
                 });
@@ -505,8 +507,8 @@ fn money_is_neither_made_nor_lost() {
     }
 }
 
-/// Of two, one must stay: each transaction reads both and removes its own. What checks only what is written lets both
-/// go.
+/// One of two keys must stay: each transaction reads both and removes its own. If only writes were checked,
+/// both would be removed.
 #[test]
 fn writes_are_not_skewed() {
     for home in homes() {
@@ -565,7 +567,7 @@ fn every_committed_increment_is_counted_once() {
     }
 }
 
-// What the documentation says besides.
+// Other documented properties.
 
 #[test]
 fn transactions_and_what_they_answer_move_between_threads() {
@@ -620,7 +622,7 @@ fn a_conflict_names_the_key() {
     }
 }
 
-/// A value that was changed and changed back is the one that was read.
+/// A value that was changed and changed back is no conflict.
 #[test]
 fn only_values_count() {
     for home in homes() {
@@ -658,7 +660,7 @@ fn additions_that_nobody_reads_are_not_in_each_others_way() {
     }
 }
 
-/// What made a closure give up must have been true at one instant, like what makes it go on.
+/// The values that made a closure fail must have existed at one instant, as if it had succeeded.
 #[test]
 fn an_error_from_two_moments_is_not_believed() {
     for home in homes() {
@@ -680,7 +682,7 @@ fn an_error_from_two_moments_is_not_believed() {
         });
         assert!(answer.is_ok(), "{answer:?}");
         assert_eq!(calls, 2);
-        // One that holds is handed on, and its changes are not made.
+        // An error is returned if its reads still hold, and the changes are discarded.
         let answer = db.transact(|transaction| -> std::result::Result<(), Box<dyn std::error::Error>> {
             transaction.set("sum", "never")?;
             transaction.get("a")?;
@@ -719,7 +721,7 @@ fn limits_are_those_of_a_batch() {
     );
     transaction.get("a").unwrap();
     transaction.set("b", "").unwrap();
-    // A key counts once, however often it is used.
+    // A key counts once, even if it is used several times.
     transaction.set("a", "").unwrap();
     transaction.delete("b").unwrap();
     assert!(transaction.commit().unwrap().is_done());
@@ -755,7 +757,7 @@ fn keyspaces_that_do_not_fit_are_refused() {
 
 #[test]
 fn a_commit_is_as_durable_as_is_asked_for() {
-    let sync = WriteOptions { durability: Some(Durability::Sync) };
+    let sync = WriteOptions::new().durability(Durability::Sync);
     for home in homes() {
         let mut transaction = home.db.transaction();
         transaction.get("a").unwrap();
@@ -772,7 +774,7 @@ fn a_commit_is_as_durable_as_is_asked_for() {
     }
 }
 
-/// What was only read is not written again.
+/// A commit does not write keys that were only read.
 #[test]
 fn reading_leaves_nothing_in_the_log() {
     let homes = homes();
@@ -786,7 +788,7 @@ fn reading_leaves_nothing_in_the_log() {
     home.db.set("long", vec![b'l'; 5_000]).unwrap();
     home.db.sync().unwrap();
     let before = log_bytes();
-    let sync = WriteOptions { durability: Some(Durability::Sync) };
+    let sync = WriteOptions::new().durability(Durability::Sync);
     let length: Result<usize> = home.db.transact_with(&sync, |transaction| {
         transaction.get("absent")?;
         Ok(transaction.get("long")?.map_or(0, |value| value.len()))

@@ -1,8 +1,9 @@
-//! What a script acts on: a store, and the snapshots, iterations and cursors that it has by name.
+//! The objects that a script uses: a store, and named snapshots, iterations and cursors.
 
 use crate::command::{Bounds, Command, Move, Target, show_mismatch, show_optional, show_pair};
 use forrest::{
-    Cursor, Db, Entry, Error, ErrorKind, Outcome, Range, Snapshot, Swap, View, WriteBatch, Written,
+    Cursor, Db, Entry, Error, ErrorKind, KeyRange, Keyspace, Outcome, Range, Snapshot, Swap, View,
+    WriteBatch, Written,
 };
 use std::collections::HashMap;
 use std::ops::{Bound, ControlFlow};
@@ -20,7 +21,7 @@ pub(crate) struct World {
     cursors: HashMap<String, Cursor>,
 }
 
-/// How an error is shown: by kind, and for a batch the operation. Messages are tested elsewhere.
+/// An error as scripts show it: its kind, and for a batch the operation. Other tests check the messages.
 pub(crate) fn show_error(error: &Error) -> String {
     match error.op() {
         Some(op) => format!("error at {op}: {}", error.kind()),
@@ -66,7 +67,7 @@ impl World {
         Ok(World { reopen: Some(reopen), ..world })
     }
 
-    /// The longest key that the store takes.
+    /// Maximum length of a key of this store.
     pub(crate) fn key_bytes_max(&self) -> usize {
         match self.db.capabilities().home() {
             "llds:" | "llds-user:" => forrest::llds::MAX_KEY_BYTES,
@@ -74,7 +75,7 @@ impl World {
         }
     }
 
-    /// Executes a command and tells, line by line, what came of it.
+    /// Executes a command and returns its results as lines.
     pub(crate) fn execute(&mut self, command: &Command) -> Vec<String> {
         self.try_execute(command).unwrap_or_else(|error| vec![show_error(&error)])
     }
@@ -125,8 +126,8 @@ impl World {
                     }
                 }
                 one(match self.db.try_write(batch)? {
-                    Written::Applied => "applied".to_string(),
                     Written::Mismatch { op, found } => format!("{} at {op}", show_mismatch(found.as_deref())),
+                    _applied => "applied".to_string(),
                 })
             }
             Command::Get(at, key) => self.read(at, |view| one(show_optional(view.get(key)?.as_deref()))),
@@ -241,7 +242,8 @@ impl World {
                 self.iterations.clear();
                 self.cursors.clear();
                 if let Some(reopen) = &self.reopen {
-                    // A store is open once at a time; until it is again, there is another in its place.
+                    // A store can only be open once. A store in memory takes its place until it is open
+                    // again.
                     self.db = Db::open("memory:")?;
                     self.db = reopen(*set)?;
                 }
@@ -251,7 +253,7 @@ impl World {
     }
 }
 
-/// What a command answers that does what the home can.
+/// The result of a command that some homes do not support.
 fn done(result: Result<(), Error>) -> Result<Vec<String>, Error> {
     match result {
         Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
@@ -259,12 +261,12 @@ fn done(result: Result<(), Error>) -> Result<Vec<String>, Error> {
     }
 }
 
-/// What a command answers that names a snapshot, an iteration or a cursor that there is not.
+/// The result of a command that names a missing snapshot, iteration or cursor.
 pub(crate) fn nothing_so_called() -> Vec<String> {
     vec!["nothing so called".to_string()]
 }
 
-/// What a command answers that takes something away.
+/// The result of a command that removes something.
 pub(crate) fn ok_if(there: bool) -> Vec<String> {
     if there { vec!["ok".to_string()] } else { nothing_so_called() }
 }
@@ -276,7 +278,14 @@ fn show_outcome(outcome: &Outcome) -> String {
         Outcome::Added(sum) => sum.to_string(),
         Outcome::Swapped(Swap::Done) => "swapped".into(),
         Outcome::Swapped(Swap::Mismatch(found)) => show_mismatch(found.as_deref()),
-        Outcome::DeletedRange(keys) => format!("{keys} deleted"),
+        Outcome::DeletedRange => "ok".into(),
         other => unreachable!("a script cannot ask for {other:?}"),
     }
+}
+
+/// Removes all keys of a range, and returns their number.
+pub(crate) fn removed(space: &Keyspace, range: impl KeyRange) -> u64 {
+    let before = space.count(..).expect("it can be counted");
+    space.delete_range(range).expect("they can be removed");
+    before - space.count(..).expect("it can be counted")
 }

@@ -37,7 +37,7 @@ fn parts(event: Event) -> &'static [&'static str] {
     }
 }
 
-/// The version that is installed. The error says how to get it.
+/// The installed version. The error says how to install it.
 pub(crate) fn version() -> io::Result<String> {
     let told = |why: String| {
         let how = "counting by simulation needs valgrind (Debian: apt-get install valgrind)";
@@ -99,15 +99,15 @@ impl Simulation {
         Simulation { directory: directory.to_owned(), events, dumps: 0 }
     }
 
-    /// Has what was counted since the last time dumped, and tells the number of that dump, and the one after it. No
-    /// dump is read before the last loop has ended: what is in one has no part in what the program does in between.
+    /// Dumps the counts since the last dump, and returns the number of this dump and that of the next. No dump is read
+    /// before the last loop has ended, so reading does not change what the program does between loops.
     pub(super) fn dump(&mut self) -> (u32, u32) {
         forrest_machine::callgrind::dump();
         self.dumps += 1;
         (self.dumps, self.dumps + 1)
     }
 
-    /// What these dumps have, by event. The error names the dump, and says what is wrong with it.
+    /// The counts of these dumps, by event. The error names the dump and the reason.
     pub(super) fn counts(&self, dumps: (u32, u32)) -> Result<Vec<(Event, u64)>, String> {
         let mut counts: Vec<_> = self.events.iter().map(|event| (*event, 0)).collect();
         for number in dumps.0..dumps.1 {

@@ -1,10 +1,9 @@
-//! What is counted while a loop runs, of the calling thread alone.
+//! Counts events of the calling thread while a loop runs.
 //!
-//! Each event has the best provider that can be had ([`Provider`]): the processor's counters, in user mode; for what
-//! the system does itself, its perf events or `getrusage`; when it is asked for, a simulated processor in place of all
-//! of them. An event that cannot be had, or whose counter had to share its place in the processor with others and so
-//! missed a part, has no figure: nothing is estimated, and nothing missing is zero. Counters are set up when an arm
-//! begins, and read outside of what is timed.
+//! Each event uses the best available [`Provider`]: the processor's counters, in user mode; for events of the system,
+//! its perf events or `getrusage`; on request, a simulated processor instead of all of them. An event has no figure if
+//! it is unavailable, or if its counter was multiplexed and so missed a part: nothing is estimated, and a missing
+//! figure is not zero. Counters are set up when an arm begins, and read outside of the timed part.
 
 pub(crate) mod callgrind;
 mod event;
@@ -26,7 +25,7 @@ use std::path::Path;
 /// Instructions for a cycle of the core: the end of a figure's name.
 pub(crate) const IPC: &str = "ipc";
 
-/// Who counts, the best first.
+/// The sources of counts, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Provider {
@@ -36,7 +35,7 @@ pub(crate) enum Provider {
     Perf,
     /// The system's perf events.
     Software,
-    /// What the system tells of each thread.
+    /// The system's statistics of each thread.
     Getrusage,
     /// A simulated processor.
     Callgrind,
@@ -55,15 +54,15 @@ impl Provider {
     }
 }
 
-/// Who counts each event that was asked for; `None` if nobody does.
+/// The provider of each requested event; `None` if there is none.
 pub(crate) type Counted = BTreeMap<Event, Option<Provider>>;
 
 /// What became of setting up.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SetUp {
-    /// Who counts what.
+    /// The provider of each event.
     pub(crate) counted: Counted,
-    /// Why it is nobody, or nobody better: each reason, and of what.
+    /// The reasons why there is no provider, or no better one, each with its events.
     pub(crate) refused: BTreeMap<String, Vec<Event>>,
 }
 
@@ -77,7 +76,7 @@ impl SetUp {
         self.refused.entry(why).or_default().push(event);
     }
 
-    /// Who counts what, and why not better: a line for each provider, and for each reason.
+    /// Text for a report: a line for each provider, and for each reason.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut of: BTreeMap<Option<Provider>, Vec<Event>> = BTreeMap::new();
         self.counted.iter().for_each(|(event, provider)| of.entry(*provider).or_default().push(*event));
@@ -88,14 +87,14 @@ impl SetUp {
                 Some(format!("{} counts {}", (*provider)?.words(), names(events)))
             })
             .collect();
-        lines.extend(nobody.map(|events| format!("nobody counts {}", names(&events))));
+        lines.extend(nobody.map(|events| format!("not counted: {}", names(&events))));
         lines.extend(self.refused.iter().map(|(why, events)| format!("{}: {why}", names(events))));
         lines
     }
 }
 
-/// What was counted, by event; those that were not are missing. Sums of loops of one thread: what is missing in one is
-/// missing in all.
+/// Counts by event, without those that were not counted. A sum over loops of one thread lacks every event that one of
+/// them lacks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     counts: [u64; EVENTS.len()],
@@ -115,7 +114,7 @@ impl Counts {
         self.missing &= !(1 << event as u16);
     }
 
-    /// How often this happened; `None` if that is not known.
+    /// The number of these events; `None` if it is not known.
     fn of(&self, event: Event) -> Option<u64> {
         (self.missing >> event as u16 & 1 == 0).then_some(self.counts[event as usize])
     }
@@ -130,7 +129,7 @@ impl Counts {
         };
     }
 
-    /// With what callgrind dumped. The error says what is wrong with a dump.
+    /// Adds the counts of callgrind's dumps. Fails if a dump is invalid.
     pub(crate) fn with_dumps(mut self) -> Result<Counts, String> {
         SIMULATION.with_borrow_mut(|simulation| {
             let Some(simulation) = simulation else { return Ok(self) };
@@ -141,7 +140,7 @@ impl Counts {
         })
     }
 
-    /// What is known, for each of so many operations, by the ends of the figures' names.
+    /// The known counts divided by `ops`, each with the end of its figure's name.
     pub(crate) fn figures(&self, ops: u64) -> Vec<(&'static str, f64)> {
         let each = |event: &Event| Some((event.name(), self.of(*event)? as f64 / ops.max(1) as f64));
         let ipc = self.of(Event::Instructions).zip(self.of(Event::Cycles).filter(|cycles| *cycles > 0));
@@ -150,15 +149,15 @@ impl Counts {
     }
 }
 
-/// Something that is read before and after, of which the difference is the count.
+/// A counter that is read before and after; the difference is the count.
 enum Source {
     Perf(perf::Counter),
-    /// What the system tells of the thread anyway.
+    /// A number that the system keeps for every thread.
     Told(fn() -> Option<u64>),
 }
 
 impl Source {
-    /// What it stands at; `None` if it missed something.
+    /// The current value; `None` if it missed something.
     fn now(&mut self) -> Option<u64> {
         match self {
             Source::Perf(counter) => counter.now(),
@@ -167,7 +166,7 @@ impl Source {
     }
 }
 
-/// An event that is counted, and what it stood at when the loop began.
+/// An event that is counted, and its value when the loop began.
 struct Running {
     event: Event,
     source: Source,
@@ -180,7 +179,7 @@ thread_local! {
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is told of a thread without perf events.
+/// The function that reads this event for the calling thread without perf events.
 fn told(event: Event) -> Option<fn() -> Option<u64>> {
     fn usage_of(which: fn(forrest_machine::counters::Usage) -> u64) -> Option<u64> {
         forrest_machine::counters::thread_usage().map(which)
@@ -313,7 +312,7 @@ mod tests {
         assert_eq!(Event::value_variants().len(), EVENTS.len());
     }
 
-    /// Whoever counts tells it, and whoever does not says why; there is no third.
+    /// Each event has either a provider or a reason, never both or neither.
     #[test]
     fn every_event_has_a_provider_or_a_reason() {
         let done = set_up(EVENTS, None);
@@ -354,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Pages that nobody has touched fault once each, or once for all where they are huge. Both providers see it.
+    /// Untouched pages fault once each, or once per huge page. Both providers count this.
     #[test]
     fn page_faults_are_counted_where_the_system_tells() {
         const BYTES: u64 = 64 << 20;
@@ -377,7 +376,7 @@ mod tests {
                 let count = now().zip(before).map(|(now, before)| now - before);
                 assert!(count.is_some_and(|count| faults.contains(&count)), "{count:?}");
             }
-            None => println!("skipped: the system does not tell of single threads"),
+            None => println!("skipped: the system has no statistics of single threads"),
         }
         assert!(told(Event::CpuMigrations).is_none() && told(Event::Cycles).is_none());
     }

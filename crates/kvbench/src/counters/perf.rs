@@ -76,7 +76,7 @@ pub(super) fn open_of_system(event: Event) -> Result<Counter, String> {
     Ok(Counter(Read::Call(counter, "the processor has no part in it".to_owned())))
 }
 
-/// Whether reading through the page tells what the system tells; why not.
+/// Checks that reading through the page gives the system's counts. The error says why not.
 fn trial(sampler: &mut Sampler) -> Result<(), String> {
     let through_page =
         |of: &mut Sampler| of.read_user().count().ok_or_else(|| "its page does not allow it".to_owned());
@@ -124,7 +124,7 @@ impl Counter {
 mod tests {
     use super::*;
 
-    /// Both ways of reading tell the same, where there are both.
+    /// Both ways of reading give the same counts, if both are available.
     #[test]
     fn a_counter_of_the_processor_passes_its_trial_or_says_why_not() {
         match open(Event::Instructions) {

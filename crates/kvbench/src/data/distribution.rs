@@ -1,8 +1,8 @@
 //! Which pairs are asked for, and how often.
 //!
-//! What is asked for at a place is a pure function of the seed and the place. Ranks become pairs by a permutation, so
-//! that pairs asked for often lie scattered over the data set, but where the distribution is about the order in which
-//! pairs came. Zipf's law is exact: no rank is rounded to another, whatever the skew and the number of pairs.
+//! The pair chosen at a place is a pure function of the seed and the place. A permutation maps ranks to pairs, so that
+//! frequent pairs are scattered over the data set, except in distributions that depend on the insertion order. Zipf's
+//! law is exact: no rank is rounded to another, for any skew and number of pairs.
 
 use super::{Permutation, Random, mix};
 use rand_distr::{Distribution as _, Zipf};
@@ -185,8 +185,8 @@ mod tests {
         assert!(statistic < freedom + 5.0 * (2.0 * freedom).sqrt(), "{statistic} of {freedom}");
     }
 
-    /// The sum of k^-theta over ranks in a range from 1 on: one by one as far as it matters, then by Euler and
-    /// Maclaurin.
+    /// The sum of k^-theta over ranks in a range from 1 on: the first terms one by one, the rest by the Euler-Maclaurin
+    /// formula.
     fn zeta(ranks: std::ops::Range<u64>, theta: f64) -> f64 {
         let power = |rank: u64| (rank as f64).powf(-theta);
         let middle = ranks.end.min(ranks.start.max(1000));

@@ -11,18 +11,17 @@ pub(crate) fn of_numbers() -> Vec<Edge> {
     let bytes = |number: u64| number.to_be_bytes().to_vec();
     let mut edges = Vec::new();
     for base in base {
-        // The last byte tells them apart; so does each other byte.
+        // Keys that differ only in the last byte, and in each other byte.
         edges.extend((0..4).map(|last| (bytes(base + 2 * last), bytes(base + 2 * last + 1))));
         edges.extend((1..8).map(|byte| (bytes(base ^ 0x10 << (8 * byte)), bytes(base ^ 0x30 << (8 * byte)))));
     }
     edges
 }
 
-/// Strings without NUL: those of which one begins another, those beyond 255 bytes, those that only their last byte
-/// tells apart.
+/// Strings without NUL: prefixes of each other, strings above 255 bytes, and strings that differ only in the last byte.
 pub(crate) fn of_strings() -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
-    // Each begins the next. What is between them is never there.
+    // Each is a prefix of the next. The prefixes between them are always absent.
     let long = b"/prefix/".repeat(40);
     edges.extend((1..20).map(|half| (long[..2 * half].to_vec(), long[..2 * half + 1].to_vec())));
     for len in [1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 64, 128, 239] {
@@ -31,7 +30,7 @@ pub(crate) fn of_strings() -> Vec<Edge> {
     // Around where a length of one byte ends, and where one of two bytes would be short of a page.
     for len in [254, 255, 256, 257, 300, 511, 513, 1024, 4095] {
         edges.extend(of_length(len));
-        // The same first 255 bytes as all others, and other bytes behind them.
+        // The first 255 bytes are the same as in all others, the rest differ.
         let mut key = vec![b'~'; 255];
         key.extend((0..len).map(|at| b'a' + (at % 23) as u8));
         let mut absent = key.clone();
@@ -41,7 +40,7 @@ pub(crate) fn of_strings() -> Vec<Edge> {
     edges
 }
 
-/// Strings of a length that only their last byte tells apart.
+/// Strings of one length that differ only in the last byte.
 fn of_length(len: usize) -> impl Iterator<Item = Edge> {
     let of = move |last: u8| {
         let mut key = vec![b'k'; len];

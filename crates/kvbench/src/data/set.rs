@@ -1,12 +1,11 @@
-//! Pairs that came from elsewhere, in memory on large pages, in the order in which they came.
+//! Pairs from a file, in memory on large pages, in the order of the file.
 //!
-//! No key is there twice: a later pair of a key replaces the value of the first one and keeps its place, which is what
-//! inserting all of them would end with. So a set's sums are those of what a structure holds; how many pairs were
-//! dropped is told.
+//! Keys are unique: a later pair of a key replaces the value of the first one and keeps its place, as inserting all
+//! pairs would. So the sums of a set are those of a structure that holds it. The number of dropped pairs is reported.
 //!
-//! Keys that are not in the set are made by changing one byte of one that is, or by some more behind it where no change
-//! leads out of the set. While the set is made each is looked for in it, once; the few that need another try are
-//! remembered. No zero byte is put where none was: some structures end keys with it.
+//! An absent key is made by changing one byte of a present key, or by appending bytes if no change gives an absent key.
+//! Each one is looked up once while the set is built; the few that need another attempt are remembered. The changes
+//! insert no new zero byte, because some structures end keys with it.
 
 use super::mix;
 use forrest_machine::pages::{self, Bytes, Pages};
@@ -19,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) const KEY_BYTES_MAX: usize = 65_535;
 /// Two lengths, before each pair.
 const HEAD_BYTES: usize = 8;
-/// Tries that change a byte; later ones put more behind the key.
+/// Number of attempts that change a byte; later attempts append bytes.
 const CHANGES: u8 = 16;
 
 /// A set.
@@ -33,7 +32,7 @@ pub(crate) struct Set {
     told: Told,
 }
 
-/// What there is to tell about a set.
+/// Facts about a set, for reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Pairs in it.
@@ -78,7 +77,7 @@ impl Builder {
         Ok(Builder { set, table: HashTable::new() })
     }
 
-    /// Puts a pair behind the others, or in the place of the one with this key.
+    /// Appends a pair, or replaces the pair with this key.
     pub(crate) fn push(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<()> {
         if key.len() > KEY_BYTES_MAX {
             let what =
@@ -126,7 +125,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Completes the set: finds out which changed keys are not in it. It has at least one pair.
+    /// Completes the set: finds which changed keys are absent. Fails if there are no pairs.
     pub(crate) fn finish(mut self) -> io::Result<Set> {
         let set = &mut self.set;
         if set.pairs.is_empty() {
@@ -167,12 +166,12 @@ impl Set {
         self.pairs.len() as u64
     }
 
-    /// What there is to tell about it.
+    /// Facts about the set, for reports.
     pub(crate) fn told(&self) -> &Told {
         &self.told
     }
 
-    /// A key, with a NUL behind it.
+    /// A key, followed by a NUL.
     pub(crate) fn key(&self, number: u64) -> &[u8] {
         record(&self.bytes, self.pairs[number as usize]).0
     }

@@ -21,7 +21,7 @@ const PATHS_MAX: usize = 4_000_000;
 /// Paths to 20-byte values.
 pub(crate) struct Strings;
 
-/// A key as the loops hand it on: its bytes, and a NUL behind them for those that need one.
+/// A key as the loops pass it: its bytes, followed by a NUL for structures that need one.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a>(&'a [u8]);
 
@@ -32,7 +32,7 @@ impl<'a> Text<'a> {
         &self.0[..self.0.len() - 1]
     }
 
-    /// The key with a NUL behind it.
+    /// The key, followed by a NUL.
     #[inline]
     pub(crate) fn with_nul(self) -> &'a [u8] {
         self.0
@@ -218,7 +218,7 @@ impl Source<Strings> for TextSource {
     }
 }
 
-/// Keys one behind the other, each with a NUL, and values.
+/// Concatenated keys, each followed by a NUL, and values.
 #[derive(Default)]
 pub(crate) struct TextBlock {
     keys: Vec<u8>,

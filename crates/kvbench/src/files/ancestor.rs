@@ -7,8 +7,8 @@
 //! | `bin-text-kv`, `bin-slice-kv` | `u32` n, then n times { `u32` size, key, `u32` size, value } |
 //!
 //! The ancestor left the last two undefined; this is how they are read and written here. With its option `-t` each key
-//! has a NUL behind it that its size counts. There are no checksums: a wrong length is found when it leads out of the
-//! file, or when something is left behind the last pair.
+//! is followed by a NUL, which its size includes. There are no checksums: a wrong length is detected only if it leads
+//! out of the file, or if bytes remain after the last pair.
 
 use super::input::{Input, PAIR_BYTES_MAX};
 use super::output::Output;
@@ -16,10 +16,10 @@ use super::pair::{Pair, Sink, Source};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What a file of the ancestor's has.
+/// The layout of an ancestor's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Whether the count has 64 bits and the bytes of all keys stand behind it.
+    /// Whether the count has 64 bits and is followed by the total bytes of all keys.
     pub(crate) wide: bool,
     /// Whether there are values.
     pub(crate) values: bool,
@@ -57,10 +57,10 @@ impl Layout {
 pub(crate) struct Reader {
     input: Input,
     layout: Layout,
-    /// Whether a NUL behind each key is taken off.
+    /// Whether the NUL after each key is removed.
     terminated: bool,
     pairs: u64,
-    /// Bytes of all keys, where the file says so.
+    /// Total bytes of all keys, if the file states it.
     key_bytes: Option<u64>,
     seen: u64,
     seen_key_bytes: u64,
@@ -76,7 +76,7 @@ impl Reader {
         let least = if layout.values { 8 } else { 4 };
         if pairs > input.left() / least {
             let what =
-                format!("{pairs} pairs, but the {} bytes behind them cannot hold as many", input.left());
+                format!("the header states {pairs} pairs, but {} bytes cannot hold them", input.left());
             return Err(input.damaged(0, what));
         }
         Ok(Reader { input, layout, terminated, pairs, key_bytes, seen: 0, seen_key_bytes: 0 })
@@ -84,12 +84,12 @@ impl Reader {
 
     fn end(&self) -> io::Result<bool> {
         if self.input.left() > 0 {
-            let what = format!("{} bytes behind the last of {} pairs", self.input.left(), self.pairs);
+            let what = format!("{} bytes after the last of {} pairs", self.input.left(), self.pairs);
             return Err(self.input.damaged(self.input.at(), what));
         }
         match self.key_bytes {
-            Some(said) if said != self.seen_key_bytes => {
-                let what = format!("{said} bytes of keys are said, {} are there", self.seen_key_bytes);
+            Some(stated) if stated != self.seen_key_bytes => {
+                let what = format!("the keys have {} bytes, the header states {stated}", self.seen_key_bytes);
                 Err(self.input.damaged(8, what))
             }
             _ => Ok(false),
@@ -107,7 +107,7 @@ impl Source for Reader {
         self.seen_key_bytes += u64::from(size);
         if self.terminated && pair.key.pop_if(|last| *last == 0).is_none() {
             let at = self.input.at();
-            return Err(self.input.damaged(at, "a key without the NUL that all were said to end with"));
+            return Err(self.input.damaged(at, "a key does not end with a NUL, as --strip-nul requires"));
         }
         pair.value.clear();
         pair.valued = self.layout.values;
@@ -248,7 +248,7 @@ mod tests {
                 assert!(error.contains("x.bin: byte "), "{error}");
             }
             std::fs::write(&path, [&right[..], b"x"].concat()).unwrap();
-            assert!(read(&path, layout, false).is_err(), "a byte behind");
+            assert!(read(&path, layout, false).is_err(), "a byte after the last pair");
             for at in 0..layout.head_bytes() + 4 {
                 let mut wrong = right.clone();
                 wrong[at] ^= 0xff;

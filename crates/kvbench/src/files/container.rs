@@ -1,6 +1,6 @@
 //! The container `.kvb`: pairs in the order in which they are to be inserted.
 //!
-//! All numbers are little endian. A header of 64 bytes, then parts; nothing behind them.
+//! All numbers are little endian. A header of 64 bytes, then parts, then the end of the file.
 //!
 //! ```text
 //! header   0  8 bytes  "kvbench" and a zero
@@ -23,12 +23,12 @@
 //! pair     u32 bytes of the key, u32 bytes of the value (only if pairs have values), key, value
 //! ```
 //!
-//! No pair crosses from one part into the next, so that a pair of a mapped file is one slice. A part has the fixed
-//! size; only one whose single pair is larger is as many times as long as that takes, and the last one ends
-//! behind its last pair. The header is written last: a file is written in one pass, under a temporary name.
+//! No pair crosses from one part into the next, so a pair of a mapped file is one slice. A part has the fixed size,
+//! with two exceptions: a part with a single larger pair has the smallest sufficient multiple of that size, and the
+//! last part ends after its last pair. The file is written in one pass, under a temporary name, and the header last.
 //!
-//! Reading verifies each part before it shows a pair of it, and at the end what the header said of all. A flipped bit
-//! and a cut or lengthened file are errors, wherever they are.
+//! Reading verifies each part before it returns a pair of it, and at the end the totals in the header. A flipped bit
+//! anywhere, and a truncated or extended file, are errors.
 
 use super::input::{Input, PAIR_BYTES_MAX};
 use super::output::Output;
@@ -46,7 +46,7 @@ const PART_HEAD_BYTES: usize = 24;
 /// Bytes of a part: small enough to be verified in a cache, large enough that what is left empty at its end is little.
 const PART_BYTES: u32 = 64 << 10;
 
-/// What the header says.
+/// The content of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Header {
     /// Whether pairs have values.
@@ -143,13 +143,14 @@ impl Reader {
     fn next_part(&mut self) -> io::Result<bool> {
         if self.next < self.part.len() && self.part[self.next..].iter().any(|byte| *byte != 0) {
             let at = self.part_at + self.next as u64;
-            return Err(self.input.damaged(at, "a part goes on behind its last pair"));
+            return Err(self.input.damaged(at, "a part has nonzero bytes after its last pair"));
         }
         let at = self.input.at();
         if self.input.left() == 0 {
             if self.seen != self.header {
-                let (said, had) = (self.header.pairs, self.seen.pairs);
-                let what = format!("the header says {said} pairs and does not fit the {had} that are there");
+                let (stated, found) = (self.header.pairs, self.seen.pairs);
+                let what =
+                    format!("the header states {stated} pairs and does not match the {found} in the file");
                 return Err(self.input.damaged(16, what));
             }
             return Ok(false);

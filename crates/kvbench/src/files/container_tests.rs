@@ -91,7 +91,7 @@ fn every_cut_and_every_addition_is_found() {
     assert!(read(&path).unwrap_err().to_string().contains("checksum"));
 }
 
-/// What is well formed by its checksums and wrong all the same: lengths are not believed.
+/// Wrong lengths with valid checksums: they must not be trusted.
 #[test]
 fn lies_with_right_checksums_are_errors() {
     let (_directory, path) = scratch("x.kvb");

@@ -1,7 +1,7 @@
 //! Comma-separated values: a key, or a key and a value, a line; quoted where that is needed (RFC 4180), so that any
 //! bytes can stand in a field.
 //!
-//! A first line that says `key` or `key,value` and nothing else is a heading. One is always written.
+//! A first line of exactly `key` or `key,value` is a heading. One is always written.
 
 use super::input::{Input, PAIR_BYTES_MAX, damaged};
 use super::output::Output;

@@ -226,7 +226,7 @@ impl Generator {
                 word(100 + zipf(&mut random, 50), key);
                 key.push(b'/');
                 word(100 + zipf(&mut random, 5000), key);
-                // What tells one from all others is behind the only hyphen.
+                // The only hyphen starts the part that makes the key unique.
                 key.push(b'-');
                 word(at, key);
             }
@@ -283,7 +283,7 @@ fn push_path(at: u64, key: &mut Vec<u8>) {
     key.extend_from_slice([&b".txt"[..], b".rs", b".jpeg", b".html"][(file % 4) as usize]);
 }
 
-/// Puts all pairs into a file, which is still to be completed. `see` is told how far it is, in percent.
+/// Writes all pairs to a file; the caller completes it. `see` receives the progress in percent.
 pub(crate) fn generate(
     generator: &Generator,
     sink: &mut dyn Sink,

@@ -1,7 +1,7 @@
-//! A file that is read from its beginning to its end, and never believed further than it goes.
+//! A file that is read from beginning to end, and whose lengths are not trusted.
 //!
-//! Every length that a file claims is held against what is left of the file, and against [`PAIR_BYTES_MAX`],
-//! before memory is taken for it. What is wrong is told with the file, the offset and the reason.
+//! Every length in a file is compared with the rest of the file and with [`PAIR_BYTES_MAX`] before memory is allocated
+//! for it. Errors name the file, the offset and the reason.
 
 use crate::errors::told;
 use std::fs::File;
@@ -22,13 +22,13 @@ pub(crate) struct Input {
     len: u64,
 }
 
-/// What is wrong with the bytes at an offset of a file.
+/// An error about the bytes at an offset of a file.
 pub(crate) fn damaged(path: &Path, at: u64, what: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("{}: byte {at}: {what}", path.display()))
 }
 
 impl Input {
-    /// Opens a regular file: others have no end that a length could be held against.
+    /// Opens a regular file: other files have no known length to check lengths against.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let open = || {
             let file = File::open(path)?;
@@ -57,7 +57,7 @@ impl Input {
         self.len - self.at
     }
 
-    /// Goes on at an offset.
+    /// Moves to an offset.
     pub(crate) fn seek(&mut self, at: u64) -> io::Result<()> {
         if at > self.len {
             return Err(self.damaged(at, format!("lies beyond the end, which is at {}", self.len)));
@@ -67,7 +67,7 @@ impl Input {
         Ok(())
     }
 
-    /// Passes over bytes of which it is known that they are there.
+    /// Skips bytes that are known to exist.
     pub(crate) fn skip(&mut self, bytes: u64) -> io::Result<()> {
         match i64::try_from(bytes) {
             Ok(by) if bytes <= self.left() => {
@@ -79,7 +79,7 @@ impl Input {
         }
     }
 
-    /// What is wrong with the bytes at an offset.
+    /// An error about the bytes at an offset.
     pub(crate) fn damaged(&self, at: u64, what: impl std::fmt::Display) -> io::Error {
         damaged(&self.path, at, what)
     }
@@ -96,13 +96,13 @@ impl Input {
         Ok(len as usize)
     }
 
-    /// Replaces what is in `into` by the next `len` bytes, a key or a value.
+    /// Replaces the content of `into` by the next `len` bytes, a key or a value.
     pub(crate) fn piece(&mut self, len: u64, what: &str, into: &mut Vec<u8>) -> io::Result<()> {
         into.clear();
         self.append(len, PAIR_BYTES_MAX, what, into)
     }
 
-    /// Puts the next `len` bytes, which may be `most`, behind what is in `into`.
+    /// Appends the next `len` bytes to `into`. Fails if `len` is above `most`.
     pub(crate) fn append(&mut self, len: u64, most: u64, what: &str, into: &mut Vec<u8>) -> io::Result<()> {
         let len = self.believe(len, most, what)?;
         into.reserve(len);
@@ -131,18 +131,18 @@ impl Input {
         self.field(what).map(u64::from_le_bytes)
     }
 
-    /// Some of the next bytes, without going on; empty at the end.
+    /// Some of the next bytes, without consuming them; empty at the end.
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         self.reader.fill_buf().map_err(|error| told(self.path.display(), &error))
     }
 
-    /// Goes on by as many of the bytes that [`Input::peek`] showed.
+    /// Consumes this many of the bytes that [`Input::peek`] returned.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.reader.consume(bytes);
         self.at += bytes as u64;
     }
 
-    /// Replaces what is in `line` by the next line without its end; false at the end of the file.
+    /// Replaces the content of `line` by the next line without its end; false at the end of the file.
     pub(crate) fn line(&mut self, line: &mut Vec<u8>) -> io::Result<bool> {
         line.clear();
         let from = self.at;

@@ -1,4 +1,4 @@
-//! What is in a file of pairs.
+//! Facts about the content of a file of pairs.
 
 use super::seen::Seen;
 use super::{Pair, Reader};
@@ -14,7 +14,7 @@ const COMPRESS_BYTES: usize = 64 << 10;
 const SHOWN_PAIRS: usize = 5;
 const SHOWN_BYTES: usize = 60;
 
-/// What is in a file.
+/// The content of a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Inspected {
     /// Its format.
@@ -163,7 +163,7 @@ fn shown(bytes: &[u8]) -> String {
     format!("{}{more}", cut.escape_ascii())
 }
 
-/// Reads a file to its end and tells what is in it. `see` is told how far it is, in percent.
+/// Reads a file to its end and returns facts about it. `see` receives the progress in percent.
 pub(crate) fn inspect(reader: &mut Reader, see: &mut dyn FnMut(u64)) -> io::Result<Inspected> {
     let (mut pair, mut seen, mut last) = (Pair::default(), Seen::default(), Vec::new());
     let (mut keys, mut values) = (Taken::new()?, Taken::new()?);

@@ -43,7 +43,7 @@ fn to_text(bytes: &[u8]) -> (Option<String>, Option<String>) {
     (None, Some(digits))
 }
 
-/// A key or a value in one of its two forms: the bytes, `None` if it is there in neither, or what is wrong.
+/// A key or a value in one of its two forms: the bytes, `None` if it is absent, or an error.
 fn part(text: Option<String>, hex: Option<String>, name: &str) -> Result<Option<Vec<u8>>, String> {
     match (text, hex) {
         (None, None) => Ok(None),

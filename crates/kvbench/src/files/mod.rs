@@ -1,8 +1,12 @@
 //! Data sets as files: formats, their detection, conversion, generation, inspection, and loading one into memory.
 //!
-//! Guarantees: memory does not grow with a file (but for the fingerprints that find duplicate keys, and where a set is
-//! loaded as a whole); no length is believed further than the file goes; what is wrong is an error with file, offset
-//! and reason; a file that is being written takes its name when it is complete.
+//! Guarantees:
+//!
+//! - Memory does not grow with the size of a file, except for the fingerprints that detect duplicate keys, and for a
+//!   set that is loaded as a whole.
+//! - Every length in a file is checked against the length of the file.
+//! - Errors name the file, the offset and the reason.
+//! - A file that is written gets its name only when it is complete.
 
 mod ancestor;
 mod container;
@@ -134,7 +138,7 @@ impl Format {
             [] => {}
             _ => return Err(told(path.display(), &unknown("could be of several formats"))),
         }
-        // Text has no NUL; what is binary has one in its first count.
+        // Text has no NUL; a binary file has one in its first count.
         if !beginning.is_empty() && !beginning.contains(&0) {
             let begins =
                 [(&b"{\"key"[..], Format::Jsonl), (b"key,value", Format::Csv), (ycsb::INSERT, Format::Ycsb)];
@@ -266,19 +270,19 @@ impl Reader {
         self.valued
     }
 
-    /// Number of pairs, where the file says it in advance; a claim until all were read.
+    /// Number of pairs that the file states in advance, if it does; not verified until all pairs are read.
     pub(crate) fn claimed(&self) -> Option<u64> {
         self.source.claimed()
     }
 
-    /// What is to be said at the end about what was checked or passed over.
+    /// A remark to print at the end about what was checked or skipped.
     pub(crate) fn remark(&self) -> Option<String> {
         self.source.remark()
     }
 }
 
-/// Begins a file of a format. `terminated` puts a NUL behind each key of the ancestor's formats; `pairs` is how many it
-/// will have, where that is known: what a format cannot count is refused before anything is written.
+/// Begins a file of a format. `terminated` ends each key of the ancestor's formats with a NUL. `pairs` is the number of
+/// pairs, if it is known: a number that the format cannot store is refused before anything is written.
 pub(crate) fn create(
     path: &Path,
     format: Format,

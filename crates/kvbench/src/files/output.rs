@@ -22,7 +22,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins a file. What is there under its name and is no regular file is left alone.
+    /// Begins a file. Fails if its name belongs to something other than a regular file.
     pub(crate) fn create(path: &Path) -> io::Result<Self> {
         let create = || {
             if std::fs::metadata(path).is_ok_and(|of| !of.is_file()) {

@@ -22,20 +22,20 @@ pub(crate) trait Source {
     /// Offset in the file up to which it has read, for progress and for messages.
     fn at(&self) -> u64;
 
-    /// Number of pairs, where the file says it in advance. It is a claim until all were read.
+    /// Number of pairs that the file states in advance, if it does; not verified until all pairs are read.
     fn claimed(&self) -> Option<u64> {
         None
     }
 
-    /// What is to be said at the end about what was passed over.
+    /// A remark to print at the end about what was skipped.
     fn remark(&self) -> Option<String> {
         None
     }
 }
 
-/// Takes pairs and makes a file of them.
+/// Writes pairs to a file.
 pub(crate) trait Sink {
-    /// Puts a pair behind the others. A value that the format has no place for is left out.
+    /// Appends a pair. A value that the format has no place for is left out.
     fn put(&mut self, pair: &Pair) -> io::Result<()>;
 
     /// Completes the file and gives it its name.

@@ -1,7 +1,7 @@
-//! Whether a key was seen before, by fingerprints of 128 bits (XXH3): that two different keys of a billion have the
-//! same is less likely than 1 in 10^20.
+//! Detects duplicate keys by fingerprints of 128 bits (XXH3). Among a billion keys, the probability that two different
+//! ones have the same fingerprint is below 1 in 10^20.
 //!
-//! A key takes some 20 to 40 bytes. When memory would become short, no more is kept, and it is said so.
+//! A key takes some 20 to 40 bytes. Before memory becomes short, the search is given up, and the report says so.
 
 use crate::machine;
 use hashbrown::HashTable;

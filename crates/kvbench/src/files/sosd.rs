@@ -23,7 +23,8 @@ impl Reader {
         let mut input = Input::open(path)?;
         let pairs = input.u64("the number of keys")?;
         if pairs.checked_mul(width) != Some(input.left()) {
-            let what = format!("{pairs} keys of {width} bytes, but {} bytes are behind that", input.left());
+            let what =
+                format!("the header states {pairs} keys of {width} bytes, but {} bytes follow", input.left());
             return Err(input.damaged(0, what));
         }
         Ok(Reader { input, width, pairs, left: pairs })

@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(words("n\u{fc}r \u{1f980}\0x".as_bytes()), ["n\u{fc}r", "\u{1f980}\0x"]);
     }
 
-    /// The ancestor failed on inputs of a multiple of 4,096 bytes. A word may also lie across what is fetched at once.
+    /// The ancestor failed on inputs of a multiple of 4,096 bytes. A word may also cross the end of the buffer.
     #[test]
     fn inputs_of_a_multiple_of_4096_bytes_are_read() {
         for len in [4096, 8192, 256 << 10, (256 << 10) + 4096] {

@@ -23,7 +23,7 @@ impl Reader {
     }
 }
 
-/// The key and the value of a line behind its first word.
+/// The key and the value of a line, given the line without its first word.
 fn parse(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = |bytes: &[u8]| bytes.iter().position(|byte| *byte == b' ');
     let rest = &rest[space(rest)? + 1..];

@@ -5,7 +5,7 @@ use crate::job::Durability as Class;
 use forrest::{Cursor, Db, Durability, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
 
-/// A store at the level that it was told.
+/// A store with the durability of the settings.
 pub(crate) struct Forrest(Db);
 
 impl Store for Forrest {
@@ -42,7 +42,7 @@ impl Store for Forrest {
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()> {
         let mut batch = WriteBatch::new();
         batch.set(key, value);
-        self.0.write_with(&batch, &WriteOptions { durability: Some(Durability::Sync) })?;
+        self.0.write_with(&batch, &WriteOptions::new().durability(Durability::Sync))?;
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! A stretch of operations of one kind, measured: time and CPU, the time of each operation, bytes written; and
 //! waiting until a store is at rest.
 //!
-//! Operations are made a block at a time while the clock stands still. So a store's threads have a little time for
-//! nothing between blocks; it is the same for all.
+//! Operations are prepared in blocks with the clock stopped. So between blocks a store's threads have a little untimed
+//! time; it is the same for all stores.
 
 use super::store::{Answer, Store};
 use crate::job::{Figures, TIMELINE_MS};
@@ -10,34 +10,34 @@ use crate::{latency, usage};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
-/// Operations made at a time.
+/// Operations prepared at a time.
 const BLOCK: u64 = 4096;
 /// A stretch of a time line.
 const STRETCH: Duration = Duration::from_millis(TIMELINE_MS);
 /// Stretches of a second.
 const STRETCHES: usize = (1000 / TIMELINE_MS) as usize;
-/// How often a store is looked at that is to come to rest.
+/// How often a store is checked for background work.
 const LOOK: Duration = Duration::from_millis(20);
-/// Rest is so long a time without work.
+/// A store is at rest after this time without background work.
 const REST: Duration = Duration::from_millis(400);
-/// A store that works so long for nobody is given up.
+/// The arm fails if its store still works in the background after this time.
 const REST_MOST: Duration = Duration::from_secs(1800);
-/// Share of a CPU below which threads only look whether there is work.
+/// Share of a CPU below which background threads are considered to only poll.
 const IDLE_SHARE: f64 = 0.02;
 
 /// What was measured.
 pub(crate) struct Lap {
     /// Operations done.
     pub(crate) ops: u64,
-    /// Time that passed while they were done.
+    /// Elapsed time of the operations.
     pub(crate) wall: Duration,
-    /// CPU time of all threads, what is done in the background for them included.
+    /// CPU time of all threads, background work included.
     pub(crate) cpu: Duration,
-    /// Bytes written, where the system tells.
+    /// Bytes written, if the system reports them.
     pub(crate) written: Option<u64>,
-    /// Time of each operation in nanoseconds; empty if they were not told apart.
+    /// Time of each operation in nanoseconds; empty if they were timed only as a whole.
     pub(crate) each: Histogram<u64>,
-    /// Operations that ended in each stretch of [`STRETCH`]; empty if they were not told apart.
+    /// Operations that ended in each interval of [`STRETCH`]; empty if they were timed only as a whole.
     pub(crate) timeline: Vec<u64>,
 }
 
@@ -73,7 +73,7 @@ impl Running {
         })
     }
 
-    /// Makes and does so many operations.
+    /// Prepares and runs `ops` operations, and times each one.
     pub(crate) fn each<O>(
         &mut self,
         ops: u64,
@@ -95,7 +95,7 @@ impl Running {
                 let now = Instant::now();
                 self.lap.each.saturating_record((now - last).as_nanos() as u64);
                 last = now;
-                // The operation that a stall is in ends in the stretch behind it; those between have none.
+                // An operation that stalled counts in the interval in which it ends; intervals during the stall get 0.
                 while self.lap.wall + (now - start) >= STRETCH * (self.lap.timeline.len() as u32 + 1) {
                     self.lap.timeline.push(std::mem::take(&mut ended));
                 }
@@ -107,7 +107,7 @@ impl Running {
         Ok(())
     }
 
-    /// Does something as a whole that is so many operations.
+    /// Times `run` as a whole; it counts as `ops` operations.
     pub(crate) fn whole(&mut self, ops: u64, run: impl FnOnce() -> Answer<()>) -> Answer<()> {
         let start = Instant::now();
         run()?;
@@ -129,14 +129,14 @@ impl Running {
         self.lap
     }
 
-    /// Ends when the store is at rest. CPU and bytes include what that took; also tells how long it took.
+    /// Ends when the store is at rest. CPU and bytes include the background work. Also returns how long it took.
     pub(crate) fn settle(self, store: &impl Store) -> Answer<(Lap, Duration)> {
         let took = settle(store)?;
         Ok((self.stop(), took))
     }
 }
 
-/// Waits until a store is at rest, and tells how long it was not.
+/// Waits until a store is at rest. Returns how long it worked.
 pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
     let start = Instant::now();
     store.hand_over()?;
@@ -152,7 +152,7 @@ pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
         if share > IDLE_SHARE || now_written != written || usage::others_work() || store.is_busy() {
             worked = start.elapsed();
         }
-        // What looking costs is not counted.
+        // The cost of the check itself is not counted.
         (looked, cpu, written) = (Instant::now(), usage::process_cpu(), now_written);
     }
     Ok(worked)

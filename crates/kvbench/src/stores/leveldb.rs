@@ -82,20 +82,20 @@ unsafe extern "C" {
 
 /// The version of the system's library.
 pub(crate) fn version() -> String {
-    // SAFETY: they only tell.
+    // SAFETY: the functions have no preconditions.
     unsafe { format!("{}.{}", leveldb_major_version(), leveldb_minor_version()) }
 }
 
-/// Calls what may leave an error behind.
+/// Calls a function that reports errors through a pointer to a string.
 fn checked<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> Answer<T> {
     let mut error = ptr::null_mut();
     let done = call(&mut error);
     if error.is_null() {
         return Ok(done);
     }
-    // SAFETY: what it leaves ends in NUL.
+    // SAFETY: LevelDB sets `error` to a string that ends in NUL.
     let told = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-    // SAFETY: it is the caller's to free.
+    // SAFETY: LevelDB allocated `error` for the caller, and it is freed once, here.
     unsafe { leveldb_free(error.cast()) };
     Err(Fault::from(told))
 }
@@ -104,16 +104,16 @@ fn text(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }
 
-/// Bytes of LevelDB's.
+/// Bytes owned by LevelDB.
 ///
 /// # Safety
 ///
-/// They are there as long as the result is.
+/// `from` has `len` valid bytes, which do not change for `'a`.
 unsafe fn bytes<'a>(from: *const c_char, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: the caller's.
+    // SAFETY: LevelDB has `len` > 0 bytes at `from`, and they stay for `'a`: see `# Safety`.
     unsafe { std::slice::from_raw_parts(from.cast(), len) }
 }
 
@@ -126,15 +126,15 @@ pub(crate) struct Level {
     synced: Handle,
 }
 
-// SAFETY: LevelDB's handles may be used by any thread; what may not be used by several at once is an iterator, and a
-// batch, and neither leaves the call or reader that made it.
+// SAFETY: any thread may use LevelDB's handles, concurrently too, except iterators and batches. Those never leave the
+// call or reader that made them.
 unsafe impl Send for Level {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl Sync for Level {}
 
 impl Level {
     fn put_with(&self, options: Handle, key: &[u8], value: &[u8]) -> Answer<()> {
-        // SAFETY: bytes of their lengths, and handles that are there.
+        // SAFETY: all pointers have their lengths, and the store keeps its handles open until it is dropped.
         checked(|error| unsafe {
             leveldb_put(self.db, options, text(key), key.len(), text(value), value.len(), error);
         })
@@ -143,7 +143,7 @@ impl Level {
 
 impl Drop for Level {
     fn drop(&mut self) {
-        // SAFETY: no iterator lives longer than the store.
+        // SAFETY: `Iter` borrows the store, so no iterator is open; the handle is closed once, here.
         unsafe { leveldb_close(self.db) };
     }
 }
@@ -154,7 +154,7 @@ impl Store for Level {
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let path = CString::new(settings.directory.join("store").as_os_str().as_bytes())?;
-        // SAFETY: handles that were made by the functions that make them.
+        // SAFETY: every handle comes from the LevelDB function that creates its type.
         unsafe {
             let options = leveldb_options_create();
             leveldb_options_set_create_if_missing(options, 1);
@@ -175,7 +175,8 @@ impl Store for Level {
     }
 
     fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()> {
-        // SAFETY: bytes of their lengths, and handles that are there; the batch is freed once, here.
+        // SAFETY: all pointers have their lengths, and the handles are open until `self` is dropped; the batch is freed
+        // once, here.
         unsafe {
             let batch = leveldb_writebatch_create();
             pairs.for_each(|(key, value)| {
@@ -205,7 +206,7 @@ impl Store for Level {
     }
 
     fn compact(&mut self) -> Answer<bool> {
-        // SAFETY: null is the end on either side.
+        // SAFETY: the handle is open until `self` is dropped; null means no bound on that side.
         unsafe { leveldb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
         Ok(true)
     }
@@ -219,13 +220,13 @@ struct Iter<'s> {
 
 impl<'s> Iter<'s> {
     fn of(store: &'s Level) -> Self {
-        // SAFETY: handles that are there.
+        // SAFETY: `store` keeps its handles open for `'s`, longer than the iterator lives.
         let iterator = unsafe { leveldb_create_iterator(store.db, store.read) };
         Iter { iterator, store: PhantomData }
     }
 
     fn seek_end(&mut self, way: Way) {
-        // SAFETY: the iterator is there, and only used here.
+        // SAFETY: the iterator is open, and only this call uses it.
         unsafe {
             match way {
                 Way::Forward => leveldb_iter_seek_to_first(self.iterator),
@@ -235,13 +236,13 @@ impl<'s> Iter<'s> {
     }
 
     fn seek(&mut self, key: &[u8]) {
-        // SAFETY: the iterator is there, and only used here.
+        // SAFETY: the iterator is open, and only this call uses it.
         unsafe { leveldb_iter_seek(self.iterator, text(key), key.len()) };
     }
 
-    /// Goes on, from a pair.
+    /// Moves to the next pair. The iterator must be at a pair.
     fn step(&mut self, way: Way) {
-        // SAFETY: the iterator is there, and at a pair.
+        // SAFETY: the iterator is open and at a pair.
         unsafe {
             match way {
                 Way::Forward => leveldb_iter_next(self.iterator),
@@ -253,7 +254,7 @@ impl<'s> Iter<'s> {
     /// Shows the pair that it is at; false if there is none.
     fn show(&self, see: impl FnOnce(&[u8], &[u8])) -> bool {
         let (mut key_bytes, mut value_bytes) = (0, 0);
-        // SAFETY: what is shown is there until the iterator goes on.
+        // SAFETY: key and value stay valid until the iterator moves, which is after `see` returns.
         unsafe {
             if leveldb_iter_valid(self.iterator) == 0 {
                 return false;
@@ -267,14 +268,14 @@ impl<'s> Iter<'s> {
 
     /// Whether it ended because there is no more.
     fn ended(&self) -> Answer<()> {
-        // SAFETY: the iterator is there.
+        // SAFETY: the iterator is open.
         checked(|error| unsafe { leveldb_iter_get_error(self.iterator, error) })
     }
 }
 
 impl Drop for Iter<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by this, and not used any more.
+        // SAFETY: `self` owns the iterator, and it is destroyed once, here.
         unsafe { leveldb_iter_destroy(self.iterator) };
     }
 }
@@ -288,14 +289,14 @@ pub(crate) struct Asked<'s> {
 impl Reader for Asked<'_> {
     fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool> {
         let mut len = 0;
-        // SAFETY: bytes of their length, and handles that are there.
+        // SAFETY: the key has its length, and the store keeps its handles open until it is dropped.
         let value = checked(|error| unsafe {
             leveldb_get(self.store.db, self.store.read, text(key), key.len(), &mut len, error)
         })?;
         if value.is_null() {
             return Ok(false);
         }
-        // SAFETY: a copy that is the caller's to free.
+        // SAFETY: `value` is a copy of `len` bytes that LevelDB made for the caller; it is freed once, after `see`.
         unsafe {
             see(bytes(value, len));
             leveldb_free(value.cast());

@@ -27,9 +27,9 @@ impl Store for Lmdb {
             Durability::Power => EnvFlags::empty(),
             _ => EnvFlags::NO_SYNC,
         };
-        // SAFETY: without syncs a crash of the system may damage the file; nobody reads it after one.
+        // SAFETY: without syncs a crash of the system may damage the file, but no run opens the file of an earlier one.
         let options = unsafe { options.flags(flags) };
-        // SAFETY: the directory is this process's own, and nobody else changes the file.
+        // SAFETY: only this process uses the directory, so no other process changes the mapped file.
         let env = unsafe { options.open(settings.directory)? };
         // The database borrows it, and both last as long as the arm's process.
         let env: &'static Env<WithTls> = Box::leak(Box::new(env));

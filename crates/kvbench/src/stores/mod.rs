@@ -1,11 +1,11 @@
-//! Stores on disk, each behind one small trait, with a file for each.
+//! Stores on disk: one small trait, and a file for each store.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | steps.rs | what an arm does with its store, and that the answers are right |
-//! | lap.rs | a stretch of operations, measured; waiting until a store is at rest |
+//! | steps.rs | the steps of an arm, and the checks of their results |
+//! | lap.rs | measuring a series of operations; waiting until a store is at rest |
 //! | store.rs | the trait |
-//! | pairs.rs | the pairs, and which of them are asked for |
+//! | pairs.rs | the pairs, and the choice of keys |
 //! | forrest.rs, rocksdb.rs, leveldb.rs, fjall.rs, redb.rs, lmdb.rs, sqlite.rs | the stores |
 //!
 //! The peers are compiled with the features `stores`, `leveldb` and `rocksdb` only.
@@ -41,18 +41,18 @@ use crate::lock_file;
 pub(crate) const FORREST: &str = "forrest";
 
 /// A store as the command line knows it.
-pub(crate) struct Entry {
+pub(crate) struct StoreEntry {
     /// The name.
     pub(crate) name: &'static str,
     /// The package that it comes from, for its version; `None` if it is the system's.
     pub(crate) package: Option<&'static str>,
     /// One line: what it is.
     pub(crate) about: &'static str,
-    /// What does an arm, or the feature without which it is not compiled.
+    /// The function of an arm, or the feature that compiles it in.
     pub(crate) run: Result<Run, &'static str>,
 }
 
-/// What does an arm.
+/// The function of an arm, and the durabilities that its store offers.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
     /// [`Store::OFFERS`].
@@ -83,44 +83,44 @@ macro_rules! peer {
 }
 
 /// Every store, in the order of the tables.
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry {
+pub(crate) const ENTRIES: &[StoreEntry] = &[
+    StoreEntry {
         name: FORREST,
         package: Some("forrest"),
         about: "this project's engine on disk",
         run: Ok(Run::of::<forrest::Forrest>()),
     },
-    Entry {
+    StoreEntry {
         name: "rocksdb",
         package: Some("librocksdb-sys"),
         about: "RocksDB: log-structured, levels, Bloom filters of 10 bits",
         run: peer!("rocksdb", rocksdb::Rocks),
     },
-    Entry {
+    StoreEntry {
         name: "leveldb",
         package: None,
         about: "LevelDB, the system's: log-structured, levels, Bloom filters of 10 bits",
         run: peer!("leveldb", leveldb::Level),
     },
-    Entry {
+    StoreEntry {
         name: "fjall",
         package: Some("fjall"),
         about: "log-structured, levels, Bloom filters as it comes",
         run: peer!("stores", fjall::Fjall),
     },
-    Entry {
+    StoreEntry {
         name: "redb",
         package: Some("redb"),
         about: "copy-on-write B-tree; commits that are not synced are in its memory",
         run: peer!("stores", redb::Redb),
     },
-    Entry {
+    StoreEntry {
         name: "lmdb",
         package: Some("heed"),
         about: "LMDB through heed: copy-on-write B+-tree in a map",
         run: peer!("stores", lmdb::Lmdb),
     },
-    Entry {
+    StoreEntry {
         name: "sqlite",
         package: Some("libsqlite3-sys"),
         about: "SQLite through rusqlite: B-tree, write-ahead log",
@@ -128,13 +128,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
     },
 ];
 
-impl Entry {
+impl StoreEntry {
     /// The entry of a name.
-    pub(crate) fn find(name: &str) -> Option<&'static Entry> {
+    pub(crate) fn find(name: &str) -> Option<&'static StoreEntry> {
         ENTRIES.iter().find(|entry| entry.name == name)
     }
 
-    /// The version measured: as the lock file has it, or as the system's library tells.
+    /// The measured version, from the lock file or from the system's library.
     pub(crate) fn version(&self) -> Option<String> {
         match self.package {
             Some(package) => lock_file::version(package).map(str::to_owned),
@@ -154,7 +154,7 @@ pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
     if let Some(Err(error)) = orders.group.as_deref().map(cap::join) {
         return Outcome::Left(format!("its memory cannot be limited: {error}"));
     }
-    match Entry::find(&job.subject).map(|entry| entry.run) {
+    match StoreEntry::find(&job.subject).map(|entry| entry.run) {
         Some(Ok(run)) => (run.arm)(job, orders, report),
         Some(Err(feature)) => Outcome::Left(not_compiled(feature)),
         None => Outcome::Left("there is no such store".to_owned()),

@@ -89,7 +89,7 @@ impl Pairs {
     }
 }
 
-/// The greatest key below `key`. For a key of [`Pairs`] it is not one of them, so what is sought from it is `key`.
+/// The greatest key below `key`. For a key of [`Pairs`] it is absent, so a seek to it finds `key`.
 pub(crate) fn just_below(key: &Key) -> Key {
     u128::from_be_bytes(*key).wrapping_sub(1).to_be_bytes()
 }

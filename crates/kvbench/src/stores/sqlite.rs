@@ -24,7 +24,7 @@ pub(crate) struct Sqlite {
     read: Mutex<Connection>,
 }
 
-/// A connection whose commits are synced, or only in the log; with a cache of so many bytes.
+/// Opens a connection with a cache of `cache_bytes`. Commits are synced, or only written to the log.
 fn connect(path: &Path, is_synced: bool, cache_bytes: usize) -> Answer<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;

@@ -1,8 +1,8 @@
-//! What an arm does with its store, step by step, and that every answer is right.
+//! The steps of an arm on its store, and the checks of every result.
 //!
-//! Gets and seeks are checked against what was written. Scans must show ascending pairs from the right one on, and
-//! all of them together a sum that the other stores must have as well. Everything is read and counted after loading
-//! and at the end. A wrong answer ends the arm.
+//! Gets and seeks are checked against the written values. Scans must return ascending pairs from the correct one on,
+//! and their total sum must be the same in all stores. All pairs are read and counted after loading and at the end. A
+//! wrong result ends the arm.
 
 use super::lap::{self, Lap, Running};
 use super::pairs::{Key, PAIR_BYTES, Pairs, Value, fold, just_below};
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 const SESSION_OPS: u64 = 1024;
 /// Pairs of a scan.
 const SCAN_PAIRS: usize = 50;
-/// One of so many operations inserts, the others scan.
+/// One of this many operations inserts, the others scan.
 const INSERT_EVERY: u64 = 20;
 /// Pairs of a batch.
 const BATCH_PAIRS: usize = 100;
-/// Scans and batches cost as much as many gets; of probes, so large a part is made of them.
+/// A scan or batch costs as much as many gets, so its steps use the number of probes divided by this.
 const LONG_SHARE: u64 = 10;
 /// Threads that write synced changes.
 const SYNCED_THREADS: [u64; 3] = [1, 2, 8];
@@ -120,9 +120,9 @@ impl<S: Store> Arm<'_, S> {
         Ok(())
     }
 
-    /// Notes how long it took to open the store and read the first pair, as whoever waits for it sees it.
+    /// Notes the time from `start` until the store is open and the first pair is read.
     fn note_open(&mut self, name: &str, start: Instant) -> Answer<()> {
-        // Not the empty key, which some do not take.
+        // Some stores do not accept the empty key.
         self.store.reader()?.seek(&[0], |_, _| ())?;
         self.figures.set(&format!("{name}_s"), start.elapsed().as_secs_f64());
         Ok(())
@@ -214,8 +214,8 @@ impl<S: Store> Arm<'_, S> {
         Ok(())
     }
 
-    /// Reads everything, which brings into the caches what they take, and waits until the store has done what that was
-    /// a reason for: a store may arrange what is read a lot. What it wrote for that is told by itself.
+    /// Reads everything to fill the caches, and waits for background work that this starts: a store may reorganize data
+    /// that is read often. The bytes written by that work are a figure of their own.
     fn warm_up(&mut self) -> Answer<()> {
         let running = Running::start()?;
         self.read_all("after loading")?;
@@ -251,7 +251,7 @@ impl<S: Store> Arm<'_, S> {
         Ok(())
     }
 
-    /// Does reading operations, with a new reader at times. Each tells whether its answer was right.
+    /// Runs read operations, and renews the reader at intervals. Each operation returns whether its result was right.
     fn read<O>(
         &self,
         ops: u64,

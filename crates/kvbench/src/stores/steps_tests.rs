@@ -121,10 +121,10 @@ fn right_answers_are_measured_and_wrong_ones_fail() {
     assert!(figures.sums.contains_key("forward"));
     let whole = (figures.sums["pairs"], figures.sums["content"]);
     assert!(whole.0 > 1000 && whole.1 != 0);
-    // What is only in memory is gone when it is opened again, which only one level allows, and only after a kill.
+    // Data only in memory is lost at reopening. Only one durability allows this, and only after a kill.
     let reopened = Life::Reopened { pairs: whole.0, sum: whole.1 };
     let Outcome::Figures(figures) = end_of_life::<HONEST>(Life::Recovered, Durability::Memory, &[]) else {
-        panic!("what was promised to nobody is missed");
+        panic!("a write without a durability guarantee is reported as lost");
     };
     assert!(figures.values["recovered_percent"] == 0.0 && figures.values["recover_s"] > 0.0);
     let ends = [

@@ -1,24 +1,24 @@
-//! [`Store`] and [`Reader`]: what every store must be able to do, and how it is opened.
+//! [`Store`] and [`Reader`]: the operations of every store, and how it is opened.
 
 use crate::job::Durability;
 use std::path::Path;
 
-/// What went wrong, in the store's own words.
+/// An error of a store.
 pub(crate) type Fault = Box<dyn std::error::Error + Send + Sync>;
-/// What a store answers.
+/// The result of a call to a store.
 pub(crate) type Answer<T> = Result<T, Fault>;
 
 /// How a store is opened.
 pub(crate) struct Settings<'a> {
-    /// A directory of its own, which is there, and empty or this store's.
+    /// An existing directory, empty or with this store.
     pub(crate) directory: &'a Path,
     /// Memory for all of it, in bytes.
     pub(crate) budget_bytes: usize,
-    /// What writes survive; one that the store offers.
+    /// The durability of writes; one that the store offers.
     pub(crate) durability: Durability,
 }
 
-/// Of the budget, a memtable takes a sixteenth, where a store has any, and up to three of them are in memory at once.
+/// A memtable, in stores that have one, takes 1/16 of the budget; up to [`MEMTABLES`] are in memory at once.
 const MEMTABLE_SHARE: usize = 16;
 /// Memtables that may be in memory at once.
 pub(super) const MEMTABLES: usize = 3;
@@ -44,48 +44,47 @@ pub(crate) enum Way {
     Backward,
 }
 
-/// A store, used as its documentation advises. A write by any of these is seen by readers that are made after it.
+/// A store, used as its documentation advises. A reader sees every write that returned before it was made.
 pub(crate) trait Store: Sync + Sized {
-    /// What writes may be told to survive, the least first.
+    /// The durabilities that the store offers, the weakest first.
     const OFFERS: &'static [Durability];
 
-    /// How a thread reads.
+    /// The handle with which one thread reads.
     type Reader<'s>: Reader
     where
         Self: 's;
 
-    /// Opens the store of the directory, or makes it. Nothing is compressed.
+    /// Opens the store in the directory, or creates it. Compression is off.
     fn open(settings: &Settings<'_>) -> Answer<Self>;
-    /// Maps a key to a value, which then survives what the store was told.
+    /// Sets the value of a key, with the durability of the settings.
     fn put(&self, key: &[u8], value: &[u8]) -> Answer<()>;
-    /// The same for several, all or none.
+    /// Sets several pairs atomically.
     fn put_batch<'p>(&self, pairs: impl Iterator<Item = (&'p [u8], &'p [u8])>) -> Answer<()>;
-    /// As [`Store::put`], and returns when it survives power loss.
+    /// As [`Store::put`], but returns only when the write survives power loss.
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Answer<()>;
-    /// A way of reading. It need not see writes that are made while it lives.
+    /// Makes a reader. It need not see later writes.
     fn reader(&self) -> Answer<Self::Reader<'_>>;
     /// Shows all pairs in order.
     fn scan_all(&self, way: Way, see: impl FnMut(&[u8], &[u8])) -> Answer<()>;
-    /// Hands everything to the operating system that does not have it yet, where a writing step leaves something
-    /// behind.
+    /// Writes buffered changes to the operating system, in stores that buffer changes after a writing step.
     fn hand_over(&self) -> Answer<()> {
         Ok(())
     }
-    /// Whether it knows of work in the background.
+    /// Whether the store reports background work.
     fn is_busy(&self) -> bool {
         false
     }
-    /// Takes the least space that it can by itself; false if it offers no such thing.
+    /// Compacts the store to the least space; false if it offers no such call.
     fn compact(&mut self) -> Answer<bool>;
 }
 
-/// How a thread reads from a store.
+/// Reads from a store, in one thread.
 pub(crate) trait Reader {
     /// Shows the value of a key; false if there is none.
     fn get(&mut self, key: &[u8], see: impl FnOnce(&[u8])) -> Answer<bool>;
     /// Shows the first pair at or after a key.
     fn seek(&mut self, key: &[u8], see: impl FnOnce(&[u8], &[u8])) -> Answer<()>;
-    /// Shows so many pairs from a key on.
+    /// Shows up to `pairs` pairs from a key on.
     fn scan(&mut self, key: &[u8], pairs: usize, see: impl FnMut(&[u8], &[u8])) -> Answer<()>;
 }
 

@@ -1,6 +1,6 @@
 //! congee: a concurrent adaptive radix tree with optimistic lock coupling. Keys and values are machine words,
 //! so it holds no strings. Its range query fills a buffer and ends before its second bound, so the greatest
-//! 64-bit key cannot be scanned; the data never has it in practice and the conformance kit would tell.
+//! 64-bit key cannot be scanned. In practice no data has that key, and the conformance kit would detect it.
 
 use super::{Pages, Reader, Subject, Writer};
 use crate::data::U64;

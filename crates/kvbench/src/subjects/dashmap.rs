@@ -1,4 +1,4 @@
-//! dashmap's `DashMap`: hashbrown tables in shards, each behind a lock that many may read under.
+//! dashmap's `DashMap`: sharded hashbrown tables, each with a readers-writer lock.
 
 use super::{Pages, Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};

@@ -7,7 +7,7 @@ use super::{Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};
 use std::mem;
 
-/// Pairs from place 1 on; place 0 is nobody's.
+/// Pairs from place 1 on; place 0 is unused.
 pub(crate) struct Map<A, B> {
     keys: Vec<A>,
     values: Vec<B>,

@@ -20,9 +20,9 @@ use std::marker::PhantomData;
 const SLOTS: usize = 14;
 /// Pairs of a chunk, in the mean, at which the table grows.
 const SLOTS_FULL: usize = 12;
-/// Where in the head the count of those who went on is.
+/// Offset in the head of the overflow count: how many keys continued to another chunk.
 const OVERFLOW: usize = 15;
-/// An overflow count that has been here stays here.
+/// An overflow count that reached this value never decreases.
 const OVERFLOW_MAX: u8 = u8::MAX;
 
 /// The table, in the form that the kind's users would take.

@@ -1,8 +1,8 @@
-//! Structures of other languages: what a library made with `include/kvbench_subject.h` offers, or this program itself
-//! where peers in C++ are compiled in.
+//! Structures of other languages, from libraries made with `include/kvbench_subject.h`, or from this program if peers
+//! in C++ are compiled in.
 //!
-//! The interface is that header. What it says that a library may or must do is checked when it is loaded as far as it
-//! can be seen; what it does with keys and values is what the conformance kit checks.
+//! The header is the interface. As far as possible, its rules are checked when a library is loaded. The conformance kit
+//! checks what the library does with keys and values.
 #![expect(unsafe_code, reason = "functions of a library in another language are called")]
 
 use super::{Pages, Reader, Subject, Writer};
@@ -21,9 +21,9 @@ const ABI: u32 = 1;
 const ORDERED: u32 = 1;
 /// `KVBENCH_SHARED`.
 const SHARED: u32 = 2;
-/// The function by which a library tells what it offers.
+/// The function that returns a library's list of structures.
 const SUBJECTS: &str = "kvbench_subjects";
-/// Most structures that a library may offer.
+/// Maximum number of structures in a library.
 const OFFERS_MAX: usize = 1000;
 
 /// `struct kvbench_bytes`.
@@ -43,12 +43,12 @@ impl CBytes {
     ///
     /// # Safety
     ///
-    /// They are there as long as the result is.
+    /// `data` has `size` valid bytes for `'a`, unless `size` is 0.
     unsafe fn get<'a>(self) -> &'a [u8] {
         if self.size == 0 {
             return &[];
         }
-        // SAFETY: the caller's; that there are any, the size says.
+        // SAFETY: `size` is not 0, checked above, so `data` has that many bytes for `'a`: see `# Safety`.
         unsafe { std::slice::from_raw_parts(self.data, self.size) }
     }
 }
@@ -70,7 +70,7 @@ struct RawCalls<T> {
     bytes: Option<unsafe extern "C" fn(*const c_void) -> u64>,
 }
 
-/// The same, of which it is known that what must be there is.
+/// The same, after a check that all mandatory functions are present.
 pub(crate) struct Calls<T> {
     create: unsafe extern "C" fn() -> *mut c_void,
     reserve: Option<unsafe extern "C" fn(*mut c_void, usize)>,
@@ -78,7 +78,7 @@ pub(crate) struct Calls<T> {
     get: unsafe extern "C" fn(*const c_void, T, *mut T) -> bool,
     remove: unsafe extern "C" fn(*mut c_void, T) -> bool,
     each: unsafe extern "C" fn(*const c_void, See<T>, *mut c_void),
-    /// There if it is ordered.
+    /// Present if the structure is ordered.
     scan: Option<unsafe extern "C" fn(*const c_void, T, usize, See<T>, *mut c_void)>,
     bytes: Option<unsafe extern "C" fn(*const c_void) -> u64>,
 }
@@ -114,12 +114,12 @@ struct RawSubject {
     strings: *const RawCalls<CBytes>,
 }
 
-/// What a library tells.
+/// The type of [`SUBJECTS`].
 type Subjects = unsafe extern "C" fn() -> *const *const RawSubject;
 
-/// A structure that is offered.
+/// A structure of a library.
 pub(crate) struct Offer {
-    /// As it is named here: with its library, if it has one.
+    /// Its name in kvbench: with its library, if it has one.
     pub(crate) name: String,
     /// One line.
     pub(crate) about: String,
@@ -130,45 +130,45 @@ pub(crate) struct Offer {
     strings: Option<Calls<CBytes>>,
 }
 
-/// Text that a library tells.
+/// A string of a library.
 ///
 /// # Safety
 ///
-/// If it is not null, it ends in NUL and stays.
+/// If `of` is not null, it ends in NUL and stays valid.
 unsafe fn text(of: *const c_char, what: &str) -> Result<String, String> {
     if of.is_null() {
-        return Err(format!("tells no {what}"));
+        return Err(format!("has no {what}"));
     }
-    // SAFETY: the caller's.
+    // SAFETY: `of` is not null, checked above; it ends in NUL and stays: see `# Safety`.
     let text =
-        unsafe { CStr::from_ptr(of) }.to_str().map_err(|_| format!("tells a {what} that is no UTF-8"))?;
+        unsafe { CStr::from_ptr(of) }.to_str().map_err(|_| format!("has a {what} that is not UTF-8"))?;
     Ok(text.to_owned())
 }
 
 impl Offer {
-    /// What is offered, with the library's name before its own.
+    /// Reads a subject. Its name is prefixed with that of the library.
     ///
     /// # Safety
     ///
-    /// What the pointers of the header lead to is as it says.
+    /// The pointers of `raw` are null or lead to what the header describes.
     unsafe fn read(raw: &RawSubject, library: Option<&str>) -> Result<Offer, String> {
         if raw.abi != ABI {
             return Err(format!("is made for version {} of kvbench_subject.h, this is {ABI}", raw.abi));
         }
-        // SAFETY: the caller's.
-        let (own, about) = unsafe { (text(raw.name, "name")?, text(raw.about, "line about it")?) };
+        // SAFETY: both are null, or end in NUL and stay, as the header demands of a subject.
+        let (own, about) = unsafe { (text(raw.name, "name")?, text(raw.about, "description")?) };
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if own.is_empty() || !own.bytes().all(is_name) {
             return Err(format!("is named {own:?}; names have lower-case letters, digits and -"));
         }
         if about.chars().any(char::is_control) {
-            return Err(format!("{own} tells more than a line about it"));
+            return Err(format!("{own} has a description of more than one line"));
         }
         if raw.flags & !(ORDERED | SHARED) != 0 {
-            return Err(format!("{own} has flags that nobody knows: {:#x}", raw.flags));
+            return Err(format!("{own} has unknown flags: {:#x}", raw.flags));
         }
         let is_ordered = raw.flags & ORDERED != 0;
-        // SAFETY: the caller's: they are null or lead to one.
+        // SAFETY: both are null or lead to a table of the header: see `# Safety`.
         let (u64s, strings) = unsafe { (raw.u64s.as_ref(), raw.strings.as_ref()) };
         if u64s.is_none() && strings.is_none() {
             return Err(format!("{own} holds neither numbers nor strings"));
@@ -184,32 +184,32 @@ impl Offer {
         })
     }
 
-    /// All that is offered.
+    /// All structures of a library.
     ///
     /// # Safety
     ///
-    /// The function does as the header says.
+    /// `subjects` returns a list as the header describes it.
     unsafe fn all(subjects: Subjects, library: Option<&str>) -> Result<Vec<Offer>, String> {
-        // SAFETY: the caller's.
+        // SAFETY: `subjects` is the library's function of the header, and has no arguments.
         let mut list = unsafe { subjects() };
         let mut offers: Vec<Offer> = Vec::new();
         if list.is_null() {
             return Err("offers nothing".to_owned());
         }
-        // SAFETY: the list ends in null, and this does not go on behind it.
+        // SAFETY: the list ends in null by the contract of the header, and the loop stops at it.
         while let Some(raw) = unsafe { (*list).as_ref() } {
             if offers.len() == OFFERS_MAX {
                 return Err(format!(
                     "offers more than {OFFERS_MAX} structures, or its list does not end in null"
                 ));
             }
-            // SAFETY: the caller's.
+            // SAFETY: `raw` is a subject as the header describes it: see `# Safety`.
             let offer = unsafe { Offer::read(raw, library) }?;
             if offers.iter().any(|there| there.name == offer.name) {
                 return Err(format!("offers {} twice", offer.name));
             }
             offers.push(offer);
-            // SAFETY: the last one was not the null at the end.
+            // SAFETY: the current element was not the null at the end, so the list has a next one.
             list = unsafe { list.add(1) };
         }
         if offers.is_empty() { Err("offers nothing".to_owned()) } else { Ok(offers) }
@@ -226,38 +226,38 @@ impl Offer {
     }
 }
 
-/// Whether a name is that of a library, with or without a structure in it.
+/// Whether a name is that of a library, with or without the name of a structure.
 pub(crate) fn is_library(name: &str) -> bool {
     name.ends_with(".so") || name.contains(".so:")
 }
 
-/// What was loaded, by library.
+/// The loaded structures, by library.
 static LOADED: Mutex<Vec<(String, &'static [Offer])>> = Mutex::new(Vec::new());
 
-/// What a library offers. It is loaded once and stays: what it offers is used as long as the process runs.
+/// The structures of a library. It is loaded once and never unloaded, since the process uses it until it ends.
 fn load(path: &str) -> Result<&'static [Offer], String> {
     let mut loaded = lock(&LOADED);
     if let Some((_, offers)) = loaded.iter().find(|(name, _)| name == path) {
         return Ok(offers);
     }
-    // A name without a slash is searched for in the system's libraries; whoever says libmine.so means the file here.
+    // dlopen searches the system's libraries for a name without a slash; the user means the file here.
     let file = if path.contains('/') { path.to_owned() } else { format!("./{path}") };
-    // SAFETY: whoever names a library wants its code to run.
+    // SAFETY: loading runs the library's initializers; the user named the library in order to run its code.
     let library =
         unsafe { Library::new(&file) }.map_err(|error| format!("{path} cannot be loaded: {error}"))?;
     let library = Box::leak(Box::new(library));
-    // SAFETY: a function of this name has this type, or the library is not made with the header.
+    // SAFETY: kvbench_subject.h declares a function of this name with this type.
     let subjects = unsafe { library.get::<Subjects>(SUBJECTS.as_bytes()) };
     let subjects =
         subjects.map_err(|_| format!("{path} has no function {SUBJECTS}: see kvbench_subject.h"))?;
-    // SAFETY: as the header says.
+    // SAFETY: the library exports the function of the header, so it has to follow the header's rules.
     let offers = unsafe { Offer::all(*subjects, Some(path)) }.map_err(|why| format!("{path} {why}"))?;
     let offers: &'static [Offer] = Vec::leak(offers);
     loaded.push((path.to_owned(), offers));
     Ok(offers)
 }
 
-/// What is compiled into this program.
+/// The structures that are compiled into this program.
 pub(crate) fn compiled_in() -> &'static [Offer] {
     #[cfg(feature = "cpp")]
     {
@@ -265,14 +265,14 @@ pub(crate) fn compiled_in() -> &'static [Offer] {
             fn kvbench_subjects() -> *const *const RawSubject;
         }
         static OFFERS: OnceLock<Vec<Offer>> = OnceLock::new();
-        // SAFETY: it is compiled with the header, and the tests of this program load all of it.
+        // SAFETY: `kvbench_subjects` is compiled with the header, and tests load all its structures.
         OFFERS.get_or_init(|| unsafe { Offer::all(kvbench_subjects, None) }.unwrap_or_default())
     }
     #[cfg(not(feature = "cpp"))]
     &[]
 }
 
-/// The structure of a name: one that is compiled in, `LIBRARY.so:STRUCTURE`, or `LIBRARY.so` where that has one.
+/// Finds a structure: one that is compiled in, `LIBRARY.so:STRUCTURE`, or `LIBRARY.so` if it has only one.
 pub(crate) fn find(name: &str) -> Result<&'static Offer, String> {
     if let Some(offer) = compiled_in().iter().find(|offer| offer.name == name) {
         return Ok(offer);
@@ -286,7 +286,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Offer, String> {
     let all = || offers.iter().map(own).collect::<Vec<_>>().join(", ");
     match (structure, offers) {
         (None, [offer]) => Ok(offer),
-        (None, _) => Err(format!("{library} offers several structures: say {library}:NAME, of {}", all())),
+        (None, _) => Err(format!("{library} offers several structures: use {library}:NAME, of {}", all())),
         (Some(structure), _) => {
             let found = offers.iter().find(|offer| own(offer) == structure);
             found.ok_or_else(|| format!("{library} offers no {structure:?}, but {}", all()))
@@ -297,7 +297,7 @@ pub(crate) fn find(name: &str) -> Result<&'static Offer, String> {
 /// The one that this process measures.
 static CHOSEN: OnceLock<&'static Offer> = OnceLock::new();
 
-/// Says which one this process measures, once and for all.
+/// Selects the structure that this process measures, once.
 pub(crate) fn choose(name: &str) -> Result<&'static Offer, String> {
     let offer = find(name)?;
     let chosen = CHOSEN.get_or_init(|| offer);
@@ -309,25 +309,25 @@ pub(crate) trait Native: Kind {
     /// A key or a value.
     type Cell: Copy + 'static;
 
-    /// What is offered for this kind.
+    /// The calls of a structure for this kind.
     fn calls(offer: &'static Offer) -> Option<&'static Calls<Self::Cell>>;
-    /// A key, there as long as that is.
+    /// A key as the library's type; valid as long as `key`.
     fn key_cell(key: Self::Key<'_>) -> Self::Cell;
-    /// A value, there as long as that is.
+    /// A value as the library's type; valid as long as `value`.
     fn value_cell(value: Self::Value<'_>) -> Self::Cell;
-    /// Where a value goes.
+    /// Space for a value.
     fn empty() -> Self::Cell;
-    /// A key that was shown.
+    /// A key that the library showed.
     ///
     /// # Safety
     ///
-    /// Its bytes are there as long as the result is.
+    /// Its bytes stay valid for `'a`.
     unsafe fn found_of<'a>(cell: Self::Cell) -> Self::Found<'a>;
-    /// A value that was shown.
+    /// A value that the library showed.
     ///
     /// # Safety
     ///
-    /// Its bytes are there as long as the result is.
+    /// Its bytes stay valid for `'a`.
     unsafe fn value_of<'a>(cell: Self::Cell) -> Self::Value<'a>;
 }
 
@@ -388,13 +388,13 @@ impl Native for Strings {
 
     #[inline]
     unsafe fn found_of<'a>(cell: CBytes) -> &'a [u8] {
-        // SAFETY: the caller's.
+        // SAFETY: the bytes of `cell` stay for `'a`: see `Native::found_of`.
         unsafe { cell.get() }
     }
 
     #[inline]
     unsafe fn value_of<'a>(cell: CBytes) -> &'a [u8] {
-        // SAFETY: the caller's.
+        // SAFETY: the bytes of `cell` stay for `'a`: see `Native::value_of`.
         unsafe { cell.get() }
     }
 }
@@ -404,21 +404,22 @@ pub(crate) struct Foreign<K: Native, const ORDERED: bool> {
     map: *mut c_void,
     calls: &'static Calls<K::Cell>,
     shared: bool,
-    /// Bytes that malloc had given out before it was made, but for those of Rust.
+    /// Bytes that malloc had allocated for code other than Rust before the structure was created.
     malloc_bytes: i64,
     kind: PhantomData<K>,
 }
 
-// SAFETY: the header lets readers be several at once, and writers where it is told to be shared.
+// SAFETY: the header demands that concurrent readers are safe, and concurrent writers if the structure sets the flag
+// for shared writing; without the flag, `shared_writer` returns `None`.
 unsafe impl<K: Native, const ORDERED: bool> Send for Foreign<K, ORDERED> {}
-// SAFETY: the same.
+// SAFETY: as for `Send`.
 unsafe impl<K: Native, const ORDERED: bool> Sync for Foreign<K, ORDERED> {}
 
-/// Bytes that malloc has given out to others than Rust; 0 where it does not tell.
+/// Bytes that malloc has allocated for code other than Rust; 0 if malloc does not report them.
 fn malloc_bytes() -> i64 {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {
-        // SAFETY: it only reads.
+        // SAFETY: mallinfo2 has no preconditions; it reads malloc's counters.
         let told = unsafe { libc::mallinfo2() };
         (told.uordblks + told.hblkhd) as i64 - alloc::live_bytes()
     }
@@ -433,10 +434,10 @@ unsafe extern "C" fn show<K: Native, F: FnMut(K::Found<'_>, K::Value<'_>)>(
     values: *const K::Cell,
     pairs: usize,
 ) {
-    // SAFETY: the pointer is the one that went with this function, to a closure that nobody else uses meanwhile.
+    // SAFETY: `pointers` passed this pointer together with this function; it is an exclusively borrowed closure.
     let see = unsafe { &mut *see.cast::<F>() };
     for at in 0..pairs {
-        // SAFETY: the header: so many pairs are there until this returns.
+        // SAFETY: the header demands that `pairs` pairs stay valid until this function returns.
         unsafe { see(K::found_of(*keys.add(at)), K::value_of(*values.add(at))) };
     }
 }
@@ -452,13 +453,13 @@ impl<K: Native, const ORDERED: bool> Subject<K> for Foreign<K, ORDERED> {
     type Writer<'a> = &'a Self;
 
     fn build(_: Pages) -> Result<Self, String> {
-        let offer = CHOSEN.get().ok_or("nobody said which structure this process measures")?;
+        let offer = CHOSEN.get().ok_or("no structure was selected for this process")?;
         let calls = K::calls(offer).ok_or("it does not hold such pairs")?;
         let malloc_bytes = malloc_bytes();
-        // SAFETY: as the header says, in this and all other calls.
+        // SAFETY: `create` has no arguments.
         let map = unsafe { (calls.create)() };
         if map.is_null() {
-            return Err("it could not be made".to_owned());
+            return Err("the library could not create it".to_owned());
         }
         Ok(Foreign { map, calls, shared: offer.shared, malloc_bytes, kind: PhantomData })
     }
@@ -477,13 +478,13 @@ impl<K: Native, const ORDERED: bool> Subject<K> for Foreign<K, ORDERED> {
 
     fn reserve(&mut self, keys: usize) -> bool {
         let Some(reserve) = self.calls.reserve else { return false };
-        // SAFETY: as the header says; nobody else has it.
+        // SAFETY: `map` is alive, and `&mut self` excludes all other calls.
         unsafe { reserve(self.map, keys) };
         true
     }
 
     fn own_bytes(&self) -> u64 {
-        // SAFETY: as the header says.
+        // SAFETY: `map` is alive.
         let own = self.calls.bytes.map_or(0, |bytes| unsafe { bytes(self.map) });
         own + u64::try_from(malloc_bytes() - self.malloc_bytes).unwrap_or(0)
     }
@@ -493,20 +494,20 @@ impl<K: Native, const ORDERED: bool> Reader<K> for &Foreign<K, ORDERED> {
     #[inline]
     fn get<R>(&self, key: K::Key<'_>, see: impl FnOnce(K::Value<'_>) -> R) -> Option<R> {
         let mut value = K::empty();
-        // SAFETY: as the header says; the value is there until the next call.
+        // SAFETY: `map` is alive, the key outlives the call, and the value stays valid until the next call.
         unsafe { (self.calls.get)(self.map, K::key_cell(key), &mut value).then(|| see(K::value_of(value))) }
     }
 
     fn scan(&self, from: K::Key<'_>, count: usize, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         let Some(scan) = self.calls.scan else { return };
         let (function, context) = pointers::<K, _>(&mut see);
-        // SAFETY: as the header says; the context is there while it runs.
+        // SAFETY: `map` is alive, and the context `see` lives until the call returns.
         unsafe { scan(self.map, K::key_cell(from), count, function, context) };
     }
 
     fn iterate(&self, mut see: impl FnMut(K::Found<'_>, K::Value<'_>)) {
         let (function, context) = pointers::<K, _>(&mut see);
-        // SAFETY: as the header says; the context is there while it runs.
+        // SAFETY: `map` is alive, and the context `see` lives until the call returns.
         unsafe { (self.calls.each)(self.map, function, context) };
     }
 }
@@ -514,13 +515,14 @@ impl<K: Native, const ORDERED: bool> Reader<K> for &Foreign<K, ORDERED> {
 impl<K: Native, const ORDERED: bool> Writer<K> for &Foreign<K, ORDERED> {
     #[inline]
     fn insert(&mut self, key: K::Key<'_>, value: K::Value<'_>) {
-        // SAFETY: as the header says; this is the only writer, or writers may be several.
+        // SAFETY: `map` is alive, and key and value outlive the call. `writer` borrows mutably, so there is no other
+        // thread; `shared_writer` returns a writer only with the flag for shared writing.
         unsafe { (self.calls.insert)(self.map, K::key_cell(key), K::value_cell(value)) };
     }
 
     #[inline]
     fn remove(&mut self, key: K::Key<'_>) -> bool {
-        // SAFETY: as the header says; this is the only writer, or writers may be several.
+        // SAFETY: as in `insert`.
         unsafe { (self.calls.remove)(self.map, K::key_cell(key)) }
     }
 }

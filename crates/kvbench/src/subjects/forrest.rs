@@ -11,8 +11,7 @@ pub(crate) struct Forrest {
     tree: Tree,
 }
 
-/// The options for these pages. Where they are not to be had, the index takes smaller ones, and what it says
-/// about its memory tells so.
+/// The options for these pages. If they are unavailable, the index uses smaller pages, as its memory statistics show.
 fn options(pages: Pages) -> Options {
     Options { pages: pages.into(), ..Options::default() }
 }

@@ -24,7 +24,7 @@ impl<A: Ord, B: Default> Gathered<A, B> {
         }
         let mut pairs = had();
         pairs.append(&mut mem::take(&mut self.0));
-        // Stable, so that of two with one key the later stays behind the earlier.
+        // The sort must be stable: of two pairs with one key, the later one wins below.
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
         pairs.dedup_by(|later, earlier| {
             let same = later.0 == earlier.0;

@@ -1,3 +1,3 @@
-//! hashbrown's `HashMap`: no order, and the fastest point reads to be had.
+//! hashbrown's `HashMap`: no order, and the fastest point reads of all subjects.
 
 super::hashmap::adapter!(hashbrown::HashMap);

@@ -1,3 +1,3 @@
-//! indexset's `BTreeMap`: a B-tree of two levels with nodes of 1,024 pairs, which also tells the rank of a key.
+//! indexset's `BTreeMap`: a B-tree of two levels with nodes of 1,024 pairs, which also supports the rank of a key.
 
 super::btreemap::adapter!(indexset::BTreeMap);

@@ -6,7 +6,7 @@
 
 use super::{BATCH_KEYS, Pages, Reader, Subject, Writer};
 use crate::data::{Counters, Kind as _};
-use ::llds::raw::{Device, Ran, Store, abi};
+use ::llds::raw::{Device, Ran, RawStore, abi};
 
 /// Bytes of an operation on a key of 8 bytes, with a value of as many digits as there may be; and of its answer.
 const OP_BYTES: usize = 16 + 8 + 24;
@@ -25,7 +25,7 @@ pub(crate) struct User(Ways);
 
 /// A store, and how it is asked.
 pub(crate) struct Ways {
-    store: Store,
+    store: RawStore,
     /// Operations of a run that changes.
     together: usize,
     /// Whether keys are looked up in its mapping.
@@ -34,7 +34,7 @@ pub(crate) struct Ways {
 
 fn kernel(together: usize, is_seen: bool) -> Result<Ways, String> {
     let device = Device::open(true).map_err(|error| error.to_string())?;
-    Ways::new(Store::Device(device), together, is_seen)
+    Ways::new(RawStore::Device(device), together, is_seen)
 }
 
 #[cfg(feature = "llds-user")]
@@ -42,11 +42,11 @@ fn user(together: usize, is_seen: bool) -> Result<Ways, String> {
     use ::llds::raw::{Attach, User};
     let attach = Attach { name: b"kvbench", makes: true, bytes_max: 0, mode: 0o600 };
     let user = User::open(&attach, true).map_err(|error| error.to_string())?;
-    Ways::new(Store::User(user), together, is_seen)
+    Ways::new(RawStore::User(user), together, is_seen)
 }
 
 impl Ways {
-    fn new(store: Store, together: usize, is_seen: bool) -> Result<Ways, String> {
+    fn new(store: RawStore, together: usize, is_seen: bool) -> Result<Ways, String> {
         if is_seen && store.mapped().is_none() {
             return Err("the store cannot be mapped".to_owned());
         }
@@ -83,7 +83,7 @@ impl Ways {
     }
 }
 
-/// Operations one behind another.
+/// A buffer of consecutive encoded operations.
 struct Ops<'a> {
     bytes: &'a mut [u8],
     used: usize,
@@ -104,7 +104,7 @@ impl Ops<'_> {
     }
 }
 
-/// Changes that are done together, at the latest when this is dropped.
+/// Changes that are applied in batches, the last one when this is dropped.
 pub(crate) struct Changes<'w> {
     ways: &'w Ways,
     bytes: [u8; BATCH_KEYS * OP_BYTES],

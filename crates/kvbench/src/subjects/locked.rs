@@ -1,11 +1,10 @@
-//! A structure for one writer behind a readers-writer lock, one lock for the whole of it: how a program with
-//! several threads would use it.
+//! A single-writer structure with one readers-writer lock around it, as a program with several threads would use it.
 
 use super::{Pages, Reader, Subject, Writer};
 use crate::data::Kind;
 use std::sync::{PoisonError, RwLock};
 
-/// The structure and its lock, taken anew for every operation.
+/// The structure and its lock, which every operation takes.
 pub(crate) struct Locked<S>(RwLock<S>);
 
 impl<K: Kind, S: Subject<K>> Subject<K> for Locked<S> {

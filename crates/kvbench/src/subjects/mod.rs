@@ -1,8 +1,8 @@
-//! The subjects: what can be measured, behind one interface with static dispatch.
+//! The subjects: the structures that can be measured, with one interface and static dispatch.
 //!
-//! An adapter is one small file that uses its crate as its documentation advises: what is to be held over
-//! several operations (an epoch guard, say) lives in the [`Reader`] or [`Writer`], which the loops renew
-//! every [`SESSION_OPS`] operations, so that what was removed can be freed.
+//! An adapter is one small file that uses its crate as the crate's documentation advises. State that spans several
+//! operations (an epoch guard, for example) lives in the [`Reader`] or [`Writer`]. The loops renew these every
+//! [`SESSION_OPS`] operations, so that removed memory can be freed.
 
 pub(crate) mod blart;
 pub(crate) mod btreemap;
@@ -54,7 +54,7 @@ pub(crate) const BATCH_KEYS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Pages {
-    /// The best that is to be had.
+    /// The best that are available.
     Auto,
     /// Explicit pages of 1 GiB.
     #[value(name = "1g")]
@@ -124,14 +124,14 @@ pub(crate) use by_itself;
 
 /// A structure that can be measured.
 pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
-    /// Whether scans show keys in order; without it the scan and iteration steps are left out.
+    /// Whether scans show keys in order; if not, the scan and iteration steps are left out.
     const ORDERED: bool = true;
-    /// Whether it is made once: pairs are only gathered until [`Subject::settle`] makes the structure, which is then
-    /// read; nothing is removed.
+    /// Whether it is immutable: insertions only gather pairs until [`Subject::settle`] builds the structure. Nothing is
+    /// removed.
     const STATIC: bool = false;
-    /// Whether its answers mean anything; those of the subject that does nothing do not.
+    /// Whether its results are checked; false for the subject that does nothing.
     const ANSWERS: bool = true;
-    /// Whether it can also be walked from its last pair to its first.
+    /// Whether it can also be iterated from its last pair to its first.
     const BACK: bool = false;
     /// Whether [`Reader::multi_get`] is more than a loop over single gets.
     const BATCHED: bool = false;
@@ -145,27 +145,27 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     where
         Self: 'a;
 
-    /// Makes an empty one, or says why this cannot be had here.
+    /// Makes an empty structure. Fails with the reason if it is not available here.
     fn build(pages: Pages) -> Result<Self, String>;
     /// Begins to read.
     fn reader(&self) -> Self::Reader<'_>;
     /// Begins to write, alone.
     fn writer(&mut self) -> Self::Writer<'_>;
-    /// Begins to write beside others; `None` where only one may write.
+    /// Begins to write concurrently with other writers; `None` if only one writer is allowed.
     fn shared_writer(&self) -> Option<Self::Writer<'_>> {
         None
     }
-    /// Tells an empty one how many keys will come; false where it cannot be told.
+    /// Reserves room in an empty structure for this number of keys; false if it cannot reserve.
     fn reserve(&mut self, _keys: usize) -> bool {
         false
     }
-    /// Makes the structure of all that was inserted, if it is a static one. This belongs to the time of the insertions.
+    /// Builds a static structure from all inserted pairs. Its time counts as insertion.
     fn settle(&mut self) {}
     /// Bytes in use that did not come from the global allocator.
     fn own_bytes(&self) -> u64 {
         0
     }
-    /// What the subject has to say about the memory that it took.
+    /// A remark on the memory that the subject uses.
     fn memory_note(&self) -> Option<String> {
         None
     }
@@ -182,10 +182,10 @@ pub(crate) trait Reader<K: Kind> {
     /// Shows all pairs, in order.
     fn iterate(&self, see: impl FnMut(K::Found<'_>, K::Value<'_>));
 
-    /// The same from the last to the first, where [`Subject::BACK`] says so.
+    /// The same from the last to the first, if [`Subject::BACK`] is set.
     fn iterate_back(&self, _see: impl FnMut(K::Found<'_>, K::Value<'_>)) {}
 
-    /// Looks many keys up and shows each answer with the position of its key.
+    /// Looks several keys up and shows each result with the position of its key.
     fn multi_get(&self, keys: &[K::Key<'_>], mut see: impl FnMut(usize, Option<K::Value<'_>>)) {
         for (at, key) in keys.iter().enumerate() {
             if self.get(*key, |value| see(at, Some(value))).is_none() {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 /// How a kind's keys and values lie in their allocations.
 pub(crate) trait Packed: Kind {
-    /// Bytes that the key takes behind the node's links.
+    /// Bytes that the key takes after the node's links.
     fn key_size(key: Self::Key<'_>) -> usize;
     /// Writes the key.
     ///
@@ -41,12 +41,13 @@ pub(crate) trait Packed: Kind {
 /// Bytes of a length in front of a string.
 const LEN_BYTES: usize = size_of::<u32>();
 
-/// Writes a string behind its length.
+/// Writes the length of a string, then its bytes.
 ///
 /// # Safety
 /// `at` is aligned to 4 and has `LEN_BYTES + bytes.len()` bytes.
 unsafe fn write_string(at: *mut u8, bytes: &[u8]) {
-    // SAFETY: the caller's; a new allocation overlaps nothing.
+    // SAFETY: `at` is aligned to 4 and has `LEN_BYTES + bytes.len()` bytes: see `# Safety`. They belong to a new
+    // allocation, so `bytes` does not overlap them.
     unsafe {
         at.cast::<u32>().write(bytes.len() as u32);
         at.add(LEN_BYTES).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -58,7 +59,7 @@ unsafe fn write_string(at: *mut u8, bytes: &[u8]) {
 /// # Safety
 /// [`write_string`] wrote at `at`, and what it wrote stays for `'a`.
 unsafe fn read_string<'a>(at: *const u8) -> &'a [u8] {
-    // SAFETY: the caller's.
+    // SAFETY: `write_string` wrote a length and that many bytes at `at`, and they stay for `'a`: see `# Safety`.
     unsafe { std::slice::from_raw_parts(at.add(LEN_BYTES), at.cast::<u32>().read() as usize) }
 }
 
@@ -70,19 +71,19 @@ macro_rules! number_keys {
         }
 
         unsafe fn write_key(at: *mut u8, key: u64) {
-            // SAFETY: the caller's.
+            // SAFETY: `at` is aligned to 8 and has `key_size` = 8 bytes, as `Packed::write_key` demands.
             unsafe { at.cast::<u64>().write(key) };
         }
 
         #[inline]
         unsafe fn compare(key: u64, at: *const u8) -> Ordering {
-            // SAFETY: the caller's.
+            // SAFETY: `write_key` wrote an aligned `u64` at `at`, as `Packed::compare` demands.
             key.cmp(unsafe { &*at.cast::<u64>() })
         }
 
         #[inline]
         unsafe fn read_key<'a>(at: *const u8) -> (Self::Found<'a>, usize) {
-            // SAFETY: the caller's.
+            // SAFETY: `write_key` wrote an aligned `u64` at `at`, as `Packed::read_key` demands.
             (unsafe { at.cast::<u64>().read() }, 8)
         }
     };
@@ -96,13 +97,14 @@ macro_rules! string_values {
         }
 
         unsafe fn write_value(at: *mut u8, value: &[u8]) {
-            // SAFETY: the caller's.
+            // SAFETY: `at` is aligned to 8 and has `value_size` bytes, as `Packed::write_value` demands.
             unsafe { write_string(at, value) };
         }
 
         #[inline]
         unsafe fn read_value<'a>(at: *const u8) -> Self::Value<'a> {
-            // SAFETY: the caller's.
+            // SAFETY: `write_value` called `write_string` at `at`, and the bytes stay for `'a`, as
+            // `Packed::read_value` demands.
             unsafe { read_string(at) }
         }
     };
@@ -116,13 +118,13 @@ impl Packed for U64 {
     }
 
     unsafe fn write_value(at: *mut u8, value: u64) {
-        // SAFETY: the caller's.
+        // SAFETY: `at` is aligned to 8 and has `value_size` = 8 bytes, as `Packed::write_value` demands.
         unsafe { at.cast::<u64>().write(value) };
     }
 
     #[inline]
     unsafe fn read_value<'a>(at: *const u8) -> Self::Value<'a> {
-        // SAFETY: the caller's.
+        // SAFETY: `write_value` wrote an aligned `u64` at `at`, as `Packed::read_value` demands.
         unsafe { at.cast::<u64>().read() }
     }
 }
@@ -138,19 +140,20 @@ impl Packed for Strings {
     }
 
     unsafe fn write_key(at: *mut u8, key: Text<'_>) {
-        // SAFETY: the caller's.
+        // SAFETY: `at` is aligned to 8 and has `key_size` bytes, as `Packed::write_key` demands.
         unsafe { write_string(at, key.bytes()) };
     }
 
     #[inline]
     unsafe fn compare(key: Text<'_>, at: *const u8) -> Ordering {
-        // SAFETY: the caller's.
+        // SAFETY: `write_key` called `write_string` at `at`, as `Packed::compare` demands.
         key.bytes().cmp(unsafe { read_string(at) })
     }
 
     #[inline]
     unsafe fn read_key<'a>(at: *const u8) -> (Self::Found<'a>, usize) {
-        // SAFETY: the caller's.
+        // SAFETY: `write_key` called `write_string` at `at`, and the bytes stay for `'a`, as `Packed::read_key`
+        // demands.
         let key = unsafe { read_string(at) };
         (key, LEN_BYTES + key.len())
     }

@@ -1,5 +1,5 @@
-//! papaya's `HashMap`: a concurrent table whose readers take no lock. What is read is held by a guard, which is
-//! pinned once for many operations, as its documentation advises.
+//! papaya's `HashMap`: a concurrent table whose readers take no lock. A guard protects reads; it is pinned once for
+//! many operations, as the documentation advises.
 
 use super::{Pages, Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};

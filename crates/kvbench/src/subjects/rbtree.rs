@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// The links of a node; its key lies behind them in the same allocation.
+/// The links of a node; its key follows in the same allocation.
 #[repr(C)]
 struct Node {
     /// The parent, with bit 0 set if this node is black.
@@ -37,7 +37,7 @@ pub(crate) struct RbTree<K: Packed> {
 
 // SAFETY: the tree owns its nodes, has no interior mutability, and its pairs are bytes.
 unsafe impl<K: Packed> Send for RbTree<K> {}
-// SAFETY: as above; through a shared reference the tree is only read.
+// SAFETY: as for `Send`; a shared reference allows no writes.
 unsafe impl<K: Packed> Sync for RbTree<K> {}
 
 fn allocate(size: usize) -> *mut u8 {
@@ -51,8 +51,8 @@ fn layout(size: usize) -> Layout {
     Layout::from_size_align(size.max(1), 8).expect("a key or value fits in memory")
 }
 
-// Every function below takes links of one tree: null, or nodes that are alive. That is what `SAFETY: of the
-// tree` means.
+// Every function below takes links of one tree: null, or nodes that are allocated. `SAFETY: of the tree` refers to
+// this.
 
 fn parent(node: Link) -> Link {
     // SAFETY: of the tree, not null.
@@ -101,7 +101,7 @@ fn set_child(node: Link, side: bool, to: Link) {
 }
 
 fn key_at(node: Link) -> *mut u8 {
-    // SAFETY: the key lies behind the links, in the same allocation.
+    // SAFETY: the key follows the links in the same allocation, so the sum stays inside it.
     unsafe { node.cast::<u8>().add(size_of::<Node>()) }
 }
 
@@ -211,7 +211,7 @@ impl<K: Packed> RbTree<K> {
             right: ptr::null_mut(),
             value: new_value::<K>(value),
         };
-        // SAFETY: the allocation has room for the links and the key, and nobody else knows it.
+        // SAFETY: the allocation has room for the links and the key, and no other pointer to it exists.
         unsafe {
             node.write(links);
             K::write_key(key_at(node), key);
@@ -320,18 +320,18 @@ impl<K: Packed> RbTree<K> {
 
 fn new_value<K: Packed>(value: K::Value<'_>) -> *mut u8 {
     let memory = allocate(K::value_size(value));
-    // SAFETY: the allocation has the size that the value asks for.
+    // SAFETY: the allocation has `value_size(value)` bytes and is aligned to 8.
     unsafe { K::write_value(memory, value) };
     memory
 }
 
 fn free_value<K: Packed>(value: *mut u8) {
-    // SAFETY: `new_value` made it with this layout, and its owner gives it up.
+    // SAFETY: `new_value` allocated it with this layout, and the caller owns it.
     unsafe { dealloc(value, layout(K::value_size(K::read_value(value)))) };
 }
 
 fn free_node<K: Packed>(node: Link) {
-    // SAFETY: `put` made it with this layout, and it is out of the tree.
+    // SAFETY: `put` allocated it with this layout, and no link of the tree leads to it.
     unsafe {
         free_value::<K>((*node).value);
         let key_size = K::read_key(key_at(node)).1;

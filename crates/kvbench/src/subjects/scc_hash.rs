@@ -1,5 +1,5 @@
-//! scc's `HashMap`: a concurrent table with a lock for each bucket, which grows without stopping anybody. `upsert` is
-//! used for insertions because `insert` refuses a key that is there.
+//! scc's `HashMap`: a concurrent table with a lock for each bucket, which grows without blocking other threads.
+//! Insertions use `upsert`, because `insert` refuses a key that is present.
 
 use super::{Pages, Reader, Subject, Writer};
 use crate::data::{KeyForm, Kind, ValueForm};

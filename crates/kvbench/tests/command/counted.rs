@@ -1,4 +1,4 @@
-//! What is counted: on a simulated processor, which counts the same again, by the system, and in bytes of memory.
+//! Tests of counters: on a simulated processor, whose counts are reproducible, of the system, and of bytes of memory.
 
 use super::{kvbench, records, scratch, text};
 use forrest_testing::sized;
@@ -24,7 +24,7 @@ fn median(figures: &Map<String, Value>, name: &str) -> f64 {
     figures[name]["median"].as_f64().unwrap_or_else(|| panic!("{name}: {figures:?}"))
 }
 
-/// Whether there is a simulator; says if not.
+/// Whether there is a simulator; prints a message if not.
 pub(super) fn simulates() -> bool {
     let there =
         Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success());
@@ -42,11 +42,11 @@ fn a_simulated_processor_counts_the_same_again() {
     }
     let run = |name| {
         let common = ["memory", "--simulate", "--quick", "-n", "400", "--pages", "auto"];
-        // Hashes, arenas, and what is compared by the system's library, which looks at addresses.
+        // Hashes, arenas, and comparisons by the system's library, which depend on addresses.
         let subjects = ["--subjects", "forrest,hashmap,sorted,empty"];
         let tree = ["--tree", concat!(env!("CARGO_MANIFEST_DIR"), "/src")];
         let events = ["--events", "instructions,cycles,llc_references,branch_misses"];
-        // In quick size only what is looked at below.
+        // In quick size only the figures that are checked below.
         let steps = sized(&["--only", "get"][..], &[]);
         figures(name, &[&common[..], &subjects, &tree, &events, steps].concat())
     };
@@ -91,7 +91,7 @@ fn the_loop_alone_is_simulated() {
     assert!((few - many).abs() < 0.02 * many, "{few} for each of a thousand, {many} of eight thousand");
 }
 
-/// It would simulate for hours; killed, neither the run nor its arm goes on.
+/// The simulation would take hours. After a kill, neither the run nor its arm continues.
 #[test]
 fn a_simulation_ends_when_its_run_does() {
     if !simulates() {

@@ -168,7 +168,7 @@ fn subjects_tell_keys_apart_by_their_last_bytes() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(matches!(output.status.code(), Some(0 | 3 | 4 | 5)), "{told}{output:?}");
     assert!(told.contains(&format!("50 pairs of {text}")) && told.contains("get_ns"), "{told}");
-    // The same with a NUL behind each: what ends keys with one is left out, and says so.
+    // The same with a NUL after each key: subjects that end keys with a NUL are left out, with a message.
     done(&["convert", "-m", "convert-text", "-i", &text, "-o", &bin, "-t"]);
     let out = measured(&bin, &["--subjects", "forrest,blart", "--data-pages", "plain"]);
     assert!(out.contains("blart, strings: left out: it ends keys with a zero byte, and 50 of"), "{out}");

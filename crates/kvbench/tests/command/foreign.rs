@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/array.c");
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
 
-/// Whether there is a C compiler. Where there is none, that is told, and these tests have shown nothing.
+/// Whether there is a C compiler. Without one these tests print a message and check nothing.
 static COMPILER: LazyLock<bool> = LazyLock::new(|| {
     let found = Command::new("cc").arg("--version").output().is_ok();
     if !found {
@@ -101,7 +101,7 @@ fn a_library_that_is_none_says_why() {
         ("NO_SCAN", "array has no function \"scan\""),
         ("BAD_NAME", "is named \"Array, sorted\""),
         ("NO_KINDS", "array holds neither numbers nor strings"),
-        ("UNKNOWN_FLAG", "array has flags that nobody knows: 0x80000000"),
+        ("UNKNOWN_FLAG", "array has unknown flags: 0x80000000"),
         ("EMPTY_LIST", "offers nothing"),
         ("TWICE", ":array twice"),
     ] {
@@ -155,8 +155,8 @@ fn a_program_is_measured_by_lines() {
     assert!(code == Some(0) && out.contains("u64: 2 subjects agree"), "{out}");
     assert!(out.contains("map.pl, strings: left out: what is spoken by lines is numbers"), "{out}");
     for (fault, why) in [
-        ("hello", "it said \"hello\" where \"ordered\" or \"unordered\" was to be said"),
-        ("ready", "it said \"steady\" where \"ready\" was to be said"),
+        ("hello", "unexpected line \"hello\", expected \"ordered\" or \"unordered\""),
+        ("ready", "unexpected line \"steady\", expected \"ready\""),
         ("ends", "FAILED: it ended"),
         ("sum", "get_ns: the answers sum to"),
     ] {

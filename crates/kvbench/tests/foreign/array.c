@@ -5,7 +5,7 @@
  *     cc -O2 -shared -fPIC -I include -o libarray.so tests/foreign/array.c
  *     kvbench memory -n 20K --subjects ./libarray.so,btreemap
  *
- * What is behind FAULT is what the tests want to see found.
+ * FAULT selects a bug that the tests expect kvbench to find.
  */
 #include "kvbench_subject.h"
 

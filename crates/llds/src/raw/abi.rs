@@ -1,82 +1,82 @@
-//! What user space and the module agree on: the numbers and layouts of `kernel/llds/uapi/llds.h`.
+//! The ABI of the module: the numbers and layouts of `kernel/llds/uapi/llds.h`.
 //!
-//! They are written there; a test reads that file and compares every one of them with what is here. The bytes of
-//! operations and answers are made and read by whoever uses a [`Store`](super::Store); the arguments of commands, which
-//! hold addresses, stay in this module.
+//! That header documents them. A test compares every number and layout here with the header. Users of a
+//! [`RawStore`](super::RawStore) write the bytes of operations and read those of answers; the arguments of
+//! commands, which contain addresses, stay in this module.
 
-/// The version of the agreement, `LLDS_ABI`.
+/// The version of the ABI, `LLDS_ABI`.
 pub const ABI: u32 = 2;
-/// The longest key, in bytes.
+/// Maximum key length, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
-/// The longest name of a store, in bytes.
+/// Maximum length of a store's name, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// Most bytes of operations in a run that takes place as one.
+/// Maximum bytes of operations in an atomic run.
 pub const ATOMIC_BYTES_MAX: usize = 0x1000_0000;
 
-/// The value of a key.
+/// Reads the value of a key.
 pub const GET: u8 = 1;
-/// Makes a key mean a value.
+/// Sets a key to a value.
 pub const SET: u8 = 2;
 /// Removes a key.
 pub const DELETE: u8 = 3;
 /// Adds to a counter.
 pub const ADD: u8 = 4;
-/// Makes a key mean the value if it means the other.
+/// Sets a key to `value` if its current value equals `other`.
 pub const SWAP: u8 = 5;
 /// Removes the keys of a range.
 pub const DELETE_RANGE: u8 = 6;
-/// The pairs of a range.
+/// Reads the pairs of a range.
 pub const SCAN: u8 = 7;
 
-/// Without a value: of a get, only whether there is one; of a swap, the key shall not be there.
+/// No value. A get reports only whether the key exists; a swap deletes the key.
 pub const NO_VALUE: u8 = 0x01;
-/// Without the other: of a swap, the key must not be there; of a range, there is no upper bound.
+/// No other. A swap expects the key to be absent; a range has no upper bound.
 pub const NO_OTHER: u8 = 0x02;
-/// A set takes place only if the key is not there.
+/// A set is done only if the key is absent.
 pub const IF_ABSENT: u8 = 0x04;
-/// A set takes place only if the key is there.
+/// A set is done only if the key exists.
 pub const IF_PRESENT: u8 = 0x08;
-/// The lower bound does not belong to the range.
+/// The lower bound is excluded.
 pub const BEHIND_KEY: u8 = 0x10;
-/// The upper bound belongs to the range.
+/// The upper bound is included.
 pub const WITH_OTHER: u8 = 0x20;
-/// A scan goes from the upper bound down.
+/// A scan begins at the upper bound and descends.
 pub const DOWN: u8 = 0x40;
 
-/// It was done.
+/// The operation was done.
 pub const DONE: i32 = 0;
-/// The key was not there.
+/// The key was absent.
 pub const ABSENT: i32 = 1;
-/// It was there, and it or its value was not as it was to be.
+/// The key existed, and that or its value was not as expected.
 pub const DIFFERS: i32 = 2;
-/// A range of which there is more.
+/// The range has more pairs.
 pub const MORE: i32 = 3;
 
-/// Where a mapping of the device has its [`Header`].
+/// The device offset of the [`Header`]'s mapping.
 pub const MAP_HEADER: u64 = 0;
-/// Bytes of the page there.
+/// Bytes of that mapping: one page.
 pub(super) const MAP_HEADER_BYTES: u64 = 4096;
-/// Where a mapping has the blocks that handles name.
+/// The device offset of the mapping of the blocks, which handles name.
 pub const MAP_BLOCKS: u64 = 0x100_0000_0000;
-/// Where a mapping has the buckets.
+/// The device offset of the mapping of the buckets.
 pub const MAP_BUCKETS: u64 = 0x200_0000_0000;
-/// Bytes of each of these two.
+/// Bytes of the mapping of the blocks, and of that of the buckets.
 pub const MAP_BYTES: u64 = 0x10_0000_0000;
-/// Of a [`Header`]: there is more than itself to be seen.
+/// Flag of a [`Header`]: blocks and buckets can be mapped too.
 pub const MAPPABLE: u32 = 0x1;
 
-/// All operations of a run take place as one, or none of them does.
+/// The run is atomic: all of its operations are applied at one instant, or none is.
 pub(super) const RUN_ATOMIC: u32 = 0x1;
-/// Makes the store if there is none of that name.
+/// Creates the store if it does not exist.
 pub(super) const CREATE: u32 = 0x01;
-/// With [`CREATE`]: only if there is none.
+/// With [`CREATE`]: fails if the store exists.
 #[cfg(test)]
 const EXCLUSIVE: u32 = 0x02;
 
-/// The byte by which commands are known as the module's.
+/// The magic byte of the module's ioctl commands.
 pub(super) const MAGIC: u8 = 0xec;
 
-/// Declares a struct of the header, and for the test what its fields are.
+/// Declares a struct of the header, and its layout for the test.
 macro_rules! layout {
     ($(#[$doc:meta])* $visibility:vis struct $name:ident / $c_name:ident, $bytes:literal: {
         $($(#[$field_doc:meta])* $field:ident: $type:ty,)*
@@ -91,7 +91,7 @@ macro_rules! layout {
         const _: () = assert!(size_of::<$name>() == $bytes);
 
         impl $name {
-            /// Name, place and size of each field, and the size of all.
+            /// Name, offset and size of each field, and the size of the struct.
             #[cfg(test)]
             const LAYOUT: Layout = Layout {
                 name: stringify!($c_name),
@@ -99,7 +99,7 @@ macro_rules! layout {
                     stringify!($field),
                     std::mem::offset_of!($name, $field),
                     {
-                        // The type of a field by way of its value.
+                        // Infers the field's type from a closure that borrows it.
                         const fn size_of_field<T>(_: fn(&$name) -> &T) -> usize {
                             size_of::<T>()
                         }
@@ -113,13 +113,13 @@ macro_rules! layout {
 }
 
 layout! {
-    /// What the module is.
+    /// The module's version and limits.
     pub struct Version / llds_version, 32: {
-        /// The version of the agreement; this library knows [`ABI`].
+        /// The version of the ABI; this library supports [`ABI`].
         abi: u32,
-        /// The longest key that it takes.
+        /// Maximum key length.
         key_bytes_max: u32,
-        /// The longest value that any of its stores takes.
+        /// Maximum value length of all its stores.
         value_bytes_max: u64,
         /// Zeros.
         reserved: [u64; 2],
@@ -127,11 +127,12 @@ layout! {
 }
 
 layout! {
-    /// How an operation begins. Behind it lie the bytes of key, value and other, and zeros up to a multiple of 8.
+    /// The head of an operation. The bytes of key, value and other follow, padded with zeros to a multiple of
+    /// 8.
     pub struct Op / llds_op, 16: {
-        /// What is to be done.
+        /// The operation, such as [`GET`].
         code: u8,
-        /// How.
+        /// Flags, such as [`NO_VALUE`].
         flags: u8,
         /// Bytes of the key.
         key_bytes: u16,
@@ -139,23 +140,23 @@ layout! {
         value_bytes: u32,
         /// Bytes of the other.
         other_bytes: u32,
-        /// How many pairs a scan brings, or a range loses, at most; 0 is no limit.
+        /// Maximum number of pairs that a scan returns or a delete-range deletes; 0 is no limit.
         limit: u32,
     }
 }
 
 layout! {
-    /// How an answer begins. Behind it lie its bytes, and zeros up to a multiple of 8.
+    /// The head of an answer. Its bytes follow, padded with zeros to a multiple of 8.
     pub struct Answer / llds_answer, 8: {
-        /// [`DONE`] and so on, or a negative error number.
+        /// A status such as [`DONE`], or a negative error number.
         status: i32,
-        /// How many bytes follow.
+        /// Number of bytes that follow.
         bytes: u32,
     }
 }
 
 layout! {
-    /// How a pair of a scan begins. Behind it lie key and value, and zeros up to a multiple of 8.
+    /// The head of a scanned pair. Key and value follow, padded with zeros to a multiple of 8.
     pub struct Pair / llds_pair, 8: {
         /// Bytes of the key.
         key_bytes: u32,
@@ -179,7 +180,7 @@ layout! {
 }
 
 layout! {
-    /// Which store an open device is about.
+    /// The argument that attaches an open device to a store.
     pub(super) struct Attach / llds_attach, 32: {
         name: u64,
         bytes_max: u64,
@@ -191,7 +192,7 @@ layout! {
 }
 
 layout! {
-    /// Which store is to be destroyed.
+    /// The argument that names a store to destroy.
     pub(super) struct Destroy / llds_destroy, 16: {
         name: u64,
         name_bytes: u32,
@@ -200,7 +201,7 @@ layout! {
 }
 
 layout! {
-    /// Room for a piece of the list of stores.
+    /// The argument that asks for a piece of the list of stores.
     pub(super) struct List / llds_list, 32: {
         room: u64,
         after: u64,
@@ -212,7 +213,7 @@ layout! {
 }
 
 layout! {
-    /// A record of that list. Behind it lies the name, and zeros up to a multiple of 8.
+    /// The head of a record of that list. The name follows, padded with zeros to a multiple of 8.
     pub(super) struct Listed / llds_listed, 56: {
         keys: u64,
         pair_bytes: u64,
@@ -228,17 +229,17 @@ layout! {
 }
 
 layout! {
-    /// What a store holds and costs.
+    /// The size and limits of a store.
     pub struct Stats / llds_stats, 64: {
         /// Keys.
         keys: u64,
         /// Bytes of keys and values.
         pair_bytes: u64,
-        /// Bytes of memory that it has taken.
+        /// Bytes of memory that the store has allocated.
         bytes: u64,
-        /// Bytes that it may take.
+        /// Maximum bytes of memory.
         bytes_max: u64,
-        /// The longest value that it takes.
+        /// Maximum value length.
         value_bytes_max: u64,
         /// Zeros.
         reserved: [u64; 3],
@@ -246,19 +247,19 @@ layout! {
 }
 
 layout! {
-    /// What a mapping begins with: where the things of a store are.
+    /// The header of a mapped store.
     pub struct Header / llds_header, 40: {
         /// [`ABI`].
         abi: u32,
         /// [`MAPPABLE`].
         flags: u32,
-        /// Of the hash.
+        /// The salt of the hash.
         salt: u64,
-        /// Odd while several changes are made that are to be seen as one.
+        /// Odd while a writer makes changes that must become visible together.
         sequence: u32,
-        /// How many buckets there are.
+        /// Number of buckets.
         buckets: u32,
-        /// Odd while nodes of the order are made, merged or freed.
+        /// Odd while nodes of the order are made, split, merged or freed.
         order_sequence: u32,
         /// The root of the order, or 0.
         root: u32,
@@ -269,7 +270,7 @@ layout! {
     }
 }
 
-/// A struct as the header has it.
+/// The layout of a struct, to be compared with the header's.
 #[cfg(test)]
 #[derive(Debug, PartialEq, Eq)]
 struct Layout {
@@ -278,7 +279,7 @@ struct Layout {
     bytes: usize,
 }
 
-/// The commands: what they are called, whether they are written and read (seen from user space), and their numbers.
+/// The ioctl commands. `read` and `write` are as seen from user space.
 pub(super) mod command {
     use super::{Attach, Destroy, List, MAGIC, Run, Stats, Version};
     use rustix::ioctl::{Opcode, opcode};

@@ -1,4 +1,4 @@
-//! Reads `kernel/llds/uapi/llds.h` and compares every number and every struct in it with what [`abi`](super) has.
+//! Compares every number and every struct of `kernel/llds/uapi/llds.h` with [`abi`](super).
 
 use super::*;
 use rustix::ioctl::{Direction, Opcode, opcode};
@@ -18,7 +18,7 @@ const LAYOUTS: [Layout; 11] = [
     Header::LAYOUT,
 ];
 
-/// The numbers of this module by their names in the header.
+/// The numbers of `abi`, by their names in the header.
 fn numbers() -> BTreeMap<String, i128> {
     let all: [(&str, i128); 31] = [
         ("ABI", ABI.into()),
@@ -59,7 +59,7 @@ fn numbers() -> BTreeMap<String, i128> {
 fn header() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/llds/uapi/llds.h");
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    // Without comments, which may hold anything.
+    // Comments may contain anything, so remove them.
     let mut code = String::new();
     let mut rest = &text[..];
     while let Some((before, comment)) = rest.split_once("/*") {
@@ -77,7 +77,7 @@ fn number(text: &str) -> Option<i128> {
     }
 }
 
-/// Names and definitions of all macros that are something.
+/// Names and definitions of all macros with a definition.
 fn macros(header: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = header.lines().filter_map(|line| line.strip_prefix("#define "));
     let parts = lines.map(|line| line.split_once([' ', '\t']).unwrap_or((line, "")));

@@ -11,12 +11,12 @@ use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::OnceLock;
 
-/// Where the module puts its device.
+/// The path of the module's device.
 pub const DEVICE_PATH: &str = "/dev/llds";
 
-/// Room for the first piece of a list, in bytes: some hundred stores.
+/// Bytes for one piece of the list: some hundred stores.
 const LIST_BYTES: usize = 16 << 10;
-/// More than that no record takes.
+/// Maximum bytes of a record of the list.
 const RECORD_BYTES_MAX: usize = size_of::<abi::Listed>() + abi::NAME_BYTES_MAX + 1;
 const _: () = assert!(LIST_BYTES > RECORD_BYTES_MAX);
 
@@ -27,60 +27,60 @@ const DESTROY: &str = "destroy the store";
 const LIST: &str = "list the stores";
 const STATS: &str = "ask for the figures of the store";
 
-/// An open device. The module that made it has the version of [`abi`]; it does what
-/// `kernel/llds/uapi/llds.h` says, and nothing else is believed of it.
+/// An open device of a module with the ABI version of [`abi`]. Lengths and records that the module returns
+/// are checked.
 #[derive(Debug)]
 pub struct Device {
     file: File,
     version: abi::Version,
     may_change: bool,
-    /// The store in sight, from the first look on.
+    /// The mapping of the store, made at the first seqlock read.
     mapping: OnceLock<Option<Mapping>>,
 }
 
-/// Which store a device is to be about.
+/// The store that a device is to be attached to.
 #[derive(Debug, Clone, Copy)]
 pub struct Attach<'n> {
-    /// Its name: 1 to [`abi::NAME_BYTES_MAX`] bytes, none of them 0.
+    /// The store's name: 1 to [`abi::NAME_BYTES_MAX`] bytes, none of them 0.
     pub name: &'n [u8],
-    /// Whether it is made if it is not there.
+    /// Whether to create the store if it does not exist.
     pub makes: bool,
-    /// Of a store that is made: most bytes that it may take; 0 is as many as any.
+    /// For a new store: maximum bytes of memory; 0 is the module's maximum.
     pub bytes_max: u64,
-    /// Of a store that is made: who may read and write it, as the bits of a file say (0o666 at most).
+    /// For a new store: its permissions, as the mode of a file (0o666 at most).
     pub mode: u32,
 }
 
-/// A store in the kernel, as the list has it.
+/// A kernel store, as [`Device::list`] returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// Its name, which may be any bytes but 0.
+    /// The store's name: any bytes except 0.
     pub name: Vec<u8>,
     /// Keys.
     pub keys: u64,
     /// Bytes of keys and values.
     pub pair_bytes: u64,
-    /// Bytes of memory that it has taken.
+    /// Bytes of memory that the store has allocated.
     pub bytes: u64,
-    /// Bytes that it may take.
+    /// Maximum bytes of memory.
     pub bytes_max: u64,
-    /// The user whose it is.
+    /// The owner.
     pub uid: u32,
-    /// The group whose it is.
+    /// The owner's group.
     pub gid: u32,
-    /// Who may read and write it, as the bits of a file say.
+    /// The permissions, as the mode of a file.
     pub mode: u32,
-    /// How many open devices are about it.
+    /// Number of open devices that are attached to the store.
     pub opens: u32,
 }
 
 impl Device {
-    /// Opens the device, to be read and written or to be read only, and asks for its version.
+    /// Opens the device, read-only unless `may_change`, and asks for its version.
     ///
     /// # Errors
-    /// What the system says: `ENOENT` if the module is not loaded, `EACCES` if this user may not. [`Cause::Version`] if
-    /// the module has another version of its interface.
+    /// The system's error: `ENOENT` if the module is not loaded, `EACCES` if this user may not.
+    /// [`Cause::Version`] if the module has another version of its interface.
     ///
     /// [`Cause::Version`]: super::Cause::Version
     pub fn open(may_change: bool) -> Result<Device> {
@@ -97,21 +97,21 @@ impl Device {
         Ok(Device { file, version, may_change, mapping: OnceLock::new() })
     }
 
-    /// What the module is.
+    /// The module's version and limits.
     pub fn version(&self) -> &abi::Version {
         &self.version
     }
 
-    /// Whether the device is open to be written.
+    /// Whether the device is open for writing.
     pub fn may_change(&self) -> bool {
         self.may_change
     }
 
-    /// Makes the device be about a store, for good. Without, it is about one of its own.
+    /// Attaches the device to a store, permanently. A device that is not attached has a private store.
     ///
     /// # Errors
-    /// `ENOENT` if there is none and none is to be made, `EACCES`, `EINVAL` for a name that cannot be, `EBUSY` if the
-    /// device is about one already, `EDQUOT`, `ENOMEM`.
+    /// `ENOENT` if the store does not exist and is not to be created, `EACCES`, `EINVAL` for an invalid name,
+    /// `EBUSY` if the device is attached already, `EDQUOT`, `ENOMEM`.
     pub fn attach(&self, attach: &Attach<'_>) -> Result<()> {
         let argument = abi::Attach {
             name: attach.name.as_ptr().expose_provenance() as u64,
@@ -121,30 +121,32 @@ impl Device {
             flags: if attach.makes { abi::CREATE } else { 0 },
             reserved: 0,
         };
-        // SAFETY: the argument is what the command takes, and the name lives until it returns; both are only read.
+        // SAFETY: `abi::Attach` is the argument of `ATTACH`. The command reads it and the name, which
+        // outlives the call.
         unsafe { ioctl(&self.file, Setter::<{ command::ATTACH }, _>::new(argument)) }.map_err(system(ATTACH))
     }
 
-    /// Takes the name of a store away. Whoever has the store open keeps it; it goes with the last of them.
+    /// Removes a store's name. Open devices keep the store; it is freed when the last of them is closed.
     ///
     /// # Errors
-    /// `ENOENT`; `EACCES` if it is another user's; `EBADF` if the device is open to be read only.
+    /// `ENOENT`; `EACCES` if the store is another user's; `EBADF` if the device is open read-only.
     pub fn destroy(&self, name: &[u8]) -> Result<()> {
         let argument = abi::Destroy {
             name: name.as_ptr().expose_provenance() as u64,
             name_bytes: length(DESTROY, name)?,
             flags: 0,
         };
-        // SAFETY: the argument is what the command takes, and the name lives until it returns; both are only read.
+        // SAFETY: `abi::Destroy` is the argument of `DESTROY`. The command reads it and the name, which
+        // outlives the call.
         unsafe { ioctl(&self.file, Setter::<{ command::DESTROY }, _>::new(argument)) }
             .map_err(system(DESTROY))
     }
 
-    /// The stores that this user may read or write, or owns, sorted by name. They are asked for in pieces: what comes
-    /// or goes meanwhile may be missing.
+    /// The stores that this user may read or write, or owns, sorted by name. The list is read in pieces, so a
+    /// store that is created or destroyed meanwhile may be missing.
     ///
     /// # Errors
-    /// What the system says, and an answer that cannot be.
+    /// The system's error, or [`Cause::Nonsense`](super::Cause::Nonsense) for an invalid answer.
     pub fn list(&self) -> Result<Vec<Listed>> {
         let mut all: Vec<Listed> = Vec::new();
         let mut room = vec![0; LIST_BYTES];
@@ -158,62 +160,63 @@ impl Device {
                 count: 0,
                 more: 0,
             };
-            // SAFETY: the argument is what the command takes. The name is only read; the room is written, as far as the
-            // argument says that it goes; both live until the command returns.
+            // SAFETY: `abi::List` is the argument of `LIST`. The command reads `after` and writes at most
+            // `room_bytes` bytes to `room`; both outlive the call.
             unsafe { ioctl(&self.file, Updater::<{ command::LIST }, _>::new(&mut argument)) }
                 .map_err(system(LIST))?;
             let piece = room.get(..argument.room_bytes as usize);
-            let piece = piece.ok_or(Error::nonsense(LIST, "it is longer than the room for it"))?;
+            let piece = piece.ok_or(Error::nonsense(LIST, "it is longer than its buffer"))?;
             let count = all.len();
             records(piece, argument.count, &mut all)?;
             if argument.more == 0 {
                 return Ok(all);
             }
             if all.len() == count {
-                return Err(Error::nonsense(LIST, "there are more stores, and none is listed"));
+                return Err(Error::nonsense(LIST, "there are more stores, but the piece is empty"));
             }
         }
     }
 
-    /// The store in sight, from the first call on; `None` if it cannot be. REQUIRES: the device is about a store.
+    /// The mapping of the store, made at the first call; `None` if it cannot be mapped. REQUIRES: the device
+    /// is attached.
     #[inline]
     pub fn mapped(&self) -> Option<&Mapped> {
         let mapping = self.mapping.get_or_init(|| Mapping::new(&self.file));
         mapping.as_ref().and_then(|mapping| mapping.mapped.as_ref())
     }
 
-    /// What the store holds and costs.
+    /// The size and limits of the store.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn stats(&self) -> Result<abi::Stats> {
         get::<{ command::STATS }, _>(&self.file, STATS)
     }
 
-    /// Does a run of operations. The answers go to the beginning of `answers`.
+    /// Does a run of operations. Writes their answers to the beginning of `answers`.
     ///
     /// # Errors
-    /// What the system says, and an answer that cannot be.
+    /// The system's error, or [`Cause::Nonsense`](super::Cause::Nonsense) for an invalid answer.
     pub fn run(&self, ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<Ran> {
         let before = ran::argument(ops, answers, is_atomic)?;
         let mut after = before;
-        // SAFETY: the argument is what the command takes. The operations are only read, the answers are written as far
-        // as the argument says that their room goes; both live until the command returns.
+        // SAFETY: `abi::Run` is the argument of `RUN`. The command reads `ops_bytes` bytes of `ops` and
+        // writes at most `answers_bytes` bytes to `answers`; both outlive the call.
         let done = unsafe { ioctl(&self.file, Updater::<{ command::RUN }, _>::new(&mut after)) };
         ran::judge(&before, &after, done.err().map_or(0, |errno| errno.raw_os_error()))
     }
 }
 
-/// The three parts of a store in the memory of this process.
+/// The mappings of a store: header, blocks and buckets.
 #[derive(Debug)]
 struct Mapping {
     parts: Vec<(NonNull<u8>, usize)>,
     mapped: Option<Mapped>,
 }
 
-// SAFETY: memory belongs to no thread, and is given back once.
+// SAFETY: the memory is not bound to a thread, and only `drop` unmaps it.
 unsafe impl Send for Mapping {}
-// SAFETY: only `mapped` reads it.
+// SAFETY: shared references give access to `mapped` only, which is `Sync`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -230,29 +233,30 @@ impl Mapping {
             mapping.parts.push((map_aligned(file, offset, bytes)?, bytes));
         }
         let [(header, _), (blocks, _), (buckets, _)] = mapping.parts[..] else { return None };
-        // SAFETY: what the module shows at these offsets, until `mapping` is dropped.
+        // SAFETY: the module maps header, blocks and buckets at these offsets, and only `Mapping::drop`
+        // unmaps them.
         mapping.mapped = unsafe { Mapped::new(header.cast(), blocks, buckets) };
         Some(mapping)
     }
 }
 
-/// Maps a part at a multiple of [`mapped::SLAB_BYTES`], which the system does not do by itself.
+/// Maps a part at a multiple of [`mapped::SLAB_BYTES`]. The system aligns only to pages.
 fn map_aligned(file: &File, offset: u64, bytes: usize) -> Option<NonNull<u8>> {
     let room = bytes + mapped::SLAB_BYTES;
-    // SAFETY: at an address of the system's choice, where nothing is. What nobody may write to takes no memory.
+    // SAFETY: the system chooses an unused address. Without access rights the reservation takes no memory.
     let all = unsafe { mmap_anonymous(null_mut(), room, ProtFlags::empty(), MapFlags::PRIVATE) }.ok()?;
     let before = all.addr().wrapping_neg() % mapped::SLAB_BYTES;
     let at = all.wrapping_byte_add(before);
-    // SAFETY: in the room, which nobody else knows of.
+    // SAFETY: `at..at + bytes` lies in the room reserved above, which only this function knows.
     let part = unsafe { mmap(at, bytes, ProtFlags::READ, MapFlags::SHARED | MapFlags::FIXED, file, offset) };
     let Ok(part) = part else {
-        // SAFETY: likewise.
+        // SAFETY: the room was reserved above, and nothing refers to it.
         let _ = unsafe { munmap(all, room) };
         return None;
     };
     for (rest, bytes) in [(all, before), (at.wrapping_byte_add(bytes), mapped::SLAB_BYTES - before)] {
         if bytes > 0 {
-            // SAFETY: what of the room is before the part, and behind it.
+            // SAFETY: these are the pieces of the room before and after the part; nothing refers to them.
             let _ = unsafe { munmap(rest, bytes) };
         }
     }
@@ -262,34 +266,36 @@ fn map_aligned(file: &File, offset: u64, bytes: usize) -> Option<NonNull<u8>> {
 impl Drop for Mapping {
     fn drop(&mut self) {
         for (at, bytes) in self.parts.drain(..) {
-            // SAFETY: it was mapped, and `mapped`, which nobody borrows any more, is all that reads it.
+            // SAFETY: `new` mapped this part. No other field than `mapped` uses it, and `&mut self` proves
+            // that nobody borrows that.
             let _ = unsafe { munmap(at.as_ptr().cast(), bytes) };
         }
     }
 }
 
-/// Asks for something that is all numbers.
+/// Asks for a struct of integers.
 fn get<const COMMAND: Opcode, T: Numbers>(file: &File, what: &'static str) -> Result<T> {
-    // SAFETY: the command writes as many bytes as its number says, which are those of the type, and any bytes are one.
+    // SAFETY: the command's number contains the size of `T`, the command writes as many bytes, and `T:
+    // Numbers` says that any bytes are a valid `T`.
     unsafe { ioctl(file, Getter::<COMMAND, T>::new()) }.map_err(system(what))
 }
 
-/// What any bytes are one of.
+/// Types of which any bytes are a valid value.
 ///
 /// # Safety
-/// Nothing but integers, and no byte between them.
+/// The type has only integer fields, without padding.
 unsafe trait Numbers {}
 
-// SAFETY: two and one integers; `abi` asserts their bytes.
+// SAFETY: integers only; `abi` asserts that the size is the sum of the fields, so there is no padding.
 unsafe impl Numbers for abi::Version {}
-// SAFETY: integers of one size.
+// SAFETY: integers of one size only, so there is no padding.
 unsafe impl Numbers for abi::Stats {}
 
 fn length(what: &'static str, name: &[u8]) -> Result<u32> {
     u32::try_from(name.len()).map_err(|_| Error::system(what, libc::EINVAL))
 }
 
-/// Takes the records of a list apart.
+/// Parses the records of a list.
 fn records(mut bytes: &[u8], count: u32, into: &mut Vec<Listed>) -> Result<()> {
     let nonsense = |why| Error::nonsense(LIST, why);
     for _ in 0..count {
@@ -299,10 +305,10 @@ fn records(mut bytes: &[u8], count: u32, into: &mut Vec<Listed>) -> Result<()> {
         }
         into.push(record);
     }
-    if bytes.is_empty() { Ok(()) } else { Err(nonsense("something follows the last record")) }
+    if bytes.is_empty() { Ok(()) } else { Err(nonsense("bytes follow the last record")) }
 }
 
-/// The first record, which is taken off the bytes.
+/// Parses the first record, and removes it from `bytes`.
 fn record(bytes: &mut &[u8]) -> Option<Listed> {
     let (head, rest) = bytes.split_first_chunk::<{ size_of::<abi::Listed>() }>()?;
     let long = |at: usize| u64::from_ne_bytes(head[at..at + 8].try_into().expect("8 bytes"));
@@ -328,7 +334,7 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// Bytes of a list with these names, as the module makes them.
+    /// The bytes of a list with these names, as the module writes them.
     fn list(names: &[&str]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, name) in (1_u64..).zip(names) {
@@ -388,7 +394,7 @@ mod tests {
         assert!(parsed(&list(&["b", "a"]), 2).is_err());
         assert!(parsed(&list(&["a", "a"]), 2).is_err());
         assert!(parsed(&list(&[""]), 1).is_err());
-        // Every length in place of the right one: an error or other names, and nothing else.
+        // Any wrong length gives an error or other names, and no panic.
         let at = offset_of!(abi::Listed, name_bytes);
         for length in (0..200).chain([u32::MAX - 7, u32::MAX - 6, u32::MAX]) {
             let mut bytes = whole.clone();
@@ -401,10 +407,10 @@ mod tests {
     fn what_is_no_such_device_is_refused() {
         let error = Device::open_at(Path::new("/dev/forrest-has-no-such-device"), true).unwrap_err();
         assert_eq!((error.what(), error.number()), (OPEN, Some(libc::ENOENT)));
-        // Opens, and knows no such command.
+        // /dev/null opens, and rejects the command.
         let error = Device::open_at(Path::new("/dev/null"), false).unwrap_err();
         assert_eq!(error.what(), ASK_VERSION);
-        // An emulator of processors that does not know the command says so in its own way.
+        // A processor emulator that does not know the command fails with ENOSYS instead.
         assert!([Some(libc::ENOTTY), Some(libc::ENOSYS)].contains(&error.number()), "{error}");
     }
 }

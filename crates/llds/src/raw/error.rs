@@ -1,13 +1,13 @@
-//! [`Error`]: what was tried, and why it failed.
+//! [`Error`]: an operation on the device that failed, and its cause.
 
 use super::abi;
 use rustix::io::Errno;
 use std::fmt;
 
-/// The result of everything that is asked of the device.
+/// The result of an operation on the device.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What was tried with the device or a store, and why it failed.
+/// A failed operation on the device or a store, and its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     what: &'static str,
@@ -18,11 +18,11 @@ pub struct Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The system said so, by this number.
+    /// The system's error number.
     System(i32),
-    /// The module has another version of what it and user space agree on: this one.
+    /// The module has another version of the ABI: this one.
     Version(u32),
-    /// The answer cannot be: this is wrong with it.
+    /// The module's answer is invalid, for this reason.
     Nonsense(&'static str),
 }
 
@@ -39,7 +39,7 @@ impl Error {
         Error { what, cause: Cause::Version(abi) }
     }
 
-    /// What was tried.
+    /// The operation that failed.
     pub fn what(&self) -> &'static str {
         self.what
     }
@@ -57,8 +57,8 @@ impl Error {
         }
     }
 
-    /// What the system says about a number, such as an answer may have.
-    pub fn told(number: i32) -> String {
+    /// The system's message for an error number, such as that of an answer.
+    pub fn describe(number: i32) -> String {
         std::io::Error::from_raw_os_error(number).to_string()
     }
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: ", self.what)?;
         match self.cause {
-            Cause::System(number) => f.write_str(&Error::told(number)),
+            Cause::System(number) => f.write_str(&Error::describe(number)),
             Cause::Version(module) => {
                 write!(
                     f,
@@ -80,7 +80,7 @@ impl fmt::Display for Error {
                     abi::ABI
                 )
             }
-            Cause::Nonsense(why) => write!(f, "the answer makes no sense: {why}"),
+            Cause::Nonsense(why) => write!(f, "invalid answer: {why}"),
         }
     }
 }
@@ -101,11 +101,8 @@ mod tests {
             error.to_string(),
             "cannot use /dev/llds: the module has version 7 of its interface, and this library version 2"
         );
-        let error = Error::nonsense("do a run of operations", "it is longer than the room for it");
-        assert!(error.to_string().ends_with("the answer makes no sense: it is longer than the room for it"));
-        assert_eq!(
-            (error.cause(), error.number()),
-            (Cause::Nonsense("it is longer than the room for it"), None)
-        );
+        let error = Error::nonsense("do a run of operations", "it is longer than its buffer");
+        assert!(error.to_string().ends_with("invalid answer: it is longer than its buffer"));
+        assert_eq!((error.cause(), error.number()), (Cause::Nonsense("it is longer than its buffer"), None));
     }
 }

@@ -1,32 +1,35 @@
-//! [`Mapped`]: a store of the kernel in the memory of this process, where keys are looked up without a system call.
+//! [`Mapped`]: a kernel store that is mapped into this process, so that lookups need no system call.
 //!
-//! The kernel writes there, under its lock, while we read: so everything is read by atomic loads of words, copied, and
-//! believed only as `sight.rs` says. The layout is that of `kernel/llds/buckets.h` and `entry.h`.
+//! The kernel writes to this memory, under its lock, while we read it. So all loads are atomic loads of
+//! words, and a copy is used only after the checks of `seqlock.rs`. The layout is that of
+//! `kernel/llds/buckets.h` and `entry.h`.
 
 use super::abi;
-use super::sight::{self, Entry, Look, Memory, Sequence};
+use super::seqlock::{self, Candidate, Memory, Read, Sequence};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// So often a look is tried before the kernel is asked.
+/// Attempts of a seqlock read before the lookup falls back to a system call.
 const TRIES: u32 = 64;
-/// Handles count so many bytes.
+/// Bytes for each unit of a handle.
 const UNIT_BYTES: usize = 16;
-/// An entry lies in one of these, on a multiple of their length: from there on, blocks are in sight.
+/// Bytes of a slab. An entry lies within one slab. Slabs are aligned to their size, and so is the mapping of
+/// the blocks.
 pub(super) const SLAB_BYTES: usize = 65_536;
-/// Bytes of a bucket, and where its parts are.
+/// Bytes of a bucket, and the offsets of its fields.
 const BUCKET_BYTES: usize = 64;
 const NEXT: usize = 4;
 const TAGS: usize = 8;
 const HANDLES: usize = 20;
 /// An entry begins with its version and its lengths.
 pub(super) const HEAD_BYTES: usize = 8;
-/// Lengths of key and value in the second of these, and that its value lies by itself.
+/// The layout of the lengths: bits for the key's, bits for the value's, and the flag of a value in a separate
+/// block.
 const KEY_BITS: u32 = 13;
 const BODY_BITS: u32 = 17;
 pub(super) const APART: u32 = 0x4000_0000;
 
-/// A store in sight.
+/// A mapped store.
 #[derive(Debug)]
 pub struct Mapped {
     header: NonNull<abi::Header>,
@@ -34,74 +37,74 @@ pub struct Mapped {
     buckets: NonNull<u8>,
 }
 
-// SAFETY: the memory belongs to no thread, and is only read.
+// SAFETY: the memory is not bound to a thread, and nothing here writes to it.
 unsafe impl Send for Mapped {}
-// SAFETY: all that changes is read by atomic loads.
+// SAFETY: fields that change are read by atomic loads; the others never change after `new`.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// A store whose header, blocks and buckets are in sight there; `None` if it is none that can be read so, or the
-    /// blocks do not begin at a multiple of [`SLAB_BYTES`].
+    /// The store with this header, these blocks and buckets. `None` if its header lacks [`abi::MAPPABLE`] or
+    /// has another version, or if the blocks are not aligned to [`SLAB_BYTES`].
     ///
     /// # Safety
-    /// The header is there. If it says that the store can be mapped, the others are, as `uapi/llds.h` has it: with
-    /// memory wherever a handle leads that is looked at as `sight.rs` does, for as long as this lives.
+    /// `header` points to a header that stays readable as long as the result lives. If it has
+    /// [`abi::MAPPABLE`], `blocks` and `buckets` point to the store's mappings as `uapi/llds.h` describes
+    /// them, for as long: every handle that is followed as `seqlock.rs` demands leads to readable memory.
     pub(super) unsafe fn new(
         header: NonNull<abi::Header>,
         blocks: NonNull<u8>,
         buckets: NonNull<u8>,
     ) -> Option<Mapped> {
-        // SAFETY: it is there, by contract, and these never change.
+        // SAFETY: `header` is readable, as the caller of `new` ensures; these two fields never change.
         let (abi, flags) = unsafe { ((*header.as_ptr()).abi, (*header.as_ptr()).flags) };
         let is_readable = abi == abi::ABI && flags & abi::MAPPABLE != 0;
         let is_aligned = blocks.addr().get().is_multiple_of(SLAB_BYTES);
         (is_readable && is_aligned).then_some(Mapped { header, blocks, buckets })
     }
 
-    /// Looks a key up, and makes something of a copy of its value, or of its absence. `make` comes back if it cannot be
-    /// seen here, because the value is a long one that lies by itself, or because others change the store all the time:
-    /// then ask the engine.
+    /// Looks a key up, and passes a copy of its value, or `None` for its absence, to `make`.
     ///
     /// # Errors
-    /// `make`, as said.
+    /// Returns `make` uncalled if the value is in a separate block, which is not mapped, or if 64 attempts
+    /// met a concurrent change. The caller then reads through the engine.
     #[inline]
     pub fn get<R, F: FnOnce(Option<&[u8]>) -> R>(&self, key: &[u8], make: F) -> Result<R, F> {
-        // SAFETY: it is there, and the salt never changes.
+        // SAFETY: the header is readable while `self` lives (see `new`); the salt never changes.
         let salt = unsafe { (*self.header.as_ptr()).salt };
         if let Ok(word) = <[u8; 8]>::try_from(key) {
             let words = Words { key: u64::from_ne_bytes(word), value: 0, value_bytes: 0 };
-            let mut looking = self.looking(hash_of_word(salt, words.key), words);
-            match sight::look(&mut looking) {
-                Look::Found => {
-                    let Words { value, value_bytes, .. } = looking.copier;
+            let mut lookup = self.lookup(hash_of_word(salt, words.key), words);
+            match seqlock::read_once(&mut lookup) {
+                Read::Found => {
+                    let Words { value, value_bytes, .. } = lookup.copier;
                     return Ok(make(Some(&value.to_ne_bytes()[..value_bytes.min(8)])));
                 }
-                Look::Absent => return Ok(make(None)),
-                Look::Apart | Look::Again => {}
+                Read::Absent => return Ok(make(None)),
+                Read::Apart | Read::Retry => {}
             }
         }
         self.get_any(hash(salt, key), key, make)
     }
 
-    /// The same, with an entry of any lengths.
+    /// The same for a key and a value of any length.
     fn get_any<R, F: FnOnce(Option<&[u8]>) -> R>(&self, hash: u64, key: &[u8], make: F) -> Result<R, F> {
-        let mut looking = self.looking(hash, Bytes { key, value: Vec::new(), start: 0, value_bytes: 0 });
+        let mut lookup = self.lookup(hash, Bytes { key, value: Vec::new(), start: 0, value_bytes: 0 });
         for _ in 0..TRIES {
-            match sight::look(&mut looking) {
-                Look::Found => return Ok(make(Some(looking.copier.value()))),
-                Look::Absent => return Ok(make(None)),
-                Look::Apart => return Err(make),
-                Look::Again => std::hint::spin_loop(),
+            match seqlock::read_once(&mut lookup) {
+                Read::Found => return Ok(make(Some(lookup.copier.value()))),
+                Read::Absent => return Ok(make(None)),
+                Read::Apart => return Err(make),
+                Read::Retry => std::hint::spin_loop(),
             }
         }
         Err(make)
     }
 
     #[inline]
-    fn looking<C: Copier>(&self, hash: u64, copier: C) -> Looking<'_, C> {
+    fn lookup<C: Copier>(&self, hash: u64, copier: C) -> Lookup<'_, C> {
         let tag = (hash >> 56) as u8;
         let tags = ONES * u64::from(if tag < 2 { tag + 2 } else { tag });
-        Looking { mapped: self, hash: hash as u32, tags, copier }
+        Lookup { mapped: self, hash: hash as u32, tags, copier }
     }
 
     pub(super) fn header(&self) -> NonNull<abi::Header> {
@@ -110,7 +113,8 @@ impl Mapped {
 
     #[inline]
     pub(super) fn as_one(&self) -> &Sequence {
-        // SAFETY: the header is there; a sequence is its number.
+        // SAFETY: the header is readable while `self` lives (see `new`), and `Sequence` is a transparent
+        // `AtomicU32`.
         unsafe { &*(&raw const (*self.header.as_ptr()).sequence).cast() }
     }
 
@@ -120,21 +124,22 @@ impl Mapped {
     }
 }
 
-/// One who looks for a key.
-struct Looking<'m, C> {
+/// A lookup of one key.
+struct Lookup<'m, C> {
     mapped: &'m Mapped,
     hash: u32,
-    /// The tag, eight times.
+    /// The key's tag, in each of the eight bytes.
     tags: u64,
     copier: C,
 }
 
-/// What knows the key, and copies its entry.
+/// Compares an entry with the key that is looked up, and copies it.
 trait Copier {
-    fn copy(&mut self, at: *const u8) -> Entry;
+    fn copy(&mut self, at: *const u8) -> Candidate;
 }
 
-/// A key and a value of a word at most, which is what most have. To this, other values lie apart.
+/// The fast path: a key of 8 bytes and a value of 1 to 8. A value of another length counts as apart, and
+/// `Bytes` reads it.
 struct Words {
     key: u64,
     value: u64,
@@ -143,79 +148,81 @@ struct Words {
 
 impl Copier for Words {
     #[inline]
-    fn copy(&mut self, at: *const u8) -> Entry {
-        // SAFETY: a handle that was looked at leads to an entry, or what was one; its first 16 bytes are there, for no
-        // block has less.
+    fn copy(&mut self, at: *const u8) -> Candidate {
+        // SAFETY: `at` is from a handle that `read_once` checked, so it points to a block that is or was an
+        // entry. A block has 16 bytes or more.
         let (sizes, key) = unsafe { (word(at.add(4)), long_word(at.add(HEAD_BYTES))) };
         if key != self.key {
-            return Entry::Other;
+            return Candidate::OtherKey;
         }
-        // The lengths are 8 and one of 1 to 8, and nothing else is said: one comparison.
+        // One comparison for: the key has 8 bytes, the value 1 to 8, and no flag is set.
         let short = sizes.wrapping_sub(8 | 1 << KEY_BITS).rotate_right(KEY_BITS);
         if short < 8 && is_in_slab(at, HEAD_BYTES + 16) {
-            // SAFETY: it lies in the slab of the entry.
+            // SAFETY: the value's word lies in the entry's slab, as `is_in_slab` has just checked.
             self.value = unsafe { long_word(at.add(HEAD_BYTES + 8)) };
             self.value_bytes = short as usize + 1;
-            return Entry::Same;
+            return Candidate::Copied;
         }
-        if key_bytes(sizes) == 8 { Entry::Apart } else { Entry::Other }
+        if key_bytes(sizes) == 8 { Candidate::Apart } else { Candidate::OtherKey }
     }
 }
 
-/// Any key, and any value that does not lie by itself.
+/// Any key, and any value within its entry's block.
 struct Bytes<'k> {
     key: &'k [u8],
-    /// The words that have the value.
+    /// The words that contain the value.
     value: Vec<u64>,
-    /// Where it starts in the first of them.
+    /// The value's offset in the first word.
     start: usize,
     value_bytes: usize,
 }
 
 impl Bytes<'_> {
     fn value(&self) -> &[u8] {
-        // SAFETY: any word is eight bytes.
+        // SAFETY: the pointer and length cover exactly the vector's words, which are initialized.
         let bytes: &[u8] =
             unsafe { std::slice::from_raw_parts(self.value.as_ptr().cast(), self.value.len() * 8) };
         &bytes[self.start..][..self.value_bytes]
     }
 
-    /// Whether the entry there has the key.
+    /// Whether the entry at `at` has the key. REQUIRES: an entry with a key of this length lies in the slab.
     fn has_key(&self, at: *const u8) -> bool {
         let (words, rest) = self.key.as_chunks::<8>();
         let mut at = at.wrapping_add(HEAD_BYTES);
         for word in words {
-            // SAFETY: it lies in the slab of the entry.
+            // SAFETY: the key lies in the entry's slab: `copy` checked it by `is_in_slab`.
             if unsafe { long_word(at) } != u64::from_ne_bytes(*word) {
                 return false;
             }
             at = at.wrapping_add(8);
         }
-        // SAFETY: likewise; a slab ends with a word.
+        // SAFETY: the rest of the key lies in the slab, and a slab is a whole number of words.
         rest.is_empty() || unsafe { long_word(at) }.to_ne_bytes()[..rest.len()] == *rest
     }
 }
 
 impl Copier for Bytes<'_> {
-    fn copy(&mut self, at: *const u8) -> Entry {
-        // SAFETY: a handle that was looked at leads to an entry, or what was one; it is there, with its lengths.
+    fn copy(&mut self, at: *const u8) -> Candidate {
+        // SAFETY: `at` is from a handle that `read_once` checked, so it points to a block that is or was an
+        // entry, with the 8 bytes of an entry's head.
         let sizes = unsafe { word(at.add(4)) };
         let value_bytes = body_bytes(sizes);
-        let behind = HEAD_BYTES + self.key.len();
-        if key_bytes(sizes) != self.key.len() || !is_in_slab(at, behind + value_bytes) || !self.has_key(at) {
-            return Entry::Other;
+        let key_end = HEAD_BYTES + self.key.len();
+        if key_bytes(sizes) != self.key.len() || !is_in_slab(at, key_end + value_bytes) || !self.has_key(at) {
+            return Candidate::OtherKey;
         }
         if sizes & APART != 0 {
-            return Entry::Apart;
+            return Candidate::Apart;
         }
-        self.start = behind % 8;
+        self.start = key_end % 8;
         self.value_bytes = value_bytes;
-        let first = at.wrapping_add(behind - self.start);
+        let first = at.wrapping_add(key_end - self.start);
         let words = (self.start + value_bytes).div_ceil(8);
         self.value.clear();
-        // SAFETY: it lies in the slab of the entry, which ends with a word.
+        // SAFETY: the value lies in the entry's slab, as `is_in_slab` has just checked; a slab is a whole
+        // number of words.
         self.value.extend((0..words).map(|number| unsafe { long_word(first.add(8 * number)) }));
-        Entry::Same
+        Candidate::Copied
     }
 }
 
@@ -224,43 +231,43 @@ pub(super) fn key_bytes(sizes: u32) -> usize {
     (sizes & ((1 << KEY_BITS) - 1)) as usize
 }
 
-/// Bytes of what lies behind the key.
+/// Bytes of the value in the entry's block, after the key.
 #[inline]
 pub(super) fn body_bytes(sizes: u32) -> usize {
     (sizes >> KEY_BITS & ((1 << BODY_BITS) - 1)) as usize
 }
 
-/// Whether so many bytes of an entry would lie in its slab, all of which is there: what is no entry any more has any
-/// lengths.
+/// Whether an entry of `bytes` bytes at `at` stays within its slab, all of which is readable. A block that is
+/// no longer an entry may hold any lengths, so callers check this before they use one.
 #[inline]
 pub(super) fn is_in_slab(at: *const u8, bytes: usize) -> bool {
     at.addr() % SLAB_BYTES + bytes <= SLAB_BYTES
 }
 
-/// Reads what may be changed meanwhile.
+/// Loads 4 bytes that a writer may change at the same time.
 ///
 /// # Safety
-/// There is memory, for as long as the store is in sight, and it is aligned.
+/// `at` points to 4 bytes that are readable while the store is mapped, and is aligned to 4.
 #[inline]
 pub(super) unsafe fn word(at: *const u8) -> u32 {
-    // SAFETY: by contract.
+    // SAFETY: `at` is readable and aligned, as the caller ensures; writers store such words atomically.
     unsafe { (*at.cast::<AtomicU32>()).load(Ordering::Relaxed) }
 }
 
-/// The same of eight bytes.
+/// Loads 8 bytes that a writer may change at the same time.
 ///
 /// # Safety
-/// As `word`.
+/// `at` points to 8 bytes that are readable while the store is mapped, and is aligned to 8.
 #[inline]
 pub(super) unsafe fn long_word(at: *const u8) -> u64 {
-    // SAFETY: by contract.
+    // SAFETY: `at` is readable and aligned, as the caller ensures.
     unsafe { (*at.cast::<AtomicU64>()).load(Ordering::Relaxed) }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-impl<C: Copier> Memory for Looking<'_, C> {
+impl<C: Copier> Memory for Lookup<'_, C> {
     type Bucket = *const u8;
 
     #[inline]
@@ -270,7 +277,7 @@ impl<C: Copier> Memory for Looking<'_, C> {
 
     #[inline]
     fn buckets(&self) -> u32 {
-        // SAFETY: the header is there.
+        // SAFETY: the header is readable while `mapped` lives (see `Mapped::new`).
         unsafe { word((&raw const (*self.mapped.header.as_ptr()).buckets).cast()) }
     }
 
@@ -284,14 +291,14 @@ impl<C: Copier> Memory for Looking<'_, C> {
 
     #[inline]
     fn sequence(&self, bucket: *const u8) -> &Sequence {
-        // SAFETY: a bucket begins with its sequence, and one that there is stays.
+        // SAFETY: `bucket` is from `home`. A bucket begins with its sequence, and its memory stays mapped.
         unsafe { &*bucket.cast() }
     }
 
     /// Bit 8 i for slot i, and bit 8 i + 4 for slot 8 + i: see `llds_slots_with()` in `kernel/llds/buckets.h`.
     #[inline]
     fn slots(&self, bucket: *const u8) -> u64 {
-        // SAFETY: the parts of a bucket.
+        // SAFETY: these offsets lie within a bucket's 64 bytes; `bucket` is from `home` or `continued`.
         let (first, last) = unsafe { (long_word(bucket.add(TAGS)), word(bucket.add(TAGS + 8))) };
         let first = first ^ self.tags;
         let last = u64::from(last ^ self.tags as u32);
@@ -303,13 +310,14 @@ impl<C: Copier> Memory for Looking<'_, C> {
     fn handle(&self, bucket: *const u8, slots: u64) -> u32 {
         let bit = slots.trailing_zeros() as usize;
         let slot = (bit >> 3) + ((bit & 4) << 1);
-        // SAFETY: a slot is one of eleven, by the form of `slots`.
+        // SAFETY: `slot < 11`, from the bits that `slots` can set, so the handle lies within the bucket's 64
+        // bytes.
         unsafe { word(bucket.add(HANDLES + 4 * slot)) }
     }
 
     #[inline]
     fn more(&self, bucket: *const u8) -> u32 {
-        // SAFETY: a part of a bucket.
+        // SAFETY: this offset lies within a bucket's 64 bytes; `bucket` is from `home` or `continued`.
         unsafe { word(bucket.add(NEXT)) }
     }
 
@@ -319,14 +327,14 @@ impl<C: Copier> Memory for Looking<'_, C> {
     }
 
     #[inline]
-    fn copy(&mut self, handle: u32) -> Entry {
+    fn copy(&mut self, handle: u32) -> Candidate {
         self.copier.copy(self.mapped.block(handle))
     }
 }
 
 const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 
-/// The hash of a key, as `llds_hash()` in `kernel/llds/buckets.h` has it.
+/// The hash of a key, the same as `llds_hash()` in `kernel/llds/buckets.h`.
 fn hash(salt: u64, key: &[u8]) -> u64 {
     let mut hash = salt ^ key.len() as u64;
     let (words, rest) = key.as_chunks::<8>();
@@ -341,7 +349,7 @@ fn hash(salt: u64, key: &[u8]) -> u64 {
     fold(hash, FACTORS[1])
 }
 
-/// The same of a key of eight bytes.
+/// The same for a key of eight bytes.
 #[inline]
 fn hash_of_word(salt: u64, key: u64) -> u64 {
     fold(fold(salt ^ 8 ^ key, FACTORS[0]), FACTORS[1])

@@ -1,4 +1,5 @@
-//! Looking keys up beside the engine: the same answers, one after the other and while another thread changes the store.
+//! Seqlock reads compared with the engine: the same results, alone and while another thread changes the
+//! store.
 
 use super::super::abi;
 use super::super::{Attach, User};
@@ -22,7 +23,7 @@ pub(in super::super) fn change(user: &User, code: u8, key: &[u8], value: &[u8]) 
     user.run(&op, &mut answers, false).expect("a change");
 }
 
-/// What is seen, or `None` if it cannot be.
+/// The result of a seqlock read; `None` if the caller has to ask the engine.
 fn seen(user: &User, key: &[u8]) -> Option<Option<Vec<u8>>> {
     user.mapped().expect("it can be seen").get(key, |value| value.map(<[u8]>::to_vec)).ok()
 }
@@ -80,9 +81,9 @@ fn values_that_lie_by_themselves_are_for_the_engine() {
     }
 }
 
-/// Buckets are made and taken away, what continues them as well; all that is there is seen.
+/// Buckets and overflow blocks are made and freed; reads find all keys that exist, and no others.
 #[test]
-fn many_keys_come_and_go_in_sight() {
+fn many_keys_come_and_go() {
     let user = open("many keys");
     let keys = 30_000_u64;
     for i in 0..keys {
@@ -101,13 +102,14 @@ fn many_keys_come_and_go_in_sight() {
     }
 }
 
-/// One changes, others look: values are whole, and never older than what was seen or written before.
+/// One thread changes values, others read them: values are whole, and never older than one read or written
+/// before.
 #[test]
 fn others_change_what_is_seen() {
     const KEYS: u64 = 200;
     let user = open("others change it");
     let (written, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
-    // A number, over and over; of several lengths, most of them alike.
+    // A number, repeated; most values have the same length.
     let value = |stamp: u64| {
         stamp.to_ne_bytes().repeat(if stamp.is_multiple_of(5) { stamp as usize % 60 + 1 } else { 3 })
     };
@@ -129,7 +131,7 @@ fn others_change_what_is_seen() {
                     let stamp = u64::from_ne_bytes(found[..8].try_into().expect("8 bytes"));
                     assert_eq!(found, value(stamp));
                     assert!(stamp >= newest[key as usize], "older than what was seen");
-                    // The last round that was whole before the look has written it.
+                    // The last round that was complete before the read wrote this value.
                     assert!(stamp >= before, "older than what was written");
                     newest[key as usize] = stamp;
                 }

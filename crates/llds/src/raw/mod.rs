@@ -1,12 +1,12 @@
-//! The llds device: ordered stores in the memory of the kernel, asked by runs of operations.
+//! The llds device: ordered stores in kernel memory, used through runs of operations.
 //!
-//! [`Device`] is an open `/dev/llds`. With the feature `user`, `User` is the same engine built into this process: for
-//! tests, and for machines without the module. [`Store`] is either of them, attached to a store. What a run says and
-//! what its answers mean is in [`abi`] and in `kernel/llds/uapi/llds.h`; here it is brought to the engine and back, and
-//! only its lengths are looked at. What an engine answers is checked against the room that it had, and never trusted to
-//! be within it.
+//! [`Device`] is an open `/dev/llds`. With the feature `user`, `User` is the same engine built into this
+//! process, for tests and for machines without the module. [`RawStore`] is either of them, attached to a store.
+//! [`abi`] and `kernel/llds/uapi/llds.h` define the bytes of a run and of its answers. This module passes
+//! runs to the engine, and checks that the lengths that the engine returns fit in the buffers that it was
+//! given.
 //!
-//! `docs/layers.txt` has their order.
+//! `docs/layers.txt` has the order of the modules.
 
 pub mod abi;
 mod device;
@@ -15,11 +15,11 @@ mod mapped;
 mod ordered;
 mod probe;
 mod ran;
-pub(crate) mod sight;
+pub(crate) mod seqlock;
+pub(crate) mod seqlock_scan;
 mod store;
 #[cfg(feature = "user")]
 mod user;
-pub(crate) mod walk;
 
 pub use device::{Attach, DEVICE_PATH, Device, Listed};
 pub use error::{Cause, Error, Result};
@@ -27,6 +27,6 @@ pub use mapped::Mapped;
 pub use ordered::{Bounds, Piece};
 pub use probe::{Found, Node, Opened, device, group_name, user_name};
 pub use ran::Ran;
-pub use store::Store;
+pub use store::RawStore;
 #[cfg(feature = "user")]
 pub use user::User;

@@ -1,17 +1,17 @@
-//! [`Mapped::piece`]: pairs of a store in sight, in the order of their keys, without a system call.
+//! [`Mapped::piece`]: pairs of a mapped store in the order of their keys, without a system call.
 //!
-//! The layout is that of `kernel/llds/order.h` and `entry.h`; what may be believed of it, `walk.rs` says.
+//! The layout is that of `kernel/llds/order.h` and `entry.h`. `seqlock_scan.rs` has the protocol.
 
 use super::abi;
 use super::mapped::{APART, HEAD_BYTES, Mapped, body_bytes, is_in_slab, key_bytes, long_word, word};
-use super::sight::Sequence;
-use super::walk::{self, Order, Step, Walk};
+use super::seqlock::Sequence;
+use super::seqlock_scan::{self, Order, Scan, Step};
 use std::ops::{Bound, Range};
 use std::sync::atomic::{AtomicU8, AtomicU16, Ordering};
 
-/// So often a walk is tried before the kernel is asked.
+/// Attempts of a seqlock scan before the caller falls back to a system call.
 const TRIES: u32 = 64;
-/// Parts of a node, and how many slots it has.
+/// Offsets of a node's fields, and its number of slots.
 const COUNT: usize = 5;
 const SKIP: usize = 6;
 const NEXT: usize = 8;
@@ -28,24 +28,24 @@ const SEPARATOR_HEAD_BYTES: usize = 2;
 /// A range of keys.
 pub type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
-/// What came of looking for a piece of a range.
+/// Whether a range goes on after a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece {
-    /// There may be more pairs behind its last one. It is not empty.
+    /// The range may have more pairs after the piece, which is not empty.
     More,
-    /// There are none.
+    /// The piece ends the range.
     End,
 }
 
 impl Mapped {
-    /// Makes `pairs` the first pairs of a range, or the last of it, from its end on, if `down`: one at least if there
-    /// is one, and at most so many. They are what there was at one moment. Each is written as [`abi::Pair`] says, as
-    /// the answer of a scan is.
+    /// Replaces `pairs` with the first pairs of a range, or with its last ones, in descending order, if
+    /// `down`. At most `most` pairs, and at least one unless the range is empty. They are the state at one
+    /// moment. The format is that of a scan's answer: each pair begins with an [`abi::Pair`].
     ///
-    /// `None` if they cannot be seen here, because a value is a long one that lies by itself, or because others change
-    /// the store all the time: then ask the engine.
+    /// Returns `None` if the first value is in a separate block, which is not mapped, or if 64 attempts met a
+    /// concurrent change. The caller then reads through the engine.
     pub fn piece(&self, bounds: Bounds<'_>, down: bool, most: usize, pairs: &mut Vec<u8>) -> Option<Piece> {
-        let mut walking = Walking {
+        let mut scan = RangeScan {
             mapped: self,
             bounds,
             down,
@@ -57,20 +57,20 @@ impl Mapped {
             is_inside: false,
         };
         for _ in 0..TRIES {
-            walking.forget();
-            match walk::walk(&mut walking) {
-                Walk::More => return Some(Piece::More),
-                Walk::End => return Some(Piece::End),
-                Walk::Apart => return None,
-                Walk::Again => std::hint::spin_loop(),
+            scan.forget();
+            match seqlock_scan::scan_once(&mut scan) {
+                Scan::More => return Some(Piece::More),
+                Scan::End => return Some(Piece::End),
+                Scan::Apart => return None,
+                Scan::Retry => std::hint::spin_loop(),
             }
         }
         None
     }
 }
 
-/// One who walks through a range.
-struct Walking<'a> {
+/// A scan of one range.
+struct RangeScan<'a> {
     mapped: &'a Mapped,
     bounds: Bounds<'a>,
     down: bool,
@@ -78,27 +78,27 @@ struct Walking<'a> {
     pairs: &'a mut Vec<u8>,
     /// The entries that were copied, and their versions.
     seen: [(*const u8, u32); LEAF_SLOTS],
-    /// How many there are.
+    /// The number of copied entries.
     count: usize,
-    /// The slots of the leaf that are to come.
+    /// The slots of the leaf that are still to be read.
     slots: Range<usize>,
-    /// Whether what comes does not lie before the range.
+    /// Whether the remaining entries are known not to lie before the range.
     is_inside: bool,
 }
 
-impl Walking<'_> {
-    /// Forgets what was copied.
+impl RangeScan<'_> {
+    /// Discards the copied pairs.
     fn forget(&mut self) {
         self.pairs.clear();
         self.count = 0;
     }
 
-    /// The end of the range where it begins.
+    /// The bound of the range where the scan begins.
     fn start(&self) -> Bound<&[u8]> {
         if self.down { self.bounds.1 } else { self.bounds.0 }
     }
 
-    /// The key there, if there is one.
+    /// The key of that bound, if it has one.
     fn start_key(&self) -> Option<&[u8]> {
         match self.start() {
             Bound::Included(key) | Bound::Excluded(key) => Some(key),
@@ -106,7 +106,7 @@ impl Walking<'_> {
         }
     }
 
-    /// Whether a key lies before the range, as one walks.
+    /// Whether a key lies before the range, in the scan's direction.
     fn is_before(&self, key: &[u8]) -> bool {
         match (self.start(), self.down) {
             (Bound::Unbounded, _) => false,
@@ -117,8 +117,8 @@ impl Walking<'_> {
         }
     }
 
-    /// Whether it lies behind the range.
-    fn is_behind(&self, key: &[u8]) -> bool {
+    /// Whether a key lies after the range, in the scan's direction.
+    fn is_after(&self, key: &[u8]) -> bool {
         match if self.down { self.bounds.0 } else { self.bounds.1 } {
             Bound::Unbounded => false,
             Bound::Included(end) => {
@@ -138,9 +138,9 @@ impl Walking<'_> {
         }
     }
 
-    /// The first of some slots of a node whose head is not below that of a key, which is told as well.
+    /// The first of `slots` whose head is not below the key's head; and the key's head.
     fn below(&self, node: *const u8, key: &[u8], slots: Range<usize>) -> (usize, u32) {
-        // SAFETY: a part of a node.
+        // SAFETY: `node` is from a checked handle, and this offset lies within a node.
         let wanted = head(key, unsafe { half(node, SKIP) });
         let (mut low, mut high) = (slots.start, slots.end);
         while low < high {
@@ -154,52 +154,56 @@ impl Walking<'_> {
         (low, wanted)
     }
 
-    /// A number of a node.
+    /// The number at `slot` of a table of a node.
     fn number(&self, node: *const u8, table: usize, slot: usize) -> u32 {
         debug_assert!(table + 4 * slot < CHILDREN + 4 * INNER_SLOTS);
-        // SAFETY: the parts of a node; a leaf is as long as the parts that it has.
+        // SAFETY: `node` is from a checked handle. `slot` is below the number of slots of its kind of node,
+        // so the number lies within the node.
         unsafe { word(node.add(table + 4 * slot)) }
     }
 
-    /// Whether a separator is above a key, which may be nonsense if nodes have moved.
+    /// Whether a separator is above a key. If nodes have changed meanwhile, the result may be wrong; the
+    /// caller checks.
     fn is_above(&self, handle: u32, key: &[u8]) -> bool {
         let at = self.mapped.block(handle);
-        // SAFETY: a handle that was looked at leads to a separator, or what was one; it is there.
+        // SAFETY: `child` checked the nodes' sequence after it loaded the handle, so it leads to a block that
+        // is or was a separator.
         let bytes = usize::from(unsafe { half(at, 0) });
         if !is_in_slab(at, SEPARATOR_HEAD_BYTES + bytes) {
             return false;
         }
-        // SAFETY: it lies in the slab of the separator.
+        // SAFETY: the bytes lie in the separator's slab, as `is_in_slab` has just checked.
         let text = (0..bytes).map(|number| unsafe { byte(at, SEPARATOR_HEAD_BYTES + number) });
         text.cmp(key.iter().copied()).is_gt()
     }
 }
 
-impl Order for Walking<'_> {
+impl Order for RangeScan<'_> {
     fn as_one(&self) -> &Sequence {
         self.mapped.as_one()
     }
 
     fn nodes(&self) -> &Sequence {
-        // SAFETY: the header is there; a sequence is its number.
+        // SAFETY: the header is readable while `mapped` lives (see `Mapped::new`), and `Sequence` is a
+        // transparent `AtomicU32`.
         unsafe { &*(&raw const (*self.mapped.header().as_ptr()).order_sequence).cast() }
     }
 
     fn root(&self) -> (u32, u32) {
         let header = self.mapped.header().as_ptr();
-        // SAFETY: the header is there.
+        // SAFETY: the header is readable while `mapped` lives (see `Mapped::new`).
         unsafe { (word((&raw const (*header).root).cast()), word((&raw const (*header).height).cast())) }
     }
 
     fn child(&mut self, node: u32, nodes: u32) -> Option<u32> {
         let at = self.mapped.block(node);
-        // SAFETY: a part of a node.
+        // SAFETY: `node` is from a checked handle, and this offset lies within a node.
         let count = usize::from(unsafe { byte(at, COUNT) }).clamp(1, INNER_SLOTS);
         let slot = match self.start_key() {
             None if self.down => count,
             None => 1,
             Some(key) => {
-                // Of those with the same head, the separators tell.
+                // Separators with the same head are compared in full.
                 let (mut slot, wanted) = self.below(at, key, 1..count);
                 while slot < count && self.number(at, HEADS, slot) == wanted {
                     let separator = self.number(at, SEPARATORS, slot);
@@ -218,21 +222,21 @@ impl Order for Walking<'_> {
     }
 
     fn leaf(&self, leaf: u32) -> &Sequence {
-        // SAFETY: a leaf begins with its sequence, and its memory stays.
+        // SAFETY: the handle was checked. A leaf begins with its sequence, and its memory stays mapped.
         unsafe { &*self.mapped.block(leaf).cast() }
     }
 
     fn begin(&mut self, leaf: u32, is_first: bool) {
         self.forget();
         let at = self.mapped.block(leaf);
-        // SAFETY: a part of a node.
+        // SAFETY: `leaf` is a checked handle, and this offset lies within a node.
         let count = usize::from(unsafe { byte(at, COUNT) }).min(LEAF_SLOTS);
         self.slots = 0..count;
         self.is_inside = !is_first;
         if let Some(key) = self.start_key().filter(|_| is_first) {
             let (mut slot, wanted) = self.below(at, key, 0..count);
             if self.down {
-                // Behind all that may be of the range.
+                // Begin after all entries that may be in the range.
                 while slot < count && self.number(at, HEADS, slot) == wanted {
                     slot += 1;
                 }
@@ -253,9 +257,10 @@ impl Order for Walking<'_> {
 
     fn copy(&mut self, handle: u32) -> Step {
         let at = self.mapped.block(handle);
-        // SAFETY: a handle that was looked at leads to an entry, or what was one; it begins with its version.
+        // SAFETY: `try_scan` checked the handle, so it leads to a block that is or was an entry, which begins
+        // with its version.
         let Some(version) = unsafe { &*at.cast::<Sequence>() }.begin() else { return Step::Changing };
-        // SAFETY: it is there, with its lengths.
+        // SAFETY: the lengths follow the version, in the 8 bytes of an entry's head.
         let sizes = unsafe { word(at.add(4)) };
         let (key_bytes, body_bytes) = (key_bytes(sizes), body_bytes(sizes));
         if key_bytes > abi::KEY_BYTES_MAX || !is_in_slab(at, HEAD_BYTES + key_bytes + body_bytes) {
@@ -267,9 +272,10 @@ impl Order for Walking<'_> {
         self.pairs.extend_from_slice(&(key_bytes as u32).to_ne_bytes());
         self.pairs.extend_from_slice(&(body_bytes as u32).to_ne_bytes());
         for number in 0..words {
-            // SAFETY: it lies in the slab of the entry, which ends with a word.
+            // SAFETY: the word lies in the entry's slab, as `is_in_slab` has checked; a slab is a whole
+            // number of words.
             let word = unsafe { long_word(at.add(HEAD_BYTES + 8 * number)) };
-            // SAFETY: there is room for it, as just reserved.
+            // SAFETY: `reserve` above made room for the head and `words` words.
             unsafe { push(self.pairs, word) };
         }
         if !(key_bytes + body_bytes).is_multiple_of(8) {
@@ -279,7 +285,7 @@ impl Order for Walking<'_> {
         self.is_inside = self.is_inside || !self.is_before(key);
         let step = if !self.is_inside {
             Step::On
-        } else if self.is_behind(key) {
+        } else if self.is_after(key) {
             Step::Over
         } else if sizes & APART != 0 {
             Step::Apart
@@ -293,7 +299,7 @@ impl Order for Walking<'_> {
     }
 
     fn is_unchanged(&self) -> bool {
-        // SAFETY: entries that were copied: their memory stays.
+        // SAFETY: `copy` stored these pointers; the memory of blocks stays mapped.
         self.seen[..self.count]
             .iter()
             .all(|(at, version)| unsafe { &*at.cast::<Sequence>() }.is_still(*version))
@@ -308,12 +314,12 @@ impl Order for Walking<'_> {
     }
 
     fn beyond(&self, leaf: u32) -> u32 {
-        // SAFETY: a part of a leaf.
+        // SAFETY: `leaf` is a checked handle, and both offsets lie within a leaf.
         unsafe { word(self.mapped.block(leaf).add(if self.down { PREV } else { NEXT })) }
     }
 }
 
-/// The 4 bytes of a key behind the first ones, the first highest, filled up with zeros.
+/// The 4 bytes of a key after the first `skip`, as a big-endian number, padded with zeros.
 fn head(key: &[u8], skip: u16) -> u32 {
     let key = key.get(usize::from(skip)..).unwrap_or_default();
     let mut bytes = [0; 4];
@@ -322,35 +328,35 @@ fn head(key: &[u8], skip: u16) -> u32 {
     u32::from_be_bytes(bytes)
 }
 
-/// Adds a word.
+/// Appends a word.
 ///
 /// # Safety
-/// There is room for it.
+/// `bytes` has capacity for 8 more bytes.
 unsafe fn push(bytes: &mut Vec<u8>, word: u64) {
     let len = bytes.len();
     debug_assert!(bytes.capacity() - len >= 8);
-    // SAFETY: by contract.
+    // SAFETY: the capacity covers `len + 8`, as the caller ensures, and the write initializes these 8 bytes.
     unsafe {
         bytes.as_mut_ptr().add(len).cast::<u64>().write_unaligned(word);
         bytes.set_len(len + 8);
     }
 }
 
-/// Reads two bytes of what may be changed meanwhile.
+/// Loads two bytes that a writer may change at the same time.
 ///
 /// # Safety
-/// There is memory, for as long as the store is in sight, and it is aligned.
+/// `at + offset` points to 2 bytes that are readable while the store is mapped, and is aligned to 2.
 unsafe fn half(at: *const u8, offset: usize) -> u16 {
-    // SAFETY: by contract.
+    // SAFETY: the address is readable and aligned, as the caller ensures.
     unsafe { (*at.add(offset).cast::<AtomicU16>()).load(Ordering::Relaxed) }
 }
 
-/// The same of one byte.
+/// Loads one byte that a writer may change at the same time.
 ///
 /// # Safety
-/// There is memory, for as long as the store is in sight.
+/// `at + offset` points to a byte that is readable while the store is mapped.
 unsafe fn byte(at: *const u8, offset: usize) -> u8 {
-    // SAFETY: by contract.
+    // SAFETY: the address is readable, as the caller ensures.
     unsafe { (*at.add(offset).cast::<AtomicU8>()).load(Ordering::Relaxed) }
 }
 

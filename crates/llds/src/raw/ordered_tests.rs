@@ -1,4 +1,4 @@
-//! Pieces of ranges beside a map: the same pairs, one after the other and while another thread changes the store.
+//! Pieces of ranges compared with a map: the same pairs, alone and while another thread changes the store.
 
 use super::super::mapped::tests::{change, open};
 use super::super::{User, abi};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A piece of a range; `None` if it cannot be seen.
+/// A piece of a range; `None` if the caller has to ask the engine.
 fn piece(user: &User, bounds: Bounds<'_>, down: bool, most: usize) -> Option<(Piece, Pairs)> {
     let mut bytes = vec![1; 10];
     let piece = user.mapped().expect("it can be seen").piece(bounds, down, most, &mut bytes)?;
@@ -19,15 +19,15 @@ fn piece(user: &User, bounds: Bounds<'_>, down: bool, most: usize) -> Option<(Pi
         let [key, value] = [&head[..4], &head[4..]]
             .map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("4 bytes")) as usize);
         pairs.push((body[..key].to_vec(), body[key..key + value].to_vec()));
-        let (pair, behind) = body.split_at((key + value).next_multiple_of(8));
-        assert!(pair[key + value..].iter().all(|byte| *byte == 0), "what follows a pair is zeros");
-        rest = behind;
+        let (pair, after) = body.split_at((key + value).next_multiple_of(8));
+        assert!(pair[key + value..].iter().all(|byte| *byte == 0), "the padding after a pair is zeros");
+        rest = after;
     }
     assert!(pairs.len() <= most.max(1) && (piece == Piece::End || !pairs.is_empty()));
     Some((piece, pairs))
 }
 
-/// A range, piece by piece, and how many there were.
+/// A range, read piece by piece, and the number of pieces.
 fn range(user: &User, (mut lower, mut upper): Bounds<'_>, down: bool, most: usize) -> Option<(Pairs, usize)> {
     let mut all = Pairs::new();
     for pieces in 1.. {
@@ -52,7 +52,7 @@ impl Numbers {
     }
 }
 
-/// Keys of some kinds: with much in common, or little, and beginnings of each other.
+/// Keys of several kinds: with long and short common prefixes, and prefixes of each other.
 fn key(numbers: &mut Numbers, kind: usize) -> Vec<u8> {
     let number = numbers.below(3000);
     match kind {
@@ -146,7 +146,7 @@ fn a_range_of_nothing_has_no_pairs() {
     }
 }
 
-/// Says when the first thread is over, as well when it fails.
+/// Sets the flag when the first thread ends, also if it panics.
 struct Over<'o>(&'o AtomicBool);
 
 impl Drop for Over<'_> {
@@ -155,9 +155,10 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Some keys stay, and their values are changed one after the other, round by round; between them others come and go,
-/// so that nodes are made and freed. Whoever walks sees all that stay, in order, with values of the last two rounds:
-/// and in a piece, which is of one moment, none that is newer than that of a key before it.
+/// Some keys stay, and a writer changes their values one after the other, round by round. Other keys between
+/// them come and go, so that nodes are made and freed. A scan returns all keys that stay, in order. A piece
+/// is the state at one moment, so its values are of at most two successive rounds, and none is newer than
+/// that of a key before it.
 #[test]
 fn pieces_are_of_one_moment_while_others_change_the_store() {
     const STAYS: u64 = 300;
@@ -174,9 +175,9 @@ fn pieces_are_of_one_moment_while_others_change_the_store() {
             scope.spawn(move || {
                 let _over = Over(is_over);
                 let down = thread % 2 == 1;
-                let (mut walks, mut whole) = (0, 0);
-                while whole < 40 && walks < 20_000 {
-                    walks += 1;
+                let (mut scans, mut whole) = (0, 0);
+                while whole < 40 && scans < 20_000 {
+                    scans += 1;
                     let before = written.load(Ordering::Acquire);
                     let (mut bounds, mut next) = ((Unbounded, Unbounded), 0);
                     let mut last;
@@ -190,9 +191,12 @@ fn pieces_are_of_one_moment_while_others_change_the_store() {
                             let round = u64::from_ne_bytes(bytes[..8].try_into().expect("8 bytes"));
                             assert_eq!(*bytes, value(round), "a value is whole");
                             let number = if down { STAYS - 1 - next } else { next };
-                            assert_eq!(*found, key(number, 0), "what stays is seen, in order");
+                            assert_eq!(*found, key(number, 0), "keys that stay are found in order");
                             next += 1;
-                            assert!(round >= before, "{round} is older than what was written, {before}");
+                            assert!(
+                                round >= before,
+                                "round {round} is older than {before}, which was written before"
+                            );
                             if let Some(other) = newest {
                                 let (first, second) = if down { (round, other) } else { (other, round) };
                                 assert!(
@@ -203,7 +207,7 @@ fn pieces_are_of_one_moment_while_others_change_the_store() {
                             newest = Some(round);
                         }
                         if piece == Piece::End {
-                            assert_eq!(next, STAYS, "all that stay are seen");
+                            assert_eq!(next, STAYS, "all keys that stay are found");
                             whole += 1;
                             break;
                         }
@@ -215,7 +219,7 @@ fn pieces_are_of_one_moment_while_others_change_the_store() {
                         };
                     }
                 }
-                assert!(whole > 0, "no walk came to its end");
+                assert!(whole > 0, "no scan reached the end");
             });
         }
         let mut numbers = Numbers(1);

@@ -1,4 +1,4 @@
-//! Whether the module is loaded, what it is, and who may use it. Looking changes nothing.
+//! Reports whether the module is loaded, its version, and who may use it. Changes nothing.
 
 use super::abi;
 use super::device::{DEVICE_PATH, Device};
@@ -7,32 +7,32 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What the system tells of the module while it is loaded.
+/// This directory exists while the module is loaded.
 const MODULE_PATH: &str = "/sys/module/llds";
 
-/// What was found of the module.
+/// The state of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whether the module is loaded; `None` if the system does not tell.
+    /// Whether the module is loaded; `None` if there is no `/sys/module`.
     pub is_loaded: Option<bool>,
-    /// The device, if it is there.
+    /// The device, if it exists.
     pub node: Option<Node>,
 }
 
 /// The device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Whose it is: a name, or else a number.
+    /// The owner: a name, or a number if it has none.
     pub owner: String,
-    /// Which group's.
+    /// The group: a name, or a number if it has none.
     pub group: String,
-    /// Who may read and write it: the nine bits of a file.
+    /// The nine permission bits.
     pub mode: u32,
-    /// What came of opening it.
+    /// The result of opening the device.
     pub opened: Opened,
 }
 
-/// What came of opening the device and asking for its version.
+/// The result of opening the device and asking for its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Opened {
@@ -56,7 +56,7 @@ fn node(path: &Path, open: impl Fn(bool) -> Result<Device>) -> Option<Node> {
         Ok(device) => Opened::ToWrite(*device.version()),
         Err(error) => match open(false) {
             Ok(device) => Opened::ToRead(*device.version()),
-            // Of both, what prevents the more.
+            // Report the error of the attempt that asked for more.
             Err(_) => Opened::Not(error),
         },
     };
@@ -103,7 +103,7 @@ mod tests {
         let null = node(Path::new("/dev/null"), refused).expect("every system has it");
         assert_eq!(null.opened, Opened::Not(Error::system("open it", libc::EACCES)));
         assert_eq!((null.owner.as_str(), null.mode), ("root", 0o666));
-        // On this machine, whatever it has.
+        // Any result is fine: machines differ.
         println!("{:?}", device());
     }
 

@@ -1,31 +1,31 @@
-//! [`Ran`]: what a run of operations came to, and whether that can be.
+//! [`Ran`]: the result of a run of operations, checked for plausibility.
 
 use super::abi;
 use super::error::{Error, Result};
 
 const WHAT: &str = "do a run of operations";
 
-/// What a run of operations came to.
+/// The result of a run of operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ran {
-    /// So much was done. Of a run that takes place as one and was not applied, this is the operation that prevented
-    /// it, and where it begins; its answer is the only one.
+    /// These operations were done. If an atomic run was not applied, the numbers name the operation that
+    /// prevented it: its index, and the offset where it begins. The only answer is that operation's.
     Done {
-        /// How many operations.
+        /// Number of operations.
         ops: u32,
-        /// Bytes of these operations; all of them if there was nothing in the way.
+        /// Bytes of these operations; those of the whole run if nothing prevented it.
         ops_bytes: usize,
         /// Bytes of their answers.
         answers_bytes: usize,
     },
-    /// Nothing was done, for want of room: so many bytes are needed for the answers, at least.
+    /// Nothing was done, because the answers need more room: at least this many bytes.
     Wants(usize),
 }
 
-/// The argument of a run. The addresses are good as long as what was lent.
+/// The argument of a run. Its addresses are valid as long as the two borrows.
 ///
 /// # Errors
-/// `E2BIG` if one of them is longer than the argument can say.
+/// `E2BIG` if a length does not fit in the 32 bits of the argument.
 pub(super) fn argument(ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<abi::Run> {
     let length = |bytes: usize| u32::try_from(bytes).map_err(|_| Error::system(WHAT, libc::E2BIG));
     let (ops_bytes, room) = (length(ops.len())?, answers.len().min(u32::MAX as usize));
@@ -39,14 +39,14 @@ pub(super) fn argument(ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Resul
     })
 }
 
-/// What the argument says afterwards; `number` is the error number, 0 if there is none.
+/// Checks the argument after the call. `number` is the error number, or 0.
 pub(super) fn judge(before: &abi::Run, after: &abi::Run, number: i32) -> Result<Ran> {
     match number {
         0 if after.done_bytes > before.ops_bytes => {
-            Err(Error::nonsense(WHAT, "more was done than was asked for"))
+            Err(Error::nonsense(WHAT, "more operations were done than requested"))
         }
         0 if after.answers_bytes > before.answers_bytes => {
-            Err(Error::nonsense(WHAT, "it is longer than the room for it"))
+            Err(Error::nonsense(WHAT, "it is longer than its buffer"))
         }
         0 => Ok(Ran::Done {
             ops: after.done,
@@ -54,7 +54,7 @@ pub(super) fn judge(before: &abi::Run, after: &abi::Run, number: i32) -> Result<
             answers_bytes: after.answers_bytes as usize,
         }),
         libc::EMSGSIZE if after.answers_bytes <= before.answers_bytes => {
-            Err(Error::nonsense(WHAT, "it wants no more room than it had"))
+            Err(Error::nonsense(WHAT, "it asks for no more room than it had"))
         }
         libc::EMSGSIZE => Ok(Ran::Wants(after.answers_bytes as usize)),
         other => Err(Error::system(WHAT, other)),
@@ -65,7 +65,7 @@ pub(super) fn judge(before: &abi::Run, after: &abi::Run, number: i32) -> Result<
 mod tests {
     use super::*;
 
-    /// What comes of an argument with 100 bytes of operations and room for 200.
+    /// The result for an argument with 100 bytes of operations and room for 200.
     fn judged(number: i32, done: u32, done_bytes: u32, answers_bytes: u32) -> Result<Ran> {
         let before = argument(&[0; 100], &mut [0; 200], false).expect("it is short");
         judge(&before, &abi::Run { done, done_bytes, answers_bytes, ..before }, number)
@@ -79,7 +79,7 @@ mod tests {
         assert!(judged(0, 2, 100, 201).is_err());
         assert!(judged(0, 2, u32::MAX, u32::MAX).is_err());
         assert_eq!(judged(libc::EMSGSIZE, 0, 0, 201), Ok(Ran::Wants(201)));
-        // To ask again with as much room would go on for ever.
+        // Retrying with the same room would never end.
         assert!(judged(libc::EMSGSIZE, 0, 0, 200).is_err());
         assert_eq!(judged(libc::ENOSPC, 0, 0, 0).unwrap_err().number(), Some(libc::ENOSPC));
     }

@@ -1,4 +1,4 @@
-//! [`Store`]: a store in the kernel, or one of the same engine in this process.
+//! [`RawStore`]: a store in the kernel, or a store of the same engine in this process.
 
 use super::abi;
 use super::device::{Attach, Device};
@@ -8,10 +8,10 @@ use super::ran::Ran;
 #[cfg(feature = "user")]
 use super::user::User;
 
-/// A store to be asked by runs of operations.
+/// A store that runs of operations read and change.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Store {
+pub enum RawStore {
     /// In the kernel.
     Device(Device),
     /// In this process.
@@ -19,69 +19,69 @@ pub enum Store {
     User(User),
 }
 
-impl Store {
+impl RawStore {
     /// Opens a store in the kernel.
     ///
     /// # Errors
     /// As [`Device::open`] and [`Device::attach`].
-    pub fn open(attach: &Attach<'_>, may_change: bool) -> Result<Store> {
+    pub fn open(attach: &Attach<'_>, may_change: bool) -> Result<RawStore> {
         let device = Device::open(may_change)?;
         device.attach(attach)?;
-        Ok(Store::Device(device))
+        Ok(RawStore::Device(device))
     }
 
-    /// Does a run of operations: see [`abi`] for what it says. The answers go to the beginning of `answers`. With
-    /// `is_atomic` it takes place as one, or nothing of it does.
+    /// Does a run of operations, whose format [`abi`] documents. Writes their answers to the beginning of
+    /// `answers`. With `is_atomic`, all operations are applied at one instant, or none is.
     ///
     /// # Errors
-    /// What the engine says, and an answer that cannot be.
+    /// The engine's error, or [`Cause::Nonsense`](super::Cause::Nonsense) for an invalid answer.
     #[inline]
     pub fn run(&self, ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<Ran> {
         match self {
-            Store::Device(device) => device.run(ops, answers, is_atomic),
+            RawStore::Device(device) => device.run(ops, answers, is_atomic),
             #[cfg(feature = "user")]
-            Store::User(user) => user.run(ops, answers, is_atomic),
+            RawStore::User(user) => user.run(ops, answers, is_atomic),
         }
     }
 
-    /// The store in sight, where keys are looked up without a system call; `None` if it cannot be. Once it is, what the
-    /// store gives back stays in memory until the last who have it in sight are gone.
+    /// The mapping of the store, in which lookups need no system call; `None` if the store cannot be mapped.
+    /// While a mapping exists, the store does not return freed memory to the system.
     #[inline]
     pub fn mapped(&self) -> Option<&Mapped> {
         match self {
-            Store::Device(device) => device.mapped(),
+            RawStore::Device(device) => device.mapped(),
             #[cfg(feature = "user")]
-            Store::User(user) => user.mapped(),
+            RawStore::User(user) => user.mapped(),
         }
     }
 
-    /// What it holds and costs.
+    /// The size and limits of the store.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn stats(&self) -> Result<abi::Stats> {
         match self {
-            Store::Device(device) => device.stats(),
+            RawStore::Device(device) => device.stats(),
             #[cfg(feature = "user")]
-            Store::User(user) => user.stats(),
+            RawStore::User(user) => user.stats(),
         }
     }
 
-    /// The longest value that it takes.
+    /// Maximum value length, in bytes.
     pub fn value_bytes_max(&self) -> u64 {
         match self {
-            Store::Device(device) => device.version().value_bytes_max,
+            RawStore::Device(device) => device.version().value_bytes_max,
             #[cfg(feature = "user")]
-            Store::User(_) => User::VALUE_BYTES_MAX.into(),
+            RawStore::User(_) => User::VALUE_BYTES_MAX.into(),
         }
     }
 
-    /// Whether it can be changed through this.
+    /// Whether this handle may change the store.
     pub fn may_change(&self) -> bool {
         match self {
-            Store::Device(device) => device.may_change(),
+            RawStore::Device(device) => device.may_change(),
             #[cfg(feature = "user")]
-            Store::User(user) => user.may_change(),
+            RawStore::User(user) => user.may_change(),
         }
     }
 }

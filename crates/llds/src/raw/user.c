@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * The engine of kernel/llds as a library of user space, for user.rs: stores
- * that are made, asked and dropped by pointer.
+ * The engine of kernel/llds as a user-space library for user.rs, which creates,
+ * uses and drops stores by pointer.
  */
 #include <stdlib.h>
 
 #include "request.h"
 
-/* NULL if there is no memory. */
+/* Returns NULL without memory. */
 struct llds_shared *forrest_llds_make(u64 bytes_max, u32 value_bytes_max,
 				      u64 salt)
 {
@@ -21,14 +21,14 @@ struct llds_shared *forrest_llds_make(u64 bytes_max, u32 value_bytes_max,
 	return shared;
 }
 
-/* REQUIRES: nobody uses it, now or later. */
+/* REQUIRES: no thread uses the store, now or later. */
 void forrest_llds_drop(struct llds_shared *shared)
 {
 	llds_shared_drop(shared);
 	free(shared);
 }
 
-/* 0, or a negative error number. */
+/* Returns 0, or a negative error number. */
 int forrest_llds_run(struct llds_shared *shared, struct llds_run *run,
 		     bool may_change)
 {
@@ -37,8 +37,8 @@ int forrest_llds_run(struct llds_shared *shared, struct llds_run *run,
 }
 
 /*
- * Where the header, the blocks and the buckets are in sight, from now on until
- * the store is dropped.
+ * Sets `at` to the addresses of header, blocks and buckets. Seqlock reads there
+ * are valid until the store is dropped.
  */
 int forrest_llds_show(struct llds_shared *shared, const void *at[3])
 {
@@ -54,7 +54,7 @@ int forrest_llds_show(struct llds_shared *shared, const void *at[3])
 	return 0;
 }
 
-/* 0, or a negative error number. */
+/* Returns 0, or a negative error number. */
 int forrest_llds_stats(struct llds_shared *shared, u64 figures[4])
 {
 	const int error = llds_os_lock_shared(&shared->lock);

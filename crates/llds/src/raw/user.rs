@@ -1,7 +1,8 @@
 //! [`User`]: the engine of the kernel home in this process, built from the same C.
 //!
-//! A store has a name and is one for all who have it open at the same time, as in the kernel; it goes with the last of
-//! them, and no other process sees it. Copies "from and to the user" are copies within the process.
+//! A store has a name, and all handles that are open at the same time share it, as in the kernel. Dropping
+//! the last handle frees it. Other processes do not see it. Copies "from and to the user" are copies within
+//! the process.
 
 use super::abi;
 use super::device::Attach;
@@ -22,27 +23,27 @@ const STATS: &str = "ask for the figures of the store";
 pub struct User {
     shared: Arc<Shared>,
     may_change: bool,
-    /// The store in sight, from the first look on. It is a part of `shared`.
+    /// The addresses for seqlock reads, set at the first one. They point into `shared`.
     mapped: OnceLock<Option<Mapped>>,
 }
 
 /// The stores that are open, by name.
 static OPEN_STORES: Mutex<BTreeMap<Vec<u8>, Weak<Shared>>> = Mutex::new(BTreeMap::new());
 
-/// A store, which several may have open.
+/// A store, shared by its handles.
 #[derive(Debug)]
 struct Shared {
     name: Vec<u8>,
     at: NonNull<Engine>,
 }
 
-/// `struct llds_shared`, of which only the engine knows what it is.
+/// `struct llds_shared`, opaque here.
 #[repr(C)]
 struct Engine {
     _opaque: [u8; 0],
 }
 
-// From user.c. The first is safe to call: it takes numbers.
+// From user.c. The first is safe to call because it takes only numbers.
 unsafe extern "C" {
     safe fn forrest_llds_make(bytes_max: u64, value_bytes_max: u32, salt: u64) -> Option<NonNull<Engine>>;
     fn forrest_llds_drop(shared: NonNull<Engine>);
@@ -51,33 +52,35 @@ unsafe extern "C" {
     fn forrest_llds_stats(shared: NonNull<Engine>, figures: *mut [u64; 4]) -> c_int;
 }
 
-// SAFETY: the engine has no thread of its own and keeps nothing for a thread; any may drop it.
+// SAFETY: the engine has no threads and no thread-local state, so any thread may use and drop a store.
 unsafe impl Send for Shared {}
-// SAFETY: what several threads may call at once (run and stats) takes the store's lock, a pthread_rwlock_t: shared to
-// read, alone to change. The copies around that touch memory of the caller's alone.
+// SAFETY: `run`, `show` and `stats`, which threads may call at the same time, take the store's
+// `pthread_rwlock_t`: shared for reads, exclusive for changes. Outside the lock they access only the caller's
+// buffers.
 unsafe impl Sync for Shared {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
         let mut stores = lock(&OPEN_STORES);
-        // Meanwhile there may be another of the name.
+        // Another store may have been made under the name meanwhile.
         if stores.get(&self.name).is_some_and(|store| store.strong_count() == 0) {
             stores.remove(&self.name);
         }
         drop(stores);
-        // SAFETY: it was made, and the last of those who had it is gone.
+        // SAFETY: `forrest_llds_make` returned `at`, and this drops the last `Arc`, so no thread uses the
+        // store.
         unsafe { forrest_llds_drop(self.at) };
     }
 }
 
 impl User {
-    /// The longest value, in bytes: as the module has it unless it is told otherwise.
+    /// Maximum value length, in bytes: the module's default.
     pub const VALUE_BYTES_MAX: u32 = 16 << 20;
 
-    /// Opens the store of a name. Its mode means nothing: it is this process's.
+    /// Opens the store of a name. The mode is ignored: the store is private to this process.
     ///
     /// # Errors
-    /// `ENOENT` if none is open and none is to be made; `EINVAL` for a name that cannot be; `ENOMEM`.
+    /// `ENOENT` if the store is not open and is not to be created; `EINVAL` for an invalid name; `ENOMEM`.
     pub fn open(attach: &Attach<'_>, may_change: bool) -> Result<User> {
         let failed = |number| Err(Error::system(OPEN, number));
         let Attach { name, makes, bytes_max, .. } = *attach;
@@ -100,25 +103,25 @@ impl User {
         Ok(User { shared, may_change, mapped: OnceLock::new() })
     }
 
-    /// Whether it can be changed through this.
+    /// Whether this handle may change the store.
     pub fn may_change(&self) -> bool {
         self.may_change
     }
 
-    /// Does a run of operations. The answers go to the beginning of `answers`.
+    /// Does a run of operations. Writes their answers to the beginning of `answers`.
     ///
     /// # Errors
-    /// What the engine says, and an answer that cannot be.
+    /// The engine's error, or [`Cause::Nonsense`](super::Cause::Nonsense) for an invalid answer.
     pub fn run(&self, ops: &[u8], answers: &mut [u8], is_atomic: bool) -> Result<Ran> {
         let before = ran::argument(ops, answers, is_atomic)?;
         let mut after = before;
-        // SAFETY: the store lives, and so does what the argument names, until this returns. The operations are only
-        // read, the answers written as far as their room goes.
+        // SAFETY: `self.shared` keeps the store alive. The engine reads `ops_bytes` bytes of `ops` and writes
+        // at most `answers_bytes` bytes to `answers`; both outlive the call.
         let number = unsafe { forrest_llds_run(self.shared.at, &mut after, self.may_change) };
         ran::judge(&before, &after, number.saturating_neg())
     }
 
-    /// The store in sight; `None` if it cannot be.
+    /// The store for seqlock reads; `None` if it cannot be read so.
     #[inline]
     pub fn mapped(&self) -> Option<&Mapped> {
         self.mapped.get_or_init(|| self.map()).as_ref()
@@ -126,20 +129,21 @@ impl User {
 
     fn map(&self) -> Option<Mapped> {
         let mut at = [None; 3];
-        // SAFETY: the store lives, and there is room for three addresses.
+        // SAFETY: `self.shared` keeps the store alive, and `at` has room for three addresses.
         let number = unsafe { forrest_llds_show(self.shared.at, &mut at) };
         let [Some(header), Some(blocks), Some(buckets)] = at else { return None };
-        // SAFETY: the engine's own, as a mapping would have them, as long as the store is not dropped.
+        // SAFETY: the engine's header, blocks and buckets have the layout of a mapping, and stay readable
+        // until the store is dropped; `self.shared` outlives `self.mapped`.
         (number == 0).then(|| unsafe { Mapped::new(header.cast(), blocks, buckets) }).flatten()
     }
 
-    /// What the store holds and costs.
+    /// The size and limits of the store.
     ///
     /// # Errors
-    /// None that are known.
+    /// The engine's error; none is known.
     pub fn stats(&self) -> Result<abi::Stats> {
         let mut figures = [0; 4];
-        // SAFETY: the store lives, and there is room for what is told.
+        // SAFETY: `self.shared` keeps the store alive, and `figures` has room for four numbers.
         let number = unsafe { forrest_llds_stats(self.shared.at, &mut figures) };
         if number != 0 {
             return Err(Error::system(STATS, number.saturating_neg()));
@@ -150,7 +154,7 @@ impl User {
     }
 }
 
-/// What nobody outside can guess, so that nobody can choose keys that meet in one place of the index.
+/// A random salt, so that nobody can choose keys that collide in the index.
 fn salt() -> u64 {
     use std::hash::BuildHasher;
     std::collections::hash_map::RandomState::new().hash_one(0_u64)
@@ -164,7 +168,7 @@ mod tests {
         Attach { name, makes, bytes_max: 0, mode: 0 }
     }
 
-    /// An operation with a key and a value of 8 bytes, or none.
+    /// An operation with a key of 8 bytes, and a value of 8 bytes or none.
     fn op(code: u8, key: &[u8; 8], value: &[u8]) -> Vec<u8> {
         let mut bytes = vec![code, 0];
         bytes.extend_from_slice(&8_u16.to_ne_bytes());
@@ -211,7 +215,7 @@ mod tests {
         assert!(User::open(&attach(&[b'a'; abi::NAME_BYTES_MAX], true), true).is_ok());
     }
 
-    /// Handles come and go on all threads: each that is open sees a whole store, and none is left behind.
+    /// Threads open and drop handles: each open handle has a working store, and no store is left at the end.
     #[test]
     fn stores_come_and_go_on_threads() {
         std::thread::scope(|scope| {

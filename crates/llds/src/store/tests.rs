@@ -1,4 +1,4 @@
-//! What is made of answers that no engine should give.
+//! Answers that no engine should give: each becomes an outcome or an error.
 
 use super::*;
 use forrest_engine::ErrorKind;
@@ -30,7 +30,7 @@ fn changes_come_to_what_they_can_or_to_an_error() {
                 (Op::CompareAndSwap { .. }, abi::DONE | abi::ABSENT | abi::DIFFERS) => true,
                 _ => false,
             };
-            assert_eq!(outcome.is_ok(), is_possible, "{op:?} answered {status} and {bytes:?}");
+            assert_eq!(outcome.is_ok(), is_possible, "{op:?} with status {status} and {bytes:?}");
             if let Err(error) = outcome
                 && status < 0
             {
@@ -52,7 +52,7 @@ fn gets_come_to_what_they_can_or_to_an_error() {
     }
 }
 
-/// A piece of which there is more must have a key to go on from.
+/// A piece that is not the last one must have a last key, from which the scan goes on.
 #[test]
 fn a_piece_that_leads_nowhere_is_an_error() {
     let pairs = |bytes| last_key(Answer { status: abi::MORE, bytes }.pairs());

@@ -1,4 +1,4 @@
-/* Uses every function, rightly and wrongly: all DIR, where DIR is to be a new store. */
+/* Uses every function, with valid and invalid arguments: all DIR, where DIR must be a new store. */
 
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -49,7 +49,7 @@ static void changing(struct xdb_ref *ref) {
     CHECK(remixdb_del(ref, NULL, 0) && is_not(ref, ""));
 }
 
-/* What is too long is refused, and nothing is written behind the end of a buffer. */
+/* Too long keys and values are refused, and nothing is written beyond the end of a buffer. */
 static void limits(struct xdb_ref *ref) {
     static char value[REMIXDB_MAX_BYTES + 1];
     memset(value, 'v', sizeof value);
@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
     CHECK(remixdb_unref(ref) == xdb);
     remixdb_close(xdb);
 
-    /* The other way to open finds all of it. */
+    /* Opened the other way, the store has all of it. */
     CHECK((xdb = remixdb_open_compact(argv[1], 0, 0)) != NULL);
     ref = remixdb_ref(xdb);
     CHECK(is(ref, "key/00042", "00042") && is(ref, "thread/1/999", "thread/1/999") && is_not(ref, "oak"));

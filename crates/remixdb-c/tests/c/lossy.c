@@ -1,4 +1,4 @@
-/* A planted mistake, linked into a program by --wrap=remixdb_put: of a hundred puts one is not done, and is said to be. */
+/* A mutation, linked into a program by --wrap=remixdb_put: one put of a hundred is not done, and returns true. */
 
 #include <remixdb.h>
 #include <stdatomic.h>

@@ -1,25 +1,27 @@
-//! Memtables become tables, and tables are merged: the work in the background, one bounded step at a time.
+//! Compaction in the background: memtables become tables, and tables are merged, one bounded step at a time.
 //!
-//! A step takes the oldest immutable memtable and deals its pairs out to the partitions that they belong to. For each
-//! partition that gets any, [`plan`] says what is cheapest:
+//! A step takes the oldest immutable memtable and distributes its pairs to the partitions that they belong
+//! to. For each partition that gets any, [`plan`] selects the cheapest way:
 //!
-//! - *minor*: a table more, and the REMIX made from the old one without touching a value;
-//! - *partial*: the new pairs and the newest tables become one table;
-//! - *major*: all of it becomes new partitions of one table each;
-//! - *append*: new pairs behind all that there are become partitions of their own.
+//! - *minor*: add a table, and update the REMIX without reading a value;
+//! - *partial*: merge the new pairs and the newest tables into one table;
+//! - *major*: rewrite everything as new partitions of one table each;
+//! - *append*: make partitions of new pairs that come after all existing keys.
 //!
-//! Where little is read, many tables stay, because that is cheapest to write; tables that are walked over again and
-//! again are merged ([`Core::compact_worn`]), because one is quicker to read.
+//! A partition that is rarely read keeps many tables, because that is cheapest to write. Tables that are
+//! scanned repeatedly are merged ([`Core::compact_worn`]), because one table is faster to read. So are tables of which
+//! a third is dead ([`Core::compact_dead`]), when nothing was written for a while. The tables of a dropped keyspace are
+//! removed as soon as the drop is durable.
 //!
-//! The order on disk: tables and REMIXes are written and synced, their names are made durable, the manifest gets one
-//! edit for all of it and is synced, the readers' version is replaced, and only then is anything removed. So at every
-//! moment the manifest names files that are whole, and logs that hold all that is not in them.
+//! The order on disk: write and sync the tables and REMIXes, make their names durable, add one edit for all
+//! of it to the manifest and sync that, replace the readers' version, and only then remove files. So at every
+//! moment the manifest names complete files, and logs that hold everything else.
 //!
-//! If there is no room for a table, what was made of it is removed, and the store refuses changes until a later try
-//! succeeds; reads go on. If a step fails for any other reason, the store stops: what it takes would pile up in memory.
-//! Nothing is lost either way, the logs have it.
+//! If there is no room for a table, the step removes its new files, and the store refuses changes until a
+//! later try succeeds; reads go on. If a step fails for any other reason, the store stops, because accepted
+//! changes would pile up in memory. Nothing is lost either way: the logs have it.
 
-mod plan;
+pub(crate) mod plan;
 mod rewrite;
 #[cfg(test)]
 mod tests;
@@ -32,43 +34,93 @@ use crate::memtable::Memtable;
 use crate::partition::Partition;
 use crate::version::Version;
 use forrest_base::lock;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::{Durability, Error, ErrorKind, Result};
 use rewrite::Replaced;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A memtable is worth a table when it holds one part of so many of what it may.
+/// With this much free space nothing more is asked, and less than this is always kept free.
+const SPACE_ENOUGH: u64 = 4 << 30;
+const SPACE_LEAST: u64 = 1 << 20;
+
+/// With this many logs, changes of at most `LITTLE` bytes are flushed when the store is opened or closed.
+const LOGS_MOST: usize = 3;
+const LITTLE: usize = 1 << 20;
+
+/// A partition with fewer bytes than this is not merged because of dead entries.
+const DEAD_LEAST: u64 = 1 << 20;
+
+/// A memtable is flushed early only if it holds more than 1/`WORTH` of its limit.
 const WORTH: usize = 8;
 
 impl<D: Disk> Core<D> {
-    /// Does a piece of the work that waits, if there is any; true if there was.
+    /// Does one piece of the pending work; true if there was any.
     ///
     /// # Errors
-    /// What a write or a sync failed with; the store takes no more writes then.
+    /// The error of a write or a sync; the store then takes no more writes.
     pub(crate) fn step(&self) -> Result<bool> {
         let mut manifest = lock(&self.manifest);
-        let Some(memtable) = self.version().immutable.last().cloned() else { return Ok(false) };
+        let Some(memtable) = self.version().immutable.last().cloned() else {
+            let removed = self.remove_dropped(&mut manifest);
+            if self.full.load(Relaxed) {
+                self.full.store(self.lacks_space(&self.version()), Relaxed);
+            }
+            return removed;
+        };
         self.log().check()?;
         let flushed = self.flush(&mut manifest, &memtable);
         let is_full = matches!(&flushed, Err(error) if self.is_harmless(error));
-        self.full.store(is_full, Relaxed);
+        self.full.store(is_full || self.lacks_space(&self.version()), Relaxed);
         flushed.map(|()| true)
     }
 
-    /// Whether an error leaves the store as it was.
-    fn is_harmless(&self, error: &Error) -> bool {
+    /// Whether there is less space than what is in memory will take, one more memtable, and an eighth of a partition:
+    /// with that left, a store can be made smaller by deletes, whose tables and merges take space too.
+    pub(crate) fn lacks_space(&self, version: &Version<D>) -> bool {
+        let Ok(free) = self.disk.free() else { return false };
+        if free >= SPACE_ENOUGH {
+            return false;
+        }
+        let memory = version.immutable_bytes() + version.memtable.bytes().max(self.builder().memtable_bytes);
+        let partitions = version.partitions.values().flatten();
+        let largest = partitions.map(|partition| partition.file_bytes()).max().unwrap_or(0);
+        free < memory as u64 + (largest / 8).max(SPACE_LEAST)
+    }
+
+    /// Removes the tables of keyspaces that were dropped; true if there were any.
+    fn remove_dropped(&self, manifest: &mut Manifest<D>) -> Result<bool> {
+        let (dropped, last) = {
+            let order = self.order();
+            let partitions = order.version.partitions.iter().filter(|(space, _)| !order.catalog.has(**space));
+            let dropped: Vec<_> = partitions
+                .flat_map(|(&space, partitions)| partitions.iter().map(move |old| (space, old.clone())))
+                .map(|(space, old)| Replaced { space, old: Some(old), new: Vec::new() })
+                .collect();
+            (dropped, order.sequence)
+        };
+        if dropped.is_empty() {
+            return Ok(false);
+        }
+        // DURABILITY: the keyspace would be there again after a crash, and its tables would not.
+        self.log().commit(last, Durability::Sync)?;
+        let (first, floor) = (self.first_free_number(), manifest.state().floor);
+        self.replace(manifest, first, None, &dropped, floor).map(|()| true)
+    }
+
+    /// Whether an error leaves the store unchanged.
+    pub(crate) fn is_harmless(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::OutOfSpace && self.log().check().is_ok()
     }
 
-    /// What is done about an error before the manifest was touched: the tables that were made are removed, whose
-    /// numbers are not below `first`.
+    /// Handles an error that came before the manifest was changed: removes the new files, whose numbers begin
+    /// at `first`.
     fn give_up(&self, first: u64, error: Error) -> Error {
         if !self.is_harmless(&error) {
             return self.log().stop(error);
         }
-        // Whoever has the manifest is the only one that makes such files. To list them would take a descriptor. What is
-        // not removed now is when the store is opened.
+        // Only the holder of the manifest makes such files. Listing them would need a file descriptor. Files
+        // that cannot be removed now are removed when the store is opened.
         for number in first..self.first_free_number() {
             for name in [Name::table(number), Name::remix(number)] {
                 let _ = disk::unlink(&*self.disk, name);
@@ -77,28 +129,38 @@ impl<D: Disk> Core<D> {
         error
     }
 
-    /// Makes all that is in memtables into tables. All changes made before are durable then.
+    /// Makes tables of all memtables. All earlier changes are then durable.
     pub(crate) fn flush_all(&self) -> Result<()> {
-        self.flush_if(|_, version| !version.memtable.spaces().is_empty())?;
-        // What was immutable before a keyspace was dropped has just made tables for it.
-        self.flush_if(|catalog, version| version.partitions.keys().any(|&space| !catalog.has(space)))?;
-        // Keyspaces that were made or dropped are no reason for a table, and may be in the log only.
+        self.flush_if(|version| !version.memtable.spaces().is_empty())?;
+        // New or dropped keyspaces alone are not worth a table; they may be in the log only.
         self.sync()
     }
 
-    /// Makes what is in memory into tables although there is room for more, if it is worth a table: nothing has been
-    /// written for a while. Reads have one place less to look at then, and opening the store has less to replay.
-    pub(crate) fn flush_early(&self) -> Result<()> {
-        let least = self.builder.memtable_bytes / WORTH;
-        self.flush_if(|_, version| version.memtable.bytes() > least)
+    /// Flushes what is in memory if it is little and in many logs: each opening begins one. Called when the store is
+    /// opened and closed, so that neither short uses nor kills make opening it slower and slower.
+    pub(crate) fn join_logs(&self) -> Result<()> {
+        let floor = lock(&self.manifest).state().floor;
+        let is_needed = |name: &Name| name.kind == Kind::Log && name.number >= floor;
+        let bytes: usize = self.version().memtables().map(|memtable| memtable.bytes()).sum();
+        if bytes > LITTLE || disk::list(&*self.disk)?.into_iter().filter(is_needed).count() < LOGS_MOST {
+            return Ok(());
+        }
+        self.flush_if(|version| !version.memtable.spaces().is_empty())
     }
 
-    /// Freezes the memtable if there is need to, and makes all immutable ones into tables.
-    fn flush_if(&self, is_due: impl FnOnce(&Catalog, &Version<D>) -> bool) -> Result<()> {
+    /// Flushes the memtable before it is full, if it is worth a table. Called when nothing was written for a
+    /// while. Reads then have one place less to look at, and opening the store replays less.
+    pub(crate) fn flush_early(&self) -> Result<()> {
+        let least = self.builder.memtable_bytes / WORTH;
+        self.flush_if(|version| version.memtable.bytes() > least)
+    }
+
+    /// Replaces the memtable if `is_due`, and makes tables of all immutable memtables.
+    fn flush_if(&self, is_due: impl FnOnce(&Version<D>) -> bool) -> Result<()> {
         self.check_here()?;
         let mut order = self.order();
         self.log().check()?;
-        if is_due(&order.catalog, &order.version) {
+        if is_due(&order.version) {
             self.freeze(&mut order)?;
         }
         drop(order);
@@ -106,56 +168,82 @@ impl<D: Disk> Core<D> {
         Ok(())
     }
 
-    /// What is done at leisure, when no memtable waits: merges the tables of one partition that were walked over so
-    /// much that it is worth it; true if there was one.
+    /// Merges the tables of one partition that were scanned so often that a merge pays off; true if there was
+    /// one. Runs in the background when no memtable waits.
     pub(crate) fn compact_worn(&self) -> Result<bool> {
-        let version = self.version();
-        let is_worn = |partition: &&Arc<Partition<D>>| {
+        self.merge_first(|partition| {
             if partition.walked() == 0 {
                 return false;
             }
             let entries = partition.tables().iter().map(|table| u64::from(table.entries()));
             plan::is_worn(&entries.collect::<Vec<_>>(), partition.walked())
-        };
-        let worn = version.partitions.iter().find_map(|(&space, partitions)| {
-            partitions.iter().find(is_worn).map(|partition| (space, partition.low.clone()))
+        })
+    }
+
+    /// Merges the tables of one partition of which a third is dead: replaced entries, tombstones, and what they hide.
+    /// True if there was one. Runs in the background when nothing was written for a while.
+    pub(crate) fn compact_dead(&self) -> Result<bool> {
+        self.merge_first(|partition| {
+            partition.tables().len() > 1
+                && partition.file_bytes() >= DEAD_LEAST
+                && partition.entries().is_some_and(|(all, live)| plan::is_dead(all, live))
+        })
+    }
+
+    /// Merges the tables of the first partition that `is_due`; true if there was one.
+    fn merge_first(&self, is_due: impl Fn(&Partition<D>) -> bool) -> Result<bool> {
+        let version = self.version();
+        let due = version.partitions.iter().find_map(|(&space, partitions)| {
+            let due = partitions.iter().find(|partition| is_due(partition));
+            due.map(|partition| (space, partition.low.clone()))
         });
         drop(version);
-        let Some((space, low)) = worn else { return Ok(false) };
+        let Some((space, low)) = due else { return Ok(false) };
         self.log().check()?;
         self.merge(|other, partition| {
-            let is_worn = other == space && partition.low == low;
-            if is_worn {
-                // If it fails, it is not tried again before there is as much reason.
+            let is_due = other == space && partition.low == low;
+            if is_due {
+                // If the merge fails, it is not tried again before the tables are as worn again.
                 partition.forget_walks();
             }
-            is_worn
+            is_due
         })?;
         Ok(true)
     }
 
-    /// Makes all that is in memory into tables, and merges the tables of each partition.
+    /// Makes tables of all memtables, and merges the tables of each partition.
     pub(crate) fn compact(&self) -> Result<()> {
         self.flush_all()?;
         self.merge(|_, _| true)
     }
 
-    /// Merges the tables of the partitions of keyspaces that `which` chooses, where there are several.
+    /// Merges the tables of the partitions that `which` chooses, where there are several.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        let version = self.version();
+        let due: Vec<_> = {
+            let version = self.version();
+            let all =
+                version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
+            all.filter(|(space, one)| one.tables().len() > 1 && which(*space, one))
+                .map(|(space, one)| (space, one.clone()))
+                .collect()
+        };
+        // As many at once as there are threads: the space of what a piece replaces is free before the next begins.
+        due.chunks(self.workers().count()).try_for_each(|piece| self.merge_piece(&mut manifest, piece))
+    }
+
+    /// Merges the tables of partitions at once; one after the other if there is no space for that.
+    fn merge_piece(&self, manifest: &mut Manifest<D>, piece: &[(u32, Arc<Partition<D>>)]) -> Result<()> {
         let first = self.first_free_number();
-        let mut replaced = Vec::new();
-        for (&space, partitions) in &version.partitions {
-            let chosen = partitions.iter().filter(|partition| which(space, partition));
-            let merged = rewrite::merged(self, space, chosen).map_err(|error| self.give_up(first, error))?;
-            replaced.extend(merged);
+        match rewrite::merged(self, piece).map_err(|error| self.give_up(first, error)) {
+            Err(error) if self.is_harmless(&error) && piece.len() > 1 => {
+                piece.chunks(1).try_for_each(|one| self.merge_piece(manifest, one))
+            }
+            merged => {
+                let floor = manifest.state().floor;
+                self.replace(manifest, first, None, &merged?, floor)
+            }
         }
-        if replaced.is_empty() {
-            return Ok(());
-        }
-        let floor = manifest.state().floor;
-        self.replace(&mut manifest, None, &replaced, floor).map_err(|error| self.log().stop(error))
     }
 
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
@@ -168,23 +256,26 @@ impl<D: Disk> Core<D> {
             replaced.extend(new.map_err(|error| self.give_up(first, error))?);
         }
         let floor = log_behind(&version, memtable);
-        self.replace(manifest, Some((memtable, &catalog)), &replaced, floor)
-            .map_err(|error| self.log().stop(error))
+        self.replace(manifest, first, Some((memtable, &catalog)), &replaced, floor)
     }
 
-    /// Makes new partitions count in place of others, and of a memtable with the catalogue that goes with it.
+    /// Commits new partitions in place of old ones and, if a memtable was flushed, in its place, with its
+    /// catalogue. The numbers of the new files begin at `first`.
     fn replace(
         &self,
         manifest: &mut Manifest<D>,
+        first: u64,
         flushed: Option<(&Arc<Memtable>, &Catalog)>,
         replaced: &[Replaced<D>],
         floor: u64,
     ) -> Result<()> {
-        // DURABILITY: the names of the new files, before the manifest names them.
-        disk::sync_directory(&*self.disk)?;
-        let catalog = flushed.map(|(_, catalog)| catalog);
+        let edits = edits(manifest, flushed.map(|(_, catalog)| catalog), replaced, floor);
+        manifest.reserve(&edits).map_err(|error| self.give_up(first, error))?;
         let before: BTreeSet<Name> = manifest.state().files().collect();
-        manifest.commit(edits(manifest, catalog, replaced, floor), || self.next_number())?;
+        // DURABILITY: the names of the new files are durable before the manifest names them.
+        let synced = disk::sync_directory(&*self.disk);
+        let committed = synced.and_then(|()| manifest.commit(edits, || self.next_number()));
+        committed.map_err(|error| self.log().stop(error))?;
         self.install(flushed, replaced);
         // DURABILITY: the manifest that no longer needs them is synced.
         self.log().close_before(floor);
@@ -211,6 +302,7 @@ impl<D: Disk> Core<D> {
         }
         let is_flushed =
             |immutable: &Arc<Memtable>| flushed.is_some_and(|(memtable, _)| Arc::ptr_eq(immutable, memtable));
+        partitions.retain(|_, partitions| !partitions.is_empty());
         let immutable =
             version.immutable.iter().filter(|immutable| !is_flushed(immutable)).cloned().collect();
         let version =
@@ -221,8 +313,8 @@ impl<D: Disk> Core<D> {
         self.parked.drop_old();
     }
 
-    /// Removes the files that the manifest named `before` and no longer does, and the logs below the floor. One that
-    /// cannot be removed now is when the store is opened.
+    /// Removes the files that the manifest named `before` and no longer does, and the logs below the floor.
+    /// Files that cannot be removed now are removed when the store is opened.
     fn remove(&self, before: BTreeSet<Name>, manifest: &Manifest<D>, floor: u64) {
         let disk = &*self.disk;
         let named: BTreeSet<Name> = manifest.state().files().collect();
@@ -234,13 +326,13 @@ impl<D: Disk> Core<D> {
     }
 }
 
-/// The first log that is needed once a immutable memtable, the oldest, is in tables.
+/// The first log that is still needed once `memtable`, the oldest immutable one, is in tables.
 fn log_behind<D: Disk>(version: &Version<D>, memtable: &Arc<Memtable>) -> u64 {
     let newer = version.memtables().take_while(|other| !Arc::ptr_eq(other, memtable));
     newer.last().expect("the one that is written to is newer").log
 }
 
-/// What the manifest has to be told.
+/// The edits that bring the manifest up to date.
 fn edits<D: Disk>(
     manifest: &Manifest<D>,
     catalog: Option<&Catalog>,

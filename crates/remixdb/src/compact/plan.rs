@@ -1,10 +1,10 @@
-//! What becomes of a partition when a memtable brings it new pairs: the cheapest way that keeps it quick to read.
+//! Decides how a partition takes the new pairs of a memtable: the cheapest way that keeps it fast to read.
 
-/// Most tables of a partition. More of them cost reads, fewer cost writes: a pair is written again when tables are
-/// merged.
+/// Maximum number of tables of a partition. More tables make reads slower. Fewer make writes more expensive,
+/// because a pair is written again when tables are merged.
 pub(crate) const TABLES_MAX: usize = 16;
 
-/// Tables that were walked over so often are merged.
+/// Tables are merged when scans have walked over them this many times.
 const WALKS: f64 = 1.5;
 
 /// What to do.
@@ -26,20 +26,26 @@ pub(crate) fn plan(tables: &[u64], new: u64) -> Plan {
     if tables.len() < TABLES_MAX {
         return Plan::Minor;
     }
-    // Merging a longer tail frees more places but writes more. A tail is worth it while what it holds is small beside
-    // the rest; otherwise the partition is due to be rewritten as a whole.
+    // Merging a longer tail frees more places but writes more. A tail is worth merging while it is small
+    // compared with the rest. Otherwise the partition is rewritten as a whole.
     let all: u64 = tables.iter().sum::<u64>() + new;
     let half = tables.len() / 2;
     let tail: u64 = tables[half..].iter().sum::<u64>() + new;
     if tail * 4 <= all { Plan::Partial { from: half } } else { Plan::Major }
 }
 
-/// Whether tables with so many entries each were read so much that merging them is worth what it costs.
+/// Whether so much of the entries is dead that merging them gives back a third of the space.
+pub(crate) fn is_dead(all: u64, live: u64) -> bool {
+    all.saturating_mul(2) > live.saturating_mul(3)
+}
+
+/// Whether tables with `entries` entries each were scanned so much that merging them pays off.
 ///
-/// It is taken that what was read will be read as often again. To merge an entry takes as long as to walk over three,
-/// and of a walk over many tables a merge saves half; so whoever merges what was walked over [`WALKS`] times spends a
-/// few times what he had to at most, however it goes on. Only the steps from one table to another are saved: of tables
-/// that are drawn from at random, a share of one less the sum of the squares of theirs.
+/// The assumption is that what was read will be read as often again. Merging an entry takes as long as
+/// walking over three, and a merge saves half of a walk over many tables. So a merge after [`WALKS`] walks
+/// costs at most a few times what the walks cost, whatever follows. Only the steps from one table to another
+/// are saved. If a walk takes entries from the tables at random, the share of these steps is one minus the
+/// sum of the squares of the tables' shares.
 pub(crate) fn is_worn(entries: &[u64], walked: u64) -> bool {
     let all: u64 = entries.iter().sum();
     let share = |entries: u64| entries as f64 / all as f64;

@@ -1,32 +1,35 @@
-//! The pairs of a memtable on their way into the partitions of one keyspace.
+//! Rewrites the partitions of one keyspace with the pairs of a memtable.
 
-use super::plan::{Plan, plan};
+use super::plan::{Plan, TABLES_MAX, plan};
 use crate::core::Core;
-use crate::disk::{Disk, Name};
+use crate::disk::{self, Disk, Name};
 use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Owned, Partition, Stored};
-use crate::remix::{self, Remix, Show};
-use crate::table::{self, Entry, Table};
+use crate::remix::{self, RUNS_MAX, Remix, RemixCursor, Show};
+use crate::table::{self, Table, TableEntry};
 use crate::version::Version;
+use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::Cursor;
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-/// New pairs stand by themselves from one part of so many of a table's bytes on.
+/// New pairs after all old keys become partitions of their own if they have 1/`ALONE` of the bytes of a full
+/// table.
 const ALONE: u64 = 8;
-/// A REMIX is written when a partition has so many times the entries that its file, or its first table, has.
+/// A REMIX is written when a partition has `GROWTH` times the entries that its REMIX file covers, or its
+/// first table if there is no file.
 const GROWTH: u64 = 4;
 
 /// Partitions that a step makes in place of others.
 pub(super) struct Replaced<D: Disk> {
     pub(super) space: u32,
-    /// The one that goes; `None` where there was none yet.
+    /// The partition that is replaced; `None` if there was none.
     pub(super) old: Option<Arc<Partition<D>>>,
     pub(super) new: Vec<Arc<Partition<D>>>,
 }
 
-/// Deals the pairs of a memtable out to the partitions of a keyspace.
+/// Distributes the pairs of a memtable to the partitions of a keyspace.
 pub(super) fn space<D: Disk>(
     store: &Core<D>,
     version: &Version<D>,
@@ -43,15 +46,13 @@ pub(super) fn space<D: Disk>(
     Ok(replaced.into_iter().flatten().collect())
 }
 
-/// Merges the tables of the partitions that have several.
-pub(super) fn merged<'p, D: Disk>(
+/// Merges the tables of partitions, each with its keyspace.
+pub(super) fn merged<D: Disk>(
     store: &Core<D>,
-    space: u32,
-    partitions: impl Iterator<Item = &'p Arc<Partition<D>>>,
+    partitions: &[(u32, Arc<Partition<D>>)],
 ) -> Result<Vec<Replaced<D>>> {
-    let several: Vec<_> = partitions.filter(|partition| partition.tables().len() > 1).collect();
-    store.workers().each(&several, |&old| {
-        let low = &old.low[..];
+    store.workers().each(partitions, |(space, old)| {
+        let (space, low) = (*space, &old.low[..]);
         let nothing = New { memtable: None, space, low, end: None };
         let new = Rewrite { store, space, low, old: Some(old) }.major(nothing)?;
         Ok(Replaced { space, old: Some(old.clone()), new })
@@ -127,7 +128,7 @@ impl<D: Disk> Rewrite<'_, D> {
         self.old.map_or(&[], |old| old.tables())
     }
 
-    /// What takes the partition's place when it gets new pairs.
+    /// The partitions that replace this one, and new ones after it, when it gets new pairs.
     fn take(&self, new: New<'_>) -> Result<Vec<Replaced<D>>> {
         let mut replaced = Vec::new();
         let behind = self.behind(new);
@@ -143,8 +144,8 @@ impl<D: Disk> Rewrite<'_, D> {
         Ok(replaced)
     }
 
-    /// Where new pairs begin that lie behind all that the partition has, if they are enough to stand by themselves:
-    /// nobody has to look for their keys among the old ones then.
+    /// The lower bound of the new pairs that come after all keys of the partition, if they are enough for
+    /// partitions of their own. Their keys then need no search among the old ones.
     fn behind(&self, new: New<'_>) -> Option<Vec<u8>> {
         let greatest = self.tables().iter().map(|table| table.greatest()).max()?;
         let low = [greatest, &[0]].concat();
@@ -153,18 +154,25 @@ impl<D: Disk> Rewrite<'_, D> {
         (behind.bytes() >= self.store.builder().table_bytes / ALONE).then_some(low)
     }
 
-    /// What takes the partition's place; `None` if it stays.
+    /// The partitions that replace this one; `None` if it stays.
     fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let sizes: Vec<u64> = self.tables().iter().map(|table| table.file_bytes()).collect();
-        match plan(&sizes, new.bytes()) {
+        let made = match plan(&sizes, new.bytes()) {
             Plan::Minor if sizes.is_empty() => self.major(new).map(Some),
             Plan::Minor => self.minor(new, sizes.len()),
             Plan::Partial { from } => self.minor(new, from),
             Plan::Major => self.major(new).map(Some),
+        };
+        match made {
+            // There may be room for the new pairs alone.
+            Err(error) if is_full(&error) && (TABLES_MAX..RUNS_MAX).contains(&sizes.len()) => {
+                self.minor(new, sizes.len())
+            }
+            made => made,
         }
     }
 
-    /// The new pairs and the tables from `from` on become the newest table.
+    /// Merges the new pairs and the tables from `from` on into the newest table.
     fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (kept, merged) = self.tables().split_at(from);
         let order = if merged.is_empty() {
@@ -173,13 +181,13 @@ impl<D: Disk> Rewrite<'_, D> {
             Some(Arc::new(remix::build(&mut partition::runs(merged), false)?))
         };
         let old = Old::new(merged, order, Show::Tombstones, new)?;
-        let output = merge(new, old, Output::new(self.store, u64::MAX))?;
+        let output = self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, files)))?;
         let mut tables = kept.to_vec();
         tables.extend(output.into_iter().map(|(_, table)| table));
         if tables.len() == self.tables().len() && merged.is_empty() {
             return Ok(None);
         }
-        // What was known of the order of the old tables is still so, if they are all there.
+        // The known order of the old tables still holds if they are all kept.
         let (known, stored) = match self.old {
             Some(old) => (old.remix()?, old.stored()?),
             None => (None, None),
@@ -191,7 +199,17 @@ impl<D: Disk> Rewrite<'_, D> {
         Ok(Some(vec![Arc::new(Partition::new(self.low.to_vec(), tables, remix, stored))]))
     }
 
-    /// The file of a REMIX: the one that there is, of the first tables, unless it is outgrown.
+    /// Writes tables. If that fails, removes those that were begun, so that their space can be used at once.
+    fn or_remove<R>(&self, write: impl FnOnce(&Mutex<Vec<Name>>) -> Result<R>) -> Result<R> {
+        let files = Mutex::default();
+        write(&files).inspect_err(|_| {
+            for name in lock(&files).drain(..) {
+                let _ = disk::unlink(self.store.disk(), name);
+            }
+        })
+    }
+
+    /// The REMIX file: the existing one, which covers the first tables, unless the partition has outgrown it.
     fn stored(
         &self,
         remix: Option<&Remix>,
@@ -210,8 +228,8 @@ impl<D: Disk> Rewrite<'_, D> {
         Ok(Some(Stored { number, tables: tables.len() }))
     }
 
-    /// Everything becomes partitions of one table. Pieces of it are written at once, each beginning with a partition of
-    /// its own.
+    /// Rewrites everything as partitions of one table each. Several threads each write a piece of it, which
+    /// begins with a partition of its own.
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
         let most = self.store.builder().table_bytes;
         let order = match self.old {
@@ -226,17 +244,19 @@ impl<D: Disk> Rewrite<'_, D> {
         let cuts = order.as_ref().map_or_else(Vec::new, |order| order.cuts(pieces as usize));
         let lows: Vec<&[u8]> = [self.low].into_iter().chain(cuts.iter().map(|cut| &cut[..])).collect();
         let numbers: Vec<usize> = (0..lows.len()).collect();
-        let made = self.store.workers().each(&numbers, |&at| {
-            let piece = New { low: lows[at], end: lows.get(at + 1).copied().or(new.end), ..new };
-            let old = Old::new(self.tables(), order.clone(), Show::Live, piece)?;
-            merge(piece, old, Output::new(self.store, most))
+        let made = self.or_remove(|files| {
+            self.store.workers().each(&numbers, |&at| {
+                let piece = New { low: lows[at], end: lows.get(at + 1).copied().or(new.end), ..new };
+                let old = Old::new(self.tables(), order.clone(), Show::Live, piece)?;
+                merge(piece, old, Output::new(self.store, most, files))
+            })
         })?;
         let mut new = Vec::new();
         for (piece, made) in made.into_iter().enumerate() {
             for (at, (low, table)) in made.into_iter().enumerate() {
-                // The first table of all begins where the partition did, even if the first pieces have nothing left:
-                // what is written there later has no other place. Any other piece's first table begins where the piece
-                // does.
+                // The very first table begins where the partition did, even if the first pieces are empty:
+                // later writes there have no other place. The first table of any other piece begins where the
+                // piece does.
                 let low = match (new.is_empty(), at) {
                     (true, _) => self.low.to_vec(),
                     (_, 0) => lows[piece].to_vec(),
@@ -246,14 +266,14 @@ impl<D: Disk> Rewrite<'_, D> {
             }
         }
         if new.is_empty() {
-            // Nobody else has the keys that would come here.
+            // No other partition has the keys of this range.
             new.push(Arc::new(Partition::new(self.low.to_vec(), Vec::new(), None, None)));
         }
         Ok(new)
     }
 }
 
-/// Writes the new pairs and those of tables in order; of a key that both have, the new one.
+/// Writes the new pairs and those of the tables in order. If both have a key, the new pair wins.
 fn merge<D: Disk>(new: New<'_>, mut old: Old<'_, D>, mut output: Output<'_, D>) -> Result<Vec<Made<D>>> {
     let mut new = new.pairs();
     loop {
@@ -270,9 +290,9 @@ fn merge<D: Disk>(new: New<'_>, mut old: Old<'_, D>, mut output: Output<'_, D>) 
         }
         let key = new.key().expect("it has a key");
         match new.said() {
-            Some(value) => output.add(key, Entry::Value(value))?,
-            // With nothing older behind it, a tombstone says nothing.
-            None if old.show == Show::Tombstones => output.add(key, Entry::Tombstone)?,
+            Some(value) => output.add(key, TableEntry::Value(value))?,
+            // A tombstone that hides no older version is not needed.
+            None if old.show == Show::Tombstones => output.add(key, TableEntry::Tombstone)?,
             None => {}
         }
         if order == Ordering::Equal {
@@ -282,9 +302,9 @@ fn merge<D: Disk>(new: New<'_>, mut old: Old<'_, D>, mut output: Output<'_, D>) 
     }
 }
 
-/// The pairs of tables in order, in the range that new ones are for.
+/// The pairs of the tables in order, in the range of the new pairs.
 struct Old<'n, D: Disk> {
-    cursor: Option<remix::Cursor<Arc<Remix>, Owned<D>>>,
+    cursor: Option<RemixCursor<Arc<Remix>, Owned<D>>>,
     show: Show,
     end: Option<&'n [u8]>,
     key: Vec<u8>,
@@ -293,14 +313,14 @@ struct Old<'n, D: Disk> {
 }
 
 impl<'n, D: Disk> Old<'n, D> {
-    /// Pairs of tables, whose order is given if there are any.
+    /// Pairs of tables. If there are any tables, `order` is their order.
     fn new(
         tables: &[Arc<Table<D>>],
         order: Option<Arc<Remix>>,
         show: Show,
         range: New<'n>,
     ) -> Result<Old<'n, D>> {
-        let cursor = order.map(|order| remix::Cursor::new(order, partition::runs(tables), show));
+        let cursor = order.map(|order| RemixCursor::new(order, partition::runs(tables), show));
         let mut old = Old { cursor, show, end: range.end, key: Vec::new(), valid: false, value: Vec::new() };
         if let Some(cursor) = &mut old.cursor {
             cursor.seek(range.low)?;
@@ -323,12 +343,12 @@ impl<'n, D: Disk> Old<'n, D> {
         let cursor = self.cursor.as_mut().expect("it has a key");
         let tombstone = cursor.entry().is_some_and(|entry| entry.tombstone);
         if tombstone {
-            return output.add(&self.key, Entry::Tombstone);
+            return output.add(&self.key, TableEntry::Tombstone);
         }
         let (run, ordinal) = cursor.run().expect("it has a key");
         self.value.clear();
         run.value_into(ordinal, &mut self.value)?;
-        output.add(&self.key, Entry::Value(&self.value))
+        output.add(&self.key, TableEntry::Value(&self.value))
     }
 
     fn advance(&mut self) -> Result<()> {
@@ -340,41 +360,41 @@ impl<'n, D: Disk> Old<'n, D> {
     }
 }
 
-/// A table, and a key that none of its keys is less than and that all before it are less than.
+/// A lower bound of a table's keys that is greater than all keys of the tables before, and the table.
 type Made<D> = (Vec<u8>, Arc<Table<D>>);
 
 /// Tables that are being written, one after the other.
 struct Output<'s, D: Disk> {
     store: &'s Core<D>,
-    /// A table that has so many bytes is finished.
+    /// A table is finished when it has this many bytes.
     most: u64,
     builder: Option<(Vec<u8>, table::Builder<'s, D>)>,
     done: Vec<Made<D>>,
-    /// The last key of the table before.
+    /// The last key of the previous table.
     before: Vec<u8>,
+    /// The names of all files that were begun.
+    files: &'s Mutex<Vec<Name>>,
 }
 
 impl<'s, D: Disk> Output<'s, D> {
-    fn new(store: &'s Core<D>, most: u64) -> Output<'s, D> {
-        Output { store, most, builder: None, done: Vec::new(), before: Vec::new() }
+    fn new(store: &'s Core<D>, most: u64, files: &'s Mutex<Vec<Name>>) -> Output<'s, D> {
+        Output { store, most, builder: None, done: Vec::new(), before: Vec::new(), files }
     }
 
-    fn add(&mut self, key: &[u8], entry: Entry<'_>) -> Result<()> {
+    fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
         let is_next = match &self.builder {
             Some((_, builder)) => builder.takes(key),
             None => self.done.is_empty() || key > &self.before[..],
         };
         if !is_next {
-            // Memtables are in order, so it is what was read that is not.
-            return Err(Error::new(
-                ErrorKind::Corrupt,
-                "tables that are merged have keys that are not in order",
-            ));
+            // Memtables are in order, so it is the tables that are not.
+            return Err(Error::new(ErrorKind::Corrupt, "the keys of merged tables are not in order"));
         }
         let (_, builder) = match &mut self.builder {
             Some(builder) => builder,
             none => {
                 let name = Name::table(self.store.next_number());
+                lock(self.files).push(name);
                 none.insert((separator(&self.before, key), table::Builder::new(self.store.disk(), name)?))
             }
         };
@@ -399,6 +419,11 @@ impl<'s, D: Disk> Output<'s, D> {
         self.complete()?;
         Ok(self.done)
     }
+}
+
+/// Whether there was no room for something, and nothing else is wrong.
+fn is_full(error: &Error) -> bool {
+    error.kind() == ErrorKind::OutOfSpace
 }
 
 /// The shortest prefix of `key` that is greater than `before`.

@@ -1,4 +1,4 @@
-//! What becomes of partitions: which tables there are, and that they hold what was written.
+//! The result of compactions: the number of tables, and that they hold what was written.
 
 use crate::catalog::Space;
 use crate::core::Handle;
@@ -38,7 +38,7 @@ impl World {
         World { disk, store, space, pairs: BTreeMap::new() }
     }
 
-    /// Sets keys of a range, from its first one on in such steps, and flushes.
+    /// Sets keys of a range, from its start in steps of `step`, and flushes.
     fn flush(&mut self, numbers: Range<u32>, step: usize, value: u8) {
         for number in numbers.step_by(step) {
             let (key, value) = (number.to_be_bytes(), vec![value; 100]);
@@ -89,7 +89,7 @@ impl World {
         world
     }
 
-    /// Everything is there, in order, and every byte of it is right.
+    /// Checks that all pairs are there, in order, with the right values.
     fn check(&self) {
         assert_eq!(self.walk(), self.pairs);
         self.store.verify().unwrap();
@@ -222,13 +222,13 @@ fn logs_are_closed_when_their_changes_are_in_tables() {
     world.reopen();
 }
 
-/// Where a piece has nothing left, its range belongs to the partition before, and at the beginning to the first one
-/// that there is: what is written there later has its place.
+/// If a piece becomes empty, its range goes to the previous partition; at the beginning, to the first
+/// partition that exists. So later writes to the range have a place.
 #[test]
 fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
     let mut world = World::for_pieces();
     world.delete(0..300);
-    // The tombstones go with what they delete.
+    // The tombstones are dropped with what they delete.
     world.store.flush_all().unwrap();
     world.store.compact().unwrap();
     world.check();

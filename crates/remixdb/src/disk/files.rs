@@ -1,25 +1,26 @@
-//! [`Files`]: the open files of a store, of which only so many have a descriptor.
+//! [`Files`]: the open files of a store, of which a limited number have a descriptor.
 //!
-//! - A file that is only read has a descriptor while it is among those that were read lately. A read that finds none
-//!   opens the file again by its name. It is the same file: the number in a name is never given twice.
-//! - At no instant have more than `limit` of these a descriptor. Who needs one, while there is a read under way through
-//!   each, waits for one of these reads to return; they wait for nobody.
-//! - Which one is closed is decided by a clock: one that was not read since the hand passed it last.
-//! - A file that is made here keeps its descriptor for as long as it is held, and does not count.
-//! - A log is made longer than what is written of it, a piece at a time, so that most syncs need not make the file
-//!   system write down a new length: with that, a synced change waited half as long again. What lies behind its end
-//!   takes no space, reads as zeros, and is cut off when it is closed; a crash leaves it, which looks like a torn end
-//!   to who reads the log.
-//! - A name that is removed while somebody reads the file goes when nobody does any more: who holds a file can read it,
-//!   as on any Unix, and no descriptor is needed for that. Until then it is neither listed nor opened again. What a
-//!   crash leaves of such names is what it leaves of others that were not yet removed.
-//! - A read of an open file waits for no other read: it takes a reference to the descriptor, under a lock that readers
-//!   share and that is held for a few instructions. (The system does the same once more for every call.)
-//! - Where the system has no descriptor left, some are closed, and what needed one is tried again, once. The limit is
-//!   lowered by as many: other threads that read would take them before they are used for what they were closed for.
+//! - A read-only file has a descriptor while it is among the recently read ones. A read that finds none opens
+//!   the file again by its name. It is the same file, because file numbers are never reused.
+//! - At most `limit` read-only files have a descriptor at any instant. If a thread needs another one while
+//!   reads run through all of these, it waits for one of the reads to return. The reads wait for nobody.
+//! - A clock selects the descriptor to close: that of a file that was not read since the hand last passed it.
+//! - A file that is created here keeps its descriptor until it is dropped, and does not count.
+//! - A log is made longer than its content, a piece at a time, so that most syncs need not make the file
+//!   system record a new length; without this, a synced change waited half as long again. The part after the
+//!   end takes no space, reads as zeros, and is cut off when the log is closed. After a crash it is still
+//!   there, and a reader of the log takes it for a torn end.
+//! - If a name is removed while the file is read, it goes when the last reader does. A holder of a file can
+//!   still read it, as on any Unix, and needs no descriptor for that. Until then the name is neither listed
+//!   nor opened again. After a crash such a name is there like any other that was not yet removed.
+//! - A read of an open file waits for no other read. It takes a reference to the descriptor, under a lock
+//!   that readers share and that is held for a few instructions. (The system does the same again for every
+//!   call.)
+//! - If the system has no descriptor left, some are closed, and the failed call is repeated once. The limit
+//!   is lowered by as many. Otherwise other reading threads would take them before that call does.
 //!
-//! Whoever reads through a descriptor keeps it open. So no read meets one that was closed, or one that another file has
-//! got meanwhile. And who opens a name that is just being removed either finds that it is not there, or keeps it.
+//! A reader of a descriptor keeps it open. So no read meets a closed descriptor, or one that was reused for
+//! another file. A thread that opens a name while it is being removed either does not find it, or keeps it.
 
 use super::{Kind, Name, is_lack_of_descriptors};
 use forrest_base::lock;
@@ -33,109 +34,110 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-/// How every descriptor is opened.
+/// Flags for every descriptor.
 const ALWAYS: OFlags = OFlags::CLOEXEC.union(OFlags::NOFOLLOW);
-/// How what exists is opened besides: a named pipe or a terminal in the place of a file must neither block nor
-/// be taken over before it is refused.
+/// Additional flags for existing files: a named pipe or a terminal in the place of a file must neither block
+/// nor become the controlling terminal before it is refused.
 const EXISTING: OFlags = ALWAYS.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
-/// Files are read and written by their owner alone.
+/// Only the owner reads and writes files.
 pub(super) const FILE_MODE: Mode = Mode::RUSR.union(Mode::WUSR);
-/// So many are closed at most where the system has no descriptor left: others want one as well, and soon again.
+/// Maximum number that is closed at once if the system has no descriptor left: other threads need descriptors
+/// as well, and soon again.
 const SPARED: usize = 16;
-/// So much longer a log is made than it is: as long again, within these.
+/// A log is extended to twice its length, but by at least `AHEAD_LEAST` and at most `AHEAD_MOST` bytes.
 const AHEAD_LEAST: u64 = 64 << 10;
 const AHEAD_MOST: u64 = 1 << 20;
-/// No place among those that may be closed.
+/// Not in the ring of those that may be closed.
 const NOWHERE: usize = usize::MAX;
 
-/// The directory of a store, and what is open in it.
+/// The directory of a store, and its open files.
 pub(super) struct Files {
     directory: OwnedFd,
-    state: Mutex<State>,
-    /// A descriptor that counts was closed, or may be.
+    state: Mutex<FilesState>,
+    /// Signalled when a counted descriptor was closed, or may be.
     freed: Condvar,
-    /// Held by who closes some because the system has no descriptor left.
+    /// Held while descriptors are closed because the system has none left.
     sparing: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    /// The files that have a descriptor which may be closed, and where among them the hand of the clock is.
+struct FilesState {
+    /// The files whose descriptor may be closed, and the position of the clock's hand among them.
     ring: Vec<Arc<Held>>,
     hand: usize,
-    /// So many descriptors may count.
+    /// Maximum number of counted descriptors.
     limit: usize,
-    /// Descriptors that count: of the files in `ring`, of those just being opened, and of those that were closed and
-    /// that a read is still under way through.
+    /// Counted descriptors: of the files in `ring`, of those being opened, and closed ones that a read still
+    /// runs through.
     counted: usize,
-    /// All descriptors of files.
+    /// Number of all file descriptors.
     open: usize,
-    /// The files that are held and only read.
+    /// The read-only files that are held.
     held: BTreeMap<Name, Holders>,
 }
 
-/// Who reads a file.
+/// The readers of a file.
 #[derive(Debug, Default)]
 struct Holders {
-    /// So many, each with a descriptor of its own.
+    /// Their number; each has its own descriptor.
     count: usize,
-    /// Whether its name is to go with the last of them.
+    /// Whether the name is removed with the last of them.
     removed: bool,
 }
 
-/// A file that is only read.
+/// A read-only file.
 #[derive(Debug)]
 struct Held {
     name: Name,
-    /// Locked to take a reference or to replace it, and for nothing else.
+    /// Locked only to take a reference or to replace it.
     descriptor: RwLock<Option<Arc<Descriptor>>>,
-    /// Whether it was read since the hand passed it.
+    /// Whether it was read since the hand last passed it.
     used: AtomicBool,
-    /// Where in the ring it is. Guarded by the lock of the state.
+    /// Its position in the ring. Guarded by the lock of the state.
     place: AtomicUsize,
-    /// Held by who gives it a descriptor.
+    /// Held by the thread that opens a descriptor for it.
     opening: Mutex<()>,
 }
 
-/// Dropping it closes the file, and then makes room for another: in the order of the fields.
+/// Dropping it closes the file, and then frees its seat: in the order of the fields.
 #[derive(Debug)]
 struct Descriptor {
     file: File,
     _seat: Seat,
 }
 
-/// The room that an open file takes.
+/// The share of the limit that an open file takes.
 #[derive(Debug)]
 struct Seat {
     files: Arc<Files>,
     counts: bool,
 }
 
-/// A file of the store that somebody holds.
+/// A file of the store that is held.
 #[derive(Debug)]
 pub enum Handle {
-    /// It was made here.
+    /// It was created here.
     Made(Made),
-    /// It was there, and is only read.
+    /// It existed, and is only read.
     Read(Read),
 }
 
-/// A file that was made here.
+/// A file that was created here.
 #[derive(Debug)]
 pub struct Made {
     descriptor: Descriptor,
-    /// Of a log.
+    /// Of logs only.
     ahead: Option<Ahead>,
 }
 
-/// How far a log is written, or was tried to be, and how long it was made.
+/// The end of the writes to a log, including failed ones, and the length of its file.
 #[derive(Debug, Default)]
 struct Ahead {
     end: AtomicU64,
     length: AtomicU64,
 }
 
-/// A file that is only read, and has a descriptor now and then.
+/// A read-only file, which has a descriptor at times.
 #[derive(Debug)]
 pub struct Read {
     files: Arc<Files>,
@@ -148,14 +150,14 @@ impl Held {
         self.descriptor.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives it a descriptor or takes it away; the one that it had.
+    /// Gives it a descriptor or takes it away; returns the previous one.
     fn replace(&self, descriptor: Option<Arc<Descriptor>>) -> Option<Arc<Descriptor>> {
         std::mem::replace(&mut *self.descriptor.write().unwrap_or_else(PoisonError::into_inner), descriptor)
     }
 }
 
-impl State {
-    /// Takes a file out of the ring; false if it was not there.
+impl FilesState {
+    /// Removes a file from the ring; false if it was not there.
     fn take_out(&mut self, held: &Held) -> bool {
         let place = held.place.swap(NOWHERE, Relaxed);
         if place == NOWHERE {
@@ -173,10 +175,11 @@ impl State {
         self.ring.push(held.clone());
     }
 
-    /// Takes its descriptor from the file whose turn it is; `None` if there is no such file. It is closed when it is
-    /// dropped, which is not to be done under the lock, and no read is under way through it any more.
+    /// Takes the descriptor of the file whose turn it is; `None` if the ring is empty. The descriptor is
+    /// closed when it is dropped, after the last read through it. Drop it outside of the lock.
     fn take_one(&mut self) -> Option<Arc<Descriptor>> {
-        // Past each at most once: on the second round whoever was passed goes, even if it was read again.
+        // Past each file at most once: in the second round the first file is taken, even if it was read
+        // again.
         for _ in 0..self.ring.len() {
             self.hand = if self.hand + 1 < self.ring.len() { self.hand + 1 } else { 0 };
             if !self.ring[self.hand].used.swap(false, Relaxed) {
@@ -190,9 +193,9 @@ impl State {
 }
 
 impl Files {
-    /// Of the files in `directory` that are only read, so many have a descriptor at once.
+    /// At most `limit` read-only files of `directory` have a descriptor at once.
     pub(super) fn new(directory: OwnedFd, limit: usize) -> Files {
-        let state = Mutex::new(State { limit, ..State::default() });
+        let state = Mutex::new(FilesState { limit, ..FilesState::default() });
         Files { directory, state, freed: Condvar::new(), sparing: Mutex::new(()) }
     }
 
@@ -200,12 +203,12 @@ impl Files {
         self.directory.as_fd()
     }
 
-    /// How many files have a descriptor.
+    /// Number of files that have a descriptor.
     pub(super) fn open_count(&self) -> usize {
         lock(&self.state).open
     }
 
-    /// Makes a file that must not exist.
+    /// Creates a file that must not exist.
     pub(super) fn create(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
         let flags = ALWAYS | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let open = || Ok(rustix::fs::openat(self.directory(), name.to_string(), flags, FILE_MODE)?.into());
@@ -215,7 +218,7 @@ impl Files {
         Ok(Handle::Made(Made { descriptor, ahead }))
     }
 
-    /// Opens a file that exists, to be read.
+    /// Opens an existing file, to be read.
     pub(super) fn open(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
         {
             let mut state = lock(&self.state);
@@ -237,7 +240,7 @@ impl Files {
         Ok(Handle::Read(read))
     }
 
-    /// Removes a name, at once or when nobody reads the file any more.
+    /// Removes a name, at once or after the last reader of the file.
     pub(super) fn unlink(&self, name: Name) -> io::Result<()> {
         let mut state = lock(&self.state);
         match state.held.get_mut(&name) {
@@ -252,32 +255,34 @@ impl Files {
         self.remove(name)
     }
 
-    /// Removes a name that nobody reads the file of, and that is marked so that nobody begins to.
+    /// Removes a name that has no readers, and that is marked so that none can begin.
     fn remove(&self, name: Name) -> io::Result<()> {
         let removed = rustix::fs::unlinkat(self.directory(), name.to_string(), AtFlags::empty());
         lock(&self.state).held.remove(&name);
         Ok(removed?)
     }
 
-    /// Whether a name is there for no other reason than that somebody reads the file.
+    /// Whether a name is there only because the file still has readers.
     pub(super) fn is_removed(&self, name: Name) -> bool {
         lock(&self.state).held.get(&name).is_some_and(|holders| holders.removed)
     }
 
-    /// Does what needs a descriptor, and once more if the system had none left and some of ours could be closed.
+    /// Runs a call that needs a descriptor, and repeats it if the system had none left and some of ours could
+    /// be closed.
     pub(super) fn sparing<R>(&self, call: impl Fn() -> io::Result<R>) -> io::Result<R> {
         let lacks = |result: &io::Result<R>| result.as_ref().is_err_and(is_lack_of_descriptors);
         let result = call();
         if !lacks(&result) {
             return result;
         }
-        // One after the other: who finds nothing to be closed may come just behind one who is closing all.
+        // One thread at a time: one that finds nothing to close may have come just after another that closes
+        // everything.
         let _sparing = lock(&self.sparing);
         let result = call();
         if lacks(&result) && self.spare() { call() } else { result }
     }
 
-    /// Closes some, and does with fewer from now on; false if there were none to be closed.
+    /// Closes some descriptors and lowers the limit; false if there were none to close.
     fn spare(&self) -> bool {
         let mut state = lock(&self.state);
         let some: Vec<_> = (0..SPARED).map_while(|_| state.take_one()).collect();
@@ -286,7 +291,7 @@ impl Files {
         !some.is_empty()
     }
 
-    /// Room for a descriptor that counts, for which others are closed.
+    /// A seat for a counted descriptor; closes others for it.
     fn seat(self: &Arc<Self>) -> Seat {
         let mut state = lock(&self.state);
         while state.counted >= state.limit {
@@ -296,8 +301,8 @@ impl Files {
                     drop(descriptor);
                     state = lock(&self.state);
                 }
-                // INVARIANT: each that counts is then being opened or read through, by a thread that waits for no
-                // other; both tell when that is over.
+                // INVARIANT: each counted descriptor is then being opened or read through, by a thread that
+                // waits for no other. Both signal `freed` at the end.
                 None => state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
@@ -306,7 +311,7 @@ impl Files {
         Seat { files: self.clone(), counts: true }
     }
 
-    /// Room for one that does not count.
+    /// A seat for a descriptor that does not count.
     fn seat_beyond(self: &Arc<Self>) -> Seat {
         lock(&self.state).open += 1;
         Seat { files: self.clone(), counts: false }
@@ -316,7 +321,7 @@ impl Files {
         self.sparing(|| open_regular(self.directory(), &name.to_string(), OFlags::RDONLY))
     }
 
-    /// The descriptor of a file that has none, unless another thread was quicker.
+    /// Opens a descriptor for a file that has none, unless another thread was faster.
     #[cold]
     fn open_again(self: &Arc<Self>, held: &Arc<Held>) -> io::Result<Arc<Descriptor>> {
         let _opening = lock(&held.opening);
@@ -363,23 +368,23 @@ impl Drop for Read {
         drop(state);
         held.replace(None);
         if is_last && removed {
-            // Where that fails, the name is one of those that are removed when the store is opened.
+            // If that fails, the name is removed when the store is opened.
             let _ = files.remove(held.name);
         }
     }
 }
 
 impl Made {
-    /// Makes a log long enough for what is written up to `end`, and some more.
+    /// Makes a log long enough for writes up to `end`, and somewhat longer.
     fn reach(&self, end: u64) {
         let Some(Ahead { end: reached, length }) = &self.ahead else { return };
-        // ORDERING: whoever writes to a log has it for himself, and so has who drops it.
+        // ORDERING: only one thread at a time writes to a log or drops it.
         reached.fetch_max(end, Relaxed);
         if end <= length.load(Relaxed) {
             return;
         }
         let longer = (end + end.clamp(AHEAD_LEAST, AHEAD_MOST)).next_multiple_of(AHEAD_LEAST);
-        // Where that fails, the write makes the file as long as it needs.
+        // If that fails, the write extends the file as needed.
         if self.descriptor.file.set_len(longer).is_ok() {
             length.store(longer, Relaxed);
         }
@@ -397,14 +402,14 @@ impl Drop for Made {
 }
 
 impl Handle {
-    /// Prepares for a write that ends there.
+    /// Prepares for a write that ends at `end`.
     pub(super) fn reach(&self, end: u64) {
         if let Handle::Made(made) = self {
             made.reach(end);
         }
     }
 
-    /// Does something with the descriptor of the file if it has one just now.
+    /// Runs `call` on the descriptor of the file if it has one now.
     pub(super) fn if_open(&self, call: impl FnOnce(&File)) {
         match self {
             Handle::Made(made) => call(&made.descriptor.file),
@@ -416,14 +421,15 @@ impl Handle {
         }
     }
 
-    /// Does something with the descriptor of the file, which stays open until that returns.
+    /// Runs `call` on the descriptor of the file, which stays open until that returns.
     #[inline]
     pub(super) fn with<R>(&self, call: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
         match self {
             Handle::Made(made) => call(&made.descriptor.file),
             Handle::Read(Read { files, held }) => {
                 if let Some(descriptor) = held.descriptor() {
-                    // ORDERING: a hint. It is looked at first, so that readers of one file do not write to one line.
+                    // ORDERING: a hint. It is loaded first, so that readers of one file do not all write to
+                    // one cache line.
                     if !held.used.load(Relaxed) {
                         held.used.store(true, Relaxed);
                     }
@@ -435,7 +441,7 @@ impl Handle {
     }
 }
 
-/// Opens a file, or with `CREATE` makes it if it is missing, and refuses what is none.
+/// Opens a file, or with `CREATE` creates it if it is missing. Anything but a regular file is refused.
 pub(super) fn open_regular(directory: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<File> {
     let file: File = rustix::fs::openat(directory, name, EXISTING | flags, FILE_MODE)?.into();
     if !file.metadata()?.is_file() {
@@ -487,7 +493,7 @@ mod tests {
         *state >> 33
     }
 
-    /// Descriptors that the process has of files in a directory, where the system tells.
+    /// Number of descriptors that the process has of files in a directory, if the system reports it.
     fn descriptors(path: &Path) -> Option<usize> {
         let all = std::fs::read_dir("/proc/self/fd").ok()?;
         let all = all.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
@@ -582,7 +588,7 @@ mod tests {
                 assert_eq!((number(handle), files.open_count()), (at / 2, 1));
             }
         }
-        // Two hold each; with the second the name goes.
+        // Each is held twice; the name goes with the second.
         while let Some(handle) = handles.pop() {
             let name = Name::table(handles.len() as u64 / 2);
             drop(handle);
@@ -653,7 +659,7 @@ mod tests {
         let files = files(&path, 2);
         let handles: Vec<_> = (0..9).map(|number| files.open(Name::table(number)).unwrap()).collect();
         let read = handles[0].with(|file| {
-            // All others come by, and one of them takes the turn of this one.
+            // All others are read, and one of them takes the descriptor of this one.
             (1..9).for_each(|other| assert_eq!(number(&handles[other as usize]), other));
             assert_eq!(files.open_count(), 2);
             number_in(file)
@@ -672,7 +678,7 @@ mod tests {
                 let others = handles[0].with(|file| {
                     let others: Vec<_> =
                         handles[1..].iter().map(|other| scope.spawn(|| number(other))).collect();
-                    // Until one of them has taken away what is read through here.
+                    // Until one of them has closed the descriptor that is read through here.
                     while !lock(&files.state).ring.is_empty() {
                         thread::yield_now();
                     }
@@ -705,7 +711,7 @@ mod tests {
                             let counted = lock(&files.state).counted;
                             assert!(counted <= limit, "{counted} of {limit}");
                             if turn % 8 == thread {
-                                // One that comes and goes, and whose name goes before it.
+                                // A file that comes and goes, and whose name goes first.
                                 let own = next.fetch_add(1, Relaxed);
                                 let name = Name::table(own);
                                 std::fs::write(path.join(name.to_string()), own.to_le_bytes()).unwrap();

@@ -1,12 +1,12 @@
-//! [`Disk`]: the seam to the operating system, a directory of files that are named by kind and number.
+//! [`Disk`]: the interface to the operating system, a directory of files that are named by kind and number.
 //!
-//! It is a trait chosen at compile time, with two implementations: [`Real`], and for tests and fuzzers `simulated`,
-//! which crashes in every way that a disk can. What lies below the seam is as bare as a system call: writes and reads
-//! may be short or interrupted, and every call may fail. What makes sense of that is here, above it (`write_all`,
-//! `read_exact`, `sync`), so that the simulation reaches it.
+//! It is a trait chosen at compile time, with two implementations: [`Real`], and for tests and fuzzers
+//! `simulated`, which crashes in every way that a disk can. The trait's calls are as bare as system calls:
+//! writes and reads may be short or interrupted, and every call may fail. The functions here (`write_all`,
+//! `read_exact`, `sync`) repeat and check them, above the trait, so that the simulation tests them too.
 //!
-//! A sync is never a call beside the writes that it is to cover, but part of the same [`Write`]: no caller can
-//! let the two overtake one another.
+//! A sync is part of the same [`Write`] as the bytes that it covers, never a separate call. So no caller can
+//! reorder the two.
 
 mod files;
 mod real;
@@ -24,10 +24,10 @@ use rustix::io::Errno;
 use std::fmt;
 use std::io;
 
-/// So much of a file is copied at once.
+/// A file is copied in pieces of this size.
 const COPIED_BYTES: usize = 1 << 20;
 
-/// What a file is. Its extension tells.
+/// The kind of a file, shown by its extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// The write-ahead log of one memtable.
@@ -56,7 +56,7 @@ impl Kind {
 /// No file of a store has a greater number: there are always numbers above those in the directory.
 const NUMBER_MAX: u64 = 1 << 60;
 
-/// The name of a file: what it is and its number, which no other file of the store has or had.
+/// The name of a file: its kind, and its number, which no other file of the store has or ever had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
     /// What it is.
@@ -101,21 +101,21 @@ impl fmt::Display for Name {
     }
 }
 
-/// Bytes to be written to a file at one place, and whether a sync is to follow that covers them and all that was
+/// Bytes to be written to a file at one place, and whether a sync follows that covers them and everything
 /// written before. The buffer is owned, because the system may work on it while the caller waits elsewhere.
 #[derive(Debug, Default)]
 pub struct Write {
-    /// Where the first byte of `bytes` belongs.
+    /// The offset of the first byte of `bytes` in the file.
     pub offset: u64,
-    /// What is to be written.
+    /// The bytes to be written.
     pub bytes: Vec<u8>,
-    /// So many of `bytes` are written already.
+    /// Number of `bytes` that are already written.
     pub done: usize,
-    /// Whether to sync when all is written.
+    /// Whether to sync after the write.
     pub sync: bool,
 }
 
-/// A directory of files, and what can be done with them. Nothing here tries twice.
+/// A directory of files, and the operations on them. No operation is repeated here.
 pub trait Disk: Send + Sync + 'static {
     /// An open file. Dropping it closes it.
     type File: Send + Sync + 'static;
@@ -129,8 +129,8 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens a file that exists, to be read and synced.
     fn open(&self, name: Name) -> io::Result<Self::File>;
 
-    /// Removes the name of a file, which whoever holds it can read on. That is durable after
-    /// [`sync_directory`](Disk::sync_directory), unless somebody holds the file that long.
+    /// Removes the name of a file. A holder of the file can still read it. The removal is durable after
+    /// [`sync_directory`](Disk::sync_directory), or later if the file is still held then.
     fn unlink(&self, name: Name) -> io::Result<()>;
 
     /// Returns when every name made or removed before is durable.
@@ -146,24 +146,35 @@ pub trait Disk: Send + Sync + 'static {
     /// all and a sync is asked for, returns when the device reported it.
     fn submit(&self, file: &Self::File, write: &mut Write) -> io::Result<usize>;
 
-    /// Gives a file of this directory, which is held, the same name in another one as well: they are one file then.
-    /// Where the system or the file system has that not, it is an error. The name is durable after
-    /// [`sync_directory`](Disk::sync_directory) of the other.
+    /// Takes the space for a file up to a length, which stays what it is, so that writes there find room. Does nothing
+    /// where the file system cannot do that.
+    fn reserve(&self, _file: &Self::File, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Bytes that files of this directory can still take, as far as that is known.
+    fn free(&self) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
+    /// Adds a name in another directory, the same one, to a file of this directory that is held: both names
+    /// are then one file. Fails if the system or the file system cannot do that. The name is durable after
+    /// [`sync_directory`](Disk::sync_directory) of the other directory.
     fn link(&self, _file: &Self::File, _name: Name, _into: &Self) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Says that bytes from `offset` on will be read soon, so that the device can begin. A hint, which waits for
-    /// nothing.
+    /// Announces that bytes from `offset` on will be read soon, so that the device can begin. A hint; it does
+    /// not wait.
     fn will_read(&self, _file: &Self::File, _offset: u64, _bytes: u64) {}
 
-    /// How many files have a descriptor of the system.
+    /// Number of files that have a descriptor.
     fn open_files(&self) -> u64 {
         0
     }
 }
 
-/// What an operation on a file failed with, told to the user.
+/// The error that the user sees when an operation on a file fails.
 #[cold]
 pub(crate) fn failed(doing: &str, name: impl fmt::Display, error: &io::Error) -> Error {
     let kind = match error.kind() {
@@ -176,19 +187,19 @@ pub(crate) fn failed(doing: &str, name: impl fmt::Display, error: &io::Error) ->
     Error::new(kind, format!("{doing} {name}: {error}"))
 }
 
-/// Whether a call failed because the process, or the system, has as many descriptors as it may have.
+/// Whether a call failed because the process, or the system, has its maximum number of descriptors.
 fn is_lack_of_descriptors(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [Errno::MFILE, Errno::NFILE].iter().any(|lack| errno == Some(lack.raw_os_error()))
 }
 
-/// Stored bytes that cannot be what was written.
+/// Stored bytes that differ from what was written.
 #[cold]
 pub(crate) fn damaged(name: Name, offset: u64, what: impl fmt::Display) -> Error {
     Error::new(ErrorKind::Corrupt, format!("{name} at offset {offset}: {what}"))
 }
 
-/// A file of a format version that this build does not read. Nothing is damaged; another build made it.
+/// A file of a format version that this build does not read. It is not damaged; another build wrote it.
 #[cold]
 pub(crate) fn other_version(name: Name, found: impl fmt::Display, known: impl fmt::Display) -> Error {
     let what = "open the store with the release that wrote it";
@@ -197,7 +208,7 @@ pub(crate) fn other_version(name: Name, found: impl fmt::Display, known: impl fm
     ))
 }
 
-/// Does what an interrupted call is to be done again for.
+/// Repeats a call while it is interrupted.
 fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     loop {
         match call() {
@@ -207,11 +218,11 @@ fn uninterrupted<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     }
 }
 
-/// Writes all of it, and syncs if it is to. After an error nobody knows what of it the device has.
+/// Writes all of it, and syncs if requested. After an error, the part that the device has is unknown.
 pub(crate) fn write_all<D: Disk>(disk: &D, file: &D::File, name: Name, write: &mut Write) -> Result<()> {
     loop {
         let left = write.bytes.len() - write.done;
-        // A call that is interrupted while it syncs is done again whole: the same bytes to the same place.
+        // If the sync is interrupted, the whole call is repeated: the same bytes to the same place.
         let count =
             uninterrupted(|| disk.submit(file, write)).map_err(|error| failed("writing", name, &error))?;
         assert!(count <= left, "a disk wrote more than it was given");
@@ -225,14 +236,31 @@ pub(crate) fn write_all<D: Disk>(disk: &D, file: &D::File, name: Name, write: &m
     }
 }
 
-/// Returns when all that was written to a file before is durable.
+/// Takes the space for a file up to a length.
+pub(crate) fn reserve<D: Disk>(disk: &D, file: &D::File, name: Name, len: u64) -> Result<()> {
+    uninterrupted(|| disk.reserve(file, len)).map_err(|error| failed("reserving space for", name, &error))
+}
+
+/// Makes a file with space for its first bytes. After an error it is not there.
+pub(crate) fn create_reserved<D: Disk>(disk: &D, name: Name, len: u64) -> Result<D::File> {
+    let file = create(disk, name)?;
+    if let Err(error) = reserve(disk, &file, name, len) {
+        drop(file);
+        // A file without content is ignored when the store is opened.
+        let _ = unlink(disk, name);
+        return Err(error);
+    }
+    Ok(file)
+}
+
+/// Returns when everything written to a file before is durable.
 pub(crate) fn sync<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> {
     let mut nothing = Write { sync: true, ..Write::default() };
     uninterrupted(|| disk.submit(file, &mut nothing)).map_err(|error| failed("syncing", name, &error))?;
     Ok(())
 }
 
-/// Reads until the buffer is full or the file ends; the number of bytes.
+/// Reads until the buffer is full or the file ends; returns the number of bytes.
 pub(crate) fn read_up_to<D: Disk>(
     disk: &D,
     file: &D::File,
@@ -253,7 +281,7 @@ pub(crate) fn read_up_to<D: Disk>(
     Ok(done)
 }
 
-/// Fills the buffer; that the file ends before is damage.
+/// Fills the buffer; a file that ends earlier is damaged.
 pub(crate) fn read_exact<D: Disk>(
     disk: &D,
     file: &D::File,
@@ -269,7 +297,7 @@ pub(crate) fn read_exact<D: Disk>(
     Ok(())
 }
 
-/// Makes a file.
+/// Creates a file.
 pub(crate) fn create<D: Disk>(disk: &D, name: Name) -> Result<D::File> {
     uninterrupted(|| disk.create(name)).map_err(|error| failed("creating", name, &error))
 }
@@ -279,7 +307,7 @@ pub(crate) fn open<D: Disk>(disk: &D, name: Name) -> Result<D::File> {
     uninterrupted(|| disk.open(name)).map_err(|error| failed("opening", name, &error))
 }
 
-/// Opens a file, if there is one of that name.
+/// Opens a file, if it exists.
 pub(crate) fn open_if_there<D: Disk>(disk: &D, name: Name) -> Result<Option<D::File>> {
     match uninterrupted(|| disk.open(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -287,9 +315,9 @@ pub(crate) fn open_if_there<D: Disk>(disk: &D, name: Name) -> Result<Option<D::F
     }
 }
 
-/// Puts a table or REMIX that is held into another directory, under the same name: as one file with two names, or,
-/// where that is refused for whatever reason, as a copy, which is durable then. The name is not before the directory is
-/// synced.
+/// Puts a table or REMIX that is held into another directory, under the same name. If the two directories
+/// cannot share the file, for whatever reason, it is copied, and the copy is durable. The name is durable
+/// once the directory is synced.
 pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> Result<()> {
     assert!(matches!(name.kind, Kind::Table | Kind::Remix), "{name} may still be written to");
     if uninterrupted(|| disk.link(file, name, into)).is_ok() {
@@ -302,7 +330,7 @@ pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> 
         let count = read_up_to(disk, file, name, &mut bytes, offset)?;
         bytes.truncate(count);
         let ends = count < COPIED_BYTES;
-        // DURABILITY: the whole copy, before a manifest names it.
+        // DURABILITY: the copy is durable before a manifest names it.
         write_all(into, &copy, name, &mut Write { offset, bytes, done: 0, sync: ends })?;
         offset += count as u64;
         if ends {
@@ -327,7 +355,7 @@ pub(crate) fn len<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<u64> 
     uninterrupted(|| disk.len(file)).map_err(|error| failed("measuring", name, &error))
 }
 
-/// The names of the store's files, sorted; entries that are none of its own are left out.
+/// The names of the store's files, sorted. Other entries are left out.
 pub(crate) fn list<D: Disk>(disk: &D) -> Result<Vec<Name>> {
     let entries =
         uninterrupted(|| disk.list()).map_err(|error| failed("listing", "the store's directory", &error))?;

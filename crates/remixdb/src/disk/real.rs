@@ -1,20 +1,21 @@
-//! [`Real`]: the directory of a store as the operating system has it, over plain calls.
+//! [`Real`]: the directory of a store in the file system, over plain system calls.
 //!
-//! The directory is opened once, and everything in it is reached from that descriptor: nobody can slip another
-//! directory underneath, and a store whose directory is renamed goes on. Files are for their owner alone, links
-//! are not followed, and what is no regular file is not opened. While a `Real` lives it holds a lock (`flock`)
-//! on the file `LOCK` in the directory, so that no two processes, and no two handles of one, have a store at
-//! the same time. `LOCK` is empty, so it has no format version, and is never removed.
+//! The directory is opened once, and everything in it is reached from that descriptor. So nobody can
+//! substitute another directory, and a store whose directory is renamed goes on. Files belong to their owner
+//! alone, links are not followed, and only regular files are opened. While a `Real` lives it holds a lock
+//! (`flock`) on the file `LOCK` in the directory, so that no two processes, and no two handles of one, have a
+//! store open at the same time. `LOCK` is empty, so it has no format version, and it is never removed.
 //!
-//! A sync is the strongest that the system has: `fdatasync`, and on Apple's systems `F_FULLFSYNC`, because `fsync`
-//! there leaves data in the cache of the device.
+//! A sync is the strongest that the system has: `fdatasync`, and on Apple's systems `F_FULLFSYNC`, because
+//! `fsync` there leaves data in the cache of the device.
 //!
-//! Only so many of the files have a descriptor at once, and they are opened again as they are read (files.rs).
+//! A limited number of the files have a descriptor at once; they are opened again when they are read
+//! (files.rs).
 //!
-//! The directory of a store that is just being made by somebody who keeps others out has no `LOCK` (unfinished.rs).
+//! A directory that a caller is creating, and that it protects itself, has no `LOCK` (unfinished.rs).
 //!
-//! What it does not do: repeat calls that are short or interrupted (that is done above the seam), or guard
-//! against programs that write in the directory without asking for the lock.
+//! Not here: repeating short or interrupted calls (disk/mod.rs does), and protection against programs that
+//! write to the directory without taking the lock.
 
 use super::files::{Files, Handle, open_regular};
 use super::{Disk, Name, Write};
@@ -36,7 +37,7 @@ use std::sync::Arc;
 
 /// The file that is locked while the store is open.
 const LOCK: &str = "LOCK";
-/// How directories are opened. The path of the store may be a link: that is its owner's choice.
+/// Flags for directories. The path of the store may be a link: that is its owner's choice.
 pub(super) const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
 
 /// The directory of a store, open and locked.
@@ -44,13 +45,14 @@ pub(super) const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
 pub struct Real {
     path: PathBuf,
     files: Arc<Files>,
-    /// `None` if whoever made it keeps others out.
+    /// `None` if the creator of the directory protects it itself.
     lock: Option<File>,
 }
 
 impl Real {
-    /// Opens the directory of a store and locks it until the handle is dropped. `builder` says whether it is made if it
-    /// is missing (what it lies in must exist), and how many files may be open at once.
+    /// Opens the directory of a store and locks it until the handle is dropped. `builder` has the options for
+    /// creating the directory if it is missing (its parent must exist), and for the maximum number of open
+    /// files.
     pub fn open(path: &Path, builder: &Options) -> Result<Real> {
         let (directory, made) = open_directory(path, builder.create)?;
         let lock = open_lock(path, directory.as_fd(), builder.create, made)?;
@@ -71,19 +73,19 @@ impl Real {
         }
     }
 
-    /// A directory that the caller keeps others out of, for a store that shall be at `path`.
+    /// A directory that the caller protects from others, for a store that will be at `path`.
     pub(super) fn unlocked(path: &Path, directory: OwnedFd) -> Real {
         let files = Arc::new(Files::new(directory, default_open_files()));
         Real { path: path.to_owned(), files, lock: None }
     }
 
-    /// What tells the directory from every other one: its device and its number there.
+    /// Identifies the directory: its device and its inode number.
     pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
         let is = File::from(self.files.directory().try_clone_to_owned()?).metadata()?;
         Ok((is.dev(), is.ino()))
     }
 
-    /// Where the store was opened.
+    /// The path that the store was opened at.
     #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -92,8 +94,8 @@ impl Real {
 
 impl Drop for Real {
     fn drop(&mut self) {
-        // Closing the file is not enough: a process that another thread is just starting has a copy of the
-        // descriptor until it runs its program, and would keep the lock as long.
+        // Closing the file is not enough: a child process that another thread is just starting has a copy of
+        // the descriptor until it executes its program, and would hold the lock until then.
         if let Some(lock) = &self.lock {
             let _ = rustix::fs::flock(lock, FlockOperation::Unlock);
         }
@@ -143,6 +145,15 @@ impl Disk for Real {
         file.with(|file| submit(file, write))
     }
 
+    fn reserve(&self, file: &Handle, len: u64) -> io::Result<()> {
+        file.with(|file| reserve(file, len))
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        let space = rustix::fs::fstatvfs(self.files.directory())?;
+        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+
     fn will_read(&self, file: &Handle, offset: u64, bytes: u64) {
         file.if_open(|file| will_read(file, offset, bytes));
     }
@@ -150,6 +161,22 @@ impl Disk for Real {
     fn open_files(&self) -> u64 {
         self.files.open_count() as u64
     }
+}
+
+#[cfg(target_os = "linux")]
+fn reserve(file: &File, len: u64) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    use rustix::io::Errno;
+    match fallocate(file, FallocateFlags::KEEP_SIZE, 0, len) {
+        // The file system, or the kernel, cannot.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) | Ok(()) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: &File, _: u64) -> io::Result<()> {
+    Ok(())
 }
 
 fn submit(file: &File, write: &Write) -> io::Result<usize> {
@@ -161,20 +188,21 @@ fn submit(file: &File, write: &Write) -> io::Result<usize> {
         }
     }
     if write.sync {
-        // DURABILITY: on the same thread, after the write has returned, so it covers it.
+        // DURABILITY: the sync covers the write, because it follows on the same thread after the write has
+        // returned.
         sync_data(file.as_fd())?;
     }
     Ok(left.len())
 }
 
-/// How many files that are only read have a descriptor at once, if nobody says. The other half of what the process may
-/// have is for what else it does.
+/// Default for the maximum number of read-only files that have a descriptor. It leaves the other half of the
+/// process's limit to the rest of the process.
 fn default_open_files() -> usize {
     let allowed = forrest_machine::files::limit().soft.unwrap_or(u64::MAX);
     usize::try_from(allowed / 2).unwrap_or(usize::MAX).clamp(1, DEFAULT_OPEN_FILES)
 }
 
-/// The directory of a store, and whether it was made.
+/// The directory of a store, and whether it was created.
 fn open_directory(path: &Path, create: bool) -> Result<(OwnedFd, bool)> {
     let open = || retry_on_intr(|| rustix::fs::openat(CWD, path, DIRECTORY | OFlags::RDONLY, Mode::empty()));
     match open() {
@@ -185,7 +213,7 @@ fn open_directory(path: &Path, create: bool) -> Result<(OwnedFd, bool)> {
     }
     let made = match retry_on_intr(|| rustix::fs::mkdirat(CWD, path, Mode::RWXU)) {
         Ok(()) => true,
-        // Somebody was quicker, or the path is a link that leads nowhere, which the opening then says.
+        // Another process was faster, or the path is a dangling link, which the next open reports.
         Err(Errno::EXIST) => false,
         Err(errno) => return Err(failed("making the store's directory", path, errno)),
     };
@@ -193,7 +221,7 @@ fn open_directory(path: &Path, create: bool) -> Result<(OwnedFd, bool)> {
     Ok((directory, made))
 }
 
-/// The file to be locked. Where it exists, the directory's own name is durable.
+/// The file to be locked. If it exists, the name of the directory is durable.
 fn open_lock(path: &Path, directory: BorrowedFd<'_>, create: bool, made: bool) -> Result<File> {
     let open = |flags| super::uninterrupted(|| open_regular(directory, LOCK, OFlags::RDWR | flags));
     let opening = |error| failed("opening the lock file LOCK of the store", path, error);
@@ -202,17 +230,18 @@ fn open_lock(path: &Path, directory: BorrowedFd<'_>, create: bool, made: bool) -
         result => return result.map_err(opening),
     }
     if !create {
-        // Files of a store without a lock file were copied here; without any, nothing is to be left behind.
+        // The files of a store may have been copied here without the lock file. If there are none, create
+        // nothing.
         let entries =
             entries(directory).map_err(|error| failed("listing the store's directory", path, error))?;
         if !entries.iter().any(|entry| Name::parse(entry).is_some()) {
             return Err(no_store(path));
         }
     }
-    // DURABILITY: before LOCK exists, so that who finds LOCK knows that this was done, even if whoever made the
-    // directory died right after.
+    // DURABILITY: the parent is synced before LOCK exists. So LOCK proves that it was done, even if the
+    // creator of the directory died right after.
     sync_parent(directory, made)
-        .map_err(|errno| failed("syncing what holds the store's directory", path, errno))?;
+        .map_err(|errno| failed("syncing the parent of the store's directory", path, errno))?;
     open(OFlags::CREATE).map_err(opening)
 }
 
@@ -221,13 +250,14 @@ fn sync_parent(directory: BorrowedFd<'_>, made: bool) -> rustix::io::Result<()> 
     let flags = DIRECTORY | OFlags::RDONLY;
     match retry_on_intr(|| rustix::fs::openat(directory, "..", flags, Mode::empty())) {
         Ok(parent) => retry_on_intr(|| sync_names(parent.as_fd())),
-        // Its keeper made the directory and lets nobody look around it: its name is the keeper's care.
+        // This user may not open the parent, and did not create the directory; the name is its creator's
+        // responsibility.
         Err(Errno::ACCESS | Errno::PERM) if !made => Ok(()),
         Err(errno) => Err(errno),
     }
 }
 
-/// All that is in a directory. A name that is not UTF-8 is none of a store's, whatever it is shown as.
+/// All entries of a directory. A name that is not UTF-8 is never a store's, however it is displayed here.
 pub(super) fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
     let mut entries = Vec::new();
     for entry in Dir::read_from(directory)? {
@@ -242,7 +272,7 @@ pub(super) fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn will_read(file: &File, offset: u64, bytes: u64) {
-    // It begins to read and returns. That it cannot is told by the read that follows.
+    // The call starts the read and returns. If it fails, the read that follows reports it.
     let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(bytes), Advice::WillNeed);
 }
 
@@ -251,7 +281,7 @@ fn will_read(_: &File, _: u64, _: u64) {}
 
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn sync_data(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    // It leaves out times, but not the length.
+    // It skips the times, but not the length.
     rustix::fs::fdatasync(file)
 }
 
@@ -268,7 +298,8 @@ pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
 #[cfg(target_vendor = "apple")]
 pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
     match rustix::fs::fcntl_fullfsync(directory) {
-        // Not every file system has it. Any other error is one of the device, and a second try must not hide it.
+        // Not every file system has it. Any other error comes from the device, and a second try must not hide
+        // it.
         Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOTTY) => rustix::fs::fsync(directory),
         result => result,
     }
@@ -349,7 +380,7 @@ mod tests {
         assert_eq!(disk::read_up_to(&disk, &file, Name::log(1), &mut all, 0).unwrap(), 14);
         assert_eq!(&all[..14], b"quercuus robur");
         assert_eq!(disk.read_at(&file, &mut all, 14).unwrap(), 0, "the end");
-        assert_eq!(disk.read_at(&file, &mut all, 1 << 40).unwrap(), 0, "behind the end");
+        assert_eq!(disk.read_at(&file, &mut all, 1 << 40).unwrap(), 0, "after the end");
         disk::sync(&disk, &file, Name::log(1)).expect("a file that is open for reading can be synced");
         let mut more = Write { bytes: vec![1], ..Write::default() };
         disk.submit(&file, &mut more).expect_err("it cannot be written");

@@ -1,4 +1,4 @@
-//! Tests of what makes sense of bare calls: short, interrupted and failing ones.
+//! Tests of the functions above the trait: short, interrupted and failing calls.
 
 use super::real::Real;
 use super::simulated::{Failure, Fate, Fault, Simulated, Times};
@@ -28,7 +28,7 @@ fn text() -> Vec<u8> {
     (0..1000).map(|byte: u32| byte as u8).collect()
 }
 
-/// What a power cut leaves of the file, if it can leave one thing only.
+/// The content of the file after a power cut, if there is only one possibility.
 fn durable(disk: &Simulated) -> Vec<u8> {
     let mut states: Vec<_> = disk.crash_states(10, 0).collect();
     assert_eq!(states.len(), 1);
@@ -42,7 +42,7 @@ fn names_come_back_and_others_are_nobodys() {
             let name = Name { kind, number };
             assert_eq!(Name::parse(&name.to_string()), Some(name));
         }
-        // There would be no number above it to go on with.
+        // There would be no greater number for the next file.
         for number in [NUMBER_MAX + 1, u64::MAX] {
             assert_eq!(Name::parse(&Name { kind, number }.to_string()), None);
         }
@@ -198,7 +198,7 @@ fn the_list_is_sorted_and_leaves_out_what_is_nobodys() {
     assert_eq!(list(&disk).unwrap(), [Name::log(1), LOG, Name::manifest(2), Name::table(3)]);
 }
 
-/// A disk that writes nothing and says so without an error.
+/// A disk that writes nothing and returns no error.
 struct Full(Simulated);
 
 impl Disk for Full {
@@ -237,7 +237,7 @@ impl Disk for Full {
     }
 }
 
-/// A disk, and what is held open on it. No file gets a number that another one had.
+/// A disk, and the files held open on it. File numbers are never reused.
 struct Side<D: Disk> {
     disk: D,
     next: u64,
@@ -245,7 +245,8 @@ struct Side<D: Disk> {
 }
 
 impl<D: Disk> Side<D> {
-    /// Does something that four numbers choose; what came of it, in words that are the same on every disk.
+    /// Does one of several operations, which four numbers choose; returns the result in words that are the
+    /// same on every disk.
     fn step(&mut self, [what, which, at, length]: [usize; 4]) -> String {
         let Side { disk, next, held } = self;
         let name = Name::table(next.saturating_sub(which as u64 % 12));
@@ -270,7 +271,7 @@ impl<D: Disk> Side<D> {
                 let (name, file) = &held[chosen];
                 let bytes = vec![what as u8; length];
                 let mut write = Write { offset, bytes, done: 0, sync: what % 32 < 9 };
-                // A file that was opened is not to be written; what that fails with is the disk's business.
+                // An opened file must not be written; the error depends on the disk.
                 let done = write_all(disk, file, *name, &mut write);
                 done.map_or("not written".into(), |()| "written".into())
             }
@@ -285,7 +286,7 @@ impl<D: Disk> Side<D> {
     }
 }
 
-/// What is made sense of above the seam is the same on every disk, however few files may be open.
+/// The functions above the trait behave the same on every disk, however few files may be open.
 #[test]
 fn the_real_disk_does_what_the_simulated_one_does() {
     for (seed, limit) in (1..=8_u64).zip([1, 1, 2, 4096].into_iter().cycle()) {

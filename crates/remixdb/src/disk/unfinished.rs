@@ -1,15 +1,17 @@
-//! [`Unfinished`]: a directory that is filled under another name and gets its own when it is whole.
+//! [`Unfinished`]: a directory that is filled under a temporary name and gets its own name when it is
+//! complete.
 //!
-//! It is made in the same directory as it is to end in, as `NAME.checkpoint-unfinished`, and is renamed there: so at
-//! every moment the name that was asked for stands for nothing, or for all of it. Whoever fills it sees to it that what
-//! is in it is durable; the name is when [`finish`](Unfinished::finish) returns.
+//! It is created beside its final place, as `NAME.checkpoint-unfinished`, and then renamed. So at every
+//! moment the final name stands for nothing, or for all of it. The caller makes the content durable;
+//! [`finish`](Unfinished::finish) makes the name durable before it returns.
 //!
-//! - What a crash leaves is under the other name, and is removed by the next attempt at the same place.
-//! - Two attempts at once do not meet: the directory itself is locked (`flock`) from before anything is removed until
-//!   it has its name or is gone. Who gets the lock looks whether it is still what the other name stands for.
-//! - It has no file `LOCK`: whoever opens the store makes that, and the name of the directory durable before.
+//! - After a crash the temporary name is left. The next attempt at the same place removes it.
+//! - Two attempts at once do not interfere: the directory itself is locked (`flock`) from before anything is
+//!   removed until it has its name or is gone. A thread that gets the lock checks that the temporary name
+//!   still stands for this directory.
+//! - It has no file `LOCK`. Opening the store creates that, after making the name of the directory durable.
 //!
-//! If it is dropped unfinished, it is removed.
+//! Dropping it unfinished removes it.
 
 use super::Name;
 use super::real::{DIRECTORY, Real, entries, failed, sync_names};
@@ -22,15 +24,15 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What is put behind the name of what is unfinished.
+/// Suffix of the temporary name.
 const MARK: &str = ".checkpoint-unfinished";
 
 /// See the head of the file.
 pub struct Unfinished {
-    /// Where it is to be.
+    /// The final path.
     path: PathBuf,
     parent: OwnedFd,
-    /// What it is to be called, and what it is called.
+    /// The final name and the temporary name.
     name: OsString,
     called: OsString,
     directory: OwnedFd,
@@ -38,12 +40,12 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes an empty directory for what shall be at `path`: where there is nothing yet, or an empty directory. Not
-    /// within that of `store`.
+    /// Creates an empty directory that will be at `path`, where there is nothing yet or an empty directory.
+    /// `path` must not be within the directory of `store`.
     ///
     /// # Errors
-    /// `InvalidArgument` if something is there, or it is no place for it; `Busy` if somebody else is just making the
-    /// same; `Io`, `OutOfSpace`.
+    /// `InvalidArgument` if something is at `path`, or nothing can be created there; `Busy` if another
+    /// attempt is under way; `Io`, `OutOfSpace`.
     pub fn begin(path: &Path, store: Option<&Real>) -> Result<Unfinished> {
         let shown = path.display();
         let Some(name) = path.file_name() else {
@@ -82,37 +84,38 @@ impl Unfinished {
     /// The directory, to be filled.
     pub fn disk(&self) -> Result<Real> {
         let directory = self.directory.try_clone();
-        let directory = directory.map_err(|error| failed("opening what becomes", &self.path, error))?;
+        let directory =
+            directory.map_err(|error| failed("opening the unfinished directory of", &self.path, error))?;
         Ok(Real::unlocked(&self.path, directory))
     }
 
     /// Gives the directory its name, durably.
     ///
     /// # Errors
-    /// `InvalidArgument` if something has that name by now; `Io`. It is removed then.
+    /// `InvalidArgument` if something has that name by now; `Io`. The directory is then removed.
     pub fn finish(mut self) -> Result<()> {
         let Unfinished { path, parent, name, called, .. } = &self;
         match retry_on_intr(|| rustix::fs::renameat(parent, called, parent, name)) {
             Ok(()) => {}
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => return Err(taken(path)),
-            Err(errno) => return Err(failed("giving its name to", path, errno)),
+            Err(errno) => return Err(failed("renaming the finished checkpoint to", path, errno)),
         }
         self.called = self.name.clone();
-        // DURABILITY: what is in it is durable, and is found by its name from now on.
+        // DURABILITY: the content is durable already; from now on its name is too.
         retry_on_intr(|| sync_names(self.parent.as_fd()))
-            .map_err(|errno| failed("syncing what holds", &self.path, errno))?;
+            .map_err(|errno| failed("syncing the parent directory of", &self.path, errno))?;
         self.finished = true;
         Ok(())
     }
 
-    /// Removes what an earlier attempt left.
+    /// Removes the remains of an earlier attempt.
     fn clear(&self) -> Result<()> {
-        let failed = |error: io::Error| failed("clearing what is to become", &self.path, error);
+        let failed = |error: io::Error| failed("clearing the unfinished directory of", &self.path, error);
         let entries = entries(self.directory.as_fd()).map_err(failed)?;
         if let Some(entry) = entries.iter().find(|entry| Name::parse(entry).is_none()) {
             return Err(Error::invalid(format!(
-                "\"{}\", where the checkpoint is to be made, has \"{}\" in it, which is not of an earlier one; \
-                 move it away",
+                "\"{}\", where the checkpoint is to be made, has \"{}\" in it, \
+                 which no earlier checkpoint left; move it away",
                 self.path.with_file_name(&self.called).display(),
                 entry.escape_debug(),
             )));
@@ -128,17 +131,17 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.finished && self.clear().is_ok() {
-            // What cannot be removed now is by the next attempt.
+            // Files that cannot be removed now are removed by the next attempt.
             let _ = rustix::fs::unlinkat(&self.parent, &self.called, AtFlags::REMOVEDIR);
         }
-        // Whoever is just starting a process has a copy of the descriptor for a while.
+        // A child process that is just being started has a copy of the descriptor for a while.
         let _ = rustix::fs::flock(&self.directory, FlockOperation::Unlock);
     }
 }
 
-/// Opens and locks what is to become the directory at `path`.
+/// Opens and locks the directory that will be at `path`.
 fn take(parent: &OwnedFd, called: &OsStr, path: &Path) -> Result<OwnedFd> {
-    let taking = |errno: Errno| failed("taking the directory that is to become", path, errno);
+    let taking = |errno: Errno| failed("locking the unfinished directory of", path, errno);
     let busy = || {
         Error::new(
             ErrorKind::Busy,
@@ -147,7 +150,7 @@ fn take(parent: &OwnedFd, called: &OsStr, path: &Path) -> Result<OwnedFd> {
     };
     let flags = DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW;
     let directory = match retry_on_intr(|| rustix::fs::openat(parent, called, flags, Mode::empty())) {
-        // Who had it is done.
+        // Another attempt has just finished.
         Err(Errno::NOENT) => return Err(busy()),
         opened => opened.map_err(taking)?,
     };
@@ -155,7 +158,7 @@ fn take(parent: &OwnedFd, called: &OsStr, path: &Path) -> Result<OwnedFd> {
         Err(Errno::WOULDBLOCK) => return Err(busy()),
         locked => locked.map_err(taking)?,
     }
-    // Who had the lock before may have given it its name, and then it is not ours to be cleared.
+    // The previous holder of the lock may have renamed the directory; then it must not be cleared.
     let is = rustix::fs::fstat(&directory).map_err(taking)?;
     match rustix::fs::statat(parent, called, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(named) if (named.st_dev, named.st_ino) == (is.st_dev, is.st_ino) => Ok(directory),
@@ -262,7 +265,7 @@ mod tests {
         put(&unfinished.disk().unwrap(), Name::table(1));
         drop(unfinished);
         assert!(names(keep.path()).is_empty());
-        // Nor what meets something that came meanwhile, which is left alone.
+        // Something else was created there meanwhile; it is left alone.
         let unfinished = begin(&path).unwrap();
         put(&unfinished.disk().unwrap(), Name::table(1));
         fs::create_dir(&path).unwrap();
@@ -285,7 +288,7 @@ mod tests {
         put(&unfinished.disk().unwrap(), Name::table(7));
         unfinished.finish().unwrap();
         assert_eq!(fs::read(path.join("00000007.table")).unwrap(), b"oak");
-        // But nobody's own files are.
+        // But files that are not a store's are kept.
         let (keep, path) = place();
         let beside = keep.path().join("copy.checkpoint-unfinished");
         fs::create_dir(&beside).unwrap();
@@ -309,7 +312,7 @@ mod tests {
         begin(&path).unwrap().finish().unwrap();
     }
 
-    /// Many threads at one place: one of them wins, and what it made is whole.
+    /// Many threads at one place: one of them wins, and its directory is complete.
     #[test]
     fn of_many_attempts_one_succeeds_and_is_whole() {
         for _ in 0..20 {
@@ -367,7 +370,7 @@ mod tests {
         let (keep, path) = place();
         let allow = |mode| fs::set_permissions(keep.path(), fs::Permissions::from_mode(mode)).unwrap();
         allow(0o500);
-        // Who may do everything may not make a directory here.
+        // Even a user who may write everywhere may not make a directory here.
         let path = if fs::write(keep.path().join("probe"), "").is_ok() {
             if !Path::new("/sys/kernel").exists() {
                 allow(0o700);
@@ -400,13 +403,13 @@ mod tests {
         let error = refused(&path, Some(&store));
         assert!(error.to_string().contains("there already"), "{error}");
         assert_eq!(names(&path), before);
-        // Also when it was moved.
+        // Also after the store was moved.
         fs::rename(&path, keep.path().join("moved")).unwrap();
         refused(&keep.path().join("moved/new"), Some(&store));
         Unfinished::begin(&path, Some(&store)).unwrap().finish().unwrap();
     }
 
-    /// One file with two names: what the one loses, the other keeps.
+    /// One file with two names: removing one keeps the other.
     #[test]
     fn a_file_that_is_held_is_shared_although_its_name_goes() {
         let (keep, path) = place();

@@ -1,8 +1,8 @@
-//! What the records of a manifest say: edits of the state of the store.
+//! The content of a manifest's records: edits of the state of the store.
 //!
-//! The framing is that of [`record`](crate::record); the header has the version of the format,
-//! which is 1, and its fields are 0. The first record makes the
-//! whole state out of an empty one, each further one is a change that takes place as a whole.
+//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 1,
+//! and its fields are 0. The first record makes the whole state out of an empty one. Each further record is a
+//! change that takes place as a whole.
 //!
 //! ```text
 //! edit   kind, 1 byte; then, by kind,
@@ -15,8 +15,8 @@
 //!   6 no partition keyspace; length of its least key, key
 //! ```
 //!
-//! Numbers are those of [`codec`](crate::codec). A partition reaches to the least key of the next one. A
-//! keyspace whose first partition does not begin with the empty key has nothing before.
+//! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
+//! first partition of a keyspace does not begin with the empty key, there is nothing before it.
 //!
 //! For example, keyspace 0 called `default`, with one partition of the tables 7 and 9 and no REMIX, and log 8:
 //!
@@ -73,7 +73,7 @@ impl Edit {
         }
     }
 
-    /// The next edit; `None` if there is none that this version knows.
+    /// The next edit; `None` if this version knows no such edit.
     pub(crate) fn take(parts: &mut Parts<'_>) -> Option<Edit> {
         let id = |parts: &mut Parts<'_>| u32::try_from(parts.number()?).ok();
         Some(match parts.byte()? {
@@ -84,7 +84,8 @@ impl Edit {
             5 => {
                 let (space, low, remix) = (id(parts)?, parts.bytes()?.to_vec(), parts.number()?);
                 let count = parts.number()?;
-                // Nothing is set aside for the count: it grows with the numbers that are there.
+                // No capacity is reserved for the count: the vector grows with the numbers that are really
+                // there.
                 let mut tables = Vec::new();
                 for _ in 0..count {
                     tables.push(parts.number()?);

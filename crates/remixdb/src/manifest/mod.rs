@@ -1,8 +1,9 @@
-//! The manifest: which keyspaces, tables and logs make up the store. A log of edits, each synced before it counts.
+//! The manifest: which keyspaces, tables and logs make up the store. A log of edits, each synced before it
+//! takes effect.
 //!
-//! A new manifest begins with the whole state. It is synced, and its name, before the old one is removed, and the old
-//! one's name is gone for good before the new one takes an edit. So if two are found, they say the same, and the newest
-//! that is whole is taken.
+//! A new manifest begins with the whole state. It and its name are synced before the old one is removed, and
+//! the removal is durable before the new one takes an edit. So if two are found, they have the same state,
+//! and the newest complete one is taken.
 
 pub(crate) mod format;
 
@@ -11,11 +12,11 @@ pub(crate) use format::Edit;
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
-use forrest_engine::Result;
+use forrest_engine::{ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A manifest that has grown to so many bytes more than its beginning is replaced by a new one.
+/// A manifest that has grown by this many bytes is replaced by a new one.
 const GROWTH: u64 = 256 << 10;
 
 /// The files of a partition.
@@ -38,21 +39,21 @@ impl Files {
 /// Partitions of a keyspace, each by its least key.
 pub(crate) type Partitions = BTreeMap<Vec<u8>, Files>;
 
-/// What a manifest says.
+/// The state that a manifest records.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct State {
+pub(crate) struct ManifestState {
     /// Names of keyspaces by identifier.
     pub(crate) keyspaces: BTreeMap<u32, String>,
     /// The identifier of the next keyspace.
     pub(crate) next: u32,
-    /// The first log that is needed.
+    /// The first log that is still needed.
     pub(crate) floor: u64,
     /// The partitions of the keyspaces that have any.
     pub(crate) partitions: BTreeMap<u32, Partitions>,
 }
 
-impl State {
-    /// Makes a change; false if it makes no sense.
+impl ManifestState {
+    /// Applies an edit; false if it contradicts the state.
     fn apply(&mut self, edit: Edit) -> bool {
         match edit {
             Edit::Keyspace { id, name } => return self.keyspaces.insert(id, name).is_none(),
@@ -88,7 +89,7 @@ impl State {
         keyspaces.chain(numbers).chain(partitions)
     }
 
-    /// All files that the state names, but for logs.
+    /// All files that the state names, except logs.
     pub(crate) fn files(&self) -> impl Iterator<Item = Name> {
         self.partitions.values().flat_map(BTreeMap::values).flat_map(|files| files.clone().names())
     }
@@ -99,17 +100,22 @@ pub(crate) struct Manifest<D: Disk> {
     disk: Arc<D>,
     name: Name,
     file: D::File,
-    state: State,
-    /// Where the next record goes, and how long the file was at first.
+    state: ManifestState,
+    /// Where the next record goes, and the initial length of the file.
     end: u64,
     first_end: u64,
 }
 
 impl<D: Disk> Manifest<D> {
-    /// Makes a manifest that says `state` and removes all other ones. Durable when it returns.
-    pub(crate) fn create(disk: &Arc<D>, number: u64, state: State) -> Result<Manifest<D>> {
+    /// Creates a manifest with this state and removes all others. Durable when it returns.
+    pub(crate) fn create(disk: &Arc<D>, number: u64, state: ManifestState) -> Result<Manifest<D>> {
+        let file = disk::create(&**disk, Name::manifest(number))?;
+        Manifest::create_in(disk, file, number, state)
+    }
+
+    /// The same in a file that was just created.
+    fn create_in(disk: &Arc<D>, file: D::File, number: u64, state: ManifestState) -> Result<Manifest<D>> {
         let name = Name::manifest(number);
-        let file = disk::create(&**disk, name)?;
         let mut bytes = record::header(name, [0; 4]).to_vec();
         let mut record = Vec::new();
         record::begin(&mut record, record::HEADER as u64, None);
@@ -119,7 +125,8 @@ impl<D: Disk> Manifest<D> {
         let end = bytes.len() as u64;
         let mut write = Write { bytes, sync: true, ..Write::default() };
         disk::write_all(&**disk, &file, name, &mut write)?;
-        // DURABILITY: the new name before the old one goes; and that before an edit makes the two differ.
+        // DURABILITY: the new name is durable before the old one goes, and that before an edit makes the two
+        // differ.
         disk::sync_directory(&**disk)?;
         let old = |other: &Name| other.kind == Kind::Manifest && other.number != number;
         for other in disk::list(&**disk)?.into_iter().filter(old) {
@@ -129,24 +136,46 @@ impl<D: Disk> Manifest<D> {
         Ok(Manifest { disk: disk.clone(), name, file, state, end, first_end: end })
     }
 
-    pub(crate) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &ManifestState {
         &self.state
     }
 
-    /// Makes changes, together. Durable when it returns. After an error nobody knows whether they took place.
-    /// `number` gives the number of a new manifest, should it be time for one.
+    /// Takes the space for a commit of edits.
+    ///
+    /// # Errors
+    /// `OutOfSpace`, `Io`; nothing has changed then.
+    pub(crate) fn reserve(&self, edits: &[Edit]) -> Result<()> {
+        let mut bytes = Vec::new();
+        edits.iter().for_each(|edit| edit.put(&mut bytes));
+        disk::reserve(
+            &*self.disk,
+            &self.file,
+            self.name,
+            self.end + bytes.len() as u64 + record::OVERHEAD_MAX,
+        )
+    }
+
+    /// Commits edits together, for which space was reserved. Durable when it returns. After an error it is unknown
+    /// whether they took place. `number` returns the number of a new manifest if one is due. If there is no space for
+    /// that, the old one goes on.
     pub(crate) fn commit(&mut self, edits: Vec<Edit>, number: impl FnOnce() -> u64) -> Result<()> {
         if self.end > self.first_end + GROWTH {
-            *self = Manifest::create(&self.disk, number(), self.state.clone())?;
+            let number = number();
+            // What the manifest has grown to since it was new is more than the state and these edits take.
+            match disk::create_reserved(&*self.disk, Name::manifest(number), self.end) {
+                Ok(file) => *self = Manifest::create_in(&self.disk, file, number, self.state.clone())?,
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
+                Err(error) => return Err(error),
+            }
         }
         let mut record = Vec::new();
-        // Every record is synced before the next one, which says so.
+        // Every record is synced before the next one, which states so.
         record::begin(&mut record, self.end, Some(self.end));
         edits.iter().for_each(|edit| edit.put(&mut record));
         record::finish(&mut record, self.name, self.end);
         let len = record.len() as u64;
         let mut write = Write { offset: self.end, bytes: record, done: 0, sync: true };
-        // DURABILITY: before the first file that the new state no longer names is removed.
+        // DURABILITY: synced before the first file that the new state no longer names is removed.
         disk::write_all(&*self.disk, &self.file, self.name, &mut write)?;
         self.end += len;
         for edit in edits {
@@ -157,11 +186,11 @@ impl<D: Disk> Manifest<D> {
     }
 }
 
-/// What a manifest says; `None` if it was not completed when it was made.
+/// The state in a manifest; `None` if its creation was not completed.
 ///
 /// # Errors
 /// `Corrupt`, `Io`; `Unsupported` for a manifest of another version.
-pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<State>> {
+pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<ManifestState>> {
     let file = disk::open(disk, name)?;
     if record::fields_of(disk, &file, name)?.is_none() {
         record::unused(disk, &file, name)?;
@@ -169,8 +198,8 @@ pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<State>> {
     }
     let mut state = None;
     record::replay(disk, &file, name, |at, body| {
-        let malformed = || disk::damaged(name, at, "a record that is whole and makes no sense");
-        let state = state.get_or_insert_with(State::default);
+        let malformed = || disk::damaged(name, at, "a record with a valid checksum is malformed");
+        let state = state.get_or_insert_with(ManifestState::default);
         let mut parts = Parts(body);
         while !parts.is_empty() {
             let edit = Edit::take(&mut parts).ok_or_else(malformed)?;

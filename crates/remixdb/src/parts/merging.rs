@@ -1,13 +1,13 @@
 //! [`Merging`]: a merging iterator over tables, the REMIX's rival.
 //!
-//! A tournament tree of losers over cursors that own the key which they are at. A seek looks for the key in every table
-//! by the table's own index and then plays all matches; a step reads one key and plays the matches on one path, about
-//! one comparison for each doubling of the tables. The first eight bytes of the keys are compared as numbers, and lie
-//! together; whole keys are compared where those are equal. Of equal keys the newest run's is shown, and none that is
-//! deleted.
+//! A tournament tree of losers over cursors that own their current keys. A seek searches every table by the
+//! table's own index and then plays all matches. A step reads one key and plays the matches on one path,
+//! about one comparison for each doubling of the tables. The first eight bytes of the keys are compared as
+//! numbers, and are stored together; whole keys are compared only if these are equal. Of equal keys, the
+//! newest run's is shown. Deleted keys are not shown.
 //!
-//! It reads what the engine's own cursors read, in the same way. What those do that it does not: ask for places in
-//! memory before they are needed, in all tables at once.
+//! It reads the same data as the engine's own cursors, in the same way. Unlike those, it does not prefetch
+//! from all tables at once before the data is needed.
 
 use super::walk::Walk;
 use crate::disk::Real;
@@ -17,10 +17,10 @@ use crate::table::Kind;
 use forrest_engine::Result;
 use std::cmp::Ordering;
 
-/// What is compared first of the entry that a run is at.
+/// The part of a run's current entry that is compared first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Top {
-    /// There are no more. Sorts behind all keys.
+    /// There are no more. Sorts after all keys.
     done: bool,
     head: u64,
 }
@@ -31,15 +31,15 @@ const DONE: Top = Top { done: true, head: 0 };
 pub struct Merging {
     /// The oldest first.
     runs: Vec<Owned<Real>>,
-    /// Where each run is. Its cursor keeps the key, unless it is done.
+    /// The position in each run. Its cursor keeps the key, unless the run is done.
     ordinals: Vec<u32>,
     tops: Vec<Top>,
-    /// At 0 the run whose key is next; at each other node of the tree who lost there. The leaves, which are not here,
-    /// stand behind the inner nodes.
+    /// At 0 the run whose key is next; at each other node of the tree the loser there. The leaves, which are
+    /// not stored, would follow the inner nodes.
     losers: Vec<usize>,
-    /// Who won at each node and at the leaves, while all matches are played.
+    /// The winner at each node and leaf, while all matches are played.
     winners: Vec<usize>,
-    /// A key that is gone past, in all its versions.
+    /// A key that is skipped, in all its versions.
     key: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ impl Merging {
         }
     }
 
-    /// Looks at the entry that a run has come to.
+    /// Loads the entry that a run has moved to.
     #[inline]
     fn look(&mut self, at: usize, ordinal: u32) -> Result<()> {
         let run = &mut self.runs[at];
@@ -109,7 +109,7 @@ impl Merging {
         self.losers.first().copied().filter(|&at| !self.tops[at].done)
     }
 
-    /// Moves a run on that is next, and plays its matches again.
+    /// Advances the run that is next, and plays its matches again.
     #[inline]
     fn advance(&mut self, at: usize) -> Result<()> {
         self.look(at, self.ordinals[at] + 1)?;
@@ -127,8 +127,8 @@ impl Merging {
         Ok(())
     }
 
-    /// Whether another run may be at the same key as the one that is next. Who is would have lost to it, or to one that
-    /// did and is there too.
+    /// Whether another run may be at the same key as the one that is next. Such a run would have lost to it,
+    /// or to one that lost to it and has the key too.
     #[inline]
     fn may_be_tied(&self, at: usize) -> bool {
         let mut node = (at + self.runs.len()) / 2;
@@ -141,7 +141,7 @@ impl Merging {
         false
     }
 
-    /// Goes past the key that is next, and its older versions.
+    /// Skips the next key, and its older versions.
     #[inline]
     fn pass(&mut self, at: usize) -> Result<()> {
         if self.may_be_tied(at) { self.pass_versions(at) } else { self.advance(at) }
@@ -157,7 +157,7 @@ impl Merging {
         Ok(())
     }
 
-    /// Goes on to a key that is there, if it is not at one.
+    /// Moves forward to a key that is not deleted, if it is not at one.
     #[inline]
     fn settle(&mut self) -> Result<bool> {
         while let Some(at) = self.top() {
@@ -169,7 +169,7 @@ impl Merging {
         Ok(false)
     }
 
-    /// The run that it is at.
+    /// The run of the current key.
     #[inline]
     fn at(&self) -> usize {
         self.top().expect("it is at a key")

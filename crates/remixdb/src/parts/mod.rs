@@ -1,12 +1,13 @@
-//! Parts of the engine by themselves, for who measures them: runs in a directory, read as a partition of a store is, or
-//! by a merging iterator over the very same tables.
+//! Parts of the engine alone, for measurements: runs in a directory, read as a partition of a store is, or by
+//! a merging iterator over the same tables.
 //!
-//! Why it is here: a store never has sixteen runs beside each other to order, and does not let anybody choose, so what
-//! a REMIX is worth cannot be measured through the library's API. `kvbench remix` is the one user. It is compiled with
-//! the feature `parts` only, is no part of what is promised, and changes as the engine does.
+//! Reason: a store never has sixteen runs side by side to order, and callers cannot choose the number. So the
+//! benefit of a REMIX cannot be measured through the library's API. `kvbench remix` is the only user. This
+//! module is compiled only with the feature `parts`, has no stability guarantee, and changes with the engine.
 //!
-//! What is measured is the engine's own: the tables are written by its builder to a real directory and read through its
-//! cache, and a partition is the one that every read of a store goes through. Only [`Merging`] is made for this.
+//! The measured code is the engine's own: its builder writes the tables to a real directory, reads go through
+//! its cache, and a partition is the one that every read of a store uses. Only [`Merging`] is made for this
+//! module.
 
 mod merging;
 #[cfg(test)]
@@ -19,9 +20,9 @@ pub use walk::Walk;
 use crate::cache::Cache;
 use crate::disk::Real;
 use crate::disk::{self, Name};
-use crate::partition;
+use crate::partition::{self, PartitionCursor};
 use crate::remix::{self, Remix};
-use crate::table::{Builder, Entry, Table};
+use crate::table::{Builder, Table, TableEntry};
 use forrest_engine::Result;
 use forrest_engine::{Numa, Options, Pages};
 use std::path::Path;
@@ -36,8 +37,8 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// No runs yet, in a directory without files of a store, which is made if it is missing. Of their pages, at most so
-    /// many bytes are kept in memory.
+    /// No runs yet, in a directory without files of a store, which is created if it is missing. At most
+    /// `cache_bytes` of their pages are kept in memory.
     ///
     /// # Errors
     /// `Io`; `Busy` if another handle has the directory.
@@ -47,7 +48,7 @@ impl Runs {
         Ok(Runs { disk, cache, tables: Vec::new() })
     }
 
-    /// Writes a run, which is the newest then. `None` says that a key is deleted.
+    /// Writes a run, which is then the newest. `None` deletes a key.
     ///
     /// # Panics
     /// If the keys do not ascend.
@@ -61,7 +62,8 @@ impl Runs {
         let name = Name::table(self.tables.len() as u64 + 1);
         let mut builder = Builder::new(&*self.disk, name)?;
         for (key, value) in pairs {
-            let entry = value.as_ref().map_or(Entry::Tombstone, |value| Entry::Value(value.as_ref()));
+            let entry =
+                value.as_ref().map_or(TableEntry::Tombstone, |value| TableEntry::Value(value.as_ref()));
             builder.add(key.as_ref(), entry)?;
         }
         builder.finish()?;
@@ -70,13 +72,13 @@ impl Runs {
         Ok(())
     }
 
-    /// The oldest so many of the runs, or all if there are fewer.
+    /// The `count` oldest runs, or all if there are fewer.
     pub fn oldest(&self, count: usize) -> Runs {
         let tables = self.tables[..count.min(self.tables.len())].to_vec();
         Runs { disk: self.disk.clone(), cache: self.cache.clone(), tables }
     }
 
-    /// Makes a REMIX of the runs, from nothing but them.
+    /// Makes a REMIX of the runs from scratch.
     ///
     /// # Errors
     /// `Io`, `Corrupt`; `Limit` for too many runs.
@@ -84,10 +86,10 @@ impl Runs {
         Ok(Order(Arc::new(remix::build(&mut partition::runs(&self.tables), tags)?)))
     }
 
-    /// Makes one of what is known of the oldest of the runs, of which `old` is.
+    /// Makes a REMIX from `old`, which covers the oldest of the runs.
     ///
     /// # Panics
-    /// If it is not.
+    /// If it does not.
     ///
     /// # Errors
     /// `Io`, `Corrupt`; `Limit` for too many runs.
@@ -98,19 +100,19 @@ impl Runs {
     /// The runs as a store reads them: one through its own index, several through a REMIX.
     ///
     /// # Panics
-    /// If there is no REMIX for several runs, or one for fewer, or it is not theirs.
+    /// If several runs have no REMIX, or a single run has one, or the REMIX does not fit the runs.
     pub fn partition(&self, order: Option<&Order>) -> Partition {
         let remix = order.map(|order| order.0.clone());
-        // It is in no file.
+        // It has no file.
         Partition(partition::Partition::new(Vec::new(), self.tables.clone(), remix, None))
     }
 
-    /// A merging iterator over the runs, at no key yet.
+    /// A merging iterator over the runs, not placed yet.
     pub fn merging(&self) -> Merging {
         Merging::new(partition::runs(&self.tables))
     }
 
-    /// Pages that had to be read so far because they were not kept.
+    /// Pages read so far because they were not kept.
     pub fn pages_missed(&self) -> u64 {
         self.cache.stats().misses
     }
@@ -130,7 +132,7 @@ impl Order {
 pub struct Partition(partition::Partition<Real>);
 
 impl Partition {
-    /// Shows the value of a key; `None` if it is not there.
+    /// Passes the value of a key to `see`; `None` if it is not there.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -139,25 +141,25 @@ impl Partition {
         self.0.get(self.0.find(key)?, key, see)
     }
 
-    /// A cursor at no key yet.
+    /// A cursor, not placed yet.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
-    pub fn cursor(&self) -> Result<Cursor> {
-        Ok(Cursor(self.0.cursor()?))
+    pub fn cursor(&self) -> Result<PartCursor> {
+        Ok(PartCursor(self.0.cursor()?))
     }
 
-    /// Bytes of memory that say where keys are: the REMIX, and of each table what was read of its index, with the
-    /// places of its pages.
+    /// Bytes of memory that hold the locations of keys: the REMIX, and for each table the loaded part of its
+    /// index, with the slots of its pages.
     pub fn memory_bytes(&self) -> usize {
         self.0.memory_bytes()
     }
 }
 
 /// A place in a [`Partition`].
-pub struct Cursor(partition::Cursor<Real>);
+pub struct PartCursor(PartitionCursor<Real>);
 
-impl Walk for Cursor {
+impl Walk for PartCursor {
     fn first(&mut self) -> Result<bool> {
         self.0.first()
     }

@@ -1,32 +1,32 @@
-//! [`Anchors`]: which segment a key belongs to.
+//! [`Anchors`]: finds the segment that a key belongs to.
 //!
-//! An anchor is the shortest prefix of a segment's first key that is above the last key of the segment before. The
-//! first segment has none: what is below all anchors belongs to it. So anchors ascend strictly, and the segment of
-//! a key is the number of anchors that are not above it.
+//! An anchor is the shortest prefix of a segment's first key that is greater than the last key of the
+//! previous segment. The first segment has none: keys below all anchors belong to it. So anchors ascend
+//! strictly, and the segment of a key is the number of anchors that are not greater than it.
 //!
-//! What all anchors begin with is kept once. The eight bytes behind it, an anchor's *head*, are compared first, as
-//! numbers; the rest is looked at only where heads are equal. Heads stand in the nodes of an implicit B+-tree of 16
-//! to a node, two cache lines, in which a place is found by halving, without a branch. The tree is made from the
-//! anchors whenever they are loaded; it is not stored.
+//! The common prefix of all anchors is stored once. The eight bytes after it, an anchor's *head*, are
+//! compared first, as numbers; the rest is compared only if heads are equal. Heads are stored in the nodes of
+//! an implicit B+-tree with 16 heads in a node (two cache lines), which is searched by bisection without
+//! branches. The tree is built whenever the anchors are loaded; it is not stored.
 
 use crate::key::{common_prefix, head_of};
 use forrest_engine::{Error, Result};
 
-/// Heads of a node.
+/// Number of heads in a node.
 const FANOUT: usize = 16;
-/// So many levels index every number of segments that fits in 32 bits.
+/// This many levels index any number of segments that fits in 32 bits.
 const LEVELS_MAX: usize = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(align(64))]
 struct Node([u64; FANOUT]);
 
-/// The anchors of a REMIX; of all its segments but the first.
+/// The anchors of a REMIX: of all its segments except the first.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Anchors {
-    /// What every anchor begins with.
+    /// The common prefix of all anchors.
     prefix: Vec<u8>,
-    /// Where the tail of each anchor ends in `tails`. A tail is what stands behind the prefix.
+    /// The end of each anchor's tail in `tails`. A tail is the part after the prefix.
     ends: Vec<u32>,
     tails: Vec<u8>,
     /// All levels, the root first.
@@ -36,7 +36,7 @@ pub(super) struct Anchors {
     depth: usize,
 }
 
-/// Takes whole anchors in ascending order.
+/// Collects whole anchors in ascending order.
 #[derive(Default)]
 pub(super) struct Collector {
     ends: Vec<u32>,
@@ -54,7 +54,7 @@ impl Collector {
         Ok(())
     }
 
-    /// How many bytes the last two anchors begin with in common; 0 if there are no two.
+    /// Length of the common prefix of the last two anchors; 0 if there are no two.
     pub(super) fn shared(&self) -> usize {
         let [.., before, last] = self.ends[..] else { return 0 };
         let start = self.ends.iter().nth_back(2).map_or(0, |&end| end as usize);
@@ -69,7 +69,7 @@ impl Collector {
         };
         let before_last = ends.len().checked_sub(2).map_or(0, |at| ends[at]);
         let first = &bytes[..first as usize];
-        // What the least and the greatest share, all between them share.
+        // A prefix that the least and the greatest anchor share is shared by all between them.
         let shared = common_prefix(first, &bytes[before_last as usize..last as usize]);
         let prefix = first[..shared].to_vec();
         let mut tails = Vec::with_capacity(bytes.len() - shared * ends.len());
@@ -84,7 +84,7 @@ impl Collector {
 }
 
 impl Anchors {
-    /// Anchors from what is stored of them. REQUIRES: `ends` ascend and the last is the length of `tails`.
+    /// Anchors in their stored form. REQUIRES: `ends` ascend and the last is the length of `tails`.
     pub(super) fn new(prefix: Vec<u8>, ends: Vec<u32>, tails: Vec<u8>) -> Anchors {
         assert_eq!(
             ends.last().map_or(0, |&end| end as usize),
@@ -97,14 +97,14 @@ impl Anchors {
         anchors
     }
 
-    /// Makes the tree of heads.
+    /// Builds the tree of heads.
     fn index(&mut self) {
         let mut heads: Vec<u64> = (0..self.ends.len()).map(|at| head_of(self.tail(at))).collect();
         let mut levels = Vec::new();
         while !heads.is_empty() {
             let level: Vec<Node> = heads.chunks(FANOUT).map(Node::new).collect();
             heads = level.iter().map(|node| node.0[FANOUT - 1]).collect();
-            // Whatever is above all other nodes is looked for in the last.
+            // Heads above all other nodes are searched in the last.
             if let Some(last) = heads.last_mut() {
                 *last = u64::MAX;
             }
@@ -144,13 +144,13 @@ impl Anchors {
         self.prefix.len() + size_of_val(&self.ends[..]) + self.tails.len() + size_of_val(&self.nodes[..])
     }
 
-    /// What stands behind the prefix in the anchor of segment `at + 1`.
+    /// The anchor of segment `at + 1` without the prefix.
     pub(super) fn tail(&self, at: usize) -> &[u8] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         &self.tails[start..self.ends[at] as usize]
     }
 
-    /// How many bytes every key of a segment begins with in common because its anchor and the next one do.
+    /// Length of the prefix that every key of a segment has because its anchor and the next one share it.
     pub(super) fn skip(&self, segment: usize) -> usize {
         if segment == 0 || segment >= self.ends.len() {
             return 0;
@@ -165,7 +165,7 @@ impl Anchors {
             return 0;
         }
         let Some(tail) = key.strip_prefix(&self.prefix[..]) else {
-            // A beginning of the prefix sorts before it, and so does everything that is less.
+            // A proper prefix of the prefix sorts before it, like every lesser key.
             return if key < &self.prefix[..] { 0 } else { self.ends.len() };
         };
         let head = head_of(tail);
@@ -185,7 +185,7 @@ impl Anchors {
         low
     }
 
-    /// Whether a key belongs to a segment or to one before it.
+    /// Whether a key belongs to a segment or to an earlier one.
     pub(super) fn within(&self, segment: usize, key: &[u8]) -> bool {
         if segment >= self.ends.len() {
             return true;
@@ -196,7 +196,7 @@ impl Anchors {
         }
     }
 
-    /// The first anchor that is not above the one before it, if there is such a one.
+    /// The first anchor that is not greater than the previous one, if any.
     pub(super) fn disorder(&self) -> Option<usize> {
         (1..self.ends.len()).find(|&at| self.tail(at - 1) >= self.tail(at))
     }
@@ -218,7 +218,7 @@ impl Anchors {
 }
 
 impl Node {
-    /// A node of at most [`FANOUT`] heads. What is left over is never below anything.
+    /// A node of at most [`FANOUT`] heads. Unused places hold the greatest number.
     fn new(heads: &[u64]) -> Node {
         let mut node = Node([u64::MAX; FANOUT]);
         node.0[..heads.len()].copy_from_slice(heads);

@@ -1,10 +1,11 @@
-//! [`build()`] and [`rebuild`]: how a [`Remix`] is made, from runs alone or from an older one and newer runs.
+//! [`build()`] and [`rebuild`]: make a [`Remix`], from runs alone or from an older one and newer runs.
 //!
-//! A rebuild finds the place of each new key in the old view and copies what lies between. Keys are compared only
-//! to find those places, and there only where heads are equal. Where the segments of a stretch can be kept, they are
-//! copied whole, and no key is read; where they cannot, because new keys have moved the places of all that follows, two
-//! keys a segment are read for its new anchor. A head is copied if it skips what it did; else its key is read. A long
-//! stretch is worth some unused places before it, so that its segments can be kept.
+//! A rebuild finds the place of each new key in the old view and copies the stretches between these places.
+//! Keys are compared only to find the places, and there only if heads are equal. Where the segments of a
+//! stretch can be kept, they are copied whole, and no key is read. Where they cannot, because new keys have
+//! shifted all later places, two keys of each segment are read for its new anchor. A head is copied if its
+//! skip is unchanged; otherwise its key is read. Before a long stretch some places may be left unused, so
+//! that its segments can be kept.
 
 use super::anchors::Collector;
 use super::merge::Merge;
@@ -15,12 +16,12 @@ use forrest_engine::{Error, ErrorKind, Result};
 use forrest_machine::pages;
 use std::ops::Range;
 
-/// So many segments that can be kept are worth leaving the rest of the segment before them unused.
+/// To keep at least this many segments, the rest of the segment before them may be left unused.
 const STRETCH: usize = 16;
-/// But no more than one place for so many entries may be unused for that.
+/// At most one place for this many entries is left unused for that.
 const UNUSED: u64 = 16;
 
-/// Makes a REMIX of runs, the oldest first: every entry is compared with others.
+/// Builds a REMIX of runs, the oldest first: every entry is compared with others.
 pub(crate) fn build<R: Run>(runs: &mut [R], tags: bool) -> Result<Remix> {
     let mut output = Output::new(runs, tags)?;
     let mut merge = Merge::new(runs, 0)?;
@@ -30,8 +31,9 @@ pub(crate) fn build<R: Run>(runs: &mut [R], tags: bool) -> Result<Remix> {
     output.finish(runs)
 }
 
-/// Makes a REMIX of the runs that `old` was built from and newer ones. `runs` are all of them, the oldest first.
-/// If tags are wanted and `old` has none, every key has to be read, and then this is a [`build()`].
+/// Builds a REMIX of the runs that `old` was built from and newer ones. `runs` are all of them, the oldest
+/// first. If tags are wanted and `old` has none, every key must be read; this is then the same as
+/// [`build()`].
 pub(crate) fn rebuild<R: Run>(old: &Remix, runs: &mut [R], tags: bool) -> Result<Remix> {
     let count = old.runs.len();
     assert!(runs.len() >= count && old.belongs_to(&runs[..count]), "a REMIX belongs to its runs");
@@ -39,7 +41,7 @@ pub(crate) fn rebuild<R: Run>(old: &Remix, runs: &mut [R], tags: bool) -> Result
         return build(runs, tags);
     }
     let mut output = Output::new(runs, tags)?;
-    // What is unused in the old view may be copied with it.
+    // Unused places of the old view may be copied with it.
     let unused = (old.segments() * SEGMENT) as u64 - old.entries;
     output.spare = (old.entries / UNUSED).saturating_sub(unused);
     let mut merge = Merge::new(runs, count)?;
@@ -90,35 +92,35 @@ impl Remix {
     }
 }
 
-/// A REMIX that grows.
+/// A REMIX under construction.
 struct Output {
     runs: Vec<u32>,
     /// The ordinal of each run's next entry.
     next: [u32; RUNS_MAX],
     anchors: Collector,
     rows: Vec<u32>,
-    /// All are finished but the last, whose heads cannot be known before the next anchor is.
+    /// All are finished except the last, whose heads depend on the next anchor.
     segments: Vec<Segment>,
-    /// What the heads of the last segment skip as yet, place by place.
+    /// The skip of each head of the last segment so far.
     skips: [u32; SEGMENT],
     has_tags: bool,
-    /// Places of the last segment that have an entry. There is no last segment yet if it is [`SEGMENT`].
+    /// Number of filled places of the last segment. [`SEGMENT`] means that there is no last segment yet.
     filled: usize,
-    /// So many places may yet be left unused so that segments can be kept.
+    /// Number of places that may still be left unused so that segments can be kept.
     spare: u64,
     live: u64,
-    /// Two keys, in buffers that are used again.
+    /// Two keys, in buffers that are reused.
     below: Vec<u8>,
     above: Vec<u8>,
 }
 
-/// Places to be added, all of which have an entry. They begin and end between keys.
+/// Places to be added, which all have an entry. They begin and end between keys.
 #[derive(Clone, Copy)]
 struct Places<'a> {
     selectors: &'a [u8],
     tags: &'a [u8],
     heads: &'a [u32],
-    /// What the heads skip.
+    /// The skip of the heads.
     skip: u32,
 }
 
@@ -165,7 +167,7 @@ impl Output {
 
     /// Adds all versions of a key.
     fn versions<R: Run>(&mut self, runs: &mut [R], selectors: &[u8], key: &[u8]) -> Result<()> {
-        // Most often the segment will skip as much as the one before it.
+        // Most often the segment will have the same skip as the previous one.
         let skip = self.rows.iter().nth_back(self.runs.len() + 1).copied().unwrap_or(0);
         let tags = [if self.has_tags { tag(key) } else { 0 }; RUNS_MAX];
         let heads = [head_behind(key, skip as usize); RUNS_MAX];
@@ -209,15 +211,15 @@ impl Output {
         runs[last].key_into(self.next[last] - 1, &mut self.below)?;
         runs[first].key_into(self.next[first], &mut self.above)?;
         let shared = common_prefix(&self.below, &self.above);
-        // Sorted runs cannot get here. Runs that are not would make a view that hides keys.
+        // Sorted runs cannot get here. Unsorted runs would make a view that hides keys.
         if self.below.get(shared) >= self.above.get(shared) {
-            let what = format!("run {first}: key {} is not above one before it", self.next[first]);
+            let what = format!("run {first}: key {} is not greater than an earlier one", self.next[first]);
             return Err(Error::new(ErrorKind::Corrupt, what));
         }
         self.anchors.push(&self.above[..=shared], &[])
     }
 
-    /// Adds a segment, but for its anchor, which was just added, and the counts of its entries.
+    /// Adds a segment without its anchor, which was just added, and the counts of its entries.
     fn begin<R: Run>(&mut self, runs: &mut [R], segment: Segment) -> Result<()> {
         if self.segments.len() == u32::MAX as usize {
             return Err(Error::limit("a REMIX", "segments", self.segments.len() + 1, u32::MAX as usize));
@@ -229,7 +231,7 @@ impl Output {
         Ok(())
     }
 
-    /// Completes the heads of the last segment, which skip so many bytes.
+    /// Completes the heads of the last segment, whose skip is `skip`.
     fn complete<R: Run>(&mut self, runs: &mut [R], skip: usize) -> Result<()> {
         let Some(last) = self.segments.last_mut() else { return Ok(()) };
         let row = self.rows.len() - self.runs.len() - 1;
@@ -254,7 +256,7 @@ impl Output {
         Ok(())
     }
 
-    /// Adds what is between two places of an older REMIX.
+    /// Adds the stretch between two places of an older REMIX.
     fn copy<R: Run>(&mut self, old: &Remix, runs: &mut [R], from: Place, to: Place) -> Result<()> {
         let mut at = from;
         while at.segment < to.segment {
@@ -272,7 +274,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whether so many segments are to be kept as they are.
+    /// Whether `segments` segments are to be kept unchanged.
     fn keeps(&mut self, segments: usize) -> bool {
         let unused = (SEGMENT - self.filled) as u64;
         let keeps = unused == 0 || segments >= STRETCH && unused <= self.spare;
@@ -293,7 +295,7 @@ impl Output {
         self.extend(runs, Places::of(&old.segments[segment], slots, old.skip(segment)))
     }
 
-    /// Adds segments of an older REMIX as they are.
+    /// Adds segments of an older REMIX unchanged.
     fn keep<R: Run>(&mut self, old: &Remix, runs: &mut [R], segments: Range<usize>) -> Result<()> {
         for segment in segments.clone() {
             let mut kept = old.segments[segment].clone();
@@ -302,7 +304,7 @@ impl Output {
             }
             let selectors = kept.selectors;
             if segment == segments.start {
-                // Another key may stand before it than did.
+                // The key before it may be another one now.
                 self.anchor(runs, selectors[0])?;
             } else {
                 self.anchors.push(old.anchors.prefix(), old.anchors.tail(segment - 1))?;
@@ -325,7 +327,7 @@ impl Output {
     fn finish<R: Run>(mut self, runs: &mut [R]) -> Result<Remix> {
         assert_eq!(self.next[..self.runs.len()], self.runs, "every entry has its place");
         self.complete(runs, 0)?;
-        // Unused places make more segments than were reserved, and then a vector has doubled.
+        // Unused places may make more segments than were reserved, and then a vector has doubled.
         self.rows.shrink_to_fit();
         self.segments.shrink_to_fit();
         Ok(Remix {
@@ -340,7 +342,7 @@ impl Output {
     }
 }
 
-/// How many of the selectors, at most `room`, can be taken without parting the versions of a key.
+/// The greatest number of selectors, at most `room`, that does not separate the versions of a key.
 fn whole(selectors: &[u8], room: usize) -> usize {
     if selectors.len() <= room {
         return selectors.len();

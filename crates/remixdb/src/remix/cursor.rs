@@ -1,10 +1,10 @@
-//! [`Cursor`]: a place in a [`Remix`], and the ways to move it.
+//! [`RemixCursor`]: a place in a [`Remix`], and the ways to move it.
 //!
-//! A seek compares hardly more than one key, a step none: it looks at selectors only, and counts along which entry of
-//! each run is next. A cursor shows the newest version of each key, and tombstones only if it is asked to. It does not
-//! see that anything changes, because nothing does.
+//! A seek compares hardly more than one key. A step compares none: it looks at selectors only, and counts the
+//! next entry of each run. A cursor shows the newest version of each key, and tombstones only on request.
+//! Nothing changes under a cursor, because a REMIX is immutable.
 
-use super::{Entry, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE, head_behind, visible};
+use super::{OLDER, RUN, RUNS_MAX, Remix, Run, RunEntry, SEGMENT, Segment, TOMBSTONE, head_behind, visible};
 use forrest_engine::Result;
 use std::cmp::Ordering;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use std::ops::Deref;
 pub(crate) enum Show {
     /// The newest version of each key that is there.
     Live,
-    /// The newest version of each key, be it a tombstone.
+    /// The newest version of each key, including tombstones.
     Tombstones,
 }
 
@@ -28,7 +28,7 @@ impl Show {
     }
 }
 
-/// A place in a [`Remix`]. It means something only together with the one that it came from.
+/// A place in a [`Remix`]. It is valid only with the REMIX that it came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     segment: u32,
@@ -49,24 +49,24 @@ impl Position {
     }
 }
 
-/// A place in a REMIX that moves, with the runs that tell the keys. It begins at no entry, and when it has left the
-/// entries at either end, it is at none again and stays there until it is placed anew. After an error it is where
-/// it was.
-pub(crate) struct Cursor<M, R> {
+/// A moving place in a REMIX, with the runs that have the keys. It begins at no entry. When it has moved past
+/// either end, it is at no entry again and stays there until it is placed again. After an error it has not
+/// moved.
+pub(crate) struct RemixCursor<M, R> {
     remix: M,
     runs: Vec<R>,
     at: Option<Position>,
-    /// Where it is: how many entries of each run are before. Behind the runs, and for places without an entry,
-    /// anything.
+    /// The place: the number of entries of each run before it. Beyond the runs, and for places without an
+    /// entry, the numbers are arbitrary.
     before: [u32; RUNS_MAX + 1],
     hidden: u8,
 }
 
-impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
+impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     /// A cursor at no entry. REQUIRES: `runs` are those that the REMIX was built from, the oldest first.
-    pub(crate) fn new(remix: M, runs: Vec<R>, show: Show) -> Cursor<M, R> {
+    pub(crate) fn new(remix: M, runs: Vec<R>, show: Show) -> RemixCursor<M, R> {
         assert!(remix.belongs_to(&runs), "a REMIX belongs to its runs");
-        Cursor { remix, runs, at: None, before: [0; RUNS_MAX + 1], hidden: show.hidden() }
+        RemixCursor { remix, runs, at: None, before: [0; RUNS_MAX + 1], hidden: show.hidden() }
     }
 
     /// Goes to the first key; false if there is none.
@@ -117,7 +117,7 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
         }
     }
 
-    /// Goes to the key before; false if there is none.
+    /// Goes to the previous key; false if there is none.
     #[inline]
     pub(crate) fn prev(&mut self) -> bool {
         let Some(at) = self.at else { return false };
@@ -138,7 +138,8 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
         }
     }
 
-    /// Goes forward as `count` times [`next`](Cursor::next) does, whole segments at once; false if it leaves the end.
+    /// Goes forward like `count` times [`next`](RemixCursor::next), whole segments at once; false if it moves past
+    /// the end.
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will skip"))]
     pub(crate) fn skip(&mut self, mut count: u64) -> bool {
         let Some(at) = self.at else { return false };
@@ -159,19 +160,19 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
         self.place(None)
     }
 
-    /// The entry that it is at.
+    /// The current entry.
     #[inline]
-    pub(crate) fn entry(&self) -> Option<Entry> {
+    pub(crate) fn entry(&self) -> Option<RunEntry> {
         let at = self.at?;
         let selector = self.remix.segments[at.segment()].selectors[at.slot()];
         let run = usize::from(selector & RUN);
-        Some(Entry { run, ordinal: self.before[run], tombstone: selector & TOMBSTONE != 0 })
+        Some(RunEntry { run, ordinal: self.before[run], tombstone: selector & TOMBSTONE != 0 })
     }
 
-    /// The run of the entry that it is at, and which entry of that run it is.
+    /// The run of the current entry, and the entry's ordinal in it.
     #[inline]
     pub(crate) fn run(&mut self) -> Option<(&mut R, u32)> {
-        let Entry { run, ordinal, .. } = self.entry()?;
+        let RunEntry { run, ordinal, .. } = self.entry()?;
         Some((&mut self.runs[run], ordinal))
     }
 
@@ -181,7 +182,7 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
         &mut self.runs[run]
     }
 
-    /// Shows each run, and which entry of it is the first that is not before the place where the cursor is.
+    /// Passes each run to `see`, with the ordinal of its first entry that is not before the cursor.
     pub(crate) fn each_run(&mut self, mut see: impl FnMut(&mut R, u32)) {
         self.runs.iter_mut().zip(self.before).for_each(|(run, next)| see(run, next));
     }
@@ -192,26 +193,27 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
         &self.runs
     }
 
-    /// Replaces the content of `into` by the key that it is at; false if it is at none.
+    /// Replaces the content of `into` by the current key; false if there is none.
     pub(crate) fn key_into(&mut self, into: &mut Vec<u8>) -> Result<bool> {
         let Some((run, ordinal)) = self.run() else { return Ok(false) };
         run.key_into(ordinal, into)?;
         Ok(true)
     }
 
-    /// How the key that it is at compares to `key`.
+    /// Compares the current key with `key`.
     #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn compare(&mut self, key: &[u8]) -> Result<Option<Ordering>> {
         self.run().map(|(run, ordinal)| run.compare(ordinal, key)).transpose()
     }
 
-    /// Where it is, to come back to.
+    /// The current position, for `restore`.
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will park"))]
     pub(crate) fn position(&self) -> Option<Position> {
         self.at
     }
 
-    /// Goes to where it was. REQUIRES: the position is of a cursor over the same REMIX that shows no more than this.
+    /// Goes back to a position. REQUIRES: it is from a cursor over the same REMIX that shows no more than
+    /// this one.
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will park"))]
     pub(crate) fn restore(&mut self, at: Option<Position>) {
         self.place(at);
@@ -232,8 +234,8 @@ impl<M: Deref<Target = Remix>, R: Run> Cursor<M, R> {
 }
 
 impl Remix {
-    /// The place of the first key that is not below `key`, and whether it is equal. The place may be behind the last
-    /// one of a segment.
+    /// The place of the first key that is not less than `key`, and whether it is equal. The place may be
+    /// after the last one of a segment.
     pub(super) fn lower_bound<R: Run>(&self, runs: &mut [R], key: &[u8]) -> Result<(Position, bool)> {
         if self.segments.is_empty() {
             return Ok((Position::new(0, 0), false));

@@ -1,4 +1,4 @@
-//! The file of a [`Remix`]: its arrays, one behind the other, cut into pages ([`page`](crate::page)).
+//! The file of a [`Remix`]: its arrays in order, cut into pages ([`page`](crate::page)).
 //!
 //! Numbers are little endian. The payloads of the pages together are:
 //!
@@ -12,21 +12,22 @@
 //! | 8 | entries |
 //! | 8 | live keys: the newest version is not a tombstone |
 //! | 4 | bytes of the prefix of all anchors |
-//! | 4 | bytes of all tails of anchors, what stands behind the prefix |
+//! | 4 | bytes of all tails of anchors, the parts after the prefix |
 //! | 12 for each run | number of its table (8), its entries (4); the oldest run first |
-//! | so many | the prefix |
-//! | 4 for each segment but the first | where its anchor's tail ends among the tails |
-//! | so many | the tails |
+//! | variable | the prefix |
+//! | 4 for each segment but the first | end of its anchor's tail among the tails |
+//! | variable | the tails |
 //! | 4 for each segment and run | entries of the run before the segment; all runs of a segment together |
 //! | 32 for each segment | selectors: bits 0 to 4 run (31: no entry), bit 5 older version of the key before, bit 6 tombstone, bit 7 always 0; a place without an entry is 3F |
-//! | 128 for each segment | heads, 4 for each place: the four bytes of the key, as a big-endian number, behind what the segment's anchor and the next one have in common (behind none in the first segment and the last); FFFFFFFF where there is no entry |
+//! | 128 for each segment | heads, 4 for each place: the four bytes of the key, as a big-endian number, after the common prefix of the segment's anchor and the next one (from the key's beginning in the first segment and the last); FFFFFFFF where there is no entry |
 //! | 32 for each segment, if there are tags | the top byte of xxh3 (64 bits) of each key; 0 where there is no entry |
 //!
-//! The length of a page, the checksum of the first page, the magic and the place of the version are the same in every
-//! version, so that a build tells a REMIX of another version from a damaged one. That is an `Unsupported` error that
-//! names both, and opening the store finds it ([`check_version`]), although the rest of the file is read later.
+//! The length of a page, the checksum of the first page, the magic and the place of the version are the same
+//! in every version, so that a build distinguishes a REMIX of another version from a damaged one. That is an
+//! `Unsupported` error that names both versions. Opening the store detects it ([`check_version`]), although
+//! the rest of the file is read later.
 //!
-//! What is left of the last page is 0. A file is as long as this says, not a page more.
+//! The rest of the last page is 0. A file has exactly the pages that its content needs.
 //!
 //! An example with tags. Run 0 is table 7 with the keys 01, 02, ... 20 (hexadecimal, a byte each); run 1, newer, is
 //! table 9 and deletes 20 and has 21. Of the two versions of 20 only one would fit in the first segment, so both
@@ -69,8 +70,8 @@ const HEADER: usize = 40;
 /// Pages that are written or read at once.
 const PAGES: usize = 64;
 
-/// An error if the file is whole in its first page and of a version that this build does not read. Any damage is found
-/// by those who read all of it.
+/// An error if the first page of the file is intact and of a version that this build does not read. Damage
+/// is detected when the whole file is read.
 ///
 /// # Errors
 /// `Unsupported`, `Io`.
@@ -91,11 +92,11 @@ fn known_version(name: Name, header: &[u8]) -> Result<()> {
 }
 
 impl Remix {
-    /// Writes it to a new file and returns the file's length. `tables` are the number and the entries of each run's
-    /// table.
+    /// Writes it to a new file and returns the file's length. `tables` are the number and the entries of each
+    /// run's table.
     ///
-    /// DURABILITY: the file is synced; its name is durable when the caller has synced the directory. After an error
-    /// the file may be there in part.
+    /// DURABILITY: the file is synced; its name is durable when the caller has synced the directory. After an
+    /// error the file may exist in part.
     pub(crate) fn write<D: Disk>(&self, disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<u64> {
         assert!(tables.iter().map(|table| table.1).eq(self.runs.iter().copied()), "a table for each run");
         let file = disk::create(disk, name)?;
@@ -103,7 +104,7 @@ impl Remix {
         sink.put(&MAGIC)?;
         sink.put(&VERSION.to_le_bytes())?;
         sink.put(&[if self.has_tags() { TAGS } else { 0 }, self.runs.len() as u8])?;
-        // None of these is cut: whoever builds a REMIX keeps to 32 bits.
+        // None of these is truncated: the builders of a REMIX keep to 32 bits.
         sink.put(&(self.segments() as u32).to_le_bytes())?;
         sink.put(&self.entries.to_le_bytes())?;
         sink.put(&self.live.to_le_bytes())?;
@@ -133,15 +134,15 @@ impl Remix {
         sink.finish()
     }
 
-    /// Reads it from a file and checks that it is of the first of these tables: the number and the entries of each
-    /// run's.
+    /// Reads it from a file and checks that it covers the first of these tables, by the number and the
+    /// entries of each run's table.
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
         let file = disk::open(disk, name)?;
         let len = disk::len(disk, &file, name)?;
         let mut source = Source { disk, file, name, len, bytes: Vec::new(), at: 0, offset: 0 };
         let header = Header::read(&mut source)?;
         let tables = source.expect_tables(&header, tables)?;
-        // From here on all lengths are those of a file that is as long as they say.
+        // From here on the file is known to be as long as these lengths say.
         let prefix = source.take(header.prefix)?;
         let ends = source.take_numbers(header.segments.saturating_sub(1))?;
         source.expect_ends(&ends, header.tails)?;
@@ -185,7 +186,7 @@ impl Remix {
     }
 }
 
-/// What is at the head of a file.
+/// The head of a file.
 struct Header {
     tags: bool,
     runs: usize,
@@ -197,7 +198,7 @@ struct Header {
 }
 
 impl Header {
-    /// Reads it and checks that the file is as long as it says.
+    /// Reads it and checks that the file has the length that follows from it.
     fn read<D: Disk>(source: &mut Source<'_, D>) -> Result<Header> {
         let mut bytes = [0; HEADER];
         source.fill(&mut bytes)?;
@@ -205,23 +206,23 @@ impl Header {
         let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let short = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
         if bytes[..8] != MAGIC {
-            return Err(source.wrong(0, "this is no REMIX"));
+            return Err(source.wrong(0, "not a REMIX"));
         }
         known_version(source.name, &bytes)?;
         if flags & !TAGS != 0 {
             return Err(source.wrong(10, format!("unknown flags {flags:#04x}")));
         }
         if usize::from(runs) > RUNS_MAX {
-            return Err(source.wrong(11, format!("{runs} runs, more than there can be")));
+            return Err(source.wrong(11, format!("{runs} runs, more than the maximum of {RUNS_MAX}")));
         }
         let (segments, prefix, tails) = (short(12), short(32), short(36));
-        // No product of these leaves 64 bits.
+        // No product of these exceeds 64 bits.
         let for_each = 4 * u64::from(runs) + SEGMENT as u64 * if flags & TAGS == 0 { 5 } else { 6 };
         let numbers = 4 * u64::from(segments.saturating_sub(1)) + for_each * u64::from(segments);
         let all = (HEADER + 12 * usize::from(runs)) as u64 + u64::from(prefix) + u64::from(tails) + numbers;
         let expected = all.div_ceil(PAYLOAD as u64) * BYTES as u64;
         if source.len != expected {
-            let what = format!("the file has {} bytes and its header tells of {expected}", source.len);
+            let what = format!("the file has {} bytes, its header states {expected}", source.len);
             return Err(damaged(source.name, 0, what));
         }
         Ok(Header {
@@ -236,19 +237,19 @@ impl Header {
     }
 }
 
-/// Where the n-th byte of all payloads stands in the file.
+/// The offset in the file of the n-th byte of all payloads.
 fn offset_of(place: u64) -> u64 {
     place / PAYLOAD as u64 * BYTES as u64 + place % PAYLOAD as u64
 }
 
-/// A file that is written, page by page.
+/// A file that is written page by page.
 struct Sink<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
     name: Name,
-    /// Whole pages, sealed, and the payload of one that is not.
+    /// Complete pages, sealed, and the payload of an incomplete one.
     bytes: Vec<u8>,
-    /// Where they belong.
+    /// Their offset in the file.
     offset: u64,
 }
 
@@ -279,7 +280,7 @@ impl<D: Disk> Sink<'_, D> {
         Ok(())
     }
 
-    /// Completes the page that is begun.
+    /// Completes the current page.
     fn seal(&mut self) {
         let start = self.bytes.len() / BYTES * BYTES;
         self.bytes.resize(start + BYTES, 0);
@@ -296,7 +297,7 @@ impl<D: Disk> Sink<'_, D> {
         Ok(())
     }
 
-    /// Writes and syncs what is left; the length of the file.
+    /// Writes and syncs the rest; returns the length of the file.
     fn finish(mut self) -> Result<u64> {
         if !self.bytes.len().is_multiple_of(BYTES) {
             self.seal();
@@ -306,7 +307,7 @@ impl<D: Disk> Sink<'_, D> {
     }
 }
 
-/// A file that is read, page by page.
+/// A file that is read page by page.
 struct Source<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
@@ -314,9 +315,9 @@ struct Source<'d, D: Disk> {
     len: u64,
     /// Whole pages, checked.
     bytes: Vec<u8>,
-    /// So many of `bytes` are behind us.
+    /// Number of `bytes` that were consumed.
     at: usize,
-    /// Where the pages after `bytes` begin.
+    /// The offset of the pages after `bytes`.
     offset: u64,
 }
 
@@ -341,7 +342,7 @@ impl<D: Disk> Source<'_, D> {
     /// Reads the next pages.
     fn load(&mut self) -> Result<()> {
         let left = self.len.saturating_sub(self.offset);
-        // A file that is no whole number of pages is found to be too short where its last page is read.
+        // If the file is not a whole number of pages, reading the last one finds it too short.
         let pages = left.div_ceil(BYTES as u64).clamp(1, PAGES as u64) as usize;
         self.bytes.resize(pages * BYTES, 0);
         disk::read_exact(self.disk, &self.file, self.name, &mut self.bytes, self.offset)?;
@@ -377,7 +378,7 @@ impl<D: Disk> Source<'_, D> {
         Ok(())
     }
 
-    /// How many bytes of payload are behind us.
+    /// Number of payload bytes that were consumed.
     fn place(&self) -> u64 {
         let before = (self.offset - self.bytes.len() as u64) / BYTES as u64 * PAYLOAD as u64;
         before + (self.at / BYTES * PAYLOAD + self.at % BYTES) as u64
@@ -389,10 +390,10 @@ impl<D: Disk> Source<'_, D> {
         damaged(self.name, offset_of(place), what)
     }
 
-    /// Reads which tables it is of, and checks that they are the first of these; which those are.
+    /// Reads the tables that it covers, and checks that they are the first of these; returns them.
     fn expect_tables<'t>(&mut self, header: &Header, tables: &'t [(u64, u32)]) -> Result<&'t [(u64, u32)]> {
         let Some(tables) = tables.get(..header.runs) else {
-            let what = format!("it is of {} tables, and there are {}", header.runs, tables.len());
+            let what = format!("it covers {} tables, and the partition has {}", header.runs, tables.len());
             return Err(self.wrong(11, what));
         };
         for &(number, entries) in tables {
@@ -400,22 +401,22 @@ impl<D: Disk> Source<'_, D> {
             let mut bytes = [0; 12];
             self.fill(&mut bytes)?;
             if bytes[..8] != number.to_le_bytes() || bytes[8..] != entries.to_le_bytes() {
-                let what = format!("it is not of {} with {entries} entries", Name::table(number));
+                let what = format!("it does not cover {} with {entries} entries", Name::table(number));
                 return Err(self.wrong(place, what));
             }
         }
         Ok(tables)
     }
 
-    /// Checks where the tails of anchors end.
+    /// Checks the ends of the anchors' tails.
     fn expect_ends(&self, ends: &[u32], tails: usize) -> Result<()> {
         if ends.is_sorted() && ends.last().map_or(0, |&end| end as usize) == tails {
             return Ok(());
         }
-        Err(self.wrong(self.place(), "the ends of the anchors do not ascend to the end of all"))
+        Err(self.wrong(self.place(), "the ends of the anchors' tails do not ascend"))
     }
 
-    /// Checks that nothing but zeros is left.
+    /// Checks that the rest is zeros.
     fn expect_end(&mut self) -> Result<()> {
         let place = self.place();
         while self.at < self.bytes.len() {

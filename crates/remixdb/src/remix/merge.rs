@@ -1,7 +1,7 @@
 //! [`Merge`]: the keys of several runs in order, each once, with its versions.
 //!
-//! A tournament tree of losers, so that each entry costs about one comparison for each doubling of the runs. Keys are
-//! read into buffers that are used again. Runs whose keys do not ascend are reported, not merged.
+//! A tournament tree of losers, so that each entry costs about one comparison for each doubling of the runs.
+//! Keys are read into buffers that are reused. Runs whose keys do not ascend are reported, not merged.
 
 use super::{OLDER, RUNS_MAX, Run, TOMBSTONE};
 use crate::key::head_of;
@@ -9,7 +9,7 @@ use forrest_engine::{Error, ErrorKind, Result};
 use std::cmp::Ordering;
 use std::mem;
 
-/// A run and the entry of it that is next.
+/// A run and its next entry.
 struct Source {
     done: bool,
     head: u64,
@@ -17,13 +17,13 @@ struct Source {
     ordinal: u32,
 }
 
-/// Merges the runs from `first` on. The runs are handed to each call, because others ask them meanwhile.
+/// Merges the runs from `first` on. Each call is given the runs, because other code reads them in between.
 pub(super) struct Merge {
     first: usize,
     sources: Vec<Source>,
-    /// At 0 the source whose entry is next; at each other node of the tree who lost there.
+    /// At 0 the source whose entry is next; at each other node of the tree the loser there.
     losers: Vec<usize>,
-    /// The key that was reached.
+    /// The current key.
     pub(super) key: Vec<u8>,
     /// Its versions as selectors, newest first.
     pub(super) versions: Vec<u8>,
@@ -53,7 +53,7 @@ impl Merge {
         if count == 0 {
             return;
         }
-        // The leaves of the tree stand behind its inner nodes.
+        // The leaves of the tree follow its inner nodes.
         let mut winners: Vec<usize> = vec![0; count];
         winners.extend(0..count);
         for node in (1..count).rev() {
@@ -65,7 +65,7 @@ impl Merge {
         self.losers[0] = winners[1];
     }
 
-    /// Plays the matches again of a source whose entry has changed.
+    /// Plays the matches of a source again after its entry has changed.
     fn replay(&mut self, source: usize) {
         let mut winner = source;
         let mut node = (source + self.sources.len()) / 2;
@@ -113,7 +113,7 @@ impl Merge {
         }
     }
 
-    /// Reads the next entry of a source, the key of whose last one is `self.key`.
+    /// Reads the next entry of a source whose last key is `self.key`.
     fn advance<R: Run>(&mut self, runs: &mut [R], at: usize) -> Result<()> {
         let run = &mut runs[self.first + at];
         let source = &mut self.sources[at];
@@ -126,8 +126,11 @@ impl Merge {
             run.key_into(source.ordinal, &mut source.key)?;
             source.head = head_of(&source.key);
             if source.key <= self.key {
-                let place =
-                    format!("run {}: key {} is not above the one before it", self.first + at, source.ordinal);
+                let place = format!(
+                    "run {}: key {} is not greater than the previous one",
+                    self.first + at,
+                    source.ordinal
+                );
                 return Err(Error::new(ErrorKind::Corrupt, place));
             }
         }

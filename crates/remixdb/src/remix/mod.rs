@@ -1,24 +1,25 @@
-//! [`Remix`]: one sorted view over several runs that overlap, in which a walk compares no keys.
+//! [`Remix`]: one sorted view over several overlapping runs, which is walked without comparing keys.
 //!
-//! After "REMIX: Efficient Range Query for LSM-trees" (Zhong et al., FAST'21). The view is cut into *segments* of 32
-//! places. A segment has an *anchor*, which tells the keys that belong to it ([`anchors`]); an *ordinal* for each run,
-//! the number of that run's entries before the segment; and a *selector* for each place: which run the entry there
-//! comes from, whether it is an older version of the key before it, and whether it is a tombstone. So the entry at
-//! a place is that of its run with the segment's ordinal plus the number of the run's selectors before it. With
-//! *tags*, a byte of a hash for each place, a point query compares hardly any key but the one that it wants.
+//! After "REMIX: Efficient Range Query for LSM-trees" (Zhong et al., FAST'21). The view is cut into
+//! *segments* of 32 places. A segment has an *anchor*, a key that separates it from the previous segment
+//! ([`anchors`]); an *ordinal* for each run, the number of that run's entries before the segment; and a
+//! *selector* for each place: the run of the entry, whether the entry is an older version of the key before
+//! it, and whether it is a tombstone. So the entry at a place is found by adding the segment's ordinal of the
+//! run and the number of that run's selectors before the place. With *tags*, a byte of a hash for each place,
+//! a point query compares hardly any key but the requested one.
 //!
-//! Beyond the paper, a place has a *head*: four bytes of its key, taken behind what the segment's anchor and the next
-//! one have in common, which every key between the two begins with too (the *skip*). A search compares heads, which lie
-//! together, and asks runs for whole keys only where heads are equal. So a seek touches one key, where the paper's
-//! halving touches five, in as many blocks.
+//! Beyond the paper, a place has a *head*: four bytes of its key, taken after the common prefix of the
+//! segment's anchor and the next one, which every key between the two has too (the *skip*). A search compares
+//! heads, which are stored together, and reads whole keys from the runs only if heads are equal. So a seek
+//! reads one key, where the paper's bisection reads five, in as many blocks.
 //!
-//! Guarantees: the versions of a key stand in one segment, newest first; a segment is never empty; what is left of a
-//! segment whose next key did not fit is filled with selectors that name no run and that every walk skips like older
-//! versions. Heads ascend, and those of a key's versions are equal. A REMIX never changes; [`build()`] and [`rebuild`]
-//! make new ones, [`format`] stores them.
+//! Guarantees: the versions of a key are in one segment, newest first. A segment is never empty. If the next
+//! key did not fit, the rest of the segment has selectors that name no run, and every walk skips them like
+//! older versions. Heads ascend, and those of a key's versions are equal. A REMIX never changes; [`build()`]
+//! and [`rebuild`] make new ones, [`format`] stores them.
 //!
-//! It does not know values, sequence numbers or files of tables: a [`Run`] is asked for its n-th entry, and that is
-//! all. It keeps no run open; whoever asks brings them, in the order of their age.
+//! It does not know values, sequence numbers or table files: it only asks a [`Run`] for its n-th entry. It
+//! keeps no run open; the caller passes the runs, in the order of their age.
 
 mod anchors;
 mod build;
@@ -30,7 +31,7 @@ mod tests;
 mod verify;
 
 pub(crate) use build::{build, rebuild};
-pub(crate) use cursor::{Cursor, Show};
+pub(crate) use cursor::{RemixCursor, Show};
 pub(crate) use format::check_version;
 
 use crate::key::head_of;
@@ -41,16 +42,16 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Places of a segment.
+/// Number of places in a segment.
 pub(crate) const SEGMENT: usize = 32;
-/// Most runs of a REMIX. One less than five bits tell apart, so that one number names none.
+/// Maximum number of runs of a REMIX. One less than five bits can encode, so that one number means no run.
 pub(crate) const RUNS_MAX: usize = 31;
 
 /// The bits of a selector that name its run.
 const RUN: u8 = 0x1F;
 /// The entry is an older version of the key at the place before.
 const OLDER: u8 = 0x20;
-/// The entry says that its key is deleted.
+/// The entry deletes its key.
 const TOMBSTONE: u8 = 0x40;
 /// Must be 0.
 const RESERVED: u8 = 0x80;
@@ -64,7 +65,7 @@ type Heads = [u32; SEGMENT];
 /// The head of a place without an entry. Keys may have it too.
 const NO_HEAD: u32 = u32::MAX;
 
-/// What is known of the places of a segment: three cache lines.
+/// The data of a segment's places: three cache lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[repr(align(64))]
 struct Segment {
@@ -79,7 +80,7 @@ impl Segment {
     const EMPTY: Segment =
         Segment { selectors: [FILLER; SEGMENT], tags: [0; SEGMENT], heads: [NO_HEAD; SEGMENT] };
 
-    /// The places whose heads are this one; they begin and end between keys.
+    /// The places with this head; they begin and end between keys.
     #[inline]
     fn equal(&self, head: u32) -> Range<usize> {
         let count = |of: fn(u32, u32) -> bool| {
@@ -93,31 +94,32 @@ impl Segment {
     }
 }
 
-/// The head of a key behind what it skips.
+/// The head of a key after the prefix that it skips.
 #[inline]
 fn head_behind(key: &[u8], skip: usize) -> u32 {
     (head_of(key.get(skip..).unwrap_or_default()) >> 32) as u32
 }
 
-/// A sorted sequence of entries with distinct keys, asked by ordinal. `&mut` because it keeps what it looked at last.
+/// A sorted sequence of entries with distinct keys, accessed by ordinal. `&mut` because it caches what it
+/// read last.
 pub(crate) trait Run {
     /// The number of entries.
     fn len(&self) -> u32;
-    /// Asks for what a look at an entry will touch: a hint.
+    /// Prefetches what reading an entry will touch: a hint.
     fn fetch(&self, _ordinal: u32) {}
-    /// How the key of an entry compares to `key`.
+    /// Compares the key of an entry with `key`.
     fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering>;
     /// Replaces the content of `into` by the key of an entry.
     fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()>;
-    /// Whether an entry says that its key is deleted.
+    /// Whether an entry deletes its key.
     fn is_tombstone(&mut self, ordinal: u32) -> Result<bool>;
 }
 
-/// Where an entry is, and what it is.
+/// The location of an entry, and its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct RunEntry {
     pub(crate) run: usize,
-    /// Which entry of the run.
+    /// The ordinal of the entry in the run.
     pub(crate) ordinal: u32,
     pub(crate) tombstone: bool,
 }
@@ -128,7 +130,7 @@ pub(crate) struct Remix {
     /// The number of entries of each run, the oldest run first.
     runs: Vec<u32>,
     anchors: Anchors,
-    /// For each segment a number for each run, and behind them what its heads skip.
+    /// For each segment a number for each run, followed by the skip of its heads.
     rows: Vec<u32>,
     segments: Vec<Segment>,
     has_tags: bool,
@@ -162,7 +164,7 @@ impl Remix {
         self.segments.len()
     }
 
-    /// Keys that cut it into so many pieces, or fewer, that have about as many entries each.
+    /// Keys that cut it into at most `pieces` pieces with about as many entries each.
     pub(crate) fn cuts(&self, pieces: usize) -> Vec<Vec<u8>> {
         let pieces = pieces.clamp(1, self.segments().max(1));
         // The first anchor is that of the second segment.
@@ -176,15 +178,15 @@ impl Remix {
         size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays
     }
 
-    /// The newest version of a key. It may be a tombstone. `at` is where it was [found](Remix::find) to belong;
-    /// `compare` tells how the key of an entry compares to this one.
+    /// The newest version of a key. It may be a tombstone. `at` is the segment that [`find`](Remix::find)
+    /// returned; `compare` compares the key of an entry with this key.
     #[inline]
     pub(crate) fn get(
         &self,
         at: usize,
         key: &[u8],
-        mut compare: impl FnMut(Entry) -> Result<Ordering>,
-    ) -> Result<Option<Entry>> {
+        mut compare: impl FnMut(RunEntry) -> Result<Ordering>,
+    ) -> Result<Option<RunEntry>> {
         let Some(segment) = self.segments.get(at) else { return Ok(None) };
         let head = head_behind(key, self.skip(at));
         if !self.has_tags {
@@ -199,14 +201,14 @@ impl Remix {
             match compare(entry)? {
                 Ordering::Less => {}
                 Ordering::Equal => return Ok(Some(entry)),
-                // So is all that follows.
+                // All later ones are greater too.
                 Ordering::Greater => break,
             }
         }
         Ok(None)
     }
 
-    /// The segment that a key belongs to, which is on its way from memory; 0 if there is none.
+    /// The segment that a key belongs to, whose memory is being prefetched; 0 if there is none.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
         if self.segments.is_empty() {
@@ -222,14 +224,15 @@ impl Remix {
         at
     }
 
-    /// The first place of a key that is not below the one that `compare` knows, and whether it is equal, among
-    /// `within`, which begins and ends between keys. Compares one key more than there are halvings.
+    /// The first place of a key that is not less than the key that `compare` knows, and whether it is equal,
+    /// among `within`, which begins and ends between keys. Compares one key more than the bisection has
+    /// steps.
     #[inline]
     fn search(
         &self,
         segment: usize,
         within: Range<usize>,
-        mut compare: impl FnMut(Entry) -> Result<Ordering>,
+        mut compare: impl FnMut(RunEntry) -> Result<Ordering>,
     ) -> Result<(usize, bool)> {
         let selectors = &self.segments[segment].selectors;
         let Range { start: mut low, end: mut high } = within;
@@ -244,27 +247,27 @@ impl Remix {
         Ok((low, false))
     }
 
-    /// The entry at a place. REQUIRES: it is no filler.
+    /// The entry at a place. REQUIRES: the place has one.
     #[inline]
-    fn entry(&self, segment: usize, slot: usize) -> Entry {
+    fn entry(&self, segment: usize, slot: usize) -> RunEntry {
         let selectors = &self.segments[segment].selectors;
         let run = usize::from(selectors[slot] & RUN);
         let ordinal = self.ordinals_of(segment)[run] + before(selectors, slot);
-        Entry { run, ordinal, tombstone: selectors[slot] & TOMBSTONE != 0 }
+        RunEntry { run, ordinal, tombstone: selectors[slot] & TOMBSTONE != 0 }
     }
 
-    /// How many entries each run has before a segment.
+    /// The number of entries of each run before a segment.
     #[inline]
     fn ordinals_of(&self, segment: usize) -> &[u32] {
         &self.rows[segment * (self.runs.len() + 1)..][..self.runs.len()]
     }
 
-    /// What the heads of a segment skip.
+    /// The skip of a segment's heads.
     fn skip(&self, segment: usize) -> usize {
         self.rows[segment * (self.runs.len() + 1) + self.runs.len()] as usize
     }
 
-    /// Whether runs look like those that this was built from.
+    /// Whether runs look like those that this REMIX was built from.
     fn belongs_to<R: Run>(&self, runs: &[R]) -> bool {
         runs.iter().map(Run::len).eq(self.runs.iter().copied())
     }
@@ -276,10 +279,10 @@ fn tag(key: &[u8]) -> u8 {
     (xxh3_64(key) >> 56) as u8
 }
 
-/// How many places before `slot` are of the same run.
+/// The number of places before `slot` that select the same run.
 ///
-/// This is what a step costs. Eight bytes are looked at together, in words: left to itself, the compiler unrolls a loop
-/// over bytes before it thinks of vectors, and then compares one by one.
+/// This is the cost of a step. Eight bytes are processed together, in words: the compiler would unroll a loop
+/// over bytes before it vectorizes it, and then compare the bytes one by one.
 #[inline]
 fn before(selectors: &Selectors, slot: usize) -> u32 {
     let run = u64::from(selectors[slot] & RUN) * ONES;
@@ -293,8 +296,8 @@ fn visible(selectors: &Selectors, slot: usize, hidden: u8) -> usize {
     count(selectors, slot, |word, before| zeros(word & hidden) & !before)
 }
 
-/// The sum of the bytes that `of` makes of the selectors, eight by eight; its second argument has ones before `slot`
-/// and zeros from there on. REQUIRES: the bytes are 0 or 1.
+/// The sum of the bytes that `of` makes of the selectors, eight by eight. Its second argument has ones before
+/// `slot` and zeros from there on. REQUIRES: the bytes are 0 or 1.
 #[inline]
 fn count(selectors: &Selectors, slot: usize, of: impl Fn(u64, u64) -> u64) -> usize {
     let before = &BEFORE[SEGMENT - slot..][..SEGMENT];
@@ -325,7 +328,7 @@ fn zeros(word: u64) -> u64 {
     (0x80 * ONES - word) >> 7 & ONES
 }
 
-/// The number of places up to the last one with an entry. What stands behind has none.
+/// The number of places up to the last one with an entry. Later places have none.
 #[inline]
 fn used(selectors: &Selectors) -> usize {
     selectors.iter().rposition(|&selector| selector != FILLER).map_or(0, |last| last + 1)
@@ -349,13 +352,13 @@ fn oldest(selectors: &Selectors, mut slot: usize) -> usize {
     slot
 }
 
-/// The places of a segment that have a tag, in order. Eight are looked at together, in a word.
+/// The places of a segment that have a tag, in order. Eight are compared together, in a word.
 struct Matches<'a> {
     tags: &'a Tags,
     tag: u64,
-    /// The place that `bits` begins at.
+    /// The place of the first bit of `bits`.
     base: usize,
-    /// The top bit of each byte that matches and was not returned.
+    /// The top bit of each byte that matches and was not returned yet.
     bits: u64,
 }
 
@@ -366,8 +369,8 @@ impl<'a> Matches<'a> {
         matches
     }
 
-    /// The top bit of each of the eight bytes at `base` that equals the tag. No carry crosses a byte, so a match
-    /// is never pretended by its neighbour.
+    /// The top bit of each of the eight bytes at `base` that equals the tag. No carry crosses a byte, so a
+    /// neighbour cannot cause a false match.
     #[inline]
     fn look(&self) -> u64 {
         const LOW: u64 = 0x7F * ONES;

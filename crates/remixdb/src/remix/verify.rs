@@ -1,4 +1,4 @@
-//! Whether a [`Remix`] is what it should be: by itself, when it is loaded, and against its runs.
+//! Checks of a [`Remix`]: of itself, when it is loaded, and against its runs.
 
 use super::{NO_HEAD, OLDER, RESERVED, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, tag, used};
@@ -6,7 +6,7 @@ use crate::key::common_prefix;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::mem;
 
-/// What is wrong, and in which segment. Behind the last one stands what is wrong with the whole.
+/// A flaw and its segment. The number after the last segment stands for the whole REMIX.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Flaw {
     pub(super) segment: usize,
@@ -14,8 +14,8 @@ pub(super) struct Flaw {
 }
 
 impl Remix {
-    /// Whether no walk can go astray in it, whatever the runs have. Needs no run. REQUIRES: the arrays are as
-    /// long as the number of segments says.
+    /// Checks that every walk in it stays within bounds, whatever the runs have. Needs no run. REQUIRES: the
+    /// arrays have the lengths that follow from the number of segments.
     pub(super) fn check(&self) -> Result<(), Flaw> {
         let count = self.runs.len();
         let mut next = [0u32; RUNS_MAX];
@@ -33,7 +33,7 @@ impl Remix {
             if used == 0 {
                 return flaw("it has no entry");
             }
-            // The run of the version before; older versions are of older runs.
+            // The run of the previous version; older versions are from older runs.
             let mut newer = 0;
             let ascend = (1..used).all(|slot| match selectors[slot] & OLDER {
                 0 => heads[slot - 1] <= heads[slot],
@@ -61,25 +61,27 @@ impl Remix {
         }
         let flaw = |what| Err(Flaw { segment: self.segments(), what });
         if next[..count] != self.runs {
-            return flaw("the selectors of a run are not as many as its entries");
+            return flaw("the number of selectors of a run differs from its entries");
         }
         if (entries, live) != (self.entries, self.live) {
-            return flaw("the counts are not those of the selectors");
+            return flaw("the counts differ from the selectors");
         }
         match self.anchors.disorder() {
             // The first anchor is that of the second segment.
-            Some(at) => Err(Flaw { segment: at + 1, what: "its anchor is not above the one before it" }),
+            Some(at) => {
+                Err(Flaw { segment: at + 1, what: "its anchor is not greater than the previous one" })
+            }
             None => Ok(()),
         }
     }
 
-    /// Reads every key and whether it is a tombstone, and checks that all of this says so too.
+    /// Reads every key and its kind, and checks that the REMIX agrees.
     pub(crate) fn verify<R: Run>(&self, runs: &mut [R]) -> Result<()> {
         if let Err(Flaw { segment, what }) = self.check() {
             return Err(wrong(segment, SEGMENT, what));
         }
         if !self.belongs_to(runs) {
-            return Err(wrong(self.segments(), SEGMENT, "its runs have other entries"));
+            return Err(wrong(self.segments(), SEGMENT, "the runs differ from those that it was built from"));
         }
         let (mut key, mut before) = (Vec::new(), Vec::new());
         for segment in 0..self.segments() {
@@ -101,7 +103,7 @@ impl Remix {
         Ok(())
     }
 
-    /// What is wrong with a place that has `key`, where the place before it has `before`.
+    /// The flaw of a place that has `key`, if the place before it has `before`.
     fn flaw(&self, segment: usize, slot: usize, before: &[u8], key: &[u8]) -> Option<&'static str> {
         let Segment { selectors, tags, heads } = &self.segments[segment];
         if self.has_tags && tags[slot] != tag(key) {
@@ -117,7 +119,7 @@ impl Remix {
             return (key != before).then_some("an older version is of another key");
         }
         if key <= before {
-            return Some("the key is not above the one before it");
+            return Some("the key is not greater than the previous one");
         }
         if slot > 0 {
             return None;

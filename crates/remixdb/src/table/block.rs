@@ -1,13 +1,13 @@
-//! Key blocks: 64 keys in columns, read where they lie.
+//! Key blocks: 64 keys in columns, read in place.
 //!
-//! A column whose entries would all be equal is not there; so with keys of one size and values of one size the i-th key
-//! and the i-th value are a multiplication away. Where sizes differ, a column has the *ends* of the pieces rather than
-//! their lengths: a search that halves then never adds up what lies before.
+//! A column whose entries would all be equal is omitted. So with keys of one size and values of one size, the
+//! i-th key and the i-th value are found by a multiplication. Where sizes differ, a column has the *ends* of
+//! the pieces instead of their lengths, so that a bisection need not add up lengths.
 //!
 //! ```text
 //! head   0  offset of the first value, 8       20  keys, 1: 1 to 64
 //!        8  bytes of the block, 4              21  flags, 1
-//!       12  bytes of a key behind the common   22  bytes of each end of a key, 1: 1, 2 or 4; 0 if all keys are
+//!       12  bytes of a key after the common    22  bytes of each end of a key, 1: 1, 2 or 4; 0 if all keys are
 //!           prefix, 2; 0 where they differ         of one size
 //!       14  bytes of the common prefix, 2      23  bytes of each end of a value, 1: 1, 2, 4 or 8; 0 if all values
 //!       16  bytes of a value, 4; 0 where           are of one size
@@ -16,15 +16,15 @@
 //!           ends of the keys, counted from the first suffix's beginning, at a multiple of their width
 //!           kinds, 1 byte each: 0 a value, 1 a tombstone (whose value has no bytes)
 //!           common prefix
-//!           suffixes: what is left of the keys, in ascending order
+//!           suffixes: the keys without the prefix, in ascending order
 //! ```
 //!
-//! Flags: 1, there are kinds (else all are values); 2, there are sequence numbers, which is reserved. Other flags and
-//! kinds are a later version's; in a table of version 1 they are damage, and are refused. A worked example is at the
-//! head of [`format`](super::format).
+//! Flags: 1, there are kinds (else all entries are values); 2, there are sequence numbers, which is reserved.
+//! Other flags and kinds belong to later versions; in a table of version 1 they are damage, and are refused.
+//! A worked example is at the head of [`format`](super::format).
 //!
-//! What reads a block trusts it to be what was written, because its pages were verified, but never beyond its own
-//! bytes: what does not fit is `None`, which is damage. It copies nothing.
+//! The readers of a block trust its content, because its pages were verified, but never read beyond its
+//! bytes: if something does not fit, they return `None`, which means damage. They copy nothing.
 
 use super::format::{BLOCK_HEAD as HEAD, BLOCK_KEYS, u32_at, u64_at};
 use crate::key::{common_prefix, head_of};
@@ -34,7 +34,7 @@ use std::ops::Range;
 const KINDS: u8 = 1;
 const SEQUENCES: u8 = 2;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It has a value.
@@ -43,19 +43,19 @@ pub(crate) enum Kind {
     Tombstone = 1,
 }
 
-/// The head of what lies between two places; not what was meant if it is beyond the bytes.
+/// The head of the bytes between two offsets; meaningless if they are beyond the end.
 #[inline(always)]
 fn head_between(bytes: &[u8], start: usize, end: usize) -> u64 {
     let from = bytes.get(start..).unwrap_or_default();
     let len = end.saturating_sub(start);
     match from.first_chunk() {
-        // What comes behind fewer than eight is masked out.
+        // Bytes after the end are masked out.
         Some(&head) => u64::from_be_bytes(head) & !u64::MAX.checked_shr(8 * len.min(8) as u32).unwrap_or(0),
         None => head_of(&from[..len.min(from.len())]),
     }
 }
 
-/// The bytes that numbers up to this one need.
+/// The width in bytes of numbers up to this one.
 fn width_of(greatest: u64) -> u8 {
     match greatest {
         0..=0xFF => 1,
@@ -65,7 +65,7 @@ fn width_of(greatest: u64) -> u8 {
     }
 }
 
-/// A block that is being filled.
+/// A block under construction.
 #[derive(Default)]
 pub(super) struct Pending {
     keys: Vec<u8>,
@@ -79,7 +79,7 @@ impl Pending {
         self.kinds.len()
     }
 
-    /// Bytes that it will at most take.
+    /// Upper bound of its encoded size in bytes.
     pub(super) fn bytes(&self) -> usize {
         HEAD + self.keys.len() + self.len() * 3
     }
@@ -100,7 +100,7 @@ impl Pending {
         self.key(0)
     }
 
-    /// Appends the block, and begins another. There must be a key.
+    /// Appends the encoded block, and begins another. There must be a key.
     pub(super) fn encode(&mut self, first_value: u64, out: &mut Vec<u8>) {
         let (start, count) = (out.len(), self.len());
         let prefix = common_prefix(self.key(0), self.key(count - 1));
@@ -145,12 +145,12 @@ impl Pending {
     }
 }
 
-/// Where the pieces end that are laid back to back.
+/// The ends of pieces that are stored back to back.
 #[derive(Debug, Clone, Copy)]
 struct Ends {
-    /// Where in the block the column is.
+    /// The offset of the column in the block.
     at: usize,
-    /// Bytes of an entry of it; 0 if there is no column because all pieces have `each` bytes.
+    /// Bytes of an entry of the column; 0 if there is no column because all pieces have `each` bytes.
     width: u8,
     each: u64,
 }
@@ -167,7 +167,7 @@ impl Ends {
         })
     }
 
-    /// Where the i-th piece is, from the beginning of the first.
+    /// The extent of the i-th piece, from the beginning of the first.
     #[inline(always)]
     fn extent(&self, block: &[u8], i: usize) -> Option<Range<u64>> {
         if self.width == 0 {
@@ -179,7 +179,7 @@ impl Ends {
     }
 }
 
-/// Where things are in a block.
+/// The offsets in a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     pub(super) first_value: u64,
@@ -188,19 +188,19 @@ pub(super) struct Layout {
     pub(super) count: usize,
     value_ends: Ends,
     key_ends: Ends,
-    /// Where the kinds are; 0 if there are none.
+    /// The offset of the kinds; 0 if there are none.
     kinds_at: usize,
     prefix_at: usize,
     suffixes_at: usize,
 }
 
-/// The bytes of the block that has this head.
+/// The length of the block that has this head, in bytes.
 pub(super) fn length(head: &[u8; HEAD]) -> usize {
     u32_at(head, 8) as usize
 }
 
 impl Layout {
-    /// The layout of a block, which is exactly these bytes; or what is wrong with it.
+    /// The layout of a block, which is exactly these bytes; or the flaw in it.
     pub(super) fn read(block: &[u8]) -> Result<Layout, &'static str> {
         const DAMAGED: &str = "a key block whose columns do not fit it";
         let head = block.first_chunk::<HEAD>().ok_or(DAMAGED)?;
@@ -245,7 +245,7 @@ impl Layout {
     }
 }
 
-/// A block that is read. `layout` is that of `bytes`.
+/// A block for reading. `layout` is that of `bytes`.
 #[derive(Clone, Copy)]
 pub(super) struct Block<'b> {
     pub(super) layout: &'b Layout,
@@ -279,7 +279,7 @@ impl<'b> Block<'b> {
         }
     }
 
-    /// Where the i-th value is, in the logical bytes of the table.
+    /// The extent of the i-th value in the logical bytes of the table.
     #[inline(always)]
     pub(super) fn value(&self, i: usize) -> Option<Range<u64>> {
         let extent = self.layout.value_ends.extent(self.bytes, i)?;
@@ -287,7 +287,7 @@ impl<'b> Block<'b> {
         Some(first.checked_add(extent.start)?..first.checked_add(extent.end)?)
     }
 
-    /// How the i-th key is ordered to this one.
+    /// Compares the i-th key with `key`.
     #[inline]
     pub(super) fn compare(&self, i: usize, key: &[u8]) -> Option<Ordering> {
         let (prefix, suffix) = self.key(i)?;
@@ -298,7 +298,8 @@ impl<'b> Block<'b> {
         })
     }
 
-    /// The number of suffixes whose heads are less, for ends of so many bytes; 0 means that all are of one size.
+    /// The number of suffixes whose heads are less than `target`, for ends of `WIDTH` bytes; 0 means that all
+    /// are of one size.
     fn count_less<const WIDTH: usize>(&self, target: u64) -> usize {
         let Layout { count, key_ends, suffixes_at, .. } = *self.layout;
         let suffixes = &self.bytes[suffixes_at..];
@@ -326,10 +327,11 @@ impl<'b> Block<'b> {
         less.sum()
     }
 
-    /// The position of the first key that is not before this one (`count` if there is none), and whether it is equal.
+    /// The position of the first key that is not less than this one (`count` if there is none), and whether
+    /// it is equal.
     ///
-    /// The heads of all keys are compared: these do not wait for one another, while every step of a search that halves
-    /// waits for memory. Whole keys are compared where heads are equal.
+    /// The heads of all keys are compared: these loads are independent, while every step of a bisection waits
+    /// for memory. Whole keys are compared only if heads are equal.
     pub(super) fn search(&self, key: &[u8]) -> Option<(usize, bool)> {
         let count = self.layout.count;
         let prefix = self.prefix();

@@ -1,9 +1,10 @@
 //! Writing a table: entries in order come in, a finished and synced file comes out.
 //!
-//! Values go to the file as they come. Key blocks and the index are kept in memory until the end, since they lie behind
-//! the values: about a seventh of a table of short pairs. The file is complete and durable when [`Builder::finish`]
-//! returns; its *name* is durable when the caller has synced the directory. A builder that is dropped leaves its file
-//! behind, which the caller sweeps: it is the one who knows that nothing names it.
+//! Values go to the file as they come. Key blocks and the index come after the values, so they are kept in
+//! memory until the end: about a seventh of a table of short pairs. The file is complete and durable when
+//! [`Builder::finish`] returns; its *name* is durable when the caller has synced the directory. A builder
+//! that is dropped leaves its file. The caller removes it, because only the caller knows that nothing names
+//! it.
 
 use super::format::{ALIGN, BLOCK_KEYS, FOOTER, Footer, GAP_MAX, Span};
 use super::{block, index};
@@ -13,14 +14,14 @@ use crate::page;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
-/// So many bytes are written at once, whole pages.
+/// Size of a write in bytes, in whole pages.
 const PIECE: usize = 1 << 20;
 
 const _: () = assert!(PIECE.is_multiple_of(page::BYTES));
 
-/// What a key has.
+/// The content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry<'v> {
+pub(crate) enum TableEntry<'v> {
     Value(&'v [u8]),
     Tombstone,
 }
@@ -30,7 +31,7 @@ pub(crate) enum Entry<'v> {
 pub(crate) struct Built {
     pub(crate) number: u64,
     pub(crate) entries: u32,
-    /// So many of the entries.
+    /// The number of tombstones among them.
     pub(crate) tombstones: u32,
     pub(crate) file_bytes: u64,
     /// The first key; empty if there is none.
@@ -39,21 +40,21 @@ pub(crate) struct Built {
     pub(crate) greatest: Vec<u8>,
 }
 
-/// Logical bytes that become pages, and pages that become large writes.
+/// Logical bytes, which are cut into pages and large writes.
 struct Paged<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
     name: Name,
-    /// Sealed pages and the beginning of one.
+    /// Sealed pages and the beginning of the next one.
     write: Write,
-    /// Pages that are sealed.
+    /// Number of sealed pages.
     pages: u64,
-    /// Payload that the page has which is not.
+    /// Payload bytes in the page that is not sealed yet.
     in_page: usize,
 }
 
 impl<D: Disk> Paged<'_, D> {
-    /// The logical offset of what is put next.
+    /// The logical offset of the next byte.
     fn offset(&self) -> u64 {
         self.pages * page::PAYLOAD as u64 + self.in_page as u64
     }
@@ -102,7 +103,7 @@ impl<D: Disk> Paged<'_, D> {
         Ok(())
     }
 
-    /// Puts the footer at the end of the last page, and all of it on the device.
+    /// Puts the footer at the end of the last page, and makes the whole file durable.
     fn finish(&mut self, mut footer: Footer) -> Result<u64> {
         if self.in_page > page::PAYLOAD - FOOTER {
             self.zeros_to((self.pages + 1) * page::PAYLOAD as u64)?;
@@ -121,20 +122,20 @@ pub(crate) struct Builder<'d, D: Disk> {
     out: Paged<'d, D>,
     entries: u32,
     tombstones: u32,
-    /// Bytes of all values.
+    /// Total bytes of values.
     values: u64,
-    /// Those of the values before the pending block.
+    /// Bytes of the values before the pending block.
     values_before: u64,
     pending: block::Pending,
-    /// Blocks that are done, back to back.
+    /// Finished blocks, back to back.
     blocks: Vec<u8>,
-    /// The bytes of each.
+    /// The length of each in bytes.
     lengths: Vec<u32>,
     index: index::Pending,
     least: Vec<u8>,
     /// The last key that was added.
     greatest: Vec<u8>,
-    /// The last key of the block that was done last.
+    /// The last key of the last finished block.
     before: Vec<u8>,
 }
 
@@ -144,7 +145,7 @@ fn too_large(name: Name, what: &str) -> Error {
 }
 
 impl<'d, D: Disk> Builder<'d, D> {
-    /// Begins a file, which must not exist.
+    /// Creates a file, which must not exist.
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`.
@@ -167,21 +168,21 @@ impl<'d, D: Disk> Builder<'d, D> {
         })
     }
 
-    /// Whether a key is behind all that were added before.
+    /// Whether a key is greater than all that were added before.
     #[inline]
     pub(crate) fn takes(&self, key: &[u8]) -> bool {
         self.entries == 0 || key > &self.greatest[..]
     }
 
-    /// Adds an entry. Its key must be behind all that were added before.
+    /// Adds an entry. Its key must be greater than all that were added before.
     ///
     /// # Errors
-    /// `Limit`, `Io`, `OutOfSpace`; then nothing can be done with the builder but to drop it.
-    pub(crate) fn add(&mut self, key: &[u8], entry: Entry<'_>) -> Result<()> {
+    /// `Limit`, `Io`, `OutOfSpace`; the builder can then only be dropped.
+    pub(crate) fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
         assert!(self.takes(key), "keys come in ascending order, each once");
         let value = match entry {
-            Entry::Value(value) => value,
-            Entry::Tombstone => &[],
+            TableEntry::Value(value) => value,
+            TableEntry::Tombstone => &[],
         };
         if key.len() > MAX_KEY_BYTES {
             return Err(Error::limit("key", "bytes", key.len(), MAX_KEY_BYTES));
@@ -193,8 +194,8 @@ impl<'d, D: Disk> Builder<'d, D> {
             return Err(too_large(self.out.name, "entries"));
         }
         let kind = match entry {
-            Entry::Value(_) => block::Kind::Value,
-            Entry::Tombstone => block::Kind::Tombstone,
+            TableEntry::Value(_) => block::Kind::Value,
+            TableEntry::Tombstone => block::Kind::Tombstone,
         };
         if self.entries == 0 {
             self.least = key.to_vec();
@@ -212,7 +213,7 @@ impl<'d, D: Disk> Builder<'d, D> {
         Ok(())
     }
 
-    /// Moves the pending keys to the blocks that are done.
+    /// Moves the pending keys to the finished blocks.
     fn end_block(&mut self) -> Result<()> {
         let first = self.pending.first_key();
         let separator = match self.lengths.len() {
@@ -230,13 +231,13 @@ impl<'d, D: Disk> Builder<'d, D> {
         Ok(())
     }
 
-    /// Bytes that the file would have if it were finished now, about.
+    /// Approximate size of the file if it were finished now, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let kept = self.blocks.len() + self.pending.bytes() + self.index.bytes();
         self.values + self.values / page::PAYLOAD as u64 * 8 + kept as u64 + FOOTER as u64
     }
 
-    /// Completes the file. All its bytes are durable then.
+    /// Completes the file. All its bytes are then durable.
     ///
     /// # Errors
     /// `Limit`, `Io`, `OutOfSpace`.
@@ -275,7 +276,7 @@ impl<'d, D: Disk> Builder<'d, D> {
         })
     }
 
-    /// Writes the blocks, each in its place, and tells the index.
+    /// Writes each block in its place, and adds the places to the index.
     fn put_blocks(&mut self) -> Result<Span> {
         self.out.align()?;
         let mut keys = Span { offset: self.out.offset(), bytes: 0 };

@@ -1,4 +1,4 @@
-//! [`Cursor`]: a table's entries by their ordinals, and by their keys.
+//! [`TableCursor`]: a table's entries by their ordinals, and by their keys.
 
 use super::block::{self, Block, Kind, Layout};
 use super::format::BLOCK_KEYS;
@@ -16,16 +16,17 @@ use std::sync::Arc;
 
 const NO_BLOCK: u32 = u32::MAX;
 
-/// Reads a table. It keeps the key block and the value's page that it was at last, so what is asked for in order is
+/// Reads a table. It keeps the last key block and the page of the last value, so that entries in order are
 /// fetched once. `T` is `&Table<D>`, or `Arc<Table<D>>` for a cursor that owns what it needs.
 ///
-/// All that take an ordinal fail with `Corrupt` for one that the table does not have: it came from a file.
-pub(crate) struct Cursor<T> {
+/// A method that takes an ordinal fails with `Corrupt` if the table has no such entry, because the ordinal
+/// came from a file.
+pub(crate) struct TableCursor<T> {
     table: T,
     /// The number of the block that is kept, or `NO_BLOCK`.
     number: u32,
     layout: Option<Layout>,
-    /// The page of the block, and where in it the block begins; or `assembled` has the block.
+    /// The page of the block, and the block's offset in it; or `assembled` has the block.
     page: Option<(PageRef, usize)>,
     /// The number of that page.
     page_number: u64,
@@ -33,23 +34,24 @@ pub(crate) struct Cursor<T> {
     value_page: Option<(u64, PageRef)>,
     /// A value that straddles pages.
     value: Vec<u8>,
-    /// The key that was asked for last by [`Cursor::key_at`].
+    /// The last key that [`TableCursor::key_at`] read.
     key: Vec<u8>,
-    /// The block of which that has the prefix, or `NO_BLOCK`.
+    /// The block whose prefix is in that buffer, or `NO_BLOCK`.
     prefixed: u32,
-    /// Whether it walks: what comes next is fetched before it is asked for.
+    /// Whether it walks: the next bytes are prefetched before they are requested.
     walks: bool,
-    /// The entry whose key was asked for last by [`Cursor::key_at`], and which way that was.
+    /// The last entry that [`TableCursor::key_at`] read, and the direction of that move.
     last: u32,
     forward: bool,
 }
 
-/// A walk fetches what is so many bytes ahead. The processor does so by itself, but only some lines after a walk began;
-/// most scans are short.
+/// A walk prefetches this many bytes ahead. The processor does so by itself, but only some lines after the
+/// beginning of a walk; most scans are short.
 const AHEAD: usize = 256;
 const LINE: usize = 64;
 
-/// Fetches the lines of a page that a walk comes to: next, or all of the way there if it has just come to the page.
+/// Prefetches the next line of a walk in a page, or all lines of that distance if the walk has just entered
+/// the page.
 #[inline]
 fn fetch_ahead(page: &[u8], at: usize, len: usize, forward: bool, is_new: bool) {
     let near = if is_new { 0 } else { AHEAD };
@@ -61,16 +63,16 @@ fn fetch_ahead(page: &[u8], at: usize, len: usize, forward: bool, is_new: bool) 
     }
 }
 
-impl<T: Clone> Clone for Cursor<T> {
-    /// A cursor for the same table, which has not read anything yet.
-    fn clone(&self) -> Cursor<T> {
-        Cursor::over(self.table.clone())
+impl<T: Clone> Clone for TableCursor<T> {
+    /// A new cursor for the same table, which has not read anything yet.
+    fn clone(&self) -> TableCursor<T> {
+        TableCursor::over(self.table.clone())
     }
 }
 
-impl<T> Cursor<T> {
-    fn over(table: T) -> Cursor<T> {
-        Cursor {
+impl<T> TableCursor<T> {
+    fn over(table: T) -> TableCursor<T> {
+        TableCursor {
             table,
             number: NO_BLOCK,
             layout: None,
@@ -94,7 +96,7 @@ impl<T> Cursor<T> {
     }
 }
 
-/// The block that a cursor keeps, of its fields.
+/// The block that a cursor keeps, from its fields.
 #[inline]
 fn kept<'b>(
     layout: &'b Option<Layout>,
@@ -109,41 +111,41 @@ fn kept<'b>(
     Some(Block { layout, bytes })
 }
 
-impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
-    pub(crate) fn new(table: T) -> Cursor<T> {
-        Cursor::over(table)
+impl<D: Disk, T: Deref<Target = Table<D>>> TableCursor<T> {
+    pub(crate) fn new(table: T) -> TableCursor<T> {
+        TableCursor::over(table)
     }
 
-    /// A cursor that will be asked for one entry after the other.
-    pub(crate) fn walking(table: T) -> Cursor<T> {
-        Cursor { walks: true, ..Cursor::over(table) }
+    /// A cursor for reading entries in order.
+    pub(crate) fn walking(table: T) -> TableCursor<T> {
+        TableCursor { walks: true, ..TableCursor::over(table) }
     }
 
     pub(crate) fn table(&self) -> &Table<D> {
         &self.table
     }
 
-    /// Where a block begins, in the logical bytes.
+    /// The logical offset of a block.
     fn block_place(&self, number: u32) -> Result<u64> {
         Ok(self.table.footer.keys.offset + self.table.index()?.offset(number))
     }
 
-    /// What does not fit in the block that is kept.
+    /// The error for content that does not fit in the kept block.
     #[cold]
     fn misfit(&self) -> Error {
         match self.block_place(self.number) {
-            Ok(place) => self.table.damaged(place, "a key block with an entry that does not fit it"),
+            Ok(place) => self.table.damaged(place, "an entry extends beyond its key block"),
             Err(error) => error,
         }
     }
 
     #[cold]
     fn no_entry(&self, ordinal: u32) -> Error {
-        let what = format!("entry {ordinal} is asked for, and there are {}", self.table.entries());
+        let what = format!("entry {ordinal} does not exist; the table has {} entries", self.table.entries());
         disk::damaged(self.table.name, 0, what)
     }
 
-    /// The block with an entry, and where in it the entry is.
+    /// The block with an entry, and the entry's position in it.
     #[inline]
     fn block(&mut self, ordinal: u32) -> Result<(Block<'_>, usize)> {
         if ordinal >= self.table.footer.entries {
@@ -164,7 +166,8 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         let place = self.block_place(number)?;
         let misfit = |what: &str| Err(self.table.damaged(place, what));
         let (page_number, at) = page::place(place);
-        // Looked at before it is taken: a cursor that was just made would wait for what is taken whole.
+        // Compared before the fields are taken: right after its creation, a cursor would wait for loads wider
+        // than the stores.
         let is_kept = self.page.is_some() && self.page_number == page_number;
         let kept = if is_kept { self.page.take() } else { None };
         let page = match kept {
@@ -175,11 +178,11 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
             }
         };
         let Some(head) = page[at..].first_chunk() else {
-            return misfit("a key block whose head straddles pages");
+            return misfit("the head of a key block straddles pages");
         };
         let length = block::length(head);
         if length as u64 > footer.keys.end().saturating_sub(place) {
-            return misfit("a key block that is longer than the rest of them");
+            return misfit("a key block extends beyond the key section");
         }
         let expected = (footer.entries - number * BLOCK_KEYS).min(BLOCK_KEYS) as usize;
         let in_page = at + length <= page::PAYLOAD;
@@ -192,7 +195,9 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         };
         match layout {
             Ok(layout) if layout.count == expected => self.layout = Some(layout),
-            Ok(_) => return misfit("a key block with another number of keys than is its due"),
+            Ok(layout) => {
+                return misfit(&format!("wrong number of keys: {}, expected {expected}", layout.count));
+            }
             Err(what) => return misfit(what),
         }
         if in_page {
@@ -203,16 +208,16 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         Ok(())
     }
 
-    /// Asks for what a look at an entry will touch, so that its waits overlap.
+    /// Prefetches what reading an entry will touch, so that the waits overlap.
     #[inline]
     pub(crate) fn fetch(&self, ordinal: u32) {
         if ordinal < self.table.footer.entries {
-            // A cursor that walks is one of several that are asked before the first of them is read.
+            // A walking cursor is one of several that prefetch before the first of them is read.
             self.table.fetch(ordinal, self.walks);
         }
     }
 
-    /// How the entry's key is ordered to this one.
+    /// Compares the entry's key with `key`.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -241,15 +246,15 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
     #[inline]
     pub(crate) fn key(&mut self, ordinal: u32) -> Result<(&[u8], &[u8])> {
         let at = self.block(ordinal)?.1;
-        // Asked for again: a borrow that is returned on one way out would last on the other way too.
+        // Looked up again: a borrow that is returned on one path would last on the other path too.
         match self.kept().and_then(|block| block.key(at)) {
             Some(key) => Ok(key),
             None => Err(self.misfit()),
         }
     }
 
-    /// The entry's key, in a buffer of the cursor. Keys of one block are in one buffer, so only what they do not have
-    /// in common is copied.
+    /// The entry's key, in a buffer of the cursor. Keys of one block share the buffer, so only the part after
+    /// the common prefix is copied.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -258,7 +263,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         let at = self.block(ordinal)?.1;
         self.forward = ordinal >= self.last;
         self.last = ordinal;
-        let Cursor { layout, page, assembled, key, number, prefixed, walks, forward, .. } = self;
+        let TableCursor { layout, page, assembled, key, number, prefixed, walks, forward, .. } = self;
         let fits = kept(layout, page, assembled).and_then(|block| {
             let (prefix, suffix) = block.key(at)?;
             if *prefixed == *number && key.len() >= prefix.len() {
@@ -271,7 +276,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
             }
             key.extend_from_slice(suffix);
             if *walks {
-                // Keys lie close together: of those that come, one is in the next line.
+                // Keys are close together: prefetching one line ahead covers the next ones.
                 let ahead = if *forward { LINE as isize } else { -(LINE as isize) };
                 prefetch::read(suffix.as_ptr().wrapping_offset(ahead));
             }
@@ -280,13 +285,13 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         fits.ok_or_else(|| self.misfit())
     }
 
-    /// The key that was asked for last by [`Cursor::key_at`].
+    /// The last key that [`TableCursor::key_at`] read.
     #[inline]
     pub(crate) fn kept_key(&self) -> &[u8] {
         &self.key
     }
 
-    /// Lends that key, and the cursor beside it.
+    /// Passes that key to `see`, together with the cursor.
     #[inline]
     pub(crate) fn with_kept_key<R>(&mut self, see: impl FnOnce(&[u8], &mut Self) -> R) -> R {
         let key = std::mem::take(&mut self.key);
@@ -305,7 +310,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         Ok(block.kind(at))
     }
 
-    /// Where the entry's value is, in the logical bytes.
+    /// The extent of the entry's value in the logical bytes.
     #[inline]
     fn value_place(&mut self, ordinal: u32) -> Result<Range<u64>> {
         let values = self.table.footer.values;
@@ -316,7 +321,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         }
     }
 
-    /// The bytes of the entry's value; 0 for a tombstone.
+    /// The length of the entry's value in bytes; 0 for a tombstone.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -325,7 +330,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         self.value_place(ordinal).map(|place| place.end - place.start)
     }
 
-    /// The bytes at a place that lies in one page.
+    /// The bytes of an extent within one page.
     #[inline]
     fn value_in_page(&mut self, place: &Range<u64>) -> Result<&[u8]> {
         if place.is_empty() {
@@ -344,7 +349,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         Ok(&page[at..at + len])
     }
 
-    /// Fills in the bytes at a place, page by page, and keeps the last page: the next value begins there.
+    /// Reads the bytes of an extent, page by page, and keeps the last page, in which the next value begins.
     fn value_over_pages(&mut self, mut place: Range<u64>, mut out: &mut [u8]) -> Result<()> {
         if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
             return self.table.read_past(place.start, out);
@@ -360,7 +365,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         Ok(())
     }
 
-    /// Appends the entry's value; nothing for a tombstone. After an error `out` is as it was.
+    /// Appends the entry's value; nothing for a tombstone. After an error `out` is unchanged.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -396,7 +401,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         Ok(Value::from(shared))
     }
 
-    /// Shows the entry's value to `see`, where it lies if that is one page; empty for a tombstone.
+    /// Passes the entry's value to `see`, in place if it is within one page; empty for a tombstone.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -416,7 +421,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         Ok(result)
     }
 
-    /// Where a key is or would be: the ordinal, and whether it is there.
+    /// The position of a key, present or not: the ordinal, and whether it is there.
     #[inline]
     fn search(&mut self, key: &[u8]) -> Result<(u32, bool)> {
         if self.table.footer.entries == 0 {
@@ -425,16 +430,17 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
         let number = self.table.index()?.find(key);
         let first = number * BLOCK_KEYS;
         if self.number != number {
-            // A search looks at all of it, and nothing of it comes while its page is being pinned.
+            // A search reads all of it; while its page is being pinned, none of it is prefetched yet.
             self.table.fetch_block(number);
         }
         let (block, _) = self.block(first)?;
-        // Behind a block's last key comes the next block's first, which the separator told to be behind `key`.
+        // After a block's last key comes the first key of the next block, which is greater than `key` by its
+        // separator.
         let (at, equal) = block.search(key).ok_or_else(|| self.misfit())?;
         Ok((first + at as u32, equal))
     }
 
-    /// The ordinal of the first key that is not before this one; `entries()` if there is none.
+    /// The ordinal of the first key that is not less than this one; `entries()` if there is none.
     ///
     /// # Errors
     /// `Io`, `Corrupt`.
@@ -453,7 +459,7 @@ impl<D: Disk, T: Deref<Target = Table<D>>> Cursor<T> {
     }
 }
 
-/// Whether a place is empty or does not straddle pages.
+/// Whether an extent is empty or within one page.
 #[inline]
 fn in_one_page(place: &Range<u64>) -> bool {
     page::place(place.start).1 as u64 + (place.end - place.start) <= page::PAYLOAD as u64

@@ -1,7 +1,7 @@
-//! How a table lies in its file: sections, index and footer. Key blocks have a file of their own,
+//! The layout of a table file: sections, index and footer. Key blocks are described in
 //! [`block`](super::block).
 //!
-//! A table is a file of [pages](crate::page), so all of it is covered by checksums. What follows speaks of
+//! A table is a file of [pages](crate::page), so all of it is covered by checksums. The following uses
 //! logical offsets, which leave the checksums out. All numbers are little endian.
 //!
 //! ```text
@@ -12,15 +12,15 @@
 //! footer   the last 128 bytes of the last page, which is sealed as a last one
 //! ```
 //!
-//! What is between the sections, and between blocks, is zero. A block that would straddle two pages begins the next
-//! one, if that leaves at most [`GAP_MAX`] bytes unused; else it straddles. Its head never does. (Never to straddle
-//! would cost a quarter of the space for keys of 40 bytes; always to straddle would have every fourth search of keys of
-//! 16 bytes put a block together first.)
+//! The bytes between the sections, and between blocks, are zero. A block that would straddle two pages begins
+//! at the next page, if that leaves at most [`GAP_MAX`] bytes unused; otherwise it straddles. Its head never
+//! does. (If blocks never straddled, keys of 40 bytes would take a quarter more space. If they always could,
+//! every fourth search of keys of 16 bytes would have to assemble a block first.)
 //!
 //! ```text
 //! index    4 bytes a block: where it is, in units of 8 bytes from the first block
 //!          4 bytes a block: where its separator ends, from the first separator
-//!          separators: the shortest key that is behind the block before and not behind this one; none for the first
+//!          separators: the shortest key above the previous block and not above this one; none for the first
 //!
 //! footer    0  "frst.tbl"                        64  index: offset, 8
 //!           8  version of the format, 4: 1       72  index: bytes, 8
@@ -34,9 +34,9 @@
 //!          56  keys: bytes, 8                   120  zero, 8: anything else is a later version's
 //! ```
 //!
-//! The length of a page, the checksum of the last page, the magic and the place of the version are the same in every
-//! version. So a build tells a table of another version from a damaged one: it is an `Unsupported` error that names
-//! both versions.
+//! The length of a page, the checksum of the last page, the magic and the place of the version are the same
+//! in every version. So a build distinguishes a table of another version from a damaged one: it is an
+//! `Unsupported` error that names both versions.
 //!
 //! For example the table 7 of `ash` → `1`, `elm` deleted, `oak` → `22` is one page. Values and keys:
 //!
@@ -44,7 +44,7 @@
 //!    0  31 32 32                 "1" "22"
 //!    8  00 00 00 00 00 00 00 00  the block: its first value is at 0
 //!   16  27 00 00 00              39 bytes
-//!   20  03 00 00 00              keys of 3 bytes behind a common prefix of 0
+//!   20  03 00 00 00              keys of 3 bytes after a common prefix of 0
 //!   24  00 00 00 00 03 01 00 01  3 keys, kinds; ends of values in 1 byte each
 //!   32  01 01 03                 ends of the values
 //!   35  00 01 00                 kinds: a value, a tombstone, a value
@@ -70,15 +70,15 @@ use crate::disk::{self, Name};
 use crate::page;
 use forrest_engine::Result;
 
-/// Keys of a block; the last may have fewer.
+/// Number of keys of a block; the last may have fewer.
 pub(super) const BLOCK_KEYS: u32 = 64;
 /// Bytes of a block before its columns.
 pub(super) const BLOCK_HEAD: usize = 24;
-/// Most bytes that are left unused so that a block does not straddle pages.
+/// Maximum number of bytes that are left unused so that a block does not straddle pages.
 pub(super) const GAP_MAX: usize = 512;
 /// Bytes of a footer.
 pub(super) const FOOTER: usize = 128;
-/// Where blocks begin, in bytes: a unit of the index.
+/// Blocks begin at multiples of this many bytes: a unit of the index.
 pub(super) const ALIGN: u64 = 8;
 
 const MAGIC: [u8; 8] = *b"frst.tbl";
@@ -86,7 +86,7 @@ const VERSION: u32 = 1;
 
 const _: () = assert!(GAP_MAX >= BLOCK_HEAD, "heads do not straddle");
 
-/// Some of the logical bytes.
+/// A range of the logical bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Span {
     pub(super) offset: u64,
@@ -99,7 +99,7 @@ impl Span {
     }
 }
 
-/// What a footer says.
+/// The content of a footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Footer {
     pub(super) entries: u32,
@@ -110,19 +110,19 @@ pub(super) struct Footer {
     pub(super) values: u64,
     pub(super) keys: Span,
     pub(super) index: Span,
-    /// Where the bounds are.
+    /// The offset of the bounds.
     pub(super) bounds: u64,
     pub(super) least: u32,
     pub(super) greatest: u32,
     pub(super) sequences: [u64; 2],
 }
 
-/// The number at a place of bytes that were measured before.
+/// The number at an offset; the caller has checked the length.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
 }
 
-/// The number at a place of bytes that were measured before.
+/// The number at an offset; the caller has checked the length.
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
 }
@@ -162,11 +162,12 @@ impl Footer {
         bytes
     }
 
-    /// The footer of a file of so many pages, from the payload of its last page. What it says of places and lengths is
+    /// The footer of a file of `pages` pages, from the payload of its last page. Its offsets and lengths are
     /// within the file.
     ///
     /// # Errors
-    /// `Corrupt`; `Unsupported` for a table of another version, or with parameters that this build does not read.
+    /// `Corrupt`; `Unsupported` for a table of another version, or with parameters that this build does not
+    /// read.
     pub(super) fn decode(name: Name, pages: u64, payload: &[u8]) -> Result<Footer> {
         let bytes = &payload[page::PAYLOAD - FOOTER..];
         let at = pages.saturating_sub(1) * page::BYTES as u64 + (page::PAYLOAD - FOOTER) as u64;
@@ -192,10 +193,13 @@ impl Footer {
             return Err(disk::other_version(name, found, known));
         }
         if u64_at(bytes, 24) != name.number {
-            return refuse(24, &format!("the table calls itself number {}", u64_at(bytes, 24)));
+            return refuse(24, &format!("the footer belongs to table {}", u64_at(bytes, 24)));
         }
         if u64_at(bytes, 32) != pages {
-            return refuse(32, &format!("the table has {} pages, and its file {pages}", u64_at(bytes, 32)));
+            return refuse(
+                32,
+                &format!("the footer states {} pages, the file has {pages}", u64_at(bytes, 32)),
+            );
         }
         let footer = Footer {
             entries: u32_at(bytes, 12),
@@ -217,8 +221,8 @@ impl Footer {
         }
     }
 
-    /// Whether the sections lie one behind the other within the file, and have room for what is counted. All that is
-    /// allocated later is measured against these.
+    /// Whether the sections follow one another within the file, and have room for their entries. Later
+    /// allocations are checked against these.
     fn fits(&self) -> bool {
         let end = |span: Span| span.offset.checked_add(span.bytes);
         let (Some(keys_end), Some(index_end)) = (end(self.keys), end(self.index)) else { return false };

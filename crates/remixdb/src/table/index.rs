@@ -1,13 +1,14 @@
-//! The index of a table in memory: where its key blocks are, and which of them a key belongs to.
+//! The index of a table in memory: the offsets of its key blocks, and the block that a key belongs to.
 //!
-//! A search compares the separators' heads, eight bytes behind what all of them have in common, and a whole separator
-//! only where heads are equal. Heads are searched as nodes of 16: those of a node do not wait for one another, as the
-//! steps of a search that halves would. The stored form is described at the head of [`format`](super::format).
+//! A search compares the separators' heads, the eight bytes after their common prefix, and a whole separator
+//! only if heads are equal. Heads are searched as nodes of 16, whose loads are independent; the steps of a
+//! bisection would wait for one another. The stored form is described at the head of
+//! [`format`](super::format).
 
 use super::format::{ALIGN, Footer, u32_at};
 use crate::key::{common_prefix, head_of};
 
-/// An index that is being made.
+/// An index under construction.
 #[derive(Default)]
 pub(super) struct Pending {
     offsets: Vec<u32>,
@@ -20,7 +21,7 @@ impl Pending {
         (self.offsets.len() + self.ends.len()) * 4 + self.separators.len()
     }
 
-    /// Adds the separator of the next block; `false` if it does not fit any more.
+    /// Adds the separator of the next block; `false` if the index is full.
     pub(super) fn separator(&mut self, separator: &[u8]) -> bool {
         self.separators.extend_from_slice(separator);
         let end = u32::try_from(self.separators.len());
@@ -44,10 +45,11 @@ impl Pending {
     }
 }
 
-/// Heads of a node. Two cache lines, which are fetched together.
+/// Number of heads in a node. Two cache lines, which are fetched together.
 const NODE: usize = 16;
 
-/// Numbers in order, and above them every 16th of them, and so on until a node has them all.
+/// Numbers in order, and above them levels with every 16th number of the level below, up to a level of one
+/// node.
 #[derive(Default)]
 struct Levels(Vec<Box<[u64]>>);
 
@@ -61,12 +63,12 @@ impl Levels {
         Levels(levels)
     }
 
-    /// So many of the numbers are less than this one.
+    /// The number of numbers that are less than `target`.
     #[inline]
     fn count_less(&self, target: u64) -> usize {
         let mut less = 0;
         for (depth, level) in self.0.iter().enumerate() {
-            // Of the nodes, the last one that begins with less has the place, if there is any.
+            // The last node that begins with a lesser number has the place, if there is such a node.
             let node = match (depth, less) {
                 (0, _) => &level[..],
                 (_, 0) => return 0,
@@ -84,21 +86,21 @@ impl Levels {
     }
 }
 
-/// Where the blocks of a table are.
+/// The locations of a table's blocks.
 pub(super) struct Index {
     /// In units of `ALIGN` from the first block.
     offsets: Box<[u32]>,
-    /// Where the separator of each block ends.
+    /// The end of each block's separator.
     ends: Box<[u32]>,
     separators: Box<[u8]>,
-    /// The separators of all blocks but the first have so many bytes in common.
+    /// Length of the common prefix of the separators of all blocks except the first.
     common: usize,
-    /// What comes behind those, of all blocks but the first.
+    /// The heads after that prefix, of all blocks except the first.
     heads: Levels,
 }
 
 impl Index {
-    /// Takes the stored form apart, whose length is the one in the footer. `None` if it is not what was written.
+    /// Decodes the stored form, whose length is the one in the footer. `None` if it is damaged.
     pub(super) fn decode(footer: &Footer, mut stored: Vec<u8>) -> Option<Index> {
         let blocks = footer.blocks as usize;
         let numbers =
@@ -117,19 +119,19 @@ impl Index {
         let mut index = Index { offsets, ends, separators, common: 0, heads: Levels::default() };
         if blocks > 1 {
             index.common = common_prefix(index.separator(1), index.separator(blocks - 1));
-            // Between two that have them in common, all have, unless they are out of order.
+            // A prefix that two separators share is shared by all between them, unless they are out of order.
             let tails = (1..blocks).map(|block| index.separator(block).get(index.common..));
             index.heads = Levels::new(tails.map(|tail| tail.map(head_of)).collect::<Option<_>>()?);
         }
         Some(index)
     }
 
-    /// Memory that it takes, in bytes.
+    /// Its memory in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.offsets.len() * 8 + self.heads.numbers().len() * 9 + self.separators.len()
     }
 
-    /// Where a block begins, counted from the first.
+    /// The offset of a block from the first.
     #[inline]
     pub(super) fn offset(&self, block: u32) -> u64 {
         u64::from(self.offsets[block as usize]) * ALIGN
@@ -140,8 +142,8 @@ impl Index {
         &self.separators[start as usize..self.ends[block] as usize]
     }
 
-    /// The last block whose separator is not behind the key: if the key is anywhere, it is there. There must be a
-    /// block.
+    /// The last block whose separator is not greater than the key. No other block can have the key. There
+    /// must be a block.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> u32 {
         let heads = self.heads.numbers();

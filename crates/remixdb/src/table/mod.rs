@@ -1,21 +1,21 @@
 //! Tables: immutable files of sorted entries, keys and values apart.
 //!
-//! An entry is asked for by its **ordinal**, its position among all entries of the table, which no search leads to:
-//! block and place in it are a division away. Who has a key and no ordinal asks the table's own index
-//! ([`Cursor::find`], [`Cursor::lower_bound`]).
+//! An entry is addressed by its **ordinal**, its position among all entries of the table. No search is needed
+//! for that: block and position in it follow by a division. Callers that have a key and no ordinal use the
+//! table's own index ([`Cursor::find`], [`Cursor::lower_bound`]).
 //!
-//! - A table is written once, by a [`Builder`], and never changes. So nothing here is locked but what the cache locks.
-//! - Opening reads the footer and no more; the index is read when it is first needed.
-//! - Keys are read where they lie in cached pages; only a block that straddles pages is put together first. Values are
-//!   copied once, to where they are wanted.
-//! - Whatever the file contains: what is returned was written, or an error names the file and the offset. Nothing is
-//!   allocated that the file's own length does not warrant.
+//! - A [`Builder`] writes a table once. It never changes, so nothing here is locked except in the cache.
+//! - Opening reads only the footer; the index is read when it is first needed.
+//! - Keys are read in place in cached pages; only a block that straddles pages is assembled first. Values are
+//!   copied once, to their destination.
+//! - Whatever the file contains, the result is what was written, or an error that names the file and the
+//!   offset. No allocation is larger than the file's own length justifies.
 //!
-//! What is not here: versions of a key (a table has each key once), and what several tables are together.
+//! Not here: versions of a key (a table has each key once), and the combination of several tables.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | format.rs | how a table lies in its file |
+//! | format.rs | the layout of a table file |
 //! | block.rs | key blocks: written, and read in place |
 //! | index.rs | the index in memory |
 //! | build.rs | [`Builder`] |
@@ -32,8 +32,8 @@ mod tests;
 mod verify;
 
 pub(crate) use block::Kind;
-pub(crate) use build::{Builder, Entry};
-pub(crate) use cursor::Cursor;
+pub(crate) use build::{Builder, TableEntry};
+pub(crate) use cursor::TableCursor;
 
 use crate::cache::{Cache, PageRef, Pages};
 use crate::disk::{self, Disk, Name};
@@ -44,13 +44,13 @@ use index::Index;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-/// What spans more pages than that is read past the cache, in large pieces: it would drive out many pages and come back
-/// rarely.
+/// Larger values are read past the cache, in large pieces: they would evict many pages and are rarely read
+/// again.
 const CACHED_PAGES_MAX: usize = 64;
-/// Bytes that are fetched about where a key may be, and at most of a value.
+/// Bytes that are prefetched around a key's approximate place, and the maximum for a value.
 const KEY_FETCHED: u64 = 65;
 const VALUE_FETCHED: u64 = 256;
-/// Pages that are read at once, past the cache.
+/// Number of pages that are read at once, past the cache.
 const PIECE_PAGES: u64 = 256;
 
 /// An open table.
@@ -98,13 +98,13 @@ impl<D: Disk> Table<D> {
         }
         let (least, greatest) = bounds.split_at(footer.least as usize);
         if least > greatest {
-            return Err(table.damaged(footer.bounds, "the least key is behind the greatest"));
+            return Err(table.damaged(footer.bounds, "the least key is greater than the greatest key"));
         }
         (table.least, table.greatest) = (least.into(), greatest.into());
         Ok(table)
     }
 
-    /// The file, which can be read as long as the table lives.
+    /// The file, which stays readable while the table lives.
     pub(crate) fn file(&self) -> &D::File {
         &self.file
     }
@@ -113,12 +113,12 @@ impl<D: Disk> Table<D> {
         self.name
     }
 
-    /// The number of entries. Their ordinals are the numbers below it.
+    /// The number of entries. Ordinals are less than it.
     pub(crate) fn entries(&self) -> u32 {
         self.footer.entries
     }
 
-    /// So many of the entries say that their key is deleted.
+    /// The number of tombstones among the entries.
     pub(crate) fn tombstones(&self) -> u32 {
         self.footer.tombstones
     }
@@ -138,19 +138,19 @@ impl<D: Disk> Table<D> {
         &self.greatest
     }
 
-    /// Memory that the open table takes apart from cached pages, in bytes.
+    /// Memory of the open table without cached pages, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         let index = self.index.get().map_or(0, Index::bytes);
         size_of::<Self>() + self.least.len() + self.greatest.len() + index + self.pages.slot_bytes()
     }
 
-    /// Something is wrong with what lies at a logical offset.
+    /// The error for damage at a logical offset.
     #[cold]
     fn damaged(&self, offset: u64, what: impl fmt::Display) -> forrest_engine::Error {
         disk::damaged(self.name, page::file_offset(offset), what)
     }
 
-    /// The index, which is read by the first who asks. (Two who are first both read it.)
+    /// The index, which the first caller reads. (Two concurrent first callers both read it.)
     #[inline]
     fn index(&self) -> Result<&Index> {
         match self.index.get() {
@@ -169,13 +169,13 @@ impl<D: Disk> Table<D> {
         let mut stored = vec![0; self.footer.index.bytes as usize];
         self.read_past(self.footer.index.offset, &mut stored)?;
         let index = Index::decode(&self.footer, stored);
-        index.ok_or_else(|| self.damaged(self.footer.index.offset, "an index that is not one"))
+        index.ok_or_else(|| self.damaged(self.footer.index.offset, "malformed index"))
     }
 
-    /// Asks for what a search for an entry's key and value will touch, as far as can be told without looking: the
-    /// block, about where in it the key is, and the value if all are of one size. A hint. What is not in the cache the
-    /// device is told of, so that it reads the value's page while the key's is waited for; and the key's too, if others
-    /// come `first`.
+    /// Prefetches what a search for an entry's key and value will touch, as far as it is known without
+    /// reading: the block, the approximate place of the key in it, and the value if all are of one size. A
+    /// hint. If pages are not in the cache, the device is asked for them, so that it reads the value's page
+    /// while the caller waits for the key's; and for the key's page too, if others are read `first`.
     #[inline]
     fn fetch(&self, ordinal: u32, first: bool) {
         let Some(index) = self.index.get() else { return };
@@ -197,7 +197,7 @@ impl<D: Disk> Table<D> {
         }
     }
 
-    /// Asks for what a search for a key will touch: the block, of memory or of the device.
+    /// Prefetches what a search for a key will touch: the block, from memory or from the device.
     pub(crate) fn fetch_key(&self, key: &[u8]) -> Result<()> {
         if self.footer.entries == 0 {
             return Ok(());
@@ -210,8 +210,8 @@ impl<D: Disk> Table<D> {
         Ok(())
     }
 
-    /// Asks for a whole key block: for a search in it, which looks at all heads of its keys. False if it is not in the
-    /// cache.
+    /// Prefetches a whole key block, for a search in it, which reads the heads of all its keys. False if it
+    /// is not in the cache.
     #[inline]
     fn fetch_block(&self, number: u32) -> bool {
         let Some(index) = self.index.get() else { return false };
@@ -221,26 +221,27 @@ impl<D: Disk> Table<D> {
         self.fetch_bytes(place, self.footer.keys.offset + end - place)
     }
 
-    /// Tells the device that the page of a logical offset is read soon.
+    /// Announces to the device that the page of a logical offset will be read soon.
     #[cold]
     fn will_read(&self, offset: u64) {
         let (page, _) = page::place(offset);
         self.disk.will_read(&self.file, page * page::BYTES as u64, page::BYTES as u64);
     }
 
-    /// Asks for so many bytes at a logical offset, as far as they are in its page; false if that is not in the cache.
+    /// Prefetches `bytes` bytes at a logical offset, as far as they are in its page; false if the page is not
+    /// in the cache.
     #[inline]
     fn fetch_bytes(&self, offset: u64, bytes: u64) -> bool {
         let (page, at) = page::place(offset);
         self.pages.fetch(page as u32, at..(at + bytes as usize).min(page::PAYLOAD))
     }
 
-    /// What the page is sealed as.
+    /// The number under which the page is sealed.
     fn sealed_as(&self, page: u64) -> u64 {
         if page + 1 == self.footer.pages { page | page::LAST } else { page }
     }
 
-    /// A page, by the cache.
+    /// A page, through the cache.
     #[inline]
     fn page(&self, number: u64) -> Result<PageRef> {
         self.pages.get(number as u32, |bytes| {
@@ -249,7 +250,7 @@ impl<D: Disk> Table<D> {
         })
     }
 
-    /// Fills in the bytes from a logical offset on, which are within the file.
+    /// Reads the bytes from a logical offset on, which are within the file.
     fn read(&self, mut from: u64, mut out: &mut [u8]) -> Result<()> {
         if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
             return self.read_past(from, out);
@@ -265,7 +266,7 @@ impl<D: Disk> Table<D> {
         Ok(())
     }
 
-    /// The same, from the disk in any case, and without keeping anything.
+    /// The same, always from the disk, without keeping anything.
     fn read_past(&self, from: u64, mut out: &mut [u8]) -> Result<()> {
         let (mut number, mut at) = page::place(from);
         let mut pages = Vec::new();
@@ -282,7 +283,7 @@ impl<D: Disk> Table<D> {
         Ok(())
     }
 
-    /// Reads so many pages from the disk, with their checksums, which are verified.
+    /// Reads `count` pages from the disk and verifies their checksums, which stay in the result.
     fn read_pages(&self, first: u64, count: u64, into: &mut Vec<u8>) -> Result<()> {
         into.resize(count as usize * page::BYTES, 0);
         disk::read_exact(&*self.disk, &self.file, self.name, into, first * page::BYTES as u64)?;

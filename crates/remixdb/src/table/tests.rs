@@ -1,4 +1,5 @@
-//! Tables against a `BTreeMap`: what was put in comes out, by ordinal and by key. Damage has a file of its own.
+//! Tables compared with a `BTreeMap`: entries come out as they went in, by ordinal and by key. Damage has its
+//! own file.
 
 mod damage;
 
@@ -14,7 +15,7 @@ use std::sync::Mutex;
 #[derive(Default)]
 struct Memory {
     files: Mutex<HashMap<Name, Bytes>>,
-    /// Where it was said that bytes will be read, and where they were.
+    /// Offsets that were announced for reading, and offsets that were read.
     said: Mutex<Vec<u64>>,
     read: Mutex<Vec<u64>>,
 }
@@ -107,7 +108,9 @@ const NAME: Name = Name { kind: disk::Kind::Table, number: 7 };
 fn build(disk: &Memory, map: &Map) -> Built {
     let mut builder = Builder::new(disk, NAME).unwrap();
     for (key, value) in map {
-        builder.add(key, value.as_ref().map_or(Entry::Tombstone, |value| Entry::Value(value))).unwrap();
+        builder
+            .add(key, value.as_ref().map_or(TableEntry::Tombstone, |value| TableEntry::Value(value)))
+            .unwrap();
     }
     builder.finish().unwrap()
 }
@@ -126,7 +129,7 @@ fn open(disk: &Arc<Memory>, cache_bytes: usize) -> Result<Table<Memory>> {
     )
 }
 
-/// All that a table says about every entry, and about keys around every key, is what the map says.
+/// Everything that a table returns for every entry, and for keys around every key, agrees with the map.
 fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
     let disk = Arc::new(Memory::default());
     let built = build(&disk, map);
@@ -148,7 +151,7 @@ fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
     };
     assert_eq!(built, expected);
 
-    let mut cursor = Cursor::new(&table);
+    let mut cursor = TableCursor::new(&table);
     let (mut key, mut value) = (Vec::new(), Vec::new());
     for (ordinal, (expected_key, expected_value)) in (0..).zip(map) {
         key.clear();
@@ -164,7 +167,7 @@ fn assert_same(map: &Map, cache_bytes: usize) -> u64 {
         assert_eq!(cursor.value_len(ordinal).unwrap(), expected_value.len() as u64);
     }
     let ordinals: HashMap<&[u8], u32> = map.keys().map(|key| &key[..]).zip(0..).collect();
-    let mut other = Cursor::new(Arc::new(open(&disk, 1 << 20).unwrap()));
+    let mut other = TableCursor::new(Arc::new(open(&disk, 1 << 20).unwrap()));
     for (ordinal, key) in (0..).zip(map.keys()) {
         let mut near = vec![key.clone(), [key, &b"\0"[..]].concat(), [key, &b"\xFF\xFF"[..]].concat()];
         if let Some((&last, rest)) = key.split_last() {
@@ -190,7 +193,7 @@ fn the_empty_table() {
     let disk = Arc::new(Memory::default());
     build(&disk, &Map::new());
     let table = open(&disk, 0).unwrap();
-    let mut cursor = Cursor::new(&table);
+    let mut cursor = TableCursor::new(&table);
     assert_eq!((cursor.lower_bound(b"").unwrap(), cursor.find(b"a").unwrap()), (0, None));
 }
 
@@ -240,7 +243,7 @@ fn long_keys_and_long_values() {
     }
     map.insert(b"m".to_vec(), Some(random.bytes((1 << 20) + 1)));
     assert_same(&map, 1 << 22);
-    // Blocks a little smaller and a little larger than pages, and keys that differ at their ends only.
+    // Blocks slightly smaller and slightly larger than pages, and keys that differ only at their ends.
     for len in [20, 40, 55, 58, 62, 63, 64, 80, 300] {
         let keys = (0..300_u32).map(|i| [&random.bytes(len)[..], &i.to_be_bytes()[..]].concat());
         assert_same(&keys.map(|key| (key, Some(vec![1; 20]))).collect(), 1 << 20);
@@ -249,7 +252,7 @@ fn long_keys_and_long_values() {
     assert_same(&keys.map(|key| (key, Some(vec![1; 20]))).collect(), 1 << 20);
 }
 
-/// A page that a footer just fits into, and one that it does not.
+/// A page that a footer just fits into, and one that it does not fit into.
 #[test]
 fn footers_at_every_place() {
     for len in (3_800..3_960).chain([4_088, 8_176]) {
@@ -262,7 +265,7 @@ fn footers_at_every_place() {
 fn what_does_not_belong_in_a_table() {
     let disk = Memory::default();
     let mut builder = Builder::new(&disk, NAME).unwrap();
-    assert_eq!(builder.add(&vec![0; 65_536], Entry::Tombstone).unwrap_err().kind(), ErrorKind::Limit);
+    assert_eq!(builder.add(&vec![0; 65_536], TableEntry::Tombstone).unwrap_err().kind(), ErrorKind::Limit);
     assert_eq!(Builder::new(&disk, NAME).err().unwrap().kind(), ErrorKind::Io);
 }
 
@@ -271,11 +274,11 @@ fn what_does_not_belong_in_a_table() {
 fn keys_come_in_order() {
     let disk = Memory::default();
     let mut builder = Builder::new(&disk, NAME).unwrap();
-    builder.add(b"a", Entry::Tombstone).unwrap();
-    let _ = builder.add(b"a", Entry::Tombstone);
+    builder.add(b"a", TableEntry::Tombstone).unwrap();
+    let _ = builder.add(b"a", TableEntry::Tombstone);
 }
 
-/// 16 random bytes of key and 100 of value: what the decision promises. More would share less.
+/// 16 random bytes of key and 100 of value, as the decision record promises. Longer ones would share less.
 #[test]
 fn pairs_take_little_more_than_their_bytes() {
     for (key_len, bound) in [(16, 1.01), (8, 1.01), (24, 1.01), (36, 1.03), (80, 1.03)] {
@@ -298,14 +301,14 @@ fn a_builder_knows_about_how_long_its_file_becomes() {
     let disk = Memory::default();
     let mut builder = Builder::new(&disk, NAME).unwrap();
     for i in 0..10_000_u32 {
-        builder.add(&i.to_be_bytes(), Entry::Value(&[1; 50])).unwrap();
+        builder.add(&i.to_be_bytes(), TableEntry::Value(&[1; 50])).unwrap();
     }
     let about = builder.bytes() as f64;
     let is = builder.finish().unwrap().file_bytes as f64;
     assert!((about / is - 1.0).abs() < 0.05, "{about} {is}");
 }
 
-/// A cursor asks the cache once for each page that it comes to, and a second table for none of the first one's.
+/// A cursor requests each page from the cache once, and a second table requests none of the first one's.
 #[test]
 fn a_walk_fetches_each_page_once() {
     let map: Map = (0..2_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
@@ -314,7 +317,7 @@ fn a_walk_fetches_each_page_once() {
     let cache = Arc::new(Cache::new(1 << 24, Default::default(), Default::default()));
     let table = Arc::new(Table::open(disk, NAME, &cache).unwrap());
     assert_eq!(cache.stats().misses, 0);
-    let mut cursor = Cursor::new(table.clone());
+    let mut cursor = TableCursor::new(table.clone());
     let mut out = Vec::new();
     for ordinal in 0..table.entries() {
         cursor.key_into(ordinal, &mut out).unwrap();
@@ -327,7 +330,7 @@ fn a_walk_fetches_each_page_once() {
     assert_eq!(cache.stats().pages, 0);
 }
 
-/// The device is told of pages that are read right after, and of none that is in the cache.
+/// The device is asked for pages that are read right after, and for none that is in the cache.
 #[test]
 fn what_will_be_read_is_said_before() {
     let map: Map = (0..20_000_u32).map(|i| (i.to_be_bytes().to_vec(), Some(vec![1; 100]))).collect();
@@ -344,7 +347,7 @@ fn what_will_be_read_is_said_before() {
                 disk.said.lock().unwrap().clear();
                 disk.read.lock().unwrap().clear();
                 let mut cursor =
-                    if walks { Cursor::walking(table.clone()) } else { Cursor::new(table.clone()) };
+                    if walks { TableCursor::walking(table.clone()) } else { TableCursor::new(table.clone()) };
                 cursor.fetch(ordinal);
                 cursor.value_into(ordinal, &mut Vec::new()).unwrap();
                 let (said, read) = (disk.said.lock().unwrap(), disk.read.lock().unwrap());
@@ -370,7 +373,7 @@ fn threads_share_a_table() {
         for thread in 0..4 {
             let (table, pairs) = (&table, &pairs);
             scope.spawn(move || {
-                let (mut random, mut cursor) = (Random(thread), Cursor::new(table));
+                let (mut random, mut cursor) = (Random(thread), TableCursor::new(table));
                 for _ in 0..2_000 {
                     let (key, value) = pairs[random.index(pairs.len())];
                     let ordinal = cursor.find(key).unwrap().unwrap();
@@ -388,7 +391,7 @@ fn hex(text: &str) -> Vec<u8> {
     bytes.collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The example at the head of format.rs is what is written, byte by byte, and what is read.
+/// The example at the head of format.rs is written and read byte by byte.
 #[test]
 fn the_example_of_the_format() {
     let map = Map::from([
@@ -410,7 +413,7 @@ fn the_example_of_the_format() {
     assert_eq!(lines, 18, "lines of the example");
     page::seal(&mut expected, NAME, page::LAST);
     assert_eq!(file_of(&map), expected);
-    // And it cannot drift together with its description.
+    // So it cannot drift together with its description.
     assert_eq!(u64::from_le_bytes(expected[4088..].try_into().unwrap()), 0x5A95_9F3D_5D5A_B677);
     assert_same(&map, 1);
 }

@@ -1,4 +1,5 @@
-//! [`Table::verify`]: whether a table's file is what was written, all of it, from the disk and not from the cache.
+//! [`Table::verify`]: checks that a table's file is what was written, all of it, from the disk and not from
+//! the cache.
 
 use super::block::{self, Block, Kind, Layout};
 use super::format::{BLOCK_HEAD, BLOCK_KEYS, Footer};
@@ -15,23 +16,24 @@ struct Window {
     bytes: Vec<u8>,
 }
 
-/// What the blocks that were seen come to.
+/// Totals over the blocks checked so far.
 #[derive(Default)]
 struct Sums {
     values: u64,
     tombstones: u32,
     /// The last key.
     last: Vec<u8>,
-    /// A place for the key that is looked at.
+    /// A buffer for the current key.
     key: Vec<u8>,
 }
 
 impl<D: Disk> Table<D> {
-    /// Reads all of the file and holds it against itself: every checksum, the structure of every block, the order of
-    /// all keys, separators, bounds, counts, and that the values are where the blocks say, without gaps.
+    /// Reads the whole file and checks it against itself: every checksum, the structure of every block, the
+    /// order of all keys, separators, bounds, counts, and that the values are where the blocks say, without
+    /// gaps.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` with the place that is wrong.
+    /// `Io`; `Corrupt` with the place of the damage.
     pub(crate) fn verify(&self) -> Result<()> {
         let len = disk::len(&*self.disk, &self.file, self.name)?;
         if len != self.file_bytes() {
@@ -48,9 +50,10 @@ impl<D: Disk> Table<D> {
         let mut last = vec![0; page::BYTES];
         self.read_pages(self.footer.pages - 1, 1, &mut last)?;
         if Footer::decode(self.name, self.footer.pages, &last[..page::PAYLOAD])? != self.footer {
-            return Err(
-                self.damaged(self.footer.bounds, "the footer is another than when the table was opened")
-            );
+            return Err(self.damaged(
+                self.footer.bounds,
+                "the footer differs from the one read when the table was opened",
+            ));
         }
         self.verify_blocks()
     }
@@ -64,14 +67,14 @@ impl<D: Disk> Table<D> {
         for number in 0..footer.blocks {
             let place = footer.keys.offset + index.offset(number);
             if place < end || place - end >= page::PAYLOAD as u64 {
-                return Err(self.damaged(place, "a key block that is not where the one before ends"));
+                return Err(self.damaged(place, "a key block does not begin where the previous one ends"));
             }
             let Some(head) = self.window(&mut window, place, BLOCK_HEAD as u64)?.first_chunk() else {
-                return Err(self.damaged(place, "a key block without a head"));
+                return Err(self.damaged(place, "a key block has no head"));
             };
             let length = block::length(head) as u64;
             if length > footer.keys.end() - place {
-                return Err(self.damaged(place, "a key block that is longer than the rest of them"));
+                return Err(self.damaged(place, "a key block extends beyond the key section"));
             }
             let bytes = self.window(&mut window, place, length)?;
             let layout = Layout::read(bytes).map_err(|what| self.damaged(place, what))?;
@@ -80,10 +83,10 @@ impl<D: Disk> Table<D> {
             end = place + length;
         }
         if end != footer.keys.end() || sums.values != footer.values || sums.tombstones != footer.tombstones {
-            return Err(self.damaged(end, "the blocks are not as long or as many as the footer says"));
+            return Err(self.damaged(end, "the totals of the key blocks differ from the footer"));
         }
         if sums.last != *self.greatest {
-            return Err(self.damaged(footer.bounds, "the greatest key is not that of the last block"));
+            return Err(self.damaged(footer.bounds, "the greatest key is not the last key of the last block"));
         }
         Ok(())
     }
@@ -101,51 +104,51 @@ impl<D: Disk> Table<D> {
         Ok(window.bytes.get(at..at + count as usize).unwrap_or_default())
     }
 
-    /// One block, behind those that came to `sums`.
+    /// Checks one block, after those that `sums` covers.
     fn verify_block(
         &self,
         block: Block<'_>,
         number: u32,
         index: &Index,
         sums: &mut Sums,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), String> {
         let due = (self.footer.entries - number * BLOCK_KEYS).min(BLOCK_KEYS) as usize;
         if block.layout.count != due {
-            return Err("a key block with another number of keys than is its due");
+            return Err(format!("wrong number of keys: {}, expected {due}", block.layout.count));
         }
         if block.layout.first_value != sums.values {
-            return Err("a key block whose values do not begin where those before end");
+            return Err("the values of a key block do not begin where the previous ones end".into());
         }
         for at in 0..due {
-            let (prefix, suffix) = block.key(at).ok_or("a key that does not lie in its block")?;
+            let (prefix, suffix) = block.key(at).ok_or("a key extends beyond its block")?;
             sums.key.clear();
             sums.key.extend_from_slice(prefix);
             sums.key.extend_from_slice(suffix);
             if sums.key.len() > forrest_engine::MAX_KEY_BYTES {
-                return Err("a key that is longer than keys are");
+                return Err("a key exceeds the limit of 65535 bytes".into());
             }
             let first = number == 0 && at == 0;
             if first && sums.key != *self.least {
-                return Err("the least key is not that of the first block");
+                return Err("the least key is not the first key of the first block".into());
             }
             if !first && sums.key <= sums.last {
-                return Err("keys that are not in order");
+                return Err("keys are not in order".into());
             }
             if at == 0 {
                 let shared = common_prefix(&sums.last, &sums.key);
                 let separator = if number == 0 { &[] } else { &sums.key[..shared + 1] };
                 if index.separator(number as usize) != separator {
-                    return Err("a key block with another separator than is its due");
+                    return Err("wrong separator of a key block".into());
                 }
             }
-            let value = block.value(at).ok_or("a value whose end is before its beginning")?;
+            let value = block.value(at).ok_or("a value ends before its beginning")?;
             if value.start != sums.values || value.end > self.footer.values {
-                return Err("a value that is not where the one before ends");
+                return Err("a value does not begin where the previous one ends".into());
             }
             if block.kind(at) == Kind::Tombstone {
                 sums.tombstones += 1;
                 if !value.is_empty() {
-                    return Err("a tombstone with a value");
+                    return Err("a tombstone with a value".into());
                 }
             }
             sums.values = value.end;

@@ -1,5 +1,5 @@
-//! Checkpoints: what is in one, whatever the store is just at; and that neither a crash nor a failing disk makes a
-//! wrong one, or hurts the store.
+//! Checkpoints: their content, whatever the store is doing at that moment. Neither a crash nor a failing disk
+//! makes a wrong one, or damages the store.
 
 use super::faults::FAILURES;
 use super::world::{Content, Step, World, beginning, follow, options, seeds, steps, wide_steps};
@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const DURABILITIES: [Durability; 3] = [Durability::Memory, Durability::Buffered, Durability::Sync];
 
-/// The work of a seed, and the states that each step of it leads through.
+/// The work of a seed, and the states after each of its steps.
 fn work(seed: u64, count: usize) -> Vec<Step> {
     if seed % 4 == 3 { wide_steps(seed, count) } else { steps(seed, count) }
 }
 
-/// A store that has gone through the work of a seed, its disk, and the states that it went through.
+/// A store after the work of a seed, its disk, and the states that it went through.
 fn store(seed: u64, count: usize, options: &Options) -> (Simulated, World, Vec<Content>) {
     let disk = Simulated::new();
     let world = World::open(&disk, options).expect("it opens");
@@ -30,14 +30,14 @@ fn store(seed: u64, count: usize, options: &Options) -> (Simulated, World, Vec<C
     (disk, world, states)
 }
 
-/// A disk that cannot have files in common with others.
+/// A disk that cannot share files with others.
 fn far() -> Simulated {
     let disk = Simulated::new();
     disk.fail(Fault { at: 0, times: Times::ForEver, kind: Failure::Exdev });
     disk
 }
 
-/// Opens a checkpoint that nobody has opened yet, and looks; and that it can go on like any store.
+/// Opens a new checkpoint, compares its content, and checks that it can be used like any store.
 fn check(disk: &Simulated, options: &Options, expected: &Content, what: &str) {
     let world = World::open(disk, options).unwrap_or_else(|error| panic!("{what}: {error}"));
     let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -53,7 +53,8 @@ fn check(disk: &Simulated, options: &Options, expected: &Content, what: &str) {
     assert_eq!(Some(&world.content().expect("it is read")), states.last(), "{what}");
 }
 
-/// What is in it is what is in the store, also what is in memory only; the two live on by themselves.
+/// It has everything that is in the store, including what is in memory only. The two stores are independent
+/// from then on.
 #[test]
 fn a_checkpoint_is_the_store_at_that_moment() {
     for seed in seeds(3, 12) {
@@ -66,7 +67,7 @@ fn a_checkpoint_is_the_store_at_that_moment() {
             world.run(step).expect("it works");
             if at % 8 == 0 {
                 let now = states.last().expect("there is one");
-                let what = format!("seed {seed}, behind step {at}");
+                let what = format!("seed {seed}, after step {at}");
                 for copy in [Simulated::new(), far()] {
                     let files = disk.files();
                     world.store.checkpoint(copy.clone()).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -83,7 +84,8 @@ fn a_checkpoint_is_the_store_at_that_moment() {
     }
 }
 
-/// An empty store has a checkpoint as well; and one that opens is never taken for a new one when its manifest is gone.
+/// An empty store has a checkpoint as well. An existing one is never taken for a new store when its manifest
+/// is missing.
 #[test]
 fn a_checkpoint_of_nothing_is_a_store() {
     let options = options(Durability::Buffered);
@@ -99,7 +101,7 @@ fn a_checkpoint_of_nothing_is_a_store() {
     check(&copy, &options, &beginning()[0], "nothing");
 }
 
-/// Only tables and REMIXes are in both; and of those, what the store removes stays.
+/// The stores share only tables and REMIXes. Those stay when the store removes them.
 #[test]
 fn what_the_store_removes_stays_in_the_checkpoint() {
     let options = options(Durability::Buffered);
@@ -116,11 +118,11 @@ fn what_the_store_removes_stays_in_the_checkpoint() {
         world.run(&step).expect("it works");
     }
     assert!(!shared.iter().any(|file| disk.files().contains(file)), "the store merged its tables");
-    check(&copy, &options, states.last().expect("there is one"), "behind the removal");
+    check(&copy, &options, states.last().expect("there is one"), "after the removal");
 }
 
-/// The power is cut at every I/O of a checkpoint. One that was done is whole in every state that this leaves, and the
-/// store is right whenever. How many states were looked at.
+/// Cuts the power at every I/O of a checkpoint. A finished checkpoint is complete in every state that this
+/// leaves, and the store is always right. Returns the number of states checked.
 pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
     let mut looked = 0;
     for seed in seeds {
@@ -142,14 +144,14 @@ pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
                     }
                 }
             }
-            // The other way round: the store's own disk goes.
+            // The other way round: the store's own disk loses its power.
             for io in 0..own {
                 let what = format!("seed {seed}, cut at the store's I/O {io}");
                 let (disk, world, _) = store(seed, 30, &options);
                 disk.cut_power_at(disk.ios() + io);
                 let error = world.store.checkpoint(new()).expect_err("its disk is gone");
                 assert_eq!(error.kind(), ErrorKind::Io, "{what}");
-                // A checkpoint only reads there, so what a cut leaves is always the same.
+                // A checkpoint writes nothing there, so a cut always leaves the same state.
                 for after in disk.crash_states(1, seed).take_while(|_| io == 0) {
                     let content = World::open(&after, &options).and_then(|world| world.content());
                     let content = content.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -164,7 +166,7 @@ pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
     looked
 }
 
-/// How many I/Os of the store's own disk, and of the other one, a checkpoint takes.
+/// Number of I/Os of a checkpoint on the store's own disk, and on the other one.
 fn ios_of_a_checkpoint(world: &World, disk: &Simulated, new: fn() -> Simulated) -> (u64, u64) {
     let (before, copy) = (disk.ios(), new());
     world.store.checkpoint(copy.clone()).expect("it works");
@@ -178,8 +180,8 @@ fn a_power_cut_makes_no_wrong_checkpoint() {
     assert!(looked > 0, "no state was looked at");
 }
 
-/// Every I/O of a checkpoint fails in turn, in every way: it is made nevertheless, or the error is told; the store goes
-/// on.
+/// Every I/O of a checkpoint fails in turn, in every way: the checkpoint is made nevertheless, or returns the
+/// error. The store goes on.
 #[test]
 fn any_io_of_a_checkpoint_may_fail() {
     for seed in seeds(1, 2) {
@@ -210,7 +212,7 @@ fn any_io_of_a_checkpoint_may_fail() {
     }
 }
 
-/// A store that takes no writes any more can still be copied elsewhere, with all that can be read in it.
+/// A store that accepts no more writes can still be copied elsewhere, with everything that can be read in it.
 #[test]
 fn a_store_that_has_stopped_can_be_copied() {
     let options = options(Durability::Memory);
@@ -226,7 +228,7 @@ fn a_store_that_has_stopped_can_be_copied() {
     check(&copy, &options, states.last().expect("there is one"), "of a stopped store");
 }
 
-/// Ends what runs until it is over, also when the test fails.
+/// Stops the background threads, also when the test fails.
 struct End<'o>(&'o AtomicBool);
 
 impl Drop for End<'_> {
@@ -235,8 +237,8 @@ impl Drop for End<'_> {
     }
 }
 
-/// While threads write batches and the store works in the background, every checkpoint is a moment of it: a batch is in
-/// it as a whole or not at all, and all that was acknowledged before.
+/// While threads write batches and the store works in the background, every checkpoint is one moment: it has
+/// each batch as a whole or not at all, and all that were acknowledged before.
 #[test]
 fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
     const WRITERS: usize = 3;
@@ -255,7 +257,7 @@ fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
                         let value = number.to_be_bytes();
                         let name = [b'w', writer as u8];
                         let own = [&name[..], &(number % 300).to_be_bytes()].concat();
-                        // Its newest number twice, its last 300 numbers, and how many batches there were of all.
+                        // Its newest number twice, its last 300 numbers, and the number of all batches.
                         let _no_condition = store.write(
                             &[
                                 (&spaces[0], Op::Set { key: &name, value: &value }),
@@ -273,7 +275,7 @@ fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
             .collect();
         let end = End(&over);
         let looked = (0..10).try_for_each(|round| {
-            // Until there is something new, so that no two are of the same moment.
+            // Waits for something new, so that no two checkpoints are of the same moment.
             let first = acknowledged[0].load(Ordering::Acquire);
             while acknowledged[0].load(Ordering::Acquire) < first + 20 {
                 if writers.iter().any(|writer| writer.is_finished()) {
@@ -292,7 +294,7 @@ fn a_checkpoint_under_writers_is_one_moment() -> Result<()> {
     })
 }
 
-/// Looks whether what writers wrote is of one moment, and not before that.
+/// Checks that the writers' data is of one moment, and not of an earlier one than `before`.
 fn moment<const N: usize>(world: &World, before: [u64; N]) -> Result<()> {
     let content = world.content()?;
     let number = |space: &str, key: &[u8]| {

@@ -6,15 +6,15 @@ use crate::disk::simulated::Simulated;
 use forrest_engine::{Durability, Options};
 use std::ops::Range;
 
-/// What may be found after a crash.
+/// The states that may be found after a crash.
 struct Expected {
     states: Vec<Content>,
-    /// The first of `states` that may be found: what came before was acknowledged as durable.
+    /// The first of `states` that may be found: it was acknowledged as durable.
     least: usize,
 }
 
 impl Expected {
-    /// Opens a disk that a crash left, and looks.
+    /// Opens the disk after a crash and checks its content.
     fn check(&self, disk: &Simulated, options: &Options, what: &str) {
         let world = World::open(disk, options).unwrap_or_else(|error| panic!("{what}: {error}"));
         let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -29,7 +29,8 @@ impl Expected {
     }
 }
 
-/// Runs work until the power is cut at an I/O, or to its end if that comes first; what may be found then.
+/// Runs work until the power is cut at an I/O, or to its end if that comes first; returns the states that may
+/// be found then.
 fn run(disk: &Simulated, options: &Options, steps: &[Step]) -> Expected {
     let mut states = beginning();
     let mut least = 0;
@@ -49,8 +50,8 @@ fn run(disk: &Simulated, options: &Options, steps: &[Step]) -> Expected {
     Expected { states, least }
 }
 
-/// Crashes at every I/O of some work, in every way; beside those that are always looked at, in so many random ones. How
-/// many states were looked at.
+/// Crashes at every I/O of some work, in every way: in the states that are always checked, and in `random`
+/// others. Returns the number of states checked.
 fn crash_everywhere(what: &str, steps: &[Step], durability: Durability, random: usize) -> u64 {
     let options = options(durability);
     let whole = Simulated::new();
@@ -74,12 +75,12 @@ fn crash_everywhere(what: &str, steps: &[Step], durability: Durability, random: 
     states
 }
 
-/// The work of a seed: of every fourth, such that merges are done in pieces.
+/// The work of a seed; for every fourth seed, on so wide a range that merges are done in pieces.
 fn work(seed: u64, count: usize) -> Vec<Step> {
     if seed % 4 == 3 { wide_steps(seed, count) } else { steps(seed, count) }
 }
 
-/// Power cuts at every I/O; how many states were looked at.
+/// Power cuts at every I/O; returns the number of states checked.
 pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
     let durabilities = [Durability::Memory, Durability::Buffered, Durability::Sync];
     let crash = |seed| {
@@ -89,11 +90,11 @@ pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
     seeds.map(crash).sum()
 }
 
-/// What sequences are made of: each thing that a store can be told to do, on keys that meet.
+/// The steps that sequences are made of: each operation of a store, on keys that overlap.
 fn alphabet() -> Vec<Step> {
     vec![
         Step::Set("default", 1, 20),
-        // So long that a second one fills the memtable.
+        // Long enough that a second one fills the memtable.
         Step::Set("default", 2, 400),
         Step::Set("other", 1, 400),
         Step::Delete("default", 1),
@@ -106,7 +107,7 @@ fn alphabet() -> Vec<Step> {
     ]
 }
 
-/// Power cuts at every I/O of every sequence of so many steps; how many states were looked at.
+/// Power cuts at every I/O of every sequence of `length` steps; returns the number of states checked.
 fn after_every_sequence(length: usize) -> u64 {
     let alphabet = alphabet();
     let mut states = 0;
@@ -133,7 +134,8 @@ pub(super) fn after_a_kill(seeds: Range<u64>) {
     }
 }
 
-/// Crashes, and after each the store is opened and works on, until the power is cut again: at every `every`th I/O.
+/// Crashes. After each one, the store is opened and works on, until the power is cut again: at every
+/// `every`th I/O.
 pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
     let mut states = 0;
     for seed in seeds {
@@ -144,7 +146,7 @@ pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
         let disk = Simulated::new();
         disk.cut_power_at(whole.ios() * (2 + seed % 3) / 4);
         let first = run(&disk, &options, &work);
-        // A process that finds what a killed one left reads much that is not durable.
+        // After a kill, the next process finds much that is not durable.
         let mut starts = vec![disk.kill()];
         starts.extend(disk.crash_states(1, seed).step_by(7));
         for (number, start) in starts.iter().enumerate() {
@@ -168,7 +170,8 @@ pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
     states
 }
 
-/// Opens what a crash left and works on; what may be found then, or nothing if it did not come to be open.
+/// Opens a disk after a crash and works on; returns the states that may be found then, or `None` if the store
+/// did not open.
 fn run_on(disk: &Simulated, options: &Options, seed: u64) -> Option<Expected> {
     let world = World::open(disk, options).ok()?;
     let mut expected = Expected { states: vec![world.content().ok()?], least: 0 };
@@ -212,7 +215,8 @@ fn a_crash_upon_a_crash_loses_nothing() {
     println!("{states} states");
 }
 
-/// What was immutable before a keyspace was dropped becomes tables after; they go with the flush of all.
+/// The memtable that was immutable before its keyspace was dropped becomes tables afterwards; they go with
+/// the flush of all.
 #[test]
 fn a_keyspace_that_is_dropped_before_its_flush_leaves_no_tables() {
     let world = World::open(&Simulated::new(), &options(Durability::Buffered)).expect("it opens");
@@ -223,7 +227,8 @@ fn a_keyspace_that_is_dropped_before_its_flush_leaves_no_tables() {
     assert_eq!((stats.keys, stats.tables, stats.keyspaces), (0, 0, 1));
 }
 
-/// A log that was made longer than it is has zeros behind its end when the process ends without closing it.
+/// A log that was made longer than its content has zeros after its end if the process ends without closing
+/// it.
 #[test]
 fn zeros_behind_the_end_of_a_log_are_no_damage() {
     let options = options(Durability::Sync);

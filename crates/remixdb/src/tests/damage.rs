@@ -1,4 +1,5 @@
-//! Damage: every byte of every file, and whole blocks, changed. Read correctly or reported, never a wrong value.
+//! Damage: every byte of every file, and whole blocks, are changed. Reads are right or fail, and never return
+//! a wrong value.
 
 use super::world::{Content, World, beginning, follow, options, seeds, steps};
 use crate::disk::simulated::Simulated;
@@ -7,10 +8,10 @@ use crate::record::HEADER;
 use forrest_engine::Durability;
 use std::ops::Range;
 
-/// So many states from the end may be what is found: all that one record may have made.
+/// The number of last states that may be found: as many as one record may have made.
 const LAST: usize = 4;
 
-/// A store with logs, tables and a REMIX, closed after a sync; and what is in it.
+/// A store with logs, tables and a REMIX, closed after a sync; and its content.
 fn store(seed: u64, count: usize) -> (Vec<(Name, Vec<u8>)>, Vec<Content>) {
     let options = options(Durability::Sync);
     let disk = Simulated::new();
@@ -24,8 +25,8 @@ fn store(seed: u64, count: usize) -> (Vec<(Name, Vec<u8>)>, Vec<Content>) {
     (disk.files(), states)
 }
 
-/// Opens damaged files: what is found must be reported, or be the last state; or, if the damage is behind the last sync
-/// that the log states, a state before. Whether it was reported.
+/// Opens damaged files. Either the damage is reported, or the store has its last state; if the damage is
+/// after the last sync that the log states, also an earlier one. Returns whether it was reported.
 fn check(files: Vec<(Name, Vec<u8>)>, states: &[Content], last: usize, what: &str) -> bool {
     let options = options(Durability::Sync);
     let disk = Simulated::from_files(files);
@@ -36,7 +37,7 @@ fn check(files: Vec<(Name, Vec<u8>)>, states: &[Content], last: usize, what: &st
         Ok(content) => {
             let at = states.iter().rposition(|state| *state == content);
             let at = at.unwrap_or_else(|| panic!("{what}: the store says what it never held: {content:?}"));
-            // Nothing vouches for the last record, which may be a keyspace's and its first change's.
+            // The last record is not known to be synced. It may be that of a keyspace and its first change.
             assert!(
                 at + last >= states.len(),
                 "{what}: nobody noticed that changes are gone, down to state {at}"
@@ -63,12 +64,12 @@ pub(super) fn flipped_bits(seeds: Range<u64>, every: usize) {
                 }
             }
         }
-        // Only the last record of the last log, for which nothing vouches.
+        // Only the last record of the last log, which is not known to be synced.
         assert!(silent * 20 < all, "{silent} of {all} were not noticed");
     }
 }
 
-/// Files that end early, or are not there.
+/// Files that end early, or are missing.
 pub(super) fn cut_and_missing_files(seeds: Range<u64>) {
     for seed in seeds {
         let (files, states) = store(seed, 40);
@@ -77,15 +78,15 @@ pub(super) fn cut_and_missing_files(seeds: Range<u64>) {
             for len in (0..bytes.len()).step_by(7) {
                 let mut damaged = files.clone();
                 damaged[at].1.truncate(len);
-                // Where a log ends only it tells, and what was synced of it only later records, or the next log's
-                // header.
+                // Only the log itself states its end. How much of it was synced is stated only by later
+                // records, or by the next log's header.
                 let vouching = |(other, bytes): &(Name, Vec<u8>)| {
                     other.kind == Kind::Log && other.number > name.number && bytes.len() > HEADER
                 };
                 let last = if files.iter().any(vouching) { LAST } else { states.len() };
                 check(damaged, &states, last, &format!("seed {seed}, {name} cut to {len}"));
             }
-            // Nobody knows of the newest log but itself.
+            // No other file names the newest log.
             if Some(*name) != newest {
                 let mut damaged = files.clone();
                 damaged.remove(at);

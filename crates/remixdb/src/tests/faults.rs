@@ -1,6 +1,7 @@
-//! A disk that fails: every I/O in turn, in every way; and what the store does about it.
+//! A failing disk: every I/O fails in turn, in every way, and the store must handle it.
 
 use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
+use crate::compact::plan::TABLES_MAX;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use forrest_engine::ErrorKind;
 use forrest_engine::{Durability, Options};
@@ -20,9 +21,9 @@ pub(super) const FAILURES: [Failure; 9] = [
     Failure::SyncFails(Fate::Reverted),
 ];
 
-/// Every I/O fails in turn, once. Every failure is an error that is returned, or is made up for; what was acknowledged
-/// before is there when the store is opened again, and nothing was acknowledged that is not. Of `every` I/Os one fails
-/// in each way, another one in the next way.
+/// Every I/O fails in turn, once. Every failure is returned as an error, or is made up for. Changes
+/// acknowledged before are there when the store is opened again, and nothing is acknowledged that is not. In
+/// steps of `every` I/Os, one fails in each way, and a different one in the next way.
 pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure], every: usize) {
     for seed in seeds {
         let options = options(Durability::Sync);
@@ -63,7 +64,7 @@ pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure], every: usize) 
     }
 }
 
-/// Cuts the power, and looks whether one of these states is found.
+/// Cuts the power, and checks that one of these states is found.
 fn survives(disk: &Simulated, options: &Options, states: &[Content], what: &str) {
     for after in disk.crash_states(1, 0).chain([disk.kill()]) {
         let world = World::open(&after, options).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -77,7 +78,7 @@ fn any_io_may_fail() {
     failing_io(seeds(1, 1), &FAILURES, sized(3, 1));
 }
 
-/// After a failed sync nothing is taken any more, whatever the system says, and reads go on.
+/// After a failed sync no writes are accepted, whatever the system reports, and reads go on.
 #[test]
 fn a_failed_sync_stops_the_store() {
     let options = options(Durability::Buffered);
@@ -93,20 +94,20 @@ fn a_failed_sync_stops_the_store() {
     assert!(world.content().is_ok());
 }
 
-/// A memtable for which there is no room stays in memory, and changes are refused until there is; nothing has to be
-/// opened again, and nothing is left of the tables that were begun.
+/// If there is no room for a memtable's tables, it stays in memory, and changes are refused until there is
+/// room. Nothing has to be opened again, and nothing is left of the tables that were begun.
 #[test]
 fn a_full_disk_is_an_ordinary_error() {
     assert!(refusals(Failure::Enospc) > 1, "tables are made of several writes");
 }
 
-/// The same for a process that has as many descriptors as it may.
+/// The same for a process with its maximum number of descriptors.
 #[test]
 fn no_descriptor_for_a_table_is_an_ordinary_error() {
     assert!(refusals(Failure::Emfile) > 0, "a table is a file");
 }
 
-/// How many I/Os of a step could fail in this way, each of which was no loss.
+/// The number of I/Os of a step that could fail in this way, each without a loss.
 fn refusals(kind: Failure) -> usize {
     let options = options(Durability::Buffered);
     let set = |number| Step::Set("default", number, 300);
@@ -126,14 +127,17 @@ fn refusals(kind: Failure) -> usize {
         let stepped = world.store.step();
         disk.heal();
         if stepped.is_ok() {
-            // What fails now is what the step does without: it removes files that are not needed any more.
+            // Later failures are in calls that the step can do without: it removes files that are not needed
+            // any more.
             break;
         }
         let refused = world.run(&set(9)).err();
         assert_eq!(Some(&world.content().expect("reads go on")), states.last(), "{at}");
         match (stepped, refused) {
-            // The manifest was touched.
-            (Err(_), Some(refused)) if refused.kind() == ErrorKind::Stopped => break,
+            // The manifest was already changed. Space for that is taken before.
+            (Err(_), Some(refused)) if refused.kind() == ErrorKind::Stopped && kind != Failure::Enospc => {
+                break;
+            }
             (Err(error), Some(refused)) => {
                 assert_eq!((error.kind(), refused.kind()), (ErrorKind::OutOfSpace, ErrorKind::OutOfSpace));
                 assert!(refused.to_string().contains("goes on by itself"), "{refused}");
@@ -149,4 +153,90 @@ fn refusals(kind: Failure) -> usize {
         survives(&disk, &options, &states, "after it");
     }
     refusals
+}
+
+/// From any I/O on there is no space. Changes are refused sooner or later, deletes are not. Nothing stops the store, and
+/// it goes on by itself when there is space.
+#[test]
+fn a_disk_that_fills_up_stops_nothing() {
+    // Many small memtables, so that logs are begun; and changes that outgrow the space that a log takes at first.
+    for (memtable_bytes, len) in [(600, 300), (1 << 20, 25_000)] {
+        let options = Options { memtable_bytes, ..options(Durability::Buffered) };
+        let mut refusals = 0;
+        for at in 0..sized(40, 120) {
+            let disk = Simulated::new();
+            let world = World::open(&disk, &options).expect("it opens");
+            let mut states = beginning();
+            let what = format!("values of {len} bytes, full from I/O {at} on");
+            disk.fail(Fault { at: disk.ios() + at, times: Times::ForEver, kind: Failure::Enospc });
+            let mut run = |step: &Step, may_fail: bool| match world.run(step) {
+                Ok(()) => {
+                    follow(&mut states, step);
+                    true
+                }
+                Err(error) => {
+                    assert!(may_fail && error.kind() == ErrorKind::OutOfSpace, "{what}: {error}");
+                    false
+                }
+            };
+            let mut is_refused = false;
+            for number in 0..20 {
+                is_refused |= !run(&Step::Set("default", number % 8, len), true);
+                let _full = world.store.step();
+            }
+            if is_refused {
+                refusals += 1;
+                run(&Step::Delete("default", 3), false);
+            }
+            disk.heal();
+            while world.store.step().unwrap_or_else(|error| panic!("{what}: {error}")) {}
+            run(&Step::Set("default", 9, len), false);
+            assert_eq!(Some(&world.content().expect("it is read")), states.last(), "{what}");
+            world.store.sync().expect("it syncs");
+            survives(&disk, &options, &states[states.len() - 1..], &what);
+        }
+        assert!(refusals > 2, "{refusals} refusals with values of {len} bytes");
+    }
+}
+
+/// If a partition's tables cannot be merged for lack of space, the new pairs become one more table.
+#[test]
+fn a_merge_without_space_becomes_a_table() {
+    let options = options(Durability::Buffered);
+    let mut fallbacks = 0;
+    for at in 0.. {
+        let disk = Simulated::new();
+        let world = World::open(&disk, &options).expect("it opens");
+        let mut states = beginning();
+        let mut flush = |number: u8| {
+            for step in [Step::Set("default", number % 10, 100), Step::Delete("default", 11)] {
+                follow(&mut states, &step);
+                world.run(&step).expect("it works");
+            }
+            world.store.flush_all()
+        };
+        let tables =
+            || world.store.version().partitions.values().flatten().map(|one| one.tables().len()).max();
+        let mut number = 0;
+        while tables() < Some(TABLES_MAX) {
+            flush(number).expect("it works");
+            number += 1;
+            assert!(number < 100, "no partition has many tables");
+        }
+        disk.fail(Fault { at: disk.ios() + at, times: Times::Once, kind: Failure::Enospc });
+        let flushed = flush(number);
+        let is_struck = disk.struck() > 0;
+        disk.heal();
+        match flushed {
+            Ok(()) if is_struck && tables() > Some(TABLES_MAX) => fallbacks += 1,
+            Ok(()) => {}
+            Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}"),
+        }
+        world.store.flush_all().expect("there is space");
+        assert_eq!(Some(&world.content().expect("it is read")), states.last(), "{at}");
+        if !is_struck {
+            break;
+        }
+    }
+    assert!(fallbacks > 0, "no merge fell back to a table");
 }

@@ -1,5 +1,5 @@
-//! Forgeries: bytes that were never written, under checksums that are right. Whoever makes such files can make a store
-//! say what it never held, but gets an answer or an error from it, no panic and no walk without end.
+//! Forgeries: bytes that were never written, under valid checksums. With such files a store can be made to
+//! return what it never held, but every call returns or fails; there is no panic and no endless walk.
 
 use super::world::{World, options, seeds, steps};
 use crate::decoders::exercise;
@@ -23,7 +23,7 @@ fn files(seed: u64) -> Vec<(Name, Vec<u8>)> {
     disk.files()
 }
 
-/// Changes some bytes: likely ones, and where much hangs on them.
+/// Changes some bytes: likely ones, and those that much depends on.
 fn forge(bytes: &mut [u8], random: &mut Random) {
     for _ in 0..1 + random.below(4) {
         let len = bytes.len() as u64;
@@ -79,5 +79,5 @@ fn a_forged_file_is_answered_or_refused() {
             all += 1;
         }
     }
-    assert!(answered * 20 > all && answered < all, "{answered} of {all} were answered");
+    assert!(answered * 20 > all && answered < all, "{answered} of {all} succeeded");
 }

@@ -1,6 +1,7 @@
-//! The gates of the store, over the simulated disk: what is promised is looked for in every state that a crash, a
+//! The gates of the store, on the simulated disk: its guarantees are checked in every state that a crash, a
 //! failing disk or damage can leave.
 
+mod bounded;
 mod checkpoint;
 mod conformance;
 mod crash;

@@ -1,4 +1,4 @@
-//! Who waits for whom when the device is slow: a disk whose syncs take until they are let go.
+//! Which thread waits for which when the device is slow: a disk whose syncs take until they are released.
 
 use super::world::options;
 use crate::core::Handle;
@@ -11,7 +11,7 @@ use forrest_engine::{Op, Result};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A disk on which the sync of a log lasts as long as the gate is shut.
+/// A disk on which the sync of a log takes as long as the gate is shut.
 #[derive(Clone, Default)]
 struct Slow {
     disk: Simulated,
@@ -20,7 +20,7 @@ struct Slow {
 
 #[derive(Default)]
 struct Gate {
-    /// Whether it is shut, and how many wait before it.
+    /// Whether it is shut, and how many threads wait at it.
     state: Mutex<(bool, usize)>,
     changed: Condvar,
 }
@@ -31,7 +31,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Waits for somebody to stand before the gate.
+    /// Waits until a thread waits at the gate.
     fn expect_somebody(&self) {
         let state = self.state.lock().expect("nobody panics");
         drop(self.changed.wait_while(state, |(_, waiting)| *waiting == 0).expect("nobody panics"));
@@ -85,7 +85,8 @@ impl Disk for Slow {
     }
 }
 
-/// While one thread waits for the device, others write and read; and those who want a sync as well share the next one.
+/// While one thread waits for the device, others write and read; threads that also want a sync share the next
+/// one.
 #[test]
 fn a_sync_holds_up_nobody_who_does_not_want_one() -> Result<()> {
     let disk = Slow::default();

@@ -1,15 +1,13 @@
-//! What the gates share: random work on a store, and the states that it goes through.
+//! Shared by the gates: random work on a store, and the states that it goes through.
 //!
-//! The work is a list of steps, made from a seed. Beside the store a map goes through the same steps; its state after
-//! each one is kept, so that any later content of the store can be looked for among them.
+//! The work is a list of steps, made from a seed. A map goes through the same steps as the store. Its state
+//! after each step is kept, so that any later content of the store can be searched among them.
 
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use forrest_base::random::Random;
-use forrest_engine::View as _;
-use forrest_engine::{Durability, Options, Pages};
-use forrest_engine::{Op, Result};
+use forrest_engine::{Durability, Filled, Op, Options, Pages, Result, View as _};
 use forrest_index::Direction;
 use forrest_testing::{number, sized};
 use std::collections::BTreeMap;
@@ -19,6 +17,9 @@ use std::sync::Arc;
 pub(super) type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Keyspaces by name.
 pub(super) type Content = BTreeMap<String, Pairs>;
+
+/// More pairs than any workload makes in a keyspace.
+const PAIRS_MAX: usize = 1024;
 
 /// A step of the work.
 #[derive(Debug, Clone)]
@@ -30,15 +31,15 @@ pub(super) enum Step {
     DeleteRange(&'static str, u8, u8),
     Drop(&'static str),
     Sync,
-    /// The work in the background.
+    /// Background work.
     Work,
-    /// All of it, with what is in memory.
+    /// All of it, including the content of memory.
     Flush,
     Compact,
 }
 
-/// Which workloads a gate runs: as the size of the tests says, or FORREST_GATE_SEEDS, or the one that FORREST_GATE_SEED
-/// says.
+/// The seeds of the workloads that a gate runs: by the size of the tests, or FORREST_GATE_SEEDS, or only
+/// FORREST_GATE_SEED.
 pub(super) fn seeds(quick: u64, full: u64) -> Range<u64> {
     match number("FORREST_GATE_SEED") {
         Some(seed) => seed..seed + 1,
@@ -46,13 +47,14 @@ pub(super) fn seeds(quick: u64, full: u64) -> Range<u64> {
     }
 }
 
-/// How long the longest sequences are of those that are all tried: by the size of the tests, or FORREST_GATE_LENGTH.
+/// Maximum length of the sequences that are all tried: by the size of the tests, or FORREST_GATE_LENGTH.
 pub(super) fn lengths(quick: usize, full: usize) -> usize {
     number("FORREST_GATE_LENGTH").unwrap_or(sized(quick, full))
 }
 
 pub(super) fn options(durability: Durability) -> Options {
-    // Small enough that all of it happens: memtables are immutable, tables merged and cut, and merged in pieces.
+    // Small enough that everything happens: memtables become immutable, tables are merged and cut, and merged
+    // in pieces.
     Options {
         pages: Pages::Plain,
         durability: Some(durability),
@@ -73,7 +75,7 @@ fn value(number: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| number ^ at as u8).collect()
 }
 
-/// The work of a seed, on few keys that meet.
+/// The work of a seed, on few keys, so that operations meet.
 pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
     let mut random = Random(seed);
     let space = |random: &mut Random| if random.below(4) == 0 { "other" } else { "default" };
@@ -102,7 +104,7 @@ pub(super) fn steps(seed: u64, count: usize) -> Vec<Step> {
         .collect()
 }
 
-/// The same on so many keys that a partition becomes several, and is merged in pieces.
+/// The same on enough keys that a partition becomes several, and is merged in pieces.
 pub(super) fn wide_steps(seed: u64, count: usize) -> Vec<Step> {
     let mut random = Random(seed);
     (0..count).map(|_| wide_step(&mut random)).collect()
@@ -181,21 +183,17 @@ impl World {
         Ok(())
     }
 
-    /// All that is in the store, read forward; and backward the same.
+    /// The whole content of the store, read forward; reading backward must give the same.
     pub(super) fn content(&self) -> Result<Content> {
         let mut content = Content::new();
         for name in self.store.keyspaces()? {
             let view = self.store.view(&self.space(&name)?);
             let read = |direction| {
                 let mut chunk = forrest_engine::Chunk::default();
-                chunk.clear(16);
-                view.fill(
-                    &mut chunk,
-                    &mut Default::default(),
-                    (Bound::Unbounded, Bound::Unbounded),
-                    direction,
-                    usize::MAX,
-                )?;
+                chunk.clear(PAIRS_MAX);
+                let all = (Bound::Unbounded, Bound::Unbounded);
+                let filled = view.fill(&mut chunk, &mut Default::default(), all, direction)?;
+                assert!(matches!(filled, Filled::End), "the store holds more than a test looks at");
                 let pair = |at| (chunk.key(at).to_vec(), chunk.value_bytes(at).to_vec());
                 Ok::<Vec<_>, forrest_engine::Error>((0..chunk.len()).map(pair).collect())
             };
@@ -212,7 +210,7 @@ impl World {
     }
 }
 
-/// The states that a step leads through: a keyspace is made before the change that needs it.
+/// The states after a step: a keyspace is made before the change that needs it.
 pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
     let mut now = states.last().expect("there is a first").clone();
     let made = |states: &mut Vec<Content>, now: &mut Content, space: &str| {
@@ -265,7 +263,7 @@ pub(super) fn follow(states: &mut Vec<Content>, step: &Step) {
     }
 }
 
-/// Before anything was done: no keyspace, and then the one that always is.
+/// The states before any step: no keyspace, and then the default one.
 pub(super) fn beginning() -> Vec<Content> {
     vec![Content::from([("default".to_string(), Pairs::new())])]
 }

@@ -1,11 +1,12 @@
-//! What the records of a log say: the changes of the store, one after the other.
+//! The content of a log's records: the changes of the store, in order.
 //!
-//! The framing is that of [`record`](crate::record), with these fields in the header: the number of the log
-//! before (0 if there is none), the offset at which that one ended, the sequence number of the first change, and twice
-//! the bytes of the log before that were known to be synced, plus 1 if the store was made with this log.
+//! The framing is that of [`record`](crate::record), with these fields in the header: the number of the
+//! previous log (0 if there is none), the offset at which that one ended, the sequence number of the first
+//! change, and twice the number of bytes of the previous log that were known to be synced, plus 1 if the
+//! store was created with this log.
 //!
-//! A body, behind its first number, is changes to its end. Each takes the next sequence number. A record is applied
-//! whole or not at all; so a batch never spans records.
+//! After its first number, a body consists of changes to its end. Each takes the next sequence number. A
+//! record is applied whole or not at all, so a batch never spans records.
 //!
 //! ```text
 //! change   kind, and eight times the keyspace, in one number; then, by kind,
@@ -15,9 +16,9 @@
 //!   4 drop      nothing: from here on it does not
 //! ```
 //!
-//! Numbers are those of [`codec`](crate::codec). The header has the version of
-//! the format, which is 1. Other kinds are a later version's (range deletes will be 5). In a file of version 1 a whole
-//! record with one is damage: it is refused, not skipped.
+//! Numbers are encoded by [`codec`](crate::codec). The header has the version of the format, which is 1.
+//! Other kinds belong to later versions (range deletes will be 5). In a file of version 1 an intact record
+//! with another kind is damage: it is refused, not skipped.
 //!
 //! For example, `set ab xyz` and `delete q` in keyspace 0 and the creation of keyspace 1 called `n`:
 //!
@@ -27,7 +28,7 @@
 
 use crate::codec::{Parts, put_bytes, put_number};
 
-/// A change, as a log has it.
+/// A change, as the log stores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change<'b> {
     Put { space: u32, key: &'b [u8], value: &'b [u8] },
@@ -40,7 +41,7 @@ const PUT: u64 = 1;
 const DELETE: u64 = 2;
 const CREATE: u64 = 3;
 const DROP: u64 = 4;
-/// The bits of a number that are the kind.
+/// The bits of a number that hold the kind.
 const KIND: u32 = 3;
 
 impl<'b> Change<'b> {
@@ -67,7 +68,7 @@ impl<'b> Change<'b> {
         }
     }
 
-    /// Takes the next change; `None` if there is none that this version knows.
+    /// Decodes the next change; `None` if this version knows no such change.
     pub(crate) fn take(parts: &mut Parts<'b>) -> Option<Change<'b>> {
         let head = parts.number()?;
         let space = (head >> KIND).try_into().ok()?;

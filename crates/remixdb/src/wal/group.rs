@@ -1,77 +1,81 @@
-//! [`Group`]: who writes, who syncs, and who finds it done. The group commit of the log without the files below it, so
-//! that the models (models.rs) run it as it is.
+//! [`Group`]: the group commit of the log. It decides which thread writes, which one syncs, and which ones
+//! find their changes done. The files are below it, so that the models (models.rs) run exactly this code.
 //!
-//! Changes are queued in their order. Who wants more commits: the first to come takes the turn and writes all that is
-//! queued as one record; those who come while it does wait for the turn, and then find theirs written. Syncs have a
-//! turn of their own, so that changes are queued while the device works: who gets it writes for all who wait for it,
-//! and syncs. A sync takes long, and many wait for it: they are woken together when it ends, so that whoever is done
-//! goes on at once and has queued more before the next one begins.
+//! Changes are queued in their order. A thread that wants more than that commits. The first one takes the
+//! turn and writes everything queued as one record. Threads that come meanwhile wait for the turn, and then
+//! find their changes written. Syncs have their own turn, so that changes are queued while the device works:
+//! its holder writes for all threads that wait for it, and syncs. A sync takes long, and many threads wait
+//! for it. They are woken together when it ends, so that those that are done go on at once and queue more
+//! before the next sync begins.
 //!
-//! What holds, and which line it rests on:
+//! Invariants, and the code that they rest on:
 //!
-//! - *Each change is written once, in the order of the queue.* One at a time takes the queue and writes it.
-//! - *What counts as written is in a file, and what counts as synced has been on the device.* The number is stored
-//!   behind the write, and taken from the queue together with its bytes; a sync vouches for what counted as written
-//!   before it began, not for what came meanwhile.
-//! - *No file is synced behind one that is not.* A new file is among `files` before a change in it counts as written;
-//!   who syncs takes the number first and the files after, and goes through them from the oldest on.
-//! - *After a failure nothing is acknowledged that was not before.* The failure is stored before the turn is given up,
-//!   and looked for after it is taken.
-//! - *Nobody waits for ever.* Who waits for the turn to sync looks, under the lock under which it ends, whether it has
-//!   ended; and all who wait are woken, for whoever is done by then takes no turn and wakes nobody.
+//! - *Each change is written once, in the order of the queue.* One thread at a time takes the queue and
+//!   writes it.
+//! - *A change that counts as written is in a file, and one that counts as synced is on the device.* The
+//!   number is stored after the write, and taken from the queue together with its bytes. A sync vouches for
+//!   what counted as written before it began, not for later writes.
+//! - *A file is synced only after all files before it.* A new file is among `files` before a change in it
+//!   counts as written. A syncing thread loads the number first and the files after that, and goes through
+//!   them from the oldest on.
+//! - *After a failure nothing more is acknowledged.* The failure is stored before the turn is released, and
+//!   checked after the turn is taken.
+//! - *No thread waits forever.* A thread that waits for the turn to sync checks, under the lock under which
+//!   the turn ends, whether it has ended. All waiting threads are woken, because one that is done by then
+//!   takes no turn and wakes nobody.
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, weakened};
 use std::sync::{Arc, OnceLock, PoisonError};
 
-/// What lies below: files that records are appended to.
+/// The files that records are appended to.
 pub(crate) trait Device {
     type File;
     type Error: ToString;
 
-    /// Begins a record in an empty buffer, for a place in the file of the queue. `synced` is how far that file is
-    /// synced, if that is to be stated.
+    /// Begins a record in an empty buffer, for an offset in the file of the queue. `synced` is the synced
+    /// offset of that file, if the record is to state it.
     fn begin(&self, record: &mut Vec<u8>, offset: u64, synced: Option<u64>);
 
     /// Completes a record and writes all of it.
     fn write(&self, file: &Self::File, record: &mut Vec<u8>, offset: u64) -> Result<(), Self::Error>;
 
-    /// Returns when all that was written to a file before is durable.
+    /// Returns when everything written to a file before is durable.
     fn sync(&self, file: &Self::File) -> Result<(), Self::Error>;
 
-    /// The error that whoever comes after a failure gets, which is told.
+    /// The error of every call after a failure; `why` is the failure's message.
     fn stopped(&self, why: &str) -> Self::Error;
 }
 
 /// Changes on their way to the device.
 pub(crate) struct Group<V: Device> {
     device: V,
-    /// Queued bytes that are written though nobody waits for them.
+    /// More queued bytes than this are written even if no thread waits for them.
     most: usize,
     queue: Mutex<Queue<V::File>>,
-    /// The turn to write: the file that is written to.
+    /// The turn to write, with the file that takes the writes.
     writing: Mutex<Arc<Open<V::File>>>,
-    /// Whether somebody has the turn to sync, and that it has ended.
+    /// Whether a thread has the turn to sync, and the signal that the turn has ended.
     syncing: Mutex<bool>,
     ended: Condvar,
-    /// What a sync has to cover, in order; the last one is written to.
+    /// The files that a sync must cover, in order; the last one takes the writes.
     files: Mutex<Vec<Arc<Open<V::File>>>>,
     /// The sequence number up to which changes are written, or synced.
     written: AtomicU64,
     synced: AtomicU64,
-    /// Why nothing is taken any more.
+    /// The failure after which nothing more is accepted.
     stopped: OnceLock<String>,
 }
 
 /// Changes that are not written yet: the beginning of a record.
 struct Queue<F> {
     bytes: Vec<u8>,
-    /// A buffer to go on with while that one is being written.
+    /// A buffer for new changes while `bytes` is being written.
     spare: Vec<u8>,
-    /// Where the record will stand.
+    /// The offset of the record in its file.
     offset: u64,
     /// The sequence number of the last change.
     last: u64,
-    /// Up to where the log has stated that it is synced.
+    /// The synced offset that the log has stated last.
     stated: u64,
     file: Arc<Open<F>>,
 }
@@ -85,7 +89,7 @@ struct Open<F> {
 }
 
 impl<F> Open<F> {
-    /// A file that has so many bytes, all of them durable.
+    /// A file with `bytes` bytes, all of them durable.
     fn new(file: F, bytes: u64) -> Arc<Open<F>> {
         Arc::new(Open { file, written: AtomicU64::new(bytes), synced: AtomicU64::new(bytes) })
     }
@@ -111,7 +115,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// What is to be known of a file when another is begun behind it.
+/// The state of a file when the next one is begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended {
     /// Bytes written to it, and bytes known to be synced.
@@ -122,8 +126,8 @@ pub(crate) struct Ended {
 }
 
 impl<V: Device> Group<V> {
-    /// Goes on behind change `last`, with a file that has so many bytes, all of them durable. Without being asked, more
-    /// than `most` queued bytes are written.
+    /// Goes on after change `last`, with a file of `bytes` durable bytes. More than `most` queued bytes are
+    /// written without a commit.
     pub(crate) fn new(device: V, file: V::File, bytes: u64, last: u64, most: usize) -> Group<V> {
         let open = Open::new(file, bytes);
         let queue = Queue {
@@ -152,7 +156,7 @@ impl<V: Device> Group<V> {
         &self.device
     }
 
-    /// An error if nothing is taken any more.
+    /// An error if nothing more is accepted.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), V::Error> {
         match self.stopped.get() {
@@ -161,16 +165,17 @@ impl<V: Device> Group<V> {
         }
     }
 
-    /// Stops for an error that leaves open what the device has.
+    /// Stops after an error that leaves the content of the device unknown.
     pub(crate) fn stop(&self, error: V::Error) -> V::Error {
         if !weakened!("goes_on") {
-            // If it is stopped already, the first failure is the one to be told.
+            // If it is stopped already, the first failure stays the reported one.
             let _ = self.stopped.set(error.to_string());
         }
         error
     }
 
-    /// Queues changes that `put` appends, `count` of them. The caller keeps all others out meanwhile.
+    /// Queues changes that `put` appends, `count` of them. The caller ensures that no other thread queues
+    /// meanwhile.
     #[inline]
     pub(crate) fn queue(&self, count: u64, put: impl FnOnce(&mut Vec<u8>)) {
         let mut queue = lock(&self.queue);
@@ -184,7 +189,16 @@ impl<V: Device> Group<V> {
         queue.last += count;
     }
 
-    /// Whether more is queued than may wait.
+    /// Passes the file of the queue to `look`, and the offset where the next change goes.
+    pub(crate) fn at_end<R>(&self, look: impl FnOnce(&V::File, u64) -> R) -> R {
+        let (open, end) = {
+            let queue = lock(&self.queue);
+            (queue.file.clone(), queue.offset + queue.bytes.len() as u64)
+        };
+        look(&open.file, end)
+    }
+
+    /// Whether more bytes are queued than may wait.
     pub(crate) fn is_much(&self) -> bool {
         lock(&self.queue).bytes.len() >= self.most
     }
@@ -199,9 +213,9 @@ impl<V: Device> Group<V> {
         lock(&self.queue).last
     }
 
-    /// Returns when the changes up to `last` are written, and with them all that are queued.
+    /// Returns when the changes up to `last` are written. If they are not yet, writes everything queued.
     pub(crate) fn write(&self, last: u64) -> Result<(), V::Error> {
-        // ORDERING: Acquire pairs with the Release in `write_queue`, for whoever then syncs.
+        // ORDERING: Acquire pairs with the Release in `write_queue`, for a caller that then syncs.
         if self.written.load(Ordering::Acquire) >= last {
             return Ok(());
         }
@@ -213,7 +227,7 @@ impl<V: Device> Group<V> {
         self.write_queue(&open).map_err(|error| self.stop(error))
     }
 
-    /// Writes what is queued as one record. The caller has the turn.
+    /// Writes the queue as one record. The caller has the turn.
     fn write_queue(&self, open: &Open<V::File>) -> Result<(), V::Error> {
         let (mut bytes, offset, mut last) = {
             let mut queue = lock(&self.queue);
@@ -234,7 +248,8 @@ impl<V: Device> Group<V> {
         }
         self.device.write(&open.file, &mut bytes, offset)?;
         open.written.store(offset + bytes.len() as u64, Ordering::Relaxed);
-        // ORDERING: Release: who sees the number sees the length of the file, and the file among `files`.
+        // ORDERING: Release: a thread that sees the number sees the length of the file, and the file among
+        // `files`.
         let order = weakened!("written", Release);
         self.written.store(last, order);
         bytes.clear();
@@ -244,8 +259,9 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
-    /// Returns when the changes up to `last` are written and synced. Who has the turn writes for those who wait: one
-    /// record a sync, and nobody has to win another turn to learn that his change is done.
+    /// Returns when the changes up to `last` are written and synced. The holder of the turn writes for all
+    /// threads that wait: one record for each sync, and no thread needs another turn to learn that its change
+    /// is done.
     pub(crate) fn sync(&self, last: u64) -> Result<(), V::Error> {
         if self.synced.load(Ordering::Acquire) >= last {
             return Ok(());
@@ -255,7 +271,7 @@ impl<V: Device> Group<V> {
         if !weakened!("asks_no_more") {
             self.check()?;
         }
-        // In this order: a change that counts as written is in a file that is among `files` by then.
+        // In this order: by then, the file of each change that counts as written is among `files`.
         let mut written = self.written.load(Ordering::Acquire);
         let files = lock(&self.files).clone();
         if weakened!("files_first") {
@@ -270,7 +286,8 @@ impl<V: Device> Group<V> {
         if weakened!("vouches_late") {
             written = self.written.load(Ordering::Acquire);
         }
-        // ORDERING: Release pairs with the Acquire above: who sees the number goes on behind the sync.
+        // ORDERING: Release pairs with the Acquire above: a thread that sees the number continues after the
+        // sync.
         self.synced.store(written, Ordering::Release);
         Ok(())
     }
@@ -288,10 +305,10 @@ impl<V: Device> Group<V> {
         None
     }
 
-    /// Gives up the files that are not `needed`: what is in them is durable elsewhere. The one that is written to
-    /// stays.
+    /// Drops the files that are not `needed`, because their content is durable elsewhere. The file that takes
+    /// the writes stays.
     pub(crate) fn forget(&self, needed: impl Fn(&V::File) -> bool) {
-        // Whoever syncs goes through the files as they were when it began.
+        // A syncing thread goes through the files as they were when it began.
         let _turn = self.turn_to_sync(u64::MAX);
         let mut files = lock(&self.files);
         let newest = files.pop();
@@ -305,13 +322,13 @@ impl<V: Device> Group<V> {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// How many files are kept to be synced.
+    /// Number of files that are kept to be synced.
     #[cfg(test)]
     pub(crate) fn files(&self) -> usize {
         lock(&self.files).len()
     }
 
-    /// Syncs what is written of a file. The caller has the turn.
+    /// Syncs the written part of a file. The caller has the turn.
     fn sync_file(&self, open: &Open<V::File>) -> Result<(), V::Error> {
         let length = open.written.load(Ordering::Relaxed);
         if open.synced.load(Ordering::Relaxed) >= length {
@@ -320,14 +337,14 @@ impl<V: Device> Group<V> {
         if weakened!("states_early") {
             open.synced.store(length, Ordering::Relaxed);
         }
-        // DURABILITY: in the order of the logs, so that no log is durable behind one that is not.
+        // DURABILITY: in the order of the logs, so that no log is durable while an older one is not.
         self.device.sync(&open.file).map_err(|error| self.stop(error))?;
         open.synced.store(length, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Goes on in a new file, which `make` makes, of so many durable bytes; the caller keeps all who queue out. What
-    /// was queued goes to the old one.
+    /// Goes on in a new file, which `make` creates with `bytes` durable bytes. The caller ensures that no
+    /// other thread queues. Queued changes go to the old file.
     pub(crate) fn rotate(
         &self,
         make: impl FnOnce(&V::File, Ended) -> Result<(V::File, u64), V::Error>,

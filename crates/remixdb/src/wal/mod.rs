@@ -1,17 +1,18 @@
-//! The write-ahead log: what makes a change survive, in three degrees.
+//! The write-ahead log: it makes changes survive, at three levels of durability.
 //!
-//! Changes are queued in the order that the store gives them ([`Group::queue`], under the store's lock, without I/O).
-//! Who wants more than that commits: the first to come writes all that is queued as one record, and those who come
-//! while it does find theirs written ([`Log::commit`]). The same again for a sync. No lock is held across a sync but
-//! the one that only those take who want a sync themselves; so a thread that syncs slows nobody who does not. All that
-//! is in group.rs; here is what the files are like.
+//! Changes are queued in the order that the store gives them ([`Group::queue`], under the store's lock,
+//! without I/O). A thread that wants more than that commits ([`Log::commit`]). The first one writes
+//! everything queued as one record, and threads that come meanwhile find their changes written. Syncs work
+//! the same way. No lock is held across a sync except one that only syncing threads take. So a thread that
+//! syncs does not delay threads that do not. This protocol is in group.rs; this file has the format and order
+//! of the log files.
 //!
-//! A store has one log for each memtable. Each says where the one before ends; and before a log is synced, all
-//! before it are. So what a log states to be synced vouches for them too.
+//! A store has one log for each memtable. Each log states where the previous one ends. Before a log is
+//! synced, all logs before it are synced. So a log's statement that it was synced holds for them too.
 //!
-//! If a write or a sync fails, nobody knows what the device has. The log is then *stopped*: it takes nothing more, and
-//! whoever waits for it gets an error. It never tries again, because after a failed sync the system may report success
-//! for what it has thrown away.
+//! If a write or a sync fails, the content of the device is unknown. The log is then *stopped*: it accepts
+//! nothing more, and every thread that waits for it gets an error. It never retries, because after a failed
+//! sync the system may report success for data that it has dropped.
 
 pub(crate) mod format;
 pub(crate) mod group;
@@ -26,26 +27,38 @@ use forrest_engine::{Error, ErrorKind, Result};
 use group::{Device, Ended, Group};
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Queued bytes that are written though nobody waits for them.
+/// More queued bytes than this are written even if no thread waits for them.
 const QUEUE_BYTES: usize = 256 << 10;
 
-/// The first change of a log has no greater sequence number. Memtables keep 56 bits of it, and no log has so many
-/// changes that the rest would not do.
+/// Space that a log takes ahead of what is written: as much as it is long, within these bounds.
+const RESERVE_LEAST: u64 = 64 << 10;
+const RESERVE_MOST: u64 = 1 << 20;
+/// Space that a new log takes, and what of it is left for changes.
+const RESERVED_FIRST: u64 = 128 << 10;
+const ROOM_FIRST: u64 = RESERVED_FIRST - record::HEADER as u64 - record::OVERHEAD_MAX;
+
+/// Maximum sequence number of the first change of a log. Memtables keep 56 bits of a sequence number, and no
+/// log has enough changes to exceed the rest.
 const FIRST_MAX: u64 = 1 << 55;
 
-/// The logs of an open store: one that is written to, and those before it that are not synced yet.
-pub(crate) struct Log<D: Disk>(Group<Logs<D>>);
+/// The logs of an open store: the one that takes writes, and those before it that are not synced yet.
+pub(crate) struct Log<D: Disk> {
+    group: Group<Logs<D>>,
+    /// Bytes that certainly find space in the file after what is queued. Changed under the store's order lock only.
+    room: AtomicU64,
+}
 
 impl<D: Disk> Deref for Log<D> {
     type Target = Group<Logs<D>>;
     #[inline]
     fn deref(&self) -> &Group<Logs<D>> {
-        &self.0
+        &self.group
     }
 }
 
-/// The files of logs, to be written to.
+/// The files of logs, for writing.
 pub(crate) struct Logs<D: Disk>(Arc<D>);
 
 /// A log file.
@@ -84,24 +97,23 @@ impl<D: Disk> Device for Logs<D> {
     }
 }
 
-/// Where a log ended, for the next one to say.
+/// The end of a log, which the next one states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct End {
     /// Number of the log; 0 if there is none.
     pub(crate) number: u64,
-    /// Bytes of it that count.
+    /// Length of its valid content in bytes.
     pub(crate) offset: u64,
 }
 
-/// Makes a log file that is ready for records: header and name are durable.
-fn create<D: Disk>(disk: &D, number: u64, head: Head) -> Result<LogFile<D>> {
+/// Makes a log file that is ready for records: its header and its name are durable.
+fn begin<D: Disk>(disk: &D, file: D::File, number: u64, head: Head) -> Result<LogFile<D>> {
     let name = Name::log(number);
-    let file = disk::create(disk, name)?;
     let Head { before, synced, first, is_first } = head;
     let header =
         record::header(name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
     let mut write = Write { bytes: header.to_vec(), sync: true, ..Write::default() };
-    // DURABILITY: no record is written behind a header that may be lost, and none to a file whose name may be.
+    // DURABILITY: no record follows a header that may be lost, or goes to a file whose name may be lost.
     disk::write_all(disk, &file, name, &mut write)?;
     disk::sync_directory(disk)?;
     Ok(LogFile { name, file })
@@ -110,38 +122,81 @@ fn create<D: Disk>(disk: &D, number: u64, head: Head) -> Result<LogFile<D>> {
 impl<D: Disk> Log<D> {
     /// A new log file. All logs before it are synced.
     pub(crate) fn create(disk: &Arc<D>, number: u64, head: Head) -> Result<Log<D>> {
-        let log = create(&**disk, number, head)?;
+        let file = disk::create_reserved(&**disk, Name::log(number), RESERVED_FIRST)?;
+        let log = begin(&**disk, file, number, head)?;
         let logs = Logs(disk.clone());
-        Ok(Log(Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES)))
+        let group = Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES);
+        Ok(Log { group, room: AtomicU64::new(ROOM_FIRST) })
     }
 
-    /// Returns when the changes up to sequence number `last` are as durable as asked.
+    /// Sees to it that changes of up to `bytes` bytes find space in the file. `keep` bytes stay for others. The caller
+    /// holds the store's order lock.
+    ///
+    /// # Errors
+    /// `OutOfSpace`; nothing has changed then.
+    #[inline]
+    pub(crate) fn reserve(&self, bytes: u64, keep: u64) -> Result<()> {
+        let bytes = bytes + record::OVERHEAD_MAX;
+        // ORDERING: the order lock orders it.
+        let room = self.room.load(Ordering::Relaxed);
+        let room = if room >= bytes + keep { room } else { self.reserve_more(bytes + keep)? };
+        self.room.store(room - bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[cold]
+    fn reserve_more(&self, bytes: u64) -> Result<u64> {
+        self.group.at_end(|log, end| {
+            // More at once the longer the log is.
+            let ahead = end.clamp(RESERVE_LEAST, RESERVE_MOST);
+            let reserve = |len| disk::reserve(&*self.device().0, &log.file, log.name, len);
+            match reserve(end + bytes + ahead) {
+                Ok(()) => Ok(bytes + ahead),
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => reserve(end + bytes).map(|()| bytes),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// Returns when the changes up to sequence number `last` are as durable as requested.
     pub(crate) fn commit(&self, last: u64, durability: Durability) -> Result<()> {
         match durability {
             Durability::Memory if !self.is_much() => Ok(()),
             Durability::Memory | Durability::Buffered => self.write(last),
-            // Also a level that is stronger than those of today.
+            // Also for a future, stronger level.
             _ => self.sync(last),
         }
     }
 
     /// Closes the logs before this one, whose changes are durable in tables.
     pub(crate) fn close_before(&self, floor: u64) {
-        self.0.forget(|log| log.name.number >= floor);
+        self.group.forget(|log| log.name.number >= floor);
     }
 
-    /// Goes on in a new file; the caller keeps all who queue out. What was queued goes to the old one.
+    /// Goes on in a new file. The caller ensures that no other thread queues. Queued changes go to the old
+    /// file.
+    ///
+    /// # Errors
+    /// `OutOfSpace` if there is no space for the file; the log goes on in the old one then. After any other error it is
+    /// stopped.
     pub(crate) fn rotate(&self, number: u64) -> Result<()> {
-        self.0.rotate(|old, Ended { written, synced, last }| {
+        let disk = &*self.device().0;
+        let file = match disk::create_reserved(disk, Name::log(number), RESERVED_FIRST) {
+            Err(error) if error.kind() != ErrorKind::OutOfSpace => return Err(self.group.stop(error)),
+            made => made?,
+        };
+        self.group.rotate(|old, Ended { written, synced, last }| {
             let before = End { number: old.name.number, offset: written };
             let head = Head { before, synced, first: last + 1, is_first: false };
-            let log = create(&*self.device().0, number, head)?;
+            let log = begin(disk, file, number, head)?;
             Ok((log, record::HEADER as u64))
-        })
+        })?;
+        self.room.store(ROOM_FIRST, Ordering::Relaxed);
+        Ok(())
     }
 }
 
-/// What the header of a log says.
+/// The header of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The log before it, and where that ended.
@@ -150,11 +205,11 @@ pub(crate) struct Head {
     pub(crate) synced: u64,
     /// The sequence number of its first change.
     pub(crate) first: u64,
-    /// Whether it was made for a store that did not exist.
+    /// Whether it was created together with the store.
     pub(crate) is_first: bool,
 }
 
-/// The header of a log; `None` if it was made and never used.
+/// The header of a log; `None` if the log was created and never used.
 ///
 /// # Errors
 /// `Corrupt`, `Io`; `Unsupported` for a log of another version.
@@ -165,7 +220,7 @@ pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Opt
     };
     let (synced, is_first) = (last >> 1, last & 1 == 1);
     if first == 0 || first > FIRST_MAX || synced > offset {
-        return Err(disk::damaged(name, 40, "a header that is whole and makes no sense"));
+        return Err(disk::damaged(name, 40, "a header with a valid checksum is malformed"));
     }
     Ok(Some(Head { before: End { number: before, offset }, synced, first, is_first }))
 }
@@ -173,18 +228,19 @@ pub(crate) fn head<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<Opt
 /// A log that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Replayed {
-    /// Where it ends.
+    /// Its end.
     pub(crate) end: u64,
-    /// The sequence number behind its last change.
+    /// The sequence number after its last change.
     pub(crate) next: u64,
-    /// Whether one of its records states that it was synced beyond its header; then all logs before it were.
+    /// Whether one of its records states that it was synced beyond its header; then all logs before it were
+    /// synced.
     pub(crate) vouches: bool,
 }
 
-/// Shows the changes of a log that has a header, in order, each with its sequence number.
+/// Passes the changes of a log that has a header to `see`, in order, each with its sequence number.
 ///
 /// # Errors
-/// `Corrupt` if something is missing or wrong that had been synced; `Io`; and what `see` returns.
+/// `Corrupt` if something that had been synced is missing or wrong; `Io`; and the error of `see`.
 pub(crate) fn replay<D: Disk>(
     disk: &D,
     file: &D::File,
@@ -197,7 +253,7 @@ pub(crate) fn replay<D: Disk>(
         let mut parts = Parts(body);
         while !parts.is_empty() {
             let change = Change::take(&mut parts).ok_or_else(|| {
-                disk::damaged(name, at, "a record that is whole and that this version does not understand")
+                disk::damaged(name, at, "a record with a valid checksum has an unknown change")
             })?;
             see(next, change)?;
             next += 1;
@@ -212,7 +268,7 @@ mod tests {
     use super::*;
     use crate::disk::simulated::Simulated;
 
-    /// Sequence numbers that come to an end were counted beyond it.
+    /// Counting would go beyond the last sequence number.
     #[test]
     fn a_header_whose_numbers_would_run_out_is_refused() {
         let name = Name::log(7);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For the checks alone: takes every minor that a misc device can get, so that
- * the next one cannot be made. A kernel that does not run out of them refuses
- * this module with E2BIG.
+ * Only for the checks: registers misc devices until no minor number is left, so
+ * that the next device cannot be created. In a kernel that does not run out of
+ * minors, loading this module fails with E2BIG.
  */
 #include <linux/err.h>
 #include <linux/fs.h>

@@ -1,44 +1,44 @@
-//! [`CrashStates`]: what a power cut can leave of a disk.
+//! [`CrashStates`]: the states that a power cut can leave on a disk.
 //!
 //! With `p` operations pending, these states in this order, each distinct one once:
 //!
 //! - every prefix of the pending operations, from none to all of them;
 //! - all but one, for each; only one, for each;
 //! - only the names, only the writes;
-//! - the last pending write of each file torn at each sector boundary and at its beginning, everything else done,
-//!   with each [`Rest`];
+//! - the last pending write of each file torn at each sector boundary and at its beginning, everything else
+//!   done, with each [`Rest`];
 //! - random subsets, in which a part of the writes is torn at random.
 //!
-//! Sectors are written whole. So what a write shares a sector with is never hurt by it.
+//! Sectors are written whole. So a write never damages other bytes in its sectors.
 //!
-//! States are made one at a time, when they are asked for. A file's bytes are made once for all states that have
-//! the same part of its writes, and shared between them.
+//! States are made one at a time, on request. States with the same part of a file's writes share the bytes of
+//! that file.
 
 use super::random::{NOTHING, combine, hash};
-use super::{Pending, Simulated, State, put, put_name};
+use super::{Pending, Simulated, SimulatedState, put, put_name};
 use forrest_base::random::Random;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What a device writes whole or not at all, in bytes.
+/// The unit that a device writes whole or not at all, in bytes.
 const SECTOR_BYTES: usize = 512;
-/// So many bytes of files are kept to be shared, before they are forgotten and made anew.
+/// Maximum bytes of files that are kept for sharing. Beyond it they are dropped, and made anew.
 const IMAGE_BYTES_MAX: usize = 32 << 20;
 
-/// What is behind the place at which a write is torn.
+/// The content after the place at which a write is torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
-    /// What was there before; the file does not grow.
+    /// The old content; the file does not grow.
     Absent,
     /// Zeros.
     Zeros,
-    /// Bytes of no meaning.
+    /// Meaningless bytes.
     Garbage,
-    /// What was there before; but the file has grown, by zeros.
+    /// The old content; but the file has grown, by zeros.
     Grown,
-    /// What another file of its kind has, or had, at that place: blocks that were used before.
+    /// The content of another file of its kind at that place, now or earlier: reused blocks.
     Stale,
-    /// What was to be written; it is the part before that is missing.
+    /// The new content; the part before the place is missing.
     Written,
 }
 
@@ -47,7 +47,7 @@ impl Rest {
         [Rest::Absent, Rest::Zeros, Rest::Garbage, Rest::Grown, Rest::Stale, Rest::Written];
 }
 
-/// What becomes of a pending operation.
+/// The fate of a pending operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keep {
     Lost,
@@ -56,7 +56,7 @@ enum Keep {
     Torn(usize, Rest),
 }
 
-/// What becomes of all of them.
+/// The fate of all of them.
 #[derive(Debug, Clone, Copy)]
 enum Plan {
     Prefix(usize),
@@ -70,19 +70,19 @@ enum Plan {
 
 /// The states that a power cut can leave, one after another, each a disk of its own on which nothing is pending.
 pub struct CrashStates {
-    state: State,
+    state: SimulatedState,
     /// For each inode, its pending writes by their place in `state.pending`.
     writes: Vec<Vec<usize>>,
     plans: Box<dyn Iterator<Item = Plan> + Send>,
-    /// What the present plan makes of each pending operation.
+    /// The fate of each pending operation under the present plan.
     keep: Vec<Keep>,
     images: HashMap<(usize, u64), Image>,
     image_bytes: usize,
-    /// The states that were given out, by their hashes.
+    /// The hashes of the states that were returned.
     given: HashSet<u64>,
 }
 
-/// What a file has in some states.
+/// The content of a file in some states.
 #[derive(Clone)]
 struct Image {
     bytes: Arc<Vec<u8>>,
@@ -90,15 +90,15 @@ struct Image {
 }
 
 impl Simulated {
-    /// What a power cut could leave now, each state once; see [`CrashStates`]. `random` many are drawn from
-    /// `seed`, the others are enumerated.
+    /// The states that a power cut could leave now, each once; see [`CrashStates`]. `random` of them are
+    /// drawn from `seed`, the others are enumerated.
     pub fn crash_states(&self, random: usize, seed: u64) -> CrashStates {
         CrashStates::new(self.lock().clone(), random, seed)
     }
 }
 
 impl CrashStates {
-    pub(super) fn new(state: State, random: usize, seed: u64) -> CrashStates {
+    pub(super) fn new(state: SimulatedState, random: usize, seed: u64) -> CrashStates {
         let mut writes = vec![Vec::new(); state.inodes.len()];
         for (place, pending) in state.pending.iter().enumerate() {
             if let Pending::Write { inode, .. } = *pending {
@@ -148,7 +148,7 @@ impl CrashStates {
         }));
     }
 
-    /// The state that the present choice leaves; `None` if it was given out before.
+    /// The state that the present plan leaves; `None` if it was returned before.
     fn state(&mut self) -> Option<Simulated> {
         let mut names = self.state.durable.clone();
         for (pending, keep) in self.state.pending.iter().zip(&self.keep) {
@@ -168,7 +168,7 @@ impl CrashStates {
         self.given.insert(hash).then(|| Simulated::from_images(files))
     }
 
-    /// What a file has by the present choice.
+    /// The content of a file under the present plan.
     fn image(&mut self, inode: usize) -> Image {
         let mut part = NOTHING;
         for &place in &self.writes[inode] {
@@ -199,7 +199,7 @@ impl CrashStates {
         image
     }
 
-    /// Writes into a file what is kept of a pending write.
+    /// Writes the kept part of a pending write into a file.
     fn write(&self, file: &mut Vec<u8>, place: usize) {
         let Pending::Write { inode, offset, ref bytes } = self.state.pending[place] else {
             unreachable!("a pending write is listed as one");
@@ -224,7 +224,8 @@ impl CrashStates {
         }
     }
 
-    /// What the newest other file of the same kind that is long enough has at that place, filled up with zeros.
+    /// The content at that place of the newest other file of the same kind that is long enough, filled up
+    /// with zeros.
     fn stale(&self, not: usize, offset: usize, length: usize) -> Vec<u8> {
         let kind = self.state.inodes[not].name.kind;
         let others = self.state.inodes.iter().enumerate().rev();
@@ -252,14 +253,15 @@ impl Iterator for CrashStates {
     }
 }
 
-/// Everywhere that a write can be torn, as the number of bytes before: at its beginning and where sectors meet.
+/// All places at which a write can be torn, as the number of bytes before: its beginning and the sector
+/// boundaries.
 fn boundaries(offset: usize, length: usize) -> impl Iterator<Item = usize> {
     let first = SECTOR_BYTES - offset % SECTOR_BYTES;
     [0].into_iter().chain((first..length).step_by(SECTOR_BYTES))
 }
 
 /// Every way to tear the write at a place of the list.
-fn torn(state: &State, place: usize) -> Vec<Plan> {
+fn torn(state: &SimulatedState, place: usize) -> Vec<Plan> {
     let Pending::Write { offset, ref bytes, .. } = state.pending[place] else { return Vec::new() };
     let plan = |at| Rest::ALL.map(|rest| Plan::Torn(place, Keep::Torn(at, rest)));
     boundaries(offset, bytes.len()).flat_map(plan).collect()
@@ -278,7 +280,7 @@ fn keep_at_random(pending: &Pending, random: &mut Random) -> Keep {
     }
 }
 
-/// Bytes of no meaning, the same for the same place.
+/// Meaningless bytes, the same for the same place.
 fn garbage(offset: usize, length: usize) -> Vec<u8> {
     let mut random = Random(offset as u64);
     let mut bytes = Vec::with_capacity(length + 8);

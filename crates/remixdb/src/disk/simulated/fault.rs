@@ -1,12 +1,12 @@
-//! [`Fault`]: which I/O fails, and how. Decides; what it means to the files is done in the parent module.
+//! [`Fault`]: which I/O fails, and how. This module decides; the parent module applies it to the files.
 
 use rustix::io::Errno;
 use std::io;
 
-/// A failure that is planted.
+/// A failure to be injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// The number of the I/O that fails; one that the failure does not suit is passed over for the next.
+    /// The number of the I/O that fails. If the failure does not suit it, the next suitable one fails.
     pub at: u64,
     /// Once, or again and again.
     pub times: Times,
@@ -19,43 +19,45 @@ pub struct Fault {
 pub enum Times {
     /// Only that call.
     Once,
-    /// At every call that it suits; an interruption at every second, or what repeats it would never end.
+    /// At every call that it suits; an interruption only at every second, because the caller would repeat it
+    /// forever.
     ForEver,
 }
 
 /// What can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// An error of the device, at any call. Nothing happens, but that half of what was to be written is.
+    /// A device error, at any call. The call has no effect, except that half of a write is done.
     Eio,
-    /// No space is left. Suits what makes files or writes; nothing happens.
+    /// No space is left. Suits creating, reserving, and writing where nothing was reserved; the call has no effect.
     Enospc,
-    /// A signal came, at any call. Nothing happens, but that a write with a sync is interrupted while it syncs.
+    /// A signal arrives, at any call. The call has no effect, except that a write with a sync is interrupted
+    /// in the sync.
     Interrupted,
     /// Half of the bytes are written, rounded down, and nothing is synced. Suits writes of at least two bytes.
     ShortWrite,
     /// Half of the bytes are read, rounded down. Suits reads that would give at least two.
     ShortRead,
-    /// The two directories are of different file systems. Suits what gives a file a name in a second one.
+    /// The two directories are on different file systems. Suits adding a name in a second directory.
     Exdev,
-    /// Too many files are open. Suits what opens one: making, opening, listing.
+    /// Too many files are open. Suits calls that open one: creating, opening, listing.
     Emfile,
     /// A sync of a file or of the directory fails, after the bytes that came with it were written.
     SyncFails(Fate),
 }
 
-/// What a failed sync makes of what is pending.
+/// The effect of a failed sync on pending operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is still pending.
     Kept,
-    /// It is seen, but thought to be durable: no later sync makes it so. This is what Linux does.
+    /// They are visible, but treated as durable: no later sync makes them so. This is what Linux does.
     Dropped,
-    /// What was durable is seen again.
+    /// The durable content is visible again.
     Reverted,
 }
 
-/// What is about to be done.
+/// A call that is about to be made.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Call {
     List,
@@ -65,29 +67,37 @@ pub(super) enum Call {
     Unlink,
     SyncDirectory,
     Len,
-    Read { bytes: usize },
-    Submit { bytes: usize, sync: bool },
+    Read {
+        bytes: usize,
+    },
+    /// `reserved`: the space for the bytes was taken before.
+    Submit {
+        bytes: usize,
+        sync: bool,
+        reserved: bool,
+    },
+    Reserve,
 }
 
-/// What is to become of a call that does not fail outright.
+/// The course of a call that does not fail outright.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Go {
-    /// It is done.
+    /// It succeeds.
     On,
-    /// It does half of what it should, and that is no error.
+    /// It does half of its work, and returns no error.
     Half,
-    /// It writes half of what it should and fails.
+    /// It writes half of its bytes and fails.
     HalfThenFails,
-    /// It writes and is interrupted before it has synced.
+    /// It writes and is interrupted before its sync is done.
     WritesThenInterrupted,
     /// It writes, and then its sync fails.
     SyncFails(Fate),
-    /// The power goes while it is done: it is pending then.
+    /// The power is cut during the call: its effect is then pending.
     Cut,
 }
 
 impl Go {
-    /// What a call ends with that was done as far as this says, syncs left out.
+    /// The result of a call that went this way, apart from syncs.
     pub(super) fn done(self) -> io::Result<()> {
         match self {
             Go::On => Ok(()),
@@ -110,7 +120,7 @@ pub(super) struct Faults {
 #[derive(Debug, Clone)]
 struct Planted {
     fault: Fault,
-    /// It struck at the last call that it suits and lets the next one pass.
+    /// It struck at the last suitable call and skips the next one.
     resting: bool,
 }
 
@@ -140,7 +150,7 @@ impl Faults {
         self.ios
     }
 
-    /// Counts a call and says how it goes; an error means that nothing is to happen.
+    /// Counts a call and returns how it goes; an error means that it has no effect.
     pub(super) fn begin(&mut self, call: Call) -> io::Result<Go> {
         if self.cut {
             return Err(Errno::IO.into());
@@ -186,8 +196,8 @@ impl Failure {
         match self {
             Failure::Eio | Failure::Interrupted => true,
             Failure::Enospc => match call {
-                Call::Create | Call::Link => true,
-                Call::Submit { bytes, .. } => bytes > 0,
+                Call::Create | Call::Link | Call::Reserve => true,
+                Call::Submit { bytes, reserved, .. } => bytes > 0 && !reserved,
                 _ => false,
             },
             Failure::ShortWrite => matches!(call, Call::Submit { bytes, .. } if bytes >= 2),
@@ -198,7 +208,7 @@ impl Failure {
         }
     }
 
-    /// How a call goes that it suits.
+    /// How a call that it suits goes.
     fn at(self, call: Call) -> io::Result<Go> {
         let writes = matches!(call, Call::Submit { .. });
         match self {

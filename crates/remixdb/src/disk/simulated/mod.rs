@@ -1,17 +1,18 @@
 //! [`Simulated`]: the disk under tests, in memory and deterministic.
 //!
-//! It keeps apart what a process sees and what a power cut leaves. A write is *pending* until its file is synced,
-//! a name made or removed is pending until the directory is synced, and syncing one does nothing for the other.
-//! What is pending stands in one list, in the order in which it was done; a power cut keeps any part of it
-//! ([`crash_states`](Simulated::crash_states)), the death of a process all of it ([`kill`](Simulated::kill)).
+//! It separates the state that a process sees from the state that survives a power cut. A write is *pending*
+//! until its file is synced. A name that is created or removed is pending until the directory is synced.
+//! Syncing one has no effect on the other. Pending operations are in one list, in the order in which they
+//! were done. A power cut keeps any part of them ([`crash_states`](Simulated::crash_states)), the death of a
+//! process all of them ([`kill`](Simulated::kill)).
 //!
-//! Every call of the trait is one I/O. They are numbered from 0, so a workload can be cut
-//! ([`cut_power_at`](Simulated::cut_power_at)) or hurt ([`fail`](Simulated::fail)) at each of them in turn; between
-//! runs, files can be damaged.
+//! Every call of the trait is one I/O. I/Os are numbered from 0, so a test can cut the power
+//! ([`cut_power_at`](Simulated::cut_power_at)) or inject a failure ([`fail`](Simulated::fail)) at each of
+//! them in turn. Between runs, files can be damaged.
 //!
-//! It is harsher than most file systems: a synced file may lose its name, and of the pending writes of one file
-//! any part may arrive. What it does not do: take time, limit space or open files, or lose what was synced. A file
-//! may be written only through the handle that made it, as with the real disk.
+//! It is harsher than most file systems: a synced file may lose its name, and any part of the pending writes
+//! of a file may arrive. It does not take time, limit space or open files, or lose synced data. A file may be
+//! written only through the handle that created it, as on the real disk.
 //!
 //! [`crash`] makes the crash states, [`fault`] decides which call fails.
 
@@ -32,44 +33,55 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A file that is longer is a bug of who wrote it, to be told before the memory is gone.
+/// A longer file is a bug of its writer, which is reported before the memory is used up.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// A directory of files in memory. A clone is another handle to the same directory.
 #[derive(Clone, Default)]
 pub struct Simulated {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulatedState>>,
 }
 
 /// An open file. It stays readable when its name is removed.
 pub struct File {
-    owner: Arc<Mutex<State>>,
+    owner: Arc<Mutex<SimulatedState>>,
     inode: usize,
     writable: bool,
 }
 
 #[derive(Clone, Default)]
-struct State {
-    /// All files that ever were, by number.
+struct SimulatedState {
+    /// All files that ever existed, by number.
     inodes: Vec<Inode>,
     /// The names as the process sees them.
     seen: BTreeMap<Name, usize>,
-    /// The names that are sure to survive a power cut.
+    /// The names that surely survive a power cut.
     durable: BTreeMap<Name, usize>,
-    /// What was done and is not durable, in order.
+    /// Operations that are not durable yet, in order.
     pending: Vec<Pending>,
     /// Which I/O fails.
     faults: fault::Faults,
+    /// Bytes that its files can take together; `None` for any number.
+    capacity: Option<u64>,
 }
 
 #[derive(Clone)]
 struct Inode {
-    /// The name under which it was made.
+    /// The name under which it was created.
     name: Name,
-    /// What reads give.
+    /// The content that reads return.
     seen: Arc<Vec<u8>>,
-    /// What is sure to survive a power cut.
+    /// The content that surely survives a power cut.
     durable: Arc<Vec<u8>>,
+    /// The length up to which space was taken.
+    reserved: u64,
+}
+
+impl Inode {
+    /// Bytes that it takes on the device.
+    fn taken(&self) -> u64 {
+        self.reserved.max(self.seen.len() as u64)
+    }
 }
 
 #[derive(Clone)]
@@ -95,21 +107,26 @@ impl Simulated {
         Simulated::default()
     }
 
+    /// An empty directory on a device on which files take at most this many bytes together.
+    pub fn with_capacity(bytes: u64) -> Simulated {
+        SimulatedState { capacity: Some(bytes), ..SimulatedState::default() }.into()
+    }
+
     /// A directory of these files, all durable.
     pub fn from_files(files: impl IntoIterator<Item = (Name, Vec<u8>)>) -> Simulated {
         Simulated::from_images(files.into_iter().map(|(name, bytes)| (name, Arc::new(bytes))))
     }
 
     fn from_images(files: impl IntoIterator<Item = (Name, Arc<Vec<u8>>)>) -> Simulated {
-        let mut state = State::default();
+        let mut state = SimulatedState::default();
         for (name, bytes) in files {
             state.settle(name, bytes);
         }
         state.into()
     }
 
-    /// Cuts the power at the I/O of this number: it is done but not yet durable, and it and all after it fail and
-    /// change nothing.
+    /// Cuts the power at the I/O of this number. It is done but not yet durable; it and all later ones fail,
+    /// and the later ones have no effect.
     pub fn cut_power_at(&self, io: u64) {
         self.lock().faults.cut_at(io);
     }
@@ -119,7 +136,7 @@ impl Simulated {
         self.lock().faults.is_cut()
     }
 
-    /// Lets an I/O fail. Several faults may be planted; at one call the first that suits it strikes.
+    /// Injects a failure. There may be several; at each call the first that suits it strikes.
     pub fn fail(&self, fault: Fault) {
         self.lock().faults.plant(fault);
     }
@@ -129,38 +146,40 @@ impl Simulated {
         self.lock().faults.struck()
     }
 
-    /// Takes all faults away, and the cut that has not come yet. What they did stays.
+    /// Removes all faults, and a power cut that has not happened yet. Their effects stay.
     pub fn heal(&self) {
         self.lock().faults.heal();
     }
 
-    /// How many I/Os were done or tried until now; those after a power cut do not count.
+    /// Number of I/Os that were done or tried so far; those after a power cut do not count.
     pub fn ios(&self) -> u64 {
         self.lock().faults.ios()
     }
 
-    /// How many writes and changes of names a power cut could lose.
+    /// Number of writes and changes of names that a power cut could lose.
     pub fn pending(&self) -> usize {
         self.lock().pending.len()
     }
 
-    /// What the next process finds if this one dies now: all that was written, pending as it is. No faults.
+    /// The disk that the next process finds if this one dies now: everything written, pending as it is. No
+    /// faults.
     pub fn kill(&self) -> Simulated {
-        State { faults: fault::Faults::default(), ..self.lock().clone() }.into()
+        SimulatedState { faults: fault::Faults::default(), ..self.lock().clone() }.into()
     }
 
-    /// The files as reads give them, by name.
+    /// The files as reads return them, by name.
     pub fn files(&self) -> Vec<(Name, Vec<u8>)> {
         let state = self.lock();
         state.seen.iter().map(|(&name, &inode)| (name, state.inodes[inode].seen.to_vec())).collect()
     }
 
-    /// Gives a file other bytes, durably; makes it if there is none. Who has it open sees them.
+    /// Replaces the bytes of a file, durably; creates it if it is missing. Holders of the file see the new
+    /// bytes.
     pub fn replace(&self, name: Name, bytes: Vec<u8>) {
         self.lock().settle(name, Arc::new(bytes));
     }
 
-    /// Removes a file, durably. Whether there was one.
+    /// Removes a file, durably. True if it existed.
     pub fn remove(&self, name: Name) -> bool {
         let mut state = self.lock();
         state.forget_name(name);
@@ -168,7 +187,7 @@ impl Simulated {
         state.seen.remove(&name).is_some()
     }
 
-    /// Flips a bit of a file, durably; what the file has is durable then, too.
+    /// Flips a bit of a file, durably; all content of the file is then durable.
     ///
     /// # Panics
     /// If there is no such file or byte.
@@ -180,12 +199,12 @@ impl Simulated {
         state.settle(name, Arc::new(bytes));
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SimulatedState> {
         self.state.lock().expect("a test panicked inside of the simulated disk")
     }
 
-    /// The state, after making sure that the file is one of this disk and not of one that it was before a crash.
-    fn lock_for(&self, file: &File) -> MutexGuard<'_, State> {
+    /// The state, after checking that the file belongs to this disk and not to one before a crash.
+    fn lock_for(&self, file: &File) -> MutexGuard<'_, SimulatedState> {
         assert!(Arc::ptr_eq(&self.state, &file.owner), "a file of another disk");
         self.lock()
     }
@@ -210,8 +229,8 @@ impl fmt::Debug for File {
     }
 }
 
-impl From<State> for Simulated {
-    fn from(state: State) -> Simulated {
+impl From<SimulatedState> for Simulated {
+    fn from(state: SimulatedState) -> Simulated {
         Simulated { state: Arc::new(Mutex::new(state)) }
     }
 }
@@ -222,7 +241,7 @@ impl Disk for Simulated {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut state = self.lock();
         state.faults.begin(Call::List)?.done()?;
-        // A real directory has this, too.
+        // A real directory has this file too.
         let lock = "LOCK".to_owned();
         Ok(state.seen.keys().map(Name::to_string).chain([lock]).collect())
     }
@@ -270,7 +289,7 @@ impl Disk for Simulated {
         }
     }
 
-    /// Counts as an I/O of the other disk. What is pending of the file is lost there in a power cut.
+    /// Counts as an I/O of the other disk. Pending writes of the file are lost there in a power cut.
     fn link(&self, file: &File, name: Name, into: &Simulated) -> io::Result<()> {
         let linked = self.lock_for(file).inodes[file.inode].clone();
         let mut state = into.lock();
@@ -283,6 +302,19 @@ impl Disk for Simulated {
         state.seen.insert(name, inode);
         state.pending.push(Pending::Create { name, inode });
         go.done()
+    }
+
+    fn reserve(&self, file: &File, len: u64) -> io::Result<()> {
+        let mut state = self.lock_for(file);
+        state.faults.begin(Call::Reserve)?.done()?;
+        state.check_room(file.inode, len)?;
+        let inode = &mut state.inodes[file.inode];
+        inode.reserved = inode.reserved.max(len);
+        Ok(())
+    }
+
+    fn free(&self) -> io::Result<u64> {
+        Ok(self.lock().free())
     }
 
     fn len(&self, file: &File) -> io::Result<u64> {
@@ -309,11 +341,13 @@ impl Disk for Simulated {
     fn submit(&self, file: &File, write: &mut Write) -> io::Result<usize> {
         let left = &write.bytes[write.done..];
         let mut state = self.lock_for(file);
-        let go = state.faults.begin(Call::Submit { bytes: left.len(), sync: write.sync })?;
+        let end = write.offset.saturating_add(write.bytes.len() as u64);
+        state.check_room(file.inode, end)?;
+        let reserved = end <= state.inodes[file.inode].reserved;
+        let go = state.faults.begin(Call::Submit { bytes: left.len(), sync: write.sync, reserved })?;
         if !left.is_empty() && !file.writable {
             return Err(Errno::BADF.into());
         }
-        let end = write.offset.saturating_add(write.bytes.len() as u64);
         if end > FILE_BYTES_MAX {
             return Err(Errno::FBIG.into());
         }
@@ -335,13 +369,26 @@ impl Disk for Simulated {
     }
 }
 
-impl State {
+impl SimulatedState {
+    /// Bytes that files can still take.
+    fn free(&self) -> u64 {
+        let Some(capacity) = self.capacity else { return u64::MAX };
+        let used: u64 = self.seen.values().map(|&inode| self.inodes[inode].taken()).sum();
+        capacity.saturating_sub(used)
+    }
+
+    /// An error if there is no space for a file of this length.
+    fn check_room(&self, inode: usize, len: u64) -> io::Result<()> {
+        let more = len.saturating_sub(self.inodes[inode].taken());
+        if more > 0 && more > self.free() { Err(Errno::NOSPC.into()) } else { Ok(()) }
+    }
+
     fn add(&mut self, name: Name, bytes: Arc<Vec<u8>>) -> usize {
-        self.inodes.push(Inode { name, seen: Arc::clone(&bytes), durable: bytes });
+        self.inodes.push(Inode { name, seen: Arc::clone(&bytes), durable: bytes, reserved: 0 });
         self.inodes.len() - 1
     }
 
-    /// Gives a file these bytes as if they and the name had been durable for ever.
+    /// Gives a file these bytes as if they and the name had always been durable.
     fn settle(&mut self, name: Name, bytes: Arc<Vec<u8>>) {
         self.forget_name(name);
         let inode = match self.seen.get(&name) {
@@ -387,7 +434,7 @@ impl State {
         self.pending.retain(|pending| !put_name(durable, pending));
     }
 
-    /// What a failed sync makes of the pending writes of a file.
+    /// The effect of a failed sync on the pending writes of a file.
     fn lose_data(&mut self, inode: usize, fate: Fate) {
         if fate != Fate::Kept {
             self.pending.retain(|pending| !pending.is_of(inode));
@@ -397,7 +444,7 @@ impl State {
         }
     }
 
-    /// What a failed sync of the directory makes of pending names.
+    /// The effect of a failed sync of the directory on pending names.
     fn lose_names(&mut self, fate: Fate) {
         if fate != Fate::Kept {
             self.pending.retain(|pending| !pending.is_name());
@@ -420,7 +467,7 @@ fn put(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     file[offset..end].copy_from_slice(bytes);
 }
 
-/// Does to names what is pending, if it is about names; whether it was.
+/// Applies a pending operation to the names, if it concerns names; true if it does.
 fn put_name(names: &mut BTreeMap<Name, usize>, pending: &Pending) -> bool {
     match *pending {
         Pending::Write { .. } => return false,

@@ -1,11 +1,11 @@
-//! A hash by which the states of a disk are told apart. It does not withstand an attacker.
+//! A hash that distinguishes the states of a disk. It does not withstand an attacker.
 
 use forrest_base::random::finalize;
 
-/// The hash of nothing. Not a small number, because what it is combined with are small numbers.
+/// The hash of nothing. Not a small number, because it is combined with small numbers.
 pub(super) const NOTHING: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of what has the hash `before` and `part` behind it.
+/// The hash of `part` appended to content with the hash `before`.
 pub(super) fn combine(before: u64, part: u64) -> u64 {
     finalize((before.rotate_left(23) ^ part).wrapping_mul(NOTHING))
 }

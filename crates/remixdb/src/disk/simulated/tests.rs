@@ -1,4 +1,4 @@
-//! Tests of the simulation itself: that it loses what a disk may lose, and nothing else.
+//! Tests of the simulation itself: it loses what a disk may lose, and nothing else.
 
 use super::*;
 use std::collections::BTreeSet;
@@ -33,7 +33,7 @@ fn states(disk: &Simulated) -> BTreeSet<Files> {
     states
 }
 
-/// What the log can have after a power cut.
+/// The possible contents of the log after a power cut.
 fn contents(disk: &Simulated) -> BTreeSet<Vec<u8>> {
     states(disk)
         .into_iter()
@@ -148,7 +148,7 @@ fn the_last_write_is_torn_at_every_sector() {
     };
     with(&[(&[0x11], 700)]);
     with(&[(&[0x11], 600), (&[0x33], 1000)]);
-    // Sectors meet at 1024 and 1536; before 600 nothing is hurt.
+    // Sectors meet at 1024 and 1536; bytes before 600 are intact.
     with(&[(&[0x11], 600), (&[0x33], 424)]);
     with(&[(&[0x11], 600), (&[0x33], 424), (&[0], 576)]);
     with(&[(&[0x11], 600), (&[0x33], 936)]);
@@ -254,7 +254,7 @@ fn a_cut_stops_everything() {
         assert_eq!(disk.ios(), at + 1);
         let states = states(&disk);
         let has = |bytes: &[u8]| states.contains(&vec![(LOG, bytes.to_vec())]);
-        // What was in flight may be done, or not; what was synced before it is.
+        // Operations in flight may be done, or not; those synced before are.
         let expected = match at {
             0 | 1 => [true, true, false],
             2 => [false, true, true],

@@ -46,7 +46,7 @@ fn numbers(of: &[(Range<u32>, usize)]) -> World {
 
 #[test]
 fn segments_that_nothing_new_falls_into_are_kept_and_not_read() {
-    // One new key near the beginning, one in the middle, one that replaces an old one behind all.
+    // One new key near the beginning, one in the middle, one that replaces the last old one.
     let mut world = numbers(&[(0..80_000, 2)]);
     let new = [101, 40_001, 79_998u32].map(|number| (number.to_be_bytes().to_vec(), false));
     let old = world.runs[0].entries.iter().cloned().collect();
@@ -56,7 +56,7 @@ fn segments_that_nothing_new_falls_into_are_kept_and_not_read() {
     let (compared, rebuilt) = world.compared(|| rebuild(&remix, &mut world.older(2), true).unwrap());
     let read = world.asked.read.get() - read;
     assert!(compared <= 3 * 7, "{compared} comparisons");
-    // And two segments of heads, where an anchor beside a kept one is another now.
+    // And two segments of heads, whose anchor beside a kept segment has changed.
     assert!(read <= 3 + 3 * 6 + 2 * 32, "{read} keys read");
     assert!(rebuilt.segments() <= remix.segments() + 3, "{} segments", rebuilt.segments());
     check(&world, &rebuilt, "kept");
@@ -111,7 +111,7 @@ fn runs_that_are_not_sorted_are_refused() {
     }
 }
 
-/// Every lie that a REMIX could tell about its runs.
+/// Every kind of disagreement between a REMIX and its runs.
 #[test]
 fn verify_finds_what_does_not_belong() {
     let keys = |of: &[u8]| of.iter().map(|&key| (vec![b'k', key], key % 5 == 0)).collect::<BTreeMap<_, _>>();

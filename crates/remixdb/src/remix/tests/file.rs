@@ -205,7 +205,7 @@ fn every_length_but_the_right_one_is_reported() {
     assert!(Remix::read(&Memory::with(swapped), NAME, &tables(&remix)).is_err());
 }
 
-/// Whoever makes the checksums match can change what he likes, but gets no panic and no walk that goes astray.
+/// With valid checksums any content can be forged, but it causes no panic and no endless walk.
 #[test]
 fn a_change_under_a_good_checksum_is_reported_or_harmless() {
     let world = example();
@@ -224,7 +224,7 @@ fn a_change_under_a_good_checksum_is_reported_or_harmless() {
             *file.lock().unwrap() = changed;
             let Ok(read) = Remix::read(&disk, NAME, &tables) else { continue };
             harmless.push(at);
-            // A tag or an anchor can be known to be wrong only from the keys.
+            // A wrong tag or anchor can be detected only from the keys.
             if !(437 + 3..469).contains(&at) && !(405 + 31..437).contains(&at) {
                 assert!(read.verify(&mut world.older(2)).is_err(), "byte {at}");
             }

@@ -7,7 +7,7 @@ use std::time::Instant;
 const KEYS: usize = 1_000_000;
 const ASKED: usize = 500_000;
 
-/// Keys of 16 bytes, one behind the other, so that a measurement is of the REMIX and not of allocations.
+/// Keys of 16 bytes, contiguous, so that a measurement is of the REMIX and not of allocations.
 struct FlatRun(Rc<Vec<[u8; 16]>>);
 
 impl Run for FlatRun {
@@ -81,7 +81,7 @@ fn measure(count: usize) {
     rebuilt.iter_mut().for_each(|ns| *ns = (*ns * 10.0).round() / 10.0);
 
     let (find_ns, _) = each(ASKED, || absent.iter().fold(0, |sum, key| sum ^ remix.anchors.find(key)));
-    let mut cursor = Cursor::new(&remix, open(&runs), Show::Live);
+    let mut cursor = RemixCursor::new(&remix, open(&runs), Show::Live);
     let (seek_ns, ()) = each(ASKED, || {
         for key in &absent {
             black_box(cursor.seek(key).unwrap());

@@ -1,4 +1,4 @@
-//! A REMIX against what a map of all keys says: random runs of every shape, asked in every way.
+//! A REMIX compared with a map of all keys: random runs of every shape, queried in every way.
 
 mod builds;
 mod file;
@@ -12,7 +12,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// What was asked of the runs that share it.
+/// Counts of reads, for the runs that share it.
 #[derive(Default)]
 struct Asked {
     compared: Cell<usize>,
@@ -51,7 +51,7 @@ impl Run for VecRun {
 /// Runs, and the newest version of each key.
 struct World {
     runs: Vec<VecRun>,
-    newest: BTreeMap<Vec<u8>, Entry>,
+    newest: BTreeMap<Vec<u8>, RunEntry>,
     asked: Rc<Asked>,
 }
 
@@ -63,14 +63,14 @@ impl World {
         let mut runs = Vec::new();
         for (run, content) in contents.into_iter().enumerate() {
             for (ordinal, (key, &tombstone)) in content.iter().enumerate() {
-                newest.insert(key.clone(), Entry { run, ordinal: ordinal as u32, tombstone });
+                newest.insert(key.clone(), RunEntry { run, ordinal: ordinal as u32, tombstone });
             }
             runs.push(VecRun { entries: Rc::new(content.into_iter().collect()), asked: asked.clone() });
         }
         World { runs, newest, asked }
     }
 
-    /// A world of a seed: any number of runs, keys of a shape, much or little in common.
+    /// A world of a seed: any number of runs, keys of a shape, with more or less overlap.
     fn random(seed: u64) -> World {
         let random = &mut Random(seed);
         let count = [1, 2, 3, 1 + random.index(8), 1 + random.index(31), 31][random.index(6)];
@@ -85,18 +85,18 @@ impl World {
         World::new(contents.collect())
     }
 
-    /// The first so many runs, which are older than the others.
+    /// The `count` oldest runs.
     fn older(&self, count: usize) -> Vec<VecRun> {
         self.runs[..count].to_vec()
     }
 
     /// What a cursor sees.
-    fn visible(&self, show: Show) -> Vec<(&[u8], Entry)> {
-        let seen = |entry: &Entry| show == Show::Tombstones || !entry.tombstone;
+    fn visible(&self, show: Show) -> Vec<(&[u8], RunEntry)> {
+        let seen = |entry: &RunEntry| show == Show::Tombstones || !entry.tombstone;
         self.newest.iter().filter(|(_, entry)| seen(entry)).map(|(key, entry)| (&key[..], *entry)).collect()
     }
 
-    /// Keys that are there, and around each of them keys that are not.
+    /// Keys that are there, and beside each of them keys that are not.
     fn probes(&self) -> BTreeSet<Vec<u8>> {
         let mut probes = BTreeSet::from([vec![], vec![0], vec![0xFF; 20]]);
         let every = self.newest.len() / 500 + 1;
@@ -117,8 +117,8 @@ impl World {
         build(&mut self.older(self.runs.len()), tags).unwrap()
     }
 
-    fn cursor<'a>(&self, remix: &'a Remix, show: Show) -> Cursor<&'a Remix, VecRun> {
-        Cursor::new(remix, self.runs.clone(), show)
+    fn cursor<'a>(&self, remix: &'a Remix, show: Show) -> RemixCursor<&'a Remix, VecRun> {
+        RemixCursor::new(remix, self.runs.clone(), show)
     }
 
     /// How many comparisons `f` makes.
@@ -130,7 +130,7 @@ impl World {
 }
 
 /// The newest version of a key.
-fn get<R: Run>(remix: &Remix, runs: &mut [R], key: &[u8]) -> Result<Option<Entry>> {
+fn get<R: Run>(remix: &Remix, runs: &mut [R], key: &[u8]) -> Result<Option<RunEntry>> {
     remix.get(remix.find(key), key, |entry| runs[entry.run].compare(entry.ordinal, key))
 }
 
@@ -140,13 +140,13 @@ fn key(random: &mut Random, shape: usize, space: usize) -> Vec<u8> {
     match shape {
         // Numbers.
         0 => number.to_be_bytes().to_vec(),
-        // Hardly any different bytes, and the empty key: heads that are equal but for their zeros.
+        // Hardly any different bytes, and the empty key: heads that are equal except for their zeros.
         1 => (0..random.index(12)).map(|_| [0, 1, 0xFF][random.index(3)]).collect(),
-        // All over the place.
+        // Evenly distributed.
         2 => [Random(number).next().to_be_bytes(), Random(!number).next().to_be_bytes()].concat(),
-        // Much in common.
+        // Long common prefixes.
         3 => format!("https://example.org/a/long/way/{number}/{}", "x".repeat(random.index(3))).into_bytes(),
-        // Long ones, different only behind the heads.
+        // Long keys that differ only after the heads.
         4 => [&vec![b'k'; 700 + random.index(2)][..], &number.to_be_bytes()].concat(),
         // The same eight bytes over and over, so that whole anchors decide.
         _ => [&[number as u8 % 3 * 7, 1, 2, 3, 4, 5, 6, 7, 8][..], &number.to_be_bytes()].concat(),

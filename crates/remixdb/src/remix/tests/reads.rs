@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Everything that can be asked of a REMIX answers as the world does.
+/// All queries of a REMIX return what the world has.
 pub(super) fn check(world: &World, remix: &Remix, what: &str) {
     remix.verify(&mut world.older(world.runs.len())).unwrap();
     assert_eq!(remix.live(), world.visible(Show::Live).len() as u64, "{what}");
@@ -16,7 +16,7 @@ pub(super) fn check(world: &World, remix: &Remix, what: &str) {
     get_all(world, remix, what);
 }
 
-fn walk_forward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Entry)], what: &str) {
+fn walk_forward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)], what: &str) {
     let mut cursor = world.cursor(remix, show);
     let mut key = vec![1, 2, 3];
     let (compared, ()) = world.compared(|| {
@@ -37,7 +37,7 @@ fn walk_forward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Ent
     assert_eq!(compared, 0, "{what}: a step compares nothing");
 }
 
-fn walk_backward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Entry)], what: &str) {
+fn walk_backward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)], what: &str) {
     let mut cursor = world.cursor(remix, show);
     let (compared, ()) = world.compared(|| {
         let mut is = cursor.last();
@@ -51,7 +51,7 @@ fn walk_backward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], En
     assert_eq!(compared, 0, "{what}: a step compares nothing");
 }
 
-fn seek_all(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Entry)], what: &str) {
+fn seek_all(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)], what: &str) {
     let mut cursor = world.cursor(remix, show);
     for probe in world.probes() {
         let at = visible.partition_point(|(key, _)| *key < &probe[..]);
@@ -71,8 +71,8 @@ fn seek_all(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Entry)]
     }
 }
 
-/// Steps to and fro, some of them long, and returns to where it was.
-fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Entry)], what: &str) {
+/// Steps back and forth, some of them long, and returns to earlier positions.
+fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)], what: &str) {
     let random = &mut Random(visible.len() as u64);
     let mut cursor = world.cursor(remix, show);
     let mut at = None;

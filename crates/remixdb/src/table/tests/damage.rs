@@ -1,5 +1,5 @@
-//! Damaged tables: reported, or harmless, and never a wrong answer, a panic or an allocation that the file does not
-//! warrant.
+//! Damaged tables: reported, or harmless, and never a wrong value, a panic or an allocation that the file
+//! does not justify.
 
 use super::*;
 
@@ -18,9 +18,9 @@ fn opened(bytes: Vec<u8>) -> Result<Table<Memory>> {
     open(&Memory::of(NAME, bytes), 1 << 20)
 }
 
-/// Nothing about the table is wrong, or something says so.
+/// Reads are right, or one of them fails.
 fn read_all(table: &Table<Memory>, map: &Map) -> Result<()> {
-    let mut cursor = Cursor::new(table);
+    let mut cursor = TableCursor::new(table);
     for (ordinal, (key, value)) in (0..).zip(map).step_by(13) {
         let mut found = Vec::new();
         cursor.key_into(ordinal, &mut found)?;
@@ -77,7 +77,7 @@ fn every_truncation_is_reported() {
     assert!(opened([&file[..], &file[..]].concat()).is_err(), "the end repeated");
 }
 
-/// A value that has the bytes of a footer does not become one when the file is cut off behind it.
+/// A value with the bytes of a footer is not taken for one when the file is cut off after it.
 #[test]
 fn a_forged_footer_is_no_footer() {
     let forged = file_of(&Map::from([(b"forged".to_vec(), None)]))[..page::PAYLOAD].to_vec();
@@ -116,7 +116,7 @@ fn a_table_under_another_name_is_reported() {
     assert_eq!(Table::open(disk, NAME, &cache).unwrap_err().kind(), ErrorKind::Io, "there is none");
 }
 
-/// Seals a page again, so that only its structure tells of what was done to it.
+/// Seals a page again, so that only its structure shows the change.
 fn resealed(mut file: Vec<u8>, page: usize) -> Vec<u8> {
     let pages = file.len() / 4096;
     let number = page as u64 | if page + 1 == pages { page::LAST } else { 0 };
@@ -147,13 +147,13 @@ fn footers_that_lie_are_refused() {
 fn what_a_later_version_wrote_is_refused_in_words() {
     let one = Map::from([(b"a".to_vec(), None), (b"b".to_vec(), None)]);
     let file = file_of(&one);
-    // The block is at 0: its flags at 21, its kinds behind its head.
+    // The block is at 0: its flags at 21, its kinds after its head.
     for (at, byte, words) in [(21, 3, "sequence numbers"), (21, 5, "newer version"), (24, 2, "newer version")]
     {
         let mut bytes = file.clone();
         bytes[at] = byte;
         let table = opened(resealed(bytes, 0)).unwrap();
-        for error in [table.verify().unwrap_err(), Cursor::new(&table).find(b"a").unwrap_err()] {
+        for error in [table.verify().unwrap_err(), TableCursor::new(&table).find(b"a").unwrap_err()] {
             assert!(error.to_string().contains(words), "{error}");
         }
     }
@@ -164,7 +164,7 @@ fn what_a_later_version_wrote_is_refused_in_words() {
     assert!(error.to_string().contains("format version 2, and this build reads version 1"), "{error}");
 }
 
-/// Files whose checksums are right and whose bytes are not: errors or wrong answers, but no panic, and no end.
+/// Files with valid checksums and random content: errors or wrong values, but no panic, and no endless loop.
 #[test]
 fn nonsense_is_survived() {
     let map = some_map();
@@ -177,7 +177,7 @@ fn nonsense_is_survived() {
         let page = random.index(file.len() / 4096);
         for _ in 0..1 + random.index(3) {
             let byte = [0, 1, 0x7F, 0xFF, random.next() as u8][random.index(5)];
-            // Sections that a random place would rarely meet are met on purpose.
+            // Sections that a random place would rarely hit are hit on purpose.
             let at = match random.index(3) {
                 0 => page * 4096 + random.index(page::PAYLOAD),
                 1 => page * 4096 + page::PAYLOAD - 1 - random.index(128),
@@ -187,7 +187,7 @@ fn nonsense_is_survived() {
         }
         let Ok(table) = opened(resealed(bytes, page)) else { continue };
         found += u32::from(table.verify().is_err());
-        let mut cursor = Cursor::new(&table);
+        let mut cursor = TableCursor::new(&table);
         let mut out = Vec::new();
         for ordinal in (0..table.entries().min(200)).step_by(9) {
             let _ = cursor.key_into(ordinal, &mut out);

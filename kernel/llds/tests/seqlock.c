@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * A store in sight of several processes while several change it: without a lock
- * and without a call, each sees what a key means at some instant of its look.
+ * Several processes read a mapped store while others change it. Without a lock
+ * and without a system call, each read returns the value that a key had at some
+ * instant during the read.
  *
- * What a change makes of a key is known beforehand: change_of(). A writer tells
- * in memory that all share which change it begins, and which it has done. So a
- * key that is looked at has been changed at least as often as was done before,
- * at most as often as was begun behind, and no less often than it was seen to
- * be; and the bytes of a value say whose it is and of which change. Scans are
- * held to the same, also for the keys that they do not find.
+ * The effect of each change is a function of its number: change_of(). A writer
+ * records in shared memory which change of a pair it begins, and which it has
+ * completed. A read must return a change that is not older than the last one
+ * completed before the read began, and not older than one that was read
+ * earlier; and not newer than the last one begun before the read ended. The
+ * bytes of a value name its key and its change. Scans are checked in the same
+ * way, also for the keys that they do not return.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,76 +28,77 @@
 #include "named.h"
 
 /*
- * Keys come in pairs, which are changed by the same run, and each second pair
- * by one that takes place as one. Numbers of keys are of five digits.
+ * Keys form pairs, which one run changes; for every second pair, that run is
+ * atomic. Numbers of keys have five digits.
  */
 #define PAIRS 4000U
 #define KEYS (2 * PAIRS)
 #define KEY_ROOM 64
 #define WRITERS 2U
 #define READERS 2U
-/* Readers come and go so often; the changes are other ones each time. */
+/* How often readers start and end; the changes differ each time. */
 #define SESSIONS 8U
-/* One by which most keys have large values, and later than all others. */
+/* The last change of all, which gives most keys large values. */
 #define LAST_CHANGE 0x40000002U
-/* The longest value, in words. */
+/* Maximum value length, in words. */
 #define WORDS_MAX 200U
-/* The first pairs, which are changed by a run each, and looked at all the time. */
+/* The first pairs are hot: every run changes one, and readers prefer them. */
 #define HOT 8U
 #define HOT_WORDS 64U
-/* A run changes so many others at most. */
+/* Maximum number of other pairs that a run changes. */
 #define TOGETHER 8U
-/* So many keys behind another are looked for in a scan. */
+/* Number of keys after another that a scan checks. */
 #define AHEAD 16U
 
-/* What all processes share. */
-struct sight {
-	/* By pairs: the change that is begun, and the one that is done. */
+/* The memory that all processes share. */
+struct test {
+	/* For each pair: the last change begun, and the last one completed. */
 	uint32_t begun[PAIRS], done[PAIRS];
-	/* By writers: how often all of its pairs were changed. */
+	/* For each writer: how often it has changed all of its pairs. */
 	uint32_t rounds[WRITERS];
-	/* And the pair that one is at. */
+	/* For each writer: the pair that it changes now. */
 	uint32_t at[WRITERS];
 	bool stops;
 	/*
-	 * How many of them write: the last one, whose runs take place as one,
-	 * not always, or no look that takes longer would come to an end.
+	 * The number of writers that are active. The last one, whose runs are
+	 * atomic, pauses in some sessions: otherwise long reads would always
+	 * have to retry.
 	 */
 	uint32_t writing;
-	/* What the readers came to, and what was wrong. */
+	/* Counts of the readers' results, and the first error. */
 	unsigned long there, gone, busy;
 	char wrong[256];
 };
 
-/* What a change makes of the keys of a pair: a value of so many words, or 0. */
+/* The effect of a change on the keys of a pair: words of the value, or 0. */
 static uint32_t change_of(uint32_t pair, uint32_t change)
 {
 	uint64_t state = (uint64_t)pair << 32 | change;
 	const uint64_t random = next_random(&state);
-	/* All small, all large, a half of them, few; each twice. */
+	/* Almost all small, almost all large, half of them, few; each twice. */
 	static const struct {
 		uint32_t there, words;
 	} phases[] = { { 7, 12 }, { 7, WORDS_MAX }, { 4, 12 }, { 1, 12 } };
 	const uint32_t phase = change / 2 % 4;
 
-	/* What never was changed is not there. */
+	/* Before the first change, no key exists. */
 	if (!change || (random & 7) >= phases[phase].there)
 		return 0;
-	/* Those stay as long as they are: changed where they are. */
+	/* Hot values keep their length, so they are changed in place. */
 	if (pair < HOT)
 		return HOT_WORDS;
-	/* And so do most that are small. */
+	/* And so are most small values. */
 	if (phases[phase].words < WORDS_MAX && random >> 3 & 7)
 		return pair & 2 ? 1 : 4;
 	return 1 + (random >> 8) % phases[phase].words;
 }
 
-static bool is_as_one(uint32_t pair)
+static bool is_atomic(uint32_t pair)
 {
 	return pair & 1;
 }
 
-/* Keys of three lengths, in the order of their numbers. */
+/* Keys of three lengths, ordered as their numbers. */
 static uint32_t key_for(u8 *key, uint32_t number)
 {
 	return sprintf((char *)key, "%05u%.*s", number, (int)(number % 3) * 20,
@@ -112,7 +115,7 @@ static uint32_t value_for(uint64_t *value, uint32_t number, uint32_t change)
 	return 8 * words;
 }
 
-/* The change of a key; of a pair that goes by a range, that of the first. */
+/* Puts the change of a key; one delete-range removes both keys of a pair. */
 static void put_change(struct line *l, uint32_t number, uint32_t change)
 {
 	struct llds_op op = { .code = LLDS_SET };
@@ -131,7 +134,7 @@ static void put_change(struct line *l, uint32_t number, uint32_t change)
 	put(l, op, key, value, end);
 }
 
-/* Does what was put, perhaps as one; whether all of it could be done. */
+/* Does the operations, atomically if is_one; returns whether all succeeded. */
 static bool do_changes(int fd, struct line *l, bool is_one)
 {
 	struct llds_run *run = whole(l);
@@ -152,19 +155,19 @@ static bool do_changes(int fd, struct line *l, bool is_one)
 }
 
 /*
- * Changes each of a writer's pairs once, in one of several orders, by runs of a
- * few and a hot one; whether all could be done that was begun.
+ * Changes each of a writer's pairs once, in one of several orders, in runs of
+ * several pairs and a hot one. Returns whether all runs succeeded.
  */
-static bool change_once(struct sight *sight, int fd, struct line *l,
+static bool change_once(struct test *test, int fd, struct line *l,
 			uint32_t writer, uint32_t change, uint64_t *state)
 {
-	/* None has a divisor with the number of pairs. */
+	/* Each is coprime to the number of pairs. */
 	static const uint32_t strides[] = { 1, 997, 1999, 7 };
 	const uint32_t own = PAIRS / WRITERS, stride = strides[change % 4];
 	uint32_t pairs[1 + TOGETHER], at = 0, n, i;
 
-	while (at < own && !__atomic_load_n(&sight->stops, __ATOMIC_RELAXED)) {
-		if (writer >= __atomic_load_n(&sight->writing,
+	while (at < own && !__atomic_load_n(&test->stops, __ATOMIC_RELAXED)) {
+		if (writer >= __atomic_load_n(&test->writing,
 					      __ATOMIC_RELAXED)) {
 			sched_yield();
 			continue;
@@ -176,85 +179,87 @@ static bool change_once(struct sight *sight, int fd, struct line *l,
 			pairs[i] = at * stride % own * WRITERS + writer;
 			i += pairs[i] >= HOT;
 		}
-		__atomic_store_n(&sight->at[writer], pairs[i - 1],
+		__atomic_store_n(&test->at[writer], pairs[i - 1],
 				 __ATOMIC_RELAXED);
 		for (n = i, i = 0; i < n; i++) {
 			const uint32_t next = i ? change :
-						  sight->done[pairs[i]] + 1;
+						  test->done[pairs[i]] + 1;
 
-			__atomic_store_n(&sight->begun[pairs[i]], next,
+			__atomic_store_n(&test->begun[pairs[i]], next,
 					 __ATOMIC_SEQ_CST);
 			put_change(l, 2 * pairs[i], next);
 		}
-		/* Long after the first of a pair comes the second. */
+		/* The second keys come last, far from the first ones. */
 		for (i = 0; i < n; i++)
-			put_change(l, 2 * pairs[i] + 1, sight->begun[pairs[i]]);
-		if (!do_changes(fd, l, is_as_one(writer)))
+			put_change(l, 2 * pairs[i] + 1, test->begun[pairs[i]]);
+		if (!do_changes(fd, l, is_atomic(writer)))
 			return false;
 		for (i = 0; i < n; i++)
-			__atomic_store_n(&sight->done[pairs[i]],
-					 sight->begun[pairs[i]],
+			__atomic_store_n(&test->done[pairs[i]],
+					 test->begun[pairs[i]],
 					 __ATOMIC_SEQ_CST);
 	}
 	return true;
 }
 
-/* A process that writes. */
-static int change_all(struct sight *sight, int fd, uint32_t writer)
+/* A writer process. */
+static int change_all(struct test *test, int fd, uint32_t writer)
 {
 	uint64_t state = writer;
 	struct line l = line();
 	uint32_t change;
 
-	for (change = 1; !__atomic_load_n(&sight->stops, __ATOMIC_RELAXED);
+	for (change = 1; !__atomic_load_n(&test->stops, __ATOMIC_RELAXED);
 	     change++) {
-		if (!change_once(sight, fd, &l, writer, change, &state))
+		if (!change_once(test, fd, &l, writer, change, &state))
 			return 1;
-		__atomic_add_fetch(&sight->rounds[writer], 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&test->rounds[writer], 1, __ATOMIC_RELAXED);
 	}
 	return 0;
 }
 
-/* One who has the store in sight. */
+/* A process that maps the store. */
 struct reader {
-	struct sight *sight;
+	struct test *test;
 	struct mapped mapped;
-	/* By keys: the change that was seen last. */
+	/* For each key: the last change that was read. */
 	uint32_t seen[KEYS];
 	unsigned long there, gone, busy;
 	u8 got[MAPPED_ROOM];
 };
 
-/* What a key cannot be older than, before it is looked at. */
+/* The oldest change of a key that a read from now on may return. */
 static uint32_t oldest(const struct reader *reader, uint32_t number)
 {
-	const uint32_t done = __atomic_load_n(&reader->sight->done[number / 2],
+	const uint32_t done = __atomic_load_n(&reader->test->done[number / 2],
 					      __ATOMIC_SEQ_CST);
 	const uint32_t seen = reader->seen[number];
 
 	return seen > done ? seen : done;
 }
 
-/* And what it cannot be newer than, behind. */
+/* The newest change that a read up to now may have returned. */
 static uint32_t newest(const struct reader *reader, uint32_t number)
 {
-	/* The look comes first. */
+	/* The read comes first. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return __atomic_load_n(&reader->sight->begun[number / 2],
+	return __atomic_load_n(&reader->test->begun[number / 2],
 			       __ATOMIC_SEQ_CST);
 }
 
-/* A key is as this change made it; what that says of the other of its pair. */
+/*
+ * Records the change that was read of a key; in an atomic pair, of both keys.
+ */
 static void saw(struct reader *reader, uint32_t number, uint32_t change)
 {
 	uint32_t *other = &reader->seen[number ^ 1];
 
 	reader->seen[number] = change;
-	if (is_as_one(number / 2) && *other < change)
+	if (is_atomic(number / 2) && *other < change)
 		*other = change;
 }
 
-/* A value was found: it is the one of a change that may be seen. */
+/* Checks a value that was found: that of a change that may be read. */
 static const char *check_there(struct reader *reader, uint32_t number,
 			       const u8 *value, uint32_t bytes, uint32_t since)
 {
@@ -265,17 +270,17 @@ static const char *check_there(struct reader *reader, uint32_t number,
 	DEMAND(bytes >= 8, "key %u: a value of %u bytes", number, bytes);
 	memcpy(&change, value + 4, 4);
 	DEMAND(change >= since && change <= until,
-	       "key %u: change %u, where %u to %u may be seen", number, change,
+	       "key %u: change %u, expected %u to %u", number, change,
 	       since, until);
 	DEMAND(value_for(wanted, number, change) == bytes &&
 	       !memcmp(wanted, value, bytes),
-	       "key %u: a mixture of change %u", number, change);
+	       "key %u: wrong bytes for change %u", number, change);
 	saw(reader, number, change);
 	reader->there++;
 	return NULL;
 }
 
-/* A key was not found: one of the changes that may be seen has removed it. */
+/* Checks a key that was not found: a change that may be read removed it. */
 static const char *check_gone(struct reader *reader, uint32_t number,
 			      uint32_t since)
 {
@@ -285,7 +290,7 @@ static const char *check_gone(struct reader *reader, uint32_t number,
 	while (change < until && change_of(number / 2, change))
 		change++;
 	DEMAND(!change_of(number / 2, change),
-	       "key %u is missing, which changes %u to %u have set", number,
+	       "key %u is missing, but changes %u to %u all set it", number,
 	       since, until);
 	saw(reader, number, change);
 	reader->gone++;
@@ -308,12 +313,12 @@ static const char *look_up(struct reader *reader, uint32_t number)
 		reader->busy++;
 		return NULL;
 	default:
-		return why("key %u: a value by itself", number);
+		return why("key %u: a value that is stored apart", number);
 	}
 }
 
-/* The key behind one; *NUMBER becomes its number, KEYS if there is none. */
-static const char *look_behind(struct reader *reader, uint32_t *number)
+/* Reads the next key; *NUMBER becomes its number, or KEYS at the end. */
+static const char *look_after(struct reader *reader, uint32_t *number)
 {
 	uint32_t since[AHEAD], key_bytes, bytes, last, i;
 	const uint32_t first = *number + 1;
@@ -333,14 +338,14 @@ static const char *look_behind(struct reader *reader, uint32_t *number)
 	}
 	last = KEYS;
 	if (found == MAPPED_FOUND) {
-		DEMAND(key_bytes >= 5, "a key of %u bytes behind %u", key_bytes,
+		DEMAND(key_bytes >= 5, "a key of %u bytes after %u", key_bytes,
 		       *number);
 		memcpy(digits, reader->got, 5);
 		last = strtoul(digits, NULL, 10);
 		DEMAND(last >= first && last < KEYS &&
 		       key_for(wanted, last) == key_bytes &&
 		       !memcmp(wanted, reader->got, key_bytes),
-		       "a key \"%s\" behind %u", digits, *number);
+		       "a key \"%s\" after %u", digits, *number);
 	}
 	for (i = 0; !wrong && i < AHEAD && first + i < last; i++)
 		wrong = check_gone(reader, first + i, since[i]);
@@ -353,7 +358,7 @@ static const char *look_behind(struct reader *reader, uint32_t *number)
 	return wrong;
 }
 
-/* A mapping of each of the three parts; the last is NULL if that fails. */
+/* Maps the three parts of the store; the last is NULL if that fails. */
 static struct mapped show(int fd)
 {
 	static const struct {
@@ -380,8 +385,8 @@ static void hide(const struct mapped *mapped)
 	munmap((void *)mapped->buckets, LLDS_MAP_BYTES);
 }
 
-/* A hot key, one where somebody writes, or any. */
-static uint32_t pick(struct sight *sight, uint64_t *state)
+/* Picks a hot key, one near a pair that a writer changes, or any key. */
+static uint32_t pick(struct test *test, uint64_t *state)
 {
 	const uint64_t random = next_random(state);
 	uint32_t pair;
@@ -390,60 +395,62 @@ static uint32_t pick(struct sight *sight, uint64_t *state)
 		return (random >> 8) % (2 * HOT);
 	if (random & 2)
 		return (random >> 8) % KEYS;
-	pair = __atomic_load_n(&sight->at[random >> 2 & (WRITERS - 1)],
+	pair = __atomic_load_n(&test->at[random >> 2 & (WRITERS - 1)],
 			       __ATOMIC_RELAXED);
 	return (2 * pair + (random >> 8) % 32) % KEYS;
 }
 
-/* Looks so often at least, and until who writes has changed all once more. */
+/*
+ * Reads @looks times or more, until the writers have changed all pairs again.
+ */
 static const char *look_around(struct reader *reader, uint64_t state,
 			       unsigned long looks)
 {
-	struct sight *sight = reader->sight;
+	struct test *test = reader->test;
 	uint32_t rounds[WRITERS], writer = 0, number, more, i;
 	const char *wrong = NULL;
 
 	for (i = 0; i < WRITERS; i++)
-		rounds[i] = __atomic_load_n(&sight->rounds[i],
+		rounds[i] = __atomic_load_n(&test->rounds[i],
 					    __ATOMIC_RELAXED);
 	while (!wrong) {
-		while (writer < sight->writing &&
-		       __atomic_load_n(&sight->rounds[writer],
+		while (writer < test->writing &&
+		       __atomic_load_n(&test->rounds[writer],
 				       __ATOMIC_RELAXED) > rounds[writer] + 1)
 			writer++;
-		if (writer == sight->writing && looks == 0)
+		if (writer == test->writing && looks == 0)
 			break;
 		looks -= looks > 0;
-		number = pick(sight, &state);
-		/* One of a pair, then the other; and some that follow. */
+		number = pick(test, &state);
+		/* A key, the other key of its pair, and some keys after. */
 		wrong = look_up(reader, number);
 		if (!wrong)
 			wrong = look_up(reader, number ^ 1);
 		more = number < 2 * HOT ? 2 * HOT : 4;
 		for (i = 0; !wrong && number < KEYS && i < more; i++)
-			wrong = look_behind(reader, &number);
+			wrong = look_after(reader, &number);
 	}
 	return wrong;
 }
 
-/* A process that reads; what it came to is in what all share. */
+/* A reader process; adds its counts to the shared memory. */
 static int read_all(struct reader *reader, uint64_t seed, unsigned long looks)
 {
-	struct sight *sight = reader->sight;
+	struct test *test = reader->test;
 	const char *wrong = look_around(reader, seed, looks);
 
 	if (wrong)
-		snprintf(sight->wrong, sizeof(sight->wrong), "%s", wrong);
-	__atomic_add_fetch(&sight->there, reader->there, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&sight->gone, reader->gone, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&sight->busy, reader->busy, __ATOMIC_RELAXED);
+		snprintf(test->wrong, sizeof(test->wrong), "%s", wrong);
+	__atomic_add_fetch(&test->there, reader->there, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&test->gone, reader->gone, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&test->busy, reader->busy, __ATOMIC_RELAXED);
 	return wrong != NULL;
 }
 
 /*
- * Readers at once, of which the first has inherited a mapping that its parent
- * has no more. Before the first and behind the last of them nobody looks, and
- * memory goes back.
+ * Runs the readers at the same time. The first one inherits a mapping that its
+ * parent then unmaps. Before the first and after the last reader, no mapping
+ * exists, so the store frees memory.
  */
 static const char *read_once(struct reader *reader, int fd, uint32_t session,
 			     unsigned long looks)
@@ -467,41 +474,43 @@ static const char *read_once(struct reader *reader, int fd, uint32_t session,
 	}
 	for (i = 0; i < READERS; i++)
 		failed |= reap(pids[i]);
-	DEMAND(!reader->sight->wrong[0], "%s", reader->sight->wrong);
+	DEMAND(!reader->test->wrong[0], "%s", reader->test->wrong);
 	DEMAND(!failed, "a reader ended with status %#x", failed);
 	return NULL;
 }
 
 /*
- * When nobody changes anything any more, all is there, also in order, and
- * nothing else.
+ * Without concurrent changes, lookups and scans return exactly the keys that
+ * exist.
  */
 static const char *check_all(struct reader *reader, int fd)
 {
-	struct sight *sight = reader->sight;
+	struct test *test = reader->test;
 	const char *wrong = NULL;
 	uint64_t state = WRITERS;
 	struct line l = line();
 	uint32_t number, writer;
 
-	sight->stops = false;
-	sight->writing = WRITERS;
+	test->stops = false;
+	test->writing = WRITERS;
 	for (writer = 0; writer < WRITERS; writer++)
-		DEMAND(change_once(sight, fd, &l, writer, LAST_CHANGE, &state),
+		DEMAND(change_once(test, fd, &l, writer, LAST_CHANGE, &state),
 		       "the last changes");
 
 	for (number = 0; !wrong && number < KEYS; number++)
 		wrong = look_up(reader, number);
 	for (number = 0; !wrong && number < KEYS;)
-		wrong = look_behind(reader, &number);
-	DEMAND(wrong || !reader->busy, "nobody changes it, and it is busy");
+		wrong = look_after(reader, &number);
+	DEMAND(wrong || !reader->busy, "a read had to retry without a concurrent change");
 	return wrong;
 }
 
-/* What was in sight stays, empty, and goes back when nobody looks any more. */
+/*
+ * Freed memory stays mapped, empty, and is returned after the last unmapping.
+ */
 static const char *give_all_back(struct reader *reader, int fd)
 {
-	struct llds_stats full, empty, unseen;
+	struct llds_stats full, empty, unmapped;
 	struct line l = line();
 	uint32_t number;
 	int error;
@@ -520,62 +529,62 @@ static const char *give_all_back(struct reader *reader, int fd)
 
 		DEMAND(mapped_get(&reader->mapped, key, key_for(key, number),
 				  reader->got, &bytes) == MAPPED_ABSENT,
-		       "key %u is still in sight", number);
+		       "key %u is still found", number);
 	}
 	hide(&reader->mapped);
-	error = stats(fd, &unseen);
+	error = stats(fd, &unmapped);
 	DEMAND(!error, "afterwards: %s", strerror(error));
 	DEMAND(!empty.keys && empty.bytes >= full.bytes &&
-	       unseen.bytes < full.bytes,
-	       "%llu bytes, empty %llu, out of sight %llu",
+	       unmapped.bytes < full.bytes,
+	       "%llu bytes, empty %llu, unmapped %llu",
 	       (unsigned long long)full.bytes, (unsigned long long)empty.bytes,
-	       (unsigned long long)unseen.bytes);
+	       (unsigned long long)unmapped.bytes);
 	return NULL;
 }
 
-static const char *what_is_in_sight_is_right_while_others_change_it(void)
+static const char *mapped_reads_are_right_while_others_change_it(void)
 {
 	const unsigned long looks = number("together", 20000) / 40;
-	struct sight *sight = mmap(NULL, sizeof(*sight), PROT_READ | PROT_WRITE,
+	struct test *test = mmap(NULL, sizeof(*test), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct reader *reader = calloc(1, sizeof(*reader));
 	const char *wrong = NULL;
 	int pids[WRITERS], fd = device(), failed = 0;
 	uint32_t i;
 
-	DEMAND(sight != MAP_FAILED && reader, "no memory");
-	reader->sight = sight;
+	DEMAND(test != MAP_FAILED && reader, "no memory");
+	reader->test = test;
 	for (i = 0; i < WRITERS; i++) {
 		pids[i] = fork();
 		if (!pids[i]) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			_exit(change_all(sight, fd, i));
+			_exit(change_all(test, fd, i));
 		}
 	}
 	for (i = 0; !wrong && i < SESSIONS; i++) {
-		__atomic_store_n(&sight->writing, WRITERS - i % 2,
+		__atomic_store_n(&test->writing, WRITERS - i % 2,
 				 __ATOMIC_RELAXED);
 		wrong = read_once(reader, fd, i, looks);
 	}
-	__atomic_store_n(&sight->stops, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&test->stops, true, __ATOMIC_RELAXED);
 	for (i = 0; i < WRITERS; i++)
 		failed |= reap(pids[i]);
 	if (wrong)
 		return wrong;
 	DEMAND(!failed, "a writer ended with status %#x", failed);
-	note("%lu there, %lu not there, %lu not to be seen, %u changes",
-	     sight->there, sight->gone, sight->busy,
-	     sight->rounds[0] + sight->rounds[1]);
-	DEMAND(sight->there > SESSIONS * looks && sight->gone > looks,
-	       "%lu were there, %lu not", sight->there, sight->gone);
+	note("%lu found, %lu absent, %lu busy, %u changes",
+	     test->there, test->gone, test->busy,
+	     test->rounds[0] + test->rounds[1]);
+	DEMAND(test->there > SESSIONS * looks && test->gone > looks,
+	       "%lu found, %lu absent", test->there, test->gone);
 	reader->mapped = show(fd);
 	DEMAND(reader->mapped.buckets, "mmap: %s", strerror(errno));
 	wrong = check_all(reader, fd);
 	return wrong ? wrong : give_all_back(reader, fd);
 }
 
-const struct check sight_checks[] = {
-	{ "what_is_in_sight_is_right_while_others_change_it",
-	  what_is_in_sight_is_right_while_others_change_it },
+const struct check seqlock_checks[] = {
+	{ "mapped_reads_are_right_while_others_change_it",
+	  mapped_reads_are_right_while_others_change_it },
 	{}
 };

@@ -13,30 +13,19 @@
 //! weakened: looks_only a_pool_ends_once_after_its_last_use
 //! weakened: last two_readers_outlive_the_owner
 //!
-//! Models of how frames are pinned, claimed and found: every order in which the steps of two threads can be seen is
-//! tried, and of three every order with few preemptions. Each model is a property that the head of `pins.rs` or
-//! `slot.rs` argues for, or the protocol of those who keep pages in frames, made small. Frames are cells that report
-//! two accesses without an order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p
-//! forrest-machine --release --test loom`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name
-//! what makes which model fail, see `cargo xtask models`.
+//! Models of how frames are pinned, claimed and found. They try every interleaving of two threads, and of three threads
+//! every interleaving with few preemptions. Each model checks a property that the head of `pins.rs` or `slot.rs` argues
+//! for, or a small page cache. Frames are cells that report unordered accesses. Run with
+//! `cargo test -p forrest-machine --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound
+//! for all models. The lines above name the mutants and the models that must fail with them, see `cargo xtask models`.
 //!
-//! The modules are compiled into this test as they are, with loom's atomics for the standard library's; the rest of the
-//! crate is not.
-#![cfg(loom)]
+//! With the feature `loom` the modules use loom's locks and atomics instead of the standard library's.
 
-#[path = "../src/frames/pins.rs"]
-mod pins;
-#[expect(unreachable_pub, dead_code, reason = "in the crate it is public, and has what no model needs")]
-#[path = "../src/frames/slot.rs"]
-mod slot;
-#[path = "../src/sync.rs"]
-mod sync;
-
+use super::pins::{Claim, Left, Word};
+use super::slot::Slot;
 use forrest_models::{Guarded, model};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
-use pins::{Claim, Left, Word};
-use slot::Slot;
 
 /// A pin, given up on drop.
 struct Pin<'c>(&'c Word);
@@ -82,7 +71,7 @@ impl Cache {
         })
     }
 
-    /// Reads what is pinned, and gives up the pin.
+    /// Reads the pinned frame, and drops the pin.
     fn use_up(&self, page: usize, _pin: Pin<'_>) {
         assert_eq!(self.frame.read(), page as u64 + 1, "another page");
     }
@@ -97,7 +86,7 @@ impl Cache {
         claimed.is_some()
     }
 
-    /// Brings a page in, if the frame is to be had; it is not read yet.
+    /// Loads a page, if the frame can be claimed; does not read it yet.
     fn bring(&self, page: usize) -> Option<Pin<'_>> {
         if !self.drive_out() {
             return None;
@@ -146,7 +135,7 @@ fn a_page_leaves_and_comes_back() {
     found(&[1, 0], 1);
 }
 
-/// Two bring pages in, and one looks; each frame's memory has one user who writes.
+/// Two threads load pages, and one looks one up; the frame has at most one writer.
 #[test]
 fn three_want_the_frame() {
     model(Some(3), || {
@@ -165,7 +154,7 @@ fn three_want_the_frame() {
     });
 }
 
-/// What was read badly is written by the next.
+/// After a claim that was given up, the next claimant writes the frame.
 #[test]
 fn a_claim_that_was_given_up_is_over() {
     model(None, || {
@@ -184,7 +173,7 @@ fn a_claim_that_was_given_up_is_over() {
     });
 }
 
-/// Someone who knows an old slot adds to the word and subtracts again while the frame is claimed and published.
+/// A thread with an old slot adds to the word and subtracts again while the frame is claimed and published.
 #[test]
 fn a_pin_by_mistake_is_not_lost() {
     model(None, || {

@@ -19,45 +19,30 @@
 //! weakened: phase roots_turn_together
 //! weakened: unchecked switches_one_after_the_other
 //!
-//! Models of the lock-free protocols and of the node lock: every order in which their steps can be seen is
-//! tried (with three threads, or long ones: every order with few preemptions). Each model is the property that
-//! the argument at the head of its module ends with, or the protocol of its users made small; what the protocol guards
-//! are cells that report two accesses without an order between them. Run with `RUSTFLAGS="--cfg loom" cargo test -p
-//! forrest-index --release --test loom`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name
-//! what makes which model fail, see `cargo xtask models`.
+//! Models of the lock-free protocols and of the node lock. They try every interleaving (with three threads, or long
+//! ones: every interleaving with few preemptions). Each model checks the property that the head of its module argues
+//! for, or a small version of its users' protocol. The guarded data are cells that report unordered accesses. Run with
+//! `cargo test -p forrest-index --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound
+//! for all models. The lines above name the mutants and the models that must fail with them, see `cargo xtask models`.
 //!
-//! The modules are compiled into this test as they are, with loom's atomics for the standard library's; the
-//! rest of the crate is not. What is not modelled: that the light half of the asymmetric fence is weaker than a
-//! full fence towards everybody but the heavy half.
-#![cfg(loom)]
+//! With the feature `loom` the modules use loom's locks and atomics instead of the standard library's. One thing is
+//! not modelled: the light half of the asymmetric fence is a full fence only towards the
+//! heavy half.
 
-#[path = "../src/epoch.rs"]
-mod epoch;
-#[path = "../src/gate.rs"]
-mod gate;
-#[path = "../src/latch.rs"]
-mod latch;
-#[path = "../src/order.rs"]
-mod order;
-#[path = "../src/roots.rs"]
-mod roots;
-#[path = "../src/sync.rs"]
-mod sync;
-
-use epoch::{Record, Registry};
+use crate::epoch::{Record, Registry};
+use crate::gate::Gate;
+use crate::latch::{Latch, Locked};
+use crate::order::OrderWord;
+use crate::roots::{Phase, Root};
 use forrest_models::Guarded;
-use gate::Gate;
-use latch::{Latch, Locked};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
-use order::OrderWord;
-use roots::{Phase, Root};
 
-/// Tries all orders, or all with at most so many preemptions.
+/// Tries all interleavings, or all with at most this many preemptions.
 fn model(preemptions: Option<usize>, body: impl Fn() + Sync + Send + 'static) {
     forrest_models::model(preemptions, move || {
-        sync::model::init();
+        crate::sync::model::init();
         body();
     });
 }
@@ -84,7 +69,7 @@ impl Store {
         Registry::leave(record);
     }
 
-    /// Unlinks a block and frees it, if that is allowed at once.
+    /// Unlinks a block, and frees it if that is allowed at once.
     fn replace(&self, old: usize, new: usize) -> bool {
         self.link.store(new, Ordering::Release);
         let epoch = self.registry.seal();
@@ -107,7 +92,7 @@ fn a_reader_is_seen_before_memory_is_freed() {
         };
         store.replace(0, 1);
         reader.join().unwrap();
-        // An idle record keeps nothing.
+        // An idle record delays no reclamation.
         assert!(store.replace(1, 2));
     });
 }
@@ -232,7 +217,7 @@ fn a_record_serves_one_thread_at_a_time() {
     });
 }
 
-/// Ordinary writers, each with a place of its own, and one that wants them all.
+/// Ordinary writers, each with a separate place, and an exclusive one that uses all places.
 fn gate(preemptions: Option<usize>, writers: usize, times: usize) {
     model(preemptions, move || {
         let shared = Arc::new((Registry::new(), Gate::new(7), [0, 0].map(Guarded::new)));
@@ -345,7 +330,7 @@ impl Leaf {
         self.order.publish(order.with(position, replaces));
     }
 
-    /// Reads what is listed; returns how many were appended.
+    /// Reads the listed records; returns how many were appended.
     fn read(&self) -> usize {
         let order = self.order.load();
         let tags = self.tags.load(Ordering::Relaxed);
@@ -400,7 +385,7 @@ fn counted(changes: u64) -> Counted {
     (Latch::new(), Guarded::new(changes))
 }
 
-/// Two threads that wait, each so many times.
+/// Two threads that each wait for the lock `times` times.
 fn holders(preemptions: Option<usize>, times: u64) {
     model(preemptions, move || {
         let node = Arc::new(counted(0));
@@ -427,7 +412,7 @@ fn a_node_has_one_holder() {
     holders(Some(3), 2);
 }
 
-/// Of three threads one waits: loom lets two that wait take turns for ever, and the holder never.
+/// Of three threads only one waits: loom would let two waiting threads take turns for ever, and never run the holder.
 #[test]
 fn one_waits_for_a_node_and_two_try() {
     model(Some(3), || {
@@ -450,7 +435,7 @@ fn one_waits_for_a_node_and_two_try() {
     });
 }
 
-/// A link to the current one of several nodes, at first to the first.
+/// A link to the current one of several nodes, initially the first.
 struct Chain {
     link: AtomicUsize,
     nodes: [Counted; 3],
@@ -462,7 +447,7 @@ impl Chain {
         Arc::new(Chain { link: AtomicUsize::new(0), nodes })
     }
 
-    /// The current node, locked. Looks again where the node was replaced, but finds no node twice.
+    /// The current node, locked. Searches again if the node was replaced, but finds no node twice.
     fn lock(&self) -> (usize, Locked<'_>) {
         let mut tried = None;
         loop {
@@ -480,7 +465,7 @@ impl Chain {
         self.nodes[at].1.add(1);
     }
 
-    /// Puts another node with the same content in the place of the current one.
+    /// Replaces the current node by another one with the same content.
     fn replace(&self, new: usize) {
         let (at, lock) = self.lock();
         self.nodes[new].1.write(self.nodes[at].1.read());
@@ -494,7 +479,7 @@ impl Chain {
     }
 }
 
-/// A node is replaced so often while another thread changes it: the change is in the newest.
+/// A node is replaced this often while another thread changes it: the newest node has the change.
 fn replaced_while_changed(times: usize) {
     model(None, move || {
         let chain = Chain::new();
@@ -539,7 +524,7 @@ fn a_replaced_node_is_not_taken_by_trying() {
     });
 }
 
-/// A root, below it a parent with two children, below that leaves, which count changes.
+/// A root, a parent with two children, and leaves that count changes.
 struct Path {
     root: AtomicUsize,
     parents: [(Latch, [AtomicUsize; 2]); 3],
@@ -547,8 +532,8 @@ struct Path {
 }
 
 impl Path {
-    /// At first there are parent 0 and leaves 0 and 1. Writer 1 may make parent 1 and makes leaf 2, writer 2
-    /// parent 2 and leaf 3.
+    /// The tree begins with parent 0 and leaves 0 and 1. Writer 1 makes leaf 2 and possibly parent 1, writer 2 leaf 3
+    /// and possibly parent 2.
     fn new() -> Arc<Path> {
         let parents = [0; 3].map(|_| (Latch::new(), [0, 1].map(AtomicUsize::new)));
         Arc::new(Path { root: AtomicUsize::new(0), parents, leaves: [0; 4].map(counted) })
@@ -575,7 +560,7 @@ impl Path {
         }
     }
 
-    /// What points to a leaf that the caller has locked, and that nobody else can replace for that reason.
+    /// The parent of a leaf. The caller has locked the leaf, so no other thread can replace it.
     fn lock_parent(&self, side: usize, leaf: usize) -> (usize, Locked<'_>) {
         loop {
             let parent = self.parent();
@@ -586,8 +571,8 @@ impl Path {
         }
     }
 
-    /// Makes one change, as the write path does: a new leaf, linked in the parent or in a copy of it; then what
-    /// was replaced is let go.
+    /// Makes one change as the write path does: links a new leaf in the parent or in a copy of it, then retires the
+    /// replaced nodes.
     fn change(&self, writer: usize, side: usize, copies_parent: bool) {
         let (old, lock) = self.lock_leaf(side);
         let new = writer + 1;
@@ -637,7 +622,7 @@ fn two_writers_below_a_parent() {
     path(1, [1, 1]);
 }
 
-/// Two trees; each root from 2 on has a node, which is written before the root is shown.
+/// Two trees; each root from 2 on has a node, which is written before the root is published.
 struct Trees {
     phase: Phase,
     roots: [Root; 2],

@@ -1,0 +1,291 @@
+//! Work is proportional to what the caller asked for: keys that are changed repeatedly, ranges deleted together, many
+//! keyspaces.
+//!
+//! The memory of waiting memtables has a limit. A store opens with other options than it was written with. Space that
+//! nothing uses is given back.
+//!
+//! Where a count of bytes shows it, that is checked. Elsewhere the processor time of the same work in two forms is
+//! compared, on one thread in one run. The defects that these tests were written for are factors of 10 and more.
+
+use super::world::options;
+use crate::catalog::Space;
+use crate::core::Handle;
+use crate::disk::simulated::Simulated;
+use forrest_base::lock;
+use forrest_base::random::Random;
+use forrest_engine::{Durability, ErrorKind, Op, Options, View as _};
+use rustix::time::{ClockId, clock_gettime};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Options of a store whose memtable holds everything.
+fn roomy() -> Options {
+    Options {
+        memtable_bytes: 64 << 20,
+        cache_bytes: 1 << 20,
+        table_bytes: 16 << 20,
+        ..options(Durability::Memory)
+    }
+}
+
+fn open(disk: &Simulated) -> Handle<Simulated> {
+    Handle::open_unattended(disk.clone(), &roomy()).expect("it opens")
+}
+
+/// Processor time of this thread for some work.
+fn cost(work: impl FnOnce()) -> Duration {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let begin = now();
+    work();
+    now() - begin
+}
+
+/// Bytes that the memtables count, as the decision to make a table of one does.
+fn memtable_bytes(store: &Handle<Simulated>) -> usize {
+    store.version().memtables().map(|memtable| memtable.bytes()).sum()
+}
+
+#[test]
+fn a_batch_that_sets_a_key_repeatedly_keeps_one_version() {
+    const SETS: usize = 5_000;
+    let store = open(&Simulated::new());
+    let space = store.keyspace("default").expect("it is there");
+    store.apply(&space, Op::Set { key: b"key", value: b"before" }).expect("it fits");
+    let snapshot = store.snapshot().expect("there are snapshots");
+    let values: Vec<_> = (0..SETS).map(|at| at.to_be_bytes()).collect();
+    let set = |value| (&space, Op::Set { key: &b"key"[..], value });
+    let ops: Vec<_> = values.iter().map(|value| set(&value[..])).collect();
+    let _applied = store.write(&ops, None).expect("it fits");
+    assert!(memtable_bytes(&store) < SETS * 100, "{} bytes for {SETS} sets", memtable_bytes(&store));
+    assert_eq!(store.view(&space).get(b"key").expect("it reads").as_deref(), Some(&values[SETS - 1][..]));
+    let past = forrest_engine::Snapshot::view(&snapshot, "default");
+    assert_eq!(past.get(b"key").expect("it reads").as_deref(), Some(&b"before"[..]));
+}
+
+#[test]
+fn a_key_keeps_only_versions_that_a_snapshot_reads() {
+    const ADDS: i64 = 5_000;
+    let store = open(&Simulated::new());
+    let space = store.keyspace("default").expect("it is there");
+    let add = || store.apply(&space, Op::Add { key: b"count", delta: 1 }).expect("it is a counter");
+    let mut snapshots = Vec::new();
+    for sum in 1..=ADDS {
+        add();
+        if sum % 1_000 == 1 {
+            snapshots.push((sum, store.snapshot().expect("there are snapshots")));
+        }
+    }
+    let bytes = memtable_bytes(&store);
+    assert!(
+        bytes < ADDS as usize * 200,
+        "{bytes} bytes for {ADDS} additions with {} snapshots",
+        snapshots.len()
+    );
+    let read = |snapshots: &[(i64, crate::view::Snapshot<Simulated>)]| {
+        for (sum, snapshot) in snapshots {
+            let past = forrest_engine::Snapshot::view(snapshot, "default");
+            assert_eq!(past.get(b"count").expect("it reads").as_deref(), Some(&sum.to_be_bytes()[..]));
+        }
+    };
+    read(&snapshots);
+    snapshots.remove(2);
+    add();
+    read(&snapshots);
+    assert_eq!(
+        store.view(&space).get(b"count").expect("it reads").as_deref(),
+        Some(&(ADDS + 1).to_be_bytes()[..])
+    );
+}
+
+#[test]
+fn ranges_deleted_together_cost_what_they_cost_alone() {
+    const RANGES: u32 = 1_600;
+    const KEYS: u32 = 50;
+    let fill = |store: &Handle<Simulated>| {
+        let space = store.keyspace("default").expect("it is there");
+        for number in 0..RANGES * KEYS {
+            store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
+        }
+        space
+    };
+    let bounds: Vec<_> =
+        (0..RANGES).map(|range| [range * KEYS, (range + 1) * KEYS].map(u32::to_be_bytes)).collect();
+    let ranges = || bounds.iter().map(|[start, end]| Op::DeleteRange { start: &start[..], end: Some(end) });
+    let alone = open(&Simulated::new());
+    let space = fill(&alone);
+    let one_by_one = cost(|| ranges().for_each(|op| drop(alone.apply(&space, op).expect("it fits"))));
+    let together = open(&Simulated::new());
+    let space = fill(&together);
+    let ops: Vec<_> = ranges().map(|op| (&space, op)).collect();
+    let in_a_batch = cost(|| drop(together.write(&ops, None).expect("it fits")));
+    assert_eq!(together.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 0);
+    assert!(in_a_batch < one_by_one * 4, "{in_a_batch:?} in a batch, {one_by_one:?} one by one");
+}
+
+#[test]
+fn many_keyspaces_are_recovered_as_fast_as_one() {
+    const CHANGES: u32 = 40_000;
+    const SPACES: u32 = 2_000;
+    let recovered = |spaces: u32| {
+        let disk = Simulated::new();
+        let store = open(&disk);
+        let spaces: Vec<_> =
+            (0..spaces).map(|space| store.keyspace(&format!("space {space}")).expect("it is made")).collect();
+        for change in 0..CHANGES {
+            let space = &spaces[change as usize % spaces.len()];
+            store.apply(space, Op::Set { key: &change.to_be_bytes(), value: b"" }).expect("it fits");
+        }
+        store.sync().expect("it syncs");
+        drop(store);
+        let mut opened = None;
+        let cost = cost(|| opened = Some(open(&disk)));
+        let stats = opened.expect("it was opened").stats().expect("it has figures");
+        assert_eq!(stats.keys, u64::from(CHANGES));
+        cost
+    };
+    let (one, many) = (recovered(1), recovered(SPACES));
+    assert!(many < one * 8, "{many:?} with {SPACES} keyspaces, {one:?} with one");
+}
+
+/// Options of a store that takes little at a time.
+fn tiny() -> Options {
+    Options { batch_bytes_max: 4096, memtable_bytes: 4096, ..roomy() }
+}
+
+/// Pairs whose keys alone take more memory than the smallest memtable has.
+const MANY: u32 = 300_000;
+
+fn long_key(number: u32) -> [u8; 230] {
+    let mut key = [0; 230];
+    // Without a common prefix, which memtables leave out.
+    Random(u64::from(number)).fill(&mut key);
+    key
+}
+
+fn fill_by_batches(store: &Handle<Simulated>) -> Arc<Space> {
+    let space = store.keyspace("default").expect("it is there");
+    for from in (0..MANY).step_by(10_000) {
+        let keys: Vec<_> = (from..from + 10_000).map(long_key).collect();
+        let ops: Vec<_> =
+            keys.iter().map(|key| (&space, Op::Set { key: &key[..], value: &b""[..] })).collect();
+        let _applied = store.write(&ops, None).expect("it fits");
+    }
+    space
+}
+
+#[test]
+fn a_store_opens_with_smaller_options_than_it_was_written_with() {
+    let disk = Simulated::new();
+    let large = Options { memtable_bytes: 1 << 30, batch_bytes_max: 1 << 30, ..roomy() };
+    let store = Handle::open_unattended(disk.clone(), &large).expect("it opens");
+    fill_by_batches(&store);
+    store.sync().expect("it syncs");
+    drop(store);
+    let store = Handle::open_unattended(disk, &tiny()).expect("it opens with other options");
+    assert_eq!(store.stats().expect("it has figures").keys, u64::from(MANY));
+    while store.step().expect("it makes tables") {}
+    assert_eq!(store.stats().expect("it has figures").keys, u64::from(MANY));
+}
+
+#[test]
+fn a_range_of_more_keys_than_a_memtable_takes_can_be_deleted() {
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(disk.clone(), &roomy()).expect("it opens");
+    fill_by_batches(&store);
+    store.flush_all().expect("it makes tables");
+    drop(store);
+    let store = Handle::open_unattended(disk, &tiny()).expect("it opens with other options");
+    let space = store.keyspace("default").expect("it is there");
+    store.apply(&space, Op::DeleteRange { start: b"", end: None }).expect("all can be deleted");
+    store.apply(&space, Op::Set { key: b"after", value: b"" }).expect("the store has not stopped");
+    assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 1);
+}
+
+#[test]
+fn memory_of_waiting_memtables_has_a_limit() {
+    const MEMTABLE: usize = 64 << 10;
+    let options =
+        Options { memtable_bytes: MEMTABLE, wait: Duration::from_millis(50), ..options(Durability::Memory) };
+    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let put = |number: u32| {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] }).map(drop)
+    };
+    let mut numbers = 0..;
+    {
+        // No table can be made.
+        let _manifest = lock(&store.manifest);
+        let error = numbers.by_ref().map(put).take(1_000).find_map(Result::err).expect("there is a limit");
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert!(store.backlog_bytes() < 4 * MEMTABLE, "{} bytes", store.backlog_bytes());
+    }
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while put(numbers.next().expect("there is no end")).is_err() {
+        assert!(Instant::now() < deadline, "the store does not go on");
+    }
+}
+
+#[test]
+fn space_of_deleted_keys_and_dropped_keyspaces_comes_back() {
+    const PAIRS: u32 = 4_000;
+    let store = open(&Simulated::new());
+    let spaces = ["default", "dropped"].map(|name| store.keyspace(name).expect("it is made"));
+    for space in &spaces {
+        for number in 0..PAIRS {
+            store.apply(space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] }).expect("it fits");
+        }
+    }
+    store.flush_all().expect("it makes tables");
+    let bytes = || store.stats().expect("it has figures").table_bytes;
+    let full = bytes();
+    assert!(store.drop_space("dropped").expect("it is dropped"));
+    while store.step().expect("there is room") {}
+    assert!(bytes() <= full / 2 + full / 100, "{} of {full} bytes after a drop", bytes());
+    let start = (PAIRS / 10).to_be_bytes();
+    store.apply(&spaces[0], Op::DeleteRange { start: &start, end: None }).expect("they are deleted");
+    store.flush_all().expect("it makes tables");
+    while store.compact_dead().expect("there is room") {}
+    assert!(bytes() < full / 10, "{} of {full} bytes after 90 % were deleted", bytes());
+    assert_eq!(store.stats().expect("it has figures").keys, u64::from(PAIRS / 10));
+}
+
+/// A device takes values until nine tenths of it are in use, and then deletes. The space comes back, and the store goes
+/// on, without being opened again.
+#[test]
+fn a_store_on_a_full_device_is_shrunk_by_deletes() {
+    const CAPACITY: u64 = 16 << 20;
+    const VALUE: usize = 500;
+    let options =
+        Options { memtable_bytes: 256 << 10, table_bytes: 2 << 20, ..options(Durability::Buffered) };
+    let store = Handle::open_unattended(Simulated::with_capacity(CAPACITY), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let key = |number: u64| Random(number).next().to_be_bytes();
+    let work = || while matches!(store.step(), Ok(true)) {};
+    let put = |number: u64| {
+        let put = store.apply(&space, Op::Set { key: &key(number), value: &[7; VALUE] });
+        work();
+        put
+    };
+    let full = (0..).find_map(|number| put(number).err().map(|error| (number, error)));
+    let (count, error) = full.expect("the device is not endless");
+    assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}");
+    assert!(count * VALUE as u64 > CAPACITY / 4 * 3, "{count} values in {CAPACITY} bytes");
+    let kept = count / 10;
+    for number in kept..count {
+        store.apply(&space, Op::Delete { key: &key(number) }).expect("deletes are taken");
+        work();
+    }
+    // As in the background, when nothing was written for a while.
+    store.flush_early().expect("there is space for tombstones");
+    while store.compact_dead().expect("there is space to merge") {}
+    work();
+    put(count).expect("the store goes on");
+    let stats = store.stats().expect("it has figures");
+    assert!(stats.table_bytes < CAPACITY / 4, "{} bytes for {kept} values", stats.table_bytes);
+    store.verify().expect("it is whole");
+    assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), kept + 1);
+}
