@@ -48,7 +48,8 @@ impl<D: Disk> Handle<D> {
         let greatest = shared.tables.iter().map(|table| table.name().number);
         let greatest = greatest.chain(shared.remixes.iter().map(|(name, _)| name.number)).max();
         state.floor = greatest.unwrap_or(0) + 1;
-        let last = log(version, catalog, sequence, &into, state.floor)?;
+        let end = log(version, catalog, sequence, &into, state.floor)?;
+        state.whole = (end.number, end.offset);
         // From here on the store keeps nothing for the checkpoint but names of files.
         drop(snapshot);
         for table in shared.tables {
@@ -58,7 +59,7 @@ impl<D: Disk> Handle<D> {
             disk::share(self.disk(), &file, name, &*into)?;
         }
         // DURABILITY: `create` syncs the directory, and with it the names of all files.
-        Manifest::create(&into, last + 1, state).map(drop)
+        Manifest::create(&into, end.number + 1, state).map(drop)
     }
 }
 
@@ -85,14 +86,14 @@ fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<
     Ok((state, shared))
 }
 
-/// Writes what a snapshot sees in memtables to logs, the first with this number; the number of the last one.
+/// Writes what a snapshot sees in memtables to logs, the first with this number; the end of the last one.
 fn log<D: Disk>(
     version: &Version<D>,
     catalog: &Catalog,
     read_at: u64,
     into: &Arc<D>,
     mut number: u64,
-) -> Result<u64> {
+) -> Result<End> {
     let log =
         Log::create(into, number, Head { before: End::default(), synced: 0, first: 1, is_first: false })?;
     let mut memtables: Vec<_> = version.memtables().collect();
@@ -121,5 +122,5 @@ fn log<D: Disk>(
         }
     }
     log.commit(last, Durability::Sync)?;
-    Ok(number)
+    Ok(End { number, offset: log.at_end(|_, end| end) })
 }

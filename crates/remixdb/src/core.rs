@@ -69,7 +69,9 @@ impl<D: Disk> Drop for Opened<D> {
             self.core.work.close();
             // A panic was reported when it happened.
             let _ = worker.join();
-            let _ = self.core.join_logs();
+            if self.core.log.is_begun() {
+                let _ = self.core.join_logs();
+            }
         }
         // Flush the queue. Errors are dropped: no caller waits for them.
         let _ = self.core.write_queue();
@@ -115,6 +117,8 @@ pub(crate) struct Order<D: Disk> {
     pub(crate) readers: BTreeMap<u64, usize>,
     /// A buffer in which versions are encoded.
     pub(crate) scratch: Vec<u8>,
+    /// Files that were found when the store was opened and that nothing names. They are removed with the first change.
+    pub(crate) leftovers: Vec<Name>,
 }
 
 #[cold]
@@ -131,6 +135,12 @@ impl<D: Disk> Core<D> {
     #[inline]
     pub(crate) fn check_here(&self) -> Result<()> {
         if self.origin.is_here() { Ok(()) } else { Err(elsewhere()) }
+    }
+
+    /// An error that says why, if the store cannot be changed.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_here()?;
+        self.disk.check_writable()
     }
 
     /// Writes the queue to the operating system.

@@ -56,8 +56,16 @@ pub(crate) struct Memtable {
     room: usize,
     /// The log that has its first change.
     pub(crate) log: u64,
+    /// Set when it takes no more changes.
+    frozen: OnceLock<Frozen>,
+}
+
+/// What is known of a memtable that takes no more changes.
+pub(crate) struct Frozen {
     /// The keyspaces at the time of its last change.
-    pub(crate) catalog: OnceLock<Arc<Catalog>>,
+    pub(crate) catalog: Arc<Catalog>,
+    /// The sequence number of the last change in it or before it.
+    pub(crate) last: u64,
 }
 
 /// The sequence number up to which a reader sees changes.
@@ -217,8 +225,19 @@ impl Memtable {
             bytes: AtomicUsize::new(0),
             room: capacity / CAPACITY_FACTOR,
             log,
-            catalog: OnceLock::new(),
+            frozen: OnceLock::new(),
         })
+    }
+
+    /// From now on it takes no more changes.
+    pub(crate) fn freeze(&self, catalog: Arc<Catalog>, last: u64) {
+        // Nobody else sets it.
+        let _ = self.frozen.set(Frozen { catalog, last });
+    }
+
+    /// REQUIRES: it takes no more changes.
+    pub(crate) fn frozen(&self) -> &Frozen {
+        self.frozen.get().expect("it is immutable")
     }
 
     /// Whether changes with this many bytes ([`cost`]) certainly fit.

@@ -46,8 +46,13 @@ pub(crate) const BODY_MAX: u64 = (1 << 40) - 1;
 /// A file is read in windows of this size.
 const WINDOW: usize = 1 << 20;
 
-/// The version of the formats of both kinds.
-const VERSION: u32 = 1;
+/// The version of the formats that this build writes, and the oldest one that it reads.
+fn versions(kind: Kind) -> (u32, u32) {
+    match kind {
+        Kind::Log => (1, 1),
+        _ => (2, 1),
+    }
+}
 
 fn magic(kind: Kind) -> [u8; 8] {
     match kind {
@@ -66,7 +71,7 @@ fn seed(name: Name, offset: u64) -> u64 {
 pub(crate) fn header(name: Name, fields: [u64; 4]) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&magic(name.kind));
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&versions(name.kind).0.to_le_bytes());
     bytes[16..24].copy_from_slice(&name.number.to_le_bytes());
     for (i, field) in fields.iter().enumerate() {
         bytes[24 + 8 * i..32 + 8 * i].copy_from_slice(&field.to_le_bytes());
@@ -93,8 +98,9 @@ fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
         return Ok(None);
     }
     let version = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
-    if version != VERSION {
-        return Err(disk::other_version(name, version, VERSION));
+    let (newest, oldest) = versions(name.kind);
+    if !(oldest..=newest).contains(&version) {
+        return Err(disk::other_version(name, version, newest));
     }
     Ok(Some([24, 32, 40, 48].map(|at| word(bytes, at))))
 }

@@ -1,24 +1,18 @@
 //! [`Store`]: opening and closing, the background loop, and the contract of `forrest-engine`.
 
-use crate::cache::Cache;
 use crate::catalog::Space;
-use crate::core::{Core, Handle, Order};
-use crate::current::Current;
+use crate::core::{Core, Handle};
 use crate::disk::{Disk, Real, Unfinished};
-use crate::parked::Parked;
-use crate::recover::{self, Recovered};
+use crate::recover;
 use crate::view::{Snapshot, View};
-use crate::work::{Call, Work};
+use crate::work::Call;
 use crate::workers::Workers;
 use forrest_engine::{
-    Capabilities, Capability, DEFAULT_KEYSPACE, Durability, Error, ErrorKind, Op, Options, Outcome, Result,
-    Stats, Written,
+    Capabilities, Capability, Durability, Error, ErrorKind, Op, Options, Outcome, Result, Stats, Written,
 };
-use forrest_machine::origin::Origin;
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -191,7 +185,7 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 
 impl<D: Disk> Handle<D> {
     pub(crate) fn open(disk: D, options: &Options) -> Result<Handle<D>> {
-        let core = Arc::new(Core::open(disk, options, Workers::new(options)?)?);
+        let core = Arc::new(recover::open(disk, options, Workers::new(options)?)?);
         core.work.start();
         let own = core.clone();
         let worker = thread::Builder::new().name("remixdb".into()).spawn(move || own.background()).map_err(
@@ -203,43 +197,11 @@ impl<D: Disk> Handle<D> {
     /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
-        Ok(Handle::new(Arc::new(Core::open(disk, options, Workers::alone(options))?), None))
+        Ok(Handle::new(Arc::new(recover::open(disk, options, Workers::alone(options))?), None))
     }
 }
 
 impl<D: Disk> Core<D> {
-    fn open(disk: D, builder: &Options, workers: Workers) -> Result<Core<D>> {
-        let disk = Arc::new(disk);
-        let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
-        let recovered = recover::recover(&disk, builder, &cache)?;
-        let Recovered { version, log, manifest, catalog, sequence, next_number } = recovered;
-        let (backlog, backlog_bytes) = (version.immutable.len(), version.immutable_bytes());
-        let version = Arc::new(version);
-        let (current, parked) = (Current::new(&version), Parked::new(&version));
-        let (catalog, readers) = (Arc::new(catalog), BTreeMap::new());
-        let order = Order { version, catalog, sequence, readers, scratch: Vec::new() };
-        let core = Core {
-            origin: Origin::here(),
-            disk,
-            builder: builder.clone(),
-            cache,
-            numbers: AtomicU64::new(next_number),
-            version: current,
-            parked,
-            backlog: AtomicUsize::new(backlog),
-            backlog_bytes: AtomicUsize::new(backlog_bytes),
-            visible: AtomicU64::new(sequence),
-            order: Mutex::new(order),
-            log,
-            manifest: Mutex::new(manifest),
-            work: Work::default(),
-            workers,
-            full: AtomicBool::new(false),
-        };
-        core.keyspace(DEFAULT_KEYSPACE)?;
-        Ok(core)
-    }
-
     /// Makes tables of the waiting memtables, until there are none or the store is closed.
     fn work_off(&self) {
         while !self.work.is_closing() && matches!(self.step(), Ok(true)) {}
@@ -248,7 +210,7 @@ impl<D: Disk> Core<D> {
     /// Does the background work until the store is closed.
     fn background(&self) {
         self.workers.settle();
-        let _ = self.join_logs();
+        let mut is_joined = false;
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
         // When dead entries may be merged again after a failure; and the number of the next file when there were none.
         let (mut merge_after, mut without_dead) = (Instant::now(), 0);
@@ -259,6 +221,10 @@ impl<D: Disk> Core<D> {
             match self.work.next(QUEUED_MOST) {
                 Call::Close => return,
                 Call::Work => {
+                    if !is_joined && self.log().is_begun() {
+                        is_joined = true;
+                        let _ = self.join_logs();
+                    }
                     // A failure has stopped the store; the next write reports it.
                     self.work_off();
                     tried = Instant::now();
@@ -271,7 +237,7 @@ impl<D: Disk> Core<D> {
                     // ORDERING: no other data depends on it.
                     let is_full = self.full.load(Ordering::Relaxed);
                     if !is_full || tried.elapsed() >= RETRY {
-                        if since.elapsed() >= QUIET {
+                        if since.elapsed() >= QUIET && self.log().is_begun() {
                             let _ = self.flush_early();
                         }
                         if is_full {
@@ -287,6 +253,7 @@ impl<D: Disk> Core<D> {
                     }
                     while !self.work.is_called() && matches!(self.compact_worn(), Ok(true)) {}
                     while since.elapsed() >= QUIET
+                        && self.log().is_begun()
                         && Instant::now() >= merge_after
                         && self.first_free_number() != without_dead
                         && !self.work.is_called()

@@ -16,7 +16,7 @@
 
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::memtable::{self, Memtable, ReadAt, VALUE_MAX, Wanted};
 use crate::read;
 use crate::scan;
@@ -188,7 +188,7 @@ impl<D: Disk> Core<D> {
 
     /// Waits for the order lock. Changes that only delete are admitted without room for tables: they make room.
     fn admit(&self, deletes: bool) -> Result<MutexGuard<'_, Order<D>>> {
-        self.check_here()?;
+        self.check_writable()?;
         self.log().check()?;
         if !deletes {
             self.check_room()?;
@@ -257,7 +257,7 @@ impl<D: Disk> Core<D> {
         if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
             self.freeze_for(order, bytes)?;
         }
-        self.log().reserve(bytes as u64, keep)?;
+        self.log_room(order, bytes as u64, keep)?;
         let count = decided.len() as u64;
         self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
@@ -286,6 +286,35 @@ impl<D: Disk> Core<D> {
         Ok(last)
     }
 
+    /// Sees to it that the log has space for changes of `bytes` bytes. `keep` bytes stay for others.
+    #[inline]
+    fn log_room(&self, order: &mut Order<D>, bytes: u64, keep: u64) -> Result<()> {
+        if self.log().take_room(bytes, keep) { Ok(()) } else { self.more_log_room(order, bytes, keep) }
+    }
+
+    #[cold]
+    fn more_log_room(&self, order: &mut Order<D>, bytes: u64, keep: u64) -> Result<()> {
+        if !self.log().is_begun() {
+            self.next_log(order, self.next_number())?;
+            // The store writes nothing before its first change. There may be work that has waited for it.
+            self.call_for_work();
+        }
+        if !self.log().take_room(bytes, keep) {
+            self.log().reserve(bytes, keep)?;
+            assert!(self.log().take_room(bytes, keep), "the space was just taken");
+        }
+        Ok(())
+    }
+
+    /// Goes on in a new log.
+    fn next_log(&self, order: &mut Order<D>, number: u64) -> Result<()> {
+        for name in std::mem::take(&mut order.leftovers) {
+            // If it cannot be removed now, it is when the store is opened again.
+            let _ = disk::unlink(self.disk(), name);
+        }
+        self.log().rotate(number)
+    }
+
     /// Goes on with an empty memtable and a new log.
     pub(crate) fn freeze(&self, order: &mut Order<D>) -> Result<()> {
         self.freeze_for(order, 0)
@@ -295,9 +324,8 @@ impl<D: Disk> Core<D> {
     fn freeze_for(&self, order: &mut Order<D>, bytes: usize) -> Result<()> {
         let number = self.next_number();
         let memtable = Memtable::new(self.builder(), number, bytes)?;
-        self.log().rotate(number)?;
-        // Nobody else sets it, and the memtable gets no more changes.
-        let _ = order.version.memtable.catalog.set(order.catalog.clone());
+        self.next_log(order, number)?;
+        order.version.memtable.freeze(order.catalog.clone(), order.sequence);
         let version = order.version.with_memtable(memtable);
         // Dropping the old version closes no files, because the new one has all of them.
         let _ = self.set_version(order, version);
@@ -352,7 +380,7 @@ impl<D: Disk> Core<D> {
     }
 
     fn change_catalog(&self, order: &mut Order<D>, change: Change<'_>, catalog: Catalog) -> Result<u64> {
-        self.log().reserve(CATALOG_CHANGE_MOST, 0)?;
+        self.log_room(order, CATALOG_CHANGE_MOST, 0)?;
         self.log().queue(1, |out| change.put(out));
         order.sequence += 1;
         order.catalog = Arc::new(catalog);

@@ -26,11 +26,10 @@ mod rewrite;
 #[cfg(test)]
 mod tests;
 
-use crate::catalog::Catalog;
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Edit, Manifest};
-use crate::memtable::Memtable;
+use crate::memtable::{Frozen, Memtable};
 use crate::partition::Partition;
 use crate::version::Version;
 use forrest_base::lock;
@@ -60,9 +59,13 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// The error of a write or a sync; the store then takes no more writes.
     pub(crate) fn step(&self) -> Result<bool> {
+        if self.check_writable().is_err() {
+            return Ok(false);
+        }
         let mut manifest = lock(&self.manifest);
         let Some(memtable) = self.version().immutable.last().cloned() else {
-            let removed = self.remove_dropped(&mut manifest);
+            // A store that was only read writes nothing.
+            let removed = if self.log().is_begun() { self.remove_dropped(&mut manifest) } else { Ok(false) };
             if self.full.load(Relaxed) {
                 self.full.store(self.lacks_space(&self.version()), Relaxed);
             }
@@ -157,7 +160,7 @@ impl<D: Disk> Core<D> {
 
     /// Replaces the memtable if `is_due`, and makes tables of all immutable memtables.
     fn flush_if(&self, is_due: impl FnOnce(&Version<D>) -> bool) -> Result<()> {
-        self.check_here()?;
+        self.check_writable()?;
         let mut order = self.order();
         self.log().check()?;
         if is_due(&order.version) {
@@ -192,6 +195,9 @@ impl<D: Disk> Core<D> {
 
     /// Merges the tables of the first partition that `is_due`; true if there was one.
     fn merge_first(&self, is_due: impl Fn(&Partition<D>) -> bool) -> Result<bool> {
+        if self.check_writable().is_err() {
+            return Ok(false);
+        }
         let version = self.version();
         let due = version.partitions.iter().find_map(|(&space, partitions)| {
             let due = partitions.iter().find(|partition| is_due(partition));
@@ -247,7 +253,9 @@ impl<D: Disk> Core<D> {
     }
 
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
-        let catalog = memtable.catalog.get().expect("it is immutable").clone();
+        // DURABILITY: the manifest will state that the changes are covered, and the logs go on after them.
+        self.log().settle()?;
+        let Frozen { catalog, .. } = memtable.frozen();
         let version = self.version();
         let first = self.first_free_number();
         let mut replaced = Vec::new();
@@ -256,25 +264,25 @@ impl<D: Disk> Core<D> {
             replaced.extend(new.map_err(|error| self.give_up(first, error))?);
         }
         let floor = log_behind(&version, memtable);
-        self.replace(manifest, first, Some((memtable, &catalog)), &replaced, floor)
+        self.replace(manifest, first, Some(memtable), &replaced, floor)
     }
 
-    /// Commits new partitions in place of old ones and, if a memtable was flushed, in its place, with its
-    /// catalogue. The numbers of the new files begin at `first`.
+    /// Commits new partitions in place of old ones and, if a memtable was flushed, in its place. The numbers of the new files begin at `first`.
     fn replace(
         &self,
         manifest: &mut Manifest<D>,
         first: u64,
-        flushed: Option<(&Arc<Memtable>, &Catalog)>,
+        flushed: Option<&Arc<Memtable>>,
         replaced: &[Replaced<D>],
         floor: u64,
     ) -> Result<()> {
-        let edits = edits(manifest, flushed.map(|(_, catalog)| catalog), replaced, floor);
-        manifest.reserve(&edits).map_err(|error| self.give_up(first, error))?;
+        let edits = edits(manifest, flushed.map(|memtable| memtable.frozen()), replaced, floor);
+        let reserved = manifest.reserve(&edits, || self.next_number());
+        reserved.map_err(|error| self.give_up(first, error))?;
         let before: BTreeSet<Name> = manifest.state().files().collect();
         // DURABILITY: the names of the new files are durable before the manifest names them.
         let synced = disk::sync_directory(&*self.disk);
-        let committed = synced.and_then(|()| manifest.commit(edits, || self.next_number()));
+        let committed = synced.and_then(|()| manifest.commit(edits));
         committed.map_err(|error| self.log().stop(error))?;
         self.install(flushed, replaced);
         // DURABILITY: the manifest that no longer needs them is synced.
@@ -285,12 +293,12 @@ impl<D: Disk> Core<D> {
     }
 
     /// Replaces the version that readers take.
-    fn install(&self, flushed: Option<(&Arc<Memtable>, &Catalog)>, replaced: &[Replaced<D>]) {
+    fn install(&self, flushed: Option<&Arc<Memtable>>, replaced: &[Replaced<D>]) {
         let mut order = self.order();
         let version = &order.version;
         let mut partitions = version.partitions.clone();
-        if let Some((_, catalog)) = flushed {
-            partitions.retain(|&space, _| catalog.has(space));
+        if let Some(memtable) = flushed {
+            partitions.retain(|&space, _| memtable.frozen().catalog.has(space));
         }
         for Replaced { space, old, new } in replaced {
             let all = partitions.entry(*space).or_default();
@@ -301,7 +309,7 @@ impl<D: Disk> Core<D> {
             all.sort_by(|a, b| a.low.cmp(&b.low));
         }
         let is_flushed =
-            |immutable: &Arc<Memtable>| flushed.is_some_and(|(memtable, _)| Arc::ptr_eq(immutable, memtable));
+            |immutable: &Arc<Memtable>| flushed.is_some_and(|memtable| Arc::ptr_eq(immutable, memtable));
         partitions.retain(|_, partitions| !partitions.is_empty());
         let immutable =
             version.immutable.iter().filter(|immutable| !is_flushed(immutable)).cloned().collect();
@@ -335,12 +343,13 @@ fn log_behind<D: Disk>(version: &Version<D>, memtable: &Arc<Memtable>) -> u64 {
 /// The edits that bring the manifest up to date.
 fn edits<D: Disk>(
     manifest: &Manifest<D>,
-    catalog: Option<&Catalog>,
+    flushed: Option<&Frozen>,
     replaced: &[Replaced<D>],
     floor: u64,
 ) -> Vec<Edit> {
     let mut edits = vec![Edit::Floor { log: floor }];
-    if let Some(catalog) = catalog {
+    if let Some(Frozen { catalog, last }) = flushed {
+        edits.push(Edit::Covered { sequence: *last });
         let known = &manifest.state().keyspaces;
         let ids: BTreeMap<u32, &str> =
             catalog.spaces.values().map(|space| (space.id, &*space.name)).collect();

@@ -120,6 +120,11 @@ pub trait Disk: Send + Sync + 'static {
     /// An open file. Dropping it closes it.
     type File: Send + Sync + 'static;
 
+    /// An error that says why, if nothing in the directory can be changed.
+    fn check_writable(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// The names of all entries of the directory, in no order.
     fn list(&self) -> io::Result<Vec<String>>;
 
@@ -172,6 +177,12 @@ pub trait Disk: Send + Sync + 'static {
     fn open_files(&self) -> u64 {
         0
     }
+}
+
+/// The error of a change of a store that can only be read.
+#[cold]
+pub(crate) fn read_only(why: impl fmt::Display) -> Error {
+    Error::unsupported(format!("the store can only be read: {why}"))
 }
 
 /// The error that the user sees when an operation on a file fails.

@@ -1,7 +1,7 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
-//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 1,
-//! and its fields are 0. The first record makes the whole state out of an empty one. Each further record is a
+//! The framing is that of [`record`](crate::record). The header has the version of the format, which is 2,
+//! and its fields are 0. Version 1 has no edits of the kinds 7 and 8. The first record makes the whole state out of an empty one. Each further record is a
 //! change that takes place as a whole.
 //!
 //! ```text
@@ -13,15 +13,19 @@
 //!   5 partition    keyspace; length of its least key, key; number of its REMIX (0: none); count of tables, and for
 //!                  each, from the oldest on, its number. Replaces the partition that begins there
 //!   6 no partition keyspace; length of its least key, key
+//!   7 covered      sequence number: the changes up to it are in the tables and keyspaces that are named here. The first
+//!                  log that is still needed may have some of them
+//!   8 whole        number of a log, and an offset: the log was synced up to there
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
 //! first partition of a keyspace does not begin with the empty key, there is nothing before it.
 //!
-//! For example, keyspace 0 called `default`, with one partition of the tables 7 and 9 and no REMIX, and log 8:
+//! For example, keyspace 0 called `default`, with one partition of the tables 7 and 9 and no REMIX, which hold the changes
+//! up to 5, and log 8, which was synced up to offset 64:
 //!
 //! ```text
-//! 01 00 07 64 65 66 61 75 6C 74   03 01   04 08   05 00 00 00 02 07 09
+//! 01 00 07 64 65 66 61 75 6C 74   03 01   04 08   05 00 00 00 02 07 09   07 05   08 08 40
 //! ```
 
 use crate::codec::{Parts, put_bytes, put_number};
@@ -35,6 +39,8 @@ pub(crate) enum Edit {
     Floor { log: u64 },
     Partition { space: u32, low: Vec<u8>, remix: u64, tables: Vec<u64> },
     NoPartition { space: u32, low: Vec<u8> },
+    Covered { sequence: u64 },
+    Whole { log: u64, end: u64 },
 }
 
 impl Edit {
@@ -70,6 +76,15 @@ impl Edit {
                 put_number(out, u64::from(*space));
                 put_bytes(out, low);
             }
+            Edit::Covered { sequence } => {
+                out.push(7);
+                put_number(out, *sequence);
+            }
+            Edit::Whole { log, end } => {
+                out.push(8);
+                put_number(out, *log);
+                put_number(out, *end);
+            }
         }
     }
 
@@ -93,6 +108,8 @@ impl Edit {
                 Edit::Partition { space, low, remix, tables }
             }
             6 => Edit::NoPartition { space: id(parts)?, low: parts.bytes()?.to_vec() },
+            7 => Edit::Covered { sequence: parts.number()? },
+            8 => Edit::Whole { log: parts.number()?, end: parts.number()? },
             _ => return None,
         })
     }
@@ -104,12 +121,17 @@ mod tests {
 
     #[test]
     fn the_example_is_what_it_says() {
-        let bytes = [1, 0, 7, 0x64, 0x65, 0x66, 0x61, 0x75, 0x6C, 0x74, 3, 1, 4, 8, 5, 0, 0, 0, 2, 7, 9];
+        let bytes = [
+            1, 0, 7, 0x64, 0x65, 0x66, 0x61, 0x75, 0x6C, 0x74, 3, 1, 4, 8, 5, 0, 0, 0, 2, 7, 9, 7, 5, 8, 8,
+            64,
+        ];
         let edits = [
             Edit::Keyspace { id: 0, name: "default".into() },
             Edit::Next { id: 1 },
             Edit::Floor { log: 8 },
             Edit::Partition { space: 0, low: Vec::new(), remix: 0, tables: vec![7, 9] },
+            Edit::Covered { sequence: 5 },
+            Edit::Whole { log: 8, end: 64 },
         ];
         let mut out = Vec::new();
         edits.iter().for_each(|edit| edit.put(&mut out));
@@ -122,6 +144,6 @@ mod tests {
             let mut parts = Parts(&bytes[..end]);
             while Edit::take(&mut parts).is_some() {}
         }
-        assert_eq!(Edit::take(&mut Parts(&[7, 0])), None, "a kind of a later version");
+        assert_eq!(Edit::take(&mut Parts(&[9, 0])), None, "a kind of a later version");
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A new manifest begins with the whole state. It and its name are synced before the old one is removed, and
 //! the removal is durable before the new one takes an edit. So if two are found, they have the same state,
-//! and the newest complete one is taken.
+//! and the newest complete one is taken. A store that is opened makes a new one for its first edit.
 
 pub(crate) mod format;
 
@@ -50,6 +50,10 @@ pub(crate) struct ManifestState {
     pub(crate) floor: u64,
     /// The partitions of the keyspaces that have any.
     pub(crate) partitions: BTreeMap<u32, Partitions>,
+    /// The changes up to this sequence number are in the keyspaces and partitions above.
+    pub(crate) covered: u64,
+    /// A log, and the length up to which it was synced; 0 and 0 if that is not stated.
+    pub(crate) whole: (u64, u64),
 }
 
 impl ManifestState {
@@ -70,6 +74,8 @@ impl ManifestState {
                 let partitions = self.partitions.entry(space).or_default();
                 return partitions.remove(&low).is_some();
             }
+            Edit::Covered { sequence } => self.covered = sequence,
+            Edit::Whole { log, end } => self.whole = (log, end),
         }
         true
     }
@@ -78,6 +84,9 @@ impl ManifestState {
     fn edits(&self) -> impl Iterator<Item = Edit> {
         let keyspaces = self.keyspaces.iter().map(|(&id, name)| Edit::Keyspace { id, name: name.clone() });
         let numbers = [Edit::Next { id: self.next }, Edit::Floor { log: self.floor }];
+        let covered = (self.covered > 0).then_some(Edit::Covered { sequence: self.covered });
+        let (log, end) = self.whole;
+        let whole = (log > 0).then_some(Edit::Whole { log, end });
         let partitions = self.partitions.iter().flat_map(|(&space, partitions)| {
             partitions.iter().map(move |(low, files)| Edit::Partition {
                 space,
@@ -86,7 +95,7 @@ impl ManifestState {
                 tables: files.tables.clone(),
             })
         });
-        keyspaces.chain(numbers).chain(partitions)
+        keyspaces.chain(numbers).chain(covered).chain(whole).chain(partitions)
     }
 
     /// All files that the state names, except logs.
@@ -98,86 +107,112 @@ impl ManifestState {
 /// The manifest of an open store.
 pub(crate) struct Manifest<D: Disk> {
     disk: Arc<D>,
+    state: ManifestState,
+    /// `None` until the first commit.
+    file: Option<Appended<D>>,
+    /// The file that the next commit goes on in, made with its space.
+    next: Option<(Name, D::File)>,
+}
+
+/// A manifest that edits are appended to.
+struct Appended<D: Disk> {
     name: Name,
     file: D::File,
-    state: ManifestState,
     /// Where the next record goes, and the initial length of the file.
     end: u64,
     first_end: u64,
 }
 
 impl<D: Disk> Manifest<D> {
-    /// Creates a manifest with this state and removes all others. Durable when it returns.
-    pub(crate) fn create(disk: &Arc<D>, number: u64, state: ManifestState) -> Result<Manifest<D>> {
-        let file = disk::create(&**disk, Name::manifest(number))?;
-        Manifest::create_in(disk, file, number, state)
+    /// A manifest with a state that was read. Its first commit makes a new file.
+    pub(crate) fn of(disk: &Arc<D>, state: ManifestState) -> Manifest<D> {
+        Manifest { disk: disk.clone(), state, file: None, next: None }
     }
 
-    /// The same in a file that was just created.
-    fn create_in(disk: &Arc<D>, file: D::File, number: u64, state: ManifestState) -> Result<Manifest<D>> {
+    /// Creates a manifest with this state and removes all others. Durable when it returns.
+    pub(crate) fn create(disk: &Arc<D>, number: u64, state: ManifestState) -> Result<Manifest<D>> {
+        let mut manifest = Manifest::of(disk, state);
         let name = Name::manifest(number);
+        let file = disk::create_reserved(&**disk, name, manifest.beginning(name).len() as u64)?;
+        manifest.begin(name, file)?;
+        Ok(manifest)
+    }
+
+    /// The content of a new file: a record that makes the whole state.
+    fn beginning(&self, name: Name) -> Vec<u8> {
         let mut bytes = record::header(name, [0; 4]).to_vec();
         let mut record = Vec::new();
         record::begin(&mut record, record::HEADER as u64, None);
-        state.edits().for_each(|edit| edit.put(&mut record));
+        self.state.edits().for_each(|edit| edit.put(&mut record));
         record::finish(&mut record, name, record::HEADER as u64);
         bytes.append(&mut record);
+        bytes
+    }
+
+    /// Goes on in a file that was just created, and removes all others. Durable when it returns.
+    fn begin(&mut self, name: Name, file: D::File) -> Result<()> {
+        let disk = &*self.disk;
+        let bytes = self.beginning(name);
         let end = bytes.len() as u64;
         let mut write = Write { bytes, sync: true, ..Write::default() };
-        disk::write_all(&**disk, &file, name, &mut write)?;
+        disk::write_all(disk, &file, name, &mut write)?;
         // DURABILITY: the new name is durable before the old one goes, and that before an edit makes the two
         // differ.
-        disk::sync_directory(&**disk)?;
-        let old = |other: &Name| other.kind == Kind::Manifest && other.number != number;
-        for other in disk::list(&**disk)?.into_iter().filter(old) {
-            disk::unlink(&**disk, other)?;
+        disk::sync_directory(disk)?;
+        let old = |other: &Name| other.kind == Kind::Manifest && *other != name;
+        for other in disk::list(disk)?.into_iter().filter(old) {
+            disk::unlink(disk, other)?;
         }
-        disk::sync_directory(&**disk)?;
-        Ok(Manifest { disk: disk.clone(), name, file, state, end, first_end: end })
+        disk::sync_directory(disk)?;
+        self.file = Some(Appended { name, file, end, first_end: end });
+        Ok(())
     }
 
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
     }
 
-    /// Takes the space for a commit of edits.
+    /// Takes the space for a commit of edits. `number` returns the number of a new file if one is due. If there is no
+    /// space for that, an old one goes on.
     ///
     /// # Errors
     /// `OutOfSpace`, `Io`; nothing has changed then.
-    pub(crate) fn reserve(&self, edits: &[Edit]) -> Result<()> {
+    pub(crate) fn reserve(&mut self, edits: &[Edit], number: impl FnOnce() -> u64) -> Result<()> {
         let mut bytes = Vec::new();
         edits.iter().for_each(|edit| edit.put(&mut bytes));
-        disk::reserve(
-            &*self.disk,
-            &self.file,
-            self.name,
-            self.end + bytes.len() as u64 + record::OVERHEAD_MAX,
-        )
+        let more = bytes.len() as u64 + record::OVERHEAD_MAX;
+        if self.file.as_ref().is_none_or(|open| open.end > open.first_end + GROWTH) {
+            let name = Name::manifest(number());
+            let bytes = self.beginning(name).len() as u64 + more;
+            match disk::create_reserved(&*self.disk, name, bytes) {
+                Err(error) if error.kind() == ErrorKind::OutOfSpace && self.file.is_some() => {}
+                made => {
+                    self.next = Some((name, made?));
+                    return Ok(());
+                }
+            }
+        }
+        let Appended { name, file, end, .. } = self.file.as_ref().expect("there is one, or it was just made");
+        disk::reserve(&*self.disk, file, *name, end + more)
     }
 
     /// Commits edits together, for which space was reserved. Durable when it returns. After an error it is unknown
-    /// whether they took place. `number` returns the number of a new manifest if one is due. If there is no space for
-    /// that, the old one goes on.
-    pub(crate) fn commit(&mut self, edits: Vec<Edit>, number: impl FnOnce() -> u64) -> Result<()> {
-        if self.end > self.first_end + GROWTH {
-            let number = number();
-            // What the manifest has grown to since it was new is more than the state and these edits take.
-            match disk::create_reserved(&*self.disk, Name::manifest(number), self.end) {
-                Ok(file) => *self = Manifest::create_in(&self.disk, file, number, self.state.clone())?,
-                Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
-                Err(error) => return Err(error),
-            }
+    /// whether they took place.
+    pub(crate) fn commit(&mut self, edits: Vec<Edit>) -> Result<()> {
+        if let Some((name, file)) = self.next.take() {
+            self.begin(name, file)?;
         }
+        let Appended { name, file, end, .. } = self.file.as_mut().expect("space was reserved in it");
         let mut record = Vec::new();
         // Every record is synced before the next one, which states so.
-        record::begin(&mut record, self.end, Some(self.end));
+        record::begin(&mut record, *end, Some(*end));
         edits.iter().for_each(|edit| edit.put(&mut record));
-        record::finish(&mut record, self.name, self.end);
+        record::finish(&mut record, *name, *end);
         let len = record.len() as u64;
-        let mut write = Write { offset: self.end, bytes: record, done: 0, sync: true };
+        let mut write = Write { offset: *end, bytes: record, done: 0, sync: true };
         // DURABILITY: synced before the first file that the new state no longer names is removed.
-        disk::write_all(&*self.disk, &self.file, self.name, &mut write)?;
-        self.end += len;
+        disk::write_all(&*self.disk, file, *name, &mut write)?;
+        *end += len;
         for edit in edits {
             let sense = self.state.apply(edit);
             debug_assert!(sense, "an edit that makes no sense");

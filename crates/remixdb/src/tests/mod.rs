@@ -8,5 +8,6 @@ mod crash;
 mod damage;
 mod faults;
 mod forged;
+mod opening;
 mod sync;
 mod world;

@@ -93,6 +93,11 @@ impl<F> Open<F> {
     fn new(file: F, bytes: u64) -> Arc<Open<F>> {
         Arc::new(Open { file, written: AtomicU64::new(bytes), synced: AtomicU64::new(bytes) })
     }
+
+    /// A file with `bytes` bytes, of which nothing is known to be durable.
+    fn unsynced(file: F, bytes: u64) -> Arc<Open<F>> {
+        Arc::new(Open { file, written: AtomicU64::new(bytes), synced: AtomicU64::new(0) })
+    }
 }
 
 /// The turn to sync, which ends when this is dropped.
@@ -129,7 +134,16 @@ impl<V: Device> Group<V> {
     /// Goes on after change `last`, with a file of `bytes` durable bytes. More than `most` queued bytes are
     /// written without a commit.
     pub(crate) fn new(device: V, file: V::File, bytes: u64, last: u64, most: usize) -> Group<V> {
-        let open = Open::new(file, bytes);
+        Group::with(device, Open::new(file, bytes), last, most)
+    }
+
+    /// Goes on in a file of `bytes` bytes that exists, as [`resume`](Group::resume) does.
+    pub(crate) fn resuming(device: V, file: V::File, bytes: u64, most: usize) -> Group<V> {
+        Group::with(device, Open::unsynced(file, bytes), 0, most)
+    }
+
+    fn with(device: V, open: Arc<Open<V::File>>, last: u64, most: usize) -> Group<V> {
+        let bytes = open.written.load(Ordering::Relaxed);
         let queue = Queue {
             bytes: Vec::new(),
             spare: Vec::new(),
@@ -150,6 +164,34 @@ impl<V: Device> Group<V> {
             synced: AtomicU64::new(last),
             stopped: OnceLock::new(),
         }
+    }
+
+    /// Goes on in a file of `bytes` bytes that exists, of which nothing is known to be synced. Nothing was queued yet,
+    /// and nothing is before the next [`rotate`](Group::rotate).
+    pub(crate) fn resume(&self, file: V::File, bytes: u64) {
+        let open = Open::unsynced(file, bytes);
+        let mut files = lock(&self.files);
+        files.push(open.clone());
+        lock(&self.queue).file = open.clone();
+        *lock(&self.writing) = open;
+    }
+
+    /// The resumed file ends after `bytes` bytes, with change `last`.
+    pub(crate) fn resumed(&self, bytes: u64, last: u64) {
+        let mut queue = lock(&self.queue);
+        (queue.offset, queue.last) = (bytes, last);
+        queue.file.written.store(bytes, Ordering::Relaxed);
+        // If the file was synced meanwhile, all of it was.
+        let synced = queue.file.synced.load(Ordering::Relaxed);
+        queue.file.synced.store(synced.min(bytes), Ordering::Relaxed);
+        self.written.store(last, Ordering::Release);
+    }
+
+    /// Syncs all files, whatever was asked for so far.
+    pub(crate) fn settle(&self) -> Result<(), V::Error> {
+        let _turn = self.turn_to_sync(u64::MAX);
+        let files = lock(&self.files).clone();
+        files.iter().try_for_each(|open| self.sync_file(open))
     }
 
     pub(crate) fn device(&self) -> &V {

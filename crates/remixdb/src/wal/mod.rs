@@ -27,7 +27,7 @@ use forrest_engine::{Error, ErrorKind, Result};
 use group::{Device, Ended, Group};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// More queued bytes than this are written even if no thread waits for them.
 const QUEUE_BYTES: usize = 256 << 10;
@@ -44,10 +44,18 @@ const ROOM_FIRST: u64 = RESERVED_FIRST - record::HEADER as u64 - record::OVERHEA
 const FIRST_MAX: u64 = 1 << 55;
 
 /// The logs of an open store: the one that takes writes, and those before it that are not synced yet.
+///
+/// When a store is opened, the logs that were there are read, and nothing is written. The first change begins a new
+/// log ([`rotate`](Log::rotate)).
 pub(crate) struct Log<D: Disk> {
     group: Group<Logs<D>>,
-    /// Bytes that certainly find space in the file after what is queued. Changed under the store's order lock only.
+    /// Bytes that certainly find space in the file after what is queued. Changed under the store's order lock only. 0 if
+    /// the log was only read.
     room: AtomicU64,
+    /// Whether the last log takes writes; if not, it was only read.
+    is_begun: AtomicBool,
+    /// Whether the logs that were read, and their names, are synced.
+    is_settled: AtomicBool,
 }
 
 impl<D: Disk> Deref for Log<D> {
@@ -64,7 +72,7 @@ pub(crate) struct Logs<D: Disk>(Arc<D>);
 /// A log file.
 pub(crate) struct LogFile<D: Disk> {
     name: Name,
-    file: D::File,
+    file: Arc<D::File>,
 }
 
 impl<D: Disk> Device for Logs<D> {
@@ -116,7 +124,7 @@ fn begin<D: Disk>(disk: &D, file: D::File, number: u64, head: Head) -> Result<Lo
     // DURABILITY: no record follows a header that may be lost, or goes to a file whose name may be lost.
     disk::write_all(disk, &file, name, &mut write)?;
     disk::sync_directory(disk)?;
-    Ok(LogFile { name, file })
+    Ok(LogFile { name, file: Arc::new(file) })
 }
 
 impl<D: Disk> Log<D> {
@@ -126,25 +134,78 @@ impl<D: Disk> Log<D> {
         let log = begin(&**disk, file, number, head)?;
         let logs = Logs(disk.clone());
         let group = Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES);
-        Ok(Log { group, room: AtomicU64::new(ROOM_FIRST) })
+        Ok(Log {
+            group,
+            room: AtomicU64::new(ROOM_FIRST),
+            is_begun: AtomicBool::new(true),
+            is_settled: AtomicBool::new(true),
+        })
     }
 
-    /// Sees to it that changes of up to `bytes` bytes find space in the file. `keep` bytes stay for others. The caller
-    /// holds the store's order lock.
-    ///
-    /// # Errors
-    /// `OutOfSpace`; nothing has changed then.
-    #[inline]
-    pub(crate) fn reserve(&self, bytes: u64, keep: u64) -> Result<()> {
-        let bytes = bytes + record::OVERHEAD_MAX;
-        // ORDERING: the order lock orders it.
-        let room = self.room.load(Ordering::Relaxed);
-        let room = if room >= bytes + keep { room } else { self.reserve_more(bytes + keep)? };
-        self.room.store(room - bytes, Ordering::Relaxed);
+    /// A log of `bytes` bytes that is going to be read.
+    pub(crate) fn reading(disk: &Arc<D>, number: u64, file: Arc<D::File>, bytes: u64) -> Log<D> {
+        let log = LogFile { name: Name::log(number), file };
+        Log {
+            group: Group::resuming(Logs(disk.clone()), log, bytes, QUEUE_BYTES),
+            room: AtomicU64::new(0),
+            is_begun: AtomicBool::new(false),
+            is_settled: AtomicBool::new(false),
+        }
+    }
+
+    /// The next log of `bytes` bytes, which is going to be read.
+    pub(crate) fn read_next(&self, number: u64, file: Arc<D::File>, bytes: u64) {
+        self.group.resume(LogFile { name: Name::log(number), file }, bytes);
+        self.is_settled.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether changes can be queued.
+    pub(crate) fn is_begun(&self) -> bool {
+        // ORDERING: the order lock orders it for those who queue, and the others need no more than the value.
+        self.is_begun.load(Ordering::Relaxed)
+    }
+
+    /// Sees to it that what was read counts: it is synced, and so are the names of the logs. After an error the log is
+    /// stopped.
+    pub(crate) fn settle(&self) -> Result<()> {
+        // ORDERING: a caller who finds it set only needs what was on the device before.
+        if self.is_settled.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.check()?;
+        // DURABILITY: what was read counts from now on, so it must be as durable as everything after it.
+        self.group.settle()?;
+        // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
+        disk::sync_directory(&*self.device().0).map_err(|error| self.group.stop(error))?;
+        self.is_settled.store(true, Ordering::Release);
         Ok(())
     }
 
+    /// Sees to it that changes of up to `bytes` bytes find space in the file. `keep` bytes stay for others. False if
+    /// more has to be taken for that. The caller holds the store's order lock.
+    #[inline]
+    pub(crate) fn take_room(&self, bytes: u64, keep: u64) -> bool {
+        let bytes = bytes + record::OVERHEAD_MAX;
+        // ORDERING: the order lock orders it.
+        let room = self.room.load(Ordering::Relaxed);
+        if room < bytes + keep {
+            return false;
+        }
+        self.room.store(room - bytes, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes space, so that [`take_room`](Log::take_room) works for as many bytes. The log is begun.
+    ///
+    /// # Errors
+    /// `OutOfSpace`; nothing has changed then.
     #[cold]
+    pub(crate) fn reserve(&self, bytes: u64, keep: u64) -> Result<()> {
+        let room = self.reserve_more(bytes + record::OVERHEAD_MAX + keep)?;
+        self.room.store(room, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn reserve_more(&self, bytes: u64) -> Result<u64> {
         self.group.at_end(|log, end| {
             // More at once the longer the log is.
@@ -164,7 +225,10 @@ impl<D: Disk> Log<D> {
             Durability::Memory if !self.is_much() => Ok(()),
             Durability::Memory | Durability::Buffered => self.write(last),
             // Also for a future, stronger level.
-            _ => self.sync(last),
+            _ => {
+                self.settle()?;
+                self.sync(last)
+            }
         }
     }
 
@@ -173,13 +237,14 @@ impl<D: Disk> Log<D> {
         self.group.forget(|log| log.name.number >= floor);
     }
 
-    /// Goes on in a new file. The caller ensures that no other thread queues. Queued changes go to the old
-    /// file.
+    /// Goes on in a new file, or begins one if the logs were only read. The caller ensures that no other thread queues.
+    /// Queued changes go to the old file.
     ///
     /// # Errors
     /// `OutOfSpace` if there is no space for the file; the log goes on in the old one then. After any other error it is
     /// stopped.
     pub(crate) fn rotate(&self, number: u64) -> Result<()> {
+        self.settle()?;
         let disk = &*self.device().0;
         let file = match disk::create_reserved(disk, Name::log(number), RESERVED_FIRST) {
             Err(error) if error.kind() != ErrorKind::OutOfSpace => return Err(self.group.stop(error)),
@@ -192,6 +257,7 @@ impl<D: Disk> Log<D> {
             Ok((log, record::HEADER as u64))
         })?;
         self.room.store(ROOM_FIRST, Ordering::Relaxed);
+        self.is_begun.store(true, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -27,6 +27,7 @@ pub use fault::{Failure, Fate, Fault, Times};
 
 use super::{Disk, Name, Write};
 use fault::{Call, Go};
+use forrest_engine::Result;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -63,6 +64,8 @@ struct SimulatedState {
     faults: fault::Faults,
     /// Bytes that its files can take together; `None` for any number.
     capacity: Option<u64>,
+    /// Whether nothing can be changed.
+    is_frozen: bool,
 }
 
 #[derive(Clone)]
@@ -110,6 +113,16 @@ impl Simulated {
     /// An empty directory on a device on which files take at most this many bytes together.
     pub fn with_capacity(bytes: u64) -> Simulated {
         SimulatedState { capacity: Some(bytes), ..SimulatedState::default() }.into()
+    }
+
+    /// From now on its files take at most this many bytes together; `None` for any number.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.lock().capacity = bytes;
+    }
+
+    /// From now on nothing can be changed.
+    pub fn freeze(&self) {
+        self.lock().is_frozen = true;
     }
 
     /// A directory of these files, all durable.
@@ -238,6 +251,13 @@ impl From<SimulatedState> for Simulated {
 impl Disk for Simulated {
     type File = File;
 
+    fn check_writable(&self) -> Result<()> {
+        if self.lock().is_frozen {
+            return Err(super::read_only("the simulated disk is read-only"));
+        }
+        Ok(())
+    }
+
     fn list(&self) -> io::Result<Vec<String>> {
         let mut state = self.lock();
         state.faults.begin(Call::List)?.done()?;
@@ -249,6 +269,7 @@ impl Disk for Simulated {
     fn create(&self, name: Name) -> io::Result<File> {
         let mut state = self.lock();
         let go = state.faults.begin(Call::Create)?;
+        state.check_frozen()?;
         if state.seen.contains_key(&name) {
             return Err(Errno::EXIST.into());
         }
@@ -269,6 +290,7 @@ impl Disk for Simulated {
     fn unlink(&self, name: Name) -> io::Result<()> {
         let mut state = self.lock();
         let go = state.faults.begin(Call::Unlink)?;
+        state.check_frozen()?;
         state.seen.remove(&name).ok_or(Errno::NOENT)?;
         state.pending.push(Pending::Unlink { name });
         go.done()
@@ -375,6 +397,10 @@ impl SimulatedState {
         let Some(capacity) = self.capacity else { return u64::MAX };
         let used: u64 = self.seen.values().map(|&inode| self.inodes[inode].taken()).sum();
         capacity.saturating_sub(used)
+    }
+
+    fn check_frozen(&self) -> io::Result<()> {
+        if self.is_frozen { Err(Errno::ROFS.into()) } else { Ok(()) }
     }
 
     /// An error if there is no space for a file of this length.
