@@ -100,7 +100,8 @@ fn fields(name: Name, bytes: &[u8]) -> Result<Option<[u64; 4]>> {
     let version = u32::from_le_bytes(bytes[8..12].try_into().expect("4 bytes"));
     let (newest, oldest) = versions(name.kind);
     if !(oldest..=newest).contains(&version) {
-        return Err(disk::other_version(name, version, newest));
+        let older = if oldest < newest { " and older" } else { "" };
+        return Err(disk::other_version(name, version, format_args!("{newest}{older}")));
     }
     Ok(Some([24, 32, 40, 48].map(|at| word(bytes, at))))
 }

@@ -441,6 +441,9 @@ const STORES: &[Maker] = &[
     ("left-over", left_over),
     ("checkpoint-of-disk", checkpoint_of_disk),
     ("checkpoint-of-memory", checkpoint_of_memory),
+    // Their manifests have version 2.
+    ("tags-2", |name| runs(name, &small(), "Tables that overlap; the manifest states what they cover.")),
+    ("checkpoint-2", checkpoint_of_disk),
 ];
 
 #[test]
