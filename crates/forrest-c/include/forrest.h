@@ -204,8 +204,8 @@
 
 /**
  * Whether to open the store for reading only, while other processes may write to it: 0 or 1. Default: 0. The
- * store must exist, and no other option may be set. Outside of the kernel, opening fails with
- * `FORREST_UNSUPPORTED`.
+ * store must exist. A store on disk is seen as it was when it was opened, until `forrest_refresh` is called. With
+ * "memory:", opening fails with `FORREST_UNSUPPORTED`.
  */
 #define FORREST_READ_ONLY 16
 
@@ -438,6 +438,10 @@ typedef struct {
    * Number of open files of the store.
    */
   uint64_t open_files;
+  /**
+   * Bytes of files on disk that the store no longer needs, and that other processes read.
+   */
+  uint64_t held_bytes;
 } forrest_stats;
 
 #ifdef __cplusplus
@@ -1190,6 +1194,14 @@ int32_t forrest_verify(forrest_db *db);
  * `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`; `FORREST_UNSUPPORTED` in memory and in the kernel.
  */
 int32_t forrest_compact(forrest_db *db);
+
+/**
+ * Takes over what another process has changed, if the store is on disk and was opened with `FORREST_READ_ONLY`. Snapshots
+ * and iterators that exist stay as they are. For any other store it does nothing: they see every change at once.
+ *
+ * `FORREST_IO`, `FORREST_CORRUPT`, `FORREST_OUT_OF_SPACE`; the store then stays as it was.
+ */
+int32_t forrest_refresh(forrest_db *db);
 
 /**
  * Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was

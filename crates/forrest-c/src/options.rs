@@ -15,8 +15,6 @@ pub struct Options {
     builder: Builder,
     worker_cpus: Vec<usize>,
     read_only: bool,
-    /// Whether any option except `read_only` was set.
-    more: bool,
 }
 
 static OPTIONS: Table<Options, 1> = Table::new("options object", 3);
@@ -59,8 +57,8 @@ pub const FORREST_CREATE: i32 = 14;
 /// The mode of a new store in the kernel, as the bits of a file's mode, up to 0666. Default: 0600.
 pub const FORREST_MODE: i32 = 15;
 /// Whether to open the store for reading only, while other processes may write to it: 0 or 1. Default: 0. The
-/// store must exist, and no other option may be set. Outside of the kernel, opening fails with
-/// `FORREST_UNSUPPORTED`.
+/// store must exist. A store on disk is seen as it was when it was opened, until `forrest_refresh` is called. With
+/// "memory:", opening fails with `FORREST_UNSUPPORTED`.
 pub const FORREST_READ_ONLY: i32 = 16;
 /// Maximum time that a change of a store on disk waits for memory, in milliseconds; then it fails with `FORREST_BUSY`.
 /// Default: 10,000.
@@ -101,7 +99,7 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
         // SAFETY: `options` is null or writable, as the Safety section demands.
         let mut options = unsafe { Place::of("options object", options, ptr::null_mut()) }?;
         let (builder, worker_cpus) = (Builder::default(), Vec::new());
-        options.put(OPTIONS.insert([Options { builder, worker_cpus, read_only: false, more: false }])?);
+        options.put(OPTIONS.insert([Options { builder, worker_cpus, read_only: false }])?);
         Ok(FORREST_OK)
     })
 }
@@ -162,17 +160,13 @@ impl Options {
             FORREST_MODE => builder.mode(u32::try_from(value).map_err(|_| unknown(option, value))?),
             _ => return Err(Failure::invalid(format_args!("this version has no option {option}"))),
         };
-        self.more = true;
         Ok(())
     }
 
     /// Opens a store with these options.
     pub(crate) fn open(&self, url: &str) -> Result<Db, Failure> {
-        match (self.read_only, self.more) {
-            (true, true) => Err(Failure::invalid("FORREST_READ_ONLY is set, so no other option may be set")),
-            (true, false) => Ok(Db::open_read_only(url)?),
-            (false, _) => Ok(self.builder.clone().open(url)?),
-        }
+        let open = if self.read_only { Builder::open_read_only } else { Builder::open };
+        Ok(open(&self.builder, url)?)
     }
 }
 

@@ -60,6 +60,15 @@ pub extern "C" fn forrest_compact(db: *mut Db) -> i32 {
     whole(db, |store| store.compact())
 }
 
+/// Takes over what another process has changed, if the store is on disk and was opened with `FORREST_READ_ONLY`. Snapshots
+/// and iterators that exist stay as they are. For any other store it does nothing: they see every change at once.
+///
+/// `FORREST_IO`, `FORREST_CORRUPT`, `FORREST_OUT_OF_SPACE`; the store then stays as it was.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_refresh(db: *mut Db) -> i32 {
+    whole(db, |store| store.refresh())
+}
+
 /// Statistics of a store, at about the moment of the call. Later versions of the library may add fields at
 /// the end.
 #[derive(Debug, Clone, Copy, Default)]
@@ -91,6 +100,8 @@ pub struct Stats {
     pub index_bytes: u64,
     /// Number of open files of the store.
     pub open_files: u64,
+    /// Bytes of files on disk that the store no longer needs, and that other processes read.
+    pub held_bytes: u64,
 }
 
 /// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
@@ -122,6 +133,7 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             cache_bytes: found.cache_bytes,
             index_bytes: found.index_bytes,
             open_files: found.open_files,
+            held_bytes: found.held_bytes,
         };
         let bytes = stats_bytes.min(size_of::<Stats>());
         // SAFETY: `bytes <= stats_bytes`, which `stats` has, see above, and `bytes <= size_of::<Stats>()`.

@@ -61,6 +61,9 @@ pub(crate) struct StoreArgs {
     /// End only when the changes survive power loss
     #[arg(long, global = true)]
     pub(crate) sync: bool,
+    /// Only read, also beside a process that has the store open
+    #[arg(long, global = true)]
+    pub(crate) read_only: bool,
     /// No notes and no progress bars; errors stay
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
@@ -180,6 +183,21 @@ impl StoreCommand {
             StoreCommand::Checkpoint(args) => args.store.as_deref(),
             _ => None,
         }
+    }
+
+    /// True if it changes nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            StoreCommand::Get(_)
+                | StoreCommand::Scan(_)
+                | StoreCommand::Count(_)
+                | StoreCommand::Keyspaces
+                | StoreCommand::Dump(_)
+                | StoreCommand::Stat
+                | StoreCommand::Verify(_)
+                | StoreCommand::Checkpoint(_)
+        )
     }
 
     /// True if it puts something in, so that it makes the store if there is none.
@@ -519,6 +537,8 @@ pub(crate) enum LineCommand {
     Snapshot,
     /// Print what has changed since snapshot, in all keyspaces
     Diff,
+    /// See what another process has changed, in a store that is only read
+    Refresh,
     /// Print this list, or the help of one command
     Help {
         /// The command

@@ -26,14 +26,27 @@ pub(crate) struct Home {
     /// Make it if it is not there.
     makes: bool,
     pub(crate) builder: Builder,
+    /// Whether the store is only read, whatever others do with it meanwhile.
+    reads: Reads,
     /// Its directory goes with it.
     temporary: Option<TempDir>,
+}
+
+/// Whether a store is only read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// It may be changed.
+    No,
+    /// Only if another process has it open.
+    IfBusy,
+    /// Always.
+    Always,
 }
 
 impl Home {
     /// The store at a URL.
     pub(crate) fn at(url: impl Into<String>, makes: bool) -> Self {
-        Home { url: url.into(), makes, builder: Db::builder(), temporary: None }
+        Home { url: url.into(), makes, builder: Db::builder(), reads: Reads::No, temporary: None }
     }
 
     /// The store that `--db` names, or else the environment, or else one in memory.
@@ -75,6 +88,16 @@ impl Home {
         self
     }
 
+    /// The same store, only to be read: always, or if another process has it open and the command changes nothing.
+    pub(crate) fn reading(mut self, always: bool, changes_nothing: bool) -> Self {
+        self.reads = match (always, changes_nothing) {
+            (true, _) => Reads::Always,
+            (false, true) => Reads::IfBusy,
+            (false, false) => Reads::No,
+        };
+        self
+    }
+
     /// True if the store is removed when this is dropped.
     pub(crate) fn is_temporary(&self) -> bool {
         self.temporary.is_some()
@@ -82,7 +105,7 @@ impl Home {
 
     /// True if only an existing store is opened. Then no keyspace must be created in it either.
     pub(crate) fn only_exists(&self) -> bool {
-        !self.makes
+        !self.makes || self.reads == Reads::Always
     }
 
     /// The directory, if the store is on disk.
@@ -90,8 +113,28 @@ impl Home {
         forrest::directory(&self.url)
     }
 
-    /// Opens the store.
-    pub(crate) fn open(&self) -> Result<Db, Failure> {
+    /// Opens the store. True if it is read only because another process has it open.
+    pub(crate) fn open(&self) -> Result<(Db, bool), Failure> {
+        let opened = if self.reads == Reads::Always { self.open_read_only() } else { self.open_to_change() };
+        let is_disk = self.directory().is_some();
+        match opened {
+            Err(Failure::Opening(_, error) | Failure::Store(error))
+                if is_disk && self.reads == Reads::IfBusy && error.kind() == forrest::ErrorKind::Busy =>
+            {
+                Ok((self.open_read_only()?, true))
+            }
+            opened => Ok((opened?, false)),
+        }
+    }
+
+    fn open_read_only(&self) -> Result<Db, Failure> {
+        if let Some(path) = self.directory() {
+            check(path, false)?;
+        }
+        self.builder.open_read_only(&self.url).map_err(|e| self.failed(e))
+    }
+
+    fn open_to_change(&self) -> Result<Db, Failure> {
         let mut builder = self.builder.clone();
         if let Some(path) = self.directory() {
             check(path, self.makes)?;

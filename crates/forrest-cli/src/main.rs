@@ -123,6 +123,9 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
 
 /// The store that a command works on.
 fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
+    if store.read_only && !matches!(command, Command::Store(_) | Command::Shell(_)) {
+        return Err(Failure::usage("--read-only is for the commands on a store and for the shell"));
+    }
     match command {
         Command::Doctor | Command::Llds(_) | Command::Pages(_) => Ok(Home::at(home::MEMORY, true)),
         // Not the store of the environment, which users keep for other data. This holds for `bench` too.
@@ -131,7 +134,7 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
             let home = store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true)))?;
             Ok(home.durable(store.sync))
         }
-        Command::Shell(_) => Home::named(store.db.as_deref(), true),
+        Command::Shell(_) => Ok(Home::named(store.db.as_deref(), true)?.reading(store.read_only, false)),
         Command::Stress(args) => {
             // Not the store of the environment, which users keep for other data.
             let home = match once(store.db.as_deref(), args.dir.as_deref())? {
@@ -146,7 +149,8 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         }
         Command::Store(command) => {
             let db = once(store.db.as_deref(), command.path())?;
-            Home::named(db, command.makes() || !store.load.is_empty())
+            let home = Home::named(db, command.makes() || !store.load.is_empty())?;
+            Ok(home.reading(store.read_only, command.only_reads() && store.load.is_empty()))
         }
     }
 }

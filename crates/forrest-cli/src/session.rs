@@ -70,7 +70,7 @@ pub(crate) struct Session {
 impl Session {
     /// Opens the store that the arguments name.
     pub(crate) fn open(args: &StoreArgs, home: Home) -> Result<Self, Failure> {
-        let db = home.open()?;
+        let (db, is_beside) = home.open()?;
         if args.sync && !db.capabilities().has(Capability::Sync) {
             return Err(Failure::usage(format!("{} keeps nothing that --sync could make safe", home.url)));
         }
@@ -81,7 +81,7 @@ impl Session {
             return Err(Failure::Absent(format!("there is no keyspace {name} in {}", home.url)));
         }
         let space = db.keyspace(name)?;
-        Ok(Session {
+        let session = Session {
             db,
             space,
             space_is_chosen: args.keyspace.is_some(),
@@ -100,7 +100,13 @@ impl Session {
             is_unsynced: true,
             out: BufWriter::new(Patient(io::stdout())),
             home,
-        })
+        };
+        if is_beside {
+            session.note(format_args!(
+                "another process has the store open; this is its state of now, read beside it"
+            ));
+        }
+        Ok(session)
     }
 
     /// Closes the store and opens it again; all other handles to it must be gone. Returns what both took.
@@ -111,7 +117,7 @@ impl Session {
         self.db = Db::open(MEMORY)?;
         self.space = self.db.keyspace(forrest::DEFAULT_KEYSPACE)?;
         let closed = Instant::now();
-        self.db = self.home.open()?;
+        (self.db, _) = self.home.open()?;
         let opened = closed.elapsed();
         self.space = self.db.keyspace(&name)?;
         Ok([closed - start, opened])

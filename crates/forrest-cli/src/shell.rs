@@ -224,6 +224,10 @@ impl Shell<'_> {
                 Answer::Done
             }
             LineCommand::Diff => self.diff()?,
+            LineCommand::Refresh => {
+                self.session.db.refresh()?;
+                Answer::Done
+            }
             LineCommand::Help { command } => self.help(command.as_deref())?,
             LineCommand::Quit => return Ok(ControlFlow::Break(())),
         };

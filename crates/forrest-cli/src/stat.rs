@@ -76,6 +76,7 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
         json["cache_bytes"] = stats.cache_bytes.into();
         json["index_bytes"] = stats.index_bytes.into();
         json["open_files"] = stats.open_files.into();
+        json["held_bytes"] = stats.held_bytes.into();
         json["files"] = count.into();
         json["file_bytes"] = bytes.into();
     }

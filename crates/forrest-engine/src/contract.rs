@@ -82,6 +82,14 @@ pub trait Store: Clone + Send + Sync + 'static {
         Err(Error::unsupported(format!("verifying \"{home}\": it has no files to check")))
     }
 
+    /// Takes over what other processes have changed, if the store was opened to be read and does not see it at once.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, `OutOfSpace`.
+    fn refresh(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Rewrites the store so that it takes the least space.
     ///
     /// # Errors

@@ -58,6 +58,8 @@ pub struct Options {
     pub wait: Duration,
     /// Whether a store that is not there is created.
     pub create: bool,
+    /// Whether the store is only read. Other processes may change it meanwhile.
+    pub read_only: bool,
     /// The mode of a store in the kernel that is created.
     pub mode: u32,
 }
@@ -104,6 +106,7 @@ impl Default for Options {
             open_files: None,
             wait: DEFAULT_WAIT,
             create: true,
+            read_only: false,
             mode: DEFAULT_MODE,
         }
     }

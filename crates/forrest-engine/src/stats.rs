@@ -42,6 +42,8 @@ pub struct Stats {
     pub index_bytes: u64,
     /// Files of the store that are open.
     pub open_files: u64,
+    /// Bytes of files on disk that the store no longer needs, and that other processes read.
+    pub held_bytes: u64,
 }
 
 impl Stats {
@@ -61,7 +63,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, in the table's order.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 14] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 15] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -77,6 +79,7 @@ impl Stats {
             ("cached", self.cache_bytes, "bytes"),
             ("indexes of tables", self.index_bytes, "bytes"),
             ("open files", self.open_files, ""),
+            ("held for other readers", self.held_bytes, "bytes"),
         ]
     }
 }

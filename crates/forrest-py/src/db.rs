@@ -72,7 +72,7 @@ impl Db {
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
-        let open = || if read_only { forrest::Db::open_read_only(&url) } else { builder.open(&url) };
+        let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
             let scope = Scope::new("store", db.capabilities().home() != "memory:");
@@ -145,6 +145,11 @@ impl Db {
         self.run(py, forrest::Db::compact)
     }
 
+    /// Takes over what another process has changed, if the store is on disk and was opened with read_only=True.
+    fn refresh(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, forrest::Db::refresh)
+    }
+
     /// Statistics of the store, by name. Sizes are in bytes.
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let stats = self.run(py, forrest::Db::stats)?;
@@ -162,6 +167,7 @@ impl Db {
             ("cache_bytes", stats.cache_bytes),
             ("index_bytes", stats.index_bytes),
             ("open_files", stats.open_files),
+            ("held_bytes", stats.held_bytes),
         ];
         let by_name = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;

@@ -68,6 +68,7 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         lambda: db.sync(),
         lambda: db.verify(),
         lambda: db.compact(),
+        lambda: db.refresh(),
         lambda: db.checkpoint(tmp_path / "copy"),
         lambda: db.stats(),
         lambda: db.capabilities(),

@@ -104,21 +104,52 @@ impl Db {
         Builder::default()
     }
 
-    /// Opens an existing store in the kernel for reading only. Other processes may write to it. Changes
-    /// through this handle fail with `Unsupported`.
+    /// Opens an existing store in the kernel or on disk for reading only, also while another process writes to it. Any
+    /// number of processes may do so. Changes through this handle fail with `Unsupported`.
+    ///
+    /// On disk the handle sees the store as it was when it was opened, until [`refresh`](Db::refresh) is called: all
+    /// changes up to some moment that were `Buffered` or stronger, and `Memory` changes once the operating system has
+    /// them. Opening writes nothing, so a store on a read-only file system can be read, and a store on a full one.
+    ///
+    /// The handle keeps the files of the state that it sees: until it is refreshed or dropped, or its process dies, the
+    /// writer does not remove them, and they take space ([`Stats::held_bytes`](crate::Stats::held_bytes) of the writer).
+    /// They are kept by a lock on a file (`flock`), which all processes must see: on a network file system they may not.
     ///
     /// # Errors
-    /// `Unsupported` with `memory:`, which would always be empty, and on disk; otherwise as
-    /// [`open`](Db::open).
+    /// `Unsupported` with `memory:`, which would always be empty; otherwise as [`open`](Db::open), but never `Busy`.
     ///
     /// ```
     /// use forrest::{Db, ErrorKind};
-    /// assert_eq!(Db::open_read_only("memory:").unwrap_err().kind(), ErrorKind::Unsupported);
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let writer = Db::open(path)?;
+    /// writer.set("oak", "Quercus")?;
+    ///
+    /// let reader = Db::open_read_only(path)?;
+    /// assert_eq!(reader.get("oak")?.as_deref(), Some(&b"Quercus"[..]));
+    /// assert_eq!(reader.set("elm", "Ulmus").unwrap_err().kind(), ErrorKind::Unsupported);
+    ///
+    /// writer.set("elm", "Ulmus")?;
+    /// assert!(!reader.contains("elm")?);
+    /// reader.refresh()?;
+    /// assert!(reader.contains("elm")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn open_read_only(url: impl AsRef<str>) -> Result<Db> {
-        let (home, _) = url::parse(url.as_ref())?;
-        let options = Options::default();
-        engine::open_read_only(&home, &options).and_then(|store| Db::new(store, &options))
+        Builder::default().open_read_only(url)
+    }
+
+    /// Takes over what a writer has changed, if the store is on disk and was opened by
+    /// [`open_read_only`](Db::open_read_only). All reads see the new state from then on, except through snapshots and
+    /// cursors that exist. Other stores see every change at once, and the call does nothing.
+    ///
+    /// It reads the end of the log, or all of it if the writer has made tables of it since the last call.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, `OutOfSpace`. The store then stays as it was.
+    pub fn refresh(&self) -> Result<()> {
+        self.store.refresh()
     }
 
     /// Applies all changes of a batch at one instant, or none: no reader and no snapshot sees a part of it.
@@ -425,6 +456,16 @@ impl Builder {
             options.durability = Some(level.min(home.durability_max()));
         }
         engine::open(&home, &options).and_then(|store| Db::new(store, &options))
+    }
+
+    /// Opens the store for reading only; see [`Db::open_read_only`]. Options for changes have no effect.
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`]; `InvalidArgument` if an option is outside its limits.
+    pub fn open_read_only(&self, url: impl AsRef<str>) -> Result<Db> {
+        let (home, _) = url::parse(url.as_ref())?;
+        self.options.check()?;
+        engine::open_read_only(&home, &self.options).and_then(|store| Db::new(store, &self.options))
     }
 }
 

@@ -122,6 +122,12 @@ macro_rules! homes {
                 }
             }
 
+            fn refresh(&self) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.refresh(),)+
+                }
+            }
+
             fn compact(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.compact(),)+
@@ -331,14 +337,12 @@ pub(crate) fn open(home: &Home, options: &Options) -> Result<Store> {
 
 /// Opens a store for reading only. Other processes may write to it.
 pub(crate) fn open_read_only(home: &Home, options: &Options) -> Result<Store> {
-    // Only the kernel's stores have options for reading.
-    let _ = options;
     match home {
         Home::Memory => Err(Error::unsupported("opening \"memory:\" read-only: it would always be empty")),
-        Home::Path(path) => Err(Error::unsupported(format!(
-            "opening \"{}\" read-only: this version cannot open stores on disk read-only",
-            path.display()
-        ))),
+        #[cfg(feature = "disk")]
+        Home::Path(_) => open(home, &Options { read_only: true, ..options.clone() }),
+        #[cfg(not(feature = "disk"))]
+        Home::Path(_) => Err(absent(home)),
         #[cfg(feature = "llds")]
         Home::Kernel(kind, name) => ::llds::Store::open(*kind, name, options, true).map(Store::Kernel),
         #[cfg(not(feature = "llds"))]

@@ -91,6 +91,15 @@ impl Catalog {
         catalog.remove(id).then_some(catalog)
     }
 
+    /// Takes another catalogue's keyspaces in place of its own where they are the same, so that their handles stay valid.
+    pub(crate) fn adopt(&mut self, old: &Catalog) {
+        for (name, space) in &old.spaces {
+            if let Some(own) = self.spaces.get_mut(name).filter(|own| own.id == space.id) {
+                *own = space.clone();
+            }
+        }
+    }
+
     pub(crate) fn names(&self) -> Vec<String> {
         self.spaces.keys().map(|name| name.to_string()).collect()
     }

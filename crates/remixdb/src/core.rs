@@ -4,12 +4,12 @@
 use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
-use crate::disk::{Disk, Name};
+use crate::disk::{self, Disk, Name};
 use crate::manifest::Manifest;
 use crate::parked::Parked;
 use crate::table::Table;
 use crate::version::Version;
-use crate::wal::Log;
+use crate::wal::{End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
@@ -100,6 +100,10 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) log: Log<D>,
     /// Its holder does the background work.
     pub(crate) manifest: Mutex<Manifest<D>>,
+    /// The manifest that was read, and where the logs ended. Only for a store that is read beside another process.
+    pub(crate) read_to: Mutex<(Name, End)>,
+    /// Bytes of files that are kept because other processes read them.
+    pub(crate) held_bytes: AtomicU64,
     pub(crate) work: Work,
     pub(crate) workers: Workers,
     /// Whether there was no room for the tables of the oldest memtable.
@@ -140,6 +144,9 @@ impl<D: Disk> Core<D> {
     /// An error that says why, if the store cannot be changed.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_here()?;
+        if self.builder.read_only {
+            return Err(disk::read_only("it was opened to be read"));
+        }
         self.disk.check_writable()
     }
 
@@ -255,6 +262,10 @@ impl<D: Disk> Core<D> {
     /// Returns when all changes made before are durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.check_here()?;
+        if self.check_writable().is_err() {
+            // What others have changed is theirs to sync.
+            return Ok(());
+        }
         self.log.check()?;
         let last = self.order().sequence;
         self.log.commit(last, Durability::Sync)
@@ -295,6 +306,7 @@ impl<D: Disk> Core<D> {
             stats.index_bytes += partition.memory_bytes() as u64;
         }
         stats.cache_bytes = self.cache.stats().bytes;
+        stats.held_bytes = self.held_bytes.load(Ordering::Relaxed);
         stats.open_files = self.disk.open_files();
         Ok(stats)
     }

@@ -71,7 +71,7 @@ pub fn log(input: &[u8]) {
         let file = disk::open(&disk, name).expect("it is there");
         let Ok(Some(head)) = wal::head(&disk, &file, NUMBER) else { continue };
         let mut changes = 0;
-        let replayed = wal::replay(&disk, &file, NUMBER, |_, _| {
+        let replayed = wal::replay(&disk, &file, NUMBER, None, |_, _| {
             changes += 1;
             Ok(())
         });
@@ -164,7 +164,7 @@ pub fn remix(input: &[u8]) {
     for bytes in [input.to_vec(), sealed] {
         let disk = Arc::new(Simulated::from_files(tables().iter().cloned().chain([(name, bytes)])));
         let files = Files { remix: NUMBER, tables: (1..=TABLES).collect() };
-        if let Ok(opened) = Partition::open(&disk, Vec::new(), &files, &no_cache(), true) {
+        if let Ok(opened) = Partition::open(&disk, Vec::new(), &files, &no_cache(), true, |_| None) {
             let _ = search(&opened);
             let _ = opened.verify_remix(&disk);
         }

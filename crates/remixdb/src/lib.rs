@@ -57,6 +57,7 @@ mod read;
 mod record;
 mod recover;
 mod remix;
+mod replay;
 mod scan;
 mod store;
 mod stripe;

@@ -142,10 +142,14 @@ impl<D: Disk> Partition<D> {
         files: &Files,
         cache: &Arc<Cache>,
         tags: bool,
+        opened: impl Fn(u64) -> Option<Arc<Table<D>>>,
     ) -> Result<Partition<D>> {
         let mut tables = Vec::new();
         for &number in &files.tables {
-            tables.push(Arc::new(Table::open(disk.clone(), Name::table(number), cache)?));
+            tables.push(match opened(number) {
+                Some(table) => table,
+                None => Arc::new(Table::open(disk.clone(), Name::table(number), cache)?),
+            });
         }
         if files.remix != 0 {
             // Before anything in the store is changed. The rest is read at the first use.

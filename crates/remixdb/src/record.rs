@@ -280,7 +280,7 @@ pub(crate) struct Replayed {
     pub(crate) synced: u64,
 }
 
-/// Passes all records of a file that has a header to `see`, in order, with their offsets.
+/// Passes the records of a file that has a header to `see`, in order, with their offsets, from the one at `from` on.
 ///
 /// # Errors
 /// `Corrupt` if a record that had been synced is missing; `Io`; and the error of `see`.
@@ -288,11 +288,12 @@ pub(crate) fn replay<D: Disk>(
     disk: &D,
     file: &D::File,
     name: Name,
+    from: u64,
     mut see: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<Replayed> {
     let len = disk::len(disk, file, name)?;
     let mut window = Window { disk, file, name, len, bytes: Vec::new(), start: 0 };
-    let (mut end, mut synced) = (HEADER as u64, 0);
+    let (mut end, mut synced) = (from, 0);
     while let Some(body) = window.record(end)? {
         let length = body.len() as u64;
         let (stated, body) = statement(name, end, body)?;

@@ -19,94 +19,295 @@ use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::core::{Core, Order};
 use crate::current::Current;
-use crate::disk::{self, Disk, Kind, Name};
+use crate::disk::{self, Disk, Hold, Kind, Name};
 use crate::manifest::{self, Manifest, ManifestState};
-use crate::memtable::{self, Memtable, Wanted};
+use crate::memtable::Memtable;
 use crate::parked::Parked;
 use crate::partition::Partition;
-use crate::version::Version;
-use crate::wal::{self, Change, End, Log};
+use crate::replay::{self, Read, Replay};
+use crate::version::{Partitions, Version};
+use crate::wal::{self, End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
+use forrest_base::lock;
 use forrest_engine::{DEFAULT_KEYSPACE, Options};
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
-/// While logs are read, immutable memtables become tables once they have more than this many times the bytes at which a
-/// memtable is full. It is what writers let wait.
-const WAITING_MOST: usize = 2;
-
-/// A log that is read.
-struct Read<D: Disk> {
-    number: u64,
-    file: Arc<D::File>,
-    head: wal::Head,
-}
+/// How many times what is read beside another process is tried, and the pause between two tries.
+const TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens the store in the directory, or creates a new one if the directory is empty. No thread does background work yet.
-pub(crate) fn open<D: Disk>(disk: D, builder: &Options, workers: Workers) -> Result<Core<D>> {
+pub(crate) fn open<D: Disk>(
+    disk: D,
+    builder: &Options,
+    workers: impl Fn(&Options) -> Result<Workers>,
+) -> Result<Core<D>> {
     let disk = Arc::new(disk);
     let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
-    let names = disk::list(&*disk)?;
-    // DURABILITY: above the numbers of all files, used or not: any of them may be an incomplete file.
-    let next_number = names.iter().map(|name| name.number).max().unwrap_or(0) + 1;
-    let Some((name, state)) = newest_manifest(&*disk, &names)? else {
-        unused(&*disk, &names)?;
-        return create(disk, builder, workers, cache, next_number);
+    let start =
+        |number, parts| Ok(core(disk.clone(), builder, workers(builder)?, cache.clone(), number, parts));
+    if builder.read_only || disk.check_writable().is_err() {
+        return patiently(|| {
+            let Some(found) = find_held(&*disk)? else { return Err(no_store()) };
+            read_beside(&disk, builder, &cache, found, start)
+        });
+    }
+    match find(&*disk)? {
+        Some(found) => go_on(&disk, builder, &cache, found, start),
+        None => create(&disk, builder, start),
+    }
+}
+
+/// Repeats what reads files that another process may be changing: a file may be gone, or be read while it is written.
+fn patiently<R>(mut read: impl FnMut() -> Result<R>) -> Result<R> {
+    for _ in 1..TRIES {
+        match read() {
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+    read()
+}
+
+fn no_store() -> Error {
+    Error::new(ErrorKind::Io, "there is no store in the directory, and it cannot be changed")
+}
+
+/// What is in a directory.
+struct Found {
+    names: Vec<Name>,
+    /// The newest complete manifest.
+    name: Name,
+    state: ManifestState,
+    hold: Hold,
+}
+
+impl Found {
+    /// The logs that the store needs, in order.
+    fn chain<D: Disk>(&self, disk: &D) -> Result<Vec<Read<D>>> {
+        let logs = self.names.iter().filter(|name| name.kind == Kind::Log && name.number >= self.state.floor);
+        let logs: Vec<u64> = logs.map(|name| name.number).collect();
+        replay::chain(disk, &logs, self.state.floor)
+    }
+}
+
+/// Looks for a store; `None` if there is none.
+fn find<D: Disk>(disk: &D) -> Result<Option<Found>> {
+    let names = disk::list(disk)?;
+    for &name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
+        if let Some(state) = manifest::read(disk, name)? {
+            return Ok(Some(Found { names, name, state, hold: Hold::default() }));
+        }
+    }
+    unused(disk, &names)?;
+    Ok(None)
+}
+
+/// The same beside a process that may change the store. The state that is found is held.
+fn find_held<D: Disk>(disk: &D) -> Result<Option<Found>> {
+    for _ in 0..TRIES {
+        let Some(Found { name, .. }) = find(disk)? else { return Ok(None) };
+        let Some(hold) = disk::hold(disk, name)? else { continue };
+        // The files of a state that is found now, after the manifest was locked, are kept.
+        match find(disk)? {
+            Some(found) if found.name == name => return Ok(Some(Found { hold, ..found })),
+            _ => {}
+        }
+    }
+    Err(Error::new(ErrorKind::Io, "the manifest is replaced again and again"))
+}
+
+/// Opens a store to change it.
+fn go_on<D: Disk>(
+    disk: &Arc<D>,
+    builder: &Options,
+    cache: &Arc<Cache>,
+    found: Found,
+    start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
+) -> Result<Core<D>> {
+    let catalog = catalog_of(&found.state, found.name)?;
+    let chain = found.chain(&**disk)?;
+    let partitions = open_partitions(disk, builder, cache, &found, &BTreeMap::new())?;
+    let memtable = Memtable::new(builder, found.state.floor, 0)?;
+    let Found { names, name, state, .. } = found;
+    let parts = Parts {
+        catalog: catalog.clone(),
+        version: version(memtable, partitions, Hold::default()),
+        log: reading(disk, &chain)?,
+        manifest: Manifest::of(disk, state.clone()),
+        sequence: 0,
+        read_to: (name, End::default()),
     };
-    let catalog = catalog_of(&state, name)?;
-    let logs = names.iter().filter(|name| name.kind == Kind::Log && name.number >= state.floor);
-    let logs: Vec<u64> = logs.map(|name| name.number).collect();
-    let chain = chain(&*disk, &logs, state.floor)?;
-    let first = chain.first().expect("it has the log of the floor");
-    let log = Log::reading(&disk, first.number, first.file.clone(), length(&*disk, first)?);
-    let version = Version {
-        origin: Origin::here(),
-        memtable: Arc::new(Memtable::new(builder, state.floor, 0)?),
-        immutable: Vec::new(),
-        partitions: open_partitions(&disk, &state, builder, &cache, &names)?,
-    };
-    let parts = Parts { catalog: catalog.clone(), version, log, manifest: Manifest::of(&disk, state) };
-    let core = core(disk, builder, workers, cache, next_number, parts);
-    let last_log = replay(&core, catalog, &chain)?;
-    let leftovers = leftovers(core.manifest.lock().expect("nobody else has it").state(), last_log, &names);
-    core.order().leftovers = leftovers;
-    // It is there, unless the store was created by an early release that was killed meanwhile.
-    if core.order().catalog.get(DEFAULT_KEYSPACE).is_none() {
+    let core = start(above(&names), parts)?;
+    let mut replay = Replay::of(&core, &state, catalog);
+    replay.logs(&chain)?;
+    replay.install(&core);
+    let leftovers = leftovers(lock(&core.manifest).state(), replay.end.number, &names);
+    let Replay { catalog, sequence, .. } = replay;
+    let has_default = catalog.get(DEFAULT_KEYSPACE).is_some();
+    {
+        let mut order = core.order();
+        (order.catalog, order.sequence, order.leftovers) = (Arc::new(catalog), sequence, leftovers);
+        core.visible.store(sequence, Ordering::Release);
+    }
+    // It is there, unless an early release created the store and was killed meanwhile.
+    if !has_default {
         core.keyspace(DEFAULT_KEYSPACE)?;
     }
     Ok(core)
 }
 
+/// Opens a store to read it.
+fn read_beside<D: Disk>(
+    disk: &Arc<D>,
+    builder: &Options,
+    cache: &Arc<Cache>,
+    found: Found,
+    start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
+) -> Result<Core<D>> {
+    let catalog = catalog_of(&found.state, found.name)?;
+    let chain = found.chain(&**disk)?;
+    let partitions = open_partitions(disk, builder, cache, &found, &BTreeMap::new())?;
+    let memtable = Arc::new(Memtable::new(builder, found.state.floor, 0)?);
+    let mut replay = Replay::begin(&**disk, builder, &found.state, catalog, memtable.clone());
+    replay.logs(&chain)?;
+    let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
+    let Found { names, name, state, hold } = found;
+    let version = Version { origin: Origin::here(), memtable, immutable, partitions, hold: Arc::new(hold) };
+    let (log, manifest) = (reading(disk, &chain)?, Manifest::of(disk, state));
+    start(above(&names), Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })
+}
+
+/// Takes over what another process has changed since the store was opened to be read, or since the last call.
+pub(crate) fn refresh<D: Disk>(core: &Core<D>) -> Result<()> {
+    core.check_here()?;
+    if core.check_writable().is_ok() {
+        return Ok(());
+    }
+    patiently(|| {
+        let Some(found) = find_held(core.disk())? else { return Err(no_store()) };
+        take_over(core, found)
+    })
+}
+
+fn take_over<D: Disk>(core: &Core<D>, found: Found) -> Result<()> {
+    // One thread at a time.
+    let mut manifest = lock(&core.manifest);
+    let (old, old_catalog) = {
+        let order = core.order();
+        (order.version.clone(), order.catalog.clone())
+    };
+    let (read_manifest, read_to) = *lock(&core.read_to);
+    let state = &found.state;
+    let partitions = match state.partitions == manifest.state().partitions {
+        true => old.partitions.clone(),
+        false => open_partitions(&core.disk, core.builder(), &core.cache, &found, &old.partitions)?,
+    };
+    let chain = found.chain(core.disk())?;
+    // If no memtable became tables, the logs are read on.
+    let is_same = (state.floor, state.covered) == (manifest.state().floor, manifest.state().covered);
+    let at = chain.iter().position(|log| log.number == read_to.number).filter(|_| is_same);
+    let (mut replay, chain) = match at {
+        Some(at) => {
+            let last = core.order().sequence;
+            (Replay::resume(core, state, (*old_catalog).clone(), last, read_to), &chain[at..])
+        }
+        None => {
+            let memtable = Arc::new(Memtable::new(core.builder(), state.floor, 0)?);
+            let mut catalog = catalog_of(state, found.name)?;
+            catalog.adopt(&old_catalog);
+            (Replay::begin(core.disk(), core.builder(), state, catalog, memtable), &chain[..])
+        }
+    };
+    if let Err(error) = replay.logs(chain) {
+        // The memtables may have a part of a batch that is not visible. The next call begins with empty ones.
+        lock(&core.read_to).1 = End::default();
+        return Err(error);
+    }
+    let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
+    let mut order = core.order();
+    for space in old_catalog.spaces.values().filter(|space| !catalog.has(space.id)) {
+        space.mark_dropped();
+    }
+    (order.catalog, order.sequence) = (Arc::new(catalog), sequence);
+    let is_same = Arc::ptr_eq(&memtable, &old.memtable) && found.name == read_manifest;
+    if !is_same || *state != *manifest.state() {
+        let hold = Arc::new(found.hold);
+        let version = Version { origin: old.origin, memtable, immutable, partitions, hold };
+        // Dropped after the lock is released, because that may close files.
+        drop(old);
+        let replaced = core.set_version(&mut order, version);
+        core.visible.store(sequence, Ordering::Release);
+        drop(order);
+        drop(replaced);
+        core.parked.drop_old();
+    } else {
+        core.visible.store(sequence, Ordering::Release);
+    }
+    *lock(&core.read_to) = (found.name, end);
+    manifest.follow(found.state);
+    Ok(())
+}
+
+/// A number above those of all files.
+fn above(names: &[Name]) -> u64 {
+    // DURABILITY: used or not: any of them may be an incomplete file.
+    names.iter().map(|name| name.number).max().unwrap_or(0) + 1
+}
+
+/// The logs of a store before the first of them is read.
+fn reading<D: Disk>(disk: &Arc<D>, chain: &[Read<D>]) -> Result<Log<D>> {
+    let first = chain.first().expect("it has the log of the floor");
+    Ok(Log::reading(disk, first.number, first.file.clone(), first.len(&**disk)?))
+}
+
+fn version<D: Disk>(memtable: Memtable, partitions: Partitions<D>, hold: Hold) -> Version<D> {
+    Version {
+        origin: Origin::here(),
+        memtable: Arc::new(memtable),
+        immutable: Vec::new(),
+        partitions,
+        hold: Arc::new(hold),
+    }
+}
+
 /// Creates a store.
 fn create<D: Disk>(
-    disk: Arc<D>,
+    disk: &Arc<D>,
     builder: &Options,
-    workers: Workers,
-    cache: Arc<Cache>,
-    first: u64,
+    start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
+    let first = above(&disk::list(&**disk)?);
     let mut catalog = Catalog::default();
     assert!(catalog.add(DEFAULT_KEYSPACE, 0), "it is the only one");
     let head = wal::Head { before: End::default(), synced: 0, first: 1, is_first: true };
-    let log = Log::create(&disk, first, head)?;
+    let log = Log::create(disk, first, head)?;
     let state = ManifestState {
         keyspaces: BTreeMap::from([(0, DEFAULT_KEYSPACE.to_string())]),
         next: catalog.next,
         floor: first,
         ..ManifestState::default()
     };
-    let manifest = Manifest::create(&disk, first + 1, state)?;
-    let version = Version {
-        origin: Origin::here(),
-        memtable: Arc::new(Memtable::new(builder, first, 0)?),
-        immutable: Vec::new(),
-        partitions: BTreeMap::new(),
-    };
-    Ok(core(disk, builder, workers, cache, first + 2, Parts { catalog, version, log, manifest }))
+    let manifest = Manifest::create(disk, first + 1, state)?;
+    let version = version(Memtable::new(builder, first, 0)?, BTreeMap::new(), Hold::default());
+    start(
+        first + 2,
+        Parts {
+            catalog,
+            version,
+            log,
+            manifest,
+            sequence: 0,
+            read_to: (Name::manifest(first + 1), End::default()),
+        },
+    )
 }
 
 /// The parts of a store that are found or made when it is opened.
@@ -115,6 +316,8 @@ struct Parts<D: Disk> {
     version: Version<D>,
     log: Log<D>,
     manifest: Manifest<D>,
+    sequence: u64,
+    read_to: (Name, End),
 }
 
 fn core<D: Disk>(
@@ -125,13 +328,14 @@ fn core<D: Disk>(
     next_number: u64,
     parts: Parts<D>,
 ) -> Core<D> {
-    let Parts { catalog, version, log, manifest } = parts;
+    let Parts { catalog, version, log, manifest, sequence, read_to } = parts;
+    let (backlog, backlog_bytes) = (version.immutable.len(), version.immutable_bytes());
     let version = Arc::new(version);
     let (current, parked) = (Current::new(&version), Parked::new(&version));
     let order = Order {
         version,
         catalog: Arc::new(catalog),
-        sequence: 0,
+        sequence,
         readers: BTreeMap::new(),
         scratch: Vec::new(),
         leftovers: Vec::new(),
@@ -144,211 +348,18 @@ fn core<D: Disk>(
         numbers: AtomicU64::new(next_number),
         version: current,
         parked,
-        backlog: AtomicUsize::new(0),
-        backlog_bytes: AtomicUsize::new(0),
-        visible: AtomicU64::new(0),
+        backlog: AtomicUsize::new(backlog),
+        backlog_bytes: AtomicUsize::new(backlog_bytes),
+        visible: AtomicU64::new(sequence),
         order: Mutex::new(order),
         log,
         manifest: Mutex::new(manifest),
+        read_to: Mutex::new(read_to),
+        held_bytes: AtomicU64::new(0),
         work: Work::default(),
         workers,
         full: AtomicBool::new(false),
     }
-}
-
-fn length<D: Disk>(disk: &D, log: &Read<D>) -> Result<u64> {
-    disk::len(disk, &log.file, Name::log(log.number))
-}
-
-/// Reads a chain of logs into memtables; returns the number of the last one that counts.
-fn replay<D: Disk>(core: &Core<D>, catalog: Catalog, chain: &[Read<D>]) -> Result<u64> {
-    let (covered, whole) = {
-        let manifest = core.manifest.lock().expect("nobody else has it");
-        (manifest.state().covered, manifest.state().whole)
-    };
-    let memtable = core.order().version.memtable.clone();
-    let mut replay = Replay {
-        core,
-        memtable,
-        catalog,
-        covered,
-        whole,
-        sequence: 0,
-        end: End::default(),
-        scratch: Vec::new(),
-    };
-    replay.logs(chain)?;
-    if replay.sequence < covered {
-        let what =
-            format!("the changes up to {covered} were synced, and the log ends after {}", replay.sequence);
-        return Err(disk::damaged(Name::log(replay.end.number), replay.end.offset, what));
-    }
-    let (number, end) = whole;
-    if replay.end.number < number {
-        let what = format!("the log ends, and {} was synced up to offset {end}", Name::log(number));
-        return Err(disk::damaged(Name::log(replay.end.number), replay.end.offset, what));
-    }
-    let mut order = core.order();
-    order.sequence = replay.sequence;
-    order.catalog = Arc::new(replay.catalog);
-    core.visible.store(replay.sequence, Ordering::Release);
-    Ok(replay.end.number)
-}
-
-/// The content of the logs so far.
-struct Replay<'c, D: Disk> {
-    core: &'c Core<D>,
-    /// The memtable that takes changes.
-    memtable: Arc<Memtable>,
-    catalog: Catalog,
-    /// The changes up to this sequence number are in tables.
-    covered: u64,
-    /// A log, and the length up to which it was synced.
-    whole: (u64, u64),
-    /// The sequence number of the last change.
-    sequence: u64,
-    /// The last log that was used.
-    end: End,
-    scratch: Vec<u8>,
-}
-
-impl<D: Disk> Replay<'_, D> {
-    fn change(&mut self, name: Name, sequence: u64, change: Change<'_>) -> Result<()> {
-        if sequence > self.covered {
-            let senseless = |what: &str| disk::damaged(name, 0, format!("change {sequence} {what}"));
-            match change {
-                Change::Put { space, key, value } => self.set(name, space, key, sequence, Some(value))?,
-                Change::Delete { space, key } => self.set(name, space, key, sequence, None)?,
-                Change::Create { space, name: called } => {
-                    if !self.catalog.add(called, space) {
-                        return Err(senseless("makes a keyspace that exists"));
-                    }
-                }
-                Change::Drop { space } => {
-                    if !self.catalog.remove(space) {
-                        return Err(senseless("drops a keyspace that does not exist"));
-                    }
-                }
-            }
-        }
-        self.sequence = sequence;
-        Ok(())
-    }
-
-    fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Option<&[u8]>) -> Result<()> {
-        if !self.catalog.has(space) {
-            return Err(disk::damaged(
-                name,
-                0,
-                format!("change {sequence} is in a keyspace that does not exist"),
-            ));
-        }
-        if key.len() > forrest_engine::MAX_KEY_BYTES {
-            return Err(disk::damaged(
-                name,
-                0,
-                format!("change {sequence} has a key of {} bytes", key.len()),
-            ));
-        }
-        let cost = memtable::cost(key.len(), value.map_or(0, <[u8]>::len));
-        if self.memtable.bytes() >= self.core.builder().memtable_bytes || !self.memtable.has_room(cost) {
-            self.freeze(name.number, cost)?;
-        }
-        let wanted = Wanted { visible: sequence, snapshots: &BTreeMap::new() };
-        self.memtable.set(space, key, sequence, value, &wanted, &mut self.scratch)
-    }
-
-    /// Goes on with an empty memtable, whose first change is in a log and takes `cost` bytes. If too many wait, the
-    /// oldest become tables.
-    fn freeze(&mut self, log: u64, cost: usize) -> Result<()> {
-        let core = self.core;
-        let memtable = Memtable::new(core.builder(), log, cost)?;
-        self.memtable.freeze(Arc::new(self.catalog.clone()), self.sequence);
-        {
-            let mut order = core.order();
-            let version = order.version.with_memtable(memtable);
-            let _ = core.set_version(&mut order, version);
-            self.memtable = order.version.memtable.clone();
-        }
-        let most = core.builder().memtable_bytes.saturating_mul(WAITING_MOST);
-        while core.backlog_bytes() > most {
-            match core.step() {
-                Ok(true) => {}
-                // The store cannot be changed.
-                Ok(false) => break,
-                // There is no space for a table. What was read stays in memory.
-                Err(error) if core.is_harmless(&error) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a chain of logs.
-    fn logs(&mut self, chain: &[Read<D>]) -> Result<()> {
-        for (at, log) in chain.iter().enumerate() {
-            let head = log.head;
-            if at == 0 {
-                self.sequence = head.first - 1;
-            } else if head.before.offset > self.end.offset {
-                // The end of the previous log is missing. If it had been synced, that is damage. If not,
-                // nothing after it was synced.
-                self.tail_is_torn(head.synced, &chain[at..])?;
-                return Ok(());
-            } else if (head.before, head.first) != (self.end, self.sequence + 1) {
-                let (said, found) = (head.before.offset, self.end.offset);
-                let what = format!(
-                    "it continues {} from offset {said}, but that log ends at {found}",
-                    Name::log(self.end.number)
-                );
-                return Err(disk::damaged(Name::log(log.number), 24, what));
-            } else {
-                self.core.log().read_next(log.number, log.file.clone(), length(self.core.disk(), log)?);
-            }
-            self.log(log)?;
-        }
-        Ok(())
-    }
-
-    /// Reads a log that begins where the previous one ended.
-    fn log(&mut self, log: &Read<D>) -> Result<()> {
-        let (number, disk) = (log.number, self.core.disk());
-        let change = |sequence, change: Change<'_>| self.change(Name::log(number), sequence, change);
-        let end = wal::replay(disk, &log.file, number, change)?.end;
-        if self.whole.0 == number && end < self.whole.1 {
-            let what = format!("a record is damaged; the log was synced up to offset {}", self.whole.1);
-            return Err(disk::damaged(Name::log(number), end, what));
-        }
-        self.core.log().resumed(end, self.sequence);
-        self.end = End { number, offset: end };
-        Ok(())
-    }
-
-    /// An error if one of the logs states that the logs before it were synced, or the first of them that
-    /// `synced` bytes were.
-    fn tail_is_torn(&self, synced: u64, rest: &[Read<D>]) -> Result<()> {
-        for (at, log) in rest.iter().enumerate() {
-            let is_said = at == 0 && synced > self.end.offset;
-            if is_said || wal::replay(self.core.disk(), &log.file, log.number, |_, _| Ok(()))?.vouches {
-                let what = format!(
-                    "the end of the log is missing, and {} says that it was synced",
-                    Name::log(log.number)
-                );
-                return Err(disk::damaged(Name::log(self.end.number), self.end.offset, what));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The newest complete manifest, and its state.
-fn newest_manifest<D: Disk>(disk: &D, names: &[Name]) -> Result<Option<(Name, ManifestState)>> {
-    for &name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
-        if let Some(state) = manifest::read(disk, name)? {
-            return Ok(Some((name, state)));
-        }
-    }
-    Ok(None)
 }
 
 fn catalog_of(state: &ManifestState, name: Name) -> Result<Catalog> {
@@ -361,36 +372,6 @@ fn catalog_of(state: &ManifestState, name: Name) -> Result<Catalog> {
     Ok(catalog)
 }
 
-/// The logs with changes that are in no table, in order: from the newest one back to the floor, along each
-/// log's statement of the previous one. Any other logs were given up by an earlier recovery, or never used.
-fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<Read<D>>> {
-    let mut used = BTreeMap::new();
-    for &number in logs {
-        let file = disk::open(disk, Name::log(number))?;
-        if let Some(head) = wal::head(disk, &file, number)? {
-            used.insert(number, (file, head));
-        }
-    }
-    let mut number = used.last_key_value().map_or(floor, |(&newest, _)| newest);
-    let mut chain = Vec::new();
-    loop {
-        let Some((file, head)) = used.remove(&number) else {
-            let what = format!(
-                "{} is missing or not whole, and it may hold changes that are in no table",
-                Name::log(number)
-            );
-            return Err(Error::new(ErrorKind::Corrupt, what));
-        };
-        let before = head.before.number;
-        chain.push(Read { number, file: Arc::new(file), head });
-        if number == floor {
-            chain.reverse();
-            return Ok(chain);
-        }
-        number = before;
-    }
-}
-
 /// An error if a directory without a manifest has a file that was ever used.
 fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
     for &name in names {
@@ -400,7 +381,7 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
                 match wal::head(disk, &file, name.number)? {
                     None => false,
                     Some(head) => {
-                        let replayed = wal::replay(disk, &file, name.number, |_, _| Ok(()))?;
+                        let replayed = wal::replay(disk, &file, name.number, None, |_, _| Ok(()))?;
                         !head.is_first || replayed.next > head.first
                     }
                 }
@@ -418,28 +399,37 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
     Ok(())
 }
 
+/// Opens the tables that a manifest names, except those that are open in other partitions.
 fn open_partitions<D: Disk>(
     disk: &Arc<D>,
-    state: &ManifestState,
     builder: &Options,
     cache: &Arc<Cache>,
-    names: &[Name],
-) -> Result<BTreeMap<u32, Vec<Arc<Partition<D>>>>> {
-    for name in state.files() {
-        if names.binary_search(&name).is_err() {
+    found: &Found,
+    old: &Partitions<D>,
+) -> Result<Partitions<D>> {
+    for name in found.state.files() {
+        if found.names.binary_search(&name).is_err() {
             return Err(Error::new(
                 ErrorKind::Corrupt,
                 format!("{name} is missing, and the manifest names it"),
             ));
         }
     }
+    let open = old.values().flatten().flat_map(|partition| partition.tables());
+    let open: BTreeMap<u64, _> = open.map(|table| (table.name().number, table)).collect();
+    let opened = |number: u64| open.get(&number).map(|table| (*table).clone());
     let mut all = BTreeMap::new();
-    for (&space, partitions) in &state.partitions {
-        let mut opened = Vec::new();
+    for (&space, partitions) in &found.state.partitions {
+        let mut of_space = Vec::new();
         for (low, files) in partitions {
-            opened.push(Arc::new(Partition::open(disk, low.clone(), files, cache, builder.tags)?));
+            let is_same = |old: &&Arc<Partition<D>>| old.low == *low && old.files().tables == files.tables;
+            let same = old.get(&space).and_then(|old| old.iter().find(is_same));
+            of_space.push(match same {
+                Some(same) => same.clone(),
+                None => Arc::new(Partition::open(disk, low.clone(), files, cache, builder.tags, opened)?),
+            });
         }
-        all.insert(space, opened);
+        all.insert(space, of_space);
     }
     Ok(all)
 }

@@ -145,12 +145,17 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
             C::Checkpoint,
             C::Verify,
             C::Compact,
+            C::ReadOnly,
         ];
         Capabilities::new("PATH", ALL)
     }
 
     fn verify(&self) -> Result<()> {
         self.0.verify()
+    }
+
+    fn refresh(&self) -> Result<()> {
+        recover::refresh(&self.0)
     }
 
     fn compact(&self) -> Result<()> {
@@ -185,7 +190,7 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
 
 impl<D: Disk> Handle<D> {
     pub(crate) fn open(disk: D, options: &Options) -> Result<Handle<D>> {
-        let core = Arc::new(recover::open(disk, options, Workers::new(options)?)?);
+        let core = Arc::new(recover::open(disk, options, Workers::new)?);
         core.work.start();
         let own = core.clone();
         let worker = thread::Builder::new().name("remixdb".into()).spawn(move || own.background()).map_err(
@@ -197,7 +202,7 @@ impl<D: Disk> Handle<D> {
     /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
-        Ok(Handle::new(Arc::new(recover::open(disk, options, Workers::alone(options))?), None))
+        Ok(Handle::new(Arc::new(recover::open(disk, options, |options| Ok(Workers::alone(options)))?), None))
     }
 }
 
@@ -210,7 +215,7 @@ impl<D: Disk> Core<D> {
     /// Does the background work until the store is closed.
     fn background(&self) {
         self.workers.settle();
-        let mut is_joined = false;
+        let (mut is_joined, mut waited) = (false, Instant::now());
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
         // When dead entries may be merged again after a failure; and the number of the next file when there were none.
         let (mut merge_after, mut without_dead) = (Instant::now(), 0);
@@ -250,6 +255,10 @@ impl<D: Disk> Core<D> {
                     {
                         // The next read reports damage.
                         let _ = partition.warm();
+                    }
+                    if waited.elapsed() >= RETRY && self.log().is_begun() {
+                        waited = Instant::now();
+                        let _ = self.remove_waiting();
                     }
                     while !self.work.is_called() && matches!(self.compact_worn(), Ok(true)) {}
                     while since.elapsed() >= QUIET

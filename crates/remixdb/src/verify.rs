@@ -23,7 +23,7 @@ impl<D: Disk> Core<D> {
                 Kind::Log if name.number >= manifest.state().floor => {
                     let file = disk::open(disk, name)?;
                     if wal::head(disk, &file, name.number)?.is_some() {
-                        wal::replay(disk, &file, name.number, |_, _| Ok(()))?;
+                        wal::replay(disk, &file, name.number, None, |_, _| Ok(()))?;
                     }
                 }
                 _ => {}

@@ -3,13 +3,16 @@
 //! A reader takes one and needs no further coordination: replaced parts live until their last reader drops
 //! them. A file whose name is removed stays readable while it is open.
 
-use crate::disk::Disk;
+use crate::disk::{Disk, Hold};
 use crate::memtable::Memtable;
 use crate::partition::Partition;
 use forrest_machine::origin::Origin;
 use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
+
+/// The partitions of each keyspace, by their least keys.
+pub(crate) type Partitions<D> = BTreeMap<u32, Vec<Arc<Partition<D>>>>;
 
 /// The memtables and the partitions of all keyspaces.
 pub(crate) struct Version<D: Disk> {
@@ -20,7 +23,9 @@ pub(crate) struct Version<D: Disk> {
     /// Those that wait to become tables, the newest first.
     pub(crate) immutable: Vec<Arc<Memtable>>,
     /// The partitions of each keyspace, by their least keys.
-    pub(crate) partitions: BTreeMap<u32, Vec<Arc<Partition<D>>>>,
+    pub(crate) partitions: Partitions<D>,
+    /// Keeps their files, if another process may change the store.
+    pub(crate) hold: Arc<Hold>,
 }
 
 impl<D: Disk> Drop for Version<D> {
@@ -58,13 +63,26 @@ impl<D: Disk> Version<D> {
 
     /// The same with a new memtable; the old one becomes immutable.
     pub(crate) fn with_memtable(&self, memtable: Memtable) -> Version<D> {
-        let mut immutable = vec![self.memtable.clone()];
-        immutable.extend(self.immutable.iter().cloned());
-        Version {
-            origin: self.origin,
-            memtable: Arc::new(memtable),
-            immutable,
-            partitions: self.partitions.clone(),
-        }
+        let immutable = self.memtables().cloned().collect();
+        self.with_memtables(Arc::new(memtable), immutable)
+    }
+
+    /// The same with other memtables.
+    pub(crate) fn with_memtables(
+        &self,
+        memtable: Arc<Memtable>,
+        immutable: Vec<Arc<Memtable>>,
+    ) -> Version<D> {
+        self.with(memtable, immutable, self.partitions.clone())
+    }
+
+    /// The same with other memtables and partitions.
+    pub(crate) fn with(
+        &self,
+        memtable: Arc<Memtable>,
+        immutable: Vec<Arc<Memtable>>,
+        partitions: Partitions<D>,
+    ) -> Version<D> {
+        Version { origin: self.origin, memtable, immutable, partitions, hold: self.hold.clone() }
     }
 }

@@ -16,7 +16,7 @@
 
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, Kind};
 use crate::memtable::{self, Memtable, ReadAt, VALUE_MAX, Wanted};
 use crate::read;
 use crate::scan;
@@ -308,9 +308,15 @@ impl<D: Disk> Core<D> {
 
     /// Goes on in a new log.
     fn next_log(&self, order: &mut Order<D>, number: u64) -> Result<()> {
-        for name in std::mem::take(&mut order.leftovers) {
-            // If it cannot be removed now, it is when the store is opened again.
-            let _ = disk::unlink(self.disk(), name);
+        if !order.leftovers.is_empty() {
+            let manifests = disk::list(self.disk())?.into_iter().filter(|name| name.kind == Kind::Manifest);
+            // Somebody who reads the store since before it was opened here may read them.
+            if !manifests.into_iter().any(|name| disk::is_held(self.disk(), name)) {
+                for name in std::mem::take(&mut order.leftovers) {
+                    // If it cannot be removed now, it is when the store is opened again.
+                    let _ = disk::unlink(self.disk(), name);
+                }
+            }
         }
         self.log().rotate(number)
     }

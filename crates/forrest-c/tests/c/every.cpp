@@ -297,6 +297,7 @@ class Db {
     void sync() const { check(forrest_sync(get())); }
     void verify() const { check(forrest_verify(get())); }
     void compact() const { check(forrest_compact(get())); }
+    void refresh() const { check(forrest_refresh(get())); }
     void checkpoint(const char *path) const { check(forrest_checkpoint(get(), path)); }
     forrest_stats stats() const {
         forrest_stats stats;
@@ -401,6 +402,7 @@ void all(const char *url) {
     DEMAND(forrest_llds_destroy("no store is called so") != FORREST_OK);
     where(can & FORREST_CAN_VERIFY, [&] { db.verify(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
+    db.refresh();
     where(can & FORREST_CAN_CHECKPOINT, [&] {
         const Directory directory;
         db.checkpoint(directory.path.c_str()); // an empty directory is allowed

@@ -93,6 +93,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_checkpoint(wrong->db, "/nowhere/at/all"));
     ANSWERS(no, forrest_verify(wrong->db));
     ANSWERS(no, forrest_compact(wrong->db));
+    ANSWERS(no, forrest_refresh(wrong->db));
     ANSWERS(no, forrest_get_stats(wrong->db, &stats, sizeof stats));
     ANSWERS(no, forrest_capabilities(wrong->db, &number));
     ANSWERS(no, forrest_iter_create(wrong->db, &iter));

@@ -69,8 +69,6 @@ static void setting_options(const char *url) {
         CHECK(none == NULL);
         ANSWERS(FORREST_OK, forrest_options_destroy(wrong));
     }
-    ANSWERS(FORREST_OK, forrest_options_set(options, FORREST_READ_ONLY, 1));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, options, &none)); /* together with other options */
     ANSWERS(FORREST_OK, forrest_options_destroy(options));
 
     ANSWERS(FORREST_OK, forrest_capabilities(db, &can));
@@ -79,9 +77,14 @@ static void setting_options(const char *url) {
     if (can & FORREST_CAN_READ_ONLY) {
         forrest_db *reader;
         ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("value")));
+        ANSWERS(FORREST_OK, forrest_sync(db));
         ANSWERS(FORREST_OK, forrest_open_with(url, options, &reader));
         CHECK(has(reader, T("key"), T("value")));
         ANSWERS(FORREST_UNSUPPORTED, forrest_set(reader, T("key"), T("other")));
+        ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("later")));
+        ANSWERS(FORREST_OK, forrest_sync(db));
+        ANSWERS(FORREST_OK, forrest_refresh(reader));
+        CHECK(has(reader, T("key"), T("later")));
         ANSWERS(FORREST_OK, forrest_close(reader));
         ANSWERS(FORREST_OK, forrest_delete(db, T("key")));
     } else {
@@ -594,6 +597,8 @@ static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_sync(NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_verify(NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compact(NULL));
+    ANSWERS(FORREST_OK, forrest_refresh(db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_refresh(NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(NULL, "/nowhere/at/all"));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_checkpoint(db, NULL));
 

@@ -20,13 +20,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Longest wait for a child to begin to write.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Run, thread and number of a pair.
 type Pair = (u32, u32, u32);
 
 /// Lines of a child's standard output, until its end.
-fn lines(child: &mut Child) -> Receiver<String> {
+pub(crate) fn lines(child: &mut Child) -> Receiver<String> {
     let (sender, receiver) = channel();
     let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
     std::thread::spawn(move || {
@@ -49,15 +49,15 @@ fn pair(line: &str) -> Option<Pair> {
 
 /// The acknowledged pairs.
 #[derive(Default)]
-struct Oracle {
+pub(crate) struct Oracle {
     /// Of each thread of each run, the last pair.
-    last: BTreeMap<(u32, u32), u32>,
+    pub(crate) last: BTreeMap<(u32, u32), u32>,
     pairs: u64,
     verified: u64,
 }
 
 impl Oracle {
-    fn take(&mut self, line: &str) {
+    pub(crate) fn take(&mut self, line: &str) {
         let Some((run, thread, pair)) = pair(line) else {
             assert!(line.starts_with("verified:"), "{line}");
             self.verified += 1;

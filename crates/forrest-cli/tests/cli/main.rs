@@ -12,6 +12,7 @@
 //! | reports.rs | `stat` and `doctor`, for people and for programs |
 //! | terminal.rs | the prompt, the bars, the width, on the screen of a terminal |
 //! | demo.rs | the tour on trees of all kinds |
+//! | beside.rs | readers beside a writer, all of them killed |
 //! | bench.rs | each benchmark, by its counts and the resulting store |
 //! | checks.rs | `stress`, and `crash` without kills |
 //! | kill.rs | writers killed at random moments: acknowledged pairs are there |
@@ -20,6 +21,7 @@
 
 mod arguments;
 mod bench;
+mod beside;
 mod checkpoint;
 mod checks;
 mod demo;

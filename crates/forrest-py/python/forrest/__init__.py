@@ -208,7 +208,8 @@ class Db(_forrest.Db, Keyspace):
     Options, with their defaults in parentheses:
 
     create            whether to create a store that does not exist (True)
-    read_only         whether to open a store in the kernel for reading only; all other options are ignored then (False)
+    read_only         whether to open a store in the kernel or on disk for reading only, also while another process writes
+                      to it; on disk, refresh() shows what that has changed (False)
     durability        durability of a change when its call returns: "memory", it is applied; "buffered", it outlives the
                       process; "sync", it survives power loss (the strongest that waits for no device)
     capacity_bytes    maximum memory of a store in memory, or of a new store in the kernel (memory of the machine)

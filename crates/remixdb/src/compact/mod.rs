@@ -288,8 +288,19 @@ impl<D: Disk> Core<D> {
         // DURABILITY: the manifest that no longer needs them is synced.
         self.log().close_before(floor);
         self.done();
-        self.remove(before, manifest, floor);
-        Ok(())
+        self.remove(before, manifest, floor)
+    }
+
+    /// Removes files that waited because somebody else read them.
+    pub(crate) fn remove_waiting(&self) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        self.remove_files([], &mut manifest)
+    }
+
+    fn remove_files(&self, files: impl IntoIterator<Item = Name>, manifest: &mut Manifest<D>) -> Result<()> {
+        let removed = manifest.remove(files, || self.next_number());
+        self.held_bytes.store(manifest.waiting_bytes(), Relaxed);
+        removed.map_err(|error| self.log().stop(error))
     }
 
     /// Replaces the version that readers take.
@@ -313,8 +324,7 @@ impl<D: Disk> Core<D> {
         partitions.retain(|_, partitions| !partitions.is_empty());
         let immutable =
             version.immutable.iter().filter(|immutable| !is_flushed(immutable)).cloned().collect();
-        let version =
-            Version { origin: version.origin, memtable: version.memtable.clone(), immutable, partitions };
+        let version = version.with(version.memtable.clone(), immutable, partitions);
         let old = self.set_version(&mut order, version);
         drop(order);
         drop(old);
@@ -322,15 +332,12 @@ impl<D: Disk> Core<D> {
     }
 
     /// Removes the files that the manifest named `before` and no longer does, and the logs below the floor.
-    /// Files that cannot be removed now are removed when the store is opened.
-    fn remove(&self, before: BTreeSet<Name>, manifest: &Manifest<D>, floor: u64) {
-        let disk = &*self.disk;
+    fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest<D>, floor: u64) -> Result<()> {
         let named: BTreeSet<Name> = manifest.state().files().collect();
         let is_old_log = |name: &Name| name.kind == Kind::Log && name.number < floor;
-        let logs = disk::list(disk).unwrap_or_default().into_iter().filter(is_old_log);
-        for name in before.into_iter().filter(|name| !named.contains(name)).chain(logs) {
-            let _ = disk::unlink(disk, name);
-        }
+        let logs = disk::list(&*self.disk).unwrap_or_default().into_iter().filter(is_old_log);
+        let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
+        self.remove_files(files, manifest)
     }
 }
 

@@ -317,7 +317,7 @@ impl Files {
         Seat { files: self.clone(), counts: false }
     }
 
-    fn open_file(&self, name: Name) -> io::Result<File> {
+    pub(super) fn open_file(&self, name: Name) -> io::Result<File> {
         self.sparing(|| open_regular(self.directory(), &name.to_string(), OFlags::RDONLY))
     }
 

@@ -21,6 +21,7 @@ pub use unfinished::Unfinished;
 
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::io::Errno;
+use std::any::Any;
 use std::fmt;
 use std::io;
 
@@ -115,6 +116,23 @@ pub struct Write {
     pub sync: bool,
 }
 
+/// See [`Disk::hold`]. It ends when this is dropped.
+#[derive(Default)]
+pub struct Hold(Option<Box<dyn Any + Send + Sync>>);
+
+impl Hold {
+    /// A hold that ends when `until` is dropped.
+    pub fn new(until: impl Any + Send + Sync) -> Hold {
+        Hold(Some(Box::new(until)))
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Hold" } else { "no Hold" })
+    }
+}
+
 /// A directory of files, and the operations on them. No operation is repeated here.
 pub trait Disk: Send + Sync + 'static {
     /// An open file. Dropping it closes it.
@@ -172,6 +190,17 @@ pub trait Disk: Send + Sync + 'static {
     /// Announces that bytes from `offset` on will be read soon, so that the device can begin. A hint; it does
     /// not wait.
     fn will_read(&self, _file: &Self::File, _offset: u64, _bytes: u64) {}
+
+    /// Holds the state that a manifest has: until the result is dropped, no process that changes the store removes a
+    /// file that this state names. It is the duty of the caller to check that the manifest is still the newest one.
+    fn hold(&self, _manifest: Name) -> io::Result<Hold> {
+        Ok(Hold::default())
+    }
+
+    /// Whether somebody holds the state of a manifest.
+    fn is_held(&self, _manifest: Name) -> io::Result<bool> {
+        Ok(false)
+    }
 
     /// Number of files that have a descriptor.
     fn open_files(&self) -> u64 {
@@ -364,6 +393,19 @@ pub(crate) fn sync_directory<D: Disk>(disk: &D) -> Result<()> {
 /// The length of a file.
 pub(crate) fn len<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<u64> {
     uninterrupted(|| disk.len(file)).map_err(|error| failed("measuring", name, &error))
+}
+
+/// Holds the state of a manifest; `None` if it is gone.
+pub(crate) fn hold<D: Disk>(disk: &D, manifest: Name) -> Result<Option<Hold>> {
+    match uninterrupted(|| disk.hold(manifest)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        held => held.map(Some).map_err(|error| failed("locking", manifest, &error)),
+    }
+}
+
+/// Whether somebody holds the state of a manifest, or may.
+pub(crate) fn is_held<D: Disk>(disk: &D, manifest: Name) -> bool {
+    uninterrupted(|| disk.is_held(manifest)).unwrap_or(true)
 }
 
 /// The names of the store's files, sorted. Other entries are left out.

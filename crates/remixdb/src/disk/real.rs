@@ -12,19 +12,23 @@
 //! A limited number of the files have a descriptor at once; they are opened again when they are read
 //! (files.rs).
 //!
+//! A store that is only read has no lock on `LOCK`, so that it can be read beside a process that changes it. It locks the
+//! manifest that it has read, together with others (`flock`), and the process that changes the store removes nothing that
+//! this manifest named.
+//!
 //! A directory that a caller is creating, and that it protects itself, has no `LOCK` (unfinished.rs).
 //!
 //! Not here: repeating short or interrupted calls (disk/mod.rs does), and protection against programs that
 //! write to the directory without taking the lock.
 
 use super::files::{Files, Handle, open_regular};
-use super::{Disk, Name, Write};
+use super::{Disk, Hold, Name, Write};
 use forrest_engine::options::{DEFAULT_OPEN_FILES, Options};
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 use rustix::fs::Advice;
-use rustix::fs::{AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use std::fmt;
 use std::fs::File;
@@ -45,16 +49,33 @@ pub(super) const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
 pub struct Real {
     path: PathBuf,
     files: Arc<Files>,
-    /// `None` if the creator of the directory protects it itself.
+    /// `None` if the creator of the directory protects it itself, or if nothing is changed.
     lock: Option<File>,
+    /// Why nothing can be changed.
+    refusal: Option<&'static str>,
 }
 
 impl Real {
     /// Opens the directory of a store and locks it until the handle is dropped. `builder` has the options for
     /// creating the directory if it is missing (its parent must exist), and for the maximum number of open
     /// files.
+    ///
+    /// If the options say that nothing is changed, or if this process cannot change anything, the directory is not
+    /// locked: another process may change the store meanwhile.
     pub fn open(path: &Path, builder: &Options) -> Result<Real> {
-        let (directory, made) = open_directory(path, builder.create)?;
+        let (directory, made) = open_directory(path, builder.create && !builder.read_only)?;
+        let refusal = match builder.read_only {
+            true => Some("it was opened to be read"),
+            false => refusal(directory.as_fd()),
+        };
+        if refusal.is_some() {
+            if !has_files(path, directory.as_fd())? {
+                return Err(no_store(path));
+            }
+            let limit = builder.open_files.unwrap_or_else(default_open_files);
+            let files = Arc::new(Files::new(directory, limit));
+            return Ok(Real { path: path.to_owned(), files, lock: None, refusal });
+        }
         let lock = open_lock(path, directory.as_fd(), builder.create, made)?;
         match retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => {
@@ -63,11 +84,16 @@ impl Real {
                     path: path.to_owned(),
                     files: Arc::new(Files::new(directory, limit)),
                     lock: Some(lock),
+                    refusal: None,
                 })
             }
             Err(Errno::WOULDBLOCK) => Err(Error::new(
                 ErrorKind::Busy,
-                format!("{}: another process or another handle has this store open", path.display()),
+                format!(
+                    "{}: another process or another handle has this store open{}; open it read-only to read it meanwhile",
+                    path.display(),
+                    holder(&lock),
+                ),
             )),
             Err(errno) => Err(failed("locking the store", path, errno)),
         }
@@ -76,7 +102,7 @@ impl Real {
     /// A directory that the caller protects from others, for a store that will be at `path`.
     pub(super) fn unlocked(path: &Path, directory: OwnedFd) -> Real {
         let files = Arc::new(Files::new(directory, default_open_files()));
-        Real { path: path.to_owned(), files, lock: None }
+        Real { path: path.to_owned(), files, lock: None, refusal: None }
     }
 
     /// Identifies the directory: its device and its inode number.
@@ -102,8 +128,22 @@ impl Drop for Real {
     }
 }
 
+/// A lock that others can share.
+struct Shared(File);
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // As for the lock of the store: a child process may have a copy of the descriptor.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 impl Disk for Real {
     type File = Handle;
+
+    fn check_writable(&self) -> Result<()> {
+        self.refusal.map_or(Ok(()), |why| Err(super::read_only(why)))
+    }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut entries = self.files.sparing(|| entries(self.files.directory()))?;
@@ -152,6 +192,29 @@ impl Disk for Real {
     fn free(&self) -> io::Result<u64> {
         let space = rustix::fs::fstatvfs(self.files.directory())?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
+    }
+
+    /// A lock on the manifest, which the system releases when the process dies.
+    fn hold(&self, manifest: Name) -> io::Result<Hold> {
+        let file = self.files.open_file(manifest)?;
+        // Who looks whether there is such a lock holds the file for an instant.
+        retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockShared))?;
+        Ok(Hold::new(Shared(file)))
+    }
+
+    fn is_held(&self, manifest: Name) -> io::Result<bool> {
+        let file = match self.files.open_file(manifest) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            opened => opened?,
+        };
+        match retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)) {
+            Ok(()) => {
+                drop(Shared(file));
+                Ok(false)
+            }
+            Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn will_read(&self, file: &Handle, offset: u64, bytes: u64) {
@@ -221,6 +284,44 @@ fn open_directory(path: &Path, create: bool) -> Result<(OwnedFd, bool)> {
     Ok((directory, made))
 }
 
+/// The process that has locked a file, for a message; empty if that is not known.
+#[cfg(target_os = "linux")]
+fn holder(lock: &File) -> String {
+    let find = || {
+        let is = lock.metadata().ok()?;
+        let (dev, inode) = (is.dev(), is.ino());
+        let place = format!("{:02x}:{:02x}:{inode}", rustix::fs::major(dev), rustix::fs::minor(dev));
+        let locks = std::fs::read_to_string("/proc/locks").ok()?;
+        let is_it = |line: &&str| line.contains("FLOCK") && line.split_whitespace().any(|word| word == place);
+        let process = locks.lines().find(is_it)?.split_whitespace().nth(4)?;
+        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
+        Some(format!(" (process {process}, {})", name.trim_end()))
+    };
+    find().unwrap_or_default()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn holder(_: &File) -> String {
+    String::new()
+}
+
+/// Whether a directory has files of a store.
+fn has_files(path: &Path, directory: BorrowedFd<'_>) -> Result<bool> {
+    let entries = entries(directory).map_err(|error| failed("listing the store's directory", path, error))?;
+    Ok(entries.iter().any(|entry| Name::parse(entry).is_some()))
+}
+
+/// Why this process cannot change a directory, if so.
+fn refusal(directory: BorrowedFd<'_>) -> Option<&'static str> {
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    match retry_on_intr(|| rustix::fs::accessat(directory, ".", wanted, AtFlags::EACCESS)) {
+        Err(Errno::ROFS) => Some("its file system is mounted read-only"),
+        Err(Errno::ACCESS | Errno::PERM) => Some("this process may not write to its directory"),
+        // Whatever else it is, the first change reports it.
+        _ => None,
+    }
+}
+
 /// The file to be locked. If it exists, the name of the directory is durable.
 fn open_lock(path: &Path, directory: BorrowedFd<'_>, create: bool, made: bool) -> Result<File> {
     let open = |flags| super::uninterrupted(|| open_regular(directory, LOCK, OFlags::RDWR | flags));
@@ -232,9 +333,7 @@ fn open_lock(path: &Path, directory: BorrowedFd<'_>, create: bool, made: bool) -
     if !create {
         // The files of a store may have been copied here without the lock file. If there are none, create
         // nothing.
-        let entries =
-            entries(directory).map_err(|error| failed("listing the store's directory", path, error))?;
-        if !entries.iter().any(|entry| Name::parse(entry).is_some()) {
+        if !has_files(path, directory)? {
             return Err(no_store(path));
         }
     }

@@ -13,7 +13,7 @@ use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
 use forrest_engine::{ErrorKind, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A manifest that has grown by this many bytes is replaced by a new one.
@@ -112,6 +112,10 @@ pub(crate) struct Manifest<D: Disk> {
     file: Option<Appended<D>>,
     /// The file that the next commit goes on in, made with its space.
     next: Option<(Name, D::File)>,
+    /// Older manifests whose state somebody holds, each with the number of the one that came after it.
+    held: Vec<(Name, u64)>,
+    /// Files that the state no longer names, and that a held one may name.
+    waiting: BTreeSet<Name>,
 }
 
 /// A manifest that edits are appended to.
@@ -126,7 +130,14 @@ struct Appended<D: Disk> {
 impl<D: Disk> Manifest<D> {
     /// A manifest with a state that was read. Its first commit makes a new file.
     pub(crate) fn of(disk: &Arc<D>, state: ManifestState) -> Manifest<D> {
-        Manifest { disk: disk.clone(), state, file: None, next: None }
+        Manifest {
+            disk: disk.clone(),
+            state,
+            file: None,
+            next: None,
+            held: Vec::new(),
+            waiting: BTreeSet::new(),
+        }
     }
 
     /// Creates a manifest with this state and removes all others. Durable when it returns.
@@ -149,7 +160,7 @@ impl<D: Disk> Manifest<D> {
         bytes
     }
 
-    /// Goes on in a file that was just created, and removes all others. Durable when it returns.
+    /// Goes on in a file that was just created, and removes all others that nobody holds. Durable when it returns.
     fn begin(&mut self, name: Name, file: D::File) -> Result<()> {
         let disk = &*self.disk;
         let bytes = self.beginning(name);
@@ -161,7 +172,11 @@ impl<D: Disk> Manifest<D> {
         disk::sync_directory(disk)?;
         let old = |other: &Name| other.kind == Kind::Manifest && *other != name;
         for other in disk::list(disk)?.into_iter().filter(old) {
-            disk::unlink(disk, other)?;
+            if !disk::is_held(disk, other) {
+                disk::unlink(disk, other)?;
+            } else if !self.held.iter().any(|(held, _)| *held == other) {
+                self.held.push((other, name.number));
+            }
         }
         disk::sync_directory(disk)?;
         self.file = Some(Appended { name, file, end, first_end: end });
@@ -194,6 +209,65 @@ impl<D: Disk> Manifest<D> {
         }
         let Appended { name, file, end, .. } = self.file.as_ref().expect("there is one, or it was just made");
         disk::reserve(&*self.disk, file, *name, end + more)
+    }
+
+    /// Removes files that the state no longer names, as soon as nobody holds a state that names them. `number` returns the
+    /// number of a new manifest.
+    ///
+    /// Who reads the store holds a manifest, not a state. So if the manifest of today is held, a new one is made:
+    /// those who read this one have the state of today, at most, and all others the new one.
+    ///
+    /// # Errors
+    /// `Io`; it is unknown then which manifest is in use.
+    pub(crate) fn remove(
+        &mut self,
+        files: impl IntoIterator<Item = Name>,
+        number: impl FnOnce() -> u64,
+    ) -> Result<()> {
+        self.waiting.extend(files);
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let disk = self.disk.clone();
+        let disk = &*disk;
+        if self.file.as_ref().is_some_and(|file| disk::is_held(disk, file.name)) {
+            let name = Name::manifest(number());
+            match disk::create_reserved(disk, name, self.beginning(name).len() as u64) {
+                Ok(file) => self.begin(name, file)?,
+                // The next removal tries again.
+                Err(_) => return Ok(()),
+            }
+        }
+        self.held.retain(|(name, _)| {
+            let is_held = disk::is_held(disk, *name);
+            if !is_held {
+                let _ = disk::unlink(disk, *name);
+            }
+            is_held
+        });
+        let held = &self.held;
+        self.waiting.retain(|name| {
+            // What was made after a held manifest was replaced is not named by it.
+            let is_needed = held.iter().any(|(_, next)| name.number < *next);
+            if !is_needed {
+                // What cannot be removed now is removed when the store is opened.
+                let _ = disk::unlink(disk, *name);
+            }
+            is_needed
+        });
+        Ok(())
+    }
+
+    /// Bytes of the files that wait until nobody holds a state that names them.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        let disk = &*self.disk;
+        let bytes = |name: &Name| disk::len(disk, &disk::open(disk, *name)?, *name);
+        self.waiting.iter().map(|name| bytes(name).unwrap_or(0)).sum()
+    }
+
+    /// Takes the state of a manifest that another process has written.
+    pub(crate) fn follow(&mut self, state: ManifestState) {
+        self.state = state;
     }
 
     /// Commits edits together, for which space was reserved. Durable when it returns. After an error it is unknown
@@ -232,7 +306,7 @@ pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<ManifestState
         return Ok(None);
     }
     let mut state = None;
-    record::replay(disk, &file, name, |at, body| {
+    record::replay(disk, &file, name, record::HEADER as u64, |at, body| {
         let malformed = || disk::damaged(name, at, "a record with a valid checksum is malformed");
         let state = state.get_or_insert_with(ManifestState::default);
         let mut parts = Parts(body);

@@ -303,7 +303,8 @@ pub(crate) struct Replayed {
     pub(crate) vouches: bool,
 }
 
-/// Passes the changes of a log that has a header to `see`, in order, each with its sequence number.
+/// Passes the changes of a log that has a header to `see`, in order, each with its sequence number; all of them, or those
+/// after an offset where a record ends and the next change has this number.
 ///
 /// # Errors
 /// `Corrupt` if something that had been synced is missing or wrong; `Io`; and the error of `see`.
@@ -311,11 +312,18 @@ pub(crate) fn replay<D: Disk>(
     disk: &D,
     file: &D::File,
     number: u64,
+    from: Option<(u64, u64)>,
     mut see: impl FnMut(u64, Change<'_>) -> Result<()>,
 ) -> Result<Replayed> {
     let name = Name::log(number);
-    let [_, _, mut next, _] = record::fields_of(disk, file, name)?.unwrap_or_default();
-    let replayed = record::replay(disk, file, name, |at, body| {
+    let (from, mut next) = match from {
+        Some(from) => from,
+        None => {
+            let [_, _, first, _] = record::fields_of(disk, file, name)?.unwrap_or_default();
+            (record::HEADER as u64, first)
+        }
+    };
+    let replayed = record::replay(disk, file, name, from, |at, body| {
         let mut parts = Parts(body);
         while !parts.is_empty() {
             let change = Change::take(&mut parts).ok_or_else(|| {

@@ -25,7 +25,7 @@ mod tests;
 pub use crash::CrashStates;
 pub use fault::{Failure, Fate, Fault, Times};
 
-use super::{Disk, Name, Write};
+use super::{Disk, Hold, Name, Write};
 use fault::{Call, Go};
 use forrest_engine::Result;
 use rustix::io::Errno;
@@ -66,6 +66,26 @@ struct SimulatedState {
     capacity: Option<u64>,
     /// Whether nothing can be changed.
     is_frozen: bool,
+    /// The manifests whose state is held, each with the number of the holders.
+    held: BTreeMap<Name, usize>,
+}
+
+/// Somebody who holds the state of a manifest.
+struct Held {
+    state: Arc<Mutex<SimulatedState>>,
+    manifest: Name,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Ok(mut state) = self.state.lock() else { return };
+        if let Some(count) = state.held.get_mut(&self.manifest) {
+            *count -= 1;
+            if *count == 0 {
+                state.held.remove(&self.manifest);
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -177,7 +197,8 @@ impl Simulated {
     /// The disk that the next process finds if this one dies now: everything written, pending as it is. No
     /// faults.
     pub fn kill(&self) -> Simulated {
-        SimulatedState { faults: fault::Faults::default(), ..self.lock().clone() }.into()
+        SimulatedState { faults: fault::Faults::default(), held: BTreeMap::new(), ..self.lock().clone() }
+            .into()
     }
 
     /// The files as reads return them, by name.
@@ -337,6 +358,18 @@ impl Disk for Simulated {
 
     fn free(&self) -> io::Result<u64> {
         Ok(self.lock().free())
+    }
+
+    fn hold(&self, manifest: Name) -> io::Result<Hold> {
+        let mut state = self.lock();
+        state.seen.get(&manifest).ok_or(Errno::NOENT)?;
+        *state.held.entry(manifest).or_default() += 1;
+        drop(state);
+        Ok(Hold::new(Held { state: Arc::clone(&self.state), manifest }))
+    }
+
+    fn is_held(&self, manifest: Name) -> io::Result<bool> {
+        Ok(self.lock().held.contains_key(&manifest))
     }
 
     fn len(&self, file: &File) -> io::Result<u64> {

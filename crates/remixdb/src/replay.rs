@@ -1,0 +1,312 @@
+//! [`Replay`]: the changes in logs become memtables.
+//!
+//! Each log states which log was before it, and where that ended. If data is missing at the end of the last one, it was
+//! never acknowledged as durable; anywhere else it is damage.
+//!
+//! A replay can go on where an earlier one ended, in the same memtables, while they are read.
+
+use crate::catalog::Catalog;
+use crate::core::Core;
+use crate::disk::{self, Disk, Name};
+use crate::manifest::ManifestState;
+use crate::memtable::{self, Memtable, Wanted};
+use crate::wal::{self, Change, End};
+use forrest_engine::Options;
+use forrest_engine::{Error, ErrorKind, Result};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Immutable memtables become tables once they have more than this many times the bytes at which a memtable is full. It
+/// is what writers let wait.
+const WAITING_MOST: usize = 2;
+
+/// A log that is read.
+pub(crate) struct Read<D: Disk> {
+    pub(crate) number: u64,
+    pub(crate) file: Arc<D::File>,
+    head: wal::Head,
+}
+
+impl<D: Disk> Read<D> {
+    /// Its length in bytes, with what follows its last record.
+    pub(crate) fn len(&self, disk: &D) -> Result<u64> {
+        disk::len(disk, &self.file, Name::log(self.number))
+    }
+}
+
+/// The content of logs so far.
+pub(crate) struct Replay<'c, D: Disk> {
+    disk: &'c D,
+    builder: &'c Options,
+    /// The store, if its logs are read to be continued. If not, nothing is written.
+    core: Option<&'c Core<D>>,
+    /// The memtable that takes changes.
+    pub(crate) memtable: Arc<Memtable>,
+    /// Those before it, the newest first.
+    pub(crate) immutable: Vec<Arc<Memtable>>,
+    pub(crate) catalog: Catalog,
+    /// The changes up to this sequence number are in tables.
+    covered: u64,
+    /// A log, and the length up to which it was synced.
+    whole: (u64, u64),
+    /// What is read of the memtables meanwhile: the newest visible change, and the snapshots.
+    reading: Option<(u64, BTreeMap<u64, usize>)>,
+    /// The sequence number of the last change.
+    pub(crate) sequence: u64,
+    /// The end of the last log that was used.
+    pub(crate) end: End,
+    scratch: Vec<u8>,
+}
+
+impl<'c, D: Disk> Replay<'c, D> {
+    /// A replay into a memtable that begins at the state of a manifest. Nothing is written.
+    pub(crate) fn begin(
+        disk: &'c D,
+        builder: &'c Options,
+        state: &ManifestState,
+        catalog: Catalog,
+        memtable: Arc<Memtable>,
+    ) -> Replay<'c, D> {
+        Replay {
+            disk,
+            builder,
+            core: None,
+            memtable,
+            immutable: Vec::new(),
+            catalog,
+            covered: state.covered,
+            whole: state.whole,
+            reading: None,
+            sequence: 0,
+            end: End::default(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// The replay of a store that will be changed. If the changes take more memory than may wait, the oldest become
+    /// tables.
+    pub(crate) fn of(core: &'c Core<D>, state: &ManifestState, catalog: Catalog) -> Replay<'c, D> {
+        let memtable = core.order().version.memtable.clone();
+        let begun = Replay::begin(core.disk(), core.builder(), state, catalog, memtable);
+        Replay { core: Some(core), ..begun }
+    }
+
+    /// A replay that goes on where another one has ended, in the memtables that are read meanwhile.
+    pub(crate) fn resume(
+        core: &'c Core<D>,
+        state: &ManifestState,
+        catalog: Catalog,
+        sequence: u64,
+        end: End,
+    ) -> Replay<'c, D> {
+        let (version, readers) = {
+            let order = core.order();
+            (order.version.clone(), order.readers.clone())
+        };
+        let begun = Replay::begin(core.disk(), core.builder(), state, catalog, version.memtable.clone());
+        let reading = Some((core.visible(), readers));
+        Replay { immutable: version.immutable.clone(), reading, sequence, end, ..begun }
+    }
+
+    /// Reads a chain of logs. The first has the first change that is wanted, or is the one that an earlier replay ended
+    /// in.
+    ///
+    /// # Errors
+    /// `Corrupt`, `Io`, `OutOfSpace`.
+    pub(crate) fn logs(&mut self, chain: &[Read<D>]) -> Result<()> {
+        for (at, log) in chain.iter().enumerate() {
+            let head = log.head;
+            let resumed = self.end.number == log.number;
+            if at == 0 {
+                if !resumed {
+                    self.sequence = head.first - 1;
+                }
+            } else if head.before.offset > self.end.offset {
+                // The end of the previous log is missing. If it had been synced, that is damage. If not,
+                // nothing after it was synced.
+                self.tail_is_torn(head.synced, &chain[at..])?;
+                break;
+            } else if (head.before, head.first) != (self.end, self.sequence + 1) {
+                let (said, found) = (head.before.offset, self.end.offset);
+                let what = format!(
+                    "it continues {} from offset {said}, but that log ends at {found}",
+                    Name::log(self.end.number)
+                );
+                return Err(disk::damaged(Name::log(log.number), 24, what));
+            } else if let Some(core) = self.core {
+                core.log().read_next(log.number, log.file.clone(), log.len(self.disk)?);
+            }
+            self.log(log, resumed)?;
+        }
+        self.check_end()
+    }
+
+    /// Reads a log that begins where the previous one ended, or the rest of one.
+    fn log(&mut self, log: &Read<D>, resumed: bool) -> Result<()> {
+        let (number, disk) = (log.number, self.disk);
+        let from = resumed.then_some((self.end.offset, self.sequence + 1));
+        let change = |sequence, change: Change<'_>| self.change(Name::log(number), sequence, change);
+        let end = wal::replay(disk, &log.file, number, from, change)?.end;
+        if self.whole.0 == number && end < self.whole.1 {
+            let what = format!("a record is damaged; the log was synced up to offset {}", self.whole.1);
+            return Err(disk::damaged(Name::log(number), end, what));
+        }
+        if let Some(core) = self.core {
+            core.log().resumed(end, self.sequence);
+        }
+        self.end = End { number, offset: end };
+        Ok(())
+    }
+
+    /// An error if the manifest states more than the logs have.
+    fn check_end(&self) -> Result<()> {
+        let what = if self.sequence < self.covered {
+            format!(
+                "the changes up to {} were synced, and the log ends after {}",
+                self.covered, self.sequence
+            )
+        } else if self.end.number < self.whole.0 {
+            let (number, end) = self.whole;
+            format!("the log ends, and {} was synced up to offset {end}", Name::log(number))
+        } else {
+            return Ok(());
+        };
+        Err(disk::damaged(Name::log(self.end.number), self.end.offset, what))
+    }
+
+    fn change(&mut self, name: Name, sequence: u64, change: Change<'_>) -> Result<()> {
+        if sequence > self.covered {
+            let senseless = |what: &str| disk::damaged(name, 0, format!("change {sequence} {what}"));
+            match change {
+                Change::Put { space, key, value } => self.set(name, space, key, sequence, Some(value))?,
+                Change::Delete { space, key } => self.set(name, space, key, sequence, None)?,
+                Change::Create { space, name: called } => {
+                    if !self.catalog.add(called, space) {
+                        return Err(senseless("makes a keyspace that exists"));
+                    }
+                }
+                Change::Drop { space } => {
+                    if !self.catalog.remove(space) {
+                        return Err(senseless("drops a keyspace that does not exist"));
+                    }
+                }
+            }
+        }
+        self.sequence = sequence;
+        Ok(())
+    }
+
+    fn set(&mut self, name: Name, space: u32, key: &[u8], sequence: u64, value: Option<&[u8]>) -> Result<()> {
+        if !self.catalog.has(space) {
+            return Err(disk::damaged(
+                name,
+                0,
+                format!("change {sequence} is in a keyspace that does not exist"),
+            ));
+        }
+        if key.len() > forrest_engine::MAX_KEY_BYTES {
+            return Err(disk::damaged(
+                name,
+                0,
+                format!("change {sequence} has a key of {} bytes", key.len()),
+            ));
+        }
+        let cost = memtable::cost(key.len(), value.map_or(0, <[u8]>::len));
+        if self.memtable.bytes() >= self.builder.memtable_bytes || !self.memtable.has_room(cost) {
+            self.freeze(name.number, cost)?;
+        }
+        let nobody = BTreeMap::new();
+        let wanted = match &self.reading {
+            None => Wanted { visible: sequence, snapshots: &nobody },
+            Some((visible, snapshots)) => Wanted { visible: *visible, snapshots },
+        };
+        self.memtable.set(space, key, sequence, value, &wanted, &mut self.scratch)
+    }
+
+    /// Goes on with an empty memtable, whose first change is in a log and takes `cost` bytes.
+    fn freeze(&mut self, log: u64, cost: usize) -> Result<()> {
+        let memtable = Arc::new(Memtable::new(self.builder, log, cost)?);
+        self.memtable.freeze(Arc::new(self.catalog.clone()), self.sequence);
+        let full = std::mem::replace(&mut self.memtable, memtable);
+        self.immutable.insert(0, full);
+        let waiting: usize = self.immutable.iter().map(|memtable| memtable.bytes()).sum();
+        match self.core {
+            Some(core) if waiting > self.most_waiting() => self.flush(core),
+            _ => Ok(()),
+        }
+    }
+
+    fn most_waiting(&self) -> usize {
+        self.builder.memtable_bytes.saturating_mul(WAITING_MOST)
+    }
+
+    /// Makes tables of the oldest memtables, until no more wait than may.
+    fn flush(&mut self, core: &Core<D>) -> Result<()> {
+        self.install(core);
+        while core.backlog_bytes() > self.most_waiting() {
+            match core.step() {
+                Ok(true) => {}
+                Ok(false) => break,
+                // There is no space for a table. What was read stays in memory.
+                Err(error) if core.is_harmless(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.immutable = core.order().version.immutable.clone();
+        Ok(())
+    }
+
+    /// Gives the memtables to a store, as they are.
+    pub(crate) fn install(&self, core: &Core<D>) {
+        let mut order = core.order();
+        let version = order.version.with_memtables(self.memtable.clone(), self.immutable.clone());
+        // Dropping the old version closes no files, because the new one has all of them.
+        let _ = core.set_version(&mut order, version);
+    }
+
+    /// An error if one of the logs states that the logs before it were synced, or the first of them that
+    /// `synced` bytes were.
+    fn tail_is_torn(&self, synced: u64, rest: &[Read<D>]) -> Result<()> {
+        for (at, log) in rest.iter().enumerate() {
+            let is_said = at == 0 && synced > self.end.offset;
+            if is_said || wal::replay(self.disk, &log.file, log.number, None, |_, _| Ok(()))?.vouches {
+                let what = format!(
+                    "the end of the log is missing, and {} says that it was synced",
+                    Name::log(log.number)
+                );
+                return Err(disk::damaged(Name::log(self.end.number), self.end.offset, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The logs with changes that are in no table, in order: from the newest one back to the floor, along each
+/// log's statement of the previous one. Any other logs were given up by an earlier recovery, or never used.
+pub(crate) fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<Read<D>>> {
+    let mut used = BTreeMap::new();
+    for &number in logs {
+        let file = disk::open(disk, Name::log(number))?;
+        if let Some(head) = wal::head(disk, &file, number)? {
+            used.insert(number, (file, head));
+        }
+    }
+    let mut number = used.last_key_value().map_or(floor, |(&newest, _)| newest);
+    let mut chain = Vec::new();
+    loop {
+        let Some((file, head)) = used.remove(&number) else {
+            let what = format!(
+                "{} is missing or not whole, and it may hold changes that are in no table",
+                Name::log(number)
+            );
+            return Err(Error::new(ErrorKind::Corrupt, what));
+        };
+        let before = head.before.number;
+        chain.push(Read { number, file: Arc::new(file), head });
+        if number == floor {
+            chain.reverse();
+            return Ok(chain);
+        }
+        number = before;
+    }
+}

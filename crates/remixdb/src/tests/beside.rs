@@ -1,0 +1,125 @@
+//! Reading a store while another process changes it.
+
+use super::world::{Content, Pairs, Step, World, beginning, follow, options, seeds, steps, wide_steps};
+use crate::disk::simulated::Simulated;
+use crate::disk::{Kind, Name};
+use crate::recover;
+use crate::view::Snapshot;
+use forrest_engine::{Chunk, Durability, Filled, Options, Result, Snapshot as _, View as _};
+use forrest_index::Direction;
+use std::ops::Bound;
+
+fn reading() -> Options {
+    Options { read_only: true, ..options(Durability::Buffered) }
+}
+
+/// The content of the default keyspace in a snapshot.
+fn past(snapshot: &Snapshot<Simulated>) -> Result<Pairs> {
+    let mut chunk = Chunk::default();
+    chunk.clear(1024);
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let filled =
+        snapshot.view("default").fill(&mut chunk, &mut Default::default(), all, Direction::Forward)?;
+    assert!(matches!(filled, Filled::End), "it has more than is looked at");
+    let pair = |at| (chunk.key(at).to_vec(), chunk.value_bytes(at).to_vec());
+    Ok((0..chunk.len()).map(pair).collect())
+}
+
+/// A reader that refreshes sees the newest state. One that does not sees its own, and so does a snapshot, however many
+/// tables the writer merges meanwhile. What they need goes when they do.
+#[test]
+fn a_reader_sees_one_state_while_another_process_writes() {
+    for seed in seeds(12, 60) {
+        let disk = Simulated::new();
+        let writer = World::open(&disk, &options(Durability::Buffered)).expect("it opens");
+        let reader = World::open(&disk, &reading()).expect("it opens beside the writer");
+        let idle = World::open(&disk, &reading()).expect("any number of them");
+        let mut states = beginning();
+        let mut snapshots: Vec<(Snapshot<Simulated>, Content)> = Vec::new();
+        let steps = if seed % 4 == 3 { wide_steps(seed, 40) } else { steps(seed, 60) };
+        for (at, step) in steps.iter().enumerate() {
+            follow(&mut states, step);
+            writer.run(step).unwrap_or_else(|error| panic!("seed {seed}, step {at}: {error}"));
+            if (at as u64 + seed).is_multiple_of(3) {
+                recover::refresh(&reader.store).unwrap_or_else(|error| panic!("seed {seed}, {at}: {error}"));
+                let content = reader.content().unwrap_or_else(|error| panic!("seed {seed}, {at}: {error}"));
+                assert_eq!(Some(&content), states.last(), "seed {seed}, step {at}");
+                if at % 4 == 0 {
+                    snapshots.push((reader.store.snapshot().expect("it is taken"), content));
+                }
+            }
+        }
+        has_its_files(&disk, &idle);
+        has_its_files(&disk, &reader);
+        assert_eq!(idle.content().expect("its files are kept"), states[0], "seed {seed}");
+        for (snapshot, content) in &snapshots {
+            assert_eq!(past(snapshot).expect("its files are kept"), content["default"], "seed {seed}");
+        }
+        drop((snapshots, reader, idle));
+        writer.store.remove_waiting().expect("nobody reads");
+        let needed = needed(&writer);
+        for (name, _) in disk.files() {
+            assert!(needed.contains(&name) || name.kind == Kind::Log, "seed {seed}: {name} is left");
+        }
+        assert_eq!(Some(&writer.content().expect("it reads")), states.last());
+    }
+}
+
+/// Checks that the tables of a reader still have their names, so that they can be opened again.
+fn has_its_files(disk: &Simulated, reader: &World) {
+    let there: Vec<_> = disk.files().into_iter().map(|(name, _)| name).collect();
+    for name in tables(reader) {
+        assert!(there.contains(&name), "{name} is gone");
+    }
+}
+
+/// The names of the tables and REMIXes of a store.
+fn tables(world: &World) -> Vec<Name> {
+    let version = world.store.version();
+    version.partitions.values().flatten().flat_map(|partition| partition.files().names()).collect()
+}
+
+/// The same, and its manifest.
+fn needed(world: &World) -> Vec<Name> {
+    let files = tables(world).into_iter();
+    let manifest = world.store.disk().files().into_iter().map(|(name, _)| name);
+    files.chain(manifest.filter(|name| name.kind == Kind::Manifest).max()).collect()
+}
+
+/// A reader keeps its files when the writer is closed or dies and another one opens the store.
+#[test]
+fn a_reader_outlives_writers() {
+    for seed in seeds(6, 30) {
+        let disk = Simulated::new();
+        let mut states = beginning();
+        let mut writer = World::open(&disk, &options(Durability::Buffered)).expect("it opens");
+        let mut readers = Vec::new();
+        for (at, step) in steps(seed, 60).iter().enumerate() {
+            follow(&mut states, step);
+            writer.run(step).expect("it works");
+            if at % 7 == 3 {
+                let reader = World::open(&disk, &reading()).expect("it opens");
+                readers.push((reader, states.last().expect("there is one").clone()));
+            }
+            if at % 11 == 5 {
+                drop(writer);
+                writer = World::open(&disk, &options(Durability::Buffered)).expect("it opens");
+            }
+        }
+        for (reader, content) in &readers {
+            has_its_files(&disk, reader);
+            assert_eq!(&reader.content().expect("its files are kept"), content, "seed {seed}");
+            recover::refresh(&reader.store).expect("it refreshes");
+            assert_eq!(Some(&reader.content().expect("it reads")), states.last(), "seed {seed}");
+        }
+        // Handles of keyspaces stay valid, and those of dropped ones do not.
+        let (reader, _) = &readers[0];
+        writer.run(&Step::Set("late", 1, 3)).expect("it works");
+        recover::refresh(&reader.store).expect("it refreshes");
+        let late = reader.store.keyspace("late").expect("it is there");
+        late.check().expect("it is there");
+        writer.run(&Step::Drop("late")).expect("it works");
+        recover::refresh(&reader.store).expect("it refreshes");
+        late.check().expect_err("it was dropped");
+    }
+}
