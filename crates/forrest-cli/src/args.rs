@@ -61,7 +61,7 @@ pub(crate) struct StoreArgs {
     /// End only when the changes survive power loss
     #[arg(long, global = true)]
     pub(crate) sync: bool,
-    /// Only read, also beside a process that has the store open
+    /// Only read, also while another process writes
     #[arg(long, global = true)]
     pub(crate) read_only: bool,
     /// No notes and no progress bars; errors stay
@@ -537,7 +537,7 @@ pub(crate) enum LineCommand {
     Snapshot,
     /// Print what has changed since snapshot, in all keyspaces
     Diff,
-    /// See what another process has changed, in a store that is only read
+    /// See what another process has changed, with --read-only
     Refresh,
     /// Print this list, or the help of one command
     Help {

@@ -112,8 +112,9 @@ impl Db {
     /// them. Opening writes nothing, so a store on a read-only file system can be read, and a store on a full one.
     ///
     /// The handle keeps the files of the state that it sees: until it is refreshed or dropped, or its process dies, the
-    /// writer does not remove them, and they take space ([`Stats::held_bytes`](crate::Stats::held_bytes) of the writer).
-    /// They are kept by a lock on a file (`flock`), which all processes must see: on a network file system they may not.
+    /// writer does not remove them, and they take space ([`Stats::held_bytes`](crate::Stats::held_bytes) of the
+    /// writer). They are kept by a lock on a file (`flock`), which all processes must see: on a network file system
+    /// they may not.
     ///
     /// # Errors
     /// `Unsupported` with `memory:`, which would always be empty; otherwise as [`open`](Db::open), but never `Busy`.

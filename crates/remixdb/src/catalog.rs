@@ -91,7 +91,8 @@ impl Catalog {
         catalog.remove(id).then_some(catalog)
     }
 
-    /// Takes another catalogue's keyspaces in place of its own where they are the same, so that their handles stay valid.
+    /// Takes another catalogue's keyspaces in place of its own where they are the same, so that their handles stay
+    /// valid.
     pub(crate) fn adopt(&mut self, old: &Catalog) {
         for (name, space) in &old.spaces {
             if let Some(own) = self.spaces.get_mut(name).filter(|own| own.id == space.id) {

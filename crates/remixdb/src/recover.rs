@@ -12,8 +12,8 @@
 //! begun, with a number above all that are in the directory. The first new table needs a new manifest. Files that
 //! nothing names are removed with the first change.
 //!
-//! Nothing is removed if something is damaged, or if a file that the store needs has a format version that this build does
-//! not read. A directory without a manifest is a new store only if no file in it was ever used.
+//! Nothing is removed if something is damaged, or if a file that the store needs has a format version that this build
+//! does not read. A directory without a manifest is a new store only if no file in it was ever used.
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
@@ -43,7 +43,8 @@ use std::time::Duration;
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Opens the store in the directory, or creates a new one if the directory is empty. No thread does background work yet.
+/// Opens the store in the directory, or creates a new one if the directory is empty. No thread does background work
+/// yet.
 pub(crate) fn open<D: Disk>(
     disk: D,
     builder: &Options,

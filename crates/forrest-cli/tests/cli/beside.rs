@@ -1,8 +1,8 @@
 //! Processes that read a store while another one writes to it. All of them are killed at random moments.
 //!
-//! The writer, `forrest crash DIR --endless`, prints a line after each acknowledged change. This process reads the store
-//! beside it and refreshes: what was acknowledged before must be there. Other processes dump the store; those that are
-//! not killed must end well. When no reader is left, the files that were kept for them go.
+//! The writer, `forrest crash DIR --endless`, prints a line after each acknowledged change. This process reads the
+//! store beside it and refreshes: what was acknowledged before must be there. Other processes dump the store; those
+//! that are not killed must end well. When no reader is left, the files that were kept for them go.
 
 use crate::harness::Place;
 use crate::kill::{Oracle, PATIENCE, lines};

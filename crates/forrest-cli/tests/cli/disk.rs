@@ -120,10 +120,42 @@ fn a_store_in_use_is_busy() {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"set a 1\nget a\n").unwrap();
+    let mut written = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    written.read_line(&mut line).unwrap();
     assert_eq!(line, "1\n");
-    assert_one_line(&place.run(&["--db", "store", "get", "a"]), 4, &["busy", "store"]);
+    let process = format!("process {}", child.id());
+    assert_one_line(
+        &place.run(&["--db", "store", "set", "b", "2"]),
+        4,
+        &["busy", "store", &process, "read-only"],
+    );
+    // A question is answered all the same.
+    let asked = place.run(&["--db", "store", "get", "a"]);
+    assert_eq!((asked.code, asked.text()), (Some(0), "1\n"));
+    assert!(asked.stderr.contains("another process has the store open"), "{}", asked.stderr);
+    assert_one_line(
+        &place.run(&["--db", "store", "--read-only", "set", "b", "2"]),
+        4,
+        &["unsupported", "read"],
+    );
+    // A shell sees the state of when it was opened, until it refreshes.
+    let mut reader = place.command(&["--db", "store", "--read-only", "shell"]);
+    let mut reader = reader.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut asks, mut told) = (reader.stdin.take().unwrap(), BufReader::new(reader.stdout.take().unwrap()));
+    let mut ask = |line: &str| {
+        asks.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        told.read_line(&mut answer).unwrap();
+        answer
+    };
+    assert_eq!(ask("count\n"), "1\n");
+    stdin.write_all(b"set b 2\nget b\n").unwrap();
+    let mut line = String::new();
+    written.read_line(&mut line).unwrap();
+    assert_eq!((ask("count\n").as_str(), ask("refresh\ncount\n").as_str()), ("1\n", "2\n"));
+    drop(asks);
+    assert!(reader.wait().unwrap().success());
     drop(stdin);
     assert!(child.wait().unwrap().success());
     assert_eq!(place.run(&["--db", "store", "get", "a"]).ok(), "1\n");

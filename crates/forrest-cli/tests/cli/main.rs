@@ -8,6 +8,7 @@
 //! | formats.rs | any bytes through dump and load, in every format and home |
 //! | foreign.rs | the dumps of RocksDB and LMDB, with their own programs |
 //! | disk.rs | stores on disk: made, kept, refused, verified |
+//! | opening.rs | stores on read-only and full file systems |
 //! | process.rs | broken pipes, full devices, Ctrl-C |
 //! | reports.rs | `stat` and `doctor`, for people and for programs |
 //! | terminal.rs | the prompt, the bars, the width, on the screen of a terminal |
@@ -31,6 +32,7 @@ mod formats;
 mod harness;
 mod help;
 mod kill;
+mod opening;
 mod process;
 mod reports;
 mod scripts;

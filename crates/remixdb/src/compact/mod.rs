@@ -267,7 +267,8 @@ impl<D: Disk> Core<D> {
         self.replace(manifest, first, Some(memtable), &replaced, floor)
     }
 
-    /// Commits new partitions in place of old ones and, if a memtable was flushed, in its place. The numbers of the new files begin at `first`.
+    /// Commits new partitions in place of old ones and, if a memtable was flushed, in its place. The numbers of the new
+    /// files begin at `first`.
     fn replace(
         &self,
         manifest: &mut Manifest<D>,

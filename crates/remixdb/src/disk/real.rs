@@ -12,9 +12,9 @@
 //! A limited number of the files have a descriptor at once; they are opened again when they are read
 //! (files.rs).
 //!
-//! A store that is only read has no lock on `LOCK`, so that it can be read beside a process that changes it. It locks the
-//! manifest that it has read, together with others (`flock`), and the process that changes the store removes nothing that
-//! this manifest named.
+//! A store that is only read has no lock on `LOCK`, so that it can be read beside a process that changes it. It locks
+//! the manifest that it has read, together with others (`flock`), and the process that changes the store removes
+//! nothing that this manifest named.
 //!
 //! A directory that a caller is creating, and that it protects itself, has no `LOCK` (unfinished.rs).
 //!

@@ -1,8 +1,8 @@
 //! The content of a manifest's records: edits of the state of the store.
 //!
 //! The framing is that of [`record`](crate::record). The header has the version of the format, which is 2,
-//! and its fields are 0. Version 1 has no edits of the kinds 7 and 8. The first record makes the whole state out of an empty one. Each further record is a
-//! change that takes place as a whole.
+//! and its fields are 0. Version 1 has no edits of the kinds 7 and 8. The first record makes the whole state out of an
+//! empty one. Each further record is a change that takes place as a whole.
 //!
 //! ```text
 //! edit   kind, 1 byte; then, by kind,
@@ -13,16 +13,16 @@
 //!   5 partition    keyspace; length of its least key, key; number of its REMIX (0: none); count of tables, and for
 //!                  each, from the oldest on, its number. Replaces the partition that begins there
 //!   6 no partition keyspace; length of its least key, key
-//!   7 covered      sequence number: the changes up to it are in the tables and keyspaces that are named here. The first
-//!                  log that is still needed may have some of them
+//!   7 covered      sequence number: the changes up to it are in the tables and keyspaces that are named here. The
+//!                  first log that is still needed may have some of them
 //!   8 whole        number of a log, and an offset: the log was synced up to there
 //! ```
 //!
 //! Numbers are encoded by [`codec`](crate::codec). A partition ends at the least key of the next one. If the
 //! first partition of a keyspace does not begin with the empty key, there is nothing before it.
 //!
-//! For example, keyspace 0 called `default`, with one partition of the tables 7 and 9 and no REMIX, which hold the changes
-//! up to 5, and log 8, which was synced up to offset 64:
+//! For example, keyspace 0 called `default`, with one partition of the tables 7 and 9 and no REMIX, which hold the
+//! changes up to 5, and log 8, which was synced up to offset 64:
 //!
 //! ```text
 //! 01 00 07 64 65 66 61 75 6C 74   03 01   04 08   05 00 00 00 02 07 09   07 05   08 08 40

@@ -211,8 +211,8 @@ impl<D: Disk> Manifest<D> {
         disk::reserve(&*self.disk, file, *name, end + more)
     }
 
-    /// Removes files that the state no longer names, as soon as nobody holds a state that names them. `number` returns the
-    /// number of a new manifest.
+    /// Removes files that the state no longer names, as soon as nobody holds a state that names them. `number` returns
+    /// the number of a new manifest.
     ///
     /// Who reads the store holds a manifest, not a state. So if the manifest of today is held, a new one is made:
     /// those who read this one have the state of today, at most, and all others the new one.

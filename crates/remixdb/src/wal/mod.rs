@@ -49,8 +49,8 @@ const FIRST_MAX: u64 = 1 << 55;
 /// log ([`rotate`](Log::rotate)).
 pub(crate) struct Log<D: Disk> {
     group: Group<Logs<D>>,
-    /// Bytes that certainly find space in the file after what is queued. Changed under the store's order lock only. 0 if
-    /// the log was only read.
+    /// Bytes that certainly find space in the file after what is queued. Changed under the store's order lock only. 0
+    /// if the log was only read.
     room: AtomicU64,
     /// Whether the last log takes writes; if not, it was only read.
     is_begun: AtomicBool,
@@ -303,8 +303,8 @@ pub(crate) struct Replayed {
     pub(crate) vouches: bool,
 }
 
-/// Passes the changes of a log that has a header to `see`, in order, each with its sequence number; all of them, or those
-/// after an offset where a record ends and the next change has this number.
+/// Passes the changes of a log that has a header to `see`, in order, each with its sequence number; all of them, or
+/// those after an offset where a record ends and the next change has this number.
 ///
 /// # Errors
 /// `Corrupt` if something that had been synced is missing or wrong; `Io`; and the error of `see`.
