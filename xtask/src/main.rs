@@ -124,7 +124,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "memory|store|llds [ARGUMENTS...] | instructions",
+        arguments: "memory|store|pressure|remix|llds [ARGUMENTS...] | instructions",
         does: "the benchmark, built with optimization; arguments are passed on",
         run: bench::run,
     },
@@ -196,7 +196,7 @@ fn help_of(command: &Command) -> String {
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),
         "bench" => {
-            help += "\nstore compiles its peers; RocksDB among them takes many minutes the first time.\n\
+            help += "\nstore and pressure compile their peers; RocksDB among them takes many minutes the first time.\n\
                      --no-rocksdb leaves it out, --subjects forrest all of them.\n";
         }
         _ => {}
