@@ -9,7 +9,7 @@ use crate::workspace::{self, Workspace};
 use crate::{Failure, instructions, setup};
 
 /// What there is to measure, as the benchmark calls it.
-const SUBJECTS: &[&str] = &["memory", "store", "remix", "llds"];
+const SUBJECTS: &[&str] = &["memory", "store", "pressure", "remix", "llds"];
 /// Stores that the benchmark has without any feature.
 const OWN: &str = "forrest";
 /// The stores that have a feature for themselves, named like them.
@@ -29,6 +29,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     }
     let features = match subject.as_str() {
         "store" => features(rest),
+        "pressure" => features(rest).into_iter().filter(|feature| *feature != DEBIAN).collect(),
         "llds" => engine(workspace),
         _ => Vec::new(),
     };

@@ -25,6 +25,7 @@ mod python;
 mod races;
 mod required;
 mod setup;
+mod soak;
 mod steps;
 mod test;
 mod tidy;
@@ -91,6 +92,7 @@ const COMMANDS: &[Command] = &[
         does: "the gates of the store on disk: crashes, failing disks, damage",
         run: crash::run,
     },
+    Command { name: soak::NAME, arguments: "[--seconds N] [--seed N]", does: soak::DOES, run: soak::run },
     Command {
         name: "models",
         arguments: "",
@@ -124,7 +126,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        arguments: "memory|store|llds [ARGUMENTS...] | instructions",
+        arguments: "memory|store|pressure|remix|llds [ARGUMENTS...] | instructions",
         does: "the benchmark, built with optimization; arguments are passed on",
         run: bench::run,
     },
@@ -192,11 +194,12 @@ fn help_of(command: &Command) -> String {
                 races::SECONDS_VARIABLE
             );
         }
+        soak::NAME => help += "\nIt takes an hour by default; CI runs two minutes.\n",
         "package" => help += "\nDIR defaults to target/package. Needs dpkg-deb, tar, sha256sum and strip.\n",
         "fuzz" => help += &fuzz::help(),
         vm::NAME => help += &vm::help(),
         "bench" => {
-            help += "\nstore compiles its peers; RocksDB among them takes many minutes the first time.\n\
+            help += "\nstore and pressure compile their peers; RocksDB among them takes many minutes the first time.\n\
                      --no-rocksdb leaves it out, --subjects forrest all of them.\n";
         }
         _ => {}

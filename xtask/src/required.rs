@@ -58,6 +58,8 @@ pub(crate) const MODELS: &[&str] =
 pub(crate) const GATES: &str = "crates/remixdb/src/tests/crash.rs";
 /// The same commands under many option sets.
 pub(crate) const OPTIONS: &str = "crates/forrest/tests/it/options.rs";
+/// A store on disk for a long time.
+pub(crate) const SOAK: &str = "crates/forrest/examples/soak.rs";
 /// The front page.
 pub(crate) const README: &str = "README.md";
 
@@ -93,6 +95,7 @@ mod tests {
             API_C,
             GATES,
             OPTIONS,
+            SOAK,
             README,
             DEBUG_CONFIG,
         ];

@@ -7,7 +7,8 @@ use crate::foreign::{TESTS, with_foreign};
 use crate::steps::{self, Outcome, Step, Verdict};
 use crate::workspace::{self, Workspace};
 use crate::{
-    Failure, docs, engine, install, models, mutants, page, portable, python, races, required, setup, tidy, vm,
+    Failure, docs, engine, install, models, mutants, page, portable, python, races, required, setup, soak,
+    tidy, vm,
 };
 
 const STEPS: &[Step] = &[
@@ -38,6 +39,7 @@ const STEPS: &[Step] = &[
     Step { name: "cross", does: "compiling for AArch64, FreeBSD and macOS", run: cross },
     Step { name: "portable", does: "unit and model tests for AArch64, emulated", run: portable::step },
     Step { name: vm::NAME, does: vm::DOES, run: vm::step },
+    Step { name: soak::NAME, does: soak::DOES, run: soak::step },
     Step { name: "races", does: "stress tests under AddressSanitizer and ThreadSanitizer", run: races::step },
 ];
 

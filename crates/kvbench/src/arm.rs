@@ -85,7 +85,9 @@ fn run_on<K: Kind>(
         Task::Measure => arm.measure(),
         Task::Reserve => arm.reserved(),
         Task::Sweep(sizes) => arm.sweep(sizes),
-        Task::Llds | Task::Store(_) | Task::Remix(_) | Task::Chase(_) => wrong("it has its own entry"),
+        Task::Llds | Task::Store(_) | Task::Pressure(_) | Task::Remix(_) | Task::Chase(_) => {
+            wrong("it has its own entry")
+        }
     }
 }
 

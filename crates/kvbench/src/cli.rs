@@ -6,16 +6,16 @@
 
 use crate::ancestor_command::Ancestor;
 use crate::data::Walk;
-use crate::job::{Job, Life, Message, Outcome, Task};
+use crate::job::{Job, Life, Message, Outcome, Part, Task};
 use crate::options::{
-    Calibrate, Chase, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Remixes, Report, Run, Setup,
-    Stores,
+    Calibrate, Chase, Compare, Convert, Doctor, Gen, Inspect, Llds, Memory, Pressure, Remixes, Report, Run,
+    Setup, Stores,
 };
 use crate::statistics::Verdict;
 use crate::{
     ancestor_command, chase, chase_command, compare_command, data, doctor_command, files_command, list,
-    llds_command, memory, names, pages, remix, remix_command, report, run_command, runner, store_command,
-    stores, workplace,
+    llds_command, memory, names, pages, pressure_command, remix, remix_command, report, run_command, runner,
+    store_command, stores, workplace,
 };
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -43,6 +43,9 @@ enum Command {
     /// Stores on disk, side by side, and how far the project's goals are met
     #[command(after_help = STORE_EXAMPLES)]
     Store(Stores),
+    /// Stores on disk under pressure: memory, space, stalls, opening and closing, and the project's goals
+    #[command(after_help = PRESSURE_EXAMPLES)]
+    Pressure(Pressure),
     /// The REMIX by itself beside a merging iterator over the same tables, and the ancestor's figures
     #[command(after_help = REMIX_EXAMPLES)]
     Remix(Remixes),
@@ -132,6 +135,14 @@ const STORE_EXAMPLES: &str = "Examples:
   kvbench store -n 100K --durability memory,process,power
 
 The peers are compiled in by `cargo xtask bench store` only. 1G of memory is 2^30 bytes.";
+
+const PRESSURE_EXAMPLES: &str = "Examples:
+  kvbench pressure --quick                         all scenarios, tiny, in seconds
+  kvbench pressure stalls --seconds 180
+  kvbench pressure overwrites --live 256M --memtable 8M
+  kvbench pressure opening growth -n 5M --subjects forrest,fjall --json bench/record/x.jsonl
+
+The peers are compiled in by `cargo xtask bench pressure` only. 1G of memory is 2^30 bytes.";
 
 const REMIX_EXAMPLES: &str = "Examples:
   kvbench remix                                    as the ancestor measured it
@@ -223,6 +234,7 @@ fn perform(command: Command) -> std::io::Result<ExitCode> {
         Command::Arm { job } => arm(&job).map(all_went_well),
         Command::Memory(options) => memory::run(options).map(all_went_well),
         Command::Store(options) => store_command::run(&options).map(all_went_well),
+        Command::Pressure(options) => pressure_command::run(&options).map(all_went_well),
         Command::Remix(options) => remix_command::run(&options).map(all_went_well),
         Command::Llds(options) => llds_command::run(&options).map(all_went_well),
         Command::Chase(options) => chase_command::run(&options).map(all_went_well),
@@ -291,7 +303,7 @@ fn arm(job: &str) -> std::io::Result<bool> {
         }
     };
     let work = || match job.task {
-        Task::Store(_) => stores::dispatch(&job, &mut report),
+        Task::Store(_) | Task::Pressure(_) => stores::dispatch(&job, &mut report),
         Task::Remix(_) => remix::dispatch(&job, &mut report),
         Task::Chase(_) => chase::dispatch(&job, &mut report),
         _ => {
@@ -310,7 +322,11 @@ fn arm(job: &str) -> std::io::Result<bool> {
             panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Outcome::Failed(format!("panicked: {}", text.unwrap_or("without a word")))
     });
-    let is_to_be_killed = matches!(&job.task, Task::Store(orders) if orders.life == Life::Killed);
+    let is_to_be_killed = match &job.task {
+        Task::Store(orders) => orders.life == Life::Killed,
+        Task::Pressure(orders) => orders.part == Part::Killed,
+        _ => false,
+    };
     runner::tell(&Message::Done(outcome));
     if is_to_be_killed {
         // Nothing of this process is to end well: what it has not handed to the system by now is lost.

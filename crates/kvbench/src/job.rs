@@ -135,6 +135,8 @@ pub(crate) enum Task {
     Llds,
     /// A store on disk.
     Store(Orders),
+    /// A scenario of a store on disk.
+    Pressure(PressureOrders),
     /// Runs, read in several ways.
     Remix(RemixOrders),
     /// A pointer chase through memory of each of these sizes, in bytes.
@@ -284,6 +286,91 @@ pub(crate) struct Orders {
     pub(crate) synced: u64,
     /// Steps beside loading.
     pub(crate) steps: Vec<StoreStep>,
+}
+
+/// Parameters of an arm of `kvbench pressure`, beside those of all arms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PressureOrders {
+    /// A directory of its own, empty in the first part of a scenario.
+    pub(crate) directory: PathBuf,
+    /// What to do.
+    pub(crate) scenario: Scenario,
+    /// Which part of it.
+    pub(crate) part: Part,
+    /// Size of a memtable, in bytes.
+    pub(crate) memtable_bytes: u64,
+    /// Size of the cache, in bytes.
+    pub(crate) cache_bytes: u64,
+    /// How long a load lasts, or how long a store stays idle, in milliseconds.
+    pub(crate) millis: u64,
+    /// Rounds of updates.
+    pub(crate) rounds: u64,
+}
+
+/// A scenario of `kvbench pressure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Scenario {
+    /// Resident memory under writes and reads, against the budget
+    Memory,
+    /// The time of each put while two threads write without pause
+    Stalls,
+    /// Snapshots, made and dropped beside such a load
+    Snapshots,
+    /// Space on disk, and bytes written, while pairs are overwritten
+    Overwrites,
+    /// Space on disk after 90 % of the pairs were deleted
+    Deletes,
+    /// Opening after a close and after a kill
+    Opening,
+    /// The cost of a put, and bytes written, while a store grows
+    Growth,
+    /// Closing a store under load
+    Closing,
+    /// Rounds of updates of 2^20 keys, as in the README of the ancestor
+    Headline,
+    /// The first pair is read and deleted, again and again
+    Queue,
+}
+
+impl Scenario {
+    /// The name in tables and records.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Scenario::Memory => "pressure memory",
+            Scenario::Stalls => "pressure stalls",
+            Scenario::Snapshots => "pressure snapshots",
+            Scenario::Overwrites => "pressure overwrites",
+            Scenario::Deletes => "pressure deletes",
+            Scenario::Opening => "pressure opening",
+            Scenario::Growth => "pressure growth",
+            Scenario::Closing => "pressure closing",
+            Scenario::Headline => "pressure headline",
+            Scenario::Queue => "pressure queue",
+        }
+    }
+
+    /// The parts, each of which is a process.
+    pub(crate) fn parts(self) -> &'static [Part] {
+        match self {
+            Scenario::Opening => &[Part::Whole, Part::Opened, Part::Killed, Part::Recovered],
+            _ => &[Part::Whole],
+        }
+    }
+}
+
+/// A part of a scenario.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Part {
+    /// All of it, or of the scenario of opening what comes before the first opening.
+    Whole,
+    /// Opening what was closed.
+    Opened,
+    /// Writing until the process is killed.
+    Killed,
+    /// Opening it then.
+    Recovered,
 }
 
 /// What a write survives once its call has returned.

@@ -45,6 +45,8 @@ mod names;
 mod options;
 #[path = "../../forrest-cli/src/pages.rs"]
 mod pages;
+mod pressure_command;
+mod pressure_report;
 mod record;
 mod recorded;
 mod registry;

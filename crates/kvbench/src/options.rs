@@ -3,7 +3,7 @@
 use crate::counters::Event;
 use crate::data::{KindName, Told};
 use crate::files::{Format, Keys, Values, key_lengths};
-use crate::job::{Asked, DataFile, Durability, Locality, RemixStep, Step, StoreStep};
+use crate::job::{Asked, DataFile, Durability, Locality, RemixStep, Scenario, Step, StoreStep};
 use crate::measure::Clock;
 use crate::names::Name;
 use crate::sizes::{bytes, number};
@@ -185,6 +185,50 @@ pub(crate) struct Stores {
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) directory: Option<PathBuf>,
     /// Seed of everything random; the same seed gives the same keys and the same probes
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Append what was measured to this file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+/// Options of `kvbench pressure`.
+#[derive(Args, Clone)]
+pub(crate) struct Pressure {
+    /// Scenarios, in this order [default: all]
+    #[arg(value_enum)]
+    pub(crate) scenarios: Vec<Scenario>,
+    /// Number of pairs [default: by the scenario, see docs/benchmarks.md]
+    #[arg(short = 'n', long, value_parser = number)]
+    pub(crate) keys: Option<u64>,
+    /// Stores [default: all that were compiled in; lmdb only has a queue]
+    #[arg(long, value_delimiter = ',', value_parser = ["forrest", "rocksdb", "fjall", "lmdb"])]
+    pub(crate) subjects: Vec<String>,
+    /// Leave RocksDB out, which takes many minutes to compile
+    #[arg(long)]
+    pub(crate) no_rocksdb: bool,
+    /// How long the puts of stalls go on, in seconds; snapshots and memory take a third of it, closing an 18th
+    #[arg(long, default_value_t = 180, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
+    /// Keys and values of the scenario overwrites
+    #[arg(long, default_value = "2G", value_parser = bytes, value_name = "BYTES")]
+    pub(crate) live: u64,
+    /// Size of a memtable [default: 64M, in headline 244M]
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
+    pub(crate) memtable: Option<u64>,
+    /// Size of the cache [default: 256M, in headline 244M]
+    #[arg(long, value_parser = bytes, value_name = "BYTES")]
+    pub(crate) cache: Option<u64>,
+    /// Rounds: each runs every store once, in turning order; the figures are medians
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: u16,
+    /// A smoke run of seconds: 20,000 pairs (a queue: 2,000) unless -n says otherwise, small memtables, short loads
+    #[arg(long, conflicts_with_all = ["seconds", "live"])]
+    pub(crate) quick: bool,
+    /// Where a temporary directory is made for the stores [default: beside this program]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Seed of everything random; the same seed gives the same pairs
     #[arg(long, default_value_t = 42)]
     pub(crate) seed: u64,
     /// Append what was measured to this file, one JSON object a line

@@ -9,11 +9,13 @@
 //! `schema/record.json` is the full description, and the tests validate every record.
 
 use crate::errors::told;
+use crate::job::Figures;
 use crate::machine::Machine;
 use crate::registry;
 use crate::statistics::median;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -45,6 +47,15 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
+    /// The figures of several rounds of one subject, by name.
+    pub(crate) fn gather(rounds: Vec<Figures>) -> BTreeMap<String, Figure> {
+        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for (name, value) in rounds.into_iter().flat_map(|figures| figures.values) {
+            values.entry(name).or_default().push(value);
+        }
+        values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect()
+    }
+
     /// The figure of these rounds; there is at least one.
     pub(crate) fn new(rounds: Vec<f64>) -> Self {
         let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);

@@ -168,6 +168,7 @@ pub(crate) fn by_turns(runners: &mut [Runner], arms: &[(usize, &Job)], walk: &Wa
 fn label(job: &Job) -> String {
     let kind = match &job.task {
         Task::Store(_) => "store".to_owned(),
+        Task::Pressure(orders) => orders.scenario.kind().to_owned(),
         Task::Remix(orders) => format!("of {} runs", orders.runs),
         Task::Chase(_) => job.pages.name().to_owned(),
         _ => job.kind.name().to_owned(),

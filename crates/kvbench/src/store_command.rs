@@ -257,12 +257,7 @@ impl Bench<'_> {
         let sums = rounds.last().map_or_else(BTreeMap::new, |last| last.sums.clone());
         // As text: the numbers of JSON readers are rarely 64 bits wide.
         let sums: BTreeMap<_, _> = sums.into_iter().map(|(name, sum)| (name, format!("{sum:x}"))).collect();
-        let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for (name, value) in rounds.into_iter().flat_map(|figures| figures.values) {
-            values.entry(name).or_default().push(value);
-        }
-        let figures: BTreeMap<_, _> =
-            values.into_iter().map(|(name, rounds)| (name, Figure::new(rounds))).collect();
+        let figures = Figure::gather(rounds);
         let content = json!({
             "subject": who.entry.name, "kind": "store", "keys": keys, "durability": who.asked,
             "durability_had": who.durability(), "figures": figures, "sums": sums,

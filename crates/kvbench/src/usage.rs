@@ -41,6 +41,11 @@ pub(crate) fn peak_bytes() -> Option<u64> {
     own("status", "VmHWM").map(|kib| kib << 10)
 }
 
+/// Memory that this process occupies, pages of mapped files included.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    own("status", "VmRSS").map(|kib| kib << 10)
+}
+
 /// Whether a thread of this process other than the calling one runs, or waits for a disk.
 pub(crate) fn others_work() -> bool {
     let own = fs::read_link("/proc/thread-self").ok();

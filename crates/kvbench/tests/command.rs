@@ -9,6 +9,8 @@ mod counted;
 mod files;
 #[path = "command/foreign.rs"]
 mod foreign;
+#[path = "command/pressure.rs"]
+mod pressure;
 
 use forrest_testing::sized;
 use serde_json::Value;
@@ -438,6 +440,9 @@ fn bad_command_lines_are_explained() {
         &["memory", "--data", "x.kvb", "--tree", "/usr"],
         &["compare", "btreemap", "forrest", "--data", "x.kvb", "--kind", "u64"],
         &["remix", "--runs", "32"],
+        &["pressure", "floods"],
+        &["pressure", "--subjects", "sqlite"],
+        &["pressure", "--quick", "--live", "1G"],
         &["stores"],
         &[],
     ] {

@@ -1,9 +1,9 @@
 //! fjall: no compression, memtable and cache by the budget, otherwise as it comes.
 
-use super::store::{Answer, Reader, Settings, Store, Way};
+use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use fjall::config::CompressionPolicy;
-use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::{CompressionType, Database, Guard, Keyspace, KeyspaceCreateOptions, PersistMode, Snapshot};
 
 /// Each change is in the journal, and the operating system has it, before a call returns; in the memory's class the
 /// journal is in the process, in that of power it is synced.
@@ -34,13 +34,13 @@ impl Store for Fjall {
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let db = Database::builder(settings.directory.join("store"))
-            .cache_size(settings.cache_bytes() as u64)
+            .cache_size(settings.cache_bytes as u64)
             .journal_compression(CompressionType::None)
             .manual_journal_persist(settings.durability == Durability::Memory)
             .open()?;
         let options = || {
             KeyspaceCreateOptions::default()
-                .max_memtable_size(settings.memtable_bytes() as u64)
+                .max_memtable_size(settings.memtable_bytes as u64)
                 .data_block_compression_policy(CompressionPolicy::disabled())
                 .index_block_compression_policy(CompressionPolicy::disabled())
         };
@@ -83,6 +83,27 @@ impl Store for Fjall {
     fn compact(&mut self) -> Answer<bool> {
         self.pairs.rotate_memtable_and_wait()?;
         self.pairs.major_compact()?;
+        Ok(true)
+    }
+}
+
+impl Pressed for Fjall {
+    type Snapshot<'s> = Snapshot;
+
+    fn delete(&self, key: &[u8]) -> Answer<()> {
+        self.pairs.remove(key)?;
+        self.end_write(self.synced)
+    }
+
+    fn snapshot(&self) -> Answer<Snapshot> {
+        Ok(self.db.snapshot())
+    }
+
+    fn pop(&self, see: impl FnOnce(&[u8])) -> Answer<bool> {
+        let Some(first) = self.pairs.first_key_value() else { return Ok(false) };
+        let key = first.key()?;
+        see(&key);
+        self.delete(&key)?;
         Ok(true)
     }
 }

@@ -1,8 +1,8 @@
 //! This project's engine on disk, through its public API.
 
-use super::store::{Answer, Fault, Reader, Settings, Store, Way};
+use super::store::{Answer, Fault, Pressed, Reader, Settings, Store, Way};
 use crate::job::Durability as Class;
-use forrest::{Cursor, Db, Durability, WriteBatch, WriteOptions};
+use forrest::{Cursor, Db, Durability, Snapshot, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
 
 /// A store with the durability of the settings.
@@ -20,8 +20,8 @@ impl Store for Forrest {
                 Class::Process => Durability::Buffered,
                 Class::Power => Durability::Sync,
             })
-            .memtable_bytes(settings.memtable_bytes())
-            .cache_bytes(settings.cache_bytes())
+            .memtable_bytes(settings.memtable_bytes)
+            .cache_bytes(settings.cache_bytes)
             .open(path.to_str().ok_or("the path is no text")?)?;
         Ok(Forrest(db))
     }
@@ -64,6 +64,26 @@ impl Store for Forrest {
 
     fn compact(&mut self) -> Answer<bool> {
         self.0.compact().map_err(Fault::from)?;
+        Ok(true)
+    }
+}
+
+impl Pressed for Forrest {
+    type Snapshot<'s> = Snapshot;
+
+    fn delete(&self, key: &[u8]) -> Answer<()> {
+        self.0.delete(key)?;
+        Ok(())
+    }
+
+    fn snapshot(&self) -> Answer<Snapshot> {
+        Ok(self.0.snapshot()?)
+    }
+
+    fn pop(&self, see: impl FnOnce(&[u8])) -> Answer<bool> {
+        let Some(first) = self.0.first()? else { return Ok(false) };
+        see(first.key());
+        self.delete(first.key())?;
         Ok(true)
     }
 }

@@ -159,8 +159,8 @@ impl Store for Level {
             let options = leveldb_options_create();
             leveldb_options_set_create_if_missing(options, 1);
             leveldb_options_set_compression(options, 0);
-            leveldb_options_set_write_buffer_size(options, settings.memtable_bytes());
-            leveldb_options_set_cache(options, leveldb_cache_create_lru(settings.cache_bytes()));
+            leveldb_options_set_write_buffer_size(options, settings.memtable_bytes);
+            leveldb_options_set_cache(options, leveldb_cache_create_lru(settings.cache_bytes));
             leveldb_options_set_filter_policy(options, leveldb_filterpolicy_create_bloom(FILTER_BITS));
             let (written, synced) = (leveldb_writeoptions_create(), leveldb_writeoptions_create());
             leveldb_writeoptions_set_sync(written, c_uchar::from(settings.durability == Durability::Power));

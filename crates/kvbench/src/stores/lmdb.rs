@@ -1,6 +1,6 @@
 //! LMDB, through heed: a transaction for each write, given to the operating system, and synced in the class of power.
 
-use super::store::{Answer, Reader, Settings, Store, Way};
+use super::store::{Answer, Pressed, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithTls};
@@ -74,6 +74,30 @@ impl Store for Lmdb {
     fn compact(&mut self) -> Answer<bool> {
         // It only offers a smaller copy.
         Ok(false)
+    }
+}
+
+impl Pressed for Lmdb {
+    type Snapshot<'s> = RoTxn<'s, WithTls>;
+
+    fn delete(&self, key: &[u8]) -> Answer<()> {
+        let mut transaction = self.env.write_txn()?;
+        self.pairs.delete(&mut transaction, key)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn snapshot(&self) -> Answer<RoTxn<'_, WithTls>> {
+        Ok(self.env.read_txn()?)
+    }
+
+    fn pop(&self, see: impl FnOnce(&[u8])) -> Answer<bool> {
+        let mut transaction = self.env.write_txn()?;
+        let Some((key, _)) = self.pairs.first(&transaction)? else { return Ok(false) };
+        see(key);
+        let key = key.to_owned();
+        self.pairs.delete(&mut transaction, &key)?;
+        transaction.commit()?;
+        Ok(true)
     }
 }
 

@@ -3,6 +3,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | steps.rs | the steps of an arm, and the checks of their results |
+//! | pressure.rs | the scenarios of `kvbench pressure` |
 //! | lap.rs | measuring a series of operations; waiting until a store is at rest |
 //! | store.rs | the trait |
 //! | pairs.rs | the pairs, and the choice of keys |
@@ -19,6 +20,7 @@ mod leveldb;
 #[cfg(feature = "stores")]
 mod lmdb;
 pub(crate) mod pairs;
+mod pressure;
 #[cfg(feature = "stores")]
 mod redb;
 #[cfg(feature = "rocksdb")]
@@ -30,11 +32,11 @@ mod steps;
 mod steps_tests;
 mod store;
 
-use store::Store;
-pub(crate) use store::{Answer, Fault};
+pub(crate) use store::{Answer, Fault, MEMTABLES};
+use store::{Pressed, Store};
 
 use crate::cap;
-use crate::job::{Durability, Job, Orders, Outcome, Report, Task};
+use crate::job::{Durability, Job, Orders, Outcome, PressureOrders, Report, Task};
 use crate::lock_file;
 
 /// The name of this project's own.
@@ -58,11 +60,17 @@ pub(crate) struct Run {
     /// [`Store::OFFERS`].
     offers: &'static [Durability],
     arm: fn(&Job, &Orders, Report<'_>) -> Outcome,
+    /// The same for scenarios, of stores that have all that they need.
+    pressure: Option<fn(&Job, &PressureOrders, Report<'_>) -> Outcome>,
 }
 
 impl Run {
     const fn of<S: Store>() -> Self {
-        Run { offers: S::OFFERS, arm: steps::run::<S> }
+        Run { offers: S::OFFERS, arm: steps::run::<S>, pressure: None }
+    }
+
+    const fn pressed<S: Pressed>() -> Self {
+        Run { pressure: Some(pressure::run::<S>), ..Run::of::<S>() }
     }
 
     /// What the store offers where this is asked for: that, or the next weaker, or else the next stronger.
@@ -73,9 +81,9 @@ impl Run {
 }
 
 macro_rules! peer {
-    ($feature:literal, $store:path) => {{
+    ($feature:literal, $of:ident, $store:path) => {{
         #[cfg(feature = $feature)]
-        let run = Ok(Run::of::<$store>());
+        let run = Ok(Run::$of::<$store>());
         #[cfg(not(feature = $feature))]
         let run = Err($feature);
         run
@@ -88,43 +96,43 @@ pub(crate) const ENTRIES: &[StoreEntry] = &[
         name: FORREST,
         package: Some("forrest"),
         about: "this project's engine on disk",
-        run: Ok(Run::of::<forrest::Forrest>()),
+        run: Ok(Run::pressed::<forrest::Forrest>()),
     },
     StoreEntry {
         name: "rocksdb",
         package: Some("librocksdb-sys"),
         about: "RocksDB: log-structured, levels, Bloom filters of 10 bits",
-        run: peer!("rocksdb", rocksdb::Rocks),
+        run: peer!("rocksdb", pressed, rocksdb::Rocks),
     },
     StoreEntry {
         name: "leveldb",
         package: None,
         about: "LevelDB, the system's: log-structured, levels, Bloom filters of 10 bits",
-        run: peer!("leveldb", leveldb::Level),
+        run: peer!("leveldb", of, leveldb::Level),
     },
     StoreEntry {
         name: "fjall",
         package: Some("fjall"),
         about: "log-structured, levels, Bloom filters as it comes",
-        run: peer!("stores", fjall::Fjall),
+        run: peer!("stores", pressed, fjall::Fjall),
     },
     StoreEntry {
         name: "redb",
         package: Some("redb"),
         about: "copy-on-write B-tree; commits that are not synced are in its memory",
-        run: peer!("stores", redb::Redb),
+        run: peer!("stores", of, redb::Redb),
     },
     StoreEntry {
         name: "lmdb",
         package: Some("heed"),
         about: "LMDB through heed: copy-on-write B+-tree in a map",
-        run: peer!("stores", lmdb::Lmdb),
+        run: peer!("stores", pressed, lmdb::Lmdb),
     },
     StoreEntry {
         name: "sqlite",
         package: Some("libsqlite3-sys"),
         about: "SQLite through rusqlite: B-tree, write-ahead log",
-        run: peer!("stores", sqlite::Sqlite),
+        run: peer!("stores", of, sqlite::Sqlite),
     },
 ];
 
@@ -150,20 +158,24 @@ impl StoreEntry {
 
 /// Does a job in this process.
 pub(crate) fn dispatch(job: &Job, report: Report<'_>) -> Outcome {
-    let Task::Store(orders) = &job.task else { return Outcome::Left("not a job for stores".to_owned()) };
-    if let Some(Err(error)) = orders.group.as_deref().map(cap::join) {
-        return Outcome::Left(format!("its memory cannot be limited: {error}"));
-    }
-    match StoreEntry::find(&job.subject).map(|entry| entry.run) {
-        Some(Ok(run)) => (run.arm)(job, orders, report),
-        Some(Err(feature)) => Outcome::Left(not_compiled(feature)),
-        None => Outcome::Left("there is no such store".to_owned()),
+    let run = match StoreEntry::find(&job.subject).map(|entry| entry.run) {
+        Some(Ok(run)) => run,
+        Some(Err(feature)) => return Outcome::Left(not_compiled(feature)),
+        None => return Outcome::Left("there is no such store".to_owned()),
+    };
+    match (&job.task, run.pressure) {
+        (Task::Store(orders), _) => match orders.group.as_deref().map(cap::join) {
+            Some(Err(error)) => Outcome::Left(format!("its memory cannot be limited: {error}")),
+            _ => (run.arm)(job, orders, report),
+        },
+        (Task::Pressure(orders), Some(pressure)) => pressure(job, orders, report),
+        _ => Outcome::Left("not a job for this store".to_owned()),
     }
 }
 
 /// Why a store is not measured that this program was compiled without.
 pub(crate) fn not_compiled(feature: &str) -> String {
-    format!("compiled without the feature \"{feature}\"; `cargo xtask bench store` has it")
+    format!("compiled without the feature \"{feature}\"; `cargo xtask bench` compiles it in")
 }
 
 #[cfg(test)]
@@ -179,7 +191,7 @@ mod tests {
     fn what_is_not_offered_is_told_as_what_is() {
         use Durability::{Memory, Power, Process};
         let offers = |offers: &'static [Durability]| {
-            let run = Run { offers, arm: |_, _, _| Outcome::Left(String::new()) };
+            let run = Run { offers, arm: |_, _, _| Outcome::Left(String::new()), pressure: None };
             [Memory, Process, Power].map(|asked| run.offered(asked))
         };
         assert_eq!(offers(&[Memory, Process, Power]), [Memory, Process, Power]);

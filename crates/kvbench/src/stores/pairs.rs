@@ -52,6 +52,11 @@ impl Pairs {
         (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
     }
 
+    /// Key and value of this number.
+    pub(crate) fn pair(&self, number: u64) -> (Key, Value) {
+        (self.key(number), self.value(number))
+    }
+
     /// A key that is never in the store.
     pub(crate) fn absent(&self, number: u64) -> Key {
         self.key(ABSENT + number)

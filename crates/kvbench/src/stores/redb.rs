@@ -41,7 +41,7 @@ impl Store for Redb {
             Class::Power => Durability::Immediate,
             _ => Durability::None,
         };
-        let db = Database::builder().set_cache_size(settings.budget_bytes).create(path)?;
+        let db = Database::builder().set_cache_size(settings.budget_bytes()).create(path)?;
         let store = Redb { db, durability };
         // Makes the table, so that readers find it.
         store.write(Durability::Immediate, std::iter::empty())?;

@@ -1,10 +1,10 @@
 //! RocksDB: levels, no compression, memtables and block cache by the budget, Bloom filters of 10 bits, as many
 //! background jobs as there are CPUs; otherwise as it comes.
 
-use super::store::{Answer, MEMTABLES, Reader, Settings, Store, Way};
+use super::store::{Answer, MEMTABLES, Pressed, Reader, Settings, Store, Way};
 use crate::job::Durability;
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, Snapshot, WaitForCompactOptions,
     WriteBatch, WriteOptions, properties,
 };
 
@@ -25,13 +25,13 @@ impl Store for Rocks {
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let mut blocks = BlockBasedOptions::default();
-        blocks.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes()));
+        blocks.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes));
         blocks.set_bloom_filter(FILTER_BITS, false);
         let mut options = Options::default();
         options.create_if_missing(true);
         options.set_compression_type(DBCompressionType::None);
         options.set_block_based_table_factory(&blocks);
-        options.set_write_buffer_size(settings.memtable_bytes());
+        options.set_write_buffer_size(settings.memtable_bytes);
         options.set_max_write_buffer_number(MEMTABLES as i32);
         options.increase_parallelism(crate::affinity::cpus().len() as i32);
         let (mut written, mut synced) = (WriteOptions::default(), WriteOptions::default());
@@ -89,6 +89,30 @@ impl Store for Rocks {
     fn compact(&mut self) -> Answer<bool> {
         self.db.flush()?;
         self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        Ok(true)
+    }
+}
+
+impl Pressed for Rocks {
+    type Snapshot<'s> = Snapshot<'s>;
+
+    fn delete(&self, key: &[u8]) -> Answer<()> {
+        Ok(self.db.delete_opt(key, &self.written)?)
+    }
+
+    fn snapshot(&self) -> Answer<Snapshot<'_>> {
+        Ok(self.db.snapshot())
+    }
+
+    fn pop(&self, see: impl FnOnce(&[u8])) -> Answer<bool> {
+        let mut iterator = self.db.raw_iterator();
+        iterator.seek_to_first();
+        let Some(key) = iterator.key() else {
+            iterator.status()?;
+            return Ok(false);
+        };
+        see(key);
+        self.delete(key)?;
         Ok(true)
     }
 }

@@ -8,7 +8,7 @@ use crate::job::Durability;
 use forrest_base::lock;
 use rusqlite::{CachedStatement, Connection, params};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 const PUT: &str = "INSERT INTO pairs VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
@@ -58,7 +58,7 @@ impl Store for Sqlite {
     type Reader<'s> = Connected<'s>;
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
-        let (path, cache) = (settings.directory.join("store"), settings.budget_bytes / 2);
+        let (path, cache) = (settings.directory.join("store"), settings.budget_bytes() / 2);
         let write = connect(&path, settings.durability == Durability::Power, cache)?;
         write.execute_batch(
             "CREATE TABLE IF NOT EXISTS pairs (key BLOB PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",

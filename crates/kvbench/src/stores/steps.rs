@@ -38,11 +38,8 @@ struct Arm<'a, S> {
 /// Does an arm.
 pub(crate) fn run<S: Store>(job: &Job, orders: &Orders, report: Report<'_>) -> Outcome {
     let mut work = || -> Answer<Figures> {
-        let settings = Settings {
-            directory: &orders.directory,
-            budget_bytes: orders.budget_bytes as usize,
-            durability: orders.durability,
-        };
+        let budget = orders.budget_bytes as usize;
+        let settings = Settings::shared_out(&orders.directory, budget, orders.durability);
         let (pairs, start) = (Pairs::new(job.seed), Instant::now());
         let store = S::open(&settings)?;
         let mut arm = Arm { store, job, orders, pairs, figures: Figures::default() };

@@ -12,8 +12,10 @@ pub(crate) type Answer<T> = Result<T, Fault>;
 pub(crate) struct Settings<'a> {
     /// An existing directory, empty or with this store.
     pub(crate) directory: &'a Path,
-    /// Memory for all of it, in bytes.
-    pub(crate) budget_bytes: usize,
+    /// Size of one memtable, in bytes.
+    pub(crate) memtable_bytes: usize,
+    /// Size of the cache of a store that has memtables, in bytes.
+    pub(crate) cache_bytes: usize,
     /// The durability of writes; one that the store offers.
     pub(crate) durability: Durability,
 }
@@ -21,17 +23,24 @@ pub(crate) struct Settings<'a> {
 /// A memtable, in stores that have one, takes 1/16 of the budget; up to [`MEMTABLES`] are in memory at once.
 const MEMTABLE_SHARE: usize = 16;
 /// Memtables that may be in memory at once.
-pub(super) const MEMTABLES: usize = 3;
+pub(crate) const MEMTABLES: usize = 3;
 
-impl Settings<'_> {
-    /// Size of one memtable, in bytes.
-    pub(crate) fn memtable_bytes(&self) -> usize {
-        self.budget_bytes / MEMTABLE_SHARE
+impl<'a> Settings<'a> {
+    /// A store whose memtables and cache share a budget.
+    pub(crate) fn shared_out(directory: &'a Path, budget_bytes: usize, durability: Durability) -> Self {
+        let memtable_bytes = budget_bytes / MEMTABLE_SHARE;
+        Settings {
+            directory,
+            memtable_bytes,
+            cache_bytes: budget_bytes - MEMTABLES * memtable_bytes,
+            durability,
+        }
     }
 
-    /// What is left for the cache of a store that has memtables, in bytes.
-    pub(crate) fn cache_bytes(&self) -> usize {
-        self.budget_bytes - MEMTABLES * self.memtable_bytes()
+    /// Memory for all of it, in bytes.
+    #[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "stores without memtables use it"))]
+    pub(crate) fn budget_bytes(&self) -> usize {
+        MEMTABLES * self.memtable_bytes + self.cache_bytes
     }
 }
 
@@ -78,6 +87,21 @@ pub(crate) trait Store: Sync + Sized {
     fn compact(&mut self) -> Answer<bool>;
 }
 
+/// A store that `kvbench pressure` drives.
+pub(crate) trait Pressed: Store {
+    /// One state of the store, as long as it is kept.
+    type Snapshot<'s>
+    where
+        Self: 's;
+
+    /// Deletes a key that is there, with the durability of the settings.
+    fn delete(&self, key: &[u8]) -> Answer<()>;
+    /// Makes a snapshot.
+    fn snapshot(&self) -> Answer<Self::Snapshot<'_>>;
+    /// Shows the first key and deletes it; false if there is none.
+    fn pop(&self, see: impl FnOnce(&[u8])) -> Answer<bool>;
+}
+
 /// Reads from a store, in one thread.
 pub(crate) trait Reader {
     /// Shows the value of a key; false if there is none.
@@ -94,8 +118,7 @@ mod tests {
 
     #[test]
     fn the_budget_is_shared_out() {
-        let settings =
-            Settings { directory: Path::new(""), budget_bytes: 1 << 30, durability: Durability::Process };
-        assert_eq!((settings.memtable_bytes(), settings.cache_bytes()), (64 << 20, 832 << 20));
+        let settings = Settings::shared_out(Path::new(""), 1 << 30, Durability::Process);
+        assert_eq!((settings.memtable_bytes, settings.cache_bytes), (64 << 20, 832 << 20));
     }
 }

@@ -1,0 +1,238 @@
+//! `kvbench pressure`: how stores on disk keep to their bounds of memory, space and time, beside each other, and how
+//! far the project's goals are met.
+//!
+//! Each store does a scenario in processes and a directory of its own, which is removed then.
+
+use crate::data::Walk;
+use crate::goals::{self, Goal};
+use crate::job::{Figures, Job, Outcome, Part, PressureOrders, Scenario, Task};
+use crate::options::{MallocPages, Pressure};
+use crate::pressure_report::{self, Row, Sizes};
+use crate::record::{Figure, Run};
+use crate::runner::{self, Runner};
+use crate::stores::{FORREST, StoreEntry, not_compiled, pairs};
+use crate::workplace::Workplace;
+use clap::ValueEnum;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// Pairs of a smoke run, and of its queue.
+const QUICK_KEYS: (u64, u64) = (20_000, 2000);
+/// The load, or the idle time, of a smoke run.
+const QUICK_TIME: Duration = Duration::from_millis(300);
+/// Sizes of a memtable and of the cache of a smoke run.
+const QUICK_BYTES: (u64, u64) = (256 << 10, 1 << 20);
+/// The same of other runs: the defaults of this project's store.
+const USUAL_BYTES: (u64, u64) = (64 << 20, 256 << 20);
+/// The same of the ancestor's workload.
+const HEADLINE_BYTES: (u64, u64) = (256_000_000, 256_000_000);
+/// Rounds of updates of that workload, and in a smoke run.
+const HEADLINE_ROUNDS: (u64, u64) = (30, 3);
+/// How long a store stays idle after deletes.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// A scenario with its sizes.
+struct Plan {
+    scenario: Scenario,
+    sizes: Sizes,
+    time: Duration,
+    rounds: u64,
+}
+
+impl Plan {
+    fn new(scenario: Scenario, options: &Pressure) -> Plan {
+        let keys = match scenario {
+            Scenario::Queue if options.quick => QUICK_KEYS.1,
+            _ if options.quick => QUICK_KEYS.0,
+            Scenario::Memory | Scenario::Opening => 5_000_000,
+            Scenario::Stalls | Scenario::Snapshots | Scenario::Closing => 1_000_000,
+            Scenario::Overwrites => (options.live / pairs::PAIR_BYTES).max(1),
+            Scenario::Deletes => 2_000_000,
+            Scenario::Growth => 40_000_000,
+            Scenario::Headline => 1 << 20,
+            Scenario::Queue => 100_000,
+        };
+        let load = Duration::from_secs(options.seconds);
+        let time = match scenario {
+            _ if options.quick => QUICK_TIME,
+            Scenario::Deletes => IDLE,
+            Scenario::Memory | Scenario::Snapshots => load / 3,
+            Scenario::Closing => load / 18,
+            _ => load,
+        };
+        let (memtable, cache) = match scenario {
+            _ if options.quick => QUICK_BYTES,
+            Scenario::Headline => HEADLINE_BYTES,
+            _ => USUAL_BYTES,
+        };
+        let sizes = Sizes {
+            keys: options.keys.unwrap_or(keys),
+            memtable_bytes: options.memtable.unwrap_or(memtable),
+            cache_bytes: options.cache.unwrap_or(cache),
+        };
+        let (rounds, quick_rounds) = HEADLINE_ROUNDS;
+        Plan { scenario, sizes, time, rounds: if options.quick { quick_rounds } else { rounds } }
+    }
+
+    /// The stores that do it: a queue is compared with LMDB as well.
+    fn stores(&self) -> &'static [&'static str] {
+        match self.scenario {
+            Scenario::Queue => &[FORREST, "rocksdb", "fjall", "lmdb"],
+            _ => &[FORREST, "rocksdb", "fjall"],
+        }
+    }
+}
+
+struct Bench<'a> {
+    options: &'a Pressure,
+    directory: Workplace,
+    runner: Runner,
+    record: Run,
+    /// Stores that were reported as not compiled in.
+    missing: BTreeSet<&'static str>,
+    failures: usize,
+}
+
+/// Measures, prints, records; true if nothing went wrong.
+pub(crate) fn run(options: &Pressure) -> io::Result<bool> {
+    let all = Scenario::value_variants();
+    let scenarios = if options.scenarios.is_empty() { all } else { &options.scenarios };
+    let plans: Vec<_> = scenarios.iter().map(|scenario| Plan::new(*scenario, options)).collect();
+    let directory = Workplace::new(options.directory.as_deref())?;
+    let kept = json!({
+        "seed": options.seed, "rounds": options.rounds, "seconds": options.seconds, "quick": options.quick,
+        "scenarios": scenarios, "key_bytes": pairs::KEY_BYTES, "value_bytes": pairs::VALUE_BYTES,
+    });
+    let record = Run::begin(options.json.as_deref(), kept)?;
+    let runner = Runner::new(MallocPages::System, 0)?;
+    Bench { options, directory, runner, record, missing: BTreeSet::new(), failures: 0 }.run(&plans)
+}
+
+impl Bench<'_> {
+    fn run(mut self, plans: &[Plan]) -> io::Result<bool> {
+        let mut out = io::stdout();
+        let place = self.directory.path().parent().unwrap_or(self.directory.path());
+        let what = format!(
+            "pairs of 16 + 100 random bytes, nothing compressed, writes survive the process, in {}",
+            place.display()
+        );
+        self.record.print_head(&mut out, "pressure", self.options.seed, Some(&what))?;
+        let mut judged = Vec::new();
+        for plan in plans {
+            judged.extend(self.measure(&mut out, plan)?);
+            out.flush()?;
+        }
+        pressure_report::print_legend(&mut out)?;
+        goals::conclude(&mut out, &mut self.record, &judged, self.failures)
+    }
+
+    /// The stores that do a scenario, that were asked for, and that this program has.
+    fn entries(&mut self, out: &mut impl Write, plan: &Plan) -> io::Result<Vec<&'static StoreEntry>> {
+        let asked = &self.options.subjects;
+        let is_wanted = |name: &str| {
+            (asked.is_empty() || asked.iter().any(|one| one == name))
+                && !(self.options.no_rocksdb && name == "rocksdb")
+        };
+        let wanted = plan.stores().iter().filter(|name| is_wanted(name));
+        let (mut there, mut missing) = (Vec::new(), Vec::new());
+        for entry in wanted.filter_map(|name| StoreEntry::find(name)) {
+            match entry.run {
+                Ok(_) => there.push(entry),
+                Err(feature) => missing.push((entry.name, feature)),
+            }
+        }
+        for (name, feature) in missing {
+            if self.missing.insert(name) {
+                self.leave(out, name, plan, &Outcome::Left(not_compiled(feature)))?;
+            }
+        }
+        Ok(there)
+    }
+
+    /// Lets the stores do a scenario, prints the table and records the figures; returns the goals.
+    fn measure(&mut self, out: &mut impl Write, plan: &Plan) -> io::Result<Vec<Goal>> {
+        let mut arms: Vec<(_, Vec<Figures>)> =
+            self.entries(out, plan)?.into_iter().map(|entry| (entry, Vec::new())).collect();
+        for round in 0..self.options.rounds {
+            // The order is reversed in every other round, so that a drift of the machine favours no store.
+            let order: Vec<_> =
+                if round % 2 == 0 { (0..arms.len()).collect() } else { (0..arms.len()).rev().collect() };
+            for at in order {
+                let (entry, rounds) = &mut arms[at];
+                if rounds.len() < usize::from(round) {
+                    continue;
+                }
+                match self.parts(plan, entry.name)? {
+                    Outcome::Figures(figures) => rounds.push(*figures),
+                    // A store that failed once gets no figures.
+                    end => {
+                        rounds.clear();
+                        self.leave(out, entry.name, plan, &end)?;
+                    }
+                }
+            }
+        }
+        let mut rows = Vec::new();
+        for (entry, rounds) in arms.into_iter().filter(|(_, rounds)| !rounds.is_empty()) {
+            let figures = Figure::gather(rounds);
+            let content = json!({
+                "subject": entry.name, "kind": plan.scenario.kind(), "keys": plan.sizes.keys,
+                "memtable_bytes": plan.sizes.memtable_bytes, "cache_bytes": plan.sizes.cache_bytes,
+                "millis": plan.time.as_millis() as u64, "figures": figures,
+            });
+            self.record.append("figures", &content)?;
+            rows.push(Row { name: entry.name, figures });
+        }
+        pressure_report::print(out, plan.scenario, &plan.sizes, &rows)
+    }
+
+    /// The parts of a scenario, one after the other on one directory; their figures together.
+    fn parts(&mut self, plan: &Plan, store: &str) -> io::Result<Outcome> {
+        let directory = self.directory.path().join(store);
+        std::fs::create_dir(&directory)?;
+        let mut all = Figures::default();
+        let mut end = None;
+        for part in plan.scenario.parts() {
+            match self.arm(plan, store, &directory, *part) {
+                Outcome::Figures(figures) => all.values.extend(figures.values),
+                other => {
+                    end = Some(other);
+                    break;
+                }
+            }
+        }
+        std::fs::remove_dir_all(&directory)?;
+        Ok(end.unwrap_or_else(|| all.into()))
+    }
+
+    fn arm(&mut self, plan: &Plan, store: &str, directory: &Path, part: Part) -> Outcome {
+        let orders = PressureOrders {
+            directory: directory.to_owned(),
+            scenario: plan.scenario,
+            part,
+            memtable_bytes: plan.sizes.memtable_bytes,
+            cache_bytes: plan.sizes.cache_bytes,
+            millis: plan.time.as_millis() as u64,
+            rounds: plan.rounds,
+        };
+        let job = Job { seed: self.options.seed, ..Job::of(Task::Pressure(orders), store, plan.sizes.keys) };
+        self.runner.arm(&job, &Walk::default())
+    }
+
+    /// Reports why a store has no figures; a wrong result counts as a failure.
+    fn leave(&mut self, out: &mut impl Write, store: &str, plan: &Plan, end: &Outcome) -> io::Result<()> {
+        let (what, why, failed) = match end {
+            Outcome::Figures(_) => return Ok(()),
+            Outcome::Left(why) => ("left out", why, false),
+            Outcome::Failed(why) => ("FAILED", why, true),
+        };
+        self.failures += usize::from(failed);
+        let (kind, keys) = (plan.scenario.kind(), plan.sizes.keys);
+        writeln!(out, "{store}, {kind}, {}: {what}: {why}", runner::keys(keys))?;
+        let content = json!({ "subject": store, "kind": kind, "keys": keys, "failed": failed, "why": why });
+        self.record.append("left_out", &content)
+    }
+}

@@ -1,0 +1,303 @@
+//! What people read of `kvbench pressure`: a table for each scenario, a line for each figure, with the peers, how this
+//! project's store compares with them, and its goal.
+
+use crate::goals::{Goal, Relation};
+use crate::job::Scenario;
+use crate::record::Figure;
+use crate::runner;
+use crate::sizes;
+use crate::stores::{FORREST, MEMTABLES, pairs};
+use crate::tables::number;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// One store's figures.
+pub(crate) struct Row {
+    /// Whose.
+    pub(crate) name: &'static str,
+    /// By name.
+    pub(crate) figures: BTreeMap<String, Figure>,
+}
+
+impl Row {
+    fn median(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).map(|figure| figure.median)
+    }
+}
+
+/// The sizes of a scenario.
+pub(crate) struct Sizes {
+    /// Pairs.
+    pub(crate) keys: u64,
+    /// Of a memtable, in bytes.
+    pub(crate) memtable_bytes: u64,
+    /// Of the cache, in bytes.
+    pub(crate) cache_bytes: u64,
+}
+
+impl Sizes {
+    /// Memory that a store is given, until there is an option for all of it.
+    fn budget_bytes(&self) -> f64 {
+        (self.memtables_bytes() + self.cache_bytes) as f64
+    }
+
+    fn memtables_bytes(&self) -> u64 {
+        MEMTABLES as u64 * self.memtable_bytes
+    }
+}
+
+/// A unit: its name, and how much of the recorded unit it is.
+type Unit = (&'static str, f64);
+
+const US: Unit = ("us", 1e3);
+const MS: Unit = ("ms", 1e6);
+const MB: Unit = ("MB", 1e6);
+const MIB: Unit = ("MiB", (1 << 20) as f64);
+const KILO: Unit = ("K/s", 1e3);
+const ONE: Unit = ("", 1.0);
+
+/// What a figure must reach, in its unit.
+enum Must {
+    Be(Relation, f64),
+    /// At most this much of the peer's.
+    BeOf(&'static str, f64),
+}
+
+use Must::{Be, BeOf};
+use Relation::{AtLeast, AtMost, Below};
+
+/// A line: title, figure, unit, goals.
+type Line = (&'static str, &'static str, Unit, Vec<Must>);
+
+const TITLE_WIDTH: usize = 28;
+const WIDTH: usize = 8;
+const GOAL_WIDTH: usize = 16;
+
+/// The lines of a scenario.
+fn lines(scenario: Scenario, sizes: &Sizes) -> Vec<Line> {
+    let mib = |bytes: f64| bytes / MIB.1;
+    let live = (sizes.keys * pairs::PAIR_BYTES) as f64;
+    match scenario {
+        Scenario::Memory => {
+            let most = mib(sizes.budget_bytes()) * 1.1 + 16.0;
+            vec![
+                ("resident at its peak", "resident_peak_bytes", MIB, vec![Be(AtMost, most)]),
+                ("resident at rest", "resident_rest_bytes", MIB, vec![]),
+            ]
+        }
+        Scenario::Stalls => vec![
+            ("puts", "put_ops_per_s", KILO, vec![]),
+            ("put, p50", "put_p50_ns", US, vec![]),
+            ("put, p99", "put_p99_ns", US, vec![]),
+            ("put, p99.9", "put_p999_ns", US, vec![Be(Below, 500.0), BeOf("rocksdb", 1.0)]),
+            ("put, longest", "put_max_ns", MS, vec![Be(AtMost, 50.0)]),
+        ],
+        Scenario::Snapshots => vec![
+            ("puts beside them", "put_ops_per_s", KILO, vec![]),
+            ("snapshot, p50", "snapshot_p50_ns", US, vec![]),
+            ("snapshot, p99", "snapshot_p99_ns", US, vec![]),
+            ("snapshot, p99.9", "snapshot_p999_ns", US, vec![Be(Below, 1000.0)]),
+            ("snapshot, longest", "snapshot_max_ns", US, vec![]),
+        ],
+        Scenario::Overwrites => {
+            let table = forrest::DEFAULT_TABLE_BYTES as f64;
+            let most = mib(1.6 * live + sizes.memtables_bytes() as f64 + table);
+            vec![
+                ("on disk at its peak", "disk_peak_bytes", MIB, vec![Be(AtMost, most)]),
+                ("  of live", "overwrite_peak_disk_per_byte", ONE, vec![]),
+                ("on disk at rest", "disk_rest_bytes", MIB, vec![]),
+                ("written for a byte", "overwrite_written_per_byte", ONE, vec![Be(AtMost, 4.0)]),
+            ]
+        }
+        Scenario::Deletes => {
+            let kept = live / 10.0;
+            vec![
+                ("loaded, on disk", "disk_loaded_bytes", MIB, vec![]),
+                ("90 % deleted, idle", "disk_idle_bytes", MIB, vec![Be(Below, mib(1.5 * kept) + 32.0)]),
+            ]
+        }
+        Scenario::Opening => vec![
+            ("closed: close", "close_ns", MS, vec![]),
+            ("closed: open and get", "closed_open_and_get_ns", MS, vec![Be(AtMost, 15.0)]),
+            ("killed: open", "killed_open_ns", MS, vec![]),
+            ("killed: replayed", "killed_replay_ops_per_s", KILO, vec![Be(AtLeast, 1000.0)]),
+            ("killed: first get", "killed_first_get_ns", MS, vec![Be(AtMost, 5.0)]),
+        ],
+        Scenario::Growth => vec![
+            ("a pair, first size", "growth_first_ns", US, vec![]),
+            ("a pair, last size", "growth_last_ns", US, vec![]),
+            ("last for first", "growth_ratio", ONE, vec![Be(Below, 1.5)]),
+            ("written for a byte", "growth_written_per_byte", ONE, vec![Be(AtMost, 3.0)]),
+        ],
+        Scenario::Closing => vec![
+            ("close", "close_ns", MS, vec![Be(Below, 200.0)]),
+            ("pairs there then, %", "kept_percent", ONE, vec![Be(AtLeast, 100.0)]),
+        ],
+        Scenario::Headline => vec![
+            ("resident at its peak", "resident_peak_bytes", MB, vec![Be(AtMost, 700.0)]),
+            ("resident at rest", "resident_rest_bytes", MB, vec![]),
+            ("on disk at its peak", "disk_peak_bytes", MB, vec![Be(AtMost, 800.0)]),
+            ("on disk, closed", "disk_rest_bytes", MB, vec![Be(AtMost, 400.0)]),
+        ],
+        Scenario::Queue => vec![
+            ("a pop, all", "pop_ns", US, vec![]),
+            ("a pop, first 1000", "pop_first_ns", US, vec![BeOf("lmdb", 1.5)]),
+            ("a pop, last 1000", "pop_last_ns", US, vec![BeOf("lmdb", 1.5)]),
+        ],
+    }
+}
+
+/// A goal of a line, judged, if there are the figures for it.
+fn judge(scenario: Scenario, keys: u64, line: &Line, must: &Must, rows: &[Row]) -> Option<Goal> {
+    let (title, figure, unit, _) = line;
+    let of = |name: &str| rows.iter().find(|row| row.name == name)?.median(figure);
+    let own = of(FORREST)?;
+    let group = (scenario.kind(), keys);
+    match must {
+        Be(relation, goal) => {
+            let judged = Goal::judge(title.trim().to_owned(), group, own / unit.1, *relation, *goal);
+            Some(Goal { unit: unit.0, ..judged })
+        }
+        BeOf(peer, goal) => {
+            Some(Goal::judge(format!("{title}, of {peer}'s"), group, own / of(peer)?, AtMost, *goal))
+        }
+    }
+}
+
+/// Prints the table of a scenario; returns its goals.
+pub(crate) fn print(
+    out: &mut impl Write,
+    scenario: Scenario,
+    sizes: &Sizes,
+    rows: &[Row],
+) -> io::Result<Vec<Goal>> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    writeln!(
+        out,
+        "\n{}, {} pairs, memtables of {}, a cache of {}",
+        scenario.kind(),
+        runner::keys(sizes.keys),
+        sizes::text(sizes.memtable_bytes),
+        sizes::text(sizes.cache_bytes)
+    )?;
+    let own = rows.iter().find(|row| row.name == FORREST);
+    let peers = || rows.iter().filter(|row| row.name != FORREST);
+    write!(out, "{:TITLE_WIDTH$}{:>WIDTH$}", "", own.map_or("", |row| row.name))?;
+    for peer in peers() {
+        write!(out, "{:>WIDTH$}{:>WIDTH$}", peer.name, "ratio")?;
+    }
+    writeln!(out, "{:>GOAL_WIDTH$}", "goal")?;
+    let mut goals = Vec::new();
+    for line in lines(scenario, sizes) {
+        let (title, figure, unit, musts) = &line;
+        let text = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+        let of = |row: &Row| row.median(figure).map(|value| value / unit.1);
+        let value = own.and_then(of);
+        let title = format!("{title}{}{}", if unit.0.is_empty() { "" } else { ", " }, unit.0);
+        write!(out, "{title:TITLE_WIDTH$}{:>WIDTH$}", text(value))?;
+        for peer in peers() {
+            let of_peer = of(peer);
+            let ratio = value.zip(of_peer).map(|(own, peer)| own / peer).filter(|ratio| ratio.is_finite());
+            write!(out, "{:>WIDTH$}{:>WIDTH$}", text(of_peer), text(ratio))?;
+        }
+        let judged = musts
+            .iter()
+            .filter_map(|must| Some((wanted(must), judge(scenario, sizes.keys, &line, must, rows)?)));
+        let width = (TITLE_WIDTH + WIDTH) + peers().count() * 2 * WIDTH;
+        for (at, (wanted, goal)) in judged.enumerate() {
+            // The second goal of a figure is below the first.
+            let before = if at == 0 { String::new() } else { format!("\n{:width$}", "") };
+            write!(out, "{before}{wanted:>GOAL_WIDTH$} {}", if goal.holds { "met" } else { "missed" })?;
+            goals.push(goal);
+        }
+        writeln!(out)?;
+    }
+    Ok(goals)
+}
+
+/// A goal in the unit of its line.
+fn wanted(must: &Must) -> String {
+    match must {
+        Be(relation, goal) => {
+            let sign = match relation {
+                AtLeast => ">=",
+                AtMost => "<=",
+                Relation::Above => ">",
+                Below => "<",
+            };
+            format!("{sign} {}", number(*goal))
+        }
+        BeOf(peer, goal) => format!("<= {} {peer}", number(*goal)),
+    }
+}
+
+/// What to know to read the tables.
+pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "\nratio: forrest's figure divided by the peer's. memory: the budget is three memtables and the cache,\n\
+         until there is an option for all memory. docs/benchmarks.md describes each scenario."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    const SIZES: Sizes = Sizes { keys: 1000, memtable_bytes: 64 << 20, cache_bytes: 256 << 20 };
+
+    fn row(name: &'static str, figures: &[(&str, f64)]) -> Row {
+        let figures =
+            figures.iter().map(|(name, value)| (name.to_string(), Figure::new(vec![*value]))).collect();
+        Row { name, figures }
+    }
+
+    fn printed(scenario: Scenario, rows: &[Row]) -> (String, Vec<Goal>) {
+        let mut text = Vec::new();
+        let goals = print(&mut text, scenario, &SIZES, rows).unwrap();
+        (String::from_utf8(text).unwrap(), goals)
+    }
+
+    #[test]
+    fn a_line_has_values_ratios_and_a_verdict() {
+        let rows = [
+            row(FORREST, &[("put_p999_ns", 400_000.0), ("put_max_ns", 60e6)]),
+            row("rocksdb", &[("put_p999_ns", 200_000.0)]),
+        ];
+        let (text, goals) = printed(Scenario::Stalls, &rows);
+        let shown = |line: &str| text.lines().any(|one| one.split_whitespace().eq(line.split_whitespace()));
+        assert!(shown("put, p99.9, us 400 200 2.00 < 500 met"), "{text}");
+        assert!(shown("<= 1.00 rocksdb missed"), "{text}");
+        assert!(shown("put, longest, ms 60.0 - - <= 50.0 missed"), "{text}");
+        assert!(shown("put, p50, us - - -"), "{text}");
+        let verdicts: Vec<_> = goals.iter().map(|goal| (goal.measured, goal.holds)).collect();
+        assert_eq!(verdicts, [(400.0, true), (2.0, false), (60.0, false)]);
+    }
+
+    #[test]
+    fn a_goal_may_depend_on_the_sizes() {
+        let budget = f64::from((3 * 64 + 256) << 20);
+        let (_, goals) = printed(Scenario::Memory, &[row(FORREST, &[("resident_peak_bytes", 1.2 * budget)])]);
+        assert!(!goals[0].holds && (goals[0].goal - (448.0 * 1.1 + 16.0)).abs() < 1e-9, "{goals:?}");
+    }
+
+    #[test]
+    fn every_figure_is_explained() {
+        for line in Scenario::value_variants().iter().flat_map(|scenario| lines(*scenario, &SIZES)) {
+            assert!(crate::explain::explain(line.1).is_some(), "{}", line.1);
+        }
+    }
+
+    #[test]
+    fn tables_fit_and_every_scenario_has_one() {
+        for scenario in Scenario::value_variants() {
+            let figures: Vec<_> = lines(*scenario, &SIZES).iter().map(|line| (line.1, 123_456.0)).collect();
+            let rows = [row(FORREST, &figures), row("rocksdb", &figures), row("lmdb", &figures)];
+            let (text, goals) = printed(*scenario, &rows);
+            assert!(text.lines().all(|line| line.len() <= 100) && !goals.is_empty(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The scenarios of `kvbench pressure`, tiny: each prints its lines, is recorded and has its goals judged.
+
+use crate::{kvbench, records, scratch, text};
+
+/// A scenario, and figures that it has.
+const SCENARIOS: [(&str, &[&str]); 10] = [
+    ("memory", &["resident_peak_bytes", "resident_rest_bytes"]),
+    ("stalls", &["put_ops_per_s", "put_p50_ns", "put_p99_ns", "put_p999_ns", "put_max_ns"]),
+    ("snapshots", &["put_ops_per_s", "snapshot_p999_ns", "snapshot_max_ns"]),
+    ("overwrites", &["disk_peak_bytes", "overwrite_peak_disk_per_byte", "overwrite_written_per_byte"]),
+    ("deletes", &["disk_loaded_bytes", "disk_idle_bytes"]),
+    ("opening", &["closed_open_and_get_ns", "killed_replay_ops_per_s", "killed_first_get_ns"]),
+    ("growth", &["growth_ns@5000", "growth_first_ns", "growth_ratio", "growth_written_per_byte"]),
+    ("closing", &["close_ns", "kept_percent"]),
+    ("headline", &["resident_peak_bytes", "disk_peak_bytes", "disk_rest_bytes"]),
+    ("queue", &["pop_first_ns", "pop_last_ns"]),
+];
+
+#[test]
+fn every_scenario_prints_its_lines_and_is_recorded() {
+    let path = scratch("pressure.jsonl");
+    let directory = tempfile::tempdir().expect("a directory for the stores");
+    let places = [directory.path(), path.as_path()].map(|path| path.to_str().unwrap());
+    let output = kvbench(&["pressure", "--quick", "--directory", places[0], "--json", places[1]]);
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success() && error.is_empty() && !out.contains("FAILED"), "{out}{error}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "the stores are removed");
+    let records = records(&path);
+    for (scenario, names) in SCENARIOS {
+        let kind = format!("pressure {scenario}");
+        assert!(out.contains(&format!("\n{kind}, 2")), "{kind}: {out}");
+        let of_scenario = |record: &&serde_json::Value| {
+            record["record"] == "figures" && record["kind"] == kind && record["subject"] == "forrest"
+        };
+        let record = records.iter().find(of_scenario).expect(&kind);
+        for name in names {
+            assert!(record["figures"][name]["median"].as_f64().is_some(), "{kind}, {name}: {record}");
+        }
+    }
+    for line in ["put, p99.9, us", "snapshot, p99.9, us", "written for a byte", "closed: open and get, ms"] {
+        assert!(out.contains(&format!("\n{line} ")), "{line}: {out}");
+    }
+    let kept = records.iter().find(|record| record["kind"] == "pressure closing").expect("it is recorded");
+    assert_eq!(kept["figures"]["kept_percent"]["median"], 100.0);
+    let goals = records.iter().find(|record| record["record"] == "goals").expect("goals are recorded");
+    assert!(goals["goals"].as_array().unwrap().len() >= 16, "{goals}");
+}
+
+#[test]
+fn a_scenario_is_chosen_by_its_name_and_its_sizes_by_options() {
+    let output = kvbench(&[
+        "pressure",
+        "deletes",
+        "--subjects",
+        "forrest",
+        "--quick",
+        "-n",
+        "3000",
+        "--rounds",
+        "2",
+        "--memtable",
+        "128K",
+    ]);
+    let out = text(&output.stdout);
+    assert!(output.status.success(), "{out}{}", text(&output.stderr));
+    assert!(out.contains("\npressure deletes, 3K pairs, memtables of 128 KiB"), "{out}");
+    assert!(out.contains("\n90 % deleted, idle, MiB") && !out.contains("pressure queue"), "{out}");
+}
