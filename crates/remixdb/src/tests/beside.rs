@@ -7,7 +7,7 @@ use crate::recover;
 use crate::view::Snapshot;
 use forrest_engine::{Chunk, Durability, Filled, Options, Result, Snapshot as _, View as _};
 use forrest_index::Direction;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 fn reading() -> Options {
     Options { read_only: true, ..options(Durability::Buffered) }
@@ -29,7 +29,11 @@ fn past(snapshot: &Snapshot<Simulated>) -> Result<Pairs> {
 /// tables the writer merges meanwhile. What they need goes when they do.
 #[test]
 fn a_reader_sees_one_state_while_another_process_writes() {
-    for seed in seeds(12, 60) {
+    beside_a_writer(seeds(12, 60));
+}
+
+pub(super) fn beside_a_writer(seeds: Range<u64>) {
+    for seed in seeds {
         let disk = Simulated::new();
         let writer = World::open(&disk, &options(Durability::Buffered)).expect("it opens");
         let reader = World::open(&disk, &reading()).expect("it opens beside the writer");
