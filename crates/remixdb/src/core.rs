@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{Disk, Name};
+use crate::gaps::{Changes, Gaps};
 use crate::manifest::Manifest;
 use crate::parked::Parked;
 use crate::table::Table;
@@ -88,6 +89,7 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) version: Current<Version<D>>,
     /// Scans of ranges that wait to go on.
     pub(crate) parked: Parked<D>,
+    pub(crate) gaps: Gaps,
     /// Number of the memtables that wait to become tables.
     pub(crate) backlog: AtomicUsize,
     /// Bytes of these memtables.
@@ -115,6 +117,18 @@ pub(crate) struct Order<D: Disk> {
     pub(crate) readers: BTreeMap<u64, usize>,
     /// A buffer in which versions are encoded.
     pub(crate) scratch: Vec<u8>,
+}
+
+impl<D: Disk> Changes for Core<D> {
+    fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    fn while_quiet(&self, run: &mut dyn FnMut(u64, *const ())) {
+        if let Ok(order) = self.order.try_lock() {
+            run(order.sequence, Arc::as_ptr(&order.version).cast());
+        }
+    }
 }
 
 #[cold]

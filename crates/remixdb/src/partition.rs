@@ -36,8 +36,8 @@ pub(crate) struct Partition<D: Disk> {
     known: OnceLock<Known>,
     /// The source of that, until then.
     source: Option<Mutex<Source<D>>>,
-    /// Number of steps that cursors took between or within tables, if there are several, and of tables that
-    /// they were placed in.
+    /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
+    /// passed, and of tables that they were placed in.
     walked: Arc<AtomicU64>,
 }
 
@@ -214,8 +214,8 @@ impl<D: Disk> Partition<D> {
         Ok(self.known()?.stored)
     }
 
-    /// Number of steps that cursors took in several tables, plus, for each placement of a cursor, the number
-    /// of tables.
+    /// Number of steps that cursors took in several tables and of dead entries that they passed, plus, for each
+    /// placement of a cursor, the number of tables.
     pub(crate) fn walked(&self) -> u64 {
         // ORDERING: a statistic.
         self.walked.load(Relaxed)
@@ -370,7 +370,21 @@ enum Over<D: Disk> {
     Several(RemixCursor<Arc<Remix>, Owned<D>>),
 }
 
+impl<D: Disk> Drop for PartitionCursor<D> {
+    fn drop(&mut self) {
+        self.take_passed();
+    }
+}
+
 impl<D: Disk> PartitionCursor<D> {
+    /// Number of tombstones and replaced entries that it moved past since the last call. They count as steps.
+    pub(crate) fn take_passed(&mut self) -> u64 {
+        let Over::Several(cursor) = &mut self.over else { return 0 };
+        let passed = cursor.take_passed();
+        self.walks.own += passed;
+        passed
+    }
+
     /// The table of the current entry. REQUIRES: the last move found a key.
     #[inline]
     fn table(&mut self) -> &mut Owned<D> {

@@ -5,6 +5,7 @@ use crate::catalog::Space;
 use crate::core::{Core, Handle, Order};
 use crate::current::Current;
 use crate::disk::{Disk, Real, Unfinished};
+use crate::gaps::Gaps;
 use crate::parked::Parked;
 use crate::recover::{self, Recovered};
 use crate::view::{Snapshot, View};
@@ -226,6 +227,7 @@ impl<D: Disk> Core<D> {
             numbers: AtomicU64::new(next_number),
             version: current,
             parked,
+            gaps: Gaps::default(),
             backlog: AtomicUsize::new(backlog),
             backlog_bytes: AtomicUsize::new(backlog_bytes),
             visible: AtomicU64::new(sequence),
