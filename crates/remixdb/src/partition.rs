@@ -5,8 +5,8 @@
 //!
 //! The REMIX file may cover only the first tables: each new table changes all of a REMIX, and writing it
 //! every time would cost more than writing the tables. The rest is built from the keys of the tables. That,
-//! and reading the file, is done when the partition is first used, so that the time to open a store does not
-//! grow with its size.
+//! and reading the file, is done when the partition is first scanned, or by the background thread, so that the
+//! time to open a store does not grow with its size. Until then a lookup searches the tables, the newest first.
 
 use crate::cache::Cache;
 use crate::disk::{Disk, Name};
@@ -32,7 +32,7 @@ pub(crate) struct Partition<D: Disk> {
     pub(crate) low: Vec<u8>,
     /// From the oldest on.
     tables: Vec<Arc<Table<D>>>,
-    /// Set at the first use.
+    /// Set at the first scan, or earlier.
     known: OnceLock<Known>,
     /// The source of that, until then.
     source: Option<Mutex<Source<D>>>,
@@ -214,6 +214,16 @@ impl<D: Disk> Partition<D> {
         Ok(self.known()?.stored)
     }
 
+    /// Entries of all tables, and those of the tables that the REMIX file covers. `None` if the order over the tables is
+    /// not loaded yet, or needs no file.
+    pub(crate) fn covered(&self) -> Option<(u64, u64)> {
+        let Known { remix, stored } = self.known.get()?;
+        let all = remix.as_ref()?.entries();
+        // One table is its own index.
+        let tables = stored.map_or(1, |stored| stored.tables);
+        Some((all, self.tables[..tables].iter().map(|table| u64::from(table.entries())).sum()))
+    }
+
     /// Number of steps that cursors took in several tables and of dead entries that they passed, plus, for each
     /// placement of a cursor, the number of tables.
     pub(crate) fn walked(&self) -> u64 {
@@ -264,24 +274,33 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The approximate location of a key, whose memory is being prefetched, so that the caller can do
-    /// something else first.
+    /// something else first. Does not wait for the order over the tables.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8]) -> Result<Whereabouts> {
-        Ok(Whereabouts(self.remix()?.map_or(0, |remix| remix.find(key))))
+    pub(crate) fn find(&self, key: &[u8]) -> Whereabouts {
+        Whereabouts(match self.known.get() {
+            Some(Known { remix: Some(remix), .. }) => remix.find(key),
+            _ => IN_TABLES,
+        })
+    }
+
+    /// The order over the tables, if the location was found in it.
+    #[inline]
+    fn remix_of(&self, Whereabouts(at): Whereabouts) -> Option<&Remix> {
+        if at == IN_TABLES { None } else { self.known.get()?.remix.as_deref() }
     }
 
     /// Prefetches the memory that [`get`](Self::get) will touch first for a key, while the caller looks for
     /// other keys.
-    pub(crate) fn fetch(&self, Whereabouts(at): Whereabouts, key: &[u8]) -> Result<()> {
-        match self.remix()? {
+    pub(crate) fn fetch(&self, at: Whereabouts, key: &[u8]) -> Result<()> {
+        match self.remix_of(at) {
             Some(remix) => {
                 // Assumes that the first candidate is the right one.
-                if let Some(entry) = remix.get(at, key, |_| Ok(Ordering::Equal))? {
+                if let Some(entry) = remix.get(at.0, key, |_| Ok(Ordering::Equal))? {
                     TableCursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
                 }
                 Ok(())
             }
-            None => self.tables.first().map_or(Ok(()), |table| table.fetch_key(key)),
+            None => self.tables.last().map_or(Ok(()), |table| table.fetch_key(key)),
         }
     }
 
@@ -289,15 +308,15 @@ impl<D: Disk> Partition<D> {
     /// [`find`](Self::find) returned.
     pub(crate) fn get<R>(
         &self,
-        Whereabouts(at): Whereabouts,
+        at: Whereabouts,
         key: &[u8],
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        if let Some(remix) = self.remix()? {
+        if let Some(remix) = self.remix_of(at) {
             // Most often, the run that was compared last has the value.
             let open = |run: usize| (run, TableCursor::new(&*self.tables[run]));
             let mut asked = None;
-            let found = remix.get(at, key, |entry| {
+            let found = remix.get(at.0, key, |entry| {
                 let (_, cursor) = asked.insert(open(entry.run));
                 cursor.fetch(entry.ordinal);
                 cursor.compare(entry.ordinal, key)
@@ -307,14 +326,14 @@ impl<D: Disk> Partition<D> {
                 asked.filter(|(run, _)| *run == entry.run).unwrap_or_else(|| open(entry.run));
             return cursor.value_with(entry.ordinal, see).map(Some);
         }
-        let Some(table) = self.tables.first() else { return Ok(None) };
-        let mut cursor = TableCursor::new(&**table);
-        match cursor.find(key)? {
-            Some(ordinal) if cursor.kind(ordinal)? == table::Kind::Value => {
-                cursor.value_with(ordinal, see).map(Some)
+        for table in self.tables.iter().rev() {
+            let mut cursor = TableCursor::new(&**table);
+            if let Some(ordinal) = cursor.find(key)? {
+                let is_there = cursor.kind(ordinal)? == table::Kind::Value;
+                return is_there.then(|| cursor.value_with(ordinal, see)).transpose();
             }
-            _ => Ok(None),
         }
+        Ok(None)
     }
 
     /// A cursor over the keys that are there, not placed yet.
@@ -327,6 +346,9 @@ impl<D: Disk> Partition<D> {
         Ok(PartitionCursor { over, run: 0, ordinal: 0, is_placed: false, walks })
     }
 }
+
+/// The location of a key that must be searched in the tables.
+const IN_TABLES: usize = usize::MAX;
 
 /// An approximate location of a key in a partition.
 #[derive(Clone, Copy)]

@@ -356,7 +356,7 @@ impl<D: Disk> Scan<D> {
         if let Bound::Included(key) | Bound::Excluded(key) = from {
             // Prefetches the partition's first memory while the memtables are searched.
             if let Some(partition) = version.partition(*space, key) {
-                partition.find(key)?;
+                partition.find(key);
             }
         }
         memories.iter_mut().for_each(|memory| memory.seek(read_at, from, direction));
