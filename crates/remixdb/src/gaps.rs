@@ -7,9 +7,9 @@
 //! INVARIANT: in a gap, no key is there at the sequence number `since`, and none was set later. So the gap holds for
 //! the newest state, and for each snapshot that reads at `since` or later.
 //!
-//! A scan must not miss a key that is set while it walks. So it registers its walk first, at a moment at which no change
-//! is being made ([`Changes::while_quiet`]). From then on each set cuts what the walk will have shown to be empty. A
-//! scan that finds a change in progress remembers nothing, and waits for nobody.
+//! A scan must not miss a key that is set while it walks. So it registers its walk first, while no change is being made
+//! ([`Changes::while_quiet`]). From then on each set cuts what the walk will have shown to be empty. A scan that finds a
+//! change in progress remembers nothing, and waits for nobody.
 
 use crate::memtable::ReadAt;
 use crate::sync::{Mutex, lock};

@@ -14,7 +14,7 @@ use crate::manifest::Files;
 use crate::remix::{self, Remix, RemixCursor, Run, RunEntry, Show};
 use crate::table::{self, Table, TableCursor};
 use forrest_base::lock;
-use forrest_engine::Result;
+use forrest_engine::{Error, ErrorKind, Result};
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -106,15 +106,72 @@ pub(crate) fn order<D: Disk>(
     tables: &[Arc<Table<D>>],
     tags: bool,
 ) -> Result<Option<Arc<Remix>>> {
-    if tables.len() < 2 {
+    order_of(known, tags, || runs(tables))
+}
+
+/// The same for the runs that `runs` makes.
+fn order_of<R: Run>(
+    known: Option<Arc<Remix>>,
+    tags: bool,
+    runs: impl FnOnce() -> Vec<R>,
+) -> Result<Option<Arc<Remix>>> {
+    let mut runs = runs();
+    if runs.len() < 2 {
         return Ok(None);
     }
     let remix = match known {
-        Some(known) if known.runs().len() == tables.len() => known,
-        Some(known) => Arc::new(remix::rebuild(&known, &mut runs(tables), tags)?),
-        None => Arc::new(remix::build(&mut runs(tables), tags)?),
+        Some(known) if known.runs().len() == runs.len() => known,
+        Some(known) => Arc::new(remix::rebuild(&known, &mut runs, tags)?),
+        None => Arc::new(remix::build(&mut runs, tags)?),
     };
     Ok(Some(remix))
+}
+
+/// A run that fails when the work with it is to stop.
+struct Interruptible<'s, R> {
+    run: R,
+    stop: &'s dyn Fn() -> bool,
+    /// Keys that are read before the next look.
+    left: u32,
+}
+
+/// Keys that an interruptible run reads between two looks.
+const LOOK: u32 = 1024;
+
+/// [`runs`] that fail when `stop` says so.
+fn interruptible<'s, D: Disk>(
+    tables: &[Arc<Table<D>>],
+    stop: &'s dyn Fn() -> bool,
+) -> Vec<Interruptible<'s, Owned<D>>> {
+    runs(tables).into_iter().map(|run| Interruptible { run, stop, left: LOOK }).collect()
+}
+
+impl<R: Run> Run for Interruptible<'_, R> {
+    fn len(&self) -> u32 {
+        self.run.len()
+    }
+
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
+        self.run.compare(ordinal, key)
+    }
+
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()> {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = LOOK;
+            if (self.stop)() {
+                return Err(Error::new(
+                    ErrorKind::Busy,
+                    "the index of a partition is not built: the store is closed",
+                ));
+            }
+        }
+        self.run.key_into(ordinal, into)
+    }
+
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
+        self.run.is_tombstone(ordinal)
+    }
 }
 
 impl<D: Disk> Partition<D> {
@@ -163,12 +220,12 @@ impl<D: Disk> Partition<D> {
     fn known(&self) -> Result<&Known> {
         match self.known.get() {
             Some(known) => Ok(known),
-            None => self.find_out(),
+            None => self.find_out(None),
         }
     }
 
     #[cold]
-    fn find_out(&self) -> Result<&Known> {
+    fn find_out(&self, stop: Option<&dyn Fn() -> bool>) -> Result<&Known> {
         let source =
             lock(self.source.as_ref().expect("nothing is known of a partition that was opened only"));
         if let Some(known) = self.known.get() {
@@ -181,13 +238,19 @@ impl<D: Disk> Partition<D> {
         };
         let stored = first.as_ref().map(|first| Stored { number: *number, tables: first.runs().len() });
         let tags = first.as_ref().map_or(*tags, |first| first.has_tags());
-        let remix = order(first, &self.tables, tags)?;
+        let remix = match stop {
+            Some(stop) => order_of(first, tags, || interruptible(&self.tables, stop))?,
+            None => order(first, &self.tables, tags)?,
+        };
         Ok(self.known.get_or_init(|| Known { remix, stored }))
     }
 
-    /// Loads the order ahead of the first use.
-    pub(crate) fn warm(&self) -> Result<()> {
-        self.known().map(drop)
+    /// Loads the order ahead of the first use. Fails soon after `stop` says so.
+    pub(crate) fn warm(&self, stop: &dyn Fn() -> bool) -> Result<()> {
+        if self.known.get().is_none() {
+            self.find_out(Some(stop))?;
+        }
+        Ok(())
     }
 
     /// Checks against the tables: the REMIX in use, and the one in the file, which is read again.
@@ -214,8 +277,8 @@ impl<D: Disk> Partition<D> {
         Ok(self.known()?.stored)
     }
 
-    /// Entries of all tables, and those of the tables that the REMIX file covers. `None` if the order over the tables is
-    /// not loaded yet, or needs no file.
+    /// Entries of all tables, and those of the tables that the REMIX file covers. `None` if the order over the tables
+    /// is not loaded yet, or needs no file.
     pub(crate) fn covered(&self) -> Option<(u64, u64)> {
         let Known { remix, stored } = self.known.get()?;
         let all = remix.as_ref()?.entries();

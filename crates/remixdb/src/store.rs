@@ -160,6 +160,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         self.0.verify()
     }
 
+    fn settle(&self) -> Result<()> {
+        self.0.settle()
+    }
+
     fn compact(&self) -> Result<()> {
         self.0.compact()
     }
@@ -285,7 +289,7 @@ impl<D: Disk> Core<D> {
                         && let Some(partition) = cold.pop()
                     {
                         // The next read reports damage.
-                        let _ = partition.warm();
+                        let _ = partition.warm(&|| self.work.is_closing());
                     }
                     while !self.work.is_called() && matches!(self.compact_worn(), Ok(true)) {}
                     while since.elapsed() >= QUIET

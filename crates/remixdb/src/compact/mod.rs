@@ -190,8 +190,8 @@ impl<D: Disk> Core<D> {
         })
     }
 
-    /// Writes the REMIX of one partition whose file lacks many entries; true if there was one. Then the next process that
-    /// opens the store need not build it. Runs in the background when nothing was written for a while.
+    /// Writes the REMIX of one partition whose file lacks many entries; true if there was one. Then the next process
+    /// that opens the store need not build it. Runs in the background when nothing was written for a while.
     pub(crate) fn store_remix(&self) -> Result<bool> {
         let mut manifest = lock(&self.manifest);
         let due = self.version().partitions.iter().find_map(|(&space, partitions)| {
@@ -227,6 +227,13 @@ impl<D: Disk> Core<D> {
             is_due
         })?;
         Ok(true)
+    }
+
+    /// Finishes the work that would otherwise be done when nothing was written for a while, except merges.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.flush_early()?;
+        while self.store_remix()? {}
+        Ok(())
     }
 
     /// Makes tables of all memtables, and merges the tables of each partition.

@@ -198,8 +198,8 @@ fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
     world.reopen();
 }
 
-/// A lookup after opening reads a few pages and table indexes, not the keys of all tables. Then the rest of the REMIX is
-/// written, and a scan after the next opening need not build it.
+/// A lookup after opening reads a few pages and table indexes, not the keys of all tables. Then the rest of the REMIX
+/// is written, and a scan after the next opening need not build it.
 #[test]
 fn a_lookup_after_opening_reads_little() {
     let mut world = World::of(large());
@@ -211,7 +211,7 @@ fn a_lookup_after_opening_reads_little() {
     world.delete((5_000..5_001).step_by(1));
     world.store.flush_all().unwrap();
     let covered = |world: &World| {
-        world.store.version().partitions(world.space.id)[0].warm().unwrap();
+        world.store.version().partitions(world.space.id)[0].warm(&|| false).unwrap();
         world.store.version().partitions(world.space.id)[0].covered().unwrap()
     };
     let read = |world: &World, number: u32| {
@@ -229,17 +229,19 @@ fn a_lookup_after_opening_reads_little() {
     }
     let bytes: u64 = world.store.version().partitions(world.space.id)[0].file_bytes();
     assert!(bytes > 1_000_000, "{bytes} bytes of tables");
+    let stopped = world.store.version().partitions(world.space.id)[0].warm(&|| true);
+    assert!(stopped.is_err() && world.store.version().partitions(world.space.id)[0].covered().is_none());
     assert_eq!(covered(&world).0, 20_001);
     world.flush(20_000..22_000, 1, 9);
     let (all, before) = covered(&world);
     assert!(before < all, "the newest table is not covered");
-    assert!(world.store.store_remix().unwrap());
+    world.store.settle().unwrap();
     assert!(!world.store.store_remix().unwrap(), "once is enough");
     assert_eq!(covered(&world), (all, all));
     assert_eq!(world.files(Kind::Remix), 1);
     let mut world = world.reopen_cold(&large());
     let before = world.disk.bytes_read();
-    covered(&world);
+    world.store.version().partitions(world.space.id)[0].warm(&|| true).unwrap();
     let loaded = world.disk.bytes_read() - before;
     assert!(loaded < 8 * all, "{loaded} bytes to load the order of {all} entries");
     world.check();
