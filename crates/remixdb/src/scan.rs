@@ -375,16 +375,16 @@ impl<D: Disk> Scan<D> {
 
     /// Passes the remaining pairs to `see`, in order, up to the other end of the range or until `see` breaks.
     /// After an error the scan cannot continue.
-    pub(crate) fn run(
+    pub(crate) fn run<'c>(
         &mut self,
-        changes: &dyn Changes,
+        changes: impl Fn() -> &'c dyn Changes,
         read_at: ReadAt<'_>,
         end: Bound<&[u8]>,
         mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         let (mut many, direction) = (MANY, self.tables.direction);
         while let Some(key) = self.run_on(read_at, end, many, &mut see)? {
-            self.seek(changes, read_at, (Bound::Included(&key), end), direction)?;
+            self.seek(changes(), read_at, (Bound::Included(&key), end), direction)?;
             // What is not remembered is not looked for again and again.
             many = many.saturating_mul(2);
         }
@@ -478,7 +478,7 @@ pub(crate) fn scan<D: Disk>(
 ) -> Result<()> {
     let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
     let mut scan = Scan::start(changes, version.clone(), space, read_at, (from, end), direction)?;
-    scan.run(changes, read_at, end, see)
+    scan.run(|| changes, read_at, end, see)
 }
 
 /// The memtable that has the next key, and the key; if several have it, the newest, which is the first.

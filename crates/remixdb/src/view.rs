@@ -229,16 +229,21 @@ impl<D: Disk> forrest_engine::View for View<D> {
                 Some(scan) if scan.reads(version) => scan,
                 _ => Box::new(Scan::start(changes, version.clone(), space, read_at, (from, end), direction)?),
             };
-            scan.run(changes, read_at, end, |key, value: Shown<'_, D>| {
-                value.with(|bytes| {
-                    if bytes.len() <= COPIED_VALUE_BYTES {
-                        chunk.push_copied(key, bytes);
-                    } else {
-                        chunk.push_shared(key, Value::from(bytes));
-                    }
-                })?;
-                Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            })?;
+            scan.run(
+                || changes,
+                read_at,
+                end,
+                |key, value: Shown<'_, D>| {
+                    value.with(|bytes| {
+                        if bytes.len() <= COPIED_VALUE_BYTES {
+                            chunk.push_copied(key, bytes);
+                        } else {
+                            chunk.push_shared(key, Value::from(bytes));
+                        }
+                    })?;
+                    Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                },
+            )?;
             if chunk.is_full() {
                 self.park(resume, scan);
             }
@@ -364,16 +369,16 @@ impl<D: Disk> Cursor<D> {
         let Cursor { view, scan, direction, valid, key, value, .. } = self;
         // After an error there is no scan.
         let mut current = scan.take();
-        let (mut found, changes) = (false, view.changes());
+        let mut found = false;
         view.read(|version, space, read_at| {
             if let Some(from) = from {
                 match &mut current {
                     Some(scan) if scan.reads(version) => {
-                        scan.seek(changes, read_at, (from, Bound::Unbounded), *direction)?
+                        scan.seek(view.changes(), read_at, (from, Bound::Unbounded), *direction)?
                     }
                     _ => {
                         let scan = Scan::start(
-                            changes,
+                            view.changes(),
                             version.clone(),
                             space,
                             read_at,
@@ -385,17 +390,22 @@ impl<D: Disk> Cursor<D> {
                 }
             }
             let Some(scan) = &mut current else { return Ok(()) };
-            scan.run(changes, read_at, Bound::Unbounded, |at, bytes| {
-                if skipped > 0 {
-                    skipped -= 1;
-                    return Ok(ControlFlow::Continue(()));
-                }
-                bytes.with(|bytes| value.hold(bytes))?;
-                key.clear();
-                key.extend_from_slice(at);
-                found = true;
-                Ok(ControlFlow::Break(()))
-            })
+            scan.run(
+                || view.changes(),
+                read_at,
+                Bound::Unbounded,
+                |at, bytes| {
+                    if skipped > 0 {
+                        skipped -= 1;
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                    bytes.with(|bytes| value.hold(bytes))?;
+                    key.clear();
+                    key.extend_from_slice(at);
+                    found = true;
+                    Ok(ControlFlow::Break(()))
+                },
+            )
         })?;
         (*scan, *valid) = (current, found);
         Ok(found)
