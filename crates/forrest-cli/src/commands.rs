@@ -271,6 +271,12 @@ fn load_files(session: &mut Session, args: LoadArgs) -> Result<(Answer, Option<S
         None => {
             session.changed();
             session.note(format_args!("{} loaded", term::plural(changes, "pair", "pairs")));
+            // The pairs are in the store whether or not this succeeds.
+            if let Err(error) = session.db.settle() {
+                session.note(format_args!(
+                    "the first scan will be slow, because background work is left: {error}"
+                ));
+            }
             Ok((answer, None))
         }
     }

@@ -421,6 +421,28 @@ impl Db {
         self.store.verify()
     }
 
+    /// Finishes the background work that earlier changes have left, so that the next opening and its first reads are
+    /// fast: writes memtables that are worth it to tables, and indexes to their files. Call it after a bulk load. Does
+    /// nothing in memory and in the kernel.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`, `Stopped`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::open(path)?;
+    /// for number in 0..10_000_u32 {
+    ///     db.set(number.to_be_bytes(), "tree")?;
+    /// }
+    /// db.settle()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn settle(&self) -> Result<()> {
+        self.store.settle()
+    }
+
     /// Writes the memtables to tables and merges all tables, so that the store takes the least space and its
     /// logs are empty. Takes time proportional to the size of the store. Writers may be delayed meanwhile.
     ///

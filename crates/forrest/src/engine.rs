@@ -128,6 +128,12 @@ macro_rules! homes {
                 }
             }
 
+            fn settle(&self) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.settle(),)+
+                }
+            }
+
             fn compact(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.compact(),)+

@@ -5,6 +5,7 @@ use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{self, Disk, Name};
+use crate::gaps::{Changes, Gaps};
 use crate::manifest::Manifest;
 use crate::parked::Parked;
 use crate::table::Table;
@@ -90,6 +91,7 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) version: Current<Version<D>>,
     /// Scans of ranges that wait to go on.
     pub(crate) parked: Parked<D>,
+    pub(crate) gaps: Gaps,
     /// Number of the memtables that wait to become tables.
     pub(crate) backlog: AtomicUsize,
     /// Bytes of these memtables.
@@ -123,6 +125,22 @@ pub(crate) struct Order<D: Disk> {
     pub(crate) scratch: Vec<u8>,
     /// Files that were found when the store was opened and that nothing names. They are removed with the first change.
     pub(crate) leftovers: Vec<Name>,
+}
+
+impl<D: Disk> Changes for Core<D> {
+    fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    fn while_quiet(&self, run: &mut dyn FnMut(u64, *const ())) {
+        if self.check_writable().is_err() {
+            // Changes come by `refresh`, which cuts nothing.
+            return;
+        }
+        if let Ok(order) = self.order.try_lock() {
+            run(order.sequence, Arc::as_ptr(&order.version).cast());
+        }
+    }
 }
 
 #[cold]

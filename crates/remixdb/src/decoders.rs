@@ -191,7 +191,7 @@ fn search(opened: &Partition<Simulated>) -> Result<()> {
     for key in 0..KEYS + 2 {
         let key = format!("key{key:04}");
         let key = key.as_bytes();
-        opened.get(opened.find(key)?, key, |_| ())?;
+        opened.get(opened.find(key), key, |_| ())?;
         cursor.seek(key)?;
         cursor.seek_for_prev(key)?;
     }

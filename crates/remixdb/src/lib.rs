@@ -19,6 +19,7 @@
 //! | scan.rs, read.rs | the read paths |
 //! | core.rs | the state that the parts of an open store share |
 //! | workers.rs, work.rs | the threads that work in the background, and how they are called |
+//! | gaps.rs | ranges of deleted keys that scans jump over |
 //! | version.rs, partition.rs | the parts of the store at one moment |
 //! | manifest/, wal/ | the durable state |
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
@@ -45,6 +46,7 @@ mod current;
 #[cfg(any(test, feature = "simulated"))]
 pub mod decoders;
 pub mod disk;
+mod gaps;
 mod key;
 mod manifest;
 mod memtable;

@@ -5,8 +5,8 @@
 //!
 //! The REMIX file may cover only the first tables: each new table changes all of a REMIX, and writing it
 //! every time would cost more than writing the tables. The rest is built from the keys of the tables. That,
-//! and reading the file, is done when the partition is first used, so that the time to open a store does not
-//! grow with its size.
+//! and reading the file, is done when the partition is first scanned, or by the background thread, so that the
+//! time to open a store does not grow with its size. Until then a lookup searches the tables, the newest first.
 
 use crate::cache::Cache;
 use crate::disk::{Disk, Name};
@@ -14,7 +14,7 @@ use crate::manifest::Files;
 use crate::remix::{self, Remix, RemixCursor, Run, RunEntry, Show};
 use crate::table::{self, Table, TableCursor};
 use forrest_base::lock;
-use forrest_engine::Result;
+use forrest_engine::{Error, ErrorKind, Result};
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,12 +32,12 @@ pub(crate) struct Partition<D: Disk> {
     pub(crate) low: Vec<u8>,
     /// From the oldest on.
     tables: Vec<Arc<Table<D>>>,
-    /// Set at the first use.
+    /// Set at the first scan, or earlier.
     known: OnceLock<Known>,
     /// The source of that, until then.
     source: Option<Mutex<Source<D>>>,
-    /// Number of steps that cursors took between or within tables, if there are several, and of tables that
-    /// they were placed in.
+    /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
+    /// passed, and of tables that they were placed in.
     walked: Arc<AtomicU64>,
 }
 
@@ -106,15 +106,72 @@ pub(crate) fn order<D: Disk>(
     tables: &[Arc<Table<D>>],
     tags: bool,
 ) -> Result<Option<Arc<Remix>>> {
-    if tables.len() < 2 {
+    order_of(known, tags, || runs(tables))
+}
+
+/// The same for the runs that `runs` makes.
+fn order_of<R: Run>(
+    known: Option<Arc<Remix>>,
+    tags: bool,
+    runs: impl FnOnce() -> Vec<R>,
+) -> Result<Option<Arc<Remix>>> {
+    let mut runs = runs();
+    if runs.len() < 2 {
         return Ok(None);
     }
     let remix = match known {
-        Some(known) if known.runs().len() == tables.len() => known,
-        Some(known) => Arc::new(remix::rebuild(&known, &mut runs(tables), tags)?),
-        None => Arc::new(remix::build(&mut runs(tables), tags)?),
+        Some(known) if known.runs().len() == runs.len() => known,
+        Some(known) => Arc::new(remix::rebuild(&known, &mut runs, tags)?),
+        None => Arc::new(remix::build(&mut runs, tags)?),
     };
     Ok(Some(remix))
+}
+
+/// A run that fails when the work with it is to stop.
+struct Interruptible<'s, R> {
+    run: R,
+    stop: &'s dyn Fn() -> bool,
+    /// Keys that are read before the next look.
+    left: u32,
+}
+
+/// Keys that an interruptible run reads between two looks.
+const LOOK: u32 = 1024;
+
+/// [`runs`] that fail when `stop` says so.
+fn interruptible<'s, D: Disk>(
+    tables: &[Arc<Table<D>>],
+    stop: &'s dyn Fn() -> bool,
+) -> Vec<Interruptible<'s, Owned<D>>> {
+    runs(tables).into_iter().map(|run| Interruptible { run, stop, left: LOOK }).collect()
+}
+
+impl<R: Run> Run for Interruptible<'_, R> {
+    fn len(&self) -> u32 {
+        self.run.len()
+    }
+
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
+        self.run.compare(ordinal, key)
+    }
+
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()> {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = LOOK;
+            if (self.stop)() {
+                return Err(Error::new(
+                    ErrorKind::Busy,
+                    "the index of a partition is not built: the store is closed",
+                ));
+            }
+        }
+        self.run.key_into(ordinal, into)
+    }
+
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
+        self.run.is_tombstone(ordinal)
+    }
 }
 
 impl<D: Disk> Partition<D> {
@@ -167,12 +224,12 @@ impl<D: Disk> Partition<D> {
     fn known(&self) -> Result<&Known> {
         match self.known.get() {
             Some(known) => Ok(known),
-            None => self.find_out(),
+            None => self.find_out(None),
         }
     }
 
     #[cold]
-    fn find_out(&self) -> Result<&Known> {
+    fn find_out(&self, stop: Option<&dyn Fn() -> bool>) -> Result<&Known> {
         let source =
             lock(self.source.as_ref().expect("nothing is known of a partition that was opened only"));
         if let Some(known) = self.known.get() {
@@ -185,13 +242,19 @@ impl<D: Disk> Partition<D> {
         };
         let stored = first.as_ref().map(|first| Stored { number: *number, tables: first.runs().len() });
         let tags = first.as_ref().map_or(*tags, |first| first.has_tags());
-        let remix = order(first, &self.tables, tags)?;
+        let remix = match stop {
+            Some(stop) => order_of(first, tags, || interruptible(&self.tables, stop))?,
+            None => order(first, &self.tables, tags)?,
+        };
         Ok(self.known.get_or_init(|| Known { remix, stored }))
     }
 
-    /// Loads the order ahead of the first use.
-    pub(crate) fn warm(&self) -> Result<()> {
-        self.known().map(drop)
+    /// Loads the order ahead of the first use. Fails soon after `stop` says so.
+    pub(crate) fn warm(&self, stop: &dyn Fn() -> bool) -> Result<()> {
+        if self.known.get().is_none() {
+            self.find_out(Some(stop))?;
+        }
+        Ok(())
     }
 
     /// Checks against the tables: the REMIX in use, and the one in the file, which is read again.
@@ -218,8 +281,18 @@ impl<D: Disk> Partition<D> {
         Ok(self.known()?.stored)
     }
 
-    /// Number of steps that cursors took in several tables, plus, for each placement of a cursor, the number
-    /// of tables.
+    /// Entries of all tables, and those of the tables that the REMIX file covers. `None` if the order over the tables
+    /// is not loaded yet, or needs no file.
+    pub(crate) fn covered(&self) -> Option<(u64, u64)> {
+        let Known { remix, stored } = self.known.get()?;
+        let all = remix.as_ref()?.entries();
+        // One table is its own index.
+        let tables = stored.map_or(1, |stored| stored.tables);
+        Some((all, self.tables[..tables].iter().map(|table| u64::from(table.entries())).sum()))
+    }
+
+    /// Number of steps that cursors took in several tables and of dead entries that they passed, plus, for each
+    /// placement of a cursor, the number of tables.
     pub(crate) fn walked(&self) -> u64 {
         // ORDERING: a statistic.
         self.walked.load(Relaxed)
@@ -268,24 +341,33 @@ impl<D: Disk> Partition<D> {
     }
 
     /// The approximate location of a key, whose memory is being prefetched, so that the caller can do
-    /// something else first.
+    /// something else first. Does not wait for the order over the tables.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8]) -> Result<Whereabouts> {
-        Ok(Whereabouts(self.remix()?.map_or(0, |remix| remix.find(key))))
+    pub(crate) fn find(&self, key: &[u8]) -> Whereabouts {
+        Whereabouts(match self.known.get() {
+            Some(Known { remix: Some(remix), .. }) => remix.find(key),
+            _ => IN_TABLES,
+        })
+    }
+
+    /// The order over the tables, if the location was found in it.
+    #[inline]
+    fn remix_of(&self, Whereabouts(at): Whereabouts) -> Option<&Remix> {
+        if at == IN_TABLES { None } else { self.known.get()?.remix.as_deref() }
     }
 
     /// Prefetches the memory that [`get`](Self::get) will touch first for a key, while the caller looks for
     /// other keys.
-    pub(crate) fn fetch(&self, Whereabouts(at): Whereabouts, key: &[u8]) -> Result<()> {
-        match self.remix()? {
+    pub(crate) fn fetch(&self, at: Whereabouts, key: &[u8]) -> Result<()> {
+        match self.remix_of(at) {
             Some(remix) => {
                 // Assumes that the first candidate is the right one.
-                if let Some(entry) = remix.get(at, key, |_| Ok(Ordering::Equal))? {
+                if let Some(entry) = remix.get(at.0, key, |_| Ok(Ordering::Equal))? {
                     TableCursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
                 }
                 Ok(())
             }
-            None => self.tables.first().map_or(Ok(()), |table| table.fetch_key(key)),
+            None => self.tables.last().map_or(Ok(()), |table| table.fetch_key(key)),
         }
     }
 
@@ -293,15 +375,15 @@ impl<D: Disk> Partition<D> {
     /// [`find`](Self::find) returned.
     pub(crate) fn get<R>(
         &self,
-        Whereabouts(at): Whereabouts,
+        at: Whereabouts,
         key: &[u8],
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        if let Some(remix) = self.remix()? {
+        if let Some(remix) = self.remix_of(at) {
             // Most often, the run that was compared last has the value.
             let open = |run: usize| (run, TableCursor::new(&*self.tables[run]));
             let mut asked = None;
-            let found = remix.get(at, key, |entry| {
+            let found = remix.get(at.0, key, |entry| {
                 let (_, cursor) = asked.insert(open(entry.run));
                 cursor.fetch(entry.ordinal);
                 cursor.compare(entry.ordinal, key)
@@ -311,14 +393,14 @@ impl<D: Disk> Partition<D> {
                 asked.filter(|(run, _)| *run == entry.run).unwrap_or_else(|| open(entry.run));
             return cursor.value_with(entry.ordinal, see).map(Some);
         }
-        let Some(table) = self.tables.first() else { return Ok(None) };
-        let mut cursor = TableCursor::new(&**table);
-        match cursor.find(key)? {
-            Some(ordinal) if cursor.kind(ordinal)? == table::Kind::Value => {
-                cursor.value_with(ordinal, see).map(Some)
+        for table in self.tables.iter().rev() {
+            let mut cursor = TableCursor::new(&**table);
+            if let Some(ordinal) = cursor.find(key)? {
+                let is_there = cursor.kind(ordinal)? == table::Kind::Value;
+                return is_there.then(|| cursor.value_with(ordinal, see)).transpose();
             }
-            _ => Ok(None),
         }
+        Ok(None)
     }
 
     /// A cursor over the keys that are there, not placed yet.
@@ -331,6 +413,9 @@ impl<D: Disk> Partition<D> {
         Ok(PartitionCursor { over, run: 0, ordinal: 0, is_placed: false, walks })
     }
 }
+
+/// The location of a key that must be searched in the tables.
+const IN_TABLES: usize = usize::MAX;
 
 /// An approximate location of a key in a partition.
 #[derive(Clone, Copy)]
@@ -374,7 +459,21 @@ enum Over<D: Disk> {
     Several(RemixCursor<Arc<Remix>, Owned<D>>),
 }
 
+impl<D: Disk> Drop for PartitionCursor<D> {
+    fn drop(&mut self) {
+        self.take_passed();
+    }
+}
+
 impl<D: Disk> PartitionCursor<D> {
+    /// Number of tombstones and replaced entries that it moved past since the last call. They count as steps.
+    pub(crate) fn take_passed(&mut self) -> u64 {
+        let Over::Several(cursor) = &mut self.over else { return 0 };
+        let passed = cursor.take_passed();
+        self.walks.own += passed;
+        passed
+    }
+
     /// The table of the current entry. REQUIRES: the last move found a key.
     #[inline]
     fn table(&mut self) -> &mut Owned<D> {

@@ -31,10 +31,7 @@ pub(crate) fn get<D: Disk, R>(
     mut see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
     // The partition's memory is prefetched while the memtables are searched.
-    let partition = match version.partition(space, key) {
-        Some(partition) => Some((partition, partition.find(key)?)),
-        None => None,
-    };
+    let partition = version.partition(space, key).map(|partition| (partition, partition.find(key)));
     if let Some(said) = in_memtables(version, space, key, read_at, &mut see) {
         return Ok(said);
     }
@@ -60,7 +57,7 @@ pub(crate) fn several<D: Disk, K: AsRef<[u8]>>(
         let mut places = [None; TOGETHER];
         for (place, key) in places.iter_mut().zip(keys) {
             if let Some(partition) = version.partition(space, key.as_ref()) {
-                *place = Some((partition, partition.find(key.as_ref())?));
+                *place = Some((partition, partition.find(key.as_ref())));
             }
         }
         // The memory of the places found is being prefetched; meanwhile the memtables are searched.
@@ -96,7 +93,7 @@ pub(crate) fn in_tables<D: Disk, R>(
     see: impl FnMut(&[u8]) -> R,
 ) -> Result<Option<R>> {
     match version.partition(space, key) {
-        Some(partition) => partition.get(partition.find(key)?, key, see),
+        Some(partition) => partition.get(partition.find(key), key, see),
         None => Ok(None),
     }
 }

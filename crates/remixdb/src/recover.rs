@@ -20,6 +20,7 @@ use crate::catalog::Catalog;
 use crate::core::{Core, Order};
 use crate::current::Current;
 use crate::disk::{self, Disk, Hold, Kind, Name};
+use crate::gaps::Gaps;
 use crate::manifest::{self, Manifest, ManifestState};
 use crate::memtable::Memtable;
 use crate::parked::Parked;
@@ -349,6 +350,7 @@ fn core<D: Disk>(
         numbers: AtomicU64::new(next_number),
         version: current,
         parked,
+        gaps: Gaps::default(),
         backlog: AtomicUsize::new(backlog),
         backlog_bytes: AtomicUsize::new(backlog_bytes),
         visible: AtomicU64::new(sequence),

@@ -2,8 +2,12 @@
 //!
 //! Inside a partition no keys are compared (see [`remix`](crate::remix)). Here a few are compared with those
 //! of the memtables, and none once the memtables have nothing more in the range.
+//!
+//! A scan that passes [`MANY`] entries of deleted keys before the next pair remembers their range, and later scans jump
+//! over it ([`gaps`](crate::gaps)).
 
 use crate::disk::Disk;
+use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
 use crate::version::Version;
@@ -12,6 +16,25 @@ use forrest_index::{Cursor, Direction};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+
+/// The number of dead entries from which on a scan remembers them. In tests few, so that all of this happens.
+const MANY: u64 = if cfg!(test) { 4 } else { 32 };
+
+/// The number of dead entries after a known gap from which on a scan extends the gap.
+const MORE: u64 = MANY / 4;
+
+#[cfg(test)]
+thread_local! {
+    /// Number of entries that scans of this thread moved past, so that tests can count work.
+    pub(crate) static PASSED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts entries that a scan moves past.
+#[inline]
+fn count_passed(_entries: u64) {
+    #[cfg(test)]
+    PASSED.set(PASSED.get() + _entries);
+}
 
 /// The value of a pair, in place.
 pub(crate) enum Shown<'a, D: Disk> {
@@ -55,6 +78,7 @@ impl Memory {
     }
 
     fn step(&mut self) {
+        count_passed(1);
         self.valid = match self.direction {
             Direction::Forward => self.cursor.next(),
             Direction::Backward => self.cursor.prev(),
@@ -93,13 +117,23 @@ struct Tables<D: Disk> {
     cursor: Option<PartitionCursor<D>>,
     /// Whether there is a pair at the cursor.
     valid: bool,
+    /// Dead entries passed in partitions that it has left, since it was placed.
+    passed: u64,
 }
 
 impl<D: Disk> Tables<D> {
+    /// Number of dead entries that it passed since it was placed, or since the last call.
+    fn take_passed(&mut self) -> u64 {
+        let passed = self.cursor.as_mut().map_or(0, PartitionCursor::take_passed);
+        let passed = passed + std::mem::take(&mut self.passed);
+        count_passed(passed);
+        passed
+    }
+
     /// Enters a partition.
     fn enter(&mut self, partitions: &[Arc<Partition<D>>], at: usize) -> Result<&mut PartitionCursor<D>> {
         if self.at != at {
-            self.cursor = None;
+            self.passed += self.cursor.take().map_or(0, |mut cursor| cursor.take_passed());
             self.at = at;
         }
         Ok(match &mut self.cursor {
@@ -118,6 +152,10 @@ impl<D: Disk> Tables<D> {
         if partitions.is_empty() {
             return Ok(());
         }
+        if let Some(cursor) = &mut self.cursor {
+            cursor.take_passed();
+        }
+        self.passed = 0;
         let forward = direction == Direction::Forward;
         let (Bound::Included(key) | Bound::Excluded(key)) = from else {
             let cursor = self.enter(partitions, if forward { 0 } else { partitions.len() - 1 })?;
@@ -167,6 +205,15 @@ impl<D: Disk> Tables<D> {
     }
 }
 
+/// The order of two keys as a scan in `direction` meets them.
+#[inline]
+fn in_direction(order: Ordering, direction: Direction) -> Ordering {
+    match direction {
+        Direction::Forward => order,
+        Direction::Backward => order.reverse(),
+    }
+}
+
 /// True if `key` is beyond the end of a range that is scanned in `direction`.
 #[inline]
 fn is_beyond(key: &[u8], end: Bound<&[u8]>, direction: Direction) -> bool {
@@ -205,27 +252,101 @@ enum Last {
 }
 
 impl<D: Disk> Scan<D> {
-    /// A scan of the pairs from one end of a range on.
+    /// A scan of the pairs from one end of a range on. The other end is where a search for the first pair may stop.
     pub(crate) fn start(
+        changes: &dyn Changes,
         version: Arc<Version<D>>,
         space: u32,
         read_at: ReadAt<'_>,
-        from: Bound<&[u8]>,
+        (from, end): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Scan<D>> {
-        let tables = Tables { direction, at: 0, cursor: None, valid: false };
+        let tables = Tables { direction, at: 0, cursor: None, valid: false, passed: 0 };
         let mut scan = Scan { version, space, memories: Vec::new(), tables, shown: Last::Nobody };
-        scan.seek(read_at, from, direction)?;
+        scan.seek(changes, read_at, (from, end), direction)?;
         Ok(scan)
     }
 
-    /// Restarts at one end of another range.
+    /// Restarts at one end of another range. Jumps over a gap there, and remembers one that it finds.
     pub(crate) fn seek(
         &mut self,
+        changes: &dyn Changes,
         read_at: ReadAt<'_>,
-        from: Bound<&[u8]>,
+        (from, end): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<()> {
+        let jump = changes.gaps().jump(self.space, read_at, from, direction);
+        let (from, many) = match &jump {
+            None => (from, MANY),
+            Some(Jump::To(to)) => (to.as_ref().map(|key| &key[..]), MORE),
+            Some(Jump::End) => {
+                self.leave(direction);
+                return Ok(());
+            }
+        };
+        self.place(read_at, from, direction)?;
+        let mut dead = self.tables.take_passed();
+        while dead < many {
+            match self.pass_dead(read_at, end)? {
+                0 => return Ok(()),
+                passed => dead += passed,
+            }
+        }
+        let walking = Gaps::walk(changes, self.version().cast(), self.space, read_at, from, direction);
+        // From the beginning again: sets before the walk was registered are not cut out of it.
+        self.place(read_at, from, direction)?;
+        let Some(walking) = walking else { return Ok(()) };
+        while self.pass_dead(read_at, end)? > 0 {}
+        walking.finish(read_at, self.next_key());
+        Ok(())
+    }
+
+    /// Leaves the range: there are no more pairs.
+    fn leave(&mut self, direction: Direction) {
+        self.shown = Last::Nobody;
+        self.memories.clear();
+        (self.tables.direction, self.tables.valid) = (direction, false);
+    }
+
+    /// Passes the next entry if it is a tombstone of a memtable and not beyond `end`. Returns the number of entries
+    /// passed.
+    fn pass_dead(&mut self, read_at: ReadAt<'_>, end: Bound<&[u8]>) -> Result<u64> {
+        let Scan { version, space, memories, tables, .. } = self;
+        let direction = tables.direction;
+        let Some((first, key)) = first_of(memories, direction) else { return Ok(0) };
+        if is_beyond(key, end, direction) || !matches!(memories[first].said(read_at), Some(None)) {
+            return Ok(0);
+        }
+        let order = match tables.cursor() {
+            None => Ordering::Greater,
+            Some(cursor) => in_direction(cursor.key().cmp(key), direction),
+        };
+        if order.is_lt() {
+            return Ok(0);
+        }
+        pass(memories, first, read_at);
+        if order.is_eq() {
+            tables.advance(version.partitions(*space))?;
+        }
+        Ok(1 + tables.take_passed())
+    }
+
+    /// The key of the next entry, which may be a tombstone of a memtable.
+    fn next_key(&mut self) -> Option<&[u8]> {
+        let Scan { memories, tables, .. } = self;
+        let direction = tables.direction;
+        let memory = first_of(memories, direction).map(|(_, key)| key);
+        let table = tables.cursor().map(|cursor| cursor.key());
+        match (memory, table) {
+            (Some(memory), Some(table)) => {
+                Some(if in_direction(memory.cmp(table), direction).is_lt() { memory } else { table })
+            }
+            (memory, table) => memory.or(table),
+        }
+    }
+
+    /// Places all cursors.
+    fn place(&mut self, read_at: ReadAt<'_>, from: Bound<&[u8]>, direction: Direction) -> Result<()> {
         let Scan { version, space, memories, tables, shown } = self;
         if memories.len() <= version.immutable.len() {
             let cursors = version.memtables().filter_map(|memtable| memtable.cursor(*space));
@@ -235,7 +356,7 @@ impl<D: Disk> Scan<D> {
         if let Bound::Included(key) | Bound::Excluded(key) = from {
             // Prefetches the partition's first memory while the memtables are searched.
             if let Some(partition) = version.partition(*space, key) {
-                partition.find(key)?;
+                partition.find(key);
             }
         }
         memories.iter_mut().for_each(|memory| memory.seek(read_at, from, direction));
@@ -254,12 +375,31 @@ impl<D: Disk> Scan<D> {
 
     /// Passes the remaining pairs to `see`, in order, up to the other end of the range or until `see` breaks.
     /// After an error the scan cannot continue.
-    pub(crate) fn run(
+    pub(crate) fn run<'c>(
         &mut self,
+        changes: impl Fn() -> &'c dyn Changes,
         read_at: ReadAt<'_>,
         end: Bound<&[u8]>,
         mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        let (mut many, direction) = (MANY, self.tables.direction);
+        while let Some(key) = self.run_on(read_at, end, many, &mut see)? {
+            self.seek(changes(), read_at, (Bound::Included(&key), end), direction)?;
+            // What is not remembered is not looked for again and again.
+            many = many.saturating_mul(2);
+        }
+        Ok(())
+    }
+
+    /// The same, but after `many` dead entries without a pair it stops, and returns the key of the last.
+    fn run_on(
+        &mut self,
+        read_at: ReadAt<'_>,
+        end: Bound<&[u8]>,
+        many: u64,
+        see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let mut dead = 0;
         let Scan { version, space, memories, tables, shown } = self;
         let partitions = version.partitions(*space);
         let direction = tables.direction;
@@ -276,29 +416,38 @@ impl<D: Disk> Scan<D> {
             }
             let next = first_of(memories, direction);
             let Some((first, key)) = next.filter(|(_, key)| !is_beyond(key, end, direction)) else {
-                return scan_tables(tables, partitions, end, shown, see);
+                scan_tables(tables, partitions, end, shown, see)?;
+                return Ok(None);
             };
             // The pairs of the tables before it.
             let order = loop {
                 let Some(cursor) = tables.cursor() else { break Ordering::Greater };
-                let order = match direction {
-                    Direction::Forward => cursor.key().cmp(key),
-                    Direction::Backward => key.cmp(cursor.key()),
-                };
+                let order = in_direction(cursor.key().cmp(key), direction);
                 if order != Ordering::Less {
                     break order;
                 }
-                if show(cursor, &mut see)?.is_break() {
+                dead = 0;
+                if show(cursor, see)?.is_break() {
                     *shown = Last::Tables;
-                    return Ok(());
+                    return Ok(None);
                 }
                 tables.advance(partitions)?;
             };
             *shown = Last::Memory { first, tables: order.is_eq() };
-            if let Some(Some(value)) = memories[first].said(read_at)
-                && see(key, Shown::Memory(value))?.is_break()
-            {
-                return Ok(());
+            match memories[first].said(read_at) {
+                Some(Some(value)) => {
+                    dead = 0;
+                    if see(key, Shown::Memory(value))?.is_break() {
+                        return Ok(None);
+                    }
+                }
+                Some(None) => {
+                    dead += 1;
+                    if dead == many {
+                        return Ok(Some(key.to_vec()));
+                    }
+                }
+                None => {}
             }
         }
     }
@@ -319,6 +468,7 @@ fn pass(memories: &mut [Memory], first: usize, read_at: ReadAt<'_>) {
 /// Passes the pairs of a range to `see`, in order from the end that `direction` starts at, until `see`
 /// breaks.
 pub(crate) fn scan<D: Disk>(
+    changes: &dyn Changes,
     version: &Arc<Version<D>>,
     space: u32,
     read_at: ReadAt<'_>,
@@ -327,7 +477,8 @@ pub(crate) fn scan<D: Disk>(
     see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
-    Scan::start(version.clone(), space, read_at, from, direction)?.run(read_at, end, see)
+    let mut scan = Scan::start(changes, version.clone(), space, read_at, (from, end), direction)?;
+    scan.run(|| changes, read_at, end, see)
 }
 
 /// The memtable that has the next key, and the key; if several have it, the newest, which is the first.
@@ -362,14 +513,14 @@ fn scan_tables<D: Disk>(
     partitions: &[Arc<Partition<D>>],
     end: Bound<&[u8]>,
     shown: &mut Last,
-    mut see: impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
+    see: &mut impl FnMut(&[u8], Shown<'_, D>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let direction = tables.direction;
     while let Some(cursor) = tables.cursor() {
         if is_beyond(cursor.key(), end, direction) {
             return Ok(());
         }
-        if show(cursor, &mut see)?.is_break() {
+        if show(cursor, see)?.is_break() {
             *shown = Last::Tables;
             return Ok(());
         }

@@ -158,6 +158,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         recover::refresh(&self.0)
     }
 
+    fn settle(&self) -> Result<()> {
+        self.0.settle()
+    }
+
     fn compact(&self) -> Result<()> {
         self.0.compact()
     }
@@ -219,7 +223,7 @@ impl<D: Disk> Core<D> {
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
         // When dead entries may be merged again after a failure; and the number of the next file when there were none.
         let (mut merge_after, mut without_dead) = (Instant::now(), 0);
-        // The first use of a partition waits until the order over its tables is loaded. This thread loads it
+        // The first scan of a partition waits until the order over its tables is loaded. This thread loads it
         // earlier if it can.
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
         loop {
@@ -254,7 +258,7 @@ impl<D: Disk> Core<D> {
                         && let Some(partition) = cold.pop()
                     {
                         // The next read reports damage.
-                        let _ = partition.warm();
+                        let _ = partition.warm(&|| self.work.is_closing());
                     }
                     if waited.elapsed() >= RETRY && self.log().is_begun() {
                         waited = Instant::now();
@@ -267,7 +271,7 @@ impl<D: Disk> Core<D> {
                         && self.first_free_number() != without_dead
                         && !self.work.is_called()
                     {
-                        match self.compact_dead() {
+                        match self.compact_dead().and_then(|some| Ok(some || self.store_remix()?)) {
                             Ok(true) => {}
                             Ok(false) if cold.is_empty() => without_dead = self.first_free_number(),
                             Ok(false) => break,

@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Space};
 use crate::core::Handle;
 use crate::disk::Disk;
+use crate::gaps::Changes;
 use crate::memtable::ReadAt;
 use crate::parked::Slot;
 use crate::read;
@@ -132,6 +133,10 @@ impl<D: Disk> View<D> {
         }
     }
 
+    fn changes(&self) -> &dyn Changes {
+        &**self.store()
+    }
+
     /// An error if the keyspace was dropped.
     fn check(&self) -> Result<()> {
         match &self.0 {
@@ -183,9 +188,9 @@ impl<D: Disk> forrest_engine::View for View<D> {
     }
 
     fn count(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<u64> {
-        let mut count = 0;
+        let (mut count, changes) = (0, self.changes());
         self.read(|version, space, read_at| {
-            scan::scan(version, space, read_at, (lower, upper), Direction::Forward, |_, _| {
+            scan::scan(changes, version, space, read_at, (lower, upper), Direction::Forward, |_, _| {
                 count += 1;
                 Ok(ControlFlow::Continue(()))
             })
@@ -200,8 +205,9 @@ impl<D: Disk> forrest_engine::View for View<D> {
         direction: Direction,
         mut see: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<()> {
+        let changes = self.changes();
         let scanned = self.read(|version, space, read_at| {
-            scan::scan(version, space, read_at, bounds, direction, |key, value| {
+            scan::scan(changes, version, space, read_at, bounds, direction, |key, value| {
                 value.with(|bytes| see(key, bytes))
             })
         });
@@ -217,21 +223,27 @@ impl<D: Disk> forrest_engine::View for View<D> {
     ) -> Result<Filled> {
         let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
         chunk.limit_bytes(CHUNK_BYTES, CHUNK_BYTES);
+        let changes = self.changes();
         self.read(|version, space, read_at| {
             let mut scan = match resume.take() {
                 Some(scan) if scan.reads(version) => scan,
-                _ => Box::new(Scan::start(version.clone(), space, read_at, from, direction)?),
+                _ => Box::new(Scan::start(changes, version.clone(), space, read_at, (from, end), direction)?),
             };
-            scan.run(read_at, end, |key, value: Shown<'_, D>| {
-                value.with(|bytes| {
-                    if bytes.len() <= COPIED_VALUE_BYTES {
-                        chunk.push_copied(key, bytes);
-                    } else {
-                        chunk.push_shared(key, Value::from(bytes));
-                    }
-                })?;
-                Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
-            })?;
+            scan.run(
+                || changes,
+                read_at,
+                end,
+                |key, value: Shown<'_, D>| {
+                    value.with(|bytes| {
+                        if bytes.len() <= COPIED_VALUE_BYTES {
+                            chunk.push_copied(key, bytes);
+                        } else {
+                            chunk.push_shared(key, Value::from(bytes));
+                        }
+                    })?;
+                    Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                },
+            )?;
             if chunk.is_full() {
                 self.park(resume, scan);
             }
@@ -361,25 +373,39 @@ impl<D: Disk> Cursor<D> {
         view.read(|version, space, read_at| {
             if let Some(from) = from {
                 match &mut current {
-                    Some(scan) if scan.reads(version) => scan.seek(read_at, from, *direction)?,
+                    Some(scan) if scan.reads(version) => {
+                        scan.seek(view.changes(), read_at, (from, Bound::Unbounded), *direction)?
+                    }
                     _ => {
-                        let scan = Scan::start(version.clone(), space, read_at, from, *direction)?;
+                        let scan = Scan::start(
+                            view.changes(),
+                            version.clone(),
+                            space,
+                            read_at,
+                            (from, Bound::Unbounded),
+                            *direction,
+                        )?;
                         current = Some(Box::new(scan));
                     }
                 }
             }
             let Some(scan) = &mut current else { return Ok(()) };
-            scan.run(read_at, Bound::Unbounded, |at, bytes| {
-                if skipped > 0 {
-                    skipped -= 1;
-                    return Ok(ControlFlow::Continue(()));
-                }
-                bytes.with(|bytes| value.hold(bytes))?;
-                key.clear();
-                key.extend_from_slice(at);
-                found = true;
-                Ok(ControlFlow::Break(()))
-            })
+            scan.run(
+                || view.changes(),
+                read_at,
+                Bound::Unbounded,
+                |at, bytes| {
+                    if skipped > 0 {
+                        skipped -= 1;
+                        return Ok(ControlFlow::Continue(()));
+                    }
+                    bytes.with(|bytes| value.hold(bytes))?;
+                    key.clear();
+                    key.extend_from_slice(at);
+                    found = true;
+                    Ok(ControlFlow::Break(()))
+                },
+            )
         })?;
         (*scan, *valid) = (current, found);
         Ok(found)

@@ -261,6 +261,9 @@ impl<D: Disk> Core<D> {
         let count = decided.len() as u64;
         self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
+        // Before any of it is visible.
+        let sets = decided.iter().filter(|decided| decided.new.is_some());
+        self.gaps.cut(sets.map(|decided| (decided.space, &decided.key[..])));
         if decided.len() == 1 {
             // A single change is visible when it is applied, so no old versions are kept for readers
             // meanwhile.
@@ -463,12 +466,20 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         }
         let changed = self.changed(space);
         let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
-        scan::scan(self.version, space, self.store.newest(), bounds, Direction::Forward, |key, _| {
-            if changed.is_none_or(|changed| !changed.contains_key(key)) {
-                keys.push(key.to_vec());
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
+        scan::scan(
+            self.store,
+            self.version,
+            space,
+            self.store.newest(),
+            bounds,
+            Direction::Forward,
+            |key, _| {
+                if changed.is_none_or(|changed| !changed.contains_key(key)) {
+                    keys.push(key.to_vec());
+                }
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
         if let Some(changed) = changed {
             let own = changed.range::<[u8], _>(bounds).filter(|(_, value)| value.is_some());
             keys.extend(own.map(|(key, _)| key.clone()));

@@ -193,6 +193,24 @@ impl<D: Disk> Core<D> {
         })
     }
 
+    /// Writes the REMIX of one partition whose file lacks many entries; true if there was one. Then the next process
+    /// that opens the store need not build it. Runs in the background when nothing was written for a while.
+    pub(crate) fn store_remix(&self) -> Result<bool> {
+        let mut manifest = lock(&self.manifest);
+        let due = self.version().partitions.iter().find_map(|(&space, partitions)| {
+            let is_due = |partition: &&Arc<Partition<D>>| {
+                partition.covered().is_some_and(|(all, covered)| plan::is_uncovered(all, covered))
+            };
+            partitions.iter().find(is_due).map(|partition| (space, partition.clone()))
+        });
+        let Some((space, old)) = due else { return Ok(false) };
+        self.log().check()?;
+        let first = self.first_free_number();
+        let stored = rewrite::stored(self, space, &old).map_err(|error| self.give_up(first, error))?;
+        let floor = manifest.state().floor;
+        self.replace(&mut manifest, first, None, &[stored], floor).map(|()| true)
+    }
+
     /// Merges the tables of the first partition that `is_due`; true if there was one.
     fn merge_first(&self, is_due: impl Fn(&Partition<D>) -> bool) -> Result<bool> {
         if self.check_writable().is_err() {
@@ -215,6 +233,13 @@ impl<D: Disk> Core<D> {
             is_due
         })?;
         Ok(true)
+    }
+
+    /// Finishes the work that would otherwise be done when nothing was written for a while, except merges.
+    pub(crate) fn settle(&self) -> Result<()> {
+        self.flush_early()?;
+        while self.store_remix()? {}
+        Ok(())
     }
 
     /// Makes tables of all memtables, and merges the tables of each partition.

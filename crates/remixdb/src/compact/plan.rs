@@ -39,6 +39,12 @@ pub(crate) fn is_dead(all: u64, live: u64) -> bool {
     all.saturating_mul(2) > live.saturating_mul(3)
 }
 
+/// Whether so few of the entries are in the REMIX file that it is written again when there is time. A file of all takes
+/// a few bytes an entry, and so a fraction of what the new entries took.
+pub(crate) fn is_uncovered(all: u64, covered: u64) -> bool {
+    all.saturating_sub(covered).saturating_mul(8) >= all
+}
+
 /// Whether tables with `entries` entries each were scanned so much that merging them pays off.
 ///
 /// The assumption is that what was read will be read as often again. Merging an entry takes as long as

@@ -17,9 +17,11 @@ use std::sync::{Arc, Mutex};
 /// New pairs after all old keys become partitions of their own if they have 1/`ALONE` of the bytes of a full
 /// table.
 const ALONE: u64 = 8;
-/// A REMIX is written when a partition has `GROWTH` times the entries that its REMIX file covers, or its
-/// first table if there is no file.
-const GROWTH: u64 = 4;
+/// A REMIX is written with a table when a partition has 3/2 of the entries that its REMIX file covers, or its
+/// first table if there is no file. That adds a few percent to what is written.
+const fn has_outgrown(entries: u64, covered: u64) -> bool {
+    entries.saturating_mul(2) >= covered.saturating_mul(3)
+}
 
 /// Partitions that a step makes in place of others.
 pub(super) struct Replaced<D: Disk> {
@@ -57,6 +59,20 @@ pub(super) fn merged<D: Disk>(
         let new = Rewrite { store, space, low, old: Some(old) }.major(nothing)?;
         Ok(Replaced { space, old: Some(old.clone()), new })
     })
+}
+
+/// Writes the REMIX of a partition, whose tables stay.
+pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
+    let remix = old.remix()?.expect("it has several tables").clone();
+    let stored = write_remix(store, &remix, old.tables())?;
+    let new = Partition::new(old.low.clone(), old.tables().to_vec(), Some(remix), Some(stored));
+    Ok(Replaced { space, old: Some(old.clone()), new: vec![Arc::new(new)] })
+}
+
+fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]) -> Result<Stored> {
+    let number = store.next_number();
+    remix.write(store.disk(), Name::remix(number), &partition::named(tables))?;
+    Ok(Stored { number, tables: tables.len() })
 }
 
 /// The new pairs of a range.
@@ -220,12 +236,10 @@ impl<D: Disk> Rewrite<'_, D> {
         // One table is its own index.
         let known = stored.map_or(1, |stored| stored.tables);
         let entries: u64 = tables[..known].iter().map(|table| u64::from(table.entries())).sum();
-        if remix.entries() < GROWTH * entries {
+        if !has_outgrown(remix.entries(), entries) {
             return Ok(stored);
         }
-        let number = self.store.next_number();
-        remix.write(self.store.disk(), Name::remix(number), &partition::named(tables))?;
-        Ok(Some(Stored { number, tables: tables.len() }))
+        write_remix(self.store, remix, tables).map(Some)
     }
 
     /// Rewrites everything as partitions of one table each. Several threads each write a piece of it, which

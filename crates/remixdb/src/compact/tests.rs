@@ -30,10 +30,19 @@ fn options() -> Options {
     }
 }
 
+/// Options of a store with one partition.
+fn large() -> Options {
+    Options { table_bytes: 16 << 20, ..options() }
+}
+
 impl World {
     fn new() -> World {
+        World::of(options())
+    }
+
+    fn of(options: Options) -> World {
         let disk = Simulated::new();
-        let store = Handle::open_unattended(disk.clone(), &options()).unwrap();
+        let store = Handle::open_unattended(disk.clone(), &options).unwrap();
         let space = store.keyspace("default").unwrap();
         World { disk, store, space, pairs: BTreeMap::new() }
     }
@@ -80,13 +89,18 @@ impl World {
     }
 
     fn reopen(self) -> World {
-        let World { disk, store, space, pairs } = self;
-        drop((store, space));
-        let store = Handle::open_unattended(disk.clone(), &options()).unwrap();
-        let space = store.keyspace("default").unwrap();
-        let world = World { disk, store, space, pairs };
+        let world = self.reopen_cold(&options());
         world.check();
         world
+    }
+
+    /// Opens the store again and reads nothing.
+    fn reopen_cold(self, options: &Options) -> World {
+        let World { disk, store, space, pairs } = self;
+        drop((store, space));
+        let store = Handle::open_unattended(disk.clone(), options).unwrap();
+        let space = store.keyspace("default").unwrap();
+        World { disk, store, space, pairs }
     }
 
     /// Checks that all pairs are there, in order, with the right values.
@@ -172,16 +186,67 @@ fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
     assert_eq!(world.tables(), [9]);
     assert_eq!(
         files,
-        [0, 0, 0, 1, 1, 1, 1, 1, 1],
-        "written when it has four times the entries of the first table"
+        [0, 1, 1, 1, 1, 1, 1, 1, 1],
+        "written with the second table, and when half of it is new"
     );
     let version = world.store.version();
     let stored = version.partitions(world.space.id)[0].stored().unwrap().unwrap();
-    assert_eq!(stored.tables, 4);
+    assert_eq!(stored.tables, 8);
     drop(version);
     world.store.compact().unwrap();
     assert_eq!(world.files(Kind::Remix), 0);
     world.reopen();
+}
+
+/// A lookup after opening reads a few pages and table indexes, not the keys of all tables. Then the rest of the REMIX
+/// is written, and a scan after the next opening need not build it.
+#[test]
+fn a_lookup_after_opening_reads_little() {
+    let mut world = World::of(large());
+    for start in 0..4 {
+        world.flush(start..20_000, 4, start as u8);
+    }
+    // A delete and a replaced value decide.
+    let key = |number: u32| number.to_be_bytes();
+    world.delete((5_000..5_001).step_by(1));
+    world.store.flush_all().unwrap();
+    let covered = |world: &World| {
+        world.store.version().partitions(world.space.id)[0].warm(&|| false).unwrap();
+        world.store.version().partitions(world.space.id)[0].covered().unwrap()
+    };
+    let read = |world: &World, number: u32| {
+        let before = world.disk.bytes_read();
+        let found = world.store.view(&world.space).get(&key(number)).unwrap();
+        assert_eq!(found.as_deref(), world.pairs.get(&key(number)[..]).map(|value| &value[..]), "{number}");
+        world.disk.bytes_read() - before
+    };
+    let mut world = world.reopen_cold(&large());
+    let first = read(&world, 10_001);
+    assert!(first < 100_000, "{first} bytes for one key");
+    for number in [5_000, 0, 19_999, 20_000, 7] {
+        let next = read(&world, number);
+        assert!(next < 100_000, "{next} bytes for key {number}");
+    }
+    let bytes: u64 = world.store.version().partitions(world.space.id)[0].file_bytes();
+    assert!(bytes > 1_000_000, "{bytes} bytes of tables");
+    let stopped = world.store.version().partitions(world.space.id)[0].warm(&|| true);
+    assert!(stopped.is_err() && world.store.version().partitions(world.space.id)[0].covered().is_none());
+    assert_eq!(covered(&world).0, 20_001);
+    world.flush(20_000..22_000, 1, 9);
+    let (all, before) = covered(&world);
+    assert!(before < all, "the newest table is not covered");
+    world.store.settle().unwrap();
+    assert!(!world.store.store_remix().unwrap(), "once is enough");
+    assert_eq!(covered(&world), (all, all));
+    assert_eq!(world.files(Kind::Remix), 1);
+    let mut world = world.reopen_cold(&large());
+    let before = world.disk.bytes_read();
+    world.store.version().partitions(world.space.id)[0].warm(&|| true).unwrap();
+    let loaded = world.disk.bytes_read() - before;
+    assert!(loaded < 8 * all, "{loaded} bytes to load the order of {all} entries");
+    world.check();
+    world.delete((0..22_000).step_by(7));
+    world.check();
 }
 
 /// With several workers a partition is cut into pieces, and all of it is still there once.

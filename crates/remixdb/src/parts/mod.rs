@@ -138,7 +138,7 @@ impl Partition {
     /// `Io`, `Corrupt`.
     #[inline]
     pub fn get<R>(&self, key: &[u8], see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.0.get(self.0.find(key)?, key, see)
+        self.0.get(self.0.find(key), key, see)
     }
 
     /// A cursor, not placed yet.

@@ -60,36 +60,44 @@ pub(crate) struct RemixCursor<M, R> {
     /// entry, the numbers are arbitrary.
     before: [u32; RUNS_MAX + 1],
     hidden: u8,
+    /// Number of places that it moved past because they are hidden, as far as they were not taken.
+    passed: u64,
 }
 
 impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     /// A cursor at no entry. REQUIRES: `runs` are those that the REMIX was built from, the oldest first.
     pub(crate) fn new(remix: M, runs: Vec<R>, show: Show) -> RemixCursor<M, R> {
         assert!(remix.belongs_to(&runs), "a REMIX belongs to its runs");
-        RemixCursor { remix, runs, at: None, before: [0; RUNS_MAX + 1], hidden: show.hidden() }
+        RemixCursor { remix, runs, at: None, before: [0; RUNS_MAX + 1], hidden: show.hidden(), passed: 0 }
     }
 
     /// Goes to the first key; false if there is none.
     pub(crate) fn first(&mut self) -> bool {
-        self.place(self.remix.forward(0, 0, self.hidden))
+        self.arrive((0, 0), self.remix.segments(), self.remix.forward(0, 0, self.hidden))
     }
 
     /// Goes to the last key; false if there is none.
     pub(crate) fn last(&mut self) -> bool {
-        self.place(self.remix.backward(self.remix.segments(), 0, self.hidden))
+        let end = self.remix.segments();
+        self.arrive((end, 0), 0, self.remix.backward(end, 0, self.hidden))
     }
 
     /// Goes to the first key that is not below `key`; false if there is none.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let (at, _) = self.remix.lower_bound(&mut self.runs, key)?;
-        Ok(self.place(self.remix.forward(at.segment(), at.slot(), self.hidden)))
+        let (segment, slot) = (at.segment(), at.slot());
+        Ok(self.arrive(
+            (segment, slot),
+            self.remix.segments(),
+            self.remix.forward(segment, slot, self.hidden),
+        ))
     }
 
     /// Goes to the last key that is not above `key`; false if there is none.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
         let (at, found) = self.remix.lower_bound(&mut self.runs, key)?;
         let slot = at.slot() + usize::from(found);
-        Ok(self.place(self.remix.backward(at.segment(), slot, self.hidden)))
+        Ok(self.arrive((at.segment(), slot), 0, self.remix.backward(at.segment(), slot, self.hidden)))
     }
 
     /// Goes to the next key; false if there is none.
@@ -114,6 +122,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                 self.at = Some(Position::new(segment, slot));
                 return true;
             }
+            self.passed += 1;
         }
     }
 
@@ -135,7 +144,13 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                 self.at = Some(Position::new(segment, slot));
                 return true;
             }
+            self.passed += 1;
         }
+    }
+
+    /// Number of hidden places that it moved past since the last call.
+    pub(crate) fn take_passed(&mut self) -> u64 {
+        std::mem::take(&mut self.passed)
     }
 
     /// Goes forward like `count` times [`next`](RemixCursor::next), whole segments at once; false if it moves past
@@ -217,6 +232,13 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will park"))]
     pub(crate) fn restore(&mut self, at: Option<Position>) {
         self.place(at);
+    }
+
+    /// Goes to a place that was searched from another one, up to the beginning of the segment `end`.
+    fn arrive(&mut self, (segment, slot): (usize, usize), end: usize, at: Option<Position>) -> bool {
+        let to = at.map_or(end * SEGMENT, |at| at.segment() * SEGMENT + at.slot());
+        self.passed += (segment * SEGMENT + slot).abs_diff(to) as u64;
+        self.place(at)
     }
 
     #[inline]

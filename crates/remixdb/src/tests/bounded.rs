@@ -11,9 +11,10 @@ use super::world::options;
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
+use crate::scan::PASSED;
 use forrest_base::lock;
 use forrest_base::random::Random;
-use forrest_engine::{Durability, ErrorKind, Op, Options, View as _};
+use forrest_engine::{Chunk, Direction, Durability, ErrorKind, Op, Options, View as _};
 use rustix::time::{ClockId, clock_gettime};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -290,4 +291,188 @@ fn a_store_on_a_full_device_is_shrunk_by_deletes() {
     assert!(stats.table_bytes < CAPACITY / 4, "{} bytes for {kept} values", stats.table_bytes);
     store.verify().expect("it is whole");
     assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), kept + 1);
+}
+
+/// The first key of a range, or the last.
+fn first(
+    view: &crate::view::View<Simulated>,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> Option<Vec<u8>> {
+    let mut chunk = Chunk::default();
+    chunk.clear(1);
+    view.fill(&mut chunk, &mut Default::default(), bounds, direction).expect("it reads");
+    (!chunk.is_empty()).then(|| chunk.key(0).to_vec())
+}
+
+/// Entries that scans of this thread passed during some work.
+fn passed(work: impl FnOnce()) -> u64 {
+    let before = PASSED.get();
+    work();
+    PASSED.get() - before
+}
+
+/// The tombstones of a queue are in the memtable, in immutable memtables and in tables, and its elements too.
+#[test]
+fn a_queue_does_not_pass_its_tombstones_again() {
+    const KEYS: u32 = 6_000;
+    const POPS: u32 = 4_000;
+    for direction in [Direction::Forward, Direction::Backward] {
+        for flushed_every in [u32::MAX, 1_500] {
+            let store = open(&Simulated::new());
+            let space = store.keyspace("default").expect("it is there");
+            let set = |number: u32| {
+                store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
+            };
+            (0..KEYS).for_each(set);
+            let view = store.view(&space);
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            let count = passed(|| {
+                for pop in 0..POPS {
+                    if pop % flushed_every == flushed_every / 2 {
+                        store.flush_all().expect("it makes tables");
+                    }
+                    if pop % flushed_every == flushed_every / 3 {
+                        store.freeze(&mut store.order()).expect("it takes another memtable");
+                    }
+                    let forward = direction == Direction::Forward;
+                    let expected = if forward { pop } else { KEYS - 1 - pop };
+                    let key = first(&view, all, direction).expect("there are more");
+                    assert_eq!(key, expected.to_be_bytes());
+                    store.apply(&space, Op::Delete { key: &key }).expect("it is deleted");
+                    if forward {
+                        set(KEYS + pop);
+                    }
+                }
+            });
+            assert!(count < u64::from(POPS) * 20, "{count} entries for {POPS} pops, {direction:?}");
+        }
+    }
+}
+
+#[test]
+fn a_scan_does_not_pass_a_deleted_range_again() {
+    const KEYS: u32 = 20_000;
+    for flushed in [false, true] {
+        let store = open(&Simulated::new());
+        let space = store.keyspace("default").expect("it is there");
+        for number in 0..KEYS {
+            store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
+        }
+        if flushed {
+            store.flush_all().expect("it makes tables");
+        }
+        for number in 10..KEYS - 10 {
+            store.apply(&space, Op::Delete { key: &number.to_be_bytes() }).expect("it fits");
+        }
+        let view = store.view(&space);
+        let count = passed(|| {
+            for _ in 0..100 {
+                assert_eq!(view.count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 20);
+                let from = (KEYS / 2).to_be_bytes();
+                let found = first(&view, (Bound::Included(&from), Bound::Unbounded), Direction::Forward);
+                assert_eq!(found.as_deref(), Some(&(KEYS - 10).to_be_bytes()[..]));
+            }
+        });
+        assert!(count < 5 * u64::from(KEYS), "{count} entries for 100 scans");
+        // Tombstones in tables are passed at once, by places. That is a reason to merge the tables.
+        store.flush_all().expect("it makes tables");
+        let count_all = || view.count(Bound::Unbounded, Bound::Unbounded).expect("it reads");
+        (0..10).for_each(|_| assert_eq!(count_all(), 20));
+        while store.compact_worn().expect("there is room") {}
+        let count = passed(|| assert_eq!(count_all(), 20));
+        assert!(count < 1_000, "{count} entries after a merge");
+    }
+}
+
+/// What is set in a range that scans jump over is there for all later reads; snapshots read what they did.
+#[test]
+fn a_key_set_among_tombstones_is_there() {
+    let store = open(&Simulated::new());
+    let space = store.keyspace("default").expect("it is there");
+    let set = |number: u64, value: &[u8]| {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value }).expect("it fits");
+    };
+    let delete = |number: u64| {
+        store.apply(&space, Op::Delete { key: &number.to_be_bytes() }).expect("it fits");
+    };
+    let mut random = Random(7);
+    let mut model = std::collections::BTreeSet::new();
+    let mut snapshots = Vec::new();
+    for round in 0..3_000 {
+        let number = random.below(300);
+        if random.below(8) == 0 {
+            model.insert(number);
+            set(number, b"");
+        } else {
+            let from = number.saturating_sub(random.below(60));
+            for number in from..number {
+                model.remove(&number);
+                delete(number);
+            }
+        }
+        match random.below(60) {
+            0 => store.flush_all().expect("it makes tables"),
+            1 => store.freeze(&mut store.order()).expect("it takes another memtable"),
+            2 => snapshots.push((store.snapshot().expect("there are snapshots"), model.clone())),
+            3 if snapshots.len() > 4 => drop(snapshots.remove(0)),
+            4 => while store.compact_worn().expect("there is room") {},
+            _ => {}
+        }
+        let past = snapshots
+            .get(round % 7)
+            .map(|(snapshot, model)| (forrest_engine::Snapshot::view(snapshot, "default"), model));
+        for (view, model) in [(store.view(&space), &model)].into_iter().chain(past) {
+            let (from, to) = (random.below(300), random.below(300));
+            let (from, to) = (from.min(to), from.max(to));
+            let (low, high) = (from.to_be_bytes(), to.to_be_bytes());
+            let bounds = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+            let key = |number: &u64| number.to_be_bytes().to_vec();
+            assert_eq!(
+                first(&view, bounds, Direction::Forward),
+                model.range(from..to).next().map(key),
+                "{round}"
+            );
+            assert_eq!(
+                first(&view, bounds, Direction::Backward),
+                model.range(from..to).next_back().map(key),
+                "{round}"
+            );
+            let count = view.count(Bound::Unbounded, Bound::Unbounded).expect("it reads");
+            assert_eq!(count, model.len() as u64, "{round}");
+        }
+    }
+}
+
+/// A writer finds each key that it has set, while other threads remember ranges that look empty to them.
+#[test]
+fn scans_of_many_threads_miss_no_key_that_was_set() {
+    const ROUNDS: u64 = 3_000;
+    let options = Options { memtable_bytes: 4 << 10, ..roomy() };
+    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    std::thread::scope(|scope| {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let (store, space, done) = (&store, &space, &done);
+            scope.spawn(move || {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    first(&store.view(space), all, direction);
+                }
+            });
+        }
+        let mut random = Random(3);
+        let view = store.view(&space);
+        for round in 0..ROUNDS {
+            let key = random.below(200).to_be_bytes();
+            store.apply(&space, Op::Set { key: &key, value: b"" }).expect("it fits");
+            for direction in [Direction::Forward, Direction::Backward] {
+                assert_eq!(first(&view, all, direction).as_deref(), Some(&key[..]), "{round} {direction:?}");
+            }
+            store.apply(&space, Op::Delete { key: &key }).expect("it fits");
+            assert_eq!(first(&view, all, Direction::Forward), None, "{round}");
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }

@@ -155,8 +155,8 @@ fn refusals(kind: Failure) -> usize {
     refusals
 }
 
-/// From any I/O on there is no space. Changes are refused sooner or later, deletes are not. Nothing stops the store, and
-/// it goes on by itself when there is space.
+/// From any I/O on there is no space. Changes are refused sooner or later, deletes are not. Nothing stops the store,
+/// and it goes on by itself when there is space.
 #[test]
 fn a_disk_that_fills_up_stops_nothing() {
     // Many small memtables, so that logs are begun; and changes that outgrow the space that a log takes at first.

@@ -60,6 +60,8 @@ struct SimulatedState {
     durable: BTreeMap<Name, usize>,
     /// Operations that are not durable yet, in order.
     pending: Vec<Pending>,
+    /// Bytes that were read.
+    read: u64,
     /// Which I/O fails.
     faults: fault::Faults,
     /// Bytes that its files can take together; `None` for any number.
@@ -182,6 +184,11 @@ impl Simulated {
     /// Removes all faults, and a power cut that has not happened yet. Their effects stay.
     pub fn heal(&self) {
         self.lock().faults.heal();
+    }
+
+    /// Number of bytes that were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.lock().read
     }
 
     /// Number of I/Os that were done or tried so far; those after a power cut do not count.
@@ -389,6 +396,7 @@ impl Disk for Simulated {
         } else {
             go.done()?;
         }
+        state.read += count as u64;
         buffer[..count].copy_from_slice(&bytes[from..from + count]);
         Ok(count)
     }
