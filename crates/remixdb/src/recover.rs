@@ -142,7 +142,7 @@ fn go_on<D: Disk>(
     let parts = Parts {
         catalog: catalog.clone(),
         version: version(memtable, partitions, Hold::default()),
-        log: reading(disk, &chain)?,
+        log: reading(disk, name, &chain)?,
         manifest: Manifest::of(disk, state.clone()),
         sequence: 0,
         read_to: (name, End::default()),
@@ -183,7 +183,7 @@ fn read_beside<D: Disk>(
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
     let Found { names, name, state, hold } = found;
     let version = Version { origin: Origin::here(), memtable, immutable, partitions, hold: Arc::new(hold) };
-    let (log, manifest) = (reading(disk, &chain)?, Manifest::of(disk, state));
+    let (log, manifest) = (reading(disk, name, &chain)?, Manifest::of(disk, state));
     start(above(&names), Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })
 }
 
@@ -265,9 +265,9 @@ fn above(names: &[Name]) -> u64 {
 }
 
 /// The logs of a store before the first of them is read.
-fn reading<D: Disk>(disk: &Arc<D>, chain: &[Read<D>]) -> Result<Log<D>> {
+fn reading<D: Disk>(disk: &Arc<D>, manifest: Name, chain: &[Read<D>]) -> Result<Log<D>> {
     let first = chain.first().expect("it has the log of the floor");
-    Ok(Log::reading(disk, first.number, first.file.clone(), first.len(&**disk)?))
+    Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(&**disk)?))
 }
 
 fn version<D: Disk>(memtable: Memtable, partitions: Partitions<D>, hold: Hold) -> Version<D> {

@@ -311,6 +311,8 @@ impl<D: Disk> Core<D> {
 
     /// Goes on in a new log.
     fn next_log(&self, order: &mut Order<D>, number: u64) -> Result<()> {
+        // DURABILITY: the state that does not name the files is durable before they are removed.
+        self.log().settle()?;
         if !order.leftovers.is_empty() {
             let manifests = disk::list(self.disk())?.into_iter().filter(|name| name.kind == Kind::Manifest);
             // Somebody who reads the store since before it was opened here may read them.

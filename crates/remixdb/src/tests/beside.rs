@@ -69,6 +69,35 @@ pub(super) fn beside_a_writer(seeds: Range<u64>) {
     }
 }
 
+/// A log that was given up stays if somebody reads the store. It is given up for ever.
+pub(super) fn beside_given_up_logs(seeds: Range<u64>) {
+    for seed in seeds {
+        let options = options(Durability::Buffered);
+        let disk = Simulated::new();
+        let world = World::open(&disk, &options).expect("it opens");
+        for step in steps(seed, 20) {
+            world.run(&step).expect("it works");
+        }
+        for after in disk.crash_states(40, seed) {
+            let writer = World::open(&after, &options).expect("it opens");
+            let reader = World::open(&after, &reading()).expect("it opens");
+            let content = writer.content().expect("it reads");
+            assert_eq!(reader.content().expect("it reads"), content, "seed {seed}");
+            let mut states = vec![content];
+            let step = Step::Set("default", 1, 5);
+            follow(&mut states, &step);
+            writer.run(&step).expect("it works");
+            let next = World::open(&after.kill(), &options).expect("it opens again");
+            assert_eq!(Some(&next.content().expect("it reads")), states.last(), "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_was_given_up_is_never_read_again() {
+    beside_given_up_logs(seeds(4, 30));
+}
+
 /// Checks that the tables of a reader still have their names, so that they can be opened again.
 fn has_its_files(disk: &Simulated, reader: &World) {
     let there: Vec<_> = disk.files().into_iter().map(|(name, _)| name).collect();

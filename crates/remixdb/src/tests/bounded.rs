@@ -387,7 +387,7 @@ fn a_scan_does_not_pass_a_deleted_range_again() {
 
 /// What is set in a range that scans jump over is there for all later reads; snapshots read what they did.
 #[test]
-fn a_key_set_among_tombstones_is_there() {
+pub(super) fn a_key_set_among_tombstones_is_there() {
     let store = open(&Simulated::new());
     let space = store.keyspace("default").expect("it is there");
     let set = |number: u64, value: &[u8]| {

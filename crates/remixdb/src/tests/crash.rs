@@ -4,6 +4,7 @@ use super::world::{Content, Step, World, beginning, follow, lengths, options, se
 use crate::disk::Kind;
 use crate::disk::simulated::Simulated;
 use forrest_engine::{Durability, Options};
+use forrest_testing::sized;
 use std::ops::Range;
 
 /// The states that may be found after a crash.
@@ -153,11 +154,11 @@ pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
             let fresh = || if number == 0 { disk.kill() } else { Simulated::from_files(start.files()) };
             let probe = fresh();
             let before = probe.ios();
-            run_on(&probe, &options, seed);
+            run_on(&probe, &options, seed, &first);
             for io in (before..probe.ios()).step_by(every) {
                 let disk = fresh();
                 disk.cut_power_at(io);
-                let second = run_on(&disk, &options, seed);
+                let second = run_on(&disk, &options, seed, &first);
                 let expected = second.as_ref().unwrap_or(&first);
                 for (after, disk) in disk.crash_states(1, seed ^ io).enumerate() {
                     let what = format!("seed {seed}, start {number}, again at I/O {io}, state {after}");
@@ -170,11 +171,63 @@ pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
     states
 }
 
+/// Kills at every I/O of some work. After each, the store is opened with smaller memtables, makes tables of what it has
+/// read, and is changed; the power is cut at every `every`th I/O of that.
+pub(super) fn cuts_upon_kills(seeds: Range<u64>, every: usize) -> u64 {
+    let options = options(Durability::Buffered);
+    let small = Options { memtable_bytes: 200, ..options.clone() };
+    let mut states = 0;
+    for seed in seeds {
+        // A keyspace is made in the log, and more follows than a small memtable takes.
+        let mut work = vec![Step::Set("other", 1, 150), Step::Set("default", 2, 150)];
+        work.extend(steps(seed, 10));
+        let whole = Simulated::new();
+        run(&whole, &options, &work);
+        for killed_at in 0..=whole.ios() {
+            let disk = Simulated::new();
+            disk.cut_power_at(killed_at);
+            let first = run(&disk, &options, &work);
+            let work_on = |disk: &Simulated| -> Option<Expected> {
+                let world = World::open(disk, &small).ok()?;
+                let mut expected = Expected { states: first.states.clone(), least: first.least };
+                let opened = expected.states.len();
+                expected.states.push(world.content().ok()?);
+                for step in [Step::Work, Step::Set("other", 77, 5), Step::Flush] {
+                    follow(&mut expected.states, &step);
+                    if world.run(&step).is_err() {
+                        break;
+                    }
+                    if world.store.log().is_begun() {
+                        expected.least = expected.least.max(opened);
+                    }
+                }
+                Some(expected)
+            };
+            let probe = disk.kill();
+            work_on(&probe);
+            for cut_at in (0..probe.ios()).step_by(every) {
+                let disk = disk.kill();
+                disk.cut_power_at(cut_at);
+                let second = work_on(&disk);
+                let expected = second.as_ref().unwrap_or(&first);
+                for (number, after) in disk.crash_states(1, cut_at).enumerate() {
+                    let what = format!("seed {seed}, killed at {killed_at}, cut at {cut_at}, state {number}");
+                    expected.check(&after, &small, &what);
+                    states += 1;
+                }
+            }
+        }
+    }
+    states
+}
+
 /// Opens a disk after a crash and works on; returns the states that may be found then, or `None` if the store
-/// did not open.
-fn run_on(disk: &Simulated, options: &Options, seed: u64) -> Option<Expected> {
+/// did not open. What was read when it was opened is durable after the first change, not before.
+fn run_on(disk: &Simulated, options: &Options, seed: u64, first: &Expected) -> Option<Expected> {
     let world = World::open(disk, options).ok()?;
-    let mut expected = Expected { states: vec![world.content().ok()?], least: 0 };
+    let mut expected = Expected { states: first.states.clone(), least: first.least };
+    let opened = expected.states.len();
+    expected.states.push(world.content().ok()?);
     let mut work = steps(seed ^ 0xFF, 6);
     work.insert(2, Step::Sync);
     work.insert(4, Step::Flush);
@@ -182,6 +235,9 @@ fn run_on(disk: &Simulated, options: &Options, seed: u64) -> Option<Expected> {
         follow(&mut expected.states, &step);
         if world.run(&step).is_err() {
             break;
+        }
+        if world.store.log().is_begun() {
+            expected.least = expected.least.max(opened);
         }
         if matches!(step, Step::Sync | Step::Flush) {
             expected.least = expected.states.len() - 1;
@@ -207,6 +263,13 @@ fn no_short_sequence_loses_anything_wherever_the_power_is_cut() {
 #[test]
 fn what_was_acknowledged_as_buffered_survives_a_kill() {
     after_a_kill(seeds(20, 100));
+}
+
+#[test]
+fn a_power_cut_after_a_kill_loses_nothing_that_was_built_on() {
+    let states = cuts_upon_kills(seeds(1, 4), sized(3, 1));
+    println!("{states} states");
+    assert!(states > 1_000, "only {states} states were looked at");
 }
 
 #[test]

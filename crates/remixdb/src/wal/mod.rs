@@ -54,8 +54,10 @@ pub(crate) struct Log<D: Disk> {
     room: AtomicU64,
     /// Whether the last log takes writes; if not, it was only read.
     is_begun: AtomicBool,
-    /// Whether the logs that were read, and their names, are synced.
+    /// Whether what was read, and the names of the files, are synced.
     is_settled: AtomicBool,
+    /// The manifest that was read.
+    manifest: Option<Name>,
 }
 
 impl<D: Disk> Deref for Log<D> {
@@ -139,17 +141,25 @@ impl<D: Disk> Log<D> {
             room: AtomicU64::new(ROOM_FIRST),
             is_begun: AtomicBool::new(true),
             is_settled: AtomicBool::new(true),
+            manifest: None,
         })
     }
 
-    /// A log of `bytes` bytes that is going to be read.
-    pub(crate) fn reading(disk: &Arc<D>, number: u64, file: Arc<D::File>, bytes: u64) -> Log<D> {
+    /// A log of `bytes` bytes that is going to be read, after a manifest.
+    pub(crate) fn reading(
+        disk: &Arc<D>,
+        manifest: Name,
+        number: u64,
+        file: Arc<D::File>,
+        bytes: u64,
+    ) -> Log<D> {
         let log = LogFile { name: Name::log(number), file };
         Log {
             group: Group::resuming(Logs(disk.clone()), log, bytes, QUEUE_BYTES),
             room: AtomicU64::new(0),
             is_begun: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
+            manifest: Some(manifest),
         }
     }
 
@@ -173,10 +183,17 @@ impl<D: Disk> Log<D> {
             return Ok(());
         }
         self.check()?;
+        let disk = &*self.device().0;
         // DURABILITY: what was read counts from now on, so it must be as durable as everything after it.
+        if let Some(name) = self.manifest {
+            // If it is gone, a newer one, which is durable, has taken its place.
+            if let Some(file) = disk::open_if_there(disk, name)? {
+                disk::sync(disk, &file, name).map_err(|error| self.group.stop(error))?;
+            }
+        }
         self.group.settle()?;
         // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
-        disk::sync_directory(&*self.device().0).map_err(|error| self.group.stop(error))?;
+        disk::sync_directory(disk).map_err(|error| self.group.stop(error))?;
         self.is_settled.store(true, Ordering::Release);
         Ok(())
     }
