@@ -8,8 +8,8 @@
 //! the newest state, and for each snapshot that reads at `since` or later.
 //!
 //! A scan must not miss a key that is set while it walks. So it registers its walk first, while no change is being made
-//! ([`Changes::while_quiet`]). From then on each set cuts what the walk will have shown to be empty. A scan that finds a
-//! change in progress remembers nothing, and waits for nobody.
+//! ([`Changes::while_quiet`]). From then on each set cuts what the walk will have shown to be empty. A scan that finds
+//! a change in progress remembers nothing, and waits for nobody.
 
 use crate::memtable::ReadAt;
 use crate::sync::{Mutex, lock};

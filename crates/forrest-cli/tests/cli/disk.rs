@@ -130,7 +130,7 @@ fn a_store_in_use_is_busy() {
         4,
         &["busy", "store", &process, "read-only"],
     );
-    // A question is answered all the same.
+    // A command that changes nothing works all the same.
     let asked = place.run(&["--db", "store", "get", "a"]);
     assert_eq!((asked.code, asked.text()), (Some(0), "1\n"));
     assert!(asked.stderr.contains("another process has the store open"), "{}", asked.stderr);
