@@ -34,7 +34,7 @@ impl<D: Disk> Drop for Version<D> {
             // The rest belongs to the parent process, which may still read it.
             let (immutable, partitions) =
                 (std::mem::take(&mut self.immutable), std::mem::take(&mut self.partitions));
-            std::mem::forget((self.memtable.clone(), immutable, partitions));
+            std::mem::forget((self.memtable.clone(), immutable, partitions, self.hold.clone()));
         }
     }
 }

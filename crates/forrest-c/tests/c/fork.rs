@@ -63,6 +63,13 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
         let mut cursor = snapshot.cursor();
         assert!(cursor.seek("").expect("it is read"));
         db.compact().expect("it is merged");
+        // A reader beside the writer, with a state that it alone keeps.
+        let reader = builder.open_read_only(path).expect("it opens beside the writer");
+        let old = reader.snapshot().expect("one state");
+        let count = old.count(..).expect("it is read");
+        db.set(round.to_be_bytes(), value(round)).expect("it is set");
+        db.sync().expect("it is synced");
+        reader.refresh().expect("it refreshes");
         // SAFETY: the child uses only objects of this thread, and ends without returning to the test.
         let forked = unsafe { libc::fork() };
         if forked == 0 {
@@ -75,7 +82,10 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
                 {
                     return 100;
                 }
-                drop((range, cursor, snapshot));
+                if reader.refresh().is_ok() || old.get("").is_ok() {
+                    return 99;
+                }
+                drop((range, cursor, snapshot, old, reader));
                 child(db)
             }));
             // SAFETY: `_exit` ends the process without running handlers of the parent.
@@ -86,6 +96,9 @@ fn a_child_of_a_fork_leaves_the_store_alone() {
         assert_eq!(unsafe { libc::waitpid(forked, &mut status, 0) }, forked);
         assert_eq!((libc::WIFEXITED(status), libc::WEXITSTATUS(status)), (true, 0), "round {round}");
         // Everything that was open in the parent still works.
+        db.compact().expect("it is merged");
+        assert_eq!(old.count(..).expect("its files are kept"), count);
+        assert!(old.range(..).all(|pair| pair.is_ok()) && reader.range(..).all(|pair| pair.is_ok()));
         assert_eq!(snapshot.count(..).expect("it is read"), db.count(..).expect("it is read"));
         assert!(range.all(|pair| pair.is_ok()));
         assert_eq!(open().expect_err("it is open").kind(), ErrorKind::Busy);
