@@ -1196,8 +1196,9 @@ int32_t forrest_verify(forrest_db *db);
 int32_t forrest_compact(forrest_db *db);
 
 /**
- * Takes over what another process has changed, if the store is on disk and was opened with `FORREST_READ_ONLY`. Snapshots
- * and iterators that exist stay as they are. For any other store it does nothing: they see every change at once.
+ * Takes over what another process has changed, if the store is on disk and was opened with `FORREST_READ_ONLY`.
+ * Snapshots and iterators that exist stay as they are. For any other store it does nothing: they see every change at
+ * once.
  *
  * `FORREST_IO`, `FORREST_CORRUPT`, `FORREST_OUT_OF_SPACE`; the store then stays as it was.
  */
