@@ -50,7 +50,9 @@ impl<D: Disk> Handle<D> {
         state.floor = greatest.unwrap_or(0) + 1;
         let end = log(version, catalog, sequence, &into, state.floor)?;
         state.whole = (end.number, end.offset);
-        // From here on the store keeps nothing for the checkpoint but names of files.
+        // If another process changes the store, the names stay until the files are shared.
+        let _hold = version.hold.clone();
+        // From here on the store keeps nothing for the checkpoint but files.
         drop(snapshot);
         for table in shared.tables {
             disk::share(self.disk(), table.file(), table.name(), &*into)?;

@@ -123,8 +123,6 @@ pub(crate) struct Order<D: Disk> {
     pub(crate) readers: BTreeMap<u64, usize>,
     /// A buffer in which versions are encoded.
     pub(crate) scratch: Vec<u8>,
-    /// Files that were found when the store was opened and that nothing names. They are removed with the first change.
-    pub(crate) leftovers: Vec<Name>,
 }
 
 impl<D: Disk> Changes for Core<D> {

@@ -210,6 +210,8 @@ impl<D: Disk> Window<'_, D> {
             let count = disk::read_up_to(disk, file, name, &mut self.bytes[done..], offset + done as u64)?;
             self.bytes.truncate(done + count);
             if count < piece {
+                // A process that writes to the file has cut off what it had taken in advance.
+                self.len = offset + self.bytes.len() as u64;
                 break;
             }
         }

@@ -151,12 +151,16 @@ fn go_on<D: Disk>(
     let mut replay = Replay::of(&core, &state, catalog);
     replay.logs(&chain)?;
     replay.install(&core);
-    let leftovers = leftovers(lock(&core.manifest).state(), replay.end.number, &names);
+    {
+        let mut manifest = lock(&core.manifest);
+        let leftovers = leftovers(manifest.state(), replay.end.number, &names);
+        manifest.add_waiting(leftovers);
+    }
     let Replay { catalog, sequence, .. } = replay;
     let has_default = catalog.get(DEFAULT_KEYSPACE).is_some();
     {
         let mut order = core.order();
-        (order.catalog, order.sequence, order.leftovers) = (Arc::new(catalog), sequence, leftovers);
+        (order.catalog, order.sequence) = (Arc::new(catalog), sequence);
         core.visible.store(sequence, Ordering::Release);
     }
     // It is there, unless an early release created the store and was killed meanwhile.
@@ -193,15 +197,15 @@ pub(crate) fn refresh<D: Disk>(core: &Core<D>) -> Result<()> {
     if core.check_writable().is_ok() {
         return Ok(());
     }
+    // One thread at a time, so that none goes back.
+    let mut manifest = lock(&core.manifest);
     patiently(|| {
         let Some(found) = find_held(core.disk())? else { return Err(no_store()) };
-        take_over(core, found)
+        take_over(core, &mut manifest, found)
     })
 }
 
-fn take_over<D: Disk>(core: &Core<D>, found: Found) -> Result<()> {
-    // One thread at a time.
-    let mut manifest = lock(&core.manifest);
+fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) -> Result<()> {
     let (old, old_catalog) = {
         let order = core.order();
         (order.version.clone(), order.catalog.clone())
@@ -340,7 +344,6 @@ fn core<D: Disk>(
         sequence,
         readers: BTreeMap::new(),
         scratch: Vec::new(),
-        leftovers: Vec::new(),
     };
     Core {
         origin: Origin::here(),
@@ -425,7 +428,7 @@ fn open_partitions<D: Disk>(
     for (&space, partitions) in &found.state.partitions {
         let mut of_space = Vec::new();
         for (low, files) in partitions {
-            let is_same = |old: &&Arc<Partition<D>>| old.low == *low && old.files().tables == files.tables;
+            let is_same = |old: &&Arc<Partition<D>>| old.low == *low && old.files() == *files;
             let same = old.get(&space).and_then(|old| old.iter().find(is_same));
             of_space.push(match same {
                 Some(same) => same.clone(),

@@ -231,7 +231,7 @@ impl<'c, D: Disk> Replay<'c, D> {
         self.immutable.insert(0, full);
         let waiting: usize = self.immutable.iter().map(|memtable| memtable.bytes()).sum();
         match self.core {
-            Some(core) if waiting > self.most_waiting() => self.flush(core),
+            Some(core) if waiting >= self.most_waiting() => self.flush(core),
             _ => Ok(()),
         }
     }
@@ -243,7 +243,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     /// Makes tables of the oldest memtables, until no more wait than may.
     fn flush(&mut self, core: &Core<D>) -> Result<()> {
         self.install(core);
-        while core.backlog_bytes() > self.most_waiting() {
+        while core.backlog_bytes() >= self.most_waiting() {
             match core.step() {
                 Ok(true) => {}
                 Ok(false) => break,

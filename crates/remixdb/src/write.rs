@@ -16,7 +16,7 @@
 
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
-use crate::disk::{self, Disk, Kind};
+use crate::disk::Disk;
 use crate::memtable::{self, Memtable, ReadAt, VALUE_MAX, Wanted};
 use crate::read;
 use crate::scan;
@@ -220,6 +220,8 @@ impl<D: Disk> Core<D> {
                 );
                 return Err(Error::new(ErrorKind::Busy, what));
             }
+            // Nobody has called if what waits was read when the store was opened.
+            self.call_for_work();
             self.wait_for_work(LOOK.min(wait));
             if !deletes {
                 self.check_room()?;
@@ -257,7 +259,7 @@ impl<D: Disk> Core<D> {
         if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
             self.freeze_for(order, bytes)?;
         }
-        self.log_room(order, bytes as u64, keep)?;
+        self.log_room(bytes as u64, keep)?;
         let count = decided.len() as u64;
         self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
@@ -291,39 +293,27 @@ impl<D: Disk> Core<D> {
 
     /// Sees to it that the log has space for changes of `bytes` bytes. `keep` bytes stay for others.
     #[inline]
-    fn log_room(&self, order: &mut Order<D>, bytes: u64, keep: u64) -> Result<()> {
-        if self.log().take_room(bytes, keep) { Ok(()) } else { self.more_log_room(order, bytes, keep) }
+    fn log_room(&self, bytes: u64, keep: u64) -> Result<()> {
+        if self.log().take_room(bytes, keep) { Ok(()) } else { self.more_log_room(bytes, keep) }
     }
 
     #[cold]
-    fn more_log_room(&self, order: &mut Order<D>, bytes: u64, keep: u64) -> Result<()> {
+    fn more_log_room(&self, bytes: u64, keep: u64) -> Result<()> {
         if !self.log().is_begun() {
-            self.next_log(order, self.next_number())?;
+            let begun = self.log().rotate(self.next_number());
+            if begun.is_err() {
+                // The background finds out whether files that crashes have left can be removed.
+                self.full.store(true, Ordering::Relaxed);
+            }
             // The store writes nothing before its first change. There may be work that has waited for it.
             self.call_for_work();
+            begun?;
         }
         if !self.log().take_room(bytes, keep) {
             self.log().reserve(bytes, keep)?;
             assert!(self.log().take_room(bytes, keep), "the space was just taken");
         }
         Ok(())
-    }
-
-    /// Goes on in a new log.
-    fn next_log(&self, order: &mut Order<D>, number: u64) -> Result<()> {
-        // DURABILITY: the state that does not name the files is durable before they are removed.
-        self.log().settle()?;
-        if !order.leftovers.is_empty() {
-            let manifests = disk::list(self.disk())?.into_iter().filter(|name| name.kind == Kind::Manifest);
-            // Somebody who reads the store since before it was opened here may read them.
-            if !manifests.into_iter().any(|name| disk::is_held(self.disk(), name)) {
-                for name in std::mem::take(&mut order.leftovers) {
-                    // If it cannot be removed now, it is when the store is opened again.
-                    let _ = disk::unlink(self.disk(), name);
-                }
-            }
-        }
-        self.log().rotate(number)
     }
 
     /// Goes on with an empty memtable and a new log.
@@ -335,7 +325,7 @@ impl<D: Disk> Core<D> {
     fn freeze_for(&self, order: &mut Order<D>, bytes: usize) -> Result<()> {
         let number = self.next_number();
         let memtable = Memtable::new(self.builder(), number, bytes)?;
-        self.next_log(order, number)?;
+        self.log().rotate(number)?;
         order.version.memtable.freeze(order.catalog.clone(), order.sequence);
         let version = order.version.with_memtable(memtable);
         // Dropping the old version closes no files, because the new one has all of them.
@@ -391,7 +381,7 @@ impl<D: Disk> Core<D> {
     }
 
     fn change_catalog(&self, order: &mut Order<D>, change: Change<'_>, catalog: Catalog) -> Result<u64> {
-        self.log_room(order, CATALOG_CHANGE_MOST, 0)?;
+        self.log_room(CATALOG_CHANGE_MOST, 0)?;
         self.log().queue(1, |out| change.put(out));
         order.sequence += 1;
         order.catalog = Arc::new(catalog);

@@ -63,6 +63,7 @@ impl<D: Disk> Core<D> {
             return Ok(false);
         }
         let mut manifest = lock(&self.manifest);
+        self.remove_files([], &mut manifest)?;
         let Some(memtable) = self.version().immutable.last().cloned() else {
             // A store that was only read writes nothing.
             let removed = if self.log().is_begun() { self.remove_dropped(&mut manifest) } else { Ok(false) };
@@ -323,10 +324,20 @@ impl<D: Disk> Core<D> {
         self.remove_files([], &mut manifest)
     }
 
+    /// Removes files that no state needs any more, and those that wait, as far as nobody reads them.
     fn remove_files(&self, files: impl IntoIterator<Item = Name>, manifest: &mut Manifest<D>) -> Result<()> {
-        let removed = manifest.remove(files, || self.next_number());
-        self.held_bytes.store(manifest.waiting_bytes(), Relaxed);
-        removed.map_err(|error| self.log().stop(error))
+        manifest.add_waiting(files);
+        let (is_begun, is_full) = (self.log().is_begun(), self.full.load(Relaxed));
+        // A store that was only read removes nothing, unless a change finds no space.
+        if manifest.has_waiting() && (is_begun || is_full || manifest.is_begun()) {
+            self.log().check()?;
+            // DURABILITY: the state that does not name them is durable.
+            self.log().settle()?;
+            let removed = manifest.remove_waiting(is_begun, || self.next_number());
+            self.held_bytes.store(manifest.waiting_bytes(), Relaxed);
+            removed.map_err(|error| self.log().stop(error))?;
+        }
+        Ok(())
     }
 
     /// Replaces the version that readers take.

@@ -198,12 +198,18 @@ impl Disk for Real {
     fn hold(&self, manifest: Name) -> io::Result<Hold> {
         let file = self.files.open_file(manifest)?;
         // Who looks whether there is such a lock holds the file for an instant.
-        retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockShared))?;
-        Ok(Hold::new(Shared(file)))
+        match retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockShared)) {
+            Ok(()) => Ok(Hold::new(Shared(file))),
+            // A file system without locks that this process cannot change: most likely nobody else does either.
+            Err(Errno::NOLCK | Errno::OPNOTSUPP) if self.refusal.is_some() => Ok(Hold::default()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn is_held(&self, manifest: Name) -> io::Result<bool> {
-        let file = match self.files.open_file(manifest) {
+        // To be written to: some network file systems demand that for a lock that is not shared.
+        let open = || open_regular(self.files.directory(), &manifest.to_string(), OFlags::RDWR);
+        let file = match self.files.sparing(open) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             opened => opened?,
         };
@@ -314,7 +320,13 @@ fn has_files(path: &Path, directory: BorrowedFd<'_>) -> Result<bool> {
 /// Why this process cannot change a directory, if so.
 fn refusal(directory: BorrowedFd<'_>) -> Option<&'static str> {
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    match retry_on_intr(|| rustix::fs::accessat(directory, ".", wanted, AtFlags::EACCESS)) {
+    let ask = |flags| retry_on_intr(|| rustix::fs::accessat(directory, ".", wanted, flags));
+    let answer = match ask(AtFlags::EACCESS) {
+        // Some sandboxes refuse the newer system call.
+        Err(Errno::PERM) => ask(AtFlags::empty()),
+        answer => answer,
+    };
+    match answer {
         Err(Errno::ROFS) => Some("its file system is mounted read-only"),
         Err(Errno::ACCESS | Errno::PERM) => Some("this process may not write to its directory"),
         // Whatever else it is, the first change reports it.

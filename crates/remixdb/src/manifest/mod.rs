@@ -171,7 +171,10 @@ impl<D: Disk> Manifest<D> {
         // differ.
         disk::sync_directory(disk)?;
         let old = |other: &Name| other.kind == Kind::Manifest && *other != name;
-        for other in disk::list(disk)?.into_iter().filter(old) {
+        let known = self.file.as_ref().map(|file| file.name);
+        // The new manifest is in use. If the directory cannot be listed now, the old one counts as held.
+        let found = disk::list(disk).unwrap_or_else(|_| known.into_iter().collect());
+        for other in found.into_iter().filter(old) {
             if !disk::is_held(disk, other) {
                 disk::unlink(disk, other)?;
             } else if !self.held.iter().any(|(held, _)| *held == other) {
@@ -211,25 +214,40 @@ impl<D: Disk> Manifest<D> {
         disk::reserve(&*self.disk, file, *name, end + more)
     }
 
-    /// Removes files that the state no longer names, as soon as nobody holds a state that names them. `number` returns
-    /// the number of a new manifest.
+    /// Adds files that the state does not name, to be removed.
+    pub(crate) fn add_waiting(&mut self, files: impl IntoIterator<Item = Name>) {
+        self.waiting.extend(files);
+    }
+
+    /// Whether files wait to be removed.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Whether edits were made since the store was opened.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Removes the files that wait, as soon as nobody holds a state that names them. Logs that were given up stay until
+    /// a new log follows those that count, and `log_follows`. `number` returns the number of a new manifest.
     ///
     /// Who reads the store holds a manifest, not a state. So if the manifest of today is held, a new one is made:
     /// those who read this one have the state of today, at most, and all others the new one.
     ///
     /// # Errors
     /// `Io`; it is unknown then which manifest is in use.
-    pub(crate) fn remove(
-        &mut self,
-        files: impl IntoIterator<Item = Name>,
-        number: impl FnOnce() -> u64,
-    ) -> Result<()> {
-        self.waiting.extend(files);
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
+    pub(crate) fn remove_waiting(&mut self, log_follows: bool, number: impl FnOnce() -> u64) -> Result<()> {
         let disk = self.disk.clone();
         let disk = &*disk;
+        if self.file.is_none() {
+            // Older states are those of the manifests that were found.
+            let found = disk::list(disk).unwrap_or_default();
+            let mut manifests = found.into_iter().filter(|name| name.kind == Kind::Manifest);
+            if manifests.any(|name| disk::is_held(disk, name)) {
+                return Ok(());
+            }
+        }
         if self.file.as_ref().is_some_and(|file| disk::is_held(disk, file.name)) {
             let name = Name::manifest(number());
             match disk::create_reserved(disk, name, self.beginning(name).len() as u64) {
@@ -245,10 +263,12 @@ impl<D: Disk> Manifest<D> {
             }
             is_held
         });
-        let held = &self.held;
+        let (held, floor) = (&self.held, self.state.floor);
         self.waiting.retain(|name| {
             // What was made after a held manifest was replaced is not named by it.
             let is_needed = held.iter().any(|(_, next)| name.number < *next);
+            let is_given_up = name.kind == Kind::Log && name.number >= floor;
+            let is_needed = is_needed || (is_given_up && !log_follows);
             if !is_needed {
                 // What cannot be removed now is removed when the store is opened.
                 let _ = disk::unlink(disk, *name);

@@ -63,6 +63,8 @@ fn the_first_change_removes_what_nothing_names() {
             let step = super::world::Step::Set("default", 3, 10);
             follow(&mut states, &step);
             world.run(&step).expect("it works");
+            // The background does it.
+            world.store.step().expect("it works");
             let left: Vec<_> = disk.files().into_iter().filter(|(_, bytes)| bytes.len() == 29).collect();
             assert!(left.is_empty(), "seed {seed}: {left:?}");
             for after in disk.crash_states(2, seed) {

@@ -190,6 +190,7 @@ impl<V: Device> Group<V> {
     /// Syncs all files, whatever was asked for so far.
     pub(crate) fn settle(&self) -> Result<(), V::Error> {
         let _turn = self.turn_to_sync(u64::MAX);
+        self.check()?;
         let files = lock(&self.files).clone();
         files.iter().try_for_each(|open| self.sync_file(open))
     }
