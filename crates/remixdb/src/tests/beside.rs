@@ -44,6 +44,13 @@ pub(super) fn beside_a_writer(seeds: Range<u64>) {
         for (at, step) in steps.iter().enumerate() {
             follow(&mut states, step);
             writer.run(step).unwrap_or_else(|error| panic!("seed {seed}, step {at}: {error}"));
+            // Of what the reader has not looked into, it still needs the files.
+            has_its_files(&disk, &reader);
+            if at % 5 == 2 {
+                // Another REMIX over the same tables.
+                writer.store.settle().expect("it settles");
+                recover::refresh(&reader.store).expect("it refreshes");
+            }
             if (at as u64 + seed).is_multiple_of(3) {
                 recover::refresh(&reader.store).unwrap_or_else(|error| panic!("seed {seed}, {at}: {error}"));
                 let content = reader.content().unwrap_or_else(|error| panic!("seed {seed}, {at}: {error}"));

@@ -174,6 +174,21 @@ pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
 /// Kills at every I/O of some work. After each, the store is opened with smaller memtables, makes tables of what it has
 /// read, and is changed; the power is cut at every `every`th I/O of that.
 pub(super) fn cuts_upon_kills(seeds: Range<u64>, every: usize) -> u64 {
+    cuts_upon(seeds, 1, every, |disk, _| vec![disk.kill()])
+}
+
+/// The same upon power cuts, after which logs may be given up, and at every `every`th I/O of both.
+pub(super) fn cuts_upon_cuts(seeds: Range<u64>, every: usize) -> u64 {
+    cuts_upon(seeds, every, every, |disk, cut_at| disk.crash_states(2, cut_at).collect())
+}
+
+/// See above. `starts` makes the disks that the second process may find.
+fn cuts_upon(
+    seeds: Range<u64>,
+    every_first: usize,
+    every: usize,
+    starts: impl Fn(&Simulated, u64) -> Vec<Simulated>,
+) -> u64 {
     let options = options(Durability::Buffered);
     let small = Options { memtable_bytes: 200, ..options.clone() };
     let mut states = 0;
@@ -183,7 +198,7 @@ pub(super) fn cuts_upon_kills(seeds: Range<u64>, every: usize) -> u64 {
         work.extend(steps(seed, 10));
         let whole = Simulated::new();
         run(&whole, &options, &work);
-        for killed_at in 0..=whole.ios() {
+        for killed_at in (0..=whole.ios()).step_by(every_first) {
             let disk = Simulated::new();
             disk.cut_power_at(killed_at);
             let first = run(&disk, &options, &work);
@@ -203,17 +218,20 @@ pub(super) fn cuts_upon_kills(seeds: Range<u64>, every: usize) -> u64 {
                 }
                 Some(expected)
             };
-            let probe = disk.kill();
-            work_on(&probe);
-            for cut_at in (0..probe.ios()).step_by(every) {
-                let disk = disk.kill();
-                disk.cut_power_at(cut_at);
-                let second = work_on(&disk);
-                let expected = second.as_ref().unwrap_or(&first);
-                for (number, after) in disk.crash_states(1, cut_at).enumerate() {
-                    let what = format!("seed {seed}, killed at {killed_at}, cut at {cut_at}, state {number}");
-                    expected.check(&after, &small, &what);
-                    states += 1;
+            for (number, start) in starts(&disk, killed_at).iter().enumerate() {
+                let probe = start.kill();
+                work_on(&probe);
+                for cut_at in (0..probe.ios()).step_by(every) {
+                    let disk = start.kill();
+                    disk.cut_power_at(cut_at);
+                    let second = work_on(&disk);
+                    let expected = second.as_ref().unwrap_or(&first);
+                    for (state, after) in disk.crash_states(1, cut_at).enumerate() {
+                        let what =
+                            format!("seed {seed}, {killed_at}, start {number}, cut at {cut_at}, {state}");
+                        expected.check(&after, &small, &what);
+                        states += 1;
+                    }
                 }
             }
         }
@@ -270,6 +288,13 @@ fn a_power_cut_after_a_kill_loses_nothing_that_was_built_on() {
     let states = cuts_upon_kills(seeds(1, 4), sized(3, 1));
     println!("{states} states");
     assert!(states > 1_000, "only {states} states were looked at");
+}
+
+#[test]
+fn a_power_cut_upon_a_power_cut_leaves_a_whole_chain_of_logs() {
+    let states = cuts_upon_cuts(seeds(1, 4), sized(7, 3));
+    println!("{states} states");
+    assert!(states > 300, "only {states} states were looked at");
 }
 
 #[test]

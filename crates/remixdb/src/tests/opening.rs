@@ -5,6 +5,7 @@ use crate::core::Handle;
 use crate::disk::{Kind, Name, simulated::Simulated};
 use forrest_engine::{Durability, ErrorKind, Op, Options};
 use forrest_testing::sized;
+use std::time::Duration;
 
 /// The disk after the work of a seed and a crash, with what a crash leaves: logs with torn ends, tables that nothing
 /// names.
@@ -163,4 +164,22 @@ fn a_flipped_bit_in_the_log_of_a_checkpoint_is_found() {
             }
         }
     }
+}
+
+/// Memtables that are read from logs and are exactly full wait, and nobody has called for tables. A change gets through.
+#[test]
+fn the_first_change_does_not_wait_for_ever() {
+    // With its overhead, a pair counts 100 bytes.
+    let options = Options { memtable_bytes: 10_000, ..options(Durability::Buffered) };
+    let disk = Simulated::new();
+    let store = Handle::open_unattended(disk.clone(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    for number in 0..250_u32 {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 64] }).expect("it fits");
+    }
+    assert_eq!(store.backlog_bytes(), 20_000);
+    let store =
+        Handle::open(disk.kill(), &Options { wait: Duration::from_secs(2), ..options }).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    store.apply(&space, Op::Set { key: b"new", value: b"" }).expect("the tables are made");
 }
