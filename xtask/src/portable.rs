@@ -32,6 +32,7 @@ const SKIPPED: &[&str] = &[
     "a_flipped_bit_is_reported_or_harmless",
     "a_file_that_is_cut_or_missing_is_reported_or_harmless",
     "tests::forged::",
+    "tests::crash::a_power_cut_",
 ];
 
 /// Default number of seeds of each model, quick and full: fewer than without emulation.

@@ -285,14 +285,14 @@ fn what_was_acknowledged_as_buffered_survives_a_kill() {
 
 #[test]
 fn a_power_cut_after_a_kill_loses_nothing_that_was_built_on() {
-    let states = cuts_upon_kills(seeds(1, 4), sized(3, 1));
+    let states = cuts_upon_kills(seeds(1, 3), sized(3, 2));
     println!("{states} states");
     assert!(states > 1_000, "only {states} states were looked at");
 }
 
 #[test]
 fn a_power_cut_upon_a_power_cut_leaves_a_whole_chain_of_logs() {
-    let states = cuts_upon_cuts(seeds(1, 4), sized(7, 3));
+    let states = cuts_upon_cuts(seeds(1, 3), sized(7, 5));
     println!("{states} states");
     assert!(states > 300, "only {states} states were looked at");
 }
