@@ -4,6 +4,7 @@ use crate::{kvbench, records, scratch, text};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/array.c");
 const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include");
@@ -17,9 +18,11 @@ static COMPILER: LazyLock<bool> = LazyLock::new(|| {
     found
 });
 
-/// The example as a library, with a fault if one is named.
+/// The example as a library, with a fault if one is named. Tests run at once: each call makes a file of its own.
 fn library(fault: &str) -> PathBuf {
-    let path = scratch(&format!("libarray-{}.so", fault.to_lowercase()));
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = scratch(&format!("libarray-{}-{number}.so", fault.to_lowercase()));
     let mut command = Command::new("cc");
     command.args(["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", INCLUDE]);
     command.arg(format!("-DFAULT={fault}")).arg("-o").arg(&path).arg(SOURCE);
@@ -55,7 +58,8 @@ fn a_library_in_c_is_measured_beside_the_others() {
     let of = |subject: &str| {
         let mut figures =
             records.iter().filter(|one| one["record"] == "figures" && one["subject"] == *subject);
-        let found = [figures.next(), figures.next()].map(|one| one.expect("both kinds"));
+        let found =
+            [figures.next(), figures.next()].map(|one| one.unwrap_or_else(|| panic!("{subject}: {out}")));
         assert!(figures.next().is_none(), "{subject} is measured once");
         found
     };
@@ -77,7 +81,7 @@ fn a_library_in_c_is_told_how_many_keys_will_come() {
     if !*COMPILER {
         return;
     }
-    let (library, json) = (library("NONE_TOO"), scratch("foreign-reserve.jsonl"));
+    let (library, json) = (library("NONE"), scratch("foreign-reserve.jsonl"));
     let subjects = format!("hashbrown,{}", library.display());
     let how = ["memory", "-n", "3000", "--kinds", "u64", "--no-sweep", "--only", "reserve"];
     let output = kvbench(&[&how[..], &["--subjects", &subjects, "--json", json.to_str().unwrap()]].concat());
