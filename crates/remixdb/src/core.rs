@@ -23,6 +23,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Immutable memtables may have this many times the bytes at which a memtable is full.
+const BACKLOG_MOST: usize = 2;
+
 /// A handle to an open store. Dropping the last one closes the store.
 pub(crate) struct Handle<D: Disk>(Arc<Opened<D>>);
 
@@ -221,6 +224,11 @@ impl<D: Disk> Core<D> {
     pub(crate) fn backlog_bytes(&self) -> usize {
         // ORDERING: as in `backlog`.
         self.backlog_bytes.load(Ordering::Relaxed)
+    }
+
+    /// With as many bytes in them, writers wait, and a replay makes tables.
+    pub(crate) fn backlog_bytes_most(&self) -> usize {
+        self.builder.memtable_bytes.saturating_mul(BACKLOG_MOST)
     }
 
     pub(crate) fn order(&self) -> MutexGuard<'_, Order<D>> {

@@ -126,6 +126,21 @@ fn find_held<D: Disk>(disk: &D) -> Result<Option<Found>> {
     Err(Error::new(ErrorKind::Io, "the manifest is replaced again and again"))
 }
 
+/// The content of a store before its logs are read: the catalogue, the logs, the partitions, and an empty memtable.
+type Content<D> = (Catalog, Vec<Read<D>>, Partitions<D>, Arc<Memtable>);
+
+fn content<D: Disk>(
+    disk: &Arc<D>,
+    builder: &Options,
+    cache: &Arc<Cache>,
+    found: &Found,
+) -> Result<Content<D>> {
+    let catalog = catalog_of(&found.state, found.name)?;
+    let chain = found.chain(&**disk)?;
+    let partitions = open_partitions(disk, builder, cache, found, &BTreeMap::new())?;
+    Ok((catalog, chain, partitions, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
+}
+
 /// Opens a store to change it.
 fn go_on<D: Disk>(
     disk: &Arc<D>,
@@ -134,14 +149,11 @@ fn go_on<D: Disk>(
     found: Found,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let catalog = catalog_of(&found.state, found.name)?;
-    let chain = found.chain(&**disk)?;
-    let partitions = open_partitions(disk, builder, cache, &found, &BTreeMap::new())?;
-    let memtable = Memtable::new(builder, found.state.floor, 0)?;
+    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found)?;
     let Found { names, name, state, .. } = found;
     let parts = Parts {
         catalog: catalog.clone(),
-        version: version(memtable, partitions, Hold::default()),
+        version: version(memtable, partitions),
         log: reading(disk, name, &chain)?,
         manifest: Manifest::of(disk, state.clone()),
         sequence: 0,
@@ -178,11 +190,8 @@ fn read_beside<D: Disk>(
     found: Found,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let catalog = catalog_of(&found.state, found.name)?;
-    let chain = found.chain(&**disk)?;
-    let partitions = open_partitions(disk, builder, cache, &found, &BTreeMap::new())?;
-    let memtable = Arc::new(Memtable::new(builder, found.state.floor, 0)?);
-    let mut replay = Replay::begin(&**disk, builder, &found.state, catalog, memtable.clone());
+    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found)?;
+    let mut replay = Replay::begin(&**disk, builder, &found.state, catalog, memtable);
     replay.logs(&chain)?;
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
     let Found { names, name, state, hold } = found;
@@ -274,14 +283,10 @@ fn reading<D: Disk>(disk: &Arc<D>, manifest: Name, chain: &[Read<D>]) -> Result<
     Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(&**disk)?))
 }
 
-fn version<D: Disk>(memtable: Memtable, partitions: Partitions<D>, hold: Hold) -> Version<D> {
-    Version {
-        origin: Origin::here(),
-        memtable: Arc::new(memtable),
-        immutable: Vec::new(),
-        partitions,
-        hold: Arc::new(hold),
-    }
+/// The first version of a store that will be changed.
+fn version<D: Disk>(memtable: Arc<Memtable>, partitions: Partitions<D>) -> Version<D> {
+    let (immutable, hold) = (Vec::new(), Arc::new(Hold::default()));
+    Version { origin: Origin::here(), memtable, immutable, partitions, hold }
 }
 
 /// Creates a store.
@@ -302,7 +307,7 @@ fn create<D: Disk>(
         ..ManifestState::default()
     };
     let manifest = Manifest::create(disk, first + 1, state)?;
-    let version = version(Memtable::new(builder, first, 0)?, BTreeMap::new(), Hold::default());
+    let version = version(Arc::new(Memtable::new(builder, first, 0)?), BTreeMap::new());
     start(
         first + 2,
         Parts {

@@ -16,10 +16,6 @@ use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Immutable memtables become tables once they have more than this many times the bytes at which a memtable is full. It
-/// is what writers let wait.
-const WAITING_MOST: usize = 2;
-
 /// A log that is read.
 pub(crate) struct Read<D: Disk> {
     pub(crate) number: u64,
@@ -231,19 +227,15 @@ impl<'c, D: Disk> Replay<'c, D> {
         self.immutable.insert(0, full);
         let waiting: usize = self.immutable.iter().map(|memtable| memtable.bytes()).sum();
         match self.core {
-            Some(core) if waiting >= self.most_waiting() => self.flush(core),
+            Some(core) if waiting >= core.backlog_bytes_most() => self.flush(core),
             _ => Ok(()),
         }
-    }
-
-    fn most_waiting(&self) -> usize {
-        self.builder.memtable_bytes.saturating_mul(WAITING_MOST)
     }
 
     /// Makes tables of the oldest memtables, until no more wait than may.
     fn flush(&mut self, core: &Core<D>) -> Result<()> {
         self.install(core);
-        while core.backlog_bytes() >= self.most_waiting() {
+        while core.backlog_bytes() >= core.backlog_bytes_most() {
             match core.step() {
                 Ok(true) => {}
                 Ok(false) => break,

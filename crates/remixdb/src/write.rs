@@ -37,8 +37,6 @@ use std::time::{Duration, Instant};
 /// The number of immutable memtables from which on writers wait a little, and the wait for each one above it.
 const BACKLOG: usize = 2;
 const WAIT: Duration = Duration::from_millis(2);
-/// Writers wait while immutable memtables have more than this many times the bytes at which a memtable is full.
-const BACKLOG_MOST: usize = 2;
 /// A memtable takes this many times the bytes at which it is full, and twice as many with deletes, if there is no space
 /// for a new log.
 const OVERFULL: usize = 2;
@@ -208,7 +206,7 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `Busy` after the time that the options allow; `OutOfSpace` and `Stopped` if they cannot become tables.
     fn wait_for_memory(&self, deletes: bool) -> Result<()> {
-        let most = self.builder().memtable_bytes.saturating_mul(BACKLOG_MOST);
+        let most = self.backlog_bytes_most();
         let (begin, wait) = (Instant::now(), self.builder().wait);
         // Without a thread nobody makes tables while this one waits.
         while self.backlog_bytes() >= most && self.work.has_thread() {

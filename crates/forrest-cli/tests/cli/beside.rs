@@ -51,11 +51,11 @@ fn readers_and_a_writer_are_killed_beside_each_other() {
         let all: Vec<&str> = writer.into_iter().chain(sizes).collect();
         let mut writer =
             place.command(&all).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("it starts");
-        let told = lines(&mut writer);
+        let acknowledged = lines(&mut writer);
         // The last pairs are those of this run from here on.
         let begun = oracle.last.len();
         while oracle.last.len() == begun {
-            oracle.take(&told.recv_timeout(PATIENCE).expect("it writes"));
+            oracle.take(&acknowledged.recv_timeout(PATIENCE).expect("it writes"));
         }
         // With few descriptors, so that files are opened again by name.
         let reader = Db::builder().open_files(8).open_read_only(path).expect("it opens beside the writer");
@@ -63,7 +63,7 @@ fn readers_and_a_writer_are_killed_beside_each_other() {
         let mut dumps = Vec::new();
         let end = Instant::now() + Duration::from_millis(200 + random.below(500));
         while Instant::now() < end {
-            told.try_iter().for_each(|line| oracle.take(&line));
+            acknowledged.try_iter().for_each(|line| oracle.take(&line));
             reader.refresh().expect("it refreshes beside the writer");
             look(&reader, &oracle);
             refreshes += 1;
@@ -85,7 +85,7 @@ fn readers_and_a_writer_are_killed_beside_each_other() {
         }
         writer.kill().expect("it can be killed");
         writer.wait().expect("it ends");
-        told.into_iter().for_each(|line| oracle.take(&line));
+        acknowledged.into_iter().for_each(|line| oracle.take(&line));
         reader.refresh().expect("it refreshes after the writer's death");
         look(&reader, &oracle);
         reader.verify().expect("nothing is damaged");

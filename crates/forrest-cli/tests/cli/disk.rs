@@ -142,11 +142,12 @@ fn a_store_in_use_is_busy() {
     // A shell sees the state of when it was opened, until it refreshes.
     let mut reader = place.command(&["--db", "store", "--read-only", "shell"]);
     let mut reader = reader.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let (mut asks, mut told) = (reader.stdin.take().unwrap(), BufReader::new(reader.stdout.take().unwrap()));
+    let (mut input, mut output) =
+        (reader.stdin.take().unwrap(), BufReader::new(reader.stdout.take().unwrap()));
     let mut ask = |line: &str| {
-        asks.write_all(line.as_bytes()).unwrap();
+        input.write_all(line.as_bytes()).unwrap();
         let mut answer = String::new();
-        told.read_line(&mut answer).unwrap();
+        output.read_line(&mut answer).unwrap();
         answer
     };
     assert_eq!(ask("count\n"), "1\n");
@@ -154,7 +155,7 @@ fn a_store_in_use_is_busy() {
     let mut line = String::new();
     written.read_line(&mut line).unwrap();
     assert_eq!((ask("count\n").as_str(), ask("refresh\ncount\n").as_str()), ("1\n", "2\n"));
-    drop(asks);
+    drop(input);
     assert!(reader.wait().unwrap().success());
     drop(stdin);
     assert!(child.wait().unwrap().success());

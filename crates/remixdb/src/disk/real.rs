@@ -64,11 +64,8 @@ impl Real {
     /// locked: another process may change the store meanwhile.
     pub fn open(path: &Path, builder: &Options) -> Result<Real> {
         let (directory, made) = open_directory(path, builder.create && !builder.read_only)?;
-        let refusal = match builder.read_only {
-            true => Some("it was opened to be read"),
-            false => refusal(directory.as_fd()),
-        };
-        if refusal.is_some() {
+        let refusal = refusal(directory.as_fd());
+        if builder.read_only || refusal.is_some() {
             if !has_files(path, directory.as_fd())? {
                 return Err(no_store(path));
             }
@@ -201,7 +198,7 @@ impl Disk for Real {
         match retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockShared)) {
             Ok(()) => Ok(Hold::new(Shared(file))),
             // A file system without locks that this process cannot change: most likely nobody else does either.
-            Err(Errno::NOLCK | Errno::OPNOTSUPP) if self.refusal.is_some() => Ok(Hold::default()),
+            Err(Errno::NOLCK | Errno::OPNOTSUPP) if self.lock.is_none() => Ok(Hold::default()),
             Err(errno) => Err(errno.into()),
         }
     }

@@ -13,7 +13,7 @@ use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
 use forrest_engine::{ErrorKind, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A manifest that has grown by this many bytes is replaced by a new one.
@@ -114,8 +114,8 @@ pub(crate) struct Manifest<D: Disk> {
     next: Option<(Name, D::File)>,
     /// Older manifests whose state somebody holds, each with the number of the one that came after it.
     held: Vec<(Name, u64)>,
-    /// Files that the state no longer names, and that a held one may name.
-    waiting: BTreeSet<Name>,
+    /// Files that the state no longer names, and that a held one may name. Their lengths, once they were asked for.
+    waiting: BTreeMap<Name, Option<u64>>,
 }
 
 /// A manifest that edits are appended to.
@@ -136,7 +136,7 @@ impl<D: Disk> Manifest<D> {
             file: None,
             next: None,
             held: Vec::new(),
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -216,7 +216,9 @@ impl<D: Disk> Manifest<D> {
 
     /// Adds files that the state does not name, to be removed.
     pub(crate) fn add_waiting(&mut self, files: impl IntoIterator<Item = Name>) {
-        self.waiting.extend(files);
+        for name in files {
+            self.waiting.entry(name).or_default();
+        }
     }
 
     /// Whether files wait to be removed.
@@ -264,7 +266,7 @@ impl<D: Disk> Manifest<D> {
             is_held
         });
         let (held, floor) = (&self.held, self.state.floor);
-        self.waiting.retain(|name| {
+        self.waiting.retain(|name, _| {
             // What was made after a held manifest was replaced is not named by it.
             let is_needed = held.iter().any(|(_, next)| name.number < *next);
             let is_given_up = name.kind == Kind::Log && name.number >= floor;
@@ -279,10 +281,13 @@ impl<D: Disk> Manifest<D> {
     }
 
     /// Bytes of the files that wait until nobody holds a state that names them.
-    pub(crate) fn waiting_bytes(&self) -> u64 {
+    pub(crate) fn waiting_bytes(&mut self) -> u64 {
         let disk = &*self.disk;
-        let bytes = |name: &Name| disk::len(disk, &disk::open(disk, *name)?, *name);
-        self.waiting.iter().map(|name| bytes(name).unwrap_or(0)).sum()
+        let len = |name: Name| disk::len(disk, &disk::open(disk, name)?, name);
+        for (&name, bytes) in self.waiting.iter_mut().filter(|(_, bytes)| bytes.is_none()) {
+            *bytes = len(name).ok();
+        }
+        self.waiting.values().flatten().sum()
     }
 
     /// Takes the state of a manifest that another process has written.
