@@ -14,7 +14,7 @@ use crate::wal::{End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
-use forrest_engine::{Durability, Error, Options, Result, Stats};
+use forrest_engine::{Durability, Error, ErrorKind, Options, Result, Stats};
 use forrest_machine::origin::Origin;
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -73,6 +73,7 @@ impl<D: Disk> Drop for Opened<D> {
             self.core.work.close();
             // A panic was reported when it happened.
             let _ = worker.join();
+            self.core.work.end();
             if self.core.log.is_begun() {
                 let _ = self.core.join_logs();
             }
@@ -251,6 +252,15 @@ impl<D: Disk> Core<D> {
     /// Signals that there is background work.
     pub(crate) fn call_for_work(&self) {
         self.work.call();
+    }
+
+    /// An error if the store is being closed: work that only makes later reads faster is given up then. The logs have
+    /// what it would have written.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.work.is_closing() {
+            true => Err(Error::new(ErrorKind::Busy, "the store is being closed")),
+            false => Ok(()),
+        }
     }
 
     /// Signals that some background work is done.

@@ -14,7 +14,7 @@ use crate::manifest::Files;
 use crate::remix::{self, Remix, RemixCursor, Run, RunEntry, Show};
 use crate::table::{self, Table, TableCursor};
 use forrest_base::lock;
-use forrest_engine::{Error, ErrorKind, Result};
+use forrest_engine::Result;
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -100,16 +100,25 @@ pub(crate) fn named<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<(u64, u32)> {
 }
 
 /// The order over several tables, with tags or without; `None` for one table. `known` is the order over the
-/// first tables.
+/// first tables. Fails with the error of `check`.
 pub(crate) fn order<D: Disk>(
     known: Option<Arc<Remix>>,
     tables: &[Arc<Table<D>>],
     tags: bool,
+    check: &dyn Fn() -> Result<()>,
 ) -> Result<Option<Arc<Remix>>> {
-    order_of(known, tags, || runs(tables))
+    order_of(known, tags, || interruptible(tables, check))
 }
 
-/// The same for the runs that `runs` makes.
+/// The order over tables that are going to be merged, also over one. Fails with the error of `check`.
+pub(crate) fn merge_order<D: Disk>(
+    tables: &[Arc<Table<D>>],
+    check: &dyn Fn() -> Result<()>,
+) -> Result<Arc<Remix>> {
+    Ok(Arc::new(remix::build(&mut interruptible(tables, check), false)?))
+}
+
+/// The same as [`order`] for the runs that `runs` makes.
 fn order_of<R: Run>(
     known: Option<Arc<Remix>>,
     tags: bool,
@@ -130,20 +139,20 @@ fn order_of<R: Run>(
 /// A run that fails when the work with it is to stop.
 struct Interruptible<'s, R> {
     run: R,
-    stop: &'s dyn Fn() -> bool,
-    /// Keys that are read before the next look.
+    check: &'s dyn Fn() -> Result<()>,
+    /// Keys that are read before the next check.
     left: u32,
 }
 
-/// Keys that an interruptible run reads between two looks.
-const LOOK: u32 = 1024;
+/// Keys that are read or written between two checks whether to go on.
+pub(crate) const LOOK: u32 = 1024;
 
-/// [`runs`] that fail when `stop` says so.
+/// [`runs`] that fail with the error of `check`.
 fn interruptible<'s, D: Disk>(
     tables: &[Arc<Table<D>>],
-    stop: &'s dyn Fn() -> bool,
+    check: &'s dyn Fn() -> Result<()>,
 ) -> Vec<Interruptible<'s, Owned<D>>> {
-    runs(tables).into_iter().map(|run| Interruptible { run, stop, left: LOOK }).collect()
+    runs(tables).into_iter().map(|run| Interruptible { run, check, left: LOOK }).collect()
 }
 
 impl<R: Run> Run for Interruptible<'_, R> {
@@ -159,12 +168,7 @@ impl<R: Run> Run for Interruptible<'_, R> {
         self.left -= 1;
         if self.left == 0 {
             self.left = LOOK;
-            if (self.stop)() {
-                return Err(Error::new(
-                    ErrorKind::Busy,
-                    "the index of a partition is not built: the store is closed",
-                ));
-            }
+            (self.check)()?;
         }
         self.run.key_into(ordinal, into)
     }
@@ -229,7 +233,7 @@ impl<D: Disk> Partition<D> {
     }
 
     #[cold]
-    fn find_out(&self, stop: Option<&dyn Fn() -> bool>) -> Result<&Known> {
+    fn find_out(&self, check: Option<&dyn Fn() -> Result<()>>) -> Result<&Known> {
         let source =
             lock(self.source.as_ref().expect("nothing is known of a partition that was opened only"));
         if let Some(known) = self.known.get() {
@@ -242,17 +246,17 @@ impl<D: Disk> Partition<D> {
         };
         let stored = first.as_ref().map(|first| Stored { number: *number, tables: first.runs().len() });
         let tags = first.as_ref().map_or(*tags, |first| first.has_tags());
-        let remix = match stop {
-            Some(stop) => order_of(first, tags, || interruptible(&self.tables, stop))?,
-            None => order(first, &self.tables, tags)?,
+        let remix = match check {
+            Some(check) => order(first, &self.tables, tags, check)?,
+            None => order_of(first, tags, || runs(&self.tables))?,
         };
         Ok(self.known.get_or_init(|| Known { remix, stored }))
     }
 
-    /// Loads the order ahead of the first use. Fails soon after `stop` says so.
-    pub(crate) fn warm(&self, stop: &dyn Fn() -> bool) -> Result<()> {
+    /// Loads the order ahead of the first use. Fails with the error of `check`.
+    pub(crate) fn warm(&self, check: &dyn Fn() -> Result<()>) -> Result<()> {
         if self.known.get().is_none() {
-            self.find_out(Some(stop))?;
+            self.find_out(Some(check))?;
         }
         Ok(())
     }

@@ -258,7 +258,7 @@ impl<D: Disk> Core<D> {
                         && let Some(partition) = cold.pop()
                     {
                         // The next read reports damage.
-                        let _ = partition.warm(&|| self.work.is_closing());
+                        let _ = partition.warm(&|| self.check_open());
                     }
                     if waited.elapsed() >= RETRY && self.log().is_begun() {
                         waited = Instant::now();

@@ -92,6 +92,11 @@ impl Work {
         self.called.notify_one();
     }
 
+    /// The thread has ended. Whoever closes the store may do some more work.
+    pub(crate) fn end(&self) {
+        *lock(&self.state) = WorkState::default();
+    }
+
     /// Signals that some work is done.
     pub(crate) fn done(&self) {
         drop(lock(&self.state));

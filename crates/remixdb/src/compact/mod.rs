@@ -19,7 +19,8 @@
 //!
 //! If there is no room for a table, the step removes its new files, and the store refuses changes until a
 //! later try succeeds; reads go on. If a step fails for any other reason, the store stops, because accepted
-//! changes would pile up in memory. Nothing is lost either way: the logs have it.
+//! changes would pile up in memory. Nothing is lost either way: the logs have it. A step that is under way when the store
+//! is closed is given up.
 
 pub(crate) mod plan;
 mod rewrite;
@@ -120,7 +121,8 @@ impl<D: Disk> Core<D> {
     /// Handles an error that came before the manifest was changed: removes the new files, whose numbers begin
     /// at `first`.
     fn give_up(&self, first: u64, error: Error) -> Error {
-        if !self.is_harmless(&error) {
+        // A store that is being closed needs no more tables.
+        if !self.is_harmless(&error) && self.check_open().is_ok() {
             return self.log().stop(error);
         }
         // Only the holder of the manifest makes such files. Listing them would need a file descriptor. Files

@@ -4,8 +4,8 @@ use super::plan::{Plan, TABLES_MAX, plan};
 use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::memtable::{self, Memtable, Said};
-use crate::partition::{self, Owned, Partition, Stored};
-use crate::remix::{self, RUNS_MAX, Remix, RemixCursor, Show};
+use crate::partition::{self, LOOK, Owned, Partition, Stored};
+use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
 use crate::table::{self, Table, TableEntry};
 use crate::version::Version;
 use forrest_base::lock;
@@ -191,11 +191,8 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Merges the new pairs and the tables from `from` on into the newest table.
     fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (kept, merged) = self.tables().split_at(from);
-        let order = if merged.is_empty() {
-            None
-        } else {
-            Some(Arc::new(remix::build(&mut partition::runs(merged), false)?))
-        };
+        let check = || self.store.check_open();
+        let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
         let old = Old::new(merged, order, Show::Tombstones, new)?;
         let output = self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, files)))?;
         let mut tables = kept.to_vec();
@@ -205,11 +202,14 @@ impl<D: Disk> Rewrite<'_, D> {
         }
         // The known order of the old tables still holds if they are all kept.
         let (known, stored) = match self.old {
-            Some(old) => (old.remix()?, old.stored()?),
+            Some(old) => {
+                old.warm(&check)?;
+                (old.remix()?, old.stored()?)
+            }
             None => (None, None),
         };
         let known = known.filter(|_| merged.is_empty()).cloned();
-        let remix = partition::order(known, &tables, self.store.builder().tags)?;
+        let remix = partition::order(known, &tables, self.store.builder().tags, &check)?;
         let stored = stored.filter(|stored| stored.tables <= from);
         let stored = self.stored(remix.as_deref(), stored, &tables)?;
         Ok(Some(vec![Arc::new(Partition::new(self.low.to_vec(), tables, remix, stored))]))
@@ -246,12 +246,16 @@ impl<D: Disk> Rewrite<'_, D> {
     /// begins with a partition of its own.
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
         let most = self.store.builder().table_bytes;
-        let order = match self.old {
-            Some(old) if !old.tables().is_empty() => Some(match old.remix()? {
-                Some(remix) => remix.clone(),
-                None => Arc::new(remix::build(&mut partition::runs(old.tables()), false)?),
-            }),
-            _ => None,
+        let check = || self.store.check_open();
+        let order = match self.old.filter(|old| !old.tables().is_empty()) {
+            None => None,
+            Some(old) => {
+                old.warm(&check)?;
+                Some(match old.remix()? {
+                    Some(remix) => remix.clone(),
+                    None => partition::merge_order(old.tables(), &check)?,
+                })
+            }
         };
         let bytes: u64 = self.tables().iter().map(|table| table.file_bytes()).sum();
         let pieces = (bytes / most).min(self.store.workers().count() as u64);
@@ -388,14 +392,21 @@ struct Output<'s, D: Disk> {
     before: Vec<u8>,
     /// The names of all files that were begun.
     files: &'s Mutex<Vec<Name>>,
+    /// Entries that are added before the next look whether the store is being closed.
+    left: u32,
 }
 
 impl<'s, D: Disk> Output<'s, D> {
     fn new(store: &'s Core<D>, most: u64, files: &'s Mutex<Vec<Name>>) -> Output<'s, D> {
-        Output { store, most, builder: None, done: Vec::new(), before: Vec::new(), files }
+        Output { store, most, builder: None, done: Vec::new(), before: Vec::new(), files, left: LOOK }
     }
 
     fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
+        self.left -= 1;
+        if self.left == 0 {
+            self.left = LOOK;
+            self.store.check_open()?;
+        }
         let is_next = match &self.builder {
             Some((_, builder)) => builder.takes(key),
             None => self.done.is_empty() || key > &self.before[..],

@@ -2,11 +2,11 @@
 
 use crate::catalog::Space;
 use crate::core::Handle;
-use crate::disk::Kind;
 use crate::disk::simulated::Simulated;
+use crate::disk::{Kind, Name};
 use forrest_engine::Op;
-use forrest_engine::View as _;
-use forrest_engine::{Durability, Options, Pages};
+use forrest_engine::{Durability, Error, ErrorKind, Options, Pages};
+use forrest_engine::{Result, View as _};
 use forrest_index::Direction;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
@@ -211,7 +211,7 @@ fn a_lookup_after_opening_reads_little() {
     world.delete((5_000..5_001).step_by(1));
     world.store.flush_all().unwrap();
     let covered = |world: &World| {
-        world.store.version().partitions(world.space.id)[0].warm(&|| false).unwrap();
+        world.store.version().partitions(world.space.id)[0].warm(&|| Ok(())).unwrap();
         world.store.version().partitions(world.space.id)[0].covered().unwrap()
     };
     let read = |world: &World, number: u32| {
@@ -229,7 +229,8 @@ fn a_lookup_after_opening_reads_little() {
     }
     let bytes: u64 = world.store.version().partitions(world.space.id)[0].file_bytes();
     assert!(bytes > 1_000_000, "{bytes} bytes of tables");
-    let stopped = world.store.version().partitions(world.space.id)[0].warm(&|| true);
+    let stop = || Err(Error::new(ErrorKind::Busy, "stop"));
+    let stopped = world.store.version().partitions(world.space.id)[0].warm(&stop);
     assert!(stopped.is_err() && world.store.version().partitions(world.space.id)[0].covered().is_none());
     assert_eq!(covered(&world).0, 20_001);
     world.flush(20_000..22_000, 1, 9);
@@ -241,12 +242,44 @@ fn a_lookup_after_opening_reads_little() {
     assert_eq!(world.files(Kind::Remix), 1);
     let mut world = world.reopen_cold(&large());
     let before = world.disk.bytes_read();
-    world.store.version().partitions(world.space.id)[0].warm(&|| true).unwrap();
+    world.store.version().partitions(world.space.id)[0].warm(&stop).unwrap();
     let loaded = world.disk.bytes_read() - before;
     assert!(loaded < 8 * all, "{loaded} bytes to load the order of {all} entries");
     world.check();
     world.delete((0..22_000).step_by(7));
     world.check();
+}
+
+/// A store that is closed gives up the tables that it is making. Nothing is lost, and nothing is left of them.
+#[test]
+fn closing_gives_up_a_flush_and_a_merge() {
+    let mut world = World::of(large());
+    world.flush(0..4_000, 1, 1);
+    world.flush(0..4_000, 1, 2);
+    let given_up = |world: &World, work: &dyn Fn() -> Result<()>| {
+        let files = world.disk.files();
+        world.store.work.close();
+        assert_eq!(work().unwrap_err().kind(), ErrorKind::Busy);
+        world.store.work.end();
+        let names = |files: &[(Name, Vec<u8>)]| files.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        assert_eq!(names(&world.disk.files()), names(&files));
+        world.check();
+    };
+    given_up(&world, &|| world.store.compact());
+    for number in 0..3_000u32 {
+        let (key, value) = (number.to_be_bytes(), vec![3; 100]);
+        world.store.apply(&world.space, Op::Set { key: &key[..], value: &value[..] }).unwrap();
+        world.pairs.insert(key.to_vec(), value);
+    }
+    let mut order = world.store.order();
+    world.store.freeze(&mut order).unwrap();
+    drop(order);
+    given_up(&world, &|| world.store.step().map(|_| ()));
+    // The store goes on.
+    world.store.compact().unwrap();
+    assert_eq!(world.tables(), [1]);
+    world.check();
+    world.reopen();
 }
 
 /// With several workers a partition is cut into pieces, and all of it is still there once.
