@@ -7,6 +7,7 @@ use crate::current::{Current, Reading};
 use crate::disk::{self, Disk, Name};
 use crate::gaps::{Changes, Gaps};
 use crate::manifest::Manifest;
+use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::table::Table;
 use crate::version::Version;
@@ -23,7 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Immutable memtables may have this many times the bytes at which a memtable is full.
+/// A replay makes tables when immutable memtables have this many times the bytes at which a memtable is full. While the
+/// store is written to, all memtables together may have one time more.
 const BACKLOG_MOST: usize = 2;
 
 /// A handle to an open store. Dropping the last one closes the store.
@@ -96,10 +98,10 @@ pub(crate) struct Core<D: Disk> {
     /// Scans of ranges that wait to go on.
     pub(crate) parked: Parked<D>,
     pub(crate) gaps: Gaps,
-    /// Number of the memtables that wait to become tables.
-    pub(crate) backlog: AtomicUsize,
-    /// Bytes of these memtables.
+    /// Bytes of the memtables that wait to become tables.
     pub(crate) backlog_bytes: AtomicUsize,
+    /// How long writers wait because of that.
+    pub(crate) pace: Pace,
     /// Changes up to this sequence number are visible.
     pub(crate) visible: AtomicU64,
     pub(crate) order: Mutex<Order<D>>,
@@ -210,26 +212,24 @@ impl<D: Disk> Core<D> {
         let version = Arc::new(version);
         self.version.replace(&version);
         self.parked.replace(&version);
-        self.backlog.store(version.immutable.len(), Ordering::Relaxed);
         self.backlog_bytes.store(version.immutable_bytes(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
     }
 
-    /// About how many memtables wait to become tables.
-    pub(crate) fn backlog(&self) -> usize {
-        // ORDERING: readers only decide how long to wait.
-        self.backlog.load(Ordering::Relaxed)
-    }
-
-    /// About how many bytes these memtables have.
+    /// About how many bytes the memtables have that wait to become tables.
     pub(crate) fn backlog_bytes(&self) -> usize {
-        // ORDERING: as in `backlog`.
+        // ORDERING: readers only decide how long to wait.
         self.backlog_bytes.load(Ordering::Relaxed)
     }
 
-    /// With as many bytes in them, writers wait, and a replay makes tables.
+    /// With as many bytes in them, a replay makes tables.
     pub(crate) fn backlog_bytes_most(&self) -> usize {
         self.builder.memtable_bytes.saturating_mul(BACKLOG_MOST)
+    }
+
+    /// With as many bytes in all memtables, writers wait.
+    pub(crate) fn changes_bytes_most(&self) -> usize {
+        self.builder.memtable_bytes.saturating_mul(BACKLOG_MOST + 1)
     }
 
     pub(crate) fn order(&self) -> MutexGuard<'_, Order<D>> {

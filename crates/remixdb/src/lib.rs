@@ -50,6 +50,7 @@ mod gaps;
 mod key;
 mod manifest;
 mod memtable;
+mod pace;
 mod page;
 mod parked;
 mod partition;

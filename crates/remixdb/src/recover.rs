@@ -23,6 +23,7 @@ use crate::disk::{self, Disk, Hold, Kind, Name};
 use crate::gaps::Gaps;
 use crate::manifest::{self, Manifest, ManifestState};
 use crate::memtable::Memtable;
+use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::partition::Partition;
 use crate::replay::{self, Read, Replay};
@@ -340,7 +341,7 @@ fn core<D: Disk>(
     parts: Parts<D>,
 ) -> Core<D> {
     let Parts { catalog, version, log, manifest, sequence, read_to } = parts;
-    let (backlog, backlog_bytes) = (version.immutable.len(), version.immutable_bytes());
+    let backlog_bytes = version.immutable_bytes();
     let version = Arc::new(version);
     let (current, parked) = (Current::new(&version), Parked::new(&version));
     let order = Order {
@@ -359,8 +360,8 @@ fn core<D: Disk>(
         version: current,
         parked,
         gaps: Gaps::default(),
-        backlog: AtomicUsize::new(backlog),
         backlog_bytes: AtomicUsize::new(backlog_bytes),
+        pace: Pace::default(),
         visible: AtomicU64::new(sequence),
         order: Mutex::new(order),
         log,

@@ -1,14 +1,14 @@
 //! The write path, for every change there is: admit, order, log, apply, make visible, commit.
 //!
-//! 1. **Admit**: refuse after a failure. If memtables become tables too slowly, wait for a short time, which
-//!    grows with the backlog ([`Core::admit`]).
+//! 1. **Admit**: refuse after a failure. Wait while memtables are at their limit ([`Core::admit`]).
 //! 2. **Order**: under one lock, decide the operations with the values that they find, and give them sequence
 //!    numbers.
 //! 3. **Log**: queue their effects for the log, a batch as a whole. There is no I/O under the lock, except
 //!    that a batch that compares or adds reads from tables, and that a full memtable needs a new log file.
 //! 4. **Apply** to the memtable.
 //! 5. **Make visible**, at one instant.
-//! 6. **Commit**, without the lock: wait until the log is as durable as the caller wants.
+//! 6. **Commit**, without the lock: wait until the log is as durable as the caller wants; and if memtables become tables
+//!    too slowly, wait a little, in proportion to the bytes of the changes ([`pace`](crate::pace)).
 //!
 //! Other threads see a change before it is durable. If a thread makes a durable change after it has seen
 //! another one, it makes that one durable too, because there is one log. A failure after the effects were
@@ -34,9 +34,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The number of immutable memtables from which on writers wait a little, and the wait for each one above it.
-const BACKLOG: usize = 2;
-const WAIT: Duration = Duration::from_millis(2);
 /// A memtable takes this many times the bytes at which it is full, and twice as many with deletes, if there is no space
 /// for a new log.
 const OVERFULL: usize = 2;
@@ -69,6 +66,14 @@ impl Decided<'_> {
             None => Change::Delete { space: self.space, key: &self.key },
         }
     }
+}
+
+/// Changes that were logged and applied.
+struct Recorded {
+    /// The sequence number of the last.
+    last: u64,
+    /// Their bytes, about.
+    bytes: usize,
 }
 
 /// The new content of a key after an effect; `None` if the effect leaves it.
@@ -135,9 +140,9 @@ impl<D: Disk> Core<D> {
             return Ok(outcome);
         }
         let decided = Decided { space: space.id, key: Cow::Borrowed(key), new };
-        let last = self.record(&mut order, &[decided])?;
+        let recorded = self.record(&mut order, &[decided])?;
         drop(order);
-        self.log().commit(last, self.durability())?;
+        self.commit(recorded, self.durability())?;
         Ok(outcome)
     }
 
@@ -165,9 +170,9 @@ impl<D: Disk> Core<D> {
         }
         let decided = batch.decided;
         // An empty batch still commits everything before it, at the batch's durability.
-        let last = self.record(&mut order, &decided)?;
+        let recorded = self.record(&mut order, &decided)?;
         drop(order);
-        self.log().commit(last, durability.unwrap_or(self.durability()))?;
+        self.commit(recorded, durability.unwrap_or(self.durability()))?;
         Ok(Written::Applied)
     }
 
@@ -178,9 +183,9 @@ impl<D: Disk> Core<D> {
         let mut batch = Batch { store: self, version, decided: Vec::new(), overlay: Some(BTreeMap::new()) };
         let outcome = batch.decide(space.id, op)?;
         let decided = batch.decided;
-        let last = self.record(&mut order, &decided)?;
+        let recorded = self.record(&mut order, &decided)?;
         drop(order);
-        self.log().commit(last, self.durability())?;
+        self.commit(recorded, self.durability())?;
         Ok(outcome)
     }
 
@@ -191,9 +196,7 @@ impl<D: Disk> Core<D> {
         if !deletes {
             self.check_room()?;
         }
-        let backlog = self.backlog();
-        if backlog >= BACKLOG {
-            self.wait_for_work(WAIT * (backlog + 1 - BACKLOG) as u32);
+        if self.backlog_bytes() > 0 {
             self.wait_for_memory(deletes)?;
         }
         let order = self.order();
@@ -201,20 +204,25 @@ impl<D: Disk> Core<D> {
         Ok(order)
     }
 
-    /// Waits until the immutable memtables have less than their limit in bytes.
+    /// Bytes of all memtables, about.
+    fn changes_bytes(&self) -> usize {
+        self.backlog_bytes().saturating_add(self.version().memtable.bytes())
+    }
+
+    /// Waits until the memtables have less than their limit in bytes.
     ///
     /// # Errors
     /// `Busy` after the time that the options allow; `OutOfSpace` and `Stopped` if they cannot become tables.
     fn wait_for_memory(&self, deletes: bool) -> Result<()> {
-        let most = self.backlog_bytes_most();
+        let most = self.changes_bytes_most();
         let (begin, wait) = (Instant::now(), self.builder().wait);
         // Without a thread nobody makes tables while this one waits.
-        while self.backlog_bytes() >= most && self.work.has_thread() {
+        while self.changes_bytes() >= most && self.work.has_thread() {
             if begin.elapsed() >= wait {
                 let what = format!(
                     "{} bytes of changes wait in memory to become tables, and {most} may; writing tables did not keep up \
                      within {wait:?}",
-                    self.backlog_bytes()
+                    self.changes_bytes()
                 );
                 return Err(Error::new(ErrorKind::Busy, what));
             }
@@ -240,12 +248,25 @@ impl<D: Disk> Core<D> {
         Err(Error::new(ErrorKind::OutOfSpace, what))
     }
 
-    /// Logs decided changes and applies them; returns the sequence number of the last.
-    fn record(&self, order: &mut Order<D>, decided: &[Decided<'_>]) -> Result<u64> {
+    /// Waits until changes are as durable as requested, and as long as their bytes are worth.
+    fn commit(&self, Recorded { last, bytes }: Recorded, durability: Durability) -> Result<()> {
+        self.log().commit(last, durability)?;
+        if self.backlog_bytes() > 0 {
+            let waiting = self.changes_bytes() as f64 / self.builder().memtable_bytes as f64;
+            let wait = self.pace.charge(bytes, waiting);
+            if !wait.is_zero() {
+                self.wait_for_work(wait.min(self.builder().wait));
+            }
+        }
+        Ok(())
+    }
+
+    /// Logs decided changes and applies them.
+    fn record(&self, order: &mut Order<D>, decided: &[Decided<'_>]) -> Result<Recorded> {
         let first = order.sequence + 1;
         let last = order.sequence + decided.len() as u64;
         if decided.is_empty() {
-            return Ok(last);
+            return Ok(Recorded { last, bytes: 0 });
         }
         let bytes: usize = decided.iter().map(Decided::cost).sum();
         let limit = self.builder().memtable_bytes;
@@ -286,7 +307,7 @@ impl<D: Disk> Core<D> {
                 frozen => frozen?,
             }
         }
-        Ok(last)
+        Ok(Recorded { last, bytes })
     }
 
     /// Sees to it that the log has space for changes of `bytes` bytes. `keep` bytes stay for others.

@@ -39,6 +39,7 @@ use rewrite::Replaced;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 /// With this much free space nothing more is asked, and less than this is always kept free.
 const SPACE_ENOUGH: u64 = 4 << 30;
@@ -74,7 +75,11 @@ impl<D: Disk> Core<D> {
             return removed;
         };
         self.log().check()?;
+        let begin = Instant::now();
         let flushed = self.flush(&mut manifest, &memtable);
+        if flushed.is_ok() {
+            self.pace.note(memtable.bytes(), begin.elapsed());
+        }
         let is_full = matches!(&flushed, Err(error) if self.is_harmless(error));
         self.full.store(is_full || self.lacks_space(&self.version()), Relaxed);
         flushed.map(|()| true)
