@@ -105,6 +105,8 @@ pub(crate) struct Core<D: Disk> {
     /// Changes up to this sequence number are visible.
     pub(crate) visible: AtomicU64,
     pub(crate) order: Mutex<Order<D>>,
+    /// Locked after `order`, and only for a moment: a snapshot never waits for I/O of a writer.
+    pub(crate) readers: Mutex<Readers>,
     pub(crate) log: Log<D>,
     /// Its holder does the background work.
     pub(crate) manifest: Mutex<Manifest<D>>,
@@ -122,13 +124,19 @@ pub(crate) struct Core<D: Disk> {
 pub(crate) struct Order<D: Disk> {
     /// The current version, for the holder of the order lock.
     pub(crate) version: Arc<Version<D>>,
-    pub(crate) catalog: Arc<Catalog>,
     /// The sequence number of the last change.
     pub(crate) sequence: u64,
-    /// The sequence numbers that snapshots read at, each with the number of its readers.
-    pub(crate) readers: BTreeMap<u64, usize>,
     /// A buffer in which versions are encoded.
     pub(crate) scratch: Vec<u8>,
+}
+
+/// What a snapshot reads. INVARIANT: what is visible changes only while this is locked. All changes up to the visible
+/// sequence number are then applied to the memtables of the current version, and no later ones are in tables.
+pub(crate) struct Readers {
+    /// The sequence numbers that snapshots read at, each with the number of its readers.
+    pub(crate) snapshots: BTreeMap<u64, usize>,
+    /// The keyspaces. Changed by the holder of the order lock.
+    pub(crate) catalog: Arc<Catalog>,
 }
 
 impl<D: Disk> Changes for Core<D> {
@@ -236,6 +244,15 @@ impl<D: Disk> Core<D> {
         lock(&self.order)
     }
 
+    pub(crate) fn readers(&self) -> MutexGuard<'_, Readers> {
+        lock(&self.readers)
+    }
+
+    /// The keyspaces. They stay as they are while the order lock is held.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.readers().catalog.clone()
+    }
+
     pub(crate) fn workers(&self) -> &Workers {
         &self.workers
     }
@@ -275,20 +292,20 @@ impl<D: Disk> Core<D> {
 
     /// Registers a reader of the current state. What it reads is kept until `give_reader_back`.
     pub(crate) fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>) {
-        let mut order = self.order();
+        let mut readers = self.readers();
         // Not later than the visible state: a batch that failed and stopped the store may be partly applied.
         let sequence = self.visible();
-        *order.readers.entry(sequence).or_default() += 1;
-        (sequence, order.version.clone(), order.catalog.clone())
+        *readers.snapshots.entry(sequence).or_default() += 1;
+        (sequence, self.version().clone(), readers.catalog.clone())
     }
 
     /// Ends a reader that `take_reader` registered.
     pub(crate) fn give_reader_back(&self, sequence: u64) {
-        let mut order = self.order();
-        if let Some(count) = order.readers.get_mut(&sequence) {
+        let mut readers = self.readers();
+        if let Some(count) = readers.snapshots.get_mut(&sequence) {
             *count -= 1;
             if *count == 0 {
-                order.readers.remove(&sequence);
+                readers.snapshots.remove(&sequence);
             }
         }
     }
@@ -308,7 +325,7 @@ impl<D: Disk> Core<D> {
     /// The names of all keyspaces, sorted.
     pub(crate) fn keyspaces(&self) -> Result<Vec<String>> {
         self.check_here()?;
-        Ok(self.order().catalog.names())
+        Ok(self.catalog().names())
     }
 
     /// What the store holds and costs.
@@ -319,9 +336,9 @@ impl<D: Disk> Core<D> {
         self.check_here()?;
         let mut stats = Stats::default();
         {
-            let order = self.order();
-            stats.snapshots = order.readers.values().sum::<usize>() as u64;
-            stats.keyspaces = order.catalog.spaces.len() as u64;
+            let readers = self.readers();
+            stats.snapshots = readers.snapshots.values().sum::<usize>() as u64;
+            stats.keyspaces = readers.catalog.spaces.len() as u64;
         }
         let version = self.version();
         for memtable in version.memtables() {

@@ -17,7 +17,7 @@
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
-use crate::core::{Core, Order};
+use crate::core::{Core, Order, Readers};
 use crate::current::Current;
 use crate::disk::{self, Disk, Hold, Kind, Name};
 use crate::gaps::Gaps;
@@ -171,11 +171,9 @@ fn go_on<D: Disk>(
     }
     let Replay { catalog, sequence, .. } = replay;
     let has_default = catalog.get(DEFAULT_KEYSPACE).is_some();
-    {
-        let mut order = core.order();
-        (order.catalog, order.sequence) = (Arc::new(catalog), sequence);
-        core.visible.store(sequence, Ordering::Release);
-    }
+    core.order().sequence = sequence;
+    core.readers().catalog = Arc::new(catalog);
+    core.visible.store(sequence, Ordering::Release);
     // It is there, unless an early release created the store and was killed meanwhile.
     if !has_default {
         core.keyspace(DEFAULT_KEYSPACE)?;
@@ -216,10 +214,7 @@ pub(crate) fn refresh<D: Disk>(core: &Core<D>) -> Result<()> {
 }
 
 fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) -> Result<()> {
-    let (old, old_catalog) = {
-        let order = core.order();
-        (order.version.clone(), order.catalog.clone())
-    };
+    let (old, old_catalog) = (core.order().version.clone(), core.catalog());
     let (read_manifest, read_to) = *lock(&core.read_to);
     let state = &found.state;
     let partitions = match state.partitions == manifest.state().partitions {
@@ -248,11 +243,11 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) 
         return Err(error);
     }
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
-    let mut order = core.order();
+    let (mut order, mut readers) = (core.order(), core.readers());
     for space in old_catalog.spaces.values().filter(|space| !catalog.has(space.id)) {
         space.mark_dropped();
     }
-    (order.catalog, order.sequence) = (Arc::new(catalog), sequence);
+    (readers.catalog, order.sequence) = (Arc::new(catalog), sequence);
     let is_same = Arc::ptr_eq(&memtable, &old.memtable) && found.name == read_manifest;
     if !is_same || *state != *manifest.state() {
         let hold = Arc::new(found.hold);
@@ -261,7 +256,7 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) 
         drop(old);
         let replaced = core.set_version(&mut order, version);
         core.visible.store(sequence, Ordering::Release);
-        drop(order);
+        drop((order, readers));
         drop(replaced);
         core.parked.drop_old();
     } else {
@@ -344,13 +339,7 @@ fn core<D: Disk>(
     let backlog_bytes = version.immutable_bytes();
     let version = Arc::new(version);
     let (current, parked) = (Current::new(&version), Parked::new(&version));
-    let order = Order {
-        version,
-        catalog: Arc::new(catalog),
-        sequence,
-        readers: BTreeMap::new(),
-        scratch: Vec::new(),
-    };
+    let order = Order { version, sequence, scratch: Vec::new() };
     Core {
         origin: Origin::here(),
         disk,
@@ -364,6 +353,7 @@ fn core<D: Disk>(
         pace: Pace::default(),
         visible: AtomicU64::new(sequence),
         order: Mutex::new(order),
+        readers: Mutex::new(Readers { snapshots: BTreeMap::new(), catalog: Arc::new(catalog) }),
         log,
         manifest: Mutex::new(manifest),
         read_to: Mutex::new(read_to),

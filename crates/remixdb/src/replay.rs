@@ -95,10 +95,8 @@ impl<'c, D: Disk> Replay<'c, D> {
         sequence: u64,
         end: End,
     ) -> Replay<'c, D> {
-        let (version, readers) = {
-            let order = core.order();
-            (order.version.clone(), order.readers.clone())
-        };
+        let version = core.order().version.clone();
+        let readers = core.readers().snapshots.clone();
         let begun = Replay::begin(core.disk(), core.builder(), state, catalog, version.memtable.clone());
         let reading = Some((core.visible(), readers));
         Replay { immutable: version.immutable.clone(), reading, sequence, end, ..begun }

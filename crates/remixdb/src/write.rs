@@ -285,21 +285,26 @@ impl<D: Disk> Core<D> {
         // Before any of it is visible.
         let sets = decided.iter().filter(|decided| decided.new.is_some());
         self.gaps.cut(sets.map(|decided| (decided.space, &decided.key[..])));
-        if decided.len() == 1 {
-            // A single change is visible when it is applied, so no old versions are kept for readers
-            // meanwhile.
-            self.make_visible(last);
-        }
-        let Order { version, scratch, readers, .. } = &mut *order;
-        let wanted = Wanted { visible: self.visible(), snapshots: readers };
+        let is_alone = decided.len() == 1;
+        let Order { version, scratch, .. } = &mut *order;
         let memtable = &version.memtable;
         for (sequence, decided) in (first..).zip(decided) {
             let Decided { space, key, new } = decided;
+            // A snapshot that is taken between two changes of a batch reads the state before the batch.
+            let readers = self.readers();
+            if is_alone {
+                // A single change is visible when it is applied, so no old versions are kept for readers meanwhile.
+                self.make_visible(last);
+            }
+            let wanted = Wanted { visible: self.visible(), snapshots: &readers.snapshots };
             memtable
                 .set(*space, key, sequence, new.as_deref(), &wanted, scratch)
                 .map_err(|error| self.log().stop(error))?;
         }
-        self.make_visible(last);
+        if !is_alone {
+            let _readers = self.readers();
+            self.make_visible(last);
+        }
         if memtable.bytes() >= limit {
             match self.freeze(order) {
                 // There is no space for a new log. The next change tries again.
@@ -345,7 +350,7 @@ impl<D: Disk> Core<D> {
         let number = self.next_number();
         let memtable = Memtable::new(self.builder(), number, bytes)?;
         self.log().rotate(number)?;
-        order.version.memtable.freeze(order.catalog.clone(), order.sequence);
+        order.version.memtable.freeze(self.catalog(), order.sequence);
         let version = order.version.with_memtable(memtable);
         // Dropping the old version closes no files, because the new one has all of them.
         let _ = self.set_version(order, version);
@@ -365,22 +370,23 @@ impl<D: Disk> Core<D> {
     /// Creates a keyspace, or finds it.
     pub(crate) fn make_space(&self, name: &str, most: usize) -> Result<Arc<Space>> {
         self.check_here()?;
-        if let Some(space) = self.order().catalog.get(name) {
+        if let Some(space) = self.catalog().get(name) {
             return Ok(space.clone());
         }
         let mut order = self.admit(false)?;
-        if let Some(space) = order.catalog.get(name) {
+        let before = self.catalog();
+        if let Some(space) = before.get(name) {
             return Ok(space.clone());
         }
-        if order.catalog.spaces.len() >= most {
+        if before.spaces.len() >= most {
             return Err(Error::limit("store", "keyspaces", most + 1, most));
         }
-        let id = order.catalog.next;
-        let catalog = order.catalog.with(name, id);
+        let id = before.next;
+        let catalog = before.with(name, id);
         let catalog =
             catalog.ok_or_else(|| Error::limit("store", "keyspaces ever made", id as usize, id as usize))?;
         let last = self.change_catalog(&mut order, Change::Create { space: id, name }, catalog)?;
-        let space = order.catalog.get(name).expect("it was just made").clone();
+        let space = self.catalog().get(name).expect("it was just made").clone();
         drop(order);
         self.log().commit(last, self.durability())?;
         Ok(space)
@@ -389,8 +395,9 @@ impl<D: Disk> Core<D> {
     /// Removes a keyspace; false if there is none.
     pub(crate) fn drop_space(&self, name: &str) -> Result<bool> {
         let mut order = self.admit(true)?;
-        let Some(space) = order.catalog.get(name).cloned() else { return Ok(false) };
-        let catalog = order.catalog.without(space.id).expect("it is there");
+        let before = self.catalog();
+        let Some(space) = before.get(name).cloned() else { return Ok(false) };
+        let catalog = before.without(space.id).expect("it is there");
         let last = self.change_catalog(&mut order, Change::Drop { space: space.id }, catalog)?;
         space.mark_dropped();
         drop(order);
@@ -403,7 +410,8 @@ impl<D: Disk> Core<D> {
         self.log_room(CATALOG_CHANGE_MOST, 0)?;
         self.log().queue(1, |out| change.put(out));
         order.sequence += 1;
-        order.catalog = Arc::new(catalog);
+        let mut readers = self.readers();
+        readers.catalog = Arc::new(catalog);
         self.make_visible(order.sequence);
         Ok(order.sequence)
     }

@@ -102,7 +102,8 @@ impl<D: Disk> Core<D> {
     fn remove_dropped(&self, manifest: &mut Manifest<D>) -> Result<bool> {
         let (dropped, last) = {
             let order = self.order();
-            let partitions = order.version.partitions.iter().filter(|(space, _)| !order.catalog.has(**space));
+            let catalog = self.catalog();
+            let partitions = order.version.partitions.iter().filter(|(space, _)| !catalog.has(**space));
             let dropped: Vec<_> = partitions
                 .flat_map(|(&space, partitions)| partitions.iter().map(move |old| (space, old.clone())))
                 .map(|(space, old)| Replaced { space, old: Some(old), new: Vec::new() })

@@ -10,5 +10,6 @@ mod damage;
 mod faults;
 mod forged;
 mod opening;
+mod snapshot;
 mod sync;
 mod world;
