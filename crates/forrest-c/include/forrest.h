@@ -1196,6 +1196,40 @@ int32_t forrest_verify(forrest_db *db);
 int32_t forrest_compact(forrest_db *db);
 
 /**
+ * Moves all changes from memory and logs to tables. When this returns, they survive a loss of power, the logs are
+ * empty, and the next opening reads none. Takes time proportional to the changes since the last flush. In memory and in
+ * the kernel it does nothing. To make changes durable, `forrest_sync` is faster.
+ *
+ * `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
+ */
+int32_t forrest_flush(forrest_db *db);
+
+/**
+ * Finishes the background work that earlier changes have left, so that the next opening and the first reads are fast.
+ * Call it after a large load, before the store is closed. In memory and in the kernel it does nothing.
+ *
+ * `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
+ */
+int32_t forrest_settle(forrest_db *db);
+
+/**
+ * Merges the tables that may have keys from `start` up to but not including `end`; if `end` is null, up to the last
+ * key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of the
+ * size of a table, may be rewritten too.
+ *
+ * As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_LIMIT` for a key that is too
+ * long.
+ *
+ * # Safety
+ * - `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes.
+ */
+int32_t forrest_compact_range(forrest_db *db,
+                              const void *start,
+                              size_t start_bytes,
+                              const void *end,
+                              size_t end_bytes);
+
+/**
  * Takes over what another process has changed, if the store is on disk and was opened with `FORREST_READ_ONLY`.
  * Snapshots and iterators that exist stay as they are. For any other store it does nothing: they see every change at
  * once.

@@ -1,12 +1,13 @@
-//! Operations on a whole store: sync, checkpoint, verify, compact, statistics, and the capabilities of its
+//! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, statistics, and the capabilities of its
 //! home.
 
-use crate::argument::{Place, text};
+use crate::argument::{self, Place, key, text};
 use crate::code::FORREST_OK;
 use crate::db::Db;
 use crate::failure::{Failure, guard};
 use forrest_rust::Capability;
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
+use std::ops::Bound;
 use std::ptr;
 
 /// Makes everything written before as durable as this home can, and then returns. On disk it then survives a
@@ -58,6 +59,52 @@ pub extern "C" fn forrest_verify(db: *mut Db) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_compact(db: *mut Db) -> i32 {
     whole(db, |store| store.compact())
+}
+
+/// Moves all changes from memory and logs to tables. When this returns, they survive a loss of power, the logs are
+/// empty, and the next opening reads none. Takes time proportional to the changes since the last flush. In memory and in
+/// the kernel it does nothing. To make changes durable, `forrest_sync` is faster.
+///
+/// `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_flush(db: *mut Db) -> i32 {
+    whole(db, |store| store.flush())
+}
+
+/// Finishes the background work that earlier changes have left, so that the next opening and the first reads are fast.
+/// Call it after a large load, before the store is closed. In memory and in the kernel it does nothing.
+///
+/// `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_settle(db: *mut Db) -> i32 {
+    whole(db, |store| store.settle())
+}
+
+/// Merges the tables that may have keys from `start` up to but not including `end`; if `end` is null, up to the last
+/// key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of the
+/// size of a table, may be rewritten too.
+///
+/// As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_LIMIT` for a key that is too
+/// long.
+///
+/// # Safety
+/// - `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_compact_range(
+    db: *mut Db,
+    start: *const c_void,
+    start_bytes: usize,
+    end: *const c_void,
+    end_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the Safety section
+        // demands.
+        let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
+        let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
+        Db::of(db)?.newest()?.1.compact_range(bounds)?;
+        Ok(FORREST_OK)
+    })
 }
 
 /// Takes over what another process has changed, if the store is on disk and was opened with `FORREST_READ_ONLY`.

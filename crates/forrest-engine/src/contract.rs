@@ -90,6 +90,14 @@ pub trait Store: Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Moves all changes from memory and logs to tables, durably. Does nothing if the engine has no tables.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`, `Stopped`.
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Finishes the background work that changes have left, so that the store opens and reads fast. Does nothing if
     /// the engine leaves none.
     ///
@@ -132,6 +140,16 @@ pub trait Keyspace: Clone + Send + Sync + 'static {
     /// `InvalidArgument` if the keyspace was dropped or the operation does not fit the current value;
     /// `Limit`; `OutOfSpace`; `Io`; `Stopped`.
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome>;
+
+    /// Rewrites what the store has of a range, so that it takes the least space: from `start` up to but not including
+    /// `end`, or to the last key.
+    ///
+    /// # Errors
+    /// As [`Store::compact`]; `InvalidArgument` if the keyspace was dropped.
+    fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+        let _ = (start, end);
+        Err(Error::unsupported("compacting a range: this home gives space back as keys are deleted"))
+    }
 }
 
 /// One state of all keyspaces.

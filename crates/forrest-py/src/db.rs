@@ -145,6 +145,18 @@ impl Db {
         self.run(py, forrest::Db::compact)
     }
 
+    /// Moves all changes from memory and logs to tables, on disk. They then survive a loss of power, and the next opening
+    /// reads no logs. Does nothing in other homes.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, forrest::Db::flush)
+    }
+
+    /// Finishes the background work that earlier changes have left, so that the next opening and the first reads are
+    /// fast. Call it after a large load. Does nothing in homes other than disk.
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, forrest::Db::settle)
+    }
+
     /// Takes over what another process has changed, if the store is on disk and was opened with read_only=True.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::refresh)

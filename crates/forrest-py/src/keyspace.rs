@@ -160,6 +160,21 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.delete_range(bounds)?))
     }
 
+    /// Merges the tables that have keys of a range, from start up to but not including stop, or those with a prefix. The
+    /// range then takes the least space. Neighbouring pairs may be rewritten too. Raises UnsupportedError in homes without
+    /// tables.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
+    fn compact_range(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes<'_>>,
+        stop: Option<Bytes<'_>>,
+        prefix: Option<Bytes<'_>>,
+    ) -> PyResult<()> {
+        let bounds = key_range(start, stop, prefix);
+        self.space.detached(py, |space| Ok(space.compact_range(bounds)?))
+    }
+
     /// Removes all keys, at one instant.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.space.detached(py, |space| Ok(space.delete_range(..)?))

@@ -225,7 +225,10 @@ def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
     stats = db.stats()
     assert stats["keys"] == 100 and all(isinstance(figure, int) for figure in stats.values())
     able = db.capabilities()
-    for capability, call in (("verify", db.verify), ("compact", db.compact)):
+    db.flush()
+    db.settle()
+    ranges = (lambda: db.compact_range(b"1", b"5"), lambda: db.compact_range(prefix=b"7"))
+    for capability, call in (("verify", db.verify), ("compact", db.compact), *(("compact", one) for one in ranges)):
         if able[capability]:
             call()
         else:

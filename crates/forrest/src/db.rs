@@ -443,6 +443,30 @@ impl Db {
         self.store.settle()
     }
 
+    /// Moves all changes from memory and logs to tables. When this returns, they survive a loss of power, the logs are
+    /// empty, and the next opening reads none. Takes time proportional to the changes since the last flush. In memory
+    /// and in the kernel it does nothing, because there are no tables.
+    ///
+    /// A store does this by itself when a memtable is full, or when nothing was written for a while. To make changes
+    /// durable, [`sync`](Db::sync) is faster.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`, `Stopped`.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::open(path)?;
+    /// db.set("oak", "Quercus")?;
+    /// db.flush()?;
+    /// assert_eq!(db.stats()?.tables, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn flush(&self) -> Result<()> {
+        self.store.flush()
+    }
+
     /// Writes the memtables to tables and merges all tables, so that the store takes the least space and its
     /// logs are empty. Takes time proportional to the size of the store. Writers may be delayed meanwhile.
     ///

@@ -134,6 +134,12 @@ macro_rules! homes {
                 }
             }
 
+            fn flush(&self) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.flush(),)+
+                }
+            }
+
             fn compact(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.compact(),)+
@@ -182,6 +188,12 @@ macro_rules! homes {
             fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
                 match self {
                     $($(#[$if])* Keyspace::$home(keyspace) => keyspace.apply(op),)+
+                }
+            }
+
+            fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+                match self {
+                    $($(#[$if])* Keyspace::$home(keyspace) => keyspace.compact_range(start, end),)+
                 }
             }
         }

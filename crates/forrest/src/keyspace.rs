@@ -196,6 +196,35 @@ impl Keyspace {
     pub fn delete_range(&self, bounds: impl KeyRange) -> Result<()> {
         self.apply(Op::delete_range(bounds)).map(drop)
     }
+
+    /// Merges the tables that may have keys of a range, and first writes the memtables to tables. Afterwards the range
+    /// takes the least space, and reads of it pass no deleted pairs. Takes time proportional to the size of these
+    /// tables: neighbouring pairs of up to [`table_bytes`](crate::Builder::table_bytes) may be rewritten too. Use it
+    /// after many deletes; [`Db::compact`](crate::Db::compact) does the same for the whole store.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`, `Stopped`; `InvalidArgument` if the keyspace was dropped; `Unsupported` in memory and in the
+    /// kernel.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::open(path)?;
+    /// db.set("day 1", "rain")?;
+    /// db.set("day 2", "sun")?;
+    /// db.flush()?;
+    /// db.delete_range(.."day 2")?;
+    /// db.compact_range(.."day 2")?;
+    /// assert_eq!(db.stats()?.tables, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact_range(&self, bounds: impl KeyRange) -> Result<()> {
+        let Op::DeleteRange { start, end } = Op::delete_range(bounds) else {
+            unreachable!("it makes nothing else");
+        };
+        self.space.compact_range(&start, end.as_deref())
+    }
 }
 
 impl Deref for Keyspace {

@@ -271,6 +271,13 @@ impl<D: Disk> Partition<D> {
         Remix::read(disk, name, &named(tables))?.verify(&mut runs(tables))
     }
 
+    /// Whether its tables may have keys from `start` up to but not including `end`.
+    pub(crate) fn meets(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+        let meets =
+            |table: &Arc<Table<D>>| table.greatest() >= start && end.is_none_or(|end| table.least() < end);
+        self.tables.iter().any(meets)
+    }
+
     /// From the oldest on.
     pub(crate) fn tables(&self) -> &[Arc<Table<D>>] {
         &self.tables

@@ -60,14 +60,6 @@ impl<D: Disk> Store<D> {
     pub fn step(&self) -> Result<bool> {
         self.0.step()
     }
-
-    /// Makes tables of all memtables, so that no change is in logs alone. Durable when this returns.
-    ///
-    /// # Errors
-    /// `Io`, `OutOfSpace`, `Stopped`.
-    pub fn flush(&self) -> Result<()> {
-        self.0.flush_all()
-    }
 }
 
 impl Store<Real> {
@@ -162,6 +154,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         self.0.settle()
     }
 
+    fn flush(&self) -> Result<()> {
+        self.0.flush_all()
+    }
+
     fn compact(&self) -> Result<()> {
         self.0.compact()
     }
@@ -189,6 +185,10 @@ impl<D: Disk> forrest_engine::Keyspace for Keyspace<D> {
     #[inline]
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
         self.store.apply(&self.space, op)
+    }
+
+    fn compact_range(&self, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+        self.store.compact_range(&self.space, start, end)
     }
 }
 

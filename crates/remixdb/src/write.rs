@@ -180,7 +180,8 @@ impl<D: Disk> Core<D> {
         let mut order = self.admit(true)?;
         space.check()?;
         let version = &order.version;
-        let mut batch = Batch { store: self, version, decided: Vec::new(), overlay: Some(BTreeMap::new()) };
+        // Nothing reads what this operation alone changes.
+        let mut batch = Batch { store: self, version, decided: Vec::new(), overlay: None };
         let outcome = batch.decide(space.id, op)?;
         let decided = batch.decided;
         let recorded = self.record(&mut order, &decided)?;

@@ -297,6 +297,11 @@ class Db {
     void sync() const { check(forrest_sync(get())); }
     void verify() const { check(forrest_verify(get())); }
     void compact() const { check(forrest_compact(get())); }
+    void compact_range(string_view start, string_view end) const {
+        check(forrest_compact_range(get(), start.data(), start.size(), end.data(), end.size()));
+    }
+    void flush() const { check(forrest_flush(get())); }
+    void settle() const { check(forrest_settle(get())); }
     void refresh() const { check(forrest_refresh(get())); }
     void checkpoint(const char *path) const { check(forrest_checkpoint(get(), path)); }
     forrest_stats stats() const {
@@ -402,6 +407,9 @@ void all(const char *url) {
     DEMAND(forrest_llds_destroy("no store is called so") != FORREST_OK);
     where(can & FORREST_CAN_VERIFY, [&] { db.verify(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
+    where(can & FORREST_CAN_COMPACT, [&] { db.compact_range("a", "z"); });
+    db.flush();
+    db.settle();
     db.refresh();
     where(can & FORREST_CAN_CHECKPOINT, [&] {
         const Directory directory;

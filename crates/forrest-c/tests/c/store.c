@@ -589,7 +589,15 @@ static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("value")));
     ANSWERS(FORREST_OK, forrest_sync(db));
     ANSWERS(can & FORREST_CAN_VERIFY ? FORREST_OK : FORREST_UNSUPPORTED, forrest_verify(db));
+    ANSWERS(FORREST_OK, forrest_flush(db));
+    ANSWERS(FORREST_OK, forrest_settle(db));
     ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED, forrest_compact(db));
+    ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED,
+            forrest_compact_range(db, T("key"), NULL, 0));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compact_range(NULL, T("a"), T("b")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compact_range(db, NULL, 1, T("b")));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_flush(NULL));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_settle(NULL));
     if (can & FORREST_CAN_CHECKPOINT)
         a_checkpoint(db);
     else

@@ -27,6 +27,7 @@ mod rewrite;
 #[cfg(test)]
 mod tests;
 
+use crate::catalog::Space;
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind, Name};
 use crate::manifest::{Edit, Manifest};
@@ -255,6 +256,16 @@ impl<D: Disk> Core<D> {
     pub(crate) fn compact(&self) -> Result<()> {
         self.flush_all()?;
         self.merge(|_, _| true)
+    }
+
+    /// The same for the partitions that have keys of a range.
+    pub(crate) fn compact_range(&self, space: &Space, start: &[u8], end: Option<&[u8]>) -> Result<()> {
+        space.check()?;
+        if end.is_some_and(|end| end <= start) {
+            return Ok(());
+        }
+        self.flush_all()?;
+        self.merge(|other, partition| other == space.id && partition.meets(start, end))
     }
 
     /// Merges the tables of the partitions that `which` chooses, where there are several.

@@ -320,6 +320,30 @@ fn logs_are_closed_when_their_changes_are_in_tables() {
     world.reopen();
 }
 
+/// Only the partitions that have keys of the range are merged.
+#[test]
+fn a_range_is_compacted_alone() {
+    let mut world = World::for_pieces();
+    world.store.compact().unwrap();
+    world.flush(0..1500, 7, 8);
+    let before = world.tables();
+    assert!(before.len() > 6 && before.iter().all(|&tables| tables == 2), "{before:?}");
+    let range = |world: &World, from: u32, to: u32| {
+        world.store.compact_range(&world.space, &from.to_be_bytes(), Some(&to.to_be_bytes())).unwrap();
+        world.tables()
+    };
+    assert_eq!(range(&world, 9_000, 10_000), before, "it has no keys");
+    assert_eq!(range(&world, 500, 500), before, "it is empty");
+    let after = range(&world, 500, 501);
+    assert_eq!(after.iter().filter(|&&tables| tables == 1).count(), 1, "{after:?}");
+    world.check();
+    world.delete(0..1500);
+    world.store.compact_range(&world.space, &[], None).unwrap();
+    assert!(world.tables().iter().all(|&tables| tables < 2), "{:?}", world.tables());
+    world.check();
+    world.reopen();
+}
+
 /// If a piece becomes empty, its range goes to the previous partition; at the beginning, to the first
 /// partition that exists. So later writes to the range have a place.
 #[test]

@@ -128,7 +128,6 @@ impl<D: Disk> Table<D> {
     }
 
     /// The first key; empty if there is none.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for tests"))]
     pub(crate) fn least(&self) -> &[u8] {
         &self.least
     }
