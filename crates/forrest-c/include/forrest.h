@@ -1197,8 +1197,8 @@ int32_t forrest_compact(forrest_db *db);
 
 /**
  * Moves all changes from memory and logs to tables. When this returns, they survive a loss of power, the logs are
- * empty, and the next opening reads none. Takes time proportional to the changes since the last flush. In memory and in
- * the kernel it does nothing. To make changes durable, `forrest_sync` is faster.
+ * empty, and the next opening reads none. Takes time proportional to the changes since the last flush. In memory and
+ * in the kernel it does nothing. To make changes durable, `forrest_sync` is faster.
  *
  * `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
  */
@@ -1214,8 +1214,8 @@ int32_t forrest_settle(forrest_db *db);
 
 /**
  * Merges the tables that may have keys from `start` up to but not including `end`; if `end` is null, up to the last
- * key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of the
- * size of a table, may be rewritten too.
+ * key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of
+ * the size of a table, may be rewritten too.
  *
  * As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_LIMIT` for a key that is too
  * long.

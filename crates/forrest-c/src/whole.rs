@@ -62,8 +62,8 @@ pub extern "C" fn forrest_compact(db: *mut Db) -> i32 {
 }
 
 /// Moves all changes from memory and logs to tables. When this returns, they survive a loss of power, the logs are
-/// empty, and the next opening reads none. Takes time proportional to the changes since the last flush. In memory and in
-/// the kernel it does nothing. To make changes durable, `forrest_sync` is faster.
+/// empty, and the next opening reads none. Takes time proportional to the changes since the last flush. In memory and
+/// in the kernel it does nothing. To make changes durable, `forrest_sync` is faster.
 ///
 /// `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
 #[unsafe(no_mangle)]
@@ -81,8 +81,8 @@ pub extern "C" fn forrest_settle(db: *mut Db) -> i32 {
 }
 
 /// Merges the tables that may have keys from `start` up to but not including `end`; if `end` is null, up to the last
-/// key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of the
-/// size of a table, may be rewritten too.
+/// key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of
+/// the size of a table, may be rewritten too.
 ///
 /// As `forrest_compact`; `FORREST_INVALID_ARGUMENT` if the keyspace was dropped; `FORREST_LIMIT` for a key that is too
 /// long.
@@ -98,8 +98,8 @@ pub unsafe extern "C" fn forrest_compact_range(
     end_bytes: usize,
 ) -> i32 {
     guard(|| {
-        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the Safety section
-        // demands.
+        // SAFETY: `start` and `end` are null or have `start_bytes` and `end_bytes` readable bytes, as the Safety
+        // section demands.
         let (start, end) = unsafe { (key(start, start_bytes)?, argument::end(end, end_bytes)?) };
         let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
         Db::of(db)?.newest()?.1.compact_range(bounds)?;

@@ -145,8 +145,8 @@ impl Db {
         self.run(py, forrest::Db::compact)
     }
 
-    /// Moves all changes from memory and logs to tables, on disk. They then survive a loss of power, and the next opening
-    /// reads no logs. Does nothing in other homes.
+    /// Moves all changes from memory and logs to tables, on disk. They then survive a loss of power, and the next
+    /// opening reads no logs. Does nothing in other homes.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::flush)
     }

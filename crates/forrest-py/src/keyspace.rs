@@ -160,9 +160,9 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.delete_range(bounds)?))
     }
 
-    /// Merges the tables that have keys of a range, from start up to but not including stop, or those with a prefix. The
-    /// range then takes the least space. Neighbouring pairs may be rewritten too. Raises UnsupportedError in homes without
-    /// tables.
+    /// Merges the tables that have keys of a range, from start up to but not including stop, or those with a prefix.
+    /// The range then takes the least space. Neighbouring pairs may be rewritten too. Raises UnsupportedError in homes
+    /// without tables.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
     fn compact_range(
         &self,

@@ -1,9 +1,9 @@
 //! [`Pace`]: how long writers wait, so that changes arrive about as fast as tables are made of them.
 //!
 //! Each change has a price in time: its bytes, at the rate at which memtables became tables lately. A change that comes
-//! before the earlier ones are paid waits until they are. How much is asked depends on how much waits in memory: nothing
-//! while it is little, the measured rate when it is as much as is usual under a load without end, and the more the
-//! closer it is to the limit. So each change waits a little, and hardly any change waits until a table is written.
+//! before the earlier ones are paid waits until they are. How much is asked depends on how much waits in memory:
+//! nothing while it is little, the measured rate when it is as much as is usual under a load without end, and the more
+//! the closer it is to the limit. So each change waits a little, and hardly any change waits until a table is written.
 //!
 //! A price below [`LEAST`] is owed until it has grown, because a shorter sleep takes longer than it should.
 

@@ -92,7 +92,7 @@ impl Work {
         self.called.notify_one();
     }
 
-    /// The thread has ended. Whoever closes the store may do some more work.
+    /// The thread has ended. The thread that closes the store may do some more work.
     pub(crate) fn end(&self) {
         *lock(&self.state) = WorkState::default();
     }

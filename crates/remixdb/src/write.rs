@@ -7,8 +7,8 @@
 //!    that a batch that compares or adds reads from tables, and that a full memtable needs a new log file.
 //! 4. **Apply** to the memtable.
 //! 5. **Make visible**, at one instant.
-//! 6. **Commit**, without the lock: wait until the log is as durable as the caller wants; and if memtables become tables
-//!    too slowly, wait a little, in proportion to the bytes of the changes ([`pace`](crate::pace)).
+//! 6. **Commit**, without the lock: wait until the log is as durable as the caller wants; and if memtables become
+//!    tables too slowly, wait a little, in proportion to the bytes of the changes ([`pace`](crate::pace)).
 //!
 //! Other threads see a change before it is durable. If a thread makes a durable change after it has seen
 //! another one, it makes that one durable too, because there is one log. A failure after the effects were

@@ -17,10 +17,10 @@
 //! of it to the manifest and sync that, replace the readers' version, and only then remove files. So at every
 //! moment the manifest names complete files, and logs that hold everything else.
 //!
-//! If there is no room for a table, the step removes its new files, and the store refuses changes until a
-//! later try succeeds; reads go on. If a step fails for any other reason, the store stops, because accepted
-//! changes would pile up in memory. Nothing is lost either way: the logs have it. A step that is under way when the store
-//! is closed is given up.
+//! If there is no room for a table, the step removes its new files, and the store refuses changes until a later try
+//! succeeds; reads go on. If a step fails for any other reason, the store stops, because accepted changes would pile up
+//! in memory. Nothing is lost either way: the logs have it. A step that is under way when the store is closed is given
+//! up.
 
 pub(crate) mod plan;
 mod rewrite;

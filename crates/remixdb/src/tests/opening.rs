@@ -166,7 +166,8 @@ fn a_flipped_bit_in_the_log_of_a_checkpoint_is_found() {
     }
 }
 
-/// Memtables that are read from logs and are exactly full wait, and nobody has called for tables. A change gets through.
+/// Memtables that are read from logs and are exactly full wait, and nobody has called for tables. A change gets
+/// through.
 #[test]
 fn the_first_change_does_not_wait_for_ever() {
     // With its overhead, a pair counts 100 bytes.

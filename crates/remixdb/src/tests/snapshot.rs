@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
-fn a_snapshot_does_not_wait_for_whoever_holds_the_order_lock() {
+fn a_snapshot_does_not_wait_for_the_holder_of_the_order_lock() {
     let store = Handle::open_unattended(Simulated::new(), &options(Durability::Memory)).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: b"key", value: b"value" }).expect("it fits");
