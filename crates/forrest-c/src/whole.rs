@@ -1,5 +1,5 @@
-//! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, statistics, and the capabilities of its
-//! home.
+//! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, statistics, and the capabilities of
+//! its home.
 
 use crate::argument::{self, Place, key, text};
 use crate::code::FORREST_OK;

@@ -9,6 +9,7 @@ use crate::gaps::{Changes, Gaps};
 use crate::manifest::Manifest;
 use crate::pace::Pace;
 use crate::parked::Parked;
+use crate::readers::Readers;
 use crate::table::Table;
 use crate::version::Version;
 use crate::wal::{End, Log};
@@ -17,7 +18,6 @@ use crate::workers::Workers;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Options, Result, Stats};
 use forrest_machine::origin::Origin;
-use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -102,11 +102,11 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) backlog_bytes: AtomicUsize,
     /// How long writers wait because of that.
     pub(crate) pace: Pace,
-    /// Changes up to this sequence number are visible.
-    pub(crate) visible: AtomicU64,
+    /// Up to which change readers see the store.
+    pub(crate) readers: Readers,
+    /// The keyspaces. Replaced by the holder of the order lock.
+    pub(crate) catalog: Current<Catalog>,
     pub(crate) order: Mutex<Order<D>>,
-    /// Locked after `order`, and only for a moment: a snapshot never waits for I/O of a writer.
-    pub(crate) readers: Mutex<Readers>,
     pub(crate) log: Log<D>,
     /// Its holder does the background work.
     pub(crate) manifest: Mutex<Manifest<D>>,
@@ -128,15 +128,6 @@ pub(crate) struct Order<D: Disk> {
     pub(crate) sequence: u64,
     /// A buffer in which versions are encoded.
     pub(crate) scratch: Vec<u8>,
-}
-
-/// What a snapshot reads. INVARIANT: what is visible changes only while this is locked. All changes up to the visible
-/// sequence number are then applied to the memtables of the current version, and no later ones are in tables.
-pub(crate) struct Readers {
-    /// The sequence numbers that snapshots read at, each with the number of its readers.
-    pub(crate) snapshots: BTreeMap<u64, usize>,
-    /// The keyspaces. Changed by the holder of the order lock.
-    pub(crate) catalog: Arc<Catalog>,
 }
 
 impl<D: Disk> Changes for Core<D> {
@@ -244,13 +235,9 @@ impl<D: Disk> Core<D> {
         lock(&self.order)
     }
 
-    pub(crate) fn readers(&self) -> MutexGuard<'_, Readers> {
-        lock(&self.readers)
-    }
-
     /// The keyspaces. They stay as they are while the order lock is held.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        self.readers().catalog.clone()
+        self.catalog.read().clone()
     }
 
     pub(crate) fn workers(&self) -> &Workers {
@@ -290,24 +277,26 @@ impl<D: Disk> Core<D> {
         self.work.wait(most);
     }
 
-    /// Registers a reader of the current state. What it reads is kept until `give_reader_back`.
+    /// Registers a reader of the current state. What it reads is kept until `give_reader_back`. It may be read after
+    /// `readers.wait`.
     pub(crate) fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>) {
-        let mut readers = self.readers();
-        // Not later than the visible state: a batch that failed and stopped the store may be partly applied.
-        let sequence = self.visible();
-        *readers.snapshots.entry(sequence).or_default() += 1;
-        (sequence, self.version().clone(), readers.catalog.clone())
+        type State<D> = (Arc<Version<D>>, Arc<Catalog>);
+        let current = || -> State<D> { (self.version().clone(), self.catalog()) };
+        let is_current = |(version, catalog): &State<D>| {
+            Arc::ptr_eq(version, &self.version()) && Arc::ptr_eq(catalog, &self.catalog.read())
+        };
+        // What another process has changed is taken over as a whole: see `refresh`.
+        let taken = if self.builder.read_only { None } else { self.readers.take(current, is_current) };
+        let (sequence, (version, catalog)) = taken.unwrap_or_else(|| {
+            let _order = self.order();
+            self.readers.take(current, is_current).expect("nothing changes while the order lock is held")
+        });
+        (sequence, version, catalog)
     }
 
     /// Ends a reader that `take_reader` registered.
     pub(crate) fn give_reader_back(&self, sequence: u64) {
-        let mut readers = self.readers();
-        if let Some(count) = readers.snapshots.get_mut(&sequence) {
-            *count -= 1;
-            if *count == 0 {
-                readers.snapshots.remove(&sequence);
-            }
-        }
+        self.readers.give_back(sequence);
     }
 
     /// Returns when all changes made before are durable.
@@ -336,9 +325,8 @@ impl<D: Disk> Core<D> {
         self.check_here()?;
         let mut stats = Stats::default();
         {
-            let readers = self.readers();
-            stats.snapshots = readers.snapshots.values().sum::<usize>() as u64;
-            stats.keyspaces = readers.catalog.spaces.len() as u64;
+            stats.snapshots = self.readers.len() as u64;
+            stats.keyspaces = self.catalog().spaces.len() as u64;
         }
         let version = self.version();
         for memtable in version.memtables() {

@@ -57,6 +57,7 @@ mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;
 mod read;
+mod readers;
 mod record;
 mod recover;
 mod remix;

@@ -18,13 +18,14 @@
 //! waiting.
 
 use crate::catalog::Catalog;
+use crate::sync::AtomicU64;
 use forrest_engine::Options;
 use forrest_engine::error::of_index;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::{self as index, Cursor, Effect, Index, Tree};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 /// Longest value, in bytes: the limit of the index, less the header of a version.

@@ -12,17 +12,21 @@
 //! weakened: waits_blindly a_call_is_heard
 //! weakened: waits_blindly the_end_is_heard
 //! weakened: wakes_first a_call_is_heard
+//! weakened: looks_once a_snapshot_reads_one_state
+//! weakened: looks_early a_snapshot_reads_one_state
+//! weakened: reads_at_once a_snapshot_reads_one_state
 //!
-//! Models of the protocols among threads that use a store on disk. Loom tries every interleaving with few
-//! preemptions, and every interleaving at all of two threads that only write. Each model checks a property
-//! that the head of `group.rs` or `work.rs` argues for. Run with `cargo test -p remixdb --release --features
-//! loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name the
-//! weakened orderings and the model that each one fails, see `cargo xtask models`.
+//! Models of the protocols among threads that use a store on disk. Loom tries every interleaving with few preemptions,
+//! and every interleaving at all of two threads that only write. Each model checks a property that the head of
+//! `group.rs`, `work.rs` or `readers.rs` argues for. Run with `cargo test -p remixdb --release --features loom --lib
+//! models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name the weakened orderings and the
+//! model that each one fails, see `cargo xtask models`.
 //!
 //! With the feature `loom` the modules use loom's locks and atomics in place of the standard library's. The
 //! device is small: a file is the list of the changes in it, and a sync takes long enough for other threads
 //! to write meanwhile.
 
+use crate::readers::Readers;
 use crate::wal::group::{Device, Ended, Group};
 use crate::work::{Call, Work};
 use forrest_models::model;
@@ -322,5 +326,40 @@ fn the_end_is_heard() {
         work.call();
         work.close();
         worker.join().unwrap();
+    });
+}
+
+/// A writer sets one key to 1 and then to 2, and keeps the versions that it must. A snapshot reads the key twice: the
+/// value with the snapshot's number, which is neither missing nor late.
+#[test]
+fn a_snapshot_reads_one_state() {
+    model(None, || {
+        let readers = Arc::new(Readers::new(0));
+        // Its lock orders nothing for loom, as in `Model`.
+        let (versions, steps) = (Arc::new(std::sync::Mutex::new(vec![0])), Arc::new(AtomicUsize::new(0)));
+        let writer = {
+            let (readers, versions, steps) = (readers.clone(), versions.clone(), steps.clone());
+            thread::spawn(move || {
+                for number in 1..3u64 {
+                    readers.show(number);
+                    let kept = readers.kept();
+                    steps.fetch_add(1, Ordering::Relaxed);
+                    let mut versions = versions.lock().expect("nobody panics with it");
+                    versions.retain(|version| kept.contains_key(version));
+                    versions.push(number);
+                    drop(versions);
+                    readers.apply(number);
+                }
+            })
+        };
+        let (number, ()) = readers.take(|| (), |()| true).expect("the writer ends");
+        readers.wait(number);
+        for _ in 0..2 {
+            steps.fetch_add(1, Ordering::Relaxed);
+            let found = versions.lock().expect("nobody panics with it").contains(&number);
+            assert!(found, "the version that the snapshot reads is not there");
+        }
+        readers.give_back(number);
+        writer.join().expect("it ends");
     });
 }

@@ -17,7 +17,7 @@
 
 use crate::cache::Cache;
 use crate::catalog::Catalog;
-use crate::core::{Core, Order, Readers};
+use crate::core::{Core, Order};
 use crate::current::Current;
 use crate::disk::{self, Disk, Hold, Kind, Name};
 use crate::gaps::Gaps;
@@ -26,6 +26,7 @@ use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::partition::Partition;
+use crate::readers::Readers;
 use crate::replay::{self, Read, Replay};
 use crate::version::{Partitions, Version};
 use crate::wal::{self, End, Log};
@@ -36,7 +37,7 @@ use forrest_engine::{DEFAULT_KEYSPACE, Options};
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_machine::origin::Origin;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -172,8 +173,9 @@ fn go_on<D: Disk>(
     let Replay { catalog, sequence, .. } = replay;
     let has_default = catalog.get(DEFAULT_KEYSPACE).is_some();
     core.order().sequence = sequence;
-    core.readers().catalog = Arc::new(catalog);
-    core.visible.store(sequence, Ordering::Release);
+    core.catalog.replace(&Arc::new(catalog));
+    core.readers.apply(sequence);
+    core.readers.show(sequence);
     // It is there, unless an early release created the store and was killed meanwhile.
     if !has_default {
         core.keyspace(DEFAULT_KEYSPACE)?;
@@ -243,11 +245,13 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) 
         return Err(error);
     }
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
-    let (mut order, mut readers) = (core.order(), core.readers());
+    let mut order = core.order();
     for space in old_catalog.spaces.values().filter(|space| !catalog.has(space.id)) {
         space.mark_dropped();
     }
-    (readers.catalog, order.sequence) = (Arc::new(catalog), sequence);
+    order.sequence = sequence;
+    core.catalog.replace(&Arc::new(catalog));
+    core.readers.apply(sequence);
     let is_same = Arc::ptr_eq(&memtable, &old.memtable) && found.name == read_manifest;
     if !is_same || *state != *manifest.state() {
         let hold = Arc::new(found.hold);
@@ -255,12 +259,12 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) 
         // Dropped after the lock is released, because that may close files.
         drop(old);
         let replaced = core.set_version(&mut order, version);
-        core.visible.store(sequence, Ordering::Release);
-        drop((order, readers));
+        core.readers.show(sequence);
+        drop(order);
         drop(replaced);
         core.parked.drop_old();
     } else {
-        core.visible.store(sequence, Ordering::Release);
+        core.readers.show(sequence);
     }
     *lock(&core.read_to) = (found.name, end);
     manifest.follow(found.state);
@@ -351,9 +355,9 @@ fn core<D: Disk>(
         gaps: Gaps::default(),
         backlog_bytes: AtomicUsize::new(backlog_bytes),
         pace: Pace::default(),
-        visible: AtomicU64::new(sequence),
+        readers: Readers::new(sequence),
+        catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),
-        readers: Mutex::new(Readers { snapshots: BTreeMap::new(), catalog: Arc::new(catalog) }),
         log,
         manifest: Mutex::new(manifest),
         read_to: Mutex::new(read_to),

@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::manifest::ManifestState;
 use crate::memtable::{self, Memtable, Wanted};
+use crate::readers::Numbers;
 use crate::wal::{self, Change, End};
 use forrest_engine::Options;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -46,7 +47,7 @@ pub(crate) struct Replay<'c, D: Disk> {
     /// A log, and the length up to which it was synced.
     whole: (u64, u64),
     /// What is read of the memtables meanwhile: the newest visible change, and the snapshots.
-    reading: Option<(u64, BTreeMap<u64, usize>)>,
+    reading: Option<(u64, Arc<Numbers>)>,
     /// The sequence number of the last change.
     pub(crate) sequence: u64,
     /// The end of the last log that was used.
@@ -96,7 +97,7 @@ impl<'c, D: Disk> Replay<'c, D> {
         end: End,
     ) -> Replay<'c, D> {
         let version = core.order().version.clone();
-        let readers = core.readers().snapshots.clone();
+        let readers = core.readers.kept();
         let begun = Replay::begin(core.disk(), core.builder(), state, catalog, version.memtable.clone());
         let reading = Some((core.visible(), readers));
         Replay { immutable: version.immutable.clone(), reading, sequence, end, ..begun }

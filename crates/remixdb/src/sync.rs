@@ -3,16 +3,29 @@
 #[cfg(not(feature = "loom"))]
 pub(crate) use forrest_base::lock;
 #[cfg(not(feature = "loom"))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(not(feature = "loom"))]
 pub(crate) use std::sync::{Condvar, Mutex};
 
 #[cfg(feature = "loom")]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
 #[cfg(feature = "loom")]
 pub(crate) use loom::sync::{Condvar, Mutex};
 
 pub(crate) use forrest_base::weakened;
+
+/// Waits for a moment: at first without giving the processor away. `turn` begins with 0.
+#[cfg(not(feature = "loom"))]
+pub(crate) fn relax(turn: &mut u32) {
+    *turn = turn.saturating_add(1);
+    if *turn < 100 { std::hint::spin_loop() } else { std::thread::yield_now() }
+}
+
+/// As above, in the models.
+#[cfg(feature = "loom")]
+pub(crate) fn relax(_: &mut u32) {
+    loom::thread::yield_now();
+}
 
 /// As `forrest_base::lock`, in the models.
 #[cfg(feature = "loom")]

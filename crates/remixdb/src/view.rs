@@ -13,6 +13,7 @@ use forrest_engine::chunk::COPIED_VALUE_BYTES;
 use forrest_engine::{Chunk, Direction, Filled, Goto, Result, Value};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A refill of an iteration stops when it has copied this many bytes.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -38,6 +39,21 @@ struct Past<D: Disk> {
     sequence: u64,
     version: Arc<Version<D>>,
     catalog: Arc<Catalog>,
+    /// Whether all of it is in the memtables.
+    is_applied: AtomicBool,
+}
+
+impl<D: Disk> Past<D> {
+    /// The version, for reading.
+    #[inline]
+    fn version(&self) -> &Arc<Version<D>> {
+        // ORDERING: Acquire: a thread that finds it set sees the changes as the thread did that set it.
+        if !self.is_applied.load(Ordering::Acquire) {
+            self.store.readers.wait(self.sequence);
+            self.is_applied.store(true, Ordering::Release);
+        }
+        &self.version
+    }
 }
 
 impl<D: Disk> Drop for Past<D> {
@@ -57,12 +73,13 @@ impl<D: Disk> Clone for Snapshot<D> {
 impl<D: Disk> Snapshot<D> {
     pub(crate) fn take(store: &Handle<D>) -> Snapshot<D> {
         let (sequence, version, catalog) = store.take_reader();
-        Snapshot(Arc::new(Past { store: store.clone(), sequence, version, catalog }))
+        let is_applied = AtomicBool::new(false);
+        Snapshot(Arc::new(Past { store: store.clone(), sequence, version, catalog, is_applied }))
     }
 
     /// Its parts: the version, the keyspaces, and the sequence number at which it reads the memtables.
     pub(crate) fn parts(&self) -> (&Arc<Version<D>>, &Arc<Catalog>, u64) {
-        (&self.0.version, &self.0.catalog, self.0.sequence)
+        (self.0.version(), &self.0.catalog, self.0.sequence)
     }
 }
 
@@ -121,7 +138,7 @@ impl<D: Disk> View<D> {
             }
             Source::Past { space: None, .. } => Ok(None),
             Source::Past { past, space: Some(id) } => {
-                read(&past.version, *id, ReadAt::Past(past.sequence)).map(Some)
+                read(past.version(), *id, ReadAt::Past(past.sequence)).map(Some)
             }
         }
     }

@@ -286,26 +286,23 @@ impl<D: Disk> Core<D> {
         // Before any of it is visible.
         let sets = decided.iter().filter(|decided| decided.new.is_some());
         self.gaps.cut(sets.map(|decided| (decided.space, &decided.key[..])));
-        let is_alone = decided.len() == 1;
         let Order { version, scratch, .. } = &mut *order;
         let memtable = &version.memtable;
-        for (sequence, decided) in (first..).zip(decided) {
-            let Decided { space, key, new } = decided;
-            // A snapshot that is taken between two changes of a batch reads the state before the batch.
-            let readers = self.readers();
-            if is_alone {
-                // A single change is visible when it is applied, so no old versions are kept for readers meanwhile.
-                self.make_visible(last);
-            }
-            let wanted = Wanted { visible: self.visible(), snapshots: &readers.snapshots };
-            memtable
-                .set(*space, key, sequence, new.as_deref(), &wanted, scratch)
-                .map_err(|error| self.log().stop(error))?;
+        if decided.len() == 1 {
+            // A single change is visible before it is applied, so no old versions are kept for readers meanwhile.
+            self.readers.show(last);
         }
-        if !is_alone {
-            let _readers = self.readers();
-            self.make_visible(last);
+        let snapshots = self.readers.kept();
+        let wanted = Wanted { visible: self.visible(), snapshots: &snapshots };
+        let applied = (first..).zip(decided).try_for_each(|(sequence, Decided { space, key, new })| {
+            memtable.set(*space, key, sequence, new.as_deref(), &wanted, scratch)
+        });
+        if applied.is_ok() {
+            self.readers.show(last);
         }
+        // Also after an error: no snapshot waits for what will never be.
+        self.readers.apply(self.visible());
+        applied.map_err(|error| self.log().stop(error))?;
         if memtable.bytes() >= limit {
             match self.freeze(order) {
                 // There is no space for a new log. The next change tries again.
@@ -411,9 +408,9 @@ impl<D: Disk> Core<D> {
         self.log_room(CATALOG_CHANGE_MOST, 0)?;
         self.log().queue(1, |out| change.put(out));
         order.sequence += 1;
-        let mut readers = self.readers();
-        readers.catalog = Arc::new(catalog);
-        self.make_visible(order.sequence);
+        self.catalog.replace(&Arc::new(catalog));
+        self.readers.apply(order.sequence);
+        self.readers.show(order.sequence);
         Ok(order.sequence)
     }
 }
@@ -510,15 +507,10 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
 
 impl<D: Disk> Core<D> {
     pub(crate) fn newest(&self) -> ReadAt<'_> {
-        ReadAt::Newest(&self.visible)
+        ReadAt::Newest(self.readers.visible())
     }
 
     pub(crate) fn visible(&self) -> u64 {
-        self.visible.load(Ordering::Relaxed)
-    }
-
-    fn make_visible(&self, sequence: u64) {
-        // ORDERING: Release: a thread that sees the number sees the versions up to it.
-        self.visible.store(sequence, Ordering::Release);
+        self.readers.visible().load(Ordering::Relaxed)
     }
 }

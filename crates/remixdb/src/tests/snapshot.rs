@@ -59,7 +59,7 @@ fn read(store: &Handle<Simulated>, keys: &[[u8; 1]], over: &AtomicBool) -> Resul
 
 /// Batches set all keys to one number, single changes count one key up, and memtables become tables all the time. Each
 /// snapshot beside that reads one state.
-pub(super) fn reads_one_state(millis: u64) {
+fn reads_one_state(millis: u64) {
     let options = Options { memtable_bytes: 4 << 10, ..options(Durability::Memory) };
     let store = Handle::open(Simulated::new(), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
