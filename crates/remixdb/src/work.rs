@@ -9,12 +9,17 @@
 
 use crate::sync::{Condvar, Mutex, lock, weakened};
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// See the head of the file.
 #[derive(Default)]
 pub(crate) struct Work {
     state: Mutex<WorkState>,
+    /// Whether a thread does the work, and whether the store is closed, for those who ask often: the lock may be held by
+    /// a thread that is not running.
+    has_thread: AtomicBool,
+    is_closing: AtomicBool,
     called: Condvar,
     done: Condvar,
 }
@@ -23,8 +28,6 @@ pub(crate) struct Work {
 struct WorkState {
     wanted: bool,
     closing: bool,
-    /// Whether a thread does the work.
-    has_thread: bool,
 }
 
 /// The result of waiting for a call.
@@ -41,7 +44,8 @@ pub(crate) enum Call {
 impl Work {
     /// From now on a thread does the work.
     pub(crate) fn start(&self) {
-        lock(&self.state).has_thread = true;
+        // ORDERING: the thread is started afterwards.
+        self.has_thread.store(true, Relaxed);
     }
 
     /// Waits for a call, but not longer than `most`.
@@ -67,12 +71,14 @@ impl Work {
 
     /// Whether the store is closed.
     pub(crate) fn is_closing(&self) -> bool {
-        lock(&self.state).closing
+        // ORDERING: work that goes on for a moment does no harm.
+        self.is_closing.load(Relaxed)
     }
 
     /// Whether a thread does the work.
     pub(crate) fn has_thread(&self) -> bool {
-        lock(&self.state).has_thread
+        // ORDERING: it is set before anybody else has the store.
+        self.has_thread.load(Relaxed)
     }
 
     /// Signals that there is work.
@@ -88,6 +94,7 @@ impl Work {
 
     /// Signals that the store is closed.
     pub(crate) fn close(&self) {
+        self.is_closing.store(true, Relaxed);
         lock(&self.state).closing = true;
         self.called.notify_one();
     }
@@ -95,6 +102,8 @@ impl Work {
     /// The thread has ended. The thread that closes the store may do some more work.
     pub(crate) fn end(&self) {
         *lock(&self.state) = WorkState::default();
+        self.has_thread.store(false, Relaxed);
+        self.is_closing.store(false, Relaxed);
     }
 
     /// Signals that some work is done.
@@ -106,7 +115,7 @@ impl Work {
     /// Waits until some work is done, but at most `most`; does not wait if no thread does any.
     pub(crate) fn wait(&self, most: Duration) {
         let state = lock(&self.state);
-        if state.has_thread && !state.closing {
+        if self.has_thread() && !state.closing {
             drop(self.done.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner));
         }
     }

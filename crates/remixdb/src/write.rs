@@ -32,6 +32,7 @@ use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A memtable takes this many times the bytes at which it is full, and twice as many with deletes, if there is no space
@@ -255,8 +256,8 @@ impl<D: Disk> Core<D> {
         if self.backlog_bytes() > 0 {
             let waiting = self.changes_bytes() as f64 / self.builder().memtable_bytes as f64;
             let wait = self.pace.charge(bytes, waiting);
-            if !wait.is_zero() {
-                self.wait_for_work(wait.min(self.builder().wait));
+            if !wait.is_zero() && self.work.has_thread() {
+                thread::sleep(wait.min(self.builder().wait));
             }
         }
         Ok(())
