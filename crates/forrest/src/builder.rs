@@ -232,9 +232,9 @@ impl Builder {
         self
     }
 
-    /// Maximum time that a change waits for memory, on disk: while changes arrive faster than tables can be written,
-    /// the memtables that wait to become tables take up to twice [`memtable_bytes`](Builder::memtable_bytes), and no
-    /// more.
+    /// Maximum time that a change waits for memory, on disk. If changes arrive faster than tables can be written, each
+    /// waits a little, in proportion to its bytes. All memtables together take up to three times
+    /// [`memtable_bytes`](Builder::memtable_bytes) and one batch; a change beyond that waits until a table is written.
     ///
     /// Default: 10 seconds. A change that waits longer fails with `Busy`, and is not made. Why: a service may prefer an
     /// early error to a late answer.
