@@ -3,8 +3,8 @@
 use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
 use crate::compact::plan::TABLES_MAX;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
-use forrest_engine::ErrorKind;
 use forrest_engine::{Durability, Options};
+use forrest_engine::{ErrorKind, Result};
 use forrest_testing::sized;
 use std::ops::Range;
 
@@ -239,4 +239,148 @@ fn a_merge_without_space_becomes_a_table() {
         }
     }
     assert!(fallbacks > 0, "no merge fell back to a table");
+}
+
+/// What a store does in the background or when it is asked to, and what comes before.
+struct Work {
+    name: &'static str,
+    options: Options,
+    prepare: fn(&mut dyn FnMut(Step)),
+    /// True while there is more to do.
+    work: fn(&World) -> Result<bool>,
+}
+
+/// Sets the keys from 0 to `count`, in tables of `each` pairs.
+fn tables(run: &mut dyn FnMut(Step), count: u8, each: u8, len: usize) {
+    for number in 0..count {
+        run(Step::Set("default", number, len));
+        if number % each == each - 1 {
+            run(Step::Flush);
+        }
+    }
+}
+
+fn all_work() -> Vec<Work> {
+    let small = || options(Durability::Buffered);
+    // One partition, whose tables are merged only when it has many.
+    let large = || Options { memtable_bytes: 4 << 20, table_bytes: 4 << 20, ..small() };
+    let step = |world: &World| world.store.step();
+    let flush = |world: &World| world.store.flush_all().map(|()| false);
+    vec![
+        Work {
+            name: "a flush to several partitions",
+            options: small(),
+            prepare: |run| {
+                tables(run, 60, 10, 60);
+                (0..60).step_by(7).for_each(|number| run(Step::Set("default", number, 90)));
+            },
+            work: step,
+        },
+        Work {
+            name: "a flush that merges the newest tables",
+            options: large(),
+            prepare: |run| {
+                tables(run, 100, 100, 90);
+                tables(run, TABLES_MAX as u8 - 1, 1, 20);
+                run(Step::Delete("default", 3));
+            },
+            work: flush,
+        },
+        Work {
+            name: "a flush that merges all tables of a partition",
+            options: large(),
+            prepare: |run| {
+                tables(run, TABLES_MAX as u8, 1, 20);
+                run(Step::Delete("default", 3));
+            },
+            work: flush,
+        },
+        Work {
+            name: "a merge of all partitions",
+            options: small(),
+            prepare: |run| {
+                tables(run, 60, 10, 60);
+                tables(run, 60, 20, 40);
+            },
+            work: |world| world.store.compact().map(|()| false),
+        },
+        Work {
+            name: "a merge of dead entries",
+            options: large(),
+            prepare: |run| {
+                for first in 0..2 {
+                    (first..120).step_by(2).for_each(|number| run(Step::Set("default", number, 9_000)));
+                    run(Step::Flush);
+                }
+                run(Step::DeleteRange("default", 5, 115));
+                run(Step::Flush);
+            },
+            work: |world| world.store.compact_dead(),
+        },
+        Work {
+            name: "the file of a REMIX",
+            options: large(),
+            prepare: |run| tables(run, 80, 20, 20),
+            work: |world| world.store.store_remix(),
+        },
+        Work {
+            name: "the tables of a dropped keyspace",
+            options: small(),
+            prepare: |run| {
+                (0..20).for_each(|number| run(Step::Set("other", number, 60)));
+                run(Step::Flush);
+                run(Step::Drop("other"));
+            },
+            work: step,
+        },
+    ]
+}
+
+/// From any I/O of any background work on there is no space, or no descriptor. Nothing is lost, deletes are taken, and
+/// the work is done when there is space.
+#[test]
+fn any_work_may_find_no_space() {
+    for Work { name, options, prepare, work } in all_work() {
+        for kind in [Failure::Enospc, Failure::Emfile] {
+            let mut refusals = 0;
+            for at in (0..).step_by(sized(3, 1)) {
+                let what = format!("{name}, {kind:?} from its I/O {at} on");
+                let disk = Simulated::new();
+                let world = World::open(&disk, &options).expect("it opens");
+                let mut states = beginning();
+                prepare(&mut |step| {
+                    follow(&mut states, &step);
+                    world.run(&step).expect("nothing fails yet");
+                });
+                disk.fail(Fault { at: disk.ios() + at, times: Times::ForEver, kind });
+                let mut done = Ok(true);
+                while matches!(done, Ok(true)) {
+                    done = work(&world);
+                }
+                let is_struck = disk.struck() > 0;
+                if let Err(error) = &done {
+                    refusals += 1;
+                    assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{what}: {error}");
+                }
+                let delete = Step::Delete("default", 7);
+                world.run(&delete).unwrap_or_else(|error| panic!("{what}: no delete: {error}"));
+                follow(&mut states, &delete);
+                let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(Some(&content), states.last(), "{what}");
+                disk.heal();
+                while work(&world).unwrap_or_else(|error| panic!("{what}: {error}")) {}
+                let set = Step::Set("default", 9, 10);
+                world.run(&set).unwrap_or_else(|error| panic!("{what}: {error}"));
+                follow(&mut states, &set);
+                world.store.sync().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(world.content().ok().as_ref(), states.last(), "{what}");
+                survives(&disk, &options, &states[states.len() - 1..], &what);
+                if !is_struck {
+                    break;
+                }
+            }
+            // Removing tables opens no file.
+            assert!(refusals > 0 || kind == Failure::Emfile, "{name}, {kind:?}: it never failed");
+        }
+    }
 }
