@@ -16,8 +16,11 @@ use std::time::{Duration, Instant};
 const FREE: f64 = 0.25;
 /// For each memtable that more or less waits, changes are admitted this many times slower or faster.
 const STEP: f64 = 8.0;
-/// The shortest wait.
+/// More than this counts as this: a batch, or a memtable that takes one change, may be far beyond.
+const FULL: f64 = 2.0;
+/// The shortest wait and the longest. No more than the longest is ever owed.
 const LEAST: Duration = Duration::from_micros(100);
+const MOST: Duration = Duration::from_secs(1);
 /// The rate until one was measured, in bytes a second.
 const UNKNOWN: f64 = (64 << 20) as f64;
 
@@ -65,13 +68,14 @@ impl Pace {
     }
 
     fn charge_at(&self, now: Duration, bytes: usize, beyond: f64) -> Duration {
-        let rate = f64::from_bits(self.rate.load(Relaxed)) * STEP.powf(1.0 - beyond);
+        let rate = f64::from_bits(self.rate.load(Relaxed)) * STEP.powf(1.0 - beyond.min(FULL));
         let price = (bytes as f64 / rate * 1e9) as u64;
         let now = now.as_nanos() as u64;
-        let add = |paid: u64| Some(paid.max(now).saturating_add(price));
+        let most = now.saturating_add(MOST.as_nanos() as u64);
+        let add = |paid: u64| paid.max(now).saturating_add(price).min(most);
         // ORDERING: a sum that no other data depends on.
-        let before = self.paid.fetch_update(Relaxed, Relaxed, add).unwrap_or(now);
-        let wait = Duration::from_nanos(before.max(now).saturating_add(price) - now);
+        let before = self.paid.fetch_update(Relaxed, Relaxed, |paid| Some(add(paid))).unwrap_or(now);
+        let wait = Duration::from_nanos(add(before) - now);
         if wait < LEAST { Duration::ZERO } else { wait }
     }
 }
@@ -118,6 +122,16 @@ mod tests {
             let ratio = wait(beyond + 0.5) / wait(beyond);
             assert!((2.7..3.0).contains(&ratio), "{ratio} from {beyond} on");
         }
+    }
+
+    #[test]
+    fn no_wait_is_longer_than_the_longest() {
+        let pace = Pace::default();
+        pace.note(1, Duration::from_secs(10));
+        for _ in 0..10 {
+            assert!(pace.charge(1 << 30, 1e9) <= MOST);
+        }
+        assert!(pace.charge_at(Duration::from_secs(3600), 0, 1.0) <= LEAST, "what was owed is paid");
     }
 
     #[test]
