@@ -16,8 +16,8 @@ use std::time::Duration;
 #[derive(Default)]
 pub(crate) struct Work {
     state: Mutex<WorkState>,
-    /// Whether a thread does the work, and whether the store is closed, for those who ask often: the lock may be held by
-    /// a thread that is not running.
+    /// Whether a thread does the work, and whether the store is closed, for those who ask often: the lock may be held
+    /// by a thread that is not running.
     has_thread: AtomicBool,
     is_closing: AtomicBool,
     called: Condvar,
