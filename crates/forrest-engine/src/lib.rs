@@ -39,7 +39,7 @@ pub use chunk::{Chunk, Filled, Goto};
 pub use contract::{Cursor, Keyspace, NoSnapshot, Snapshot, Store, View};
 pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
-pub use op::{Effect, Op, Outcome, Swap, Written};
+pub use op::{Effect, Op, Outcome, Swap, Written, half_open};
 pub use options::{
     DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, Options, Pages,
 };

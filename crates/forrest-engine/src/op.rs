@@ -194,22 +194,28 @@ impl Op {
     /// );
     /// ```
     pub fn delete_range(range: impl KeyRange) -> Op {
-        let (lower, upper) = range.bounds();
-        let start = match lower {
-            Bound::Unbounded => Some(Vec::new()),
-            Bound::Included(key) if key.len() <= MAX_KEY_BYTES => Some(key.to_vec()),
-            Bound::Included(key) | Bound::Excluded(key) => successor(key),
-        };
-        let end = match upper {
-            Bound::Unbounded => None,
-            Bound::Excluded(key) if key.len() <= MAX_KEY_BYTES => Some(key.to_vec()),
-            Bound::Excluded(key) | Bound::Included(key) => successor(key),
-        };
-        match start {
-            Some(start) => Op::DeleteRange { start, end },
-            // No key can be that large: an empty range.
-            None => Op::DeleteRange { start: Vec::new(), end: Some(Vec::new()) },
-        }
+        let (start, end) = half_open(range);
+        Op::DeleteRange { start, end }
+    }
+}
+
+/// A range from a key up to but not including another, or without an end.
+pub fn half_open(range: impl KeyRange) -> (Vec<u8>, Option<Vec<u8>>) {
+    let (lower, upper) = range.bounds();
+    let start = match lower {
+        Bound::Unbounded => Some(Vec::new()),
+        Bound::Included(key) if key.len() <= MAX_KEY_BYTES => Some(key.to_vec()),
+        Bound::Included(key) | Bound::Excluded(key) => successor(key),
+    };
+    let end = match upper {
+        Bound::Unbounded => None,
+        Bound::Excluded(key) if key.len() <= MAX_KEY_BYTES => Some(key.to_vec()),
+        Bound::Excluded(key) | Bound::Included(key) => successor(key),
+    };
+    match start {
+        Some(start) => (start, end),
+        // No key can be that large: an empty range.
+        None => (Vec::new(), Some(Vec::new())),
     }
 }
 

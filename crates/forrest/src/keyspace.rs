@@ -220,9 +220,7 @@ impl Keyspace {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compact_range(&self, bounds: impl KeyRange) -> Result<()> {
-        let Op::DeleteRange { start, end } = Op::delete_range(bounds) else {
-            unreachable!("it makes nothing else");
-        };
+        let (start, end) = forrest_engine::half_open(bounds);
         self.space.compact_range(&start, end.as_deref())
     }
 }

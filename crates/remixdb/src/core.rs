@@ -277,26 +277,22 @@ impl<D: Disk> Core<D> {
         self.work.wait(most);
     }
 
-    /// Registers a reader of the current state. What it reads is kept until `give_reader_back`. It may be read after
-    /// `readers.wait`.
+    /// Registers a reader of the current state. What it reads is kept until `readers.give_back`. It may be read
+    /// after `readers.wait`.
     pub(crate) fn take_reader(&self) -> (u64, Arc<Version<D>>, Arc<Catalog>) {
         type State<D> = (Arc<Version<D>>, Arc<Catalog>);
         let current = || -> State<D> { (self.version().clone(), self.catalog()) };
         let is_current = |(version, catalog): &State<D>| {
             Arc::ptr_eq(version, &self.version()) && Arc::ptr_eq(catalog, &self.catalog.read())
         };
-        // What another process has changed is taken over as a whole: see `refresh`.
-        let taken = if self.builder.read_only { None } else { self.readers.take(current, is_current) };
+        // What another process has changed is taken over as a whole, under the order lock: see `refresh`.
+        let is_alone = self.check_writable().is_ok();
+        let taken = if is_alone { self.readers.take(current, is_current) } else { None };
         let (sequence, (version, catalog)) = taken.unwrap_or_else(|| {
             let _order = self.order();
             self.readers.take(current, is_current).expect("nothing changes while the order lock is held")
         });
         (sequence, version, catalog)
-    }
-
-    /// Ends a reader that `take_reader` registered.
-    pub(crate) fn give_reader_back(&self, sequence: u64) {
-        self.readers.give_back(sequence);
     }
 
     /// Returns when all changes made before are durable.
@@ -324,10 +320,8 @@ impl<D: Disk> Core<D> {
     pub(crate) fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let mut stats = Stats::default();
-        {
-            stats.snapshots = self.readers.len() as u64;
-            stats.keyspaces = self.catalog().spaces.len() as u64;
-        }
+        stats.snapshots = self.readers.len() as u64;
+        stats.keyspaces = self.catalog().spaces.len() as u64;
         let version = self.version();
         for memtable in version.memtables() {
             let index = memtable.stats();

@@ -345,7 +345,7 @@ fn a_snapshot_reads_one_state() {
                     let kept = readers.kept();
                     steps.fetch_add(1, Ordering::Relaxed);
                     let mut versions = versions.lock().expect("nobody panics with it");
-                    versions.retain(|version| kept.contains_key(version));
+                    versions.retain(|version| kept.as_ref().is_some_and(|kept| kept.contains_key(version)));
                     versions.push(number);
                     drop(versions);
                     readers.apply(number);

@@ -70,16 +70,17 @@ impl Readers {
         self.applied.store(sequence, Ordering::Release);
     }
 
-    /// The numbers that snapshots read at, other than what is visible. For the thread that changes what is visible.
-    pub(crate) fn kept(&self) -> Arc<Numbers> {
+    /// The numbers that snapshots read at, other than what is visible; `None` if there are no snapshots. For the thread
+    /// that changes what is visible.
+    pub(crate) fn kept(&self) -> Option<Arc<Numbers>> {
         // ORDERING: see the head of the file.
         if !weakened!("looks_early") {
             fence(Ordering::SeqCst);
         }
         if self.count.load(Ordering::Relaxed) == 0 {
-            return Arc::default();
+            return None;
         }
-        lock(&self.noted).clone()
+        Some(lock(&self.noted).clone())
     }
 
     /// Number of the snapshots.

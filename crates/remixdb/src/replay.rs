@@ -97,7 +97,7 @@ impl<'c, D: Disk> Replay<'c, D> {
         end: End,
     ) -> Replay<'c, D> {
         let version = core.order().version.clone();
-        let readers = core.readers.kept();
+        let readers = core.readers.kept().unwrap_or_default();
         let begun = Replay::begin(core.disk(), core.builder(), state, catalog, version.memtable.clone());
         let reading = Some((core.visible(), readers));
         Replay { immutable: version.immutable.clone(), reading, sequence, end, ..begun }

@@ -59,7 +59,7 @@ impl<D: Disk> Past<D> {
 impl<D: Disk> Drop for Past<D> {
     fn drop(&mut self) {
         if self.store.check_here().is_ok() {
-            self.store.give_reader_back(self.sequence);
+            self.store.readers.give_back(self.sequence);
         }
     }
 }

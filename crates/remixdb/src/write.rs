@@ -293,8 +293,8 @@ impl<D: Disk> Core<D> {
             // A single change is visible before it is applied, so no old versions are kept for readers meanwhile.
             self.readers.show(last);
         }
-        let snapshots = self.readers.kept();
-        let wanted = Wanted { visible: self.visible(), snapshots: &snapshots };
+        let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
+        let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
         let applied = (first..).zip(decided).try_for_each(|(sequence, Decided { space, key, new })| {
             memtable.set(*space, key, sequence, new.as_deref(), &wanted, scratch)
         });
