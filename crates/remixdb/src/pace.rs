@@ -31,8 +31,17 @@ pub(crate) struct Pace {
     paid: AtomicU64,
     /// Bits of the rate, in bytes a second.
     rate: AtomicU64,
+    made: Mutex<Made>,
+}
+
+/// What the rate is computed from.
+#[derive(Default)]
+struct Made {
     /// Bytes that became tables, and seconds that it took; older ones count half as much each time.
-    made: Mutex<(f64, f64)>,
+    bytes: f64,
+    seconds: f64,
+    /// Seconds that merges took since the last memtable became tables.
+    merging: f64,
 }
 
 impl Default for Pace {
@@ -47,14 +56,21 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Notes that `bytes` bytes of changes became tables within a time.
+    /// Notes that `bytes` bytes of changes became tables within a time. What merges took before that counts too.
     pub(crate) fn note(&self, bytes: usize, took: Duration) {
         let mut made = lock(&self.made);
-        *made = (made.0 / 2.0 + bytes as f64, made.1 / 2.0 + took.as_secs_f64());
-        if made.0 >= 1.0 && made.1 > 0.0 {
+        let merging = std::mem::take(&mut made.merging);
+        made.bytes = made.bytes / 2.0 + bytes as f64;
+        made.seconds = made.seconds / 2.0 + merging + took.as_secs_f64();
+        if made.bytes >= 1.0 && made.seconds > 0.0 {
             // ORDERING: no other data depends on it.
-            self.rate.store((made.0 / made.1).to_bits(), Relaxed);
+            self.rate.store((made.bytes / made.seconds).to_bits(), Relaxed);
         }
+    }
+
+    /// Notes that changes waited for a merge that took so long.
+    pub(crate) fn note_merge(&self, took: Duration) {
+        lock(&self.made).merging += took.as_secs_f64();
     }
 
     /// How long the caller waits after it made changes of `bytes` bytes. `waiting` is all that is in memory, in
@@ -132,6 +148,18 @@ mod tests {
             assert!(pace.charge(1 << 30, 1e9) <= MOST);
         }
         assert!(pace.charge_at(Duration::from_secs(3600), 0, 1.0) <= LEAST, "what was owed is paid");
+    }
+
+    #[test]
+    fn merges_count_as_time_that_tables_took() {
+        let (with, without) = (pace(), pace());
+        for _ in 0..20 {
+            with.note_merge(Duration::from_millis(50));
+        }
+        with.note(100 * MIB, Duration::from_secs(1));
+        without.note(100 * MIB, Duration::from_secs(2));
+        let wait = |pace: Pace| pace.charge_at(Duration::ZERO, 10 * MIB, 1.0);
+        assert_eq!(wait(with).as_millis(), wait(without).as_millis());
     }
 
     #[test]

@@ -344,6 +344,16 @@ impl<D: Disk> Partition<D> {
         self.tables.iter().map(|table| table.file_bytes()).sum()
     }
 
+    /// The share of these bytes that the keys take which are there; all of them if the order over the tables is not loaded
+    /// yet.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let bytes = self.file_bytes();
+        match self.entries() {
+            Some((all, live)) if all > 0 => (u128::from(bytes) * u128::from(live) / u128::from(all)) as u64,
+            _ => bytes,
+        }
+    }
+
     /// Bytes of memory that hold the locations of keys.
     pub(crate) fn memory_bytes(&self) -> usize {
         let known = self.known.get().and_then(|known| known.remix.as_ref());

@@ -36,7 +36,7 @@ use crate::partition::Partition;
 use crate::version::Version;
 use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Result};
-use rewrite::Replaced;
+use rewrite::{ALONE, Replaced};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,7 +50,7 @@ const SPACE_LEAST: u64 = 1 << 20;
 const LOGS_MOST: usize = 3;
 const LITTLE: usize = 1 << 20;
 
-/// A partition with fewer bytes than this is not merged because of dead entries.
+/// A partition with fewer bytes than this is not merged because of dead entries, if a full table has many more.
 const DEAD_LEAST: u64 = 1 << 20;
 
 /// A memtable is flushed early only if it holds more than 1/`WORTH` of its limit.
@@ -69,14 +69,19 @@ impl<D: Disk> Core<D> {
         self.remove_files([], &mut manifest)?;
         let Some(memtable) = self.version().immutable.last().cloned() else {
             // A store that was only read writes nothing.
-            let removed = if self.log().is_begun() { self.remove_dropped(&mut manifest) } else { Ok(false) };
+            let mut has_more = self.log().is_begun() && self.remove_dropped(&mut manifest)?;
             if self.full.load(Relaxed) {
+                has_more |= self.log().is_begun() && self.merge_deadest(&mut manifest, 0)?;
                 self.full.store(self.lacks_space(&self.version()), Relaxed);
             }
-            return removed;
+            return Ok(has_more);
         };
         self.log().check()?;
         let begin = Instant::now();
+        if self.merge_deadest(&mut manifest, memtable.bytes() as u64)? {
+            self.pace.note_merge(begin.elapsed());
+            return Ok(true);
+        }
         let flushed = self.flush(&mut manifest, &memtable);
         if flushed.is_ok() {
             self.pace.note(memtable.bytes(), begin.elapsed());
@@ -196,11 +201,51 @@ impl<D: Disk> Core<D> {
     /// Merges the tables of one partition of which a third is dead: replaced entries, tombstones, and what they hide.
     /// True if there was one. Runs in the background when nothing was written for a while.
     pub(crate) fn compact_dead(&self) -> Result<bool> {
+        let least = DEAD_LEAST.min(self.builder.table_bytes / ALONE);
         self.merge_first(|partition| {
             partition.tables().len() > 1
-                && partition.file_bytes() >= DEAD_LEAST
+                && partition.file_bytes() >= least
                 && partition.entries().is_some_and(|(all, live)| plan::is_dead(all, live))
         })
+    }
+
+    /// Before `new` bytes become tables: if the tables would then take more space than their live entries should, or if
+    /// there is little space, merges those partitions that give back most, a few at a time, so that the space of some is
+    /// free before the next begin. True if there were any. Flushes alone would make all partitions due at once, because
+    /// they add to all of them.
+    fn merge_deadest(&self, manifest: &mut Manifest<D>, new: u64) -> Result<bool> {
+        let is_full = self.full.load(Relaxed);
+        let version = self.version();
+        let all = version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
+        let mut all: Vec<_> =
+            all.map(|(space, one)| (space, one, one.file_bytes(), one.live_bytes())).collect();
+        let (bytes, live) = all.iter().fold((new, 0), |sum, one| (sum.0 + one.2, sum.1 + one.3));
+        let mut excess = if is_full { bytes } else { plan::excess(bytes, live) };
+        if excess == 0 {
+            return Ok(false);
+        }
+        let free = self.disk.free().unwrap_or(u64::MAX);
+        let least = if is_full { 0 } else { self.builder.table_bytes / ALONE };
+        all.retain(|(_, one, bytes, live)| {
+            one.tables().len() > 1 && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
+        });
+        all.sort_by_key(|(_, _, bytes, live)| live.saturating_mul(1 << 10) / bytes);
+        let is_needed = |(_, _, bytes, live): &&(u32, &Arc<Partition<D>>, u64, u64)| {
+            let needed = excess > 0;
+            excess = excess.saturating_sub(bytes - live);
+            needed
+        };
+        let few = all.iter().take(self.workers().count()).take_while(is_needed);
+        let due: Vec<_> = few.map(|(space, one, ..)| (*space, Arc::clone(one))).collect();
+        drop(version);
+        if due.is_empty() {
+            return Ok(false);
+        }
+        match self.merge_piece(manifest, &due) {
+            // There may be space for the new tables alone.
+            Err(error) if self.is_harmless(&error) => Ok(false),
+            merged => merged.map(|()| true),
+        }
     }
 
     /// Writes the REMIX of one partition whose file lacks many entries; true if there was one. Then the next process
@@ -279,8 +324,21 @@ impl<D: Disk> Core<D> {
                 .map(|(space, one)| (space, one.clone()))
                 .collect()
         };
-        // As many at once as there are threads: the space of what a piece replaces is free before the next begins.
-        due.chunks(self.workers().count()).try_for_each(|piece| self.merge_piece(&mut manifest, piece))
+        // As many at once as there are threads, or as are small: the space of what a piece replaces is free before the
+        // next begins.
+        let mut rest = &due[..];
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let is_small = |one: &&(u32, Arc<Partition<D>>)| {
+                bytes += one.1.file_bytes();
+                bytes <= self.builder.table_bytes / ALONE
+            };
+            let few = rest.iter().take_while(is_small).count().max(self.workers().count()).min(rest.len());
+            let (piece, others) = rest.split_at(few);
+            self.merge_piece(&mut manifest, piece)?;
+            rest = others;
+        }
+        Ok(())
     }
 
     /// Merges the tables of partitions at once; one after the other if there is no space for that.
@@ -303,11 +361,10 @@ impl<D: Disk> Core<D> {
         let Frozen { catalog, .. } = memtable.frozen();
         let version = self.version();
         let first = self.first_free_number();
-        let mut replaced = Vec::new();
-        for space in memtable.spaces().into_iter().filter(|&space| catalog.has(space)) {
-            let new = rewrite::space(self, &version, memtable, space);
-            replaced.extend(new.map_err(|error| self.give_up(first, error))?);
-        }
+        let mut spaces = memtable.spaces();
+        spaces.retain(|&space| catalog.has(space));
+        let replaced =
+            rewrite::spaces(self, &version, memtable, &spaces).map_err(|error| self.give_up(first, error))?;
         let floor = log_behind(&version, memtable);
         self.replace(manifest, first, Some(memtable), &replaced, floor)
     }

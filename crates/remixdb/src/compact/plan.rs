@@ -2,7 +2,16 @@
 
 /// Maximum number of tables of a partition. More tables make reads slower. Fewer make writes more expensive,
 /// because a pair is written again when tables are merged.
-pub(crate) const TABLES_MAX: usize = 16;
+pub(crate) const TABLES_MAX: usize = 24;
+
+/// Some partitions take up to as many tables less, so that not all of them are due at once.
+const SPREAD: u64 = 8;
+
+/// A partition with fewer bytes than this many full tables is not divided: to merge its newest tables costs less.
+const LARGE: u64 = 10;
+
+/// Unless it has a fourth of the free space: all of it needs space once more when it is merged.
+const OF_FREE: u64 = 4;
 
 /// Tables are merged when scans have walked over them this many times.
 const WALKS: f64 = 1.5;
@@ -21,22 +30,51 @@ pub(crate) enum Plan {
     Major,
 }
 
-/// Decides for tables of these sizes in bytes, the oldest first, and new pairs of `new` bytes.
-pub(crate) fn plan(tables: &[u64], new: u64) -> Plan {
-    if tables.len() < TABLES_MAX {
+/// How many tables a partition has when some are merged. `oldest` is the number of its oldest table.
+pub(crate) fn tables_most(oldest: u64) -> usize {
+    TABLES_MAX - (oldest % SPREAD) as usize
+}
+
+/// With how many bytes a partition is divided, if a full table has `full`, and so many are free.
+pub(crate) fn large(full: u64, free: u64) -> u64 {
+    full.saturating_mul(LARGE).min(full.max(free / OF_FREE))
+}
+
+/// Decides for tables of these sizes in bytes, the oldest first, and new pairs of `new` bytes. Some tables are merged
+/// when there are `most`. With `large` bytes a partition is divided then.
+pub(crate) fn plan(tables: &[u64], new: u64, most: usize, large: u64) -> Plan {
+    if tables.len() < most {
         return Plan::Minor;
     }
-    // Merging a longer tail frees more places but writes more. A tail is worth merging while it is small
-    // compared with the rest. Otherwise the partition is rewritten as a whole.
-    let all: u64 = tables.iter().sum::<u64>() + new;
-    let half = tables.len() / 2;
-    let tail: u64 = tables[half..].iter().sum::<u64>() + new;
-    if tail * 4 <= all { Plan::Partial { from: half } } else { Plan::Major }
+    if tables.iter().sum::<u64>() + new >= large {
+        return Plan::Major;
+    }
+    // The newest tables, as many as cost least for each place that merging them frees.
+    let (mut from, mut cost, mut bytes) = (0, f64::INFINITY, new);
+    for (at, table) in tables.iter().enumerate().rev() {
+        bytes += table;
+        let freed = tables.len() - at;
+        // One place is taken again at the next flush.
+        if freed > 1 && bytes as f64 / freed as f64 <= cost {
+            (from, cost) = (at, bytes as f64 / freed as f64);
+        }
+    }
+    if from == 0 { Plan::Major } else { Plan::Partial { from } }
 }
 
 /// Whether so much of the entries is dead that merging them gives back a third of the space.
 pub(crate) fn is_dead(all: u64, live: u64) -> bool {
     all.saturating_mul(2) > live.saturating_mul(3)
+}
+
+/// How many of the bytes of all tables are too many if `live` of them are live: more than half as many again.
+pub(crate) fn excess(all: u64, live: u64) -> u64 {
+    all.saturating_sub(live.saturating_add(live / 2))
+}
+
+/// Whether merging tables with that many bytes gives back enough for what it writes: a fourth.
+pub(crate) fn is_worth_space(all: u64, live: u64) -> bool {
+    all.saturating_mul(3) >= live.saturating_mul(4) && all > live
 }
 
 /// Whether so few of the entries are in the REMIX file that it is written again when there is time. A file of all takes
@@ -65,12 +103,80 @@ mod tests {
 
     #[test]
     fn tables_are_added_while_there_are_few_and_merged_where_it_costs_least() {
-        assert_eq!(plan(&[], 5), Plan::Minor);
-        assert_eq!(plan(&[100; TABLES_MAX - 1], 5), Plan::Minor);
-        assert_eq!(plan(&[100; TABLES_MAX], 5), Plan::Major);
-        let mut tables = [1; TABLES_MAX];
-        tables[0] = 1000;
-        assert_eq!(plan(&tables, 5), Plan::Partial { from: TABLES_MAX / 2 });
+        let plan = |tables: &[u64]| plan(tables, 5, TABLES_MAX, large(1_000, u64::MAX));
+        assert_eq!(plan(&[]), Plan::Minor);
+        assert_eq!(plan(&[100; TABLES_MAX - 1]), Plan::Minor);
+        assert_eq!(plan(&[100; TABLES_MAX]), Plan::Major, "all of them free most places");
+        let mut tables = [5; TABLES_MAX];
+        tables[0] = 1_000;
+        assert_eq!(plan(&tables), Plan::Partial { from: 1 });
+        tables[1..8].fill(100);
+        assert_eq!(plan(&tables), Plan::Partial { from: 8 });
+        tables[0] = 10_000;
+        assert_eq!(plan(&tables), Plan::Major, "it is divided");
+    }
+
+    #[test]
+    fn partitions_are_divided_sooner_where_there_is_little_space() {
+        assert_eq!((large(100, u64::MAX), large(100, 2_000), large(100, 0)), (1_000, 500, 100));
+    }
+
+    #[test]
+    fn partitions_are_due_at_different_times() {
+        let mut most: Vec<_> = (100..108).map(tables_most).collect();
+        most.sort_unstable();
+        assert_eq!(most, (TABLES_MAX - 7..=TABLES_MAX).collect::<Vec<_>>());
+    }
+
+    /// A store that grows, with flushes to partitions that are all alike: what is written for a byte, and the most that
+    /// one flush writes, in memtables. The log takes one byte of it.
+    #[test]
+    fn a_growing_store_writes_each_byte_three_times() {
+        const NEW: u64 = 56 << 20;
+        const FULL: u64 = 80 << 20;
+        let mut partitions = vec![(NEW, Vec::new(), 0)];
+        let (mut written, mut number, mut longest) = (0, 0, 0);
+        for flush in 1..=200 {
+            let before = written;
+            for (new, mut tables, oldest) in std::mem::take(&mut partitions) {
+                written += new;
+                match plan(&tables, new, tables_most(oldest), large(FULL, u64::MAX)) {
+                    Plan::Minor => {
+                        tables.push(new);
+                        partitions.push((new, tables, oldest));
+                    }
+                    Plan::Partial { from } => {
+                        let merged: u64 = tables.drain(from..).sum();
+                        tables.push(merged + new);
+                        written += merged;
+                        partitions.push((new, tables, oldest));
+                    }
+                    Plan::Major => {
+                        let old: u64 = tables.iter().sum();
+                        let pieces = (old + new).div_ceil(FULL);
+                        written += old;
+                        for _ in 0..pieces {
+                            number += 1;
+                            partitions.push((new / pieces, vec![(old + new) / pieces], number));
+                        }
+                    }
+                }
+            }
+            if partitions.len() > 1 {
+                longest = longest.max(written - before);
+            }
+            let all = NEW * flush;
+            let each = (all + written) as f64 / all as f64;
+            assert!(each <= 3.0, "{each} bytes for each after {flush} flushes");
+        }
+        assert!(partitions.len() > 10 && longest < 30 * NEW, "{} in one flush", longest / NEW);
+    }
+
+    #[test]
+    fn tables_are_merged_for_their_space_where_that_pays() {
+        assert_eq!((excess(150, 100), excess(160, 100), excess(0, 0)), (0, 10, 0));
+        assert!(!is_worth_space(133, 100) && is_worth_space(134, 100) && is_worth_space(10, 0));
+        assert!(!is_worth_space(0, 0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Rewrites the partitions of one keyspace with the pairs of a memtable.
+//! Rewrites partitions with the pairs of a memtable.
 
-use super::plan::{Plan, TABLES_MAX, plan};
+use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::memtable::{self, Memtable, Said};
@@ -15,8 +15,8 @@ use std::cmp::Ordering;
 use std::sync::{Arc, Mutex};
 
 /// New pairs after all old keys become partitions of their own if they have 1/`ALONE` of the bytes of a full
-/// table.
-const ALONE: u64 = 8;
+/// table. A partition with less is not merged for its space.
+pub(super) const ALONE: u64 = 8;
 /// A REMIX is written with a table when a partition has 3/2 of the entries that its REMIX file covers, or its
 /// first table if there is no file. That adds a few percent to what is written.
 const fn has_outgrown(entries: u64, covered: u64) -> bool {
@@ -31,16 +31,17 @@ pub(super) struct Replaced<D: Disk> {
     pub(super) new: Vec<Arc<Partition<D>>>,
 }
 
-/// Distributes the pairs of a memtable to the partitions of a keyspace.
-pub(super) fn space<D: Disk>(
+/// Distributes the pairs of a memtable to the partitions of keyspaces.
+pub(super) fn spaces<D: Disk>(
     store: &Core<D>,
     version: &Version<D>,
     memtable: &Memtable,
-    space: u32,
+    spaces: &[u32],
 ) -> Result<Vec<Replaced<D>>> {
-    let partitions = version.partitions(space);
-    let numbers: Vec<usize> = (0..partitions.len().max(1)).collect();
-    let replaced = store.workers().each(&numbers, |&at| {
+    let count = |space| version.partitions(space).len().max(1);
+    let all: Vec<_> = spaces.iter().flat_map(|&space| (0..count(space)).map(move |at| (space, at))).collect();
+    let replaced = store.workers().each(&all, |&(space, at)| {
+        let partitions = version.partitions(space);
         let (old, end) = (partitions.get(at), partitions.get(at + 1).map(|next| &next.low[..]));
         let low = old.map_or(&[][..], |old| &old.low);
         Rewrite { store, space, low, old }.take(New { memtable: Some(memtable), space, low, end })
@@ -70,9 +71,12 @@ pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D
 }
 
 fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]) -> Result<Stored> {
-    let number = store.next_number();
-    remix.write(store.disk(), Name::remix(number), &partition::named(tables))?;
-    Ok(Stored { number, tables: tables.len() })
+    let name = Name::remix(store.next_number());
+    remix.write(store.disk(), name, &partition::named(tables)).inspect_err(|_| {
+        // Its space may be needed at once.
+        let _ = disk::unlink(store.disk(), name);
+    })?;
+    Ok(Stored { number: name.number, tables: tables.len() })
 }
 
 /// The new pairs of a range.
@@ -173,7 +177,9 @@ impl<D: Disk> Rewrite<'_, D> {
     /// The partitions that replace this one; `None` if it stays.
     fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let sizes: Vec<u64> = self.tables().iter().map(|table| table.file_bytes()).collect();
-        let made = match plan(&sizes, new.bytes()) {
+        let most = self.tables().first().map_or(1, |oldest| tables_most(oldest.name().number));
+        let large = large(self.store.builder().table_bytes, self.store.disk().free().unwrap_or(u64::MAX));
+        let made = match plan(&sizes, new.bytes(), most, large) {
             Plan::Minor if sizes.is_empty() => self.major(new).map(Some),
             Plan::Minor => self.minor(new, sizes.len()),
             Plan::Partial { from } => self.minor(new, from),
@@ -181,7 +187,7 @@ impl<D: Disk> Rewrite<'_, D> {
         };
         match made {
             // There may be room for the new pairs alone.
-            Err(error) if is_full(&error) && (TABLES_MAX..RUNS_MAX).contains(&sizes.len()) => {
+            Err(error) if is_full(&error) && (most..RUNS_MAX).contains(&sizes.len()) => {
                 self.minor(new, sizes.len())
             }
             made => made,
@@ -239,7 +245,11 @@ impl<D: Disk> Rewrite<'_, D> {
         if !has_outgrown(remix.entries(), entries) {
             return Ok(stored);
         }
-        write_remix(self.store, remix, tables).map(Some)
+        match write_remix(self.store, remix, tables) {
+            // The tables need no more than the file that there is.
+            Err(error) if is_full(&error) => Ok(stored),
+            written => written.map(Some),
+        }
     }
 
     /// Rewrites everything as partitions of one table each. Several threads each write a piece of it, which

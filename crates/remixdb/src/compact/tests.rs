@@ -4,6 +4,7 @@ use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
+use forrest_base::random::Random;
 use forrest_engine::Op;
 use forrest_engine::{Durability, Error, ErrorKind, Options, Pages};
 use forrest_engine::{Result, View as _};
@@ -341,6 +342,45 @@ fn a_range_is_compacted_alone() {
     world.store.compact_range(&world.space, &[], None).unwrap();
     assert!(world.tables().iter().all(|&tables| tables < 2), "{:?}", world.tables());
     world.check();
+    world.reopen();
+}
+
+/// Pairs that are overwritten at random, each partition by each flush: the tables never take much more than what is live,
+/// and each byte is written a few times. In pieces, so that each frees its space before the next.
+#[test]
+fn tables_of_overwritten_pairs_stay_near_what_is_live() {
+    const KEYS: u32 = 40_000;
+    const STEP: u32 = 1_000;
+    let options = Options { memtable_bytes: 512 << 10, table_bytes: 256 << 10, ..options() };
+    let mut world = World::of(options);
+    let size = |world: &World| {
+        let files = world.disk.files();
+        files.iter().filter(|(name, _)| name.kind == Kind::Table).map(|(_, bytes)| bytes.len()).sum::<usize>()
+    };
+    let mut random = Random(7);
+    let (mut peak, mut live, mut before) = (0, 0, 0);
+    for round in 0..4 * KEYS / STEP {
+        if round == KEYS / STEP {
+            world.store.flush_all().unwrap();
+            (live, before) = (size(&world), world.disk.bytes_written());
+        }
+        for at in 0..STEP {
+            let number = if live == 0 { round * STEP + at } else { random.below(u64::from(KEYS)) as u32 };
+            let (key, value) = (number.to_be_bytes(), vec![round as u8; 100]);
+            world.store.apply(&world.space, Op::Set { key: &key[..], value: &value[..] }).unwrap();
+            world.pairs.insert(key.to_vec(), value);
+            if at % 100 == 0 {
+                while world.store.step().unwrap() {
+                    peak = peak.max(size(&world));
+                }
+            }
+        }
+    }
+    world.check();
+    assert!(world.tables().len() > 10, "{:?}", world.tables());
+    let written = (world.disk.bytes_written() - before) as f64 / f64::from(3 * KEYS * 104);
+    let peak = peak as f64 / live as f64;
+    assert!(peak < 1.6 && written < 4.5, "{peak} times what is live, {written} bytes written for one");
     world.reopen();
 }
 

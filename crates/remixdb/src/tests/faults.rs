@@ -1,12 +1,14 @@
 //! A failing disk: every I/O fails in turn, in every way, and the store must handle it.
 
 use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
-use crate::compact::plan::TABLES_MAX;
+use crate::compact::plan::tables_most;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
+use crate::table::Table;
 use forrest_engine::{Durability, Options};
 use forrest_engine::{ErrorKind, Result};
 use forrest_testing::sized;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// How an I/O may fail.
 pub(super) const FAILURES: [Failure; 9] = [
@@ -209,16 +211,22 @@ fn a_merge_without_space_becomes_a_table() {
         let world = World::open(&disk, &options).expect("it opens");
         let mut states = beginning();
         let mut flush = |number: u8| {
-            for step in [Step::Set("default", number % 10, 100), Step::Delete("default", 11)] {
+            for step in [Step::Set("default", number, 100), Step::Delete("default", 111)] {
                 follow(&mut states, &step);
                 world.run(&step).expect("it works");
             }
             world.store.flush_all()
         };
-        let tables =
-            || world.store.version().partitions.values().flatten().map(|one| one.tables().len()).max();
+        // How many more tables the fullest partition takes before some are merged.
+        let left = || {
+            let version = world.store.version();
+            let left = |tables: &[Arc<Table<Simulated>>]| {
+                tables_most(tables[0].name().number) as isize - tables.len() as isize
+            };
+            version.partitions.values().flatten().map(|one| left(one.tables())).min()
+        };
         let mut number = 0;
-        while tables() < Some(TABLES_MAX) {
+        while left() != Some(0) {
             flush(number).expect("it works");
             number += 1;
             assert!(number < 100, "no partition has many tables");
@@ -228,7 +236,7 @@ fn a_merge_without_space_becomes_a_table() {
         let is_struck = disk.struck() > 0;
         disk.heal();
         match flushed {
-            Ok(()) if is_struck && tables() > Some(TABLES_MAX) => fallbacks += 1,
+            Ok(()) if is_struck && left() < Some(0) => fallbacks += 1,
             Ok(()) => {}
             Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}"),
         }
@@ -248,6 +256,14 @@ struct Work {
     prepare: fn(&mut dyn FnMut(Step)),
     /// True while there is more to do.
     work: fn(&World) -> Result<bool>,
+}
+
+/// The number of the first table of a store.
+const FIRST_TABLE: u64 = 4;
+
+/// The number of all tables.
+fn count(world: &World) -> usize {
+    world.store.version().partitions.values().flatten().map(|one| one.tables().len()).sum()
 }
 
 /// Sets the keys from 0 to `count`, in tables of `each` pairs.
@@ -281,7 +297,7 @@ fn all_work() -> Vec<Work> {
             options: large(),
             prepare: |run| {
                 tables(run, 100, 100, 90);
-                tables(run, TABLES_MAX as u8 - 1, 1, 20);
+                tables(run, tables_most(FIRST_TABLE) as u8 - 1, 1, 20);
                 run(Step::Delete("default", 3));
             },
             work: flush,
@@ -290,7 +306,7 @@ fn all_work() -> Vec<Work> {
             name: "a flush that merges all tables of a partition",
             options: large(),
             prepare: |run| {
-                tables(run, TABLES_MAX as u8, 1, 20);
+                tables(run, tables_most(FIRST_TABLE) as u8, 1, 20);
                 run(Step::Delete("default", 3));
             },
             work: flush,
@@ -352,6 +368,7 @@ fn any_work_may_find_no_space() {
                     follow(&mut states, &step);
                     world.run(&step).expect("nothing fails yet");
                 });
+                let before = count(&world);
                 disk.fail(Fault { at: disk.ios() + at, times: Times::ForEver, kind });
                 let mut done = Ok(true);
                 while matches!(done, Ok(true)) {
@@ -376,6 +393,8 @@ fn any_work_may_find_no_space() {
                 assert_eq!(world.content().ok().as_ref(), states.last(), "{what}");
                 survives(&disk, &options, &states[states.len() - 1..], &what);
                 if !is_struck {
+                    let merges = name.contains("merge");
+                    assert!(!merges || count(&world) < before, "{name}: {before} tables before");
                     break;
                 }
             }

@@ -60,8 +60,9 @@ struct SimulatedState {
     durable: BTreeMap<Name, usize>,
     /// Operations that are not durable yet, in order.
     pending: Vec<Pending>,
-    /// Bytes that were read.
+    /// Bytes that were read, and written.
     read: u64,
+    written: u64,
     /// Which I/O fails.
     faults: fault::Faults,
     /// Bytes that its files can take together; `None` for any number.
@@ -189,6 +190,11 @@ impl Simulated {
     /// Number of bytes that were read so far.
     pub fn bytes_read(&self) -> u64 {
         self.lock().read
+    }
+
+    /// Number of bytes that were written so far.
+    pub fn bytes_written(&self) -> u64 {
+        self.lock().written
     }
 
     /// Number of I/Os that were done or tried so far; those after a power cut do not count.
@@ -480,6 +486,7 @@ impl SimulatedState {
 
     fn write(&mut self, inode: usize, offset: usize, bytes: &[u8]) {
         if !bytes.is_empty() {
+            self.written += bytes.len() as u64;
             put(Arc::make_mut(&mut self.inodes[inode].seen), offset, bytes);
             self.pending.push(Pending::Write { inode, offset, bytes: bytes.into() });
         }
