@@ -72,6 +72,16 @@ impl<D: Disk> Table<D> {
     /// `Io`; `Corrupt` for a file that is not a whole table of this name; `Unsupported` for one of another version.
     pub(crate) fn open(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
         let file = disk::open(&*disk, name)?;
+        Table::of(disk, file, name, cache)
+    }
+
+    /// The same for a table that the manifest names: `Corrupt` if it is missing.
+    pub(crate) fn open_named(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
+        let file = disk::open_named(&*disk, name)?;
+        Table::of(disk, file, name, cache)
+    }
+
+    fn of(disk: Arc<D>, file: D::File, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
         let len = disk::len(&*disk, &file, name)?;
         let pages = len / page::BYTES as u64;
         if pages == 0 || !len.is_multiple_of(page::BYTES as u64) || pages > u64::from(u32::MAX) {

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod faults;
 mod forged;
+mod lost;
 mod opening;
 mod snapshot;
 mod sync;
