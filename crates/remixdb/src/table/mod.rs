@@ -53,6 +53,11 @@ const VALUE_FETCHED: u64 = 256;
 /// Number of pages that are read at once, past the cache.
 const PIECE_PAGES: u64 = 256;
 
+/// The first ordinal of the block after that of an entry.
+pub(crate) fn block_after(ordinal: u32) -> u32 {
+    (ordinal / format::BLOCK_KEYS + 1).saturating_mul(format::BLOCK_KEYS)
+}
+
 /// An open table.
 pub(crate) struct Table<D: Disk> {
     disk: Arc<D>,
@@ -112,6 +117,11 @@ impl<D: Disk> Table<D> {
         }
         (table.least, table.greatest) = (least.into(), greatest.into());
         Ok(table)
+    }
+
+    /// Reads the index, without which nothing can be found.
+    pub(crate) fn load(&self) -> Result<()> {
+        self.index().map(drop)
     }
 
     /// The file, which stays readable while the table lives.
