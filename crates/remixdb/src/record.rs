@@ -320,8 +320,8 @@ pub(crate) struct Intact {
     pub(crate) synced: u64,
 }
 
-/// Passes all intact records of a file to `see`, in order, with their offsets: also those after damage, of which it
-/// is told. The header is not looked at.
+/// Passes all intact records of a file to `see`, in order, with their offsets: also those after damage. The flag is
+/// set for these. The header is not looked at.
 ///
 /// # Errors
 /// `Io`, and the error of `see`.

@@ -42,7 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Changes are written in batches of about this many bytes, and at most so many changes.
+/// Changes are written in batches of about this many bytes, and at most this number of changes.
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_OPS: usize = 1024;
 /// Bytes of the page cache for the old tables, and of the one of the new store.
@@ -92,7 +92,7 @@ pub struct Progress {
 /// Copies what is intact in the store at `from` to a new store at `to`. `see` is called now and then, and may end it.
 ///
 /// # Errors
-/// `Corrupt` if the manifest has no readable beginning; `InvalidArgument` if something is at `to`; `Busy` if `see` broke;
+/// `Corrupt` if no record of a manifest can be read; `InvalidArgument` if something is at `to`; `Busy` if `see` broke;
 /// `Unsupported` for a file of another version; `Io`, `OutOfSpace`. After an error there is nothing at `to`.
 pub fn salvage(from: &Path, to: &Path, see: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Salvaged> {
     let old = Real::open(from, &Options { read_only: true, ..Options::default() })?;
@@ -177,10 +177,13 @@ fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Opt
     ))
 }
 
+/// A key of a keyspace and its value, or that it is deleted.
+type Pair = (Arc<Space>, Vec<u8>, Option<Vec<u8>>);
+
 /// Changes of the new store that are made together.
 struct Batch<D: Disk> {
     store: Handle<D>,
-    ops: Vec<(Arc<Space>, Vec<u8>, Option<Vec<u8>>)>,
+    ops: Vec<Pair>,
     bytes: usize,
 }
 
@@ -252,21 +255,29 @@ impl<D: Disk> Salvage<'_, D> {
     }
 
     /// Completes the new store, and counts what it has.
-    fn finish(self) -> Result<Salvaged> {
-        let Salvage { batch: Batch { store, .. }, spaces, lost, .. } = self;
-        drop(spaces);
-        store.flush_all()?;
-        store.settle()?;
+    fn finish(mut self) -> Result<Salvaged> {
+        self.batch.store.flush_all()?;
+        self.advance(0)?;
+        self.batch.store.settle()?;
+        let store = self.batch.store.clone();
+        let lost = std::mem::take(&mut self.lost);
         let mut salvaged = Salvaged { keyspaces: 0, pairs: 0, lost };
         for name in store.keyspaces()? {
             salvaged.keyspaces += 1;
             let view = store.view(&store.keyspace(&name)?);
             let all = (Bound::Unbounded, Bound::Unbounded);
             // Every value is read.
+            let mut going = ControlFlow::Continue(());
             view.scan(all, Direction::Forward, |_, _| {
                 salvaged.pairs += 1;
-                ControlFlow::Continue(())
+                if salvaged.pairs.is_multiple_of(u64::from(STEP)) {
+                    going = (self.see)(self.progress);
+                }
+                going
             })?;
+            if going.is_break() {
+                return Err(given_up());
+            }
         }
         Ok(salvaged)
     }
@@ -276,9 +287,7 @@ impl<D: Disk> Salvage<'_, D> {
         self.progress.done += bytes;
         match (self.see)(self.progress) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => {
-                Err(Error::new(ErrorKind::Busy, "the salvage was given up, and nothing of it is left"))
-            }
+            ControlFlow::Break(()) => Err(given_up()),
         }
     }
 
@@ -320,12 +329,8 @@ impl<D: Disk> Salvage<'_, D> {
         for &number in &files.tables {
             let name = Name::table(number);
             let opened = Table::open_named(self.from.clone(), name, &self.cache);
-            let copied = match opened.and_then(|table| table.load().map(|()| table)) {
-                Ok(table) => self.table(space, (low, end), &table),
-                Err(error) => Err(error),
-            };
-            match copied {
-                Ok(()) => {}
+            match opened.and_then(|table| table.load().map(|()| table)) {
+                Ok(table) => self.table(space, (low, end), &table)?,
                 Err(error) if is_damage(&error) => {
                     let range = (
                         Bound::Included(low.to_vec()),
@@ -353,8 +358,7 @@ impl<D: Disk> Salvage<'_, D> {
     ) -> Result<()> {
         let mut cursor = TableCursor::walking(table);
         let (entries, each) = (table.entries(), table.file_bytes() / u64::from(table.entries().max(1)));
-        // The last key that was read, and the first damage after it.
-        let (mut last, mut damage): (Option<Vec<u8>>, Option<Error>) = (None, None);
+        let (mut last, mut gap): (Option<Vec<u8>>, Option<Gap>) = (None, None);
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut ordinal = 0;
         while ordinal < entries {
@@ -363,7 +367,8 @@ impl<D: Disk> Salvage<'_, D> {
             let kind = match read {
                 Ok(kind) => kind,
                 Err(error) if is_damage(&error) => {
-                    damage.get_or_insert(error);
+                    let from = last.take().map_or(Bound::Included(table.least().to_vec()), Bound::Excluded);
+                    gap.get_or_insert(Gap { from, to: None, error }).to = None;
                     let next = table::block_after(ordinal).min(entries);
                     self.advance(u64::from(next - ordinal) * each)?;
                     ordinal = next;
@@ -371,23 +376,23 @@ impl<D: Disk> Salvage<'_, D> {
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(error) = damage.take() {
-                let from = last.take().map_or(Bound::Included(table.least().to_vec()), Bound::Excluded);
-                self.lose(space, (from, Bound::Excluded(key.clone())), table.name(), older(&error));
-            }
-            if *key >= *low && end.is_none_or(|end| *key < *end) {
-                value.clear();
-                match kind {
-                    table::Kind::Tombstone => self.batch.put(space, &key, None)?,
-                    table::Kind::Value => match cursor.value_into(ordinal, &mut value) {
-                        Ok(()) => self.batch.put(space, &key, Some(&value))?,
-                        Err(error) if is_damage(&error) => {
-                            let range = (Bound::Included(key.clone()), Bound::Included(key.clone()));
-                            self.lose(space, range, table.name(), older(&error));
-                        }
-                        Err(error) => return Err(error),
-                    },
+            value.clear();
+            let read = match kind {
+                table::Kind::Tombstone => Ok(None),
+                table::Kind::Value => cursor.value_into(ordinal, &mut value).map(|()| Some(&value[..])),
+            };
+            match read {
+                Ok(value) => {
+                    self.lose_gap(space, table.name(), gap.take(), Bound::Excluded(&key));
+                    if *key >= *low && end.is_none_or(|end| *key < *end) {
+                        self.batch.put(space, &key, value)?;
+                    }
                 }
+                Err(error) if is_damage(&error) => {
+                    let from = Bound::Included(key.clone());
+                    gap.get_or_insert(Gap { from, to: None, error }).to = Some(key.clone());
+                }
+                Err(error) => return Err(error),
             }
             last = Some(std::mem::take(&mut key));
             ordinal += 1;
@@ -395,13 +400,27 @@ impl<D: Disk> Salvage<'_, D> {
                 self.advance(u64::from(STEP) * each)?;
             }
         }
-        if let Some(error) = damage {
-            let from = last.map_or(Bound::Included(table.least().to_vec()), Bound::Excluded);
-            let to = Bound::Included(table.greatest().to_vec());
-            self.lose(space, (from, to), table.name(), older(&error));
-        }
+        self.lose_gap(space, table.name(), gap, Bound::Included(table.greatest()));
         Ok(())
     }
+
+    /// Notes what could not be read of a table. `next` is the next key that could, or the last one of the table.
+    fn lose_gap(&mut self, space: &Space, file: Name, gap: Option<Gap>, next: Bound<&[u8]>) {
+        if let Some(Gap { from, to, error }) = gap {
+            let to = to.map_or(next.map(<[u8]>::to_vec), Bound::Included);
+            let reason = format!("{}; an older table may have had older values", error.message());
+            self.lose(space, (from, to), file, reason);
+        }
+    }
+}
+
+/// Entries of a table, one after the other, that cannot be read.
+struct Gap {
+    from: Bound<Vec<u8>>,
+    /// The last key; `None` if it is not known either.
+    to: Option<Vec<u8>>,
+    /// The first error.
+    error: Error,
 }
 
 impl<D: Disk> Salvage<'_, D> {
@@ -495,8 +514,8 @@ impl<D: Disk> Salvage<'_, D> {
         }
     }
 
-    /// Makes the changes of a log, of which the one before has the number `sequence`; of a damaged one, also those after
-    /// the damage. Returns the number of the last change before that.
+    /// Makes the changes of a log, of which the one before has the number `sequence`; of a damaged one, also those
+    /// after the damage. Returns the number of the last change before that.
     fn log(
         &mut self,
         log: &OldLog<D>,
@@ -568,6 +587,6 @@ impl<D: Disk> Salvage<'_, D> {
     }
 }
 
-fn older(error: &Error) -> String {
-    format!("{}; an older table may have had older values", error.message())
+fn given_up() -> Error {
+    Error::new(ErrorKind::Busy, "the salvage was given up, and nothing of it is left")
 }
