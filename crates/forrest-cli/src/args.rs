@@ -89,6 +89,9 @@ pub(crate) enum Command {
     /// Verify the last runs, write, and end without closing
     #[command(after_help = help::CRASH)]
     Crash(CrashArgs),
+    /// Copy what is intact of a damaged store to a new one
+    #[command(after_help = help::SALVAGE)]
+    Salvage(SalvageArgs),
     /// List the stores in the kernel, or destroy one
     #[command(subcommand, after_help = help::LLDS)]
     Llds(LldsCommand),
@@ -98,6 +101,16 @@ pub(crate) enum Command {
     /// Write manual pages and completions of shells, to be installed
     #[command(hide = true)]
     Pages(PagesArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// The directory of the damaged store; nothing in it is changed
+    #[arg(value_name = "SRC")]
+    pub(crate) from: PathBuf,
+    /// The directory of the new store, which must not exist
+    #[arg(value_name = "DST")]
+    pub(crate) to: PathBuf,
 }
 
 #[derive(Debug, Args)]

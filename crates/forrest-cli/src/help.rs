@@ -184,6 +184,28 @@ Examples:
   forrest --db trees checkpoint tuesday
   forrest --load in.txt checkpoint fruit     the pairs of a file, as a store";
 
+pub(crate) const SALVAGE: &str = "\
+Reads the files in SRC, also if the store cannot be opened, and makes a new
+store at DST of everything whose checksum is right. DST appears only when it is
+complete and survives power loss. SRC is not written to; close it before. Try it
+when \"verify\" reports damage, or a command says \"corrupt\", and there is no
+backup.
+
+Prints a line for each range of keys of which something is lost, with tabs:
+  KEYSPACE   FROM   TO   FILE   REASON
+[ and ] mean that the key is in the range, ( and ) that it is not, or that there
+is no bound. Outside of these ranges every key has exactly its value. In them, a
+key has a value that it once had, or none: newer ones, and deletes, may be lost.
+
+Without a readable manifest nothing can be copied: only it states which file
+has which keyspace.
+
+Examples:
+  forrest salvage trees rescued
+  forrest salvage trees other -f jsonl       each as JSON, then the totals
+
+Exit code 3 if anything is lost, 0 if DST is a complete copy.";
+
 pub(crate) const COMPACT: &str = "\
 Writes the memtable to tables and merges all tables. A store compacts by itself
 as far as it pays; this command gives the least space and the fastest opening.

@@ -14,6 +14,7 @@
 //! | stress/ | threads against each other: truth.rs, work.rs |
 //! | crash/ | runs that end without closing the store: plan.rs, verify.rs |
 //! | llds.rs | the stores in the kernel as a whole |
+//! | salvage.rs | what is intact of a damaged store |
 //! | doctor.rs, pages.rs | checks of the machine; manual pages and completions |
 //! | session.rs | the open store, and standard output; home.rs: the choice of the store |
 //! | diff.rs | the differences between two ordered ranges |
@@ -42,6 +43,7 @@ mod llds;
 mod load;
 mod pages;
 mod progress;
+mod salvage;
 mod session;
 mod shell;
 mod stat;
@@ -72,6 +74,7 @@ fn run(cli: Cli) -> Result<Answer, Failure> {
         Command::Doctor => Some("doctor looks at the machine and not at a store"),
         Command::Pages(_) => Some("pages writes what is installed beside the command"),
         Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
+        Command::Salvage(_) => Some("salvage reads the files of the store that it names"),
         Command::Bench(_) => Some("bench fills and reads its own keyspace"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
         Command::Crash(_) => Some("crash fills and reads its own keyspace"),
@@ -113,6 +116,7 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
         Command::Stress(args) => stress::run(session, &args),
         Command::Crash(args) => crash::run(session, &args),
         Command::Llds(command) => llds::run(session, &command),
+        Command::Salvage(args) => salvage::run(session, &args),
         Command::Doctor => doctor::run(session),
         Command::Pages(args) => match pages::write(&Cli::command(), &args.directory) {
             Ok(()) => Ok(Answer::Done),
@@ -127,7 +131,9 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         return Err(Failure::usage("--read-only is for the commands on a store and for the shell"));
     }
     match command {
-        Command::Doctor | Command::Llds(_) | Command::Pages(_) => Ok(Home::at(home::MEMORY, true)),
+        Command::Doctor | Command::Llds(_) | Command::Pages(_) | Command::Salvage(_) => {
+            Ok(Home::at(home::MEMORY, true))
+        }
         // Not the store of the environment, which users keep for other data. This holds for `bench` too.
         Command::Demo(_) => store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true))),
         Command::Bench(_) => {

@@ -42,6 +42,7 @@
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
 //! | keyspace.rs | [`Keyspace`]: all changes |
 //! | checkpoint.rs | a copy of an open store, on disk |
+//! | salvage.rs | [`salvage()`]: what is intact of a damaged store on disk, as a new store |
 //! | view.rs | [`View`]: all reads |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
 //! | engine.rs | the homes that are compiled in, with one interface |
@@ -65,6 +66,8 @@ mod engine;
 mod keyspace;
 #[cfg(feature = "memory")]
 mod memory;
+#[cfg(feature = "disk")]
+mod salvage;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 mod transaction;
@@ -85,6 +88,8 @@ pub use forrest_engine::{
     Stats, Swap, Value, Written, line, prefix_end,
 };
 pub use keyspace::Keyspace;
+#[cfg(feature = "disk")]
+pub use salvage::{Loss, Progress, Salvaged, salvage, salvage_with};
 pub use transaction::{Committed, Draft, Transaction};
 pub use url::directory;
 pub use view::View;

@@ -39,7 +39,7 @@ impl<D: Disk> Handle<D> {
     /// Copies the store as it is into an empty directory, while it goes on.
     ///
     /// # Errors
-    /// `Io`, `OutOfSpace`. The directory is then not a store.
+    /// `Corrupt` if a table is missing or cannot be opened; `Io`, `OutOfSpace`. The directory is then not a store.
     pub(crate) fn checkpoint(&self, into: D) -> Result<()> {
         let into = Arc::new(into);
         let snapshot = self.snapshot()?;
@@ -73,6 +73,9 @@ fn shared<D: Disk>(disk: &D, version: &Version<D>, catalog: &Catalog) -> Result<
     for (&space, partitions) in version.partitions.iter().filter(|(space, _)| catalog.has(**space)) {
         let of_space = state.partitions.entry(space).or_default();
         for partition in partitions {
+            if let Some(lost) = partition.lost().first() {
+                return Err(lost.error());
+            }
             let mut files = partition.files();
             if files.remix != 0 {
                 let name = Name::remix(files.remix);

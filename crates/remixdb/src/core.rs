@@ -316,7 +316,7 @@ impl<D: Disk> Core<D> {
     /// What the store holds and costs.
     ///
     /// # Errors
-    /// `Corrupt` or `Io` if a partition is looked into for the first time, and that fails.
+    /// `Io` if a partition is looked into for the first time, and that fails. Of a damaged one the keys are estimated.
     pub(crate) fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let mut stats = Stats::default();
@@ -333,7 +333,10 @@ impl<D: Disk> Core<D> {
             stats.transparent_huge_bytes += index.transparent_huge_bytes;
         }
         for partition in version.partitions.values().flatten() {
-            stats.keys += partition.keys()?;
+            stats.keys += match partition.keys() {
+                Err(error) if error.kind() == ErrorKind::Corrupt => partition.keys_about(),
+                keys => keys?,
+            };
             stats.table_bytes += partition.file_bytes();
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;

@@ -9,6 +9,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | store.rs | [`Store`]: opening and closing, the background thread, the contract's traits |
+//! | salvage.rs | what is intact of a damaged store, in a new one |
 //! | checkpoint.rs | a copy of an open store |
 //! | verify.rs | every byte read and checked |
 //! | compact/ | memtables become tables, tables are merged |
@@ -62,6 +63,7 @@ mod record;
 mod recover;
 mod remix;
 mod replay;
+mod salvage;
 mod scan;
 mod store;
 mod stripe;
@@ -80,5 +82,6 @@ mod models;
 #[cfg(test)]
 mod tests;
 
+pub use salvage::{Loss, Progress, Salvaged, salvage};
 pub use store::{Keyspace, Store};
 pub use view::{Cursor, Resume, Snapshot, View};

@@ -7,14 +7,19 @@
 //! every time would cost more than writing the tables. The rest is built from the keys of the tables. That,
 //! and reading the file, is done when the partition is first scanned, or by the background thread, so that the
 //! time to open a store does not grow with its size. Until then a lookup searches the tables, the newest first.
+//!
+//! A table that is missing or cannot be opened is *lost*. A lookup then finds what newer tables have, and fails with
+//! the table's error where an older one would decide. There is no order over the tables, and no cursor. Such a
+//! partition, and one in which a merge met damage, is *damaged*: tables are added to it and merged among themselves,
+//! but those up to the newest damaged one stay as they are.
 
 use crate::cache::Cache;
-use crate::disk::{Disk, Name};
+use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
 use crate::remix::{self, Remix, RemixCursor, Run, RunEntry, Show};
 use crate::table::{self, Table, TableCursor};
 use forrest_base::lock;
-use forrest_engine::Result;
+use forrest_engine::{Error, ErrorKind, Result};
 use std::cmp::Ordering;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -30,8 +35,12 @@ pub(crate) type Owned<D> = TableCursor<Arc<Table<D>>>;
 pub(crate) struct Partition<D: Disk> {
     /// Its lower bound: no key of it is less.
     pub(crate) low: Vec<u8>,
-    /// From the oldest on.
+    /// From the oldest on, without those that are lost.
     tables: Vec<Arc<Table<D>>>,
+    /// Those that are lost, from the oldest on.
+    lost: Vec<Lost>,
+    /// Set when damage was met.
+    damage: OnceLock<Damage>,
     /// Set at the first scan, or earlier.
     known: OnceLock<Known>,
     /// The source of that, until then.
@@ -39,6 +48,45 @@ pub(crate) struct Partition<D: Disk> {
     /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
     /// passed, and of tables that they were placed in.
     walked: Arc<AtomicU64>,
+}
+
+/// A table that the manifest names, and that is missing or cannot be opened.
+#[derive(Clone)]
+pub(crate) struct Lost {
+    pub(crate) number: u64,
+    /// Number of the partition's other tables that are older.
+    pub(crate) older: usize,
+    why: Arc<Error>,
+}
+
+impl Lost {
+    pub(crate) fn new(number: u64, older: usize, why: Error) -> Lost {
+        Lost { number, older, why: Arc::new(why) }
+    }
+
+    /// The error of what needs the table.
+    pub(crate) fn error(&self) -> Error {
+        disk::again(&self.why)
+    }
+}
+
+/// Damage in tables of a partition.
+#[derive(Clone)]
+pub(crate) struct Damage {
+    /// Number of the oldest tables that are never merged: those up to the newest damaged one.
+    pub(crate) kept: usize,
+    why: Arc<Error>,
+}
+
+impl Damage {
+    pub(crate) fn new(kept: usize, why: Error) -> Damage {
+        Damage { kept, why: Arc::new(why) }
+    }
+
+    /// The error of what needs these tables.
+    pub(crate) fn error(&self) -> Error {
+        disk::again(&self.why)
+    }
 }
 
 /// The order over the tables.
@@ -189,14 +237,30 @@ impl<D: Disk> Partition<D> {
     ) -> Partition<D> {
         assert_eq!(remix.is_some(), tables.len() > 1, "several tables have a REMIX");
         let known = OnceLock::from(Known { remix, stored });
-        Partition { low, tables, known, source: None, walked: Arc::default() }
+        let (lost, damage, source) = (Vec::new(), OnceLock::new(), None);
+        Partition { low, tables, lost, damage, known, source, walked: Arc::default() }
     }
 
-    /// Opens the tables of a partition.
+    /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
+    /// the first tables, `remix` is the number.
+    pub(crate) fn around(
+        &self,
+        disk: &Arc<D>,
+        tables: Vec<Arc<Table<D>>>,
+        damage: Damage,
+        remix: u64,
+        tags: bool,
+    ) -> Partition<D> {
+        let source = Some(Mutex::new(Source { disk: disk.clone(), number: remix, tags }));
+        let (low, lost) = (self.low.clone(), self.lost.clone());
+        let (known, damage) = (OnceLock::new(), OnceLock::from(damage));
+        Partition { low, tables, lost, damage, known, source, walked: Arc::default() }
+    }
+
+    /// Opens the tables of a partition. Those that are missing or damaged are lost.
     ///
     /// # Errors
-    /// `Corrupt` if one is not as the manifest states; `Unsupported` if a table or the REMIX has another
-    /// version; `Io`.
+    /// `Unsupported` if a table or the REMIX has another version; `Io`.
     pub(crate) fn open(
         disk: &Arc<D>,
         low: Vec<u8>,
@@ -205,19 +269,65 @@ impl<D: Disk> Partition<D> {
         tags: bool,
         opened: impl Fn(u64) -> Option<Arc<Table<D>>>,
     ) -> Result<Partition<D>> {
-        let mut tables = Vec::new();
+        let (mut tables, mut lost) = (Vec::new(), Vec::new());
         for &number in &files.tables {
-            tables.push(match opened(number) {
-                Some(table) => table,
-                None => Arc::new(Table::open(disk.clone(), Name::table(number), cache)?),
-            });
+            let table = match opened(number) {
+                Some(table) => Ok(table),
+                None => Table::open_named(disk.clone(), Name::table(number), cache).map(Arc::new),
+            };
+            match table {
+                Ok(table) => tables.push(table),
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    lost.push(Lost::new(number, tables.len(), error));
+                }
+                Err(error) => return Err(error),
+            }
         }
         if files.remix != 0 {
             // Before anything in the store is changed. The rest is read at the first use.
             remix::check_version(&**disk, Name::remix(files.remix))?;
         }
+        let damage = OnceLock::new();
+        if let Some(newest) = lost.last() {
+            let _ = damage.set(Damage::new(newest.older, newest.error()));
+        }
         let source = Some(Mutex::new(Source { disk: disk.clone(), number: files.remix, tags }));
-        Ok(Partition { low, tables, known: OnceLock::new(), source, walked: Arc::default() })
+        Ok(Partition { low, tables, lost, damage, known: OnceLock::new(), source, walked: Arc::default() })
+    }
+
+    /// The damage that is known of, if there is any.
+    pub(crate) fn damage(&self) -> Option<&Damage> {
+        self.damage.get()
+    }
+
+    /// The tables that are lost.
+    pub(crate) fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
+    /// An error if a table is lost.
+    fn check_lost(&self) -> Result<()> {
+        self.lost.last().map_or(Ok(()), |lost| Err(lost.error()))
+    }
+
+    /// The error of a partition with more tables than can have an order: damage was met, and the store was opened
+    /// again since.
+    pub(crate) fn too_many(&self) -> Error {
+        let what = format!(
+            "its range has {} tables because one of them was damaged, too many to be read in order",
+            self.tables.len()
+        );
+        disk::damaged(self.tables[0].name(), 0, what)
+    }
+
+    /// Remembers that a merge met damage, and finds out where: in `error` it is only where it was met first.
+    pub(crate) fn mark(&self, error: Error) -> &Damage {
+        self.damage.get_or_init(|| {
+            let is_bad = |table: &Arc<Table<D>>| table.verify().is_err();
+            // If every table is as it was written, it is unknown what is wrong.
+            let newest = self.tables.iter().rposition(is_bad);
+            Damage::new(newest.map_or(self.tables.len(), |newest| newest + 1), error)
+        })
     }
 
     /// The order over the tables. The first caller loads it, while others wait.
@@ -238,6 +348,10 @@ impl<D: Disk> Partition<D> {
             lock(self.source.as_ref().expect("nothing is known of a partition that was opened only"));
         if let Some(known) = self.known.get() {
             return Ok(known);
+        }
+        self.check_lost()?;
+        if self.tables.len() > remix::RUNS_MAX {
+            return Err(self.too_many());
         }
         let Source { disk, number, tags } = &*source;
         let first = match number {
@@ -263,6 +377,7 @@ impl<D: Disk> Partition<D> {
 
     /// Checks against the tables: the REMIX in use, and the one in the file, which is read again.
     pub(crate) fn verify_remix(&self, disk: &D) -> Result<()> {
+        self.check_lost()?;
         if let Some(remix) = self.remix()? {
             remix.verify(&mut runs(&self.tables))?;
         }
@@ -275,10 +390,11 @@ impl<D: Disk> Partition<D> {
     pub(crate) fn meets(&self, start: &[u8], end: Option<&[u8]>) -> bool {
         let meets =
             |table: &Arc<Table<D>>| table.greatest() >= start && end.is_none_or(|end| table.least() < end);
-        self.tables.iter().any(meets)
+        // What a lost table has may be anywhere.
+        !self.lost.is_empty() || self.tables.iter().any(meets)
     }
 
-    /// From the oldest on.
+    /// From the oldest on, without those that are lost.
     pub(crate) fn tables(&self) -> &[Arc<Table<D>>] {
         &self.tables
     }
@@ -321,14 +437,23 @@ impl<D: Disk> Partition<D> {
             (Some(known), _) => known.stored.map_or(0, |stored| stored.number),
             (None, source) => source.as_ref().map_or(0, |source| lock(source).number),
         };
-        Files { remix, tables: self.tables.iter().map(|table| table.name().number).collect() }
+        let mut tables: Vec<u64> = self.tables.iter().map(|table| table.name().number).collect();
+        for (before, lost) in self.lost.iter().enumerate() {
+            tables.insert(lost.older + before, lost.number);
+        }
+        Files { remix, tables }
+    }
+
+    /// Entries of the tables that have a value: no fewer than the keys that are there, unless a table is lost.
+    pub(crate) fn keys_about(&self) -> u64 {
+        self.tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum()
     }
 
     /// Keys that are there.
     pub(crate) fn keys(&self) -> Result<u64> {
         Ok(match self.remix()? {
             Some(remix) => remix.live(),
-            None => self.tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum(),
+            None => self.keys_about(),
         })
     }
 
@@ -381,6 +506,7 @@ impl<D: Disk> Partition<D> {
     /// other keys.
     pub(crate) fn fetch(&self, at: Whereabouts, key: &[u8]) -> Result<()> {
         match self.remix_of(at) {
+            _ if !self.lost.is_empty() => Ok(()),
             Some(remix) => {
                 // Assumes that the first candidate is the right one.
                 if let Some(entry) = remix.get(at.0, key, |_| Ok(Ordering::Equal))? {
@@ -414,14 +540,16 @@ impl<D: Disk> Partition<D> {
                 asked.filter(|(run, _)| *run == entry.run).unwrap_or_else(|| open(entry.run));
             return cursor.value_with(entry.ordinal, see).map(Some);
         }
-        for table in self.tables.iter().rev() {
+        let from = self.lost.last().map_or(0, |newest| newest.older);
+        for table in self.tables[from..].iter().rev() {
             let mut cursor = TableCursor::new(&**table);
             if let Some(ordinal) = cursor.find(key)? {
                 let is_there = cursor.kind(ordinal)? == table::Kind::Value;
                 return is_there.then(|| cursor.value_with(ordinal, see)).transpose();
             }
         }
-        Ok(None)
+        // The key may be in the newest lost table.
+        self.check_lost().map(|()| None)
     }
 
     /// A cursor over the keys that are there, not placed yet.

@@ -311,6 +311,44 @@ pub(crate) fn replay<D: Disk>(
     Ok(Replayed { end, synced })
 }
 
+/// The intact records of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Intact {
+    /// The end of the last record before the first that is not intact.
+    pub(crate) end: u64,
+    /// The synced offset that the intact records state; 0 if none does. If it is beyond `end`, the file is damaged.
+    pub(crate) synced: u64,
+}
+
+/// Passes all intact records of a file to `see`, in order, with their offsets: also those after damage. The flag is
+/// set for these. The header is not looked at.
+///
+/// # Errors
+/// `Io`, and the error of `see`.
+pub(crate) fn intact<D: Disk>(
+    disk: &D,
+    file: &D::File,
+    name: Name,
+    mut see: impl FnMut(u64, bool, &[u8]) -> Result<()>,
+) -> Result<Intact> {
+    let len = disk::len(disk, file, name)?;
+    let mut window = Window { disk, file, name, len, bytes: Vec::new(), start: 0 };
+    let (mut at, mut end, mut synced) = (HEADER as u64, None, 0);
+    while at < window.len {
+        let Some(body) = window.record(at)? else {
+            end.get_or_insert(at);
+            at += 1;
+            continue;
+        };
+        let length = body.len() as u64;
+        let (stated, body) = statement(name, at, body)?;
+        synced = synced.max(stated.unwrap_or(0));
+        see(at, end.is_some(), body)?;
+        at += HEAD as u64 + length;
+    }
+    Ok(Intact { end: end.unwrap_or(at), synced })
+}
+
 /// The offset of a valid record, from `from` on, that states that the file was synced beyond `place`.
 fn vouched_beyond<D: Disk>(window: &mut Window<'_, D>, from: u64, place: u64) -> Result<Option<u64>> {
     let name = window.name;

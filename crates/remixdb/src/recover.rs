@@ -12,6 +12,10 @@
 //! begun, with a number above all that are in the directory. The first new table needs a new manifest. Files that
 //! nothing names are removed with the first change.
 //!
+//! Damage in the manifest or the logs fails the opening, because nothing can be known of the store then. A table that
+//! is missing or damaged does not: it fails the reads of its partition (see [`Partition`]). A process that reads beside
+//! another one first tries again, because its view of the directory may be old.
+//!
 //! Nothing is removed if something is damaged, or if a file that the store needs has a format version that this build
 //! does not read. A directory without a manifest is a new store only if no file in it was ever used.
 
@@ -46,9 +50,23 @@ use std::time::Duration;
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// The advice for a store that cannot be opened because of damage.
+const ADVICE: &str = "\"forrest salvage\" copies what is intact to a new store";
+
 /// Opens the store in the directory, or creates a new one if the directory is empty. No thread does background work
 /// yet.
 pub(crate) fn open<D: Disk>(
+    disk: D,
+    builder: &Options,
+    workers: impl Fn(&Options) -> Result<Workers>,
+) -> Result<Core<D>> {
+    open_damaged(disk, builder, workers).map_err(|error| match error.kind() {
+        ErrorKind::Corrupt => Error::new(error.kind(), format!("{}; {ADVICE}", error.message())),
+        _ => error,
+    })
+}
+
+fn open_damaged<D: Disk>(
     disk: D,
     builder: &Options,
     workers: impl Fn(&Options) -> Result<Workers>,
@@ -58,9 +76,9 @@ pub(crate) fn open<D: Disk>(
     let start =
         |number, parts| Ok(core(disk.clone(), builder, workers(builder)?, cache.clone(), number, parts));
     if builder.read_only || disk.check_writable().is_err() {
-        return patiently(|| {
+        return patiently(|lost| {
             let Some(found) = find_held(&*disk)? else { return Err(no_store()) };
-            read_beside(&disk, builder, &cache, found, start)
+            read_beside(&disk, builder, &cache, found, lost, start)
         });
     }
     match find(&*disk)? {
@@ -70,14 +88,22 @@ pub(crate) fn open<D: Disk>(
 }
 
 /// Repeats what reads files that another process may be changing: a file may be gone, or be read while it is written.
-fn patiently<R>(mut read: impl FnMut() -> Result<R>) -> Result<R> {
+/// So a table that is lost is an error, except in the last try.
+fn patiently<R>(mut read: impl FnMut(Lost) -> Result<R>) -> Result<R> {
     for _ in 1..TRIES {
-        match read() {
+        match read(Lost::Refused) {
             Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => thread::sleep(PAUSE),
             done => return done,
         }
     }
-    read()
+    read(Lost::Taken)
+}
+
+/// Whether a store is opened if a table is missing or damaged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    Taken,
+    Refused,
 }
 
 fn no_store() -> Error {
@@ -136,10 +162,11 @@ fn content<D: Disk>(
     builder: &Options,
     cache: &Arc<Cache>,
     found: &Found,
+    lost: Lost,
 ) -> Result<Content<D>> {
     let catalog = catalog_of(&found.state, found.name)?;
     let chain = found.chain(&**disk)?;
-    let partitions = open_partitions(disk, builder, cache, found, &BTreeMap::new())?;
+    let partitions = open_partitions(disk, builder, cache, found, &BTreeMap::new(), lost)?;
     Ok((catalog, chain, partitions, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
 }
 
@@ -151,8 +178,10 @@ fn go_on<D: Disk>(
     found: Found,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found)?;
+    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found, Lost::Taken)?;
+    let is_whole = partitions.values().flatten().all(|partition| partition.lost().is_empty());
     let Found { names, name, state, .. } = found;
+    let first = above(&names, &state);
     let parts = Parts {
         catalog: catalog.clone(),
         version: version(memtable, partitions),
@@ -161,11 +190,12 @@ fn go_on<D: Disk>(
         sequence: 0,
         read_to: (name, End::default()),
     };
-    let core = start(above(&names), parts)?;
+    let core = start(first, parts)?;
     let mut replay = Replay::of(&core, &state, catalog);
     replay.logs(&chain)?;
     replay.install(&core);
-    {
+    // What is lost may be in a file that this manifest does not name, if another one is lost too.
+    if is_whole {
         let mut manifest = lock(&core.manifest);
         let leftovers = leftovers(manifest.state(), replay.end.number, &names);
         manifest.add_waiting(leftovers);
@@ -189,16 +219,18 @@ fn read_beside<D: Disk>(
     builder: &Options,
     cache: &Arc<Cache>,
     found: Found,
+    lost: Lost,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found)?;
+    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found, lost)?;
     let mut replay = Replay::begin(&**disk, builder, &found.state, catalog, memtable);
     replay.logs(&chain)?;
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
     let Found { names, name, state, hold } = found;
     let version = Version { origin: Origin::here(), memtable, immutable, partitions, hold: Arc::new(hold) };
+    let first = above(&names, &state);
     let (log, manifest) = (reading(disk, name, &chain)?, Manifest::of(disk, state));
-    start(above(&names), Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })
+    start(first, Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })
 }
 
 /// Takes over what another process has changed since the store was opened to be read, or since the last call.
@@ -209,19 +241,19 @@ pub(crate) fn refresh<D: Disk>(core: &Core<D>) -> Result<()> {
     }
     // One thread at a time, so that none goes back.
     let mut manifest = lock(&core.manifest);
-    patiently(|| {
+    patiently(|lost| {
         let Some(found) = find_held(core.disk())? else { return Err(no_store()) };
-        take_over(core, &mut manifest, found)
+        take_over(core, &mut manifest, found, lost)
     })
 }
 
-fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) -> Result<()> {
+fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found, lost: Lost) -> Result<()> {
     let (old, old_catalog) = (core.order().version.clone(), core.catalog());
     let (read_manifest, read_to) = *lock(&core.read_to);
     let state = &found.state;
     let partitions = match state.partitions == manifest.state().partitions {
         true => old.partitions.clone(),
-        false => open_partitions(&core.disk, core.builder(), &core.cache, &found, &old.partitions)?,
+        false => open_partitions(&core.disk, core.builder(), &core.cache, &found, &old.partitions, lost)?,
     };
     let chain = found.chain(core.disk())?;
     // If no memtable became tables, the logs are read on.
@@ -271,10 +303,11 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found) 
     Ok(())
 }
 
-/// A number above those of all files.
-fn above(names: &[Name]) -> u64 {
+/// A number above those of all files, also of those that are missing.
+fn above(names: &[Name], state: &ManifestState) -> u64 {
     // DURABILITY: used or not: any of them may be an incomplete file.
-    names.iter().map(|name| name.number).max().unwrap_or(0) + 1
+    let missing = state.files().map(|name| name.number);
+    names.iter().map(|name| name.number).chain(missing).max().unwrap_or(0) + 1
 }
 
 /// The logs of a store before the first of them is read.
@@ -295,7 +328,7 @@ fn create<D: Disk>(
     builder: &Options,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let first = above(&disk::list(&**disk)?);
+    let first = above(&disk::list(&**disk)?, &ManifestState::default());
     let mut catalog = Catalog::default();
     assert!(catalog.add(DEFAULT_KEYSPACE, 0), "it is the only one");
     let head = wal::Head { before: End::default(), synced: 0, first: 1, is_first: true };
@@ -412,14 +445,12 @@ fn open_partitions<D: Disk>(
     cache: &Arc<Cache>,
     found: &Found,
     old: &Partitions<D>,
+    lost: Lost,
 ) -> Result<Partitions<D>> {
-    for name in found.state.files() {
-        if found.names.binary_search(&name).is_err() {
-            return Err(Error::new(
-                ErrorKind::Corrupt,
-                format!("{name} is missing, and the manifest names it"),
-            ));
-        }
+    if lost == Lost::Refused
+        && let Some(name) = found.state.files().find(|name| found.names.binary_search(name).is_err())
+    {
+        return Err(disk::missing(name));
     }
     let open = old.values().flatten().flat_map(|partition| partition.tables());
     let open: BTreeMap<u64, _> = open.map(|table| (table.name().number, table)).collect();
@@ -434,6 +465,13 @@ fn open_partitions<D: Disk>(
                 Some(same) => same.clone(),
                 None => Arc::new(Partition::open(disk, low.clone(), files, cache, builder.tags, opened)?),
             });
+            let opened = of_space.last().expect("it was just pushed");
+            if lost == Lost::Refused
+                && let Some(lost) = opened.lost().first()
+                && same.is_none()
+            {
+                return Err(lost.error());
+            }
         }
         all.insert(space, of_space);
     }

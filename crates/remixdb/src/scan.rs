@@ -5,13 +5,16 @@
 //!
 //! A scan that passes [`MANY`] entries of deleted keys before the next pair remembers their range, and later scans jump
 //! over it ([`gaps`](crate::gaps)).
+//!
+//! A scan that comes to a partition and cannot read it fails once it has shown all pairs before that partition's range,
+//! and not at all if its own range ends before.
 
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::gaps::{Changes, Gaps, Jump};
 use crate::memtable::{ReadAt, Said};
 use crate::partition::{self, Partition, PartitionCursor};
 use crate::version::Version;
-use forrest_engine::Result;
+use forrest_engine::{Error, Result};
 use forrest_index::{Cursor, Direction};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -119,6 +122,8 @@ struct Tables<D: Disk> {
     valid: bool,
     /// Dead entries passed in partitions that it has left, since it was placed.
     passed: u64,
+    /// Why the partition cannot be read that the scan comes to next. There is no pair at the cursor then.
+    fault: Option<Error>,
 }
 
 impl<D: Disk> Tables<D> {
@@ -142,15 +147,10 @@ impl<D: Disk> Tables<D> {
         })
     }
 
-    fn seek(
-        &mut self,
-        partitions: &[Arc<Partition<D>>],
-        from: Bound<&[u8]>,
-        direction: Direction,
-    ) -> Result<()> {
-        (self.direction, self.valid) = (direction, false);
+    fn seek(&mut self, partitions: &[Arc<Partition<D>>], from: Bound<&[u8]>, direction: Direction) {
+        (self.direction, self.valid, self.fault) = (direction, false, None);
         if partitions.is_empty() {
-            return Ok(());
+            return;
         }
         if let Some(cursor) = &mut self.cursor {
             cursor.take_passed();
@@ -158,21 +158,75 @@ impl<D: Disk> Tables<D> {
         self.passed = 0;
         let forward = direction == Direction::Forward;
         let (Bound::Included(key) | Bound::Excluded(key)) = from else {
-            let cursor = self.enter(partitions, if forward { 0 } else { partitions.len() - 1 })?;
-            self.valid = if forward { cursor.first()? } else { cursor.last()? };
+            self.enter_at_end(partitions, if forward { 0 } else { partitions.len() - 1 });
             return self.settle(partitions);
         };
-        let beyond = partitions.partition_point(|partition| *partition.low <= *key);
+        let after = matches!(from, Bound::Excluded(_));
+        // A partition that begins at a key has none before it.
+        let is_before = |low: &[u8]| if after && !forward { low < key } else { low <= key };
+        let beyond = partitions.partition_point(|partition| is_before(&partition.low));
         if beyond == 0 && !forward {
-            return Ok(());
+            return;
         }
-        let cursor = self.enter(partitions, beyond.saturating_sub(1))?;
-        let mut valid = if forward { cursor.seek(key)? } else { cursor.seek_for_prev(key)? };
-        if valid && matches!(from, Bound::Excluded(_)) && cursor.key() == key {
-            valid = if forward { cursor.next()? } else { cursor.prev()? };
+        let found = self.find(partitions, beyond.saturating_sub(1), key, after);
+        self.note(found);
+        self.settle(partitions);
+    }
+
+    /// Enters a partition at the first key from `key` on, or after it; whether there is one.
+    fn find(&mut self, partitions: &[Arc<Partition<D>>], at: usize, key: &[u8], after: bool) -> Result<bool> {
+        let forward = self.direction == Direction::Forward;
+        let cursor = self.enter(partitions, at)?;
+        let valid = if forward { cursor.seek(key)? } else { cursor.seek_for_prev(key)? };
+        if !(valid && after && cursor.key() == key) {
+            return Ok(valid);
         }
-        self.valid = valid;
-        self.settle(partitions)
+        if forward { cursor.next() } else { cursor.prev() }
+    }
+
+    /// Enters a partition at the end where the scan meets it.
+    fn enter_at_end(&mut self, partitions: &[Arc<Partition<D>>], at: usize) {
+        let forward = self.direction == Direction::Forward;
+        let entered = self.enter(partitions, at);
+        let found = entered.and_then(|cursor| if forward { cursor.first() } else { cursor.last() });
+        self.note(found);
+    }
+
+    /// Notes whether there is a pair at the cursor, or why the partition cannot be read.
+    fn note(&mut self, found: Result<bool>) {
+        match found {
+            Ok(valid) => self.valid = valid,
+            Err(error) => (self.valid, self.fault) = (false, Some(error)),
+        }
+    }
+
+    /// An error if what comes next is in a partition that cannot be read: the next key of the memtables is in its
+    /// range, or there is none up to the end of the scan, which is.
+    #[inline]
+    fn check(&self, partitions: &[Arc<Partition<D>>], next: Option<&[u8]>, end: Bound<&[u8]>) -> Result<()> {
+        match &self.fault {
+            None => Ok(()),
+            Some(fault) => self.check_fault(fault, partitions, next, end),
+        }
+    }
+
+    #[cold]
+    fn check_fault(
+        &self,
+        fault: &Error,
+        partitions: &[Arc<Partition<D>>],
+        next: Option<&[u8]>,
+        end: Bound<&[u8]>,
+    ) -> Result<()> {
+        let end = next.map_or(end, Bound::Included);
+        let is_reached = match (self.direction, end) {
+            (Direction::Forward, end) => !is_beyond(&partitions[self.at].low, end, Direction::Forward),
+            (Direction::Backward, Bound::Unbounded) => true,
+            (Direction::Backward, Bound::Included(key) | Bound::Excluded(key)) => {
+                partitions.get(self.at + 1).is_none_or(|next| *key < *next.low)
+            }
+        };
+        if is_reached { Err(disk::again(fault)) } else { Ok(()) }
     }
 
     /// The cursor, if it is at a pair.
@@ -182,18 +236,15 @@ impl<D: Disk> Tables<D> {
     }
 
     /// Moves on to the next partition that has a pair, if the cursor is at none.
-    fn settle(&mut self, partitions: &[Arc<Partition<D>>]) -> Result<()> {
-        while !self.valid {
+    fn settle(&mut self, partitions: &[Arc<Partition<D>>]) {
+        while !self.valid && self.fault.is_none() {
             let next = match self.direction {
                 Direction::Forward => Some(self.at + 1).filter(|at| *at < partitions.len()),
                 Direction::Backward => self.at.checked_sub(1),
             };
-            let Some(next) = next else { return Ok(()) };
-            let forward = self.direction == Direction::Forward;
-            let cursor = self.enter(partitions, next)?;
-            self.valid = if forward { cursor.first()? } else { cursor.last()? };
+            let Some(next) = next else { return };
+            self.enter_at_end(partitions, next);
         }
-        Ok(())
     }
 
     #[inline]
@@ -201,7 +252,10 @@ impl<D: Disk> Tables<D> {
         let forward = self.direction == Direction::Forward;
         let Some(cursor) = self.cursor() else { return Ok(()) };
         self.valid = if forward { cursor.next()? } else { cursor.prev()? };
-        if self.valid { Ok(()) } else { self.settle(partitions) }
+        if !self.valid {
+            self.settle(partitions);
+        }
+        Ok(())
     }
 }
 
@@ -261,7 +315,7 @@ impl<D: Disk> Scan<D> {
         (from, end): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Scan<D>> {
-        let tables = Tables { direction, at: 0, cursor: None, valid: false, passed: 0 };
+        let tables = Tables { direction, at: 0, cursor: None, valid: false, passed: 0, fault: None };
         let mut scan = Scan { version, space, memories: Vec::new(), tables, shown: Last::Nobody };
         scan.seek(changes, read_at, (from, end), direction)?;
         Ok(scan)
@@ -284,7 +338,7 @@ impl<D: Disk> Scan<D> {
                 return Ok(());
             }
         };
-        self.place(read_at, from, direction)?;
+        self.place(read_at, from, direction);
         let mut dead = self.tables.take_passed();
         while dead < many {
             match self.pass_dead(read_at, end)? {
@@ -294,9 +348,13 @@ impl<D: Disk> Scan<D> {
         }
         let walking = Gaps::walk(changes, self.version().cast(), self.space, read_at, from, direction);
         // From the beginning again: sets before the walk was registered are not cut out of it.
-        self.place(read_at, from, direction)?;
+        self.place(read_at, from, direction);
         let Some(walking) = walking else { return Ok(()) };
         while self.pass_dead(read_at, end)? > 0 {}
+        if self.tables.fault.is_some() {
+            // It is unknown where the next key is.
+            return Ok(());
+        }
         walking.finish(read_at, self.next_key());
         Ok(())
     }
@@ -305,7 +363,7 @@ impl<D: Disk> Scan<D> {
     fn leave(&mut self, direction: Direction) {
         self.shown = Last::Nobody;
         self.memories.clear();
-        (self.tables.direction, self.tables.valid) = (direction, false);
+        (self.tables.direction, self.tables.valid, self.tables.fault) = (direction, false, None);
     }
 
     /// Passes the next entry if it is a tombstone of a memtable and not beyond `end`. Returns the number of entries
@@ -318,7 +376,10 @@ impl<D: Disk> Scan<D> {
             return Ok(0);
         }
         let order = match tables.cursor() {
-            None => Ordering::Greater,
+            None => {
+                tables.check(version.partitions(*space), Some(key), end)?;
+                Ordering::Greater
+            }
             Some(cursor) => in_direction(cursor.key().cmp(key), direction),
         };
         if order.is_lt() {
@@ -346,7 +407,7 @@ impl<D: Disk> Scan<D> {
     }
 
     /// Places all cursors.
-    fn place(&mut self, read_at: ReadAt<'_>, from: Bound<&[u8]>, direction: Direction) -> Result<()> {
+    fn place(&mut self, read_at: ReadAt<'_>, from: Bound<&[u8]>, direction: Direction) {
         let Scan { version, space, memories, tables, shown } = self;
         if memories.len() <= version.immutable.len() {
             let cursors = version.memtables().filter_map(|memtable| memtable.cursor(*space));
@@ -360,7 +421,7 @@ impl<D: Disk> Scan<D> {
             }
         }
         memories.iter_mut().for_each(|memory| memory.seek(read_at, from, direction));
-        tables.seek(version.partitions(*space), from, direction)
+        tables.seek(version.partitions(*space), from, direction);
     }
 
     /// The address of the version that it reads, for comparison.
@@ -421,7 +482,10 @@ impl<D: Disk> Scan<D> {
             };
             // The pairs of the tables before it.
             let order = loop {
-                let Some(cursor) = tables.cursor() else { break Ordering::Greater };
+                let Some(cursor) = tables.cursor() else {
+                    tables.check(partitions, Some(key), end)?;
+                    break Ordering::Greater;
+                };
                 let order = in_direction(cursor.key().cmp(key), direction);
                 if order != Ordering::Less {
                     break order;
@@ -526,5 +590,5 @@ fn scan_tables<D: Disk>(
         }
         tables.advance(partitions)?;
     }
-    Ok(())
+    tables.check(partitions, None, end)
 }

@@ -240,13 +240,13 @@ impl<D: Disk> forrest_engine::View for View<D> {
     ) -> Result<Filled> {
         let (from, end) = if direction == Direction::Forward { (lower, upper) } else { (upper, lower) };
         chunk.limit_bytes(CHUNK_BYTES, CHUNK_BYTES);
-        let changes = self.changes();
+        let (changes, mut is_cut) = (self.changes(), false);
         self.read(|version, space, read_at| {
             let mut scan = match resume.take() {
                 Some(scan) if scan.reads(version) => scan,
                 _ => Box::new(Scan::start(changes, version.clone(), space, read_at, (from, end), direction)?),
             };
-            scan.run(
+            let ran = scan.run(
                 || changes,
                 read_at,
                 end,
@@ -260,13 +260,18 @@ impl<D: Disk> forrest_engine::View for View<D> {
                     })?;
                     Ok(if chunk.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 },
-            )?;
-            if chunk.is_full() {
+            );
+            match ran {
+                // What is intact is shown first. The next refill begins where this one failed.
+                Err(_) if !chunk.is_empty() => is_cut = true,
+                ran => ran?,
+            }
+            if chunk.is_full() && !is_cut {
                 self.park(resume, scan);
             }
             Ok(())
         })?;
-        Ok(if chunk.is_full() { Filled::More } else { Filled::End })
+        Ok(if chunk.is_full() || is_cut { Filled::More } else { Filled::End })
     }
 
     fn refills(&self) -> (usize, usize) {

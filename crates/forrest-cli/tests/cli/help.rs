@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "get",
     "set",
     "add",
@@ -23,6 +23,7 @@ const COMMANDS: [&str; 22] = [
     "bench",
     "stress",
     "crash",
+    "salvage",
     "llds",
     "doctor",
 ];

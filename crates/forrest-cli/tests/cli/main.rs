@@ -16,6 +16,7 @@
 //! | beside.rs | readers beside a writer, all of them killed |
 //! | bench.rs | each benchmark, by its counts and the resulting store |
 //! | checks.rs | `stress`, and `crash` without kills |
+//! | salvage.rs | damaged stores copied, and what is lost |
 //! | kill.rs | writers killed at random moments: acknowledged pairs are there |
 //! | harness.rs | shared functions |
 #![forbid(unsafe_code)]
@@ -35,5 +36,6 @@ mod kill;
 mod opening;
 mod process;
 mod reports;
+mod salvage;
 mod scripts;
 mod terminal;

@@ -29,6 +29,7 @@ mod options;
 mod power;
 mod random;
 mod reopening;
+mod salvage;
 mod script;
 mod transaction;
 mod world;

@@ -17,6 +17,9 @@
 //! of it to the manifest and sync that, replace the readers' version, and only then remove files. So at every
 //! moment the manifest names complete files, and logs that hold everything else.
 //!
+//! A step that meets damage goes on around it (see rewrite.rs). A merge without new pairs is given up then, and the
+//! partition is not merged again.
+//!
 //! If there is no room for a table, the step removes its new files, and the store refuses changes until a later try
 //! succeeds; reads go on. If a step fails for any other reason, the store stops, because accepted changes would pile up
 //! in memory. Nothing is lost either way: the logs have it. A step that is under way when the store is closed is given
@@ -137,6 +140,12 @@ impl<D: Disk> Core<D> {
         if !self.is_harmless(&error) && self.check_open().is_ok() {
             return self.log().stop(error);
         }
+        self.remove_new(first);
+        error
+    }
+
+    /// Removes the new files that no manifest names, whose numbers begin at `first`.
+    fn remove_new(&self, first: u64) {
         // Only the holder of the manifest makes such files. Listing them would need a file descriptor. Files
         // that cannot be removed now are removed when the store is opened.
         for number in first..self.first_free_number() {
@@ -144,7 +153,6 @@ impl<D: Disk> Core<D> {
                 let _ = disk::unlink(&*self.disk, name);
             }
         }
-        error
     }
 
     /// Makes tables of all memtables. All earlier changes are then durable.
@@ -190,7 +198,7 @@ impl<D: Disk> Core<D> {
     /// one. Runs in the background when no memtable waits.
     pub(crate) fn compact_worn(&self) -> Result<bool> {
         self.merge_first(|partition| {
-            if partition.walked() == 0 {
+            if partition.walked() == 0 || partition.damage().is_some() {
                 return false;
             }
             let entries = partition.tables().iter().map(|table| u64::from(table.entries()));
@@ -204,6 +212,7 @@ impl<D: Disk> Core<D> {
         let least = DEAD_LEAST.min(self.builder.table_bytes / ALONE);
         self.merge_first(|partition| {
             partition.tables().len() > 1
+                && partition.damage().is_none()
                 && partition.file_bytes() >= least
                 && partition.entries().is_some_and(|(all, live)| plan::is_dead(all, live))
         })
@@ -227,7 +236,8 @@ impl<D: Disk> Core<D> {
         let free = self.disk.free().unwrap_or(u64::MAX);
         let least = if is_full { 0 } else { self.builder.table_bytes / ALONE };
         all.retain(|(_, one, bytes, live)| {
-            one.tables().len() > 1 && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
+            let is_mergeable = one.tables().len() > 1 && one.damage().is_none();
+            is_mergeable && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
         });
         all.sort_by_key(|(_, _, bytes, live)| live.saturating_mul(1 << 10) / bytes);
         let is_needed = |(_, _, bytes, live): &&(u32, &Arc<Partition<D>>, u64, u64)| {
@@ -314,16 +324,19 @@ impl<D: Disk> Core<D> {
     }
 
     /// Merges the tables of the partitions that `which` chooses, where there are several.
+    ///
+    /// # Errors
+    /// `Corrupt` if one of them is damaged: it stays as it is, and the others are merged.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        let due: Vec<_> = {
+        let chosen: Vec<_> = {
             let version = self.version();
             let all =
                 version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
-            all.filter(|(space, one)| one.tables().len() > 1 && which(*space, one))
-                .map(|(space, one)| (space, one.clone()))
-                .collect()
+            all.filter(|(space, one)| which(*space, one)).map(|(space, one)| (space, one.clone())).collect()
         };
+        let is_due = |(_, one): &(u32, Arc<Partition<D>>)| one.damage().is_none() && one.tables().len() > 1;
+        let due: Vec<_> = chosen.iter().filter(|one| is_due(one)).cloned().collect();
         // As many at once as there are threads, or as are small: the space of what a piece replaces is free before the
         // next begins.
         let mut rest = &due[..];
@@ -338,19 +351,34 @@ impl<D: Disk> Core<D> {
             self.merge_piece(&mut manifest, piece)?;
             rest = others;
         }
-        Ok(())
+        // Those in which damage was found just now as well.
+        let damaged = chosen.iter().find_map(|(_, one)| one.damage());
+        damaged.map_or(Ok(()), |damage| Err(damage.error()))
     }
 
-    /// Merges the tables of partitions at once; one after the other if there is no space for that.
+    /// Merges the tables of partitions at once; one after the other if there is no space for that, or damage. Notes
+    /// which ones are damaged.
     fn merge_piece(&self, manifest: &mut Manifest<D>, piece: &[(u32, Arc<Partition<D>>)]) -> Result<()> {
         let first = self.first_free_number();
-        match rewrite::merged(self, piece).map_err(|error| self.give_up(first, error)) {
-            Err(error) if self.is_harmless(&error) && piece.len() > 1 => {
+        match rewrite::merged(self, piece) {
+            Ok(merged) => {
+                let floor = manifest.state().floor;
+                self.replace(manifest, first, None, &merged, floor)
+            }
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                self.remove_new(first);
+                if let [(_, one)] = piece {
+                    one.mark(error);
+                    return Ok(());
+                }
                 piece.chunks(1).try_for_each(|one| self.merge_piece(manifest, one))
             }
-            merged => {
-                let floor = manifest.state().floor;
-                self.replace(manifest, first, None, &merged?, floor)
+            Err(error) => {
+                let error = self.give_up(first, error);
+                if !self.is_harmless(&error) || piece.len() == 1 {
+                    return Err(error);
+                }
+                piece.chunks(1).try_for_each(|one| self.merge_piece(manifest, one))
             }
         }
     }

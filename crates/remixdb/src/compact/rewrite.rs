@@ -1,10 +1,14 @@
 //! Rewrites partitions with the pairs of a memtable.
+//!
+//! If a merge meets damage, the new pairs become one more table, beside those that are there. From then on only tables
+//! newer than the damaged ones are merged, among themselves, and the partition is not cut: it takes new pairs for as
+//! long as the store is used, and no damaged file is replaced.
 
 use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::memtable::{self, Memtable, Said};
-use crate::partition::{self, LOOK, Owned, Partition, Stored};
+use crate::partition::{self, Damage, LOOK, Owned, Partition, Stored};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
 use crate::table::{self, Table, TableEntry};
 use crate::version::Version;
@@ -167,6 +171,10 @@ impl<D: Disk> Rewrite<'_, D> {
     /// The lower bound of the new pairs that come after all keys of the partition, if they are enough for
     /// partitions of their own. Their keys then need no search among the old ones.
     fn behind(&self, new: New<'_>) -> Option<Vec<u8>> {
+        if self.old.is_some_and(|old| !old.lost().is_empty()) {
+            // A lost table may have any key of the range.
+            return None;
+        }
         let greatest = self.tables().iter().map(|table| table.greatest()).max()?;
         let low = [greatest, &[0]].concat();
         let behind = New { low: &low, ..new };
@@ -176,49 +184,134 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// The partitions that replace this one; `None` if it stays.
     fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
-        let sizes: Vec<u64> = self.tables().iter().map(|table| table.file_bytes()).collect();
-        let most = self.tables().first().map_or(1, |oldest| tables_most(oldest.name().number));
-        let large = large(self.store.builder().table_bytes, self.store.disk().free().unwrap_or(u64::MAX));
-        let made = match plan(&sizes, new.bytes(), most, large) {
-            Plan::Minor if sizes.is_empty() => self.major(new).map(Some),
-            Plan::Minor => self.minor(new, sizes.len()),
+        let made = match self.old {
+            Some(old) if old.damage().is_some() => {
+                return self.around(old, old.damage().expect("there is some"), new);
+            }
+            Some(old) if old.tables().len() > RUNS_MAX => Err(old.too_many()),
+            _ => self.planned(new),
+        };
+        match (made, self.old) {
+            (Err(error), Some(old)) if error.kind() == ErrorKind::Corrupt => {
+                self.around(old, old.mark(error), new)
+            }
+            (made, _) => made,
+        }
+    }
+
+    /// The same for a partition that is not known to be damaged.
+    fn planned(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+        let (tables, most) = (self.tables(), most(self.tables()));
+        let made = match self.plan(tables, new.bytes()) {
+            Plan::Minor if tables.is_empty() => self.major(new).map(Some),
+            Plan::Minor => self.minor(new, tables.len()),
             Plan::Partial { from } => self.minor(new, from),
             Plan::Major => self.major(new).map(Some),
         };
         match made {
             // There may be room for the new pairs alone.
-            Err(error) if is_full(&error) && (most..RUNS_MAX).contains(&sizes.len()) => {
-                self.minor(new, sizes.len())
+            Err(error) if is_full(&error) && (most..RUNS_MAX).contains(&tables.len()) => {
+                self.minor(new, tables.len())
             }
             made => made,
         }
+    }
+
+    /// What to do with some of the tables and new pairs of `new` bytes.
+    fn plan(&self, tables: &[Arc<Table<D>>], new: u64) -> Plan {
+        let free = self.store.disk().free().unwrap_or(u64::MAX);
+        let sizes: Vec<u64> = tables.iter().map(|table| table.file_bytes()).collect();
+        plan(&sizes, new, most(tables), large(self.store.builder().table_bytes, free))
+    }
+
+    /// Adds the new pairs to a damaged partition: as a table, which is merged with newer ones than the damaged ones as
+    /// in any partition.
+    fn around(
+        &self,
+        old: &Partition<D>,
+        damage: &Damage,
+        new: New<'_>,
+    ) -> Result<Option<Vec<Arc<Partition<D>>>>> {
+        let (count, kept) = (self.tables().len(), damage.kept);
+        let is_many = count + old.lost().len() >= RUNS_MAX && kept < count;
+        let from = match self.plan(&self.tables()[kept..], new.bytes()) {
+            Plan::Minor if !is_many => count,
+            Plan::Minor | Plan::Major => kept,
+            Plan::Partial { from } => kept + from,
+        };
+        let (from, kept, table) = match self.merged_with(new, from) {
+            Err(error) if from < count && (is_full(&error) || error.kind() == ErrorKind::Corrupt) => {
+                // What is newer is damaged too, or there is room for the new pairs alone.
+                let kept = if is_full(&error) { kept } else { count };
+                (count, kept, self.merged_with(new, count)?)
+            }
+            table => (from, kept, table?),
+        };
+        if table.is_none() && from == count {
+            return Ok(None);
+        }
+        let tables = self.tables()[..from].iter().cloned().chain(table).collect();
+        // The REMIX file is of the first tables.
+        let remix = if from == count { old.files().remix } else { 0 };
+        let damage = Damage::new(kept, damage.error());
+        let tags = self.store.builder().tags;
+        Ok(Some(vec![Arc::new(old.around(&self.store.disk, tables, damage, remix, tags))]))
+    }
+
+    /// A table of the new pairs and those of the tables from `from` on; `None` if there are none.
+    fn merged_with(&self, new: New<'_>, from: usize) -> Result<Option<Arc<Table<D>>>> {
+        let merged = &self.tables()[from..];
+        let check = || self.store.check_open();
+        let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
+        let old = Old::new(merged, order, Show::Tombstones, new)?;
+        let output = self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, files)))?;
+        Ok(output.into_iter().map(|(_, table)| table).next())
     }
 
     /// Merges the new pairs and the tables from `from` on into the newest table.
     fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (kept, merged) = self.tables().split_at(from);
         let check = || self.store.check_open();
-        let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
-        let old = Old::new(merged, order, Show::Tombstones, new)?;
-        let output = self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, files)))?;
         let mut tables = kept.to_vec();
-        tables.extend(output.into_iter().map(|(_, table)| table));
+        let made = self.merged_with(new, from)?;
+        tables.extend(made.iter().cloned());
         if tables.len() == self.tables().len() && merged.is_empty() {
             return Ok(None);
         }
-        // The known order of the old tables still holds if they are all kept.
-        let (known, stored) = match self.old {
-            Some(old) => {
-                old.warm(&check)?;
-                (old.remix()?, old.stored()?)
-            }
-            None => (None, None),
+        let ordered = || -> Result<Partition<D>> {
+            // The known order of the old tables still holds if they are all kept.
+            let (known, stored) = match self.old {
+                Some(old) => self.order_of(old, &check)?,
+                None => (None, None),
+            };
+            let known = known.filter(|_| merged.is_empty());
+            let remix = partition::order(known, &tables, self.store.builder().tags, &check)?;
+            let stored = stored.filter(|stored| stored.tables <= from);
+            let stored = self.stored(remix.as_deref(), stored, &tables)?;
+            Ok(Partition::new(self.low.to_vec(), tables.clone(), remix, stored))
         };
-        let known = known.filter(|_| merged.is_empty()).cloned();
-        let remix = partition::order(known, &tables, self.store.builder().tags, &check)?;
-        let stored = stored.filter(|stored| stored.tables <= from);
-        let stored = self.stored(remix.as_deref(), stored, &tables)?;
-        Ok(Some(vec![Arc::new(Partition::new(self.low.to_vec(), tables, remix, stored))]))
+        let partition = ordered().inspect_err(|_| {
+            if let Some(table) = made {
+                let _ = disk::unlink(self.store.disk(), table.name());
+            }
+        })?;
+        Ok(Some(vec![Arc::new(partition)]))
+    }
+
+    /// The order over the tables of a partition, and its file. A damaged file is done without: the tables have all that
+    /// it has.
+    fn order_of(
+        &self,
+        old: &Partition<D>,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<(Option<Arc<Remix>>, Option<Stored>)> {
+        match old.warm(check) {
+            Ok(()) => Ok((old.remix()?.cloned(), old.stored()?)),
+            Err(error) if error.kind() == ErrorKind::Corrupt && old.tables().len() < RUNS_MAX => {
+                Ok((None, None))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Writes tables. If that fails, removes those that were begun, so that their space can be used at once.
@@ -259,13 +352,10 @@ impl<D: Disk> Rewrite<'_, D> {
         let check = || self.store.check_open();
         let order = match self.old.filter(|old| !old.tables().is_empty()) {
             None => None,
-            Some(old) => {
-                old.warm(&check)?;
-                Some(match old.remix()? {
-                    Some(remix) => remix.clone(),
-                    None => partition::merge_order(old.tables(), &check)?,
-                })
-            }
+            Some(old) => Some(match self.order_of(old, &check)?.0 {
+                Some(remix) => remix,
+                None => partition::merge_order(old.tables(), &check)?,
+            }),
         };
         let bytes: u64 = self.tables().iter().map(|table| table.file_bytes()).sum();
         let pieces = (bytes / most).min(self.store.workers().count() as u64);
@@ -454,6 +544,11 @@ impl<'s, D: Disk> Output<'s, D> {
         self.complete()?;
         Ok(self.done)
     }
+}
+
+/// With how many tables some of these are merged.
+fn most<D: Disk>(tables: &[Arc<Table<D>>]) -> usize {
+    tables.first().map_or(1, |oldest| tables_most(oldest.name().number))
 }
 
 /// Whether there was no room for something, and nothing else is wrong.

@@ -239,6 +239,18 @@ pub(crate) fn damaged(name: Name, offset: u64, what: impl fmt::Display) -> Error
     Error::new(ErrorKind::Corrupt, format!("{name} at offset {offset}: {what}"))
 }
 
+/// A file that the manifest names and the directory does not have.
+#[cold]
+pub(crate) fn missing(name: Name) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("{name} is missing, and the manifest names it"))
+}
+
+/// The same error once more.
+#[cold]
+pub(crate) fn again(error: &Error) -> Error {
+    Error::new(error.kind(), error.message())
+}
+
 /// A file of a format version that this build does not read. It is not damaged; another build wrote it.
 #[cold]
 pub(crate) fn other_version(name: Name, found: impl fmt::Display, known: impl fmt::Display) -> Error {
@@ -345,6 +357,14 @@ pub(crate) fn create<D: Disk>(disk: &D, name: Name) -> Result<D::File> {
 /// Opens a file.
 pub(crate) fn open<D: Disk>(disk: &D, name: Name) -> Result<D::File> {
     uninterrupted(|| disk.open(name)).map_err(|error| failed("opening", name, &error))
+}
+
+/// Opens a file that the manifest names.
+///
+/// # Errors
+/// `Corrupt` if it is missing; `Io`.
+pub(crate) fn open_named<D: Disk>(disk: &D, name: Name) -> Result<D::File> {
+    open_if_there(disk, name)?.ok_or_else(|| missing(name))
 }
 
 /// Opens a file, if it exists.

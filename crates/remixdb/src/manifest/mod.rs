@@ -12,7 +12,7 @@ pub(crate) use format::Edit;
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
-use forrest_engine::{ErrorKind, Result};
+use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -344,4 +344,31 @@ pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<ManifestState
         Ok(())
     })?;
     Ok(state)
+}
+
+/// The state that the intact records of a manifest make, and the damage; no state if there are none. A damaged header
+/// alone is no damage: it has only the version.
+///
+/// # Errors
+/// `Io`; `Unsupported` for a manifest of another version.
+pub(crate) fn salvage<D: Disk>(disk: &D, name: Name) -> Result<(Option<ManifestState>, Option<Error>)> {
+    let file = disk::open(disk, name)?;
+    record::fields_of(disk, &file, name)?;
+    let (mut state, mut wrong) = (None, None);
+    let records = record::intact(disk, &file, name, |at, is_after, body| {
+        let state = state.get_or_insert_with(ManifestState::default);
+        let mut parts = Parts(body);
+        while !parts.is_empty() {
+            // After damage an edit may contradict what is known.
+            let is_applied = Edit::take(&mut parts).map(|edit| state.apply(edit) || is_after);
+            if is_applied != Some(true) {
+                wrong = Some(disk::damaged(name, at, "a record with a valid checksum is malformed"));
+                return Ok(());
+            }
+        }
+        Ok(())
+    })?;
+    let is_damaged = records.synced > records.end;
+    let wrong = wrong.or_else(|| is_damaged.then(|| disk::damaged(name, records.end, "a record is damaged")));
+    Ok((state, wrong))
 }

@@ -70,13 +70,13 @@ const HEADER: usize = 40;
 /// Pages that are written or read at once.
 const PAGES: usize = 64;
 
-/// An error if the first page of the file is intact and of a version that this build does not read. Damage
-/// is detected when the whole file is read.
+/// An error if the first page of the file is intact and of a version that this build does not read. Damage,
+/// or that it is missing, is detected when the whole file is read.
 ///
 /// # Errors
 /// `Unsupported`, `Io`.
 pub(crate) fn check_version<D: Disk>(disk: &D, name: Name) -> Result<()> {
-    let file = disk::open(disk, name)?;
+    let Some(file) = disk::open_if_there(disk, name)? else { return Ok(()) };
     let mut first = vec![0; BYTES];
     let count = disk::read_up_to(disk, &file, name, &mut first, 0)?;
     if count < BYTES || page::check(&first, name, 0).is_err() || first[..8] != MAGIC {
@@ -137,7 +137,7 @@ impl Remix {
     /// Reads it from a file and checks that it covers the first of these tables, by the number and the
     /// entries of each run's table.
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
-        let file = disk::open(disk, name)?;
+        let file = disk::open_named(disk, name)?;
         let len = disk::len(disk, &file, name)?;
         let mut source = Source { disk, file, name, len, bytes: Vec::new(), at: 0, offset: 0 };
         let header = Header::read(&mut source)?;

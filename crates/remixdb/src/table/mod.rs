@@ -53,6 +53,11 @@ const VALUE_FETCHED: u64 = 256;
 /// Number of pages that are read at once, past the cache.
 const PIECE_PAGES: u64 = 256;
 
+/// The first ordinal of the block after that of an entry.
+pub(crate) fn block_after(ordinal: u32) -> u32 {
+    (ordinal / format::BLOCK_KEYS + 1).saturating_mul(format::BLOCK_KEYS)
+}
+
 /// An open table.
 pub(crate) struct Table<D: Disk> {
     disk: Arc<D>,
@@ -72,6 +77,16 @@ impl<D: Disk> Table<D> {
     /// `Io`; `Corrupt` for a file that is not a whole table of this name; `Unsupported` for one of another version.
     pub(crate) fn open(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
         let file = disk::open(&*disk, name)?;
+        Table::of(disk, file, name, cache)
+    }
+
+    /// The same for a table that the manifest names: `Corrupt` if it is missing.
+    pub(crate) fn open_named(disk: Arc<D>, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
+        let file = disk::open_named(&*disk, name)?;
+        Table::of(disk, file, name, cache)
+    }
+
+    fn of(disk: Arc<D>, file: D::File, name: Name, cache: &Arc<Cache>) -> Result<Table<D>> {
         let len = disk::len(&*disk, &file, name)?;
         let pages = len / page::BYTES as u64;
         if pages == 0 || !len.is_multiple_of(page::BYTES as u64) || pages > u64::from(u32::MAX) {
@@ -102,6 +117,11 @@ impl<D: Disk> Table<D> {
         }
         (table.least, table.greatest) = (least.into(), greatest.into());
         Ok(table)
+    }
+
+    /// Reads the index, without which nothing can be found.
+    pub(crate) fn load(&self) -> Result<()> {
+        self.index().map(drop)
     }
 
     /// The file, which stays readable while the table lives.

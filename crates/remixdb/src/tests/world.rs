@@ -189,13 +189,24 @@ impl World {
         for name in self.store.keyspaces()? {
             let view = self.store.view(&self.space(&name)?);
             let read = |direction| {
-                let mut chunk = forrest_engine::Chunk::default();
-                chunk.clear(PAIRS_MAX);
-                let all = (Bound::Unbounded, Bound::Unbounded);
-                let filled = view.fill(&mut chunk, &mut Default::default(), all, direction)?;
-                assert!(matches!(filled, Filled::End), "the store holds more than a test looks at");
-                let pair = |at| (chunk.key(at).to_vec(), chunk.value_bytes(at).to_vec());
-                Ok::<Vec<_>, forrest_engine::Error>((0..chunk.len()).map(pair).collect())
+                let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+                loop {
+                    let mut chunk = forrest_engine::Chunk::default();
+                    chunk.clear(PAIRS_MAX);
+                    let rest = pairs.last().map_or(Bound::Unbounded, |(key, _)| Bound::Excluded(&key[..]));
+                    let bounds = match direction {
+                        Direction::Forward => (rest, Bound::Unbounded),
+                        Direction::Backward => (Bound::Unbounded, rest),
+                    };
+                    let filled = view.fill(&mut chunk, &mut Default::default(), bounds, direction)?;
+                    let pair = |at| (chunk.key(at).to_vec(), chunk.value_bytes(at).to_vec());
+                    pairs.extend((0..chunk.len()).map(pair));
+                    assert!(pairs.len() < PAIRS_MAX, "the store holds more than a test looks at");
+                    // What comes before an error is shown first.
+                    if matches!(filled, Filled::End) {
+                        return Ok::<Vec<_>, forrest_engine::Error>(pairs);
+                    }
+                }
             };
             let (pairs, mut backward) = (read(Direction::Forward)?, read(Direction::Backward)?);
             backward.reverse();

@@ -1,0 +1,592 @@
+//! Salvage: everything in the directory of a damaged store that verifies is copied to a new store.
+//!
+//! It opens no store and writes nothing to the old directory. It reads the manifest, then the tables of each partition
+//! from the oldest on, then the logs, and makes the same changes in a new store by its ordinary write path. So a newer
+//! version of a key replaces an older one, and a tombstone deletes it.
+//!
+//! Only what its checksum confirms is copied. What does not verify is skipped and reported as a [`Loss`]: a range of
+//! keys of a keyspace. It guarantees that each key outside of the reported ranges has exactly the value that it had in
+//! the old store. A key in a reported range has a value that it once had, or none.
+//!
+//! | damage | what is copied | what is reported |
+//! |---|---|---|
+//! | a page of a table with keys | the table's other blocks | from the key before to the key after |
+//! | a page with values | the other pairs | each key whose value it has |
+//! | a table's footer or index, or the file is missing | the partition's other tables | the partition |
+//! | a REMIX | everything: it is not read | nothing |
+//! | a record of a log | the records before it and after it | all keys, with the numbers of the changes |
+//! | a whole log | the other logs | all keys |
+//! | a record of the manifest | the tables that the other records name, and the logs | all keys |
+//! | all records of the manifest | nothing, and it fails | |
+//!
+//! A record after damage is recognized by its checksum, which is made for its place in its file. A table does not state
+//! its keyspace. So nothing can be copied without a manifest, and tables that it does not name are left out.
+//!
+//! As in the recovery of a store, changes after the last sync that is known of are not distinguished from a torn write.
+
+use crate::cache::Cache;
+use crate::catalog::Space;
+use crate::core::Handle;
+use crate::disk::{self, Disk, Kind, Name, Real, Unfinished};
+use crate::manifest::{self, Files, ManifestState};
+use crate::record;
+use crate::table::{self, Table, TableCursor};
+use crate::wal::{self, Change, Head};
+use forrest_engine::{
+    DEFAULT_KEYSPACE, Direction, Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Pages, Result,
+    View as _,
+};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Changes are written in batches of about this many bytes, and at most this number of changes.
+const BATCH_BYTES: usize = 1 << 20;
+const BATCH_OPS: usize = 1024;
+/// Bytes of the page cache for the old tables, and of the one of the new store.
+const CACHE_BYTES: usize = 4 << 20;
+/// Entries that are read between two calls of who watches.
+const STEP: u32 = 64;
+/// Longest wait for memory. The new store has no other writer.
+const WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// A range of keys of which something was lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Loss {
+    /// The keyspace in the new store, which is called `keyspace-N` if its name is lost; `(unknown)` for keyspaces that
+    /// nothing else shows.
+    pub keyspace: String,
+    /// The bounds of the range.
+    pub range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// The damaged or missing file, in the directory of the old store.
+    pub file: String,
+    /// What is wrong with it, and what that means.
+    pub reason: String,
+}
+
+/// What a salvage copied, and what it could not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// Number of keyspaces of the new store.
+    pub keyspaces: u64,
+    /// Number of pairs in the new store.
+    pub pairs: u64,
+    /// The ranges of which something was lost, in the order in which they were found; none if nothing was.
+    pub lost: Vec<Loss>,
+}
+
+/// How far a salvage is, in bytes of the old store's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Bytes that were read.
+    pub done: u64,
+    /// Bytes of all tables and logs.
+    pub whole: u64,
+}
+
+/// Copies what is intact in the store at `from` to a new store at `to`. `see` is called now and then, and may end it.
+///
+/// # Errors
+/// `Corrupt` if no record of a manifest can be read; `InvalidArgument` if something is at `to`; `Busy` if `see` broke;
+/// `Unsupported` for a file of another version; `Io`, `OutOfSpace`. After an error there is nothing at `to`.
+pub fn salvage(from: &Path, to: &Path, see: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Salvaged> {
+    let old = Real::open(from, &Options { read_only: true, ..Options::default() })?;
+    let unfinished = Unfinished::begin(to, Some(&old))?;
+    let salvaged = copy(old, unfinished.disk()?, see)?;
+    unfinished.finish()?;
+    Ok(salvaged)
+}
+
+/// The same for any disks. `to` is an empty one.
+pub(crate) fn copy<D: Disk>(
+    from: D,
+    to: D,
+    see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Salvaged> {
+    let names = disk::list(&from)?;
+    let (manifest, state, damage) = newest(&from, &names)?;
+    // Another process may have the store open.
+    let _hold = disk::hold(&from, manifest)?;
+    let options = Options {
+        durability: Some(Durability::Memory),
+        cache_bytes: CACHE_BYTES,
+        pages: Pages::Plain,
+        wait: WAIT,
+        ..Options::default()
+    };
+    let store = Handle::open(to, &options)?;
+    let cache = Arc::new(Cache::new(CACHE_BYTES, options.pages, options.numa));
+    let from = Arc::new(from);
+    let whole = names.iter().filter(|name| matches!(name.kind, Kind::Table | Kind::Log));
+    let whole = whole.map(|&name| length(&*from, name)).sum();
+    let mut state = state;
+    if damage.is_some() && !state.keyspaces.values().any(|name| name == DEFAULT_KEYSPACE) {
+        // A store is created with it.
+        state.keyspaces.entry(0).or_insert(DEFAULT_KEYSPACE.to_string());
+    }
+    let mut salvage = Salvage {
+        from,
+        cache,
+        spaces: BTreeMap::new(),
+        batch: Batch { store, ops: Vec::new(), bytes: 0 },
+        is_guessed: damage.is_some(),
+        lost: Vec::new(),
+        progress: Progress { done: 0, whole },
+        see,
+    };
+    salvage.run(&names, manifest, &state)?;
+    if let Some(error) = damage {
+        let what = format!("{}; keyspaces and tables that only it named are lost", error.message());
+        salvage.lost_all(manifest, &what);
+    }
+    salvage.finish()
+}
+
+/// The length of a file, or 0 if it cannot be found out.
+fn length<D: Disk>(disk: &D, name: Name) -> u64 {
+    disk::open(disk, name).and_then(|file| disk::len(disk, &file, name)).unwrap_or(0)
+}
+
+/// Whether an error is about the content of a file, or the device that has it.
+fn is_damage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
+}
+
+/// The newest manifest that can be read from its beginning, and what is wrong with it or a newer one.
+fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Option<Error>)> {
+    let mut damage = None;
+    for &name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
+        match manifest::salvage(disk, name) {
+            Ok((Some(state), error)) => return Ok((name, state, damage.or(error))),
+            Ok((None, error)) => damage = damage.or(error),
+            Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    let why = damage.map_or("there is none".to_string(), |error| error.message().to_string());
+    Err(Error::new(
+        ErrorKind::Corrupt,
+        format!(
+            "no manifest can be read, and only a manifest states which table belongs to which keyspace: {why}"
+        ),
+    ))
+}
+
+/// A key of a keyspace and its value, or that it is deleted.
+type Pair = (Arc<Space>, Vec<u8>, Option<Vec<u8>>);
+
+/// Changes of the new store that are made together.
+struct Batch<D: Disk> {
+    store: Handle<D>,
+    ops: Vec<Pair>,
+    bytes: usize,
+}
+
+impl<D: Disk> Batch<D> {
+    fn put(&mut self, space: &Arc<Space>, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.bytes += key.len() + value.map_or(0, <[u8]>::len);
+        self.ops.push((space.clone(), key.to_vec(), value.map(<[u8]>::to_vec)));
+        if self.bytes >= BATCH_BYTES || self.ops.len() >= BATCH_OPS { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        let ops: Vec<_> = self
+            .ops
+            .iter()
+            .map(|(space, key, value)| match value {
+                Some(value) => (space, Op::Set { key: &key[..], value: &value[..] }),
+                None => (space, Op::Delete { key: &key[..] }),
+            })
+            .collect();
+        // There is no condition.
+        let _applied = self.store.write(&ops, None)?;
+        self.ops.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+/// A log of the old store.
+struct OldLog<D: Disk> {
+    name: Name,
+    file: D::File,
+    /// `None` if it is damaged.
+    head: Option<Head>,
+    records: record::Intact,
+}
+
+/// A salvage under way.
+struct Salvage<'s, D: Disk> {
+    from: Arc<D>,
+    cache: Arc<Cache>,
+    /// The keyspaces of the new store, by their identifiers in the old one.
+    spaces: BTreeMap<u32, Arc<Space>>,
+    batch: Batch<D>,
+    /// Whether the manifest is damaged.
+    is_guessed: bool,
+    lost: Vec<Loss>,
+    progress: Progress,
+    see: &'s mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+impl<D: Disk> Salvage<'_, D> {
+    fn run(&mut self, names: &[Name], manifest: Name, state: &ManifestState) -> Result<()> {
+        for (&id, name) in &state.keyspaces {
+            let space = self.batch.store.keyspace(name)?;
+            self.spaces.insert(id, space);
+        }
+        for (id, partitions) in &state.partitions {
+            let space = match self.spaces.get(id) {
+                Some(space) => space.clone(),
+                None => self.nameless(*id, manifest)?,
+            };
+            let mut ends = partitions.keys().skip(1);
+            for (low, files) in partitions {
+                self.partition(&space, low, ends.next().map(|end| &end[..]), files)?;
+            }
+        }
+        self.logs(names, state)?;
+        self.batch.write()
+    }
+
+    /// Completes the new store, and counts what it has.
+    fn finish(mut self) -> Result<Salvaged> {
+        self.batch.store.flush_all()?;
+        self.advance(0)?;
+        self.batch.store.settle()?;
+        let store = self.batch.store.clone();
+        let lost = std::mem::take(&mut self.lost);
+        let mut salvaged = Salvaged { keyspaces: 0, pairs: 0, lost };
+        for name in store.keyspaces()? {
+            salvaged.keyspaces += 1;
+            let view = store.view(&store.keyspace(&name)?);
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            // Every value is read.
+            let mut going = ControlFlow::Continue(());
+            view.scan(all, Direction::Forward, |_, _| {
+                salvaged.pairs += 1;
+                if salvaged.pairs.is_multiple_of(u64::from(STEP)) {
+                    going = (self.see)(self.progress);
+                }
+                going
+            })?;
+            if going.is_break() {
+                return Err(given_up());
+            }
+        }
+        Ok(salvaged)
+    }
+
+    /// Notes that bytes were read; an error if the work is to end.
+    fn advance(&mut self, bytes: u64) -> Result<()> {
+        self.progress.done += bytes;
+        match (self.see)(self.progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(given_up()),
+        }
+    }
+
+    fn lose(
+        &mut self,
+        space: &Space,
+        range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        file: Name,
+        reason: impl Into<String>,
+    ) {
+        let (keyspace, file) = (space.name.to_string(), file.to_string());
+        self.lost.push(Loss { keyspace, range, file, reason: reason.into() });
+    }
+
+    /// Notes that something is lost of which the keys are not known.
+    fn lost_all(&mut self, file: Name, reason: &str) {
+        let names = self.batch.store.keyspaces().unwrap_or_default();
+        for keyspace in names.into_iter().chain(["(unknown)".to_string()]) {
+            let range = (Bound::Unbounded, Bound::Unbounded);
+            self.lost.push(Loss { keyspace, range, file: file.to_string(), reason: reason.to_string() });
+        }
+    }
+
+    /// A keyspace whose name is lost with a part of a file.
+    fn nameless(&mut self, id: u32, file: Name) -> Result<Arc<Space>> {
+        let space = self.batch.store.keyspace(&format!("keyspace-{id}"))?;
+        self.spaces.insert(id, space.clone());
+        self.lose(
+            &space,
+            (Bound::Unbounded, Bound::Unbounded),
+            file,
+            "its name is lost, and this is another one",
+        );
+        Ok(space)
+    }
+
+    /// Copies the tables of a partition, from the oldest on.
+    fn partition(&mut self, space: &Arc<Space>, low: &[u8], end: Option<&[u8]>, files: &Files) -> Result<()> {
+        for &number in &files.tables {
+            let name = Name::table(number);
+            let opened = Table::open_named(self.from.clone(), name, &self.cache);
+            match opened.and_then(|table| table.load().map(|()| table)) {
+                Ok(table) => self.table(space, (low, end), &table)?,
+                Err(error) if is_damage(&error) => {
+                    let range = (
+                        Bound::Included(low.to_vec()),
+                        end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.to_vec())),
+                    );
+                    let what = match files.tables.len() {
+                        1 => "the range has no other table".to_string(),
+                        _ => "what other tables have of the range is copied, and may be older".to_string(),
+                    };
+                    self.lose(space, range, name, format!("{}; {what}", error.message()));
+                    self.advance(length(&*self.from.clone(), name))?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies a table, block by block.
+    fn table(
+        &mut self,
+        space: &Arc<Space>,
+        (low, end): (&[u8], Option<&[u8]>),
+        table: &Table<D>,
+    ) -> Result<()> {
+        let mut cursor = TableCursor::walking(table);
+        let (entries, each) = (table.entries(), table.file_bytes() / u64::from(table.entries().max(1)));
+        let (mut last, mut gap): (Option<Vec<u8>>, Option<Gap>) = (None, None);
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut ordinal = 0;
+        while ordinal < entries {
+            key.clear();
+            let read = cursor.key_into(ordinal, &mut key).and_then(|()| cursor.kind(ordinal));
+            let kind = match read {
+                Ok(kind) => kind,
+                Err(error) if is_damage(&error) => {
+                    let from = last.take().map_or(Bound::Included(table.least().to_vec()), Bound::Excluded);
+                    gap.get_or_insert(Gap { from, to: None, error }).to = None;
+                    let next = table::block_after(ordinal).min(entries);
+                    self.advance(u64::from(next - ordinal) * each)?;
+                    ordinal = next;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            value.clear();
+            let read = match kind {
+                table::Kind::Tombstone => Ok(None),
+                table::Kind::Value => cursor.value_into(ordinal, &mut value).map(|()| Some(&value[..])),
+            };
+            match read {
+                Ok(value) => {
+                    self.lose_gap(space, table.name(), gap.take(), Bound::Excluded(&key));
+                    if *key >= *low && end.is_none_or(|end| *key < *end) {
+                        self.batch.put(space, &key, value)?;
+                    }
+                }
+                Err(error) if is_damage(&error) => {
+                    let from = Bound::Included(key.clone());
+                    gap.get_or_insert(Gap { from, to: None, error }).to = Some(key.clone());
+                }
+                Err(error) => return Err(error),
+            }
+            last = Some(std::mem::take(&mut key));
+            ordinal += 1;
+            if ordinal.is_multiple_of(STEP) {
+                self.advance(u64::from(STEP) * each)?;
+            }
+        }
+        self.lose_gap(space, table.name(), gap, Bound::Included(table.greatest()));
+        Ok(())
+    }
+
+    /// Notes what could not be read of a table. `next` is the next key that could, or the last one of the table.
+    fn lose_gap(&mut self, space: &Space, file: Name, gap: Option<Gap>, next: Bound<&[u8]>) {
+        if let Some(Gap { from, to, error }) = gap {
+            let to = to.map_or(next.map(<[u8]>::to_vec), Bound::Included);
+            let reason = format!("{}; an older table may have had older values", error.message());
+            self.lose(space, (from, to), file, reason);
+        }
+    }
+}
+
+/// Entries of a table, one after the other, that cannot be read.
+struct Gap {
+    from: Bound<Vec<u8>>,
+    /// The last key; `None` if it is not known either.
+    to: Option<Vec<u8>>,
+    /// The first error.
+    error: Error,
+}
+
+impl<D: Disk> Salvage<'_, D> {
+    /// Makes the changes of the logs.
+    fn logs(&mut self, names: &[Name], state: &ManifestState) -> Result<()> {
+        let mut used = BTreeMap::new();
+        for &name in names.iter().filter(|name| name.kind == Kind::Log && name.number >= state.floor) {
+            match self.open_log(name) {
+                Ok(Some(log)) => drop(used.insert(name.number, log)),
+                Ok(None) => {}
+                Err(error) if is_damage(&error) => self.lost_all(name, error.message()),
+                Err(error) => return Err(error),
+            }
+        }
+        if used.last_key_value().is_none_or(|(&newest, _)| newest < state.whole.0) && state.whole.0 > 0 {
+            self.lost_all(Name::log(state.whole.0), "it is missing or empty");
+        }
+        let chain = self.chain(used, state.floor);
+        let mut sequence = None;
+        for (at, log) in chain.iter().enumerate() {
+            let end = log.records.end;
+            sequence = log.head.map(|head| head.first - 1).or(sequence);
+            let next = chain.get(at + 1).and_then(|next| next.head);
+            let cut = next.filter(|next| next.before.number == log.name.number && next.before.offset > end);
+            let stated = |log: &OldLog<D>| log.records.synced > record::HEADER as u64;
+            let is_damaged = log.records.synced > end
+                || (state.whole.0 == log.name.number && end < state.whole.1)
+                || cut.is_some_and(|next| next.synced > end || chain[at + 1..].iter().any(stated));
+            let before = self.log(log, state, sequence, is_damaged)?;
+            if is_damaged {
+                let first = before.map_or("unknown".to_string(), |last| (last + 1).to_string());
+                let to = next.map_or("unknown".to_string(), |next| (next.first - 1).to_string());
+                let what = format!(
+                    "damaged at offset {end}; of the changes from number {first} to {to}, those whose records are \
+                     intact are copied"
+                );
+                self.lost_all(log.name, &what);
+                sequence = None;
+            } else {
+                sequence = before;
+                if cut.is_some() {
+                    // As in a recovery: the rest was never synced.
+                    break;
+                }
+            }
+        }
+        if let (Some(sequence), Some(last)) = (sequence, chain.last())
+            && sequence < state.covered
+        {
+            let what =
+                format!("it ends after change {sequence}, and changes up to {} were synced", state.covered);
+            self.lost_all(last.name, &what);
+        }
+        Ok(())
+    }
+
+    /// Opens a log; `None` if it was never used.
+    fn open_log(&mut self, name: Name) -> Result<Option<OldLog<D>>> {
+        let disk = &*self.from;
+        let file = disk::open(disk, name)?;
+        let head = match wal::head(disk, &file, name.number) {
+            Ok(Some(head)) => Some(head),
+            Ok(None) => return Ok(None),
+            // There are records.
+            Err(error) if error.kind() == ErrorKind::Corrupt => None,
+            Err(error) => return Err(error),
+        };
+        let records = record::intact(disk, &file, name, |_, _, _| Ok(()))?;
+        Ok(Some(OldLog { name, file, head, records }))
+    }
+
+    /// The logs from the floor on, along each one's statement of the one before it. If that cannot be read or followed,
+    /// by their numbers.
+    fn chain(&mut self, mut used: BTreeMap<u64, OldLog<D>>, floor: u64) -> Vec<OldLog<D>> {
+        let mut chain = Vec::new();
+        let mut number = used.last_key_value().map_or(floor, |(&newest, _)| newest);
+        loop {
+            let log = used.remove(&number);
+            if log.is_none() {
+                self.lost_all(Name::log(number), "it is missing or empty, and may have had changes");
+            }
+            let before = log.as_ref().and_then(|log| log.head).map(|head| head.before.number);
+            chain.extend(log);
+            if number == floor {
+                chain.reverse();
+                return chain;
+            }
+            let nearest = used.range(floor..number).next_back().map(|(&nearest, _)| nearest);
+            let before = before.filter(|before| (floor..number).contains(before));
+            number = before.or(nearest).unwrap_or(floor);
+        }
+    }
+
+    /// Makes the changes of a log, of which the one before has the number `sequence`; of a damaged one, also those
+    /// after the damage. Returns the number of the last change before that.
+    fn log(
+        &mut self,
+        log: &OldLog<D>,
+        state: &ManifestState,
+        mut sequence: Option<u64>,
+        is_damaged: bool,
+    ) -> Result<Option<u64>> {
+        let from = self.from.clone();
+        let mut before = sequence;
+        record::intact(&*from, &log.file, log.name, |at, is_after, body| {
+            if is_after {
+                if !is_damaged {
+                    return Ok(());
+                }
+                // It is unknown how many are missing.
+                sequence = None;
+            }
+            let mut parts = crate::codec::Parts(body);
+            while !parts.is_empty() {
+                let Some(change) = Change::take(&mut parts) else {
+                    return Err(disk::damaged(log.name, at, "a record has an unknown change"));
+                };
+                sequence = sequence.map(|last| last + 1);
+                if sequence.is_none_or(|number| number > state.covered) {
+                    self.change(change, state, log.name)?;
+                }
+            }
+            if !is_after {
+                before = sequence;
+            }
+            self.advance(body.len() as u64)
+        })?;
+        Ok(before)
+    }
+
+    fn change(&mut self, change: Change<'_>, state: &ManifestState, log: Name) -> Result<()> {
+        let (id, key, value) = match change {
+            Change::Put { space, key, value } => (space, key, Some(value)),
+            Change::Delete { space, key } => (space, key, None),
+            Change::Create { space, name } => {
+                // A keyspace that the manifest knew and does not name any more was dropped later.
+                if space >= state.next || self.is_guessed || state.keyspaces.contains_key(&space) {
+                    self.batch.write()?;
+                    let made = self.batch.store.keyspace(name)?;
+                    self.spaces.insert(space, made);
+                }
+                return Ok(());
+            }
+            Change::Drop { space } => {
+                if let Some(space) = self.spaces.remove(&space) {
+                    self.batch.write()?;
+                    self.batch.store.drop_space(&space.name)?;
+                }
+                return Ok(());
+            }
+        };
+        if key.len() > MAX_KEY_BYTES {
+            return Err(disk::damaged(log, 0, format!("a change has a key of {} bytes", key.len())));
+        }
+        match self.spaces.get(&id) {
+            Some(space) => self.batch.put(space, key, value),
+            // It was dropped later.
+            None if id < state.next && !self.is_guessed => Ok(()),
+            None => {
+                let space = self.nameless(id, log)?;
+                self.batch.put(&space, key, value)
+            }
+        }
+    }
+}
+
+fn given_up() -> Error {
+    Error::new(ErrorKind::Busy, "the salvage was given up, and nothing of it is left")
+}

@@ -1,0 +1,283 @@
+//! Salvage: of a store with any damage, everything outside of the reported ranges is exactly what it was, and what is
+//! inside is something that once was there, or nothing.
+
+use super::world::{Content, Pairs, World, options};
+use crate::disk::simulated::{Failure, Fault, Simulated, Times};
+use crate::disk::{Kind, Name};
+use crate::salvage::{Loss, Salvaged, copy};
+use forrest_engine::{Durability, Error, ErrorKind, Op, Options, Result};
+use forrest_testing::sized;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{ControlFlow, RangeBounds};
+
+type Files = Vec<(Name, Vec<u8>)>;
+
+/// Everything that a key ever had, by keyspace.
+type Past = BTreeMap<String, BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>>;
+
+/// A store, what it has, and what it ever had.
+struct Old {
+    files: Files,
+    content: Content,
+    past: Past,
+}
+
+fn small() -> Options {
+    Options { memtable_bytes: 1 << 20, ..options(Durability::Sync) }
+}
+
+/// Makes a store with two keyspaces of several partitions and tables, a dropped one, and logs.
+struct Making {
+    world: World,
+    content: Content,
+    past: Past,
+}
+
+impl Making {
+    fn set(&mut self, space: &str, number: u32, value: &[u8]) {
+        let key = format!("key{number:04}").into_bytes();
+        let at = self.world.store.keyspace(space).unwrap();
+        self.world.store.apply(&at, Op::Set { key: &key[..], value }).unwrap();
+        self.past.entry(space.into()).or_default().entry(key.clone()).or_default().insert(value.to_vec());
+        self.content.entry(space.into()).or_default().insert(key, value.to_vec());
+    }
+
+    fn delete(&mut self, space: &str, number: u32) {
+        let key = format!("key{number:04}").into_bytes();
+        let at = self.world.store.keyspace(space).unwrap();
+        self.world.store.apply(&at, Op::Delete { key: &key[..] }).unwrap();
+        self.content.entry(space.into()).or_default().remove(&key);
+    }
+}
+
+fn store() -> Old {
+    let disk = Simulated::new();
+    let world = World::open(&disk, &small()).unwrap();
+    let content = Content::from([("default".to_string(), Pairs::new())]);
+    let mut making = Making { world, content, past: Past::new() };
+    for space in ["other", "default", "gone"] {
+        for number in (0..200).step_by(2) {
+            making.set(space, number, &[number as u8; 24]);
+        }
+    }
+    making.world.store.compact().unwrap();
+    making.set("default", 7, &[5; 9_000]);
+    for round in 0..3u32 {
+        for number in (round..200).step_by(9) {
+            making.set("default", number, &[round as u8; 11]);
+            making.delete("default", number + 2);
+        }
+        making.set("other", 100 + round, b"new");
+        making.world.store.flush_all().unwrap();
+    }
+    making.world.store.settle().unwrap();
+    // What is in logs only: two of them, and one is half in tables.
+    making.world.store.drop_space("gone").unwrap();
+    making.content.remove("gone");
+    for number in (0..60).step_by(5) {
+        making.set("default", number, b"in a log");
+        making.delete("other", number * 2);
+    }
+    let mut order = making.world.store.order();
+    making.world.store.freeze(&mut order).unwrap();
+    drop(order);
+    for number in (0..60).step_by(7) {
+        making.set("late", number, b"in another log");
+        making.set("default", number, b"in another log");
+    }
+    // Nothing states that the last record was synced. It changes nothing.
+    making.set("late", 0, b"in another log");
+    let Making { world, content, past } = making;
+    assert_eq!(world.content().unwrap(), content);
+    drop(world);
+    let files = disk.files();
+    for (kind, least) in [(Kind::Table, 6), (Kind::Remix, 1), (Kind::Log, 2), (Kind::Manifest, 1)] {
+        assert!(files.iter().filter(|(name, _)| name.kind == kind).count() >= least, "{kind:?}");
+    }
+    Old { files, content, past }
+}
+
+fn salvaged(files: Files) -> Result<(Simulated, Salvaged)> {
+    let (from, to) = (Simulated::from_files(files), Simulated::new());
+    let before = from.files();
+    let salvaged = copy(from.clone(), to.clone(), &mut |_| ControlFlow::Continue(()))?;
+    assert!(from.files() == before, "the old store was written to");
+    Ok((to, salvaged))
+}
+
+impl Old {
+    /// Salvages damaged files, and checks the result. Returns what was lost.
+    fn check(&self, files: Files, what: &str) -> Result<Vec<Loss>> {
+        let (to, Salvaged { lost, pairs, keyspaces, .. }) = salvaged(files)?;
+        let world = World::open(&to, &small()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        world.store.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let found = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(pairs, found.values().map(|pairs| pairs.len() as u64).sum::<u64>(), "{what}");
+        assert_eq!(keyspaces, found.len() as u64, "{what}");
+        let nothing = Pairs::new();
+        let names: BTreeSet<&String> = self.content.keys().chain(found.keys()).collect();
+        for name in names {
+            let (expected, found) =
+                (self.content.get(name).unwrap_or(&nothing), found.get(name).unwrap_or(&nothing));
+            let keys: BTreeSet<&Vec<u8>> = expected.keys().chain(found.keys()).collect();
+            for key in keys {
+                let is_nameless = found.is_empty();
+                let of_key = |loss: &&Loss| {
+                    (loss.keyspace == *name && loss.range.contains(key))
+                        || (is_nameless && loss.keyspace == "(unknown)")
+                };
+                match lost.iter().find(of_key) {
+                    None => assert_eq!(found.get(key), expected.get(key), "{what}: {name} {key:?}, {lost:?}"),
+                    Some(_) => {
+                        let past = match name.strip_prefix("keyspace-") {
+                            Some(id) => ["default", "other", "gone", "late"][id.parse::<usize>().unwrap()],
+                            None => name,
+                        };
+                        let had = |value: &Vec<u8>| self.past[past][key].contains(value);
+                        assert!(found.get(key).is_none_or(had), "{what}: {name} {key:?}");
+                    }
+                }
+            }
+        }
+        Ok(lost)
+    }
+
+    fn damaged(&self, at: usize, change: impl FnOnce(&mut Vec<u8>)) -> Files {
+        let mut files = self.files.clone();
+        change(&mut files[at].1);
+        files
+    }
+}
+
+/// The bytes that are changed: the ends of the file, and some between.
+fn places(len: usize) -> impl Iterator<Item = usize> {
+    let every = sized(307, 101) as usize;
+    (0..len).filter(move |at| at % every == 0 || *at < 16 || at + 140 > len && at % 5 == 0)
+}
+
+#[test]
+fn an_undamaged_store_is_copied_whole() {
+    let old = store();
+    assert_eq!(old.check(old.files.clone(), "whole").unwrap(), []);
+    // One that was never closed as well.
+    let disk = Simulated::from_files(old.files.clone());
+    let world = World::open(&disk, &small()).unwrap();
+    world.store.compact().unwrap();
+    assert_eq!(old.check(disk.files(), "compacted, and open").unwrap(), []);
+}
+
+#[test]
+fn what_is_intact_is_copied_from_a_store_with_a_flipped_bit() {
+    let old = store();
+    for (at, (name, bytes)) in old.files.iter().enumerate() {
+        let mut noticed = 0;
+        let mut all = 0;
+        for byte in places(bytes.len()) {
+            let what = format!("{name} byte {byte}");
+            let files = old.damaged(at, |bytes| bytes[byte] ^= 1 << (byte % 8));
+            all += 1;
+            match old.check(files, &what) {
+                Ok(lost) => {
+                    noticed += usize::from(!lost.is_empty());
+                    let is_named = |loss: &Loss| loss.file == name.to_string();
+                    // Only what nothing has is lost because of one file.
+                    assert!(
+                        lost.iter().all(|loss| is_named(loss) || loss.file.ends_with("log")),
+                        "{what}: {lost:?}"
+                    );
+                    assert!(name.kind != Kind::Remix || lost.is_empty(), "{what}: {lost:?}");
+                }
+                Err(error) => {
+                    assert_eq!(
+                        (name.kind, error.kind()),
+                        (Kind::Manifest, ErrorKind::Corrupt),
+                        "{what}: {error}"
+                    );
+                }
+            }
+        }
+        // A table has unused bytes in no page: each is covered.
+        assert!(name.kind != Kind::Table || noticed == all, "{name}: {noticed} of {all}");
+    }
+}
+
+#[test]
+fn what_is_intact_is_copied_from_a_store_with_a_missing_or_cut_file() {
+    let old = store();
+    let newest = old.files.iter().map(|(name, _)| *name).rfind(|name| name.kind == Kind::Log).unwrap();
+    for (at, (name, bytes)) in old.files.iter().enumerate() {
+        let mut files = old.files.clone();
+        files.remove(at);
+        let lost = match name.kind {
+            // Nothing names the newest log.
+            Kind::Log if *name == newest => continue,
+            Kind::Manifest => {
+                assert_eq!(old.check(files, "no manifest").unwrap_err().kind(), ErrorKind::Corrupt);
+                continue;
+            }
+            _ => old.check(files, &format!("{name} is missing")).unwrap(),
+        };
+        assert_eq!(lost.is_empty(), name.kind == Kind::Remix, "{name}: {lost:?}");
+        for len in places(bytes.len()).filter(|_| name.kind != Kind::Log || *name != newest) {
+            match old.check(old.damaged(at, |bytes| bytes.truncate(len)), &format!("{name} cut to {len}")) {
+                Ok(_) => {}
+                Err(error) => assert_eq!((name.kind, error.kind()), (Kind::Manifest, ErrorKind::Corrupt)),
+            }
+        }
+    }
+}
+
+/// Of a table with one damaged page, all other pages are copied, and the range that is reported is small.
+#[test]
+fn a_damaged_page_loses_little() {
+    let disk = Simulated::new();
+    let options = Options { table_bytes: 1 << 20, ..small() };
+    let world = World::open(&disk, &options).unwrap();
+    let content = Content::from([("default".to_string(), Pairs::new())]);
+    let mut making = Making { world, content, past: Past::new() };
+    for number in 0..1000 {
+        making.set("default", number, &[number as u8; 40]);
+    }
+    making.world.store.compact().unwrap();
+    let Making { world, content, past } = making;
+    drop(world);
+    let old = Old { files: disk.files(), content, past };
+    let (at, (_, bytes)) =
+        old.files.iter().enumerate().find(|(_, (name, _))| name.kind == Kind::Table).unwrap();
+    let pages = bytes.len() / 4096;
+    assert!(pages > 10, "{pages}");
+    let mut few = 0;
+    for page in 0..pages - 1 {
+        let files = old.damaged(at, |bytes| bytes[page * 4096 + 1000] ^= 1);
+        let lost = old.check(files, &format!("page {page}")).unwrap();
+        let is_lost = |key: &Vec<u8>| lost.iter().any(|loss| loss.range.contains(key));
+        let count = old.content["default"].keys().filter(|key| is_lost(key)).count();
+        few += usize::from(count < 1000);
+        assert!(count > 0 && (count < 400 || count == 1000), "{count} keys of page {page}");
+    }
+    assert!(few + 2 >= pages - 1, "{few} of {pages} pages");
+}
+
+/// A salvage that fails or is given up is an error, whatever fails. (The directory is removed: see `disk::unfinished`.)
+#[test]
+fn a_salvage_may_fail_and_be_given_up() {
+    let old = store();
+    let from = || Simulated::from_files(old.files.clone());
+    let to = Simulated::new();
+    let mut calls = 0;
+    let ended = copy(from(), to, &mut |progress| {
+        assert!(progress.done <= progress.whole * 2);
+        calls += 1;
+        if calls == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Busy);
+    let full = Simulated::with_capacity(4_000);
+    let ended: Result<Salvaged, Error> = copy(from(), full, &mut |_| ControlFlow::Continue(()));
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::OutOfSpace);
+    // A device that cannot read a place for ever has damage there.
+    for at in (0..60).step_by(7) {
+        let from = from();
+        from.fail(Fault { at, times: Times::Once, kind: Failure::Eio });
+        let _either = copy(from, Simulated::new(), &mut |_| ControlFlow::Continue(()));
+    }
+}
