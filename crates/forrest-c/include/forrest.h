@@ -216,6 +216,12 @@
 #define FORREST_WAIT_MS 17
 
 /**
+ * Maximum rate at which a store on disk writes and merges tables, in bytes a second; 0 for no limit. Default: 0. If
+ * changes arrive faster than that allows, they wait.
+ */
+#define FORREST_BACKGROUND_BYTES_PER_SECOND 18
+
+/**
  * The largest pages that are available. The default.
  */
 #define FORREST_PAGES_AUTO 0
@@ -485,7 +491,8 @@ size_t forrest_error_op(void);
 int32_t forrest_options_create(forrest_options **options);
 
 /**
- * Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_WAIT_MS`.
+ * Sets an option, one of `FORREST_CAPACITY_BYTES` to
+ * `FORREST_BACKGROUND_BYTES_PER_SECOND`.
  *
  * `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
  * changed then. Limits of numbers are checked when a store is opened.

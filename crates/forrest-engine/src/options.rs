@@ -54,6 +54,8 @@ pub struct Options {
     pub worker_cpus: Vec<usize>,
     /// Maximum number of table files that the store keeps open.
     pub open_files: Option<usize>,
+    /// Bytes that flushes and merges write a second, at most.
+    pub background_bytes_per_second: Option<u64>,
     /// The longest time that a change waits for memory.
     pub wait: Duration,
     /// Whether a store that is not there is created.
@@ -104,6 +106,7 @@ impl Default for Options {
             workers: None,
             worker_cpus: Vec::new(),
             open_files: None,
+            background_bytes_per_second: None,
             wait: DEFAULT_WAIT,
             create: true,
             read_only: false,
@@ -124,6 +127,8 @@ impl Options {
                 self.mode
             )));
         }
+        let rate =
+            self.background_bytes_per_second.map_or(usize::MAX, |rate| rate.try_into().unwrap_or(usize::MAX));
         let knobs = [
             ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
             ("batch_ops_max", self.batch_ops_max, u32::MAX as usize),
@@ -132,6 +137,7 @@ impl Options {
             ("cache_bytes", self.cache_bytes, usize::MAX),
             ("workers", self.workers.unwrap_or(1), 256),
             ("open_files", self.open_files.unwrap_or(usize::MAX), usize::MAX),
+            ("background_bytes_per_second", rate, usize::MAX),
             ("table_bytes", usize::try_from(self.table_bytes).unwrap_or(usize::MAX), usize::MAX),
         ];
         for (name, value, limit) in knobs {

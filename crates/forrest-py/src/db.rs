@@ -42,6 +42,7 @@ impl Db {
         url, *, create=true, read_only=false, durability=None, capacity_bytes=None, cache_bytes=None, memtable_bytes=None,
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
+        background_bytes_per_second=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -62,6 +63,7 @@ impl Db {
         numa: Option<&str>,
         mode: Option<u32>,
         wait: Option<Duration>,
+        background_bytes_per_second: Option<u64>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -72,6 +74,7 @@ impl Db {
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
+        given!(builder, background_bytes_per_second);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {

@@ -192,6 +192,7 @@ def test_options(tmp_path: Path) -> None:
         worker_cpus=[],
         open_files=10,
         wait=datetime.timedelta(seconds=1),
+        background_bytes_per_second=1 << 30,
         batch_ops_max=1,
         batch_bytes_max=100,
         pages="plain",
@@ -206,6 +207,8 @@ def test_options(tmp_path: Path) -> None:
             forrest.open(path)
     with pytest.raises(forrest.InvalidArgumentError, match='it must be one of "memory", "buffered", "sync"'):
         forrest.open(path, durability="never")  # type: ignore[arg-type]
+    with pytest.raises(forrest.InvalidArgumentError, match="background_bytes_per_second"):
+        forrest.open(path, background_bytes_per_second=0)
     with pytest.raises(forrest.InvalidArgumentError, match="workers"):
         forrest.open(path, workers=0)
     with pytest.raises(OverflowError):

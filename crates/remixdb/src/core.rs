@@ -9,6 +9,7 @@ use crate::gaps::{Changes, Gaps};
 use crate::manifest::Manifest;
 use crate::pace::Pace;
 use crate::parked::Parked;
+use crate::rate::{Rate, Spend, Wait};
 use crate::readers::Readers;
 use crate::table::Table;
 use crate::version::Version;
@@ -76,6 +77,8 @@ impl<D: Disk> Drop for Opened<D> {
             // A panic was reported when it happened.
             let _ = worker.join();
             self.core.work.end();
+            // Closing does not wait.
+            self.core.rate.set(None);
             if self.core.log.is_begun() {
                 let _ = self.core.join_logs();
             }
@@ -102,6 +105,10 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) backlog_bytes: AtomicUsize,
     /// How long writers wait because of that.
     pub(crate) pace: Pace,
+    /// How fast tables are written.
+    pub(crate) rate: Rate,
+    /// Whether the holder of the manifest makes tables of a memtable.
+    pub(crate) is_flushing: AtomicBool,
     /// Up to which change readers see the store.
     pub(crate) readers: Readers,
     /// The keyspaces. Replaced by the holder of the order lock.
@@ -143,6 +150,18 @@ impl<D: Disk> Changes for Core<D> {
         if let Ok(order) = self.order.try_lock() {
             run(order.sequence, Arc::as_ptr(&order.version).cast());
         }
+    }
+}
+
+impl<D: Disk> Spend for Core<D> {
+    /// A merge that keeps a memtable from becoming tables goes on at once: writers may wait for that one.
+    fn spend(&self, bytes: usize) -> Result<()> {
+        self.rate.spend(bytes, || {
+            self.check_open()?;
+            // ORDERING: no other data depends on it.
+            let is_waited_for = !self.is_flushing.load(Ordering::Relaxed) && self.backlog_bytes() > 0;
+            Ok(if is_waited_for { Wait::NoMore } else { Wait::On })
+        })
     }
 }
 
@@ -213,6 +232,12 @@ impl<D: Disk> Core<D> {
         self.parked.replace(&version);
         self.backlog_bytes.store(version.immutable_bytes(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
+    }
+
+    /// Limits how many bytes flushes and merges write a second.
+    pub(crate) fn set_rate(&self, limit: Option<u64>) {
+        self.rate.set(limit);
+        self.pace.set_most(limit);
     }
 
     /// About how many bytes the memtables have that wait to become tables.

@@ -26,6 +26,7 @@ use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::partition::Partition;
+use crate::rate::Rate;
 use crate::readers::Readers;
 use crate::replay::{self, Read, Replay};
 use crate::version::{Partitions, Version};
@@ -355,6 +356,9 @@ fn core<D: Disk>(
         gaps: Gaps::default(),
         backlog_bytes: AtomicUsize::new(backlog_bytes),
         pace: Pace::default(),
+        // Opening does not wait.
+        rate: Rate::default(),
+        is_flushing: AtomicBool::new(false),
         readers: Readers::new(sequence),
         catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),

@@ -196,6 +196,7 @@ impl<D: Disk> Handle<D> {
     pub(crate) fn open(disk: D, options: &Options) -> Result<Handle<D>> {
         let core = Arc::new(recover::open(disk, options, Workers::new)?);
         core.work.start();
+        core.set_rate(options.background_bytes_per_second);
         let own = core.clone();
         let worker = thread::Builder::new().name("remixdb".into()).spawn(move || own.background()).map_err(
             |error| Error::new(ErrorKind::OutOfSpace, format!("starting the background thread: {error}")),
@@ -206,7 +207,9 @@ impl<D: Disk> Handle<D> {
     /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
-        Ok(Handle::new(Arc::new(recover::open(disk, options, |options| Ok(Workers::alone(options)))?), None))
+        let core = recover::open(disk, options, |options| Ok(Workers::alone(options)))?;
+        core.set_rate(options.background_bytes_per_second);
+        Ok(Handle::new(Arc::new(core), None))
     }
 }
 

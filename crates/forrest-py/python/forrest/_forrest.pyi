@@ -102,6 +102,7 @@ class Db(Keyspace):
         numa: Literal["local", "interleave"] | None = None,
         mode: int | None = None,
         wait: timedelta | None = None,
+        background_bytes_per_second: int | None = None,
     ) -> Self: ...
     def close(self) -> None: ...
     @property

@@ -77,7 +77,10 @@ impl<D: Disk> Core<D> {
         };
         self.log().check()?;
         let begin = Instant::now();
+        // ORDERING: only this thread and those that it starts write tables.
+        self.is_flushing.store(true, Relaxed);
         let flushed = self.flush(&mut manifest, &memtable);
+        self.is_flushing.store(false, Relaxed);
         if flushed.is_ok() {
             self.pace.note(memtable.bytes(), begin.elapsed());
         }
@@ -270,17 +273,35 @@ impl<D: Disk> Core<D> {
 
     /// Merges the tables of the partitions that `which` chooses, where there are several.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
-        let mut manifest = lock(&self.manifest);
         let due: Vec<_> = {
             let version = self.version();
             let all =
                 version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
             all.filter(|(space, one)| one.tables().len() > 1 && which(*space, one))
-                .map(|(space, one)| (space, one.clone()))
+                .map(|(space, one)| (space, one.low.clone()))
                 .collect()
         };
         // As many at once as there are threads: the space of what a piece replaces is free before the next begins.
-        due.chunks(self.workers().count()).try_for_each(|piece| self.merge_piece(&mut manifest, piece))
+        for piece in due.chunks(self.workers().count()) {
+            // Writers may wait for memtables that wait. If there is no space for those, a merge may make some.
+            for _ in 0..self.version().immutable.len() {
+                let _ = self.step();
+            }
+            let mut manifest = lock(&self.manifest);
+            self.log().check()?;
+            // A memtable may have become tables since the partitions were chosen.
+            let version = self.version().clone();
+            let now = piece.iter().filter_map(|(space, low)| {
+                let now = version.partitions(*space).iter().find(|now| now.low == *low)?;
+                (now.tables().len() > 1).then(|| (*space, now.clone()))
+            });
+            let now: Vec<_> = now.collect();
+            drop(version);
+            if !now.is_empty() {
+                self.merge_piece(&mut manifest, &now)?;
+            }
+        }
+        Ok(())
     }
 
     /// Merges the tables of partitions at once; one after the other if there is no space for that.

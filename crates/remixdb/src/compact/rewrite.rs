@@ -71,7 +71,7 @@ pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D
 
 fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]) -> Result<Stored> {
     let number = store.next_number();
-    remix.write(store.disk(), Name::remix(number), &partition::named(tables))?;
+    remix.write_at_rate(store.disk(), Name::remix(number), &partition::named(tables), store)?;
     Ok(Stored { number, tables: tables.len() })
 }
 
@@ -420,7 +420,8 @@ impl<'s, D: Disk> Output<'s, D> {
             none => {
                 let name = Name::table(self.store.next_number());
                 lock(self.files).push(name);
-                none.insert((separator(&self.before, key), table::Builder::new(self.store.disk(), name)?))
+                let builder = table::Builder::new(self.store.disk(), name)?.at_rate(self.store);
+                none.insert((separator(&self.before, key), builder))
             }
         };
         builder.add(key, entry)?;
