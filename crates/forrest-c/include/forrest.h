@@ -1220,6 +1220,21 @@ int32_t forrest_flush(forrest_db *db);
 int32_t forrest_settle(forrest_db *db);
 
 /**
+ * Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,
+ * `FORREST_BATCH_BYTES_MAX`, and on disk `FORREST_MEMTABLE_BYTES`, `FORREST_CACHE_BYTES`, `FORREST_TABLE_BYTES`,
+ * `FORREST_OPEN_FILES`, `FORREST_WAIT_MS` and `FORREST_BACKGROUND_BYTES_PER_SECOND`. The change takes effect at once.
+ * A table size holds for the next tables. A smaller cache gives its memory back in steps of 2 MiB or 1/1000, as far as
+ * nobody reads its pages.
+ *
+ * `FORREST_INVALID_ARGUMENT` for a value outside its limits, or an option that an open store cannot change;
+ * `FORREST_LIMIT` for a cache beyond four times what the store was opened with or beyond 1,000 MiB, if that is more
+ * than it was opened with; `FORREST_UNSUPPORTED` for an option that the home does not have. Nothing is changed then.
+ */
+int32_t forrest_set_option(forrest_db *db,
+                           int32_t option,
+                           uint64_t value);
+
+/**
  * Merges the tables that may have keys from `start` up to but not including `end`; if `end` is null, up to the last
  * key. The memtables are written to tables first. Afterwards the range takes the least space. Neighbouring pairs, of
  * the size of a table, may be rewritten too.

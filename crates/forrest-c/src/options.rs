@@ -4,7 +4,7 @@ use crate::argument::Place;
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
-use forrest_rust::{Builder, Db, Durability, ErrorKind, Numa, Pages};
+use forrest_rust::{Builder, Db, Durability, ErrorKind, Numa, OptionChanges, Pages};
 use std::ptr;
 use std::time::Duration;
 
@@ -175,6 +175,27 @@ impl Options {
         let open = if self.read_only { Builder::open_read_only } else { Builder::open };
         Ok(open(&self.builder, url)?)
     }
+}
+
+/// One changed option.
+pub(crate) fn changes(option: i32, value: u64) -> Result<OptionChanges, Failure> {
+    let changes = OptionChanges::new();
+    Ok(match option {
+        FORREST_BATCH_OPS_MAX => changes.batch_ops_max(size(value)?),
+        FORREST_BATCH_BYTES_MAX => changes.batch_bytes_max(size(value)?),
+        FORREST_MEMTABLE_BYTES => changes.memtable_bytes(size(value)?),
+        FORREST_CACHE_BYTES => changes.cache_bytes(size(value)?),
+        FORREST_TABLE_BYTES => changes.table_bytes(value),
+        FORREST_OPEN_FILES => changes.open_files(size(value)?),
+        FORREST_WAIT_MS => changes.wait(Duration::from_millis(value)),
+        FORREST_BACKGROUND_BYTES_PER_SECOND => {
+            changes.background_bytes_per_second((value > 0).then_some(value))
+        }
+        _ => {
+            let what = format_args!("an open store cannot change option {option}");
+            return Err(Failure::invalid(what));
+        }
+    })
 }
 
 /// A level of durability; None for the default one.

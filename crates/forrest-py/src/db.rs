@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::keyspace::Keyspace;
 use crate::options::{self, DURABILITY, NUMA, PAGES, choose};
 use crate::scope::{Part, Scope};
-use forrest::Builder;
+use forrest::{Builder, OptionChanges};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 use std::path::PathBuf;
@@ -152,6 +152,41 @@ impl Db {
     /// opening reads no logs. Does nothing in other homes.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::flush)
+    }
+
+    /// Changes sizes and limits of the open store, for all its handles. Those that are not given stay as they are.
+    /// background_bytes_per_second=0 ends that limit.
+    #[expect(clippy::too_many_arguments, reason = "all have names and defaults")]
+    #[pyo3(signature = (
+        *, memtable_bytes=None, cache_bytes=None, table_bytes=None, open_files=None, batch_ops_max=None,
+        batch_bytes_max=None, wait=None, background_bytes_per_second=None,
+    ))]
+    fn set_options(
+        &self,
+        py: Python<'_>,
+        memtable_bytes: Option<usize>,
+        cache_bytes: Option<usize>,
+        table_bytes: Option<u64>,
+        open_files: Option<usize>,
+        batch_ops_max: Option<usize>,
+        batch_bytes_max: Option<usize>,
+        wait: Option<Duration>,
+        background_bytes_per_second: Option<u64>,
+    ) -> PyResult<()> {
+        let changes = OptionChanges::new();
+        given!(
+            changes,
+            memtable_bytes,
+            cache_bytes,
+            table_bytes,
+            open_files,
+            batch_ops_max,
+            batch_bytes_max,
+            wait
+        );
+        let background_bytes_per_second = background_bytes_per_second.map(|rate| (rate > 0).then_some(rate));
+        given!(changes, background_bytes_per_second);
+        self.run(py, |db| db.set_options(&changes))
     }
 
     /// Finishes the background work that earlier changes have left, so that the next opening and the first reads are

@@ -203,6 +203,22 @@ def test_options(tmp_path: Path) -> None:
         with pytest.raises(forrest.LimitError):
             with db.batch() as batch:
                 batch[b"a"] = batch[b"b"] = b""
+        db.set_options(
+            cache_bytes=1 << 18,
+            memtable_bytes=1 << 18,
+            table_bytes=1 << 18,
+            open_files=5,
+            wait=datetime.timedelta(seconds=2),
+            background_bytes_per_second=0,
+            batch_ops_max=2,
+            batch_bytes_max=200,
+        )
+        with db.batch() as batch:
+            batch[b"a"] = batch[b"b"] = b""
+        with pytest.raises(forrest.InvalidArgumentError, match="cache_bytes"):
+            db.set_options(cache_bytes=0)
+        with pytest.raises(forrest.LimitError, match="cache_bytes"):
+            db.set_options(cache_bytes=1 << 30)
         with pytest.raises(forrest.BusyError):
             forrest.open(path)
     with pytest.raises(forrest.InvalidArgumentError, match='it must be one of "memory", "buffered", "sync"'):
@@ -215,6 +231,8 @@ def test_options(tmp_path: Path) -> None:
         forrest.open(path, cache_bytes=-1)
     with pytest.raises(forrest.UnsupportedError):
         forrest.open("memory:", durability="sync")
+    with forrest.open("memory:") as db, pytest.raises(forrest.UnsupportedError, match="wait"):
+        db.set_options(wait=datetime.timedelta(seconds=1))
     with pytest.raises(forrest.UnsupportedError):
         forrest.open("memory:", read_only=True)
     with pytest.raises(forrest.OutOfSpaceError):

@@ -128,6 +128,12 @@ macro_rules! homes {
                 }
             }
 
+            fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.set_options(changes),)+
+                }
+            }
+
             fn settle(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.settle(),)+

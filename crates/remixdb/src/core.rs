@@ -6,6 +6,7 @@ use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{self, Disk, Name};
 use crate::gaps::{Changes, Gaps};
+use crate::limits::Limits;
 use crate::manifest::Manifest;
 use crate::pace::Pace;
 use crate::parked::Parked;
@@ -17,7 +18,7 @@ use crate::wal::{End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
-use forrest_engine::{Durability, Error, ErrorKind, Options, Result, Stats};
+use forrest_engine::{Durability, Error, ErrorKind, OptionChanges, Options, Result, Stats};
 use forrest_machine::origin::Origin;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -93,7 +94,9 @@ pub(crate) struct Core<D: Disk> {
     /// The process that opened it.
     pub(crate) origin: Origin,
     pub(crate) disk: Arc<D>,
+    /// The options with which it was opened. Those in `limits` may have changed since.
     pub(crate) builder: Options,
+    pub(crate) limits: Limits,
     pub(crate) cache: Arc<Cache>,
     /// Greater than the number of every file that ever existed.
     pub(crate) numbers: AtomicU64,
@@ -199,8 +202,9 @@ impl<D: Disk> Core<D> {
         &self.log
     }
 
-    pub(crate) fn builder(&self) -> &Options {
-        &self.builder
+    /// The options as they are now.
+    pub(crate) fn options(&self) -> Options {
+        self.limits.now(&self.builder)
     }
 
     /// The durability of a change that names none.
@@ -234,6 +238,26 @@ impl<D: Disk> Core<D> {
         std::mem::replace(&mut order.version, version)
     }
 
+    /// Changes options.
+    pub(crate) fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+        self.check_here()?;
+        changes.check()?;
+        if let Some(bytes) = changes.cache_bytes {
+            // The only one that can be refused from here on.
+            self.cache.set_bytes(bytes)?;
+        }
+        if let Some(files) = changes.open_files {
+            self.disk.set_open_files(files);
+        }
+        self.limits.set(changes);
+        if let Some(limit) = changes.background_bytes_per_second {
+            self.set_rate(limit);
+        }
+        // Writers may wait with the old limits.
+        self.done();
+        Ok(())
+    }
+
     /// Limits how many bytes flushes and merges write a second.
     pub(crate) fn set_rate(&self, limit: Option<u64>) {
         self.rate.set(limit);
@@ -248,12 +272,12 @@ impl<D: Disk> Core<D> {
 
     /// With as many bytes in them, a replay makes tables.
     pub(crate) fn backlog_bytes_most(&self) -> usize {
-        self.builder.memtable_bytes.saturating_mul(BACKLOG_MOST)
+        self.limits.memtable_bytes().saturating_mul(BACKLOG_MOST)
     }
 
     /// With as many bytes in all memtables, writers wait.
     pub(crate) fn changes_bytes_most(&self) -> usize {
-        self.builder.memtable_bytes.saturating_mul(BACKLOG_MOST + 1)
+        self.limits.memtable_bytes().saturating_mul(BACKLOG_MOST + 1)
     }
 
     pub(crate) fn order(&self) -> MutexGuard<'_, Order<D>> {

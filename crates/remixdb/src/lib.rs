@@ -49,6 +49,7 @@ pub mod decoders;
 pub mod disk;
 mod gaps;
 mod key;
+mod limits;
 mod manifest;
 mod memtable;
 mod pace;

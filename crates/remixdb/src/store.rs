@@ -8,7 +8,8 @@ use crate::view::{Snapshot, View};
 use crate::work::Call;
 use crate::workers::Workers;
 use forrest_engine::{
-    Capabilities, Capability, Durability, Error, ErrorKind, Op, Options, Outcome, Result, Stats, Written,
+    Capabilities, Capability, Durability, Error, ErrorKind, Op, OptionChanges, Options, Outcome, Result,
+    Stats, Written,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -150,6 +151,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         recover::refresh(&self.0)
     }
 
+    fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+        self.0.set_options(changes)
+    }
+
     fn settle(&self) -> Result<()> {
         self.0.settle()
     }
@@ -243,6 +248,7 @@ impl<D: Disk> Core<D> {
                 }
                 Call::Nothing => {
                     let _ = self.write_queue();
+                    self.cache.release();
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }

@@ -30,5 +30,6 @@ mod power;
 mod random;
 mod reopening;
 mod script;
+mod set_options;
 mod transaction;
 mod world;

@@ -96,7 +96,7 @@ impl<D: Disk> Core<D> {
         if free >= SPACE_ENOUGH {
             return false;
         }
-        let memory = version.immutable_bytes() + version.memtable.bytes().max(self.builder().memtable_bytes);
+        let memory = version.immutable_bytes() + version.memtable.bytes().max(self.limits.memtable_bytes());
         let partitions = version.partitions.values().flatten();
         let largest = partitions.map(|partition| partition.file_bytes()).max().unwrap_or(0);
         free < memory as u64 + (largest / 8).max(SPACE_LEAST)
@@ -167,7 +167,7 @@ impl<D: Disk> Core<D> {
     /// Flushes the memtable before it is full, if it is worth a table. Called when nothing was written for a
     /// while. Reads then have one place less to look at, and opening the store replays less.
     pub(crate) fn flush_early(&self) -> Result<()> {
-        let least = self.builder.memtable_bytes / WORTH;
+        let least = self.limits.memtable_bytes() / WORTH;
         self.flush_if(|version| version.memtable.bytes() > least)
     }
 

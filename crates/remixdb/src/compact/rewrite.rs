@@ -167,7 +167,7 @@ impl<D: Disk> Rewrite<'_, D> {
         let low = [greatest, &[0]].concat();
         let behind = New { low: &low, ..new };
         let low = separator(greatest, behind.pairs().key()?);
-        (behind.bytes() >= self.store.builder().table_bytes / ALONE).then_some(low)
+        (behind.bytes() >= self.store.limits.table_bytes() / ALONE).then_some(low)
     }
 
     /// The partitions that replace this one; `None` if it stays.
@@ -209,7 +209,7 @@ impl<D: Disk> Rewrite<'_, D> {
             None => (None, None),
         };
         let known = known.filter(|_| merged.is_empty()).cloned();
-        let remix = partition::order(known, &tables, self.store.builder().tags, &check)?;
+        let remix = partition::order(known, &tables, self.store.builder.tags, &check)?;
         let stored = stored.filter(|stored| stored.tables <= from);
         let stored = self.stored(remix.as_deref(), stored, &tables)?;
         Ok(Some(vec![Arc::new(Partition::new(self.low.to_vec(), tables, remix, stored))]))
@@ -245,7 +245,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Rewrites everything as partitions of one table each. Several threads each write a piece of it, which
     /// begins with a partition of its own.
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
-        let most = self.store.builder().table_bytes;
+        let most = self.store.limits.table_bytes();
         let check = || self.store.check_open();
         let order = match self.old.filter(|old| !old.tables().is_empty()) {
             None => None,
