@@ -1220,6 +1220,17 @@ int32_t forrest_flush(forrest_db *db);
 int32_t forrest_settle(forrest_db *db);
 
 /**
+ * Accepts changes again after a failure of the disk that has stopped the store, without opening it again. Everything
+ * in memory is written to new tables, with a new manifest and a new log. When this returns, all changes that reads
+ * show have survived a loss of power, also those whose calls have failed after they were applied. Does nothing if the
+ * store is not stopped.
+ *
+ * `FORREST_STOPPED` if the store has to be opened again; otherwise the failure, if it is still there, and the store
+ * may be resumed later.
+ */
+int32_t forrest_resume(forrest_db *db);
+
+/**
  * Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,
  * `FORREST_BATCH_BYTES_MAX`, and on disk `FORREST_MEMTABLE_BYTES`, `FORREST_CACHE_BYTES`, `FORREST_TABLE_BYTES`,
  * `FORREST_OPEN_FILES`, `FORREST_WAIT_MS` and `FORREST_BACKGROUND_BYTES_PER_SECOND`. The change takes effect at once.

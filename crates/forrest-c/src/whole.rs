@@ -1,5 +1,5 @@
-//! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, changes of options, statistics, and
-//! the capabilities of its home.
+//! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, resume, changes of options,
+//! statistics, and the capabilities of its home.
 
 use crate::argument::{self, Place, key, text};
 use crate::code::FORREST_OK;
@@ -79,6 +79,18 @@ pub extern "C" fn forrest_flush(db: *mut Db) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_settle(db: *mut Db) -> i32 {
     whole(db, |store| store.settle())
+}
+
+/// Accepts changes again after a failure of the disk that has stopped the store, without opening it again. Everything
+/// in memory is written to new tables, with a new manifest and a new log. When this returns, all changes that reads
+/// show have survived a loss of power, also those whose calls have failed after they were applied. Does nothing if the
+/// store is not stopped.
+///
+/// `FORREST_STOPPED` if the store has to be opened again; otherwise the failure, if it is still there, and the store
+/// may be resumed later.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_resume(db: *mut Db) -> i32 {
+    whole(db, |store| store.resume())
 }
 
 /// Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,

@@ -90,6 +90,15 @@ pub trait Store: Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Accepts changes again after a failure that has stopped the store, if that is safe. Does nothing if it is not
+    /// stopped, or if no failure can stop it.
+    ///
+    /// # Errors
+    /// `Stopped` if the store has to be opened again, and the error if it fails again.
+    fn resume(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Changes options. The limits of batches are the caller's to enforce.
     ///
     /// # Errors

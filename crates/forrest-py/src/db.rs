@@ -154,6 +154,12 @@ impl Db {
         self.run(py, forrest::Db::flush)
     }
 
+    /// Accepts changes again after a failure of the disk that has stopped the store, without opening it again. All
+    /// changes that reads show are then durable. Does nothing if the store is not stopped.
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, forrest::Db::resume)
+    }
+
     /// Changes sizes and limits of the open store, for all its handles. Those that are not given stay as they are.
     /// background_bytes_per_second=0 ends that limit.
     #[expect(clippy::too_many_arguments, reason = "all have names and defaults")]

@@ -248,6 +248,7 @@ def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
     able = db.capabilities()
     db.flush()
     db.settle()
+    db.resume()
     ranges = (lambda: db.compact_range(b"1", b"5"), lambda: db.compact_range(prefix=b"7"))
     for capability, call in (("verify", db.verify), ("compact", db.compact), *(("compact", one) for one in ranges)):
         if able[capability]:

@@ -431,6 +431,39 @@ impl Db {
         self.store.verify()
     }
 
+    /// Accepts changes again after a failure of the disk that has stopped the store, without opening it again: once
+    /// there is space, or the disk works. Does nothing if the store is not stopped, and in memory and in the kernel.
+    ///
+    /// No failed write or sync is repeated on the same file. Instead, everything in memory is written to new tables,
+    /// with a new manifest and a new log. When this returns, all changes that reads show have survived a loss of power.
+    /// Among them are changes whose calls have failed after they were applied: a caller that got `Io` or `Stopped` for
+    /// a change reads the store to learn whether it was made. A batch is there as a whole or not at all. Takes time in
+    /// proportion to what is in memory.
+    ///
+    /// # Errors
+    /// `Stopped` if the store has to be opened again, because memory ran out in the middle of a change, or because the
+    /// first sync after opening has failed. Otherwise the failure, if it is still there: the store stays stopped, and
+    /// may be resumed later. `InvalidArgument` in a child of `fork`; `Unsupported` if it was opened to be read.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, ErrorKind};
+    /// let db = Db::open(path)?;
+    /// match db.set("oak", "Quercus") {
+    ///     Err(error) if error.kind() == ErrorKind::Stopped => {
+    ///         db.resume()?;
+    ///         db.set("oak", "Quercus")?;
+    ///     }
+    ///     done => done?,
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resume(&self) -> Result<()> {
+        self.store.resume()
+    }
+
     /// Changes sizes and limits of the open store, for all its handles, until it is closed. [`OptionChanges`] has the
     /// options that can be changed, and says when each change takes effect: at once, where it does not say otherwise.
     /// All other options need the store to be opened again.

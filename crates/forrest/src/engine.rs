@@ -134,6 +134,12 @@ macro_rules! homes {
                 }
             }
 
+            fn resume(&self) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.resume(),)+
+                }
+            }
+
             fn settle(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.settle(),)+

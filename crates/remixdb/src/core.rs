@@ -126,6 +126,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) held_bytes: AtomicU64,
     pub(crate) work: Work,
     pub(crate) workers: Workers,
+    /// Whether changes were logged that memory has in part only.
+    pub(crate) is_partial: AtomicBool,
     /// Whether there was no room for the tables of the oldest memtable.
     pub(crate) full: AtomicBool,
 }

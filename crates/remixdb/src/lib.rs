@@ -65,6 +65,7 @@ mod record;
 mod recover;
 mod remix;
 mod replay;
+mod resume;
 mod scan;
 mod store;
 mod stripe;

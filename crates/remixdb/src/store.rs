@@ -155,6 +155,10 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         self.0.set_options(changes)
     }
 
+    fn resume(&self) -> Result<()> {
+        self.0.resume()
+    }
+
     fn settle(&self) -> Result<()> {
         self.0.settle()
     }

@@ -303,7 +303,10 @@ impl<D: Disk> Core<D> {
         }
         // Also after an error: no snapshot waits for what will never be.
         self.readers.apply(self.visible());
-        applied.map_err(|error| self.log().stop(error))?;
+        applied.map_err(|error| {
+            self.is_partial.store(true, Ordering::Relaxed);
+            self.log().stop(error)
+        })?;
         if memtable.bytes() >= limit {
             match self.freeze(order) {
                 // There is no space for a new log. The next change tries again.

@@ -592,6 +592,8 @@ static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(can & FORREST_CAN_VERIFY ? FORREST_OK : FORREST_UNSUPPORTED, forrest_verify(db));
     ANSWERS(FORREST_OK, forrest_flush(db));
     ANSWERS(FORREST_OK, forrest_settle(db));
+    ANSWERS(FORREST_OK, forrest_resume(db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_resume(NULL));
     ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED, forrest_compact(db));
     ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED,
             forrest_compact_range(db, T("key"), NULL, 0));

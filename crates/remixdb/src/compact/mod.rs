@@ -321,6 +321,11 @@ impl<D: Disk> Core<D> {
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
         // DURABILITY: the manifest will state that the changes are covered, and the logs go on after them.
         self.log().settle()?;
+        self.make_tables(manifest, memtable)
+    }
+
+    /// Makes tables of the oldest immutable memtable, and commits them.
+    pub(crate) fn make_tables(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
         let Frozen { catalog, .. } = memtable.frozen();
         let version = self.version();
         let first = self.first_free_number();
@@ -414,7 +419,9 @@ impl<D: Disk> Core<D> {
         let is_old_log = |name: &Name| name.kind == Kind::Log && name.number < floor;
         let logs = disk::list(&*self.disk).unwrap_or_default().into_iter().filter(is_old_log);
         let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
-        self.remove_files(files, manifest)
+        manifest.add_waiting(files);
+        // A store that is being resumed removes them later.
+        if self.log().check().is_ok() { self.remove_files([], manifest) } else { Ok(()) }
     }
 }
 

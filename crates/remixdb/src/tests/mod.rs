@@ -10,6 +10,7 @@ mod damage;
 mod faults;
 mod forged;
 mod opening;
+mod resume;
 mod snapshot;
 mod sync;
 mod world;
