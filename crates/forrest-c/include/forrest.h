@@ -216,6 +216,12 @@
 #define FORREST_WAIT_MS 17
 
 /**
+ * Maximum rate at which a store on disk writes and merges tables, in bytes a second; 0 for no limit. Default: 0. If
+ * changes arrive faster than that allows, they wait.
+ */
+#define FORREST_BACKGROUND_BYTES_PER_SECOND 18
+
+/**
  * The largest pages that are available. The default.
  */
 #define FORREST_PAGES_AUTO 0
@@ -485,7 +491,8 @@ size_t forrest_error_op(void);
 int32_t forrest_options_create(forrest_options **options);
 
 /**
- * Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_WAIT_MS`.
+ * Sets an option, one of `FORREST_CAPACITY_BYTES` to
+ * `FORREST_BACKGROUND_BYTES_PER_SECOND`.
  *
  * `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
  * changed then. Limits of numbers are checked when a store is opened.
@@ -1211,6 +1218,32 @@ int32_t forrest_flush(forrest_db *db);
  * `FORREST_IO`, `FORREST_OUT_OF_SPACE`, `FORREST_STOPPED`.
  */
 int32_t forrest_settle(forrest_db *db);
+
+/**
+ * Accepts changes again after a failure of the disk that has stopped the store, without opening it again. Everything
+ * in memory is written to new tables, with a new manifest and a new log. When this returns, all changes that reads
+ * show have survived a loss of power, also those whose calls have failed after they were applied. Does nothing if the
+ * store is not stopped.
+ *
+ * `FORREST_STOPPED` if the store has to be opened again; otherwise the failure, if it is still there, and the store
+ * may be resumed later.
+ */
+int32_t forrest_resume(forrest_db *db);
+
+/**
+ * Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,
+ * `FORREST_BATCH_BYTES_MAX`, and on disk `FORREST_MEMTABLE_BYTES`, `FORREST_CACHE_BYTES`, `FORREST_TABLE_BYTES`,
+ * `FORREST_OPEN_FILES`, `FORREST_WAIT_MS` and `FORREST_BACKGROUND_BYTES_PER_SECOND`. The change takes effect at once.
+ * A table size holds for the next tables. A smaller cache gives its memory back in steps of 2 MiB or 1/1000, as far as
+ * nobody reads its pages.
+ *
+ * `FORREST_INVALID_ARGUMENT` for a value outside its limits, or an option that an open store cannot change;
+ * `FORREST_LIMIT` for a cache beyond four times what the store was opened with or beyond 1,000 MiB, if that is more
+ * than it was opened with; `FORREST_UNSUPPORTED` for an option that the home does not have. Nothing is changed then.
+ */
+int32_t forrest_set_option(forrest_db *db,
+                           int32_t option,
+                           uint64_t value);
 
 /**
  * Merges the tables that may have keys from `start` up to but not including `end`; if `end` is null, up to the last

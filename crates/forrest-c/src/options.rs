@@ -4,7 +4,7 @@ use crate::argument::Place;
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
-use forrest_rust::{Builder, Db, Durability, ErrorKind, Numa, Pages};
+use forrest_rust::{Builder, Db, Durability, ErrorKind, Numa, OptionChanges, Pages};
 use std::ptr;
 use std::time::Duration;
 
@@ -63,6 +63,9 @@ pub const FORREST_READ_ONLY: i32 = 16;
 /// Maximum time that a change of a store on disk waits for memory, in milliseconds; then it fails with `FORREST_BUSY`.
 /// Default: 10,000.
 pub const FORREST_WAIT_MS: i32 = 17;
+/// Maximum rate at which a store on disk writes and merges tables, in bytes a second; 0 for no limit. Default: 0. If
+/// changes arrive faster than that allows, they wait.
+pub const FORREST_BACKGROUND_BYTES_PER_SECOND: i32 = 18;
 
 /// The largest pages that are available. The default.
 pub const FORREST_PAGES_AUTO: u64 = 0;
@@ -104,7 +107,8 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
     })
 }
 
-/// Sets an option, one of `FORREST_CAPACITY_BYTES` to `FORREST_WAIT_MS`.
+/// Sets an option, one of `FORREST_CAPACITY_BYTES` to
+/// `FORREST_BACKGROUND_BYTES_PER_SECOND`.
 ///
 /// `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
 /// changed then. Limits of numbers are checked when a store is opened.
@@ -156,6 +160,9 @@ impl Options {
             }
             FORREST_OPEN_FILES => builder.open_files(size(value)?),
             FORREST_WAIT_MS => builder.wait(Duration::from_millis(value)),
+            FORREST_BACKGROUND_BYTES_PER_SECOND => {
+                builder.background_bytes_per_second((value > 0).then_some(value))
+            }
             FORREST_CREATE => builder.create(flag(option, value)?),
             FORREST_MODE => builder.mode(u32::try_from(value).map_err(|_| unknown(option, value))?),
             _ => return Err(Failure::invalid(format_args!("this version has no option {option}"))),
@@ -168,6 +175,27 @@ impl Options {
         let open = if self.read_only { Builder::open_read_only } else { Builder::open };
         Ok(open(&self.builder, url)?)
     }
+}
+
+/// One changed option.
+pub(crate) fn changes(option: i32, value: u64) -> Result<OptionChanges, Failure> {
+    let changes = OptionChanges::new();
+    Ok(match option {
+        FORREST_BATCH_OPS_MAX => changes.batch_ops_max(size(value)?),
+        FORREST_BATCH_BYTES_MAX => changes.batch_bytes_max(size(value)?),
+        FORREST_MEMTABLE_BYTES => changes.memtable_bytes(size(value)?),
+        FORREST_CACHE_BYTES => changes.cache_bytes(size(value)?),
+        FORREST_TABLE_BYTES => changes.table_bytes(value),
+        FORREST_OPEN_FILES => changes.open_files(size(value)?),
+        FORREST_WAIT_MS => changes.wait(Duration::from_millis(value)),
+        FORREST_BACKGROUND_BYTES_PER_SECOND => {
+            changes.background_bytes_per_second((value > 0).then_some(value))
+        }
+        _ => {
+            let what = format_args!("an open store cannot change option {option}");
+            return Err(Failure::invalid(what));
+        }
+    })
 }
 
 /// A level of durability; None for the default one.

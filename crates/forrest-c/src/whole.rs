@@ -1,10 +1,11 @@
-//! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, statistics, and the capabilities of
-//! its home.
+//! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, resume, changes of options,
+//! statistics, and the capabilities of its home.
 
 use crate::argument::{self, Place, key, text};
 use crate::code::FORREST_OK;
 use crate::db::Db;
 use crate::failure::{Failure, guard};
+use crate::options::changes;
 use forrest_rust::Capability;
 use std::ffi::{c_char, c_void};
 use std::ops::Bound;
@@ -78,6 +79,36 @@ pub extern "C" fn forrest_flush(db: *mut Db) -> i32 {
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_settle(db: *mut Db) -> i32 {
     whole(db, |store| store.settle())
+}
+
+/// Accepts changes again after a failure of the disk that has stopped the store, without opening it again. Everything
+/// in memory is written to new tables, with a new manifest and a new log. When this returns, all changes that reads
+/// show have survived a loss of power, also those whose calls have failed after they were applied. Does nothing if the
+/// store is not stopped.
+///
+/// `FORREST_STOPPED` if the store has to be opened again; otherwise the failure, if it is still there, and the store
+/// may be resumed later.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_resume(db: *mut Db) -> i32 {
+    whole(db, |store| store.resume())
+}
+
+/// Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,
+/// `FORREST_BATCH_BYTES_MAX`, and on disk `FORREST_MEMTABLE_BYTES`, `FORREST_CACHE_BYTES`, `FORREST_TABLE_BYTES`,
+/// `FORREST_OPEN_FILES`, `FORREST_WAIT_MS` and `FORREST_BACKGROUND_BYTES_PER_SECOND`. The change takes effect at once.
+/// A table size holds for the next tables. A smaller cache gives its memory back in steps of 2 MiB or 1/1000, as far as
+/// nobody reads its pages.
+///
+/// `FORREST_INVALID_ARGUMENT` for a value outside its limits, or an option that an open store cannot change;
+/// `FORREST_LIMIT` for a cache beyond four times what the store was opened with or beyond 1,000 MiB, if that is more
+/// than it was opened with; `FORREST_UNSUPPORTED` for an option that the home does not have. Nothing is changed then.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_set_option(db: *mut Db, option: i32, value: u64) -> i32 {
+    guard(|| {
+        let db = Db::of(db)?;
+        db.newest()?.0.set_options(&changes(option, value)?)?;
+        Ok(FORREST_OK)
+    })
 }
 
 /// Merges the tables that may have keys from `start` up to but not including `end`; if `end` is null, up to the last

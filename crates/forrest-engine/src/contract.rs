@@ -7,7 +7,7 @@
 use crate::chunk::{Chunk, Filled, Goto};
 use crate::error::{Error, Result};
 use crate::op::{Op, Outcome, Written};
-use crate::options::Durability;
+use crate::options::{Durability, OptionChanges};
 use crate::stats::{Capabilities, Stats};
 use forrest_index::{Direction, Value};
 use std::marker::PhantomData;
@@ -88,6 +88,31 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// `Corrupt`, `Io`, `OutOfSpace`.
     fn refresh(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// Accepts changes again after a failure that has stopped the store, if that is safe. Does nothing if it is not
+    /// stopped, or if no failure can stop it.
+    ///
+    /// # Errors
+    /// `Stopped` if the store has to be opened again, and the error if it fails again.
+    fn resume(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Changes options. The limits of batches are the caller's to enforce.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a value outside its limits, `Limit` for one beyond what can be had without opening the
+    /// store again, `Unsupported` for an option that the engine does not have. Nothing is changed then.
+    fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+        changes.check()?;
+        match changes.first_of_disk() {
+            None => Ok(()),
+            Some(name) => {
+                let home = self.capabilities().home();
+                Err(Error::unsupported(format!("changing {name} of \"{home}\": only stores on disk have it")))
+            }
+        }
     }
 
     /// Moves all changes from memory and logs to tables, durably. Does nothing if the engine has no tables.

@@ -41,6 +41,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use forrest_index::{Direction, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use op::{Effect, Op, Outcome, Swap, Written, half_open};
 pub use options::{
-    DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, Options, Pages,
+    DEFAULT_KEYSPACE, Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES, Numa, OptionChanges, Options, Pages,
 };
 pub use stats::{Capabilities, Capability, Stats};

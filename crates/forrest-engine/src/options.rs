@@ -54,6 +54,8 @@ pub struct Options {
     pub worker_cpus: Vec<usize>,
     /// Maximum number of table files that the store keeps open.
     pub open_files: Option<usize>,
+    /// Bytes that flushes and merges write a second, at most.
+    pub background_bytes_per_second: Option<u64>,
     /// The longest time that a change waits for memory.
     pub wait: Duration,
     /// Whether a store that is not there is created.
@@ -104,6 +106,7 @@ impl Default for Options {
             workers: None,
             worker_cpus: Vec::new(),
             open_files: None,
+            background_bytes_per_second: None,
             wait: DEFAULT_WAIT,
             create: true,
             read_only: false,
@@ -124,6 +127,8 @@ impl Options {
                 self.mode
             )));
         }
+        let rate =
+            self.background_bytes_per_second.map_or(usize::MAX, |rate| rate.try_into().unwrap_or(usize::MAX));
         let knobs = [
             ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
             ("batch_ops_max", self.batch_ops_max, u32::MAX as usize),
@@ -132,6 +137,7 @@ impl Options {
             ("cache_bytes", self.cache_bytes, usize::MAX),
             ("workers", self.workers.unwrap_or(1), 256),
             ("open_files", self.open_files.unwrap_or(usize::MAX), usize::MAX),
+            ("background_bytes_per_second", rate, usize::MAX),
             ("table_bytes", usize::try_from(self.table_bytes).unwrap_or(usize::MAX), usize::MAX),
         ];
         for (name, value, limit) in knobs {
@@ -140,5 +146,60 @@ impl Options {
             }
         }
         Ok(())
+    }
+}
+
+/// Options of an open store that are to be changed. `None` leaves an option as it is.
+#[derive(Debug, Clone, Default)]
+pub struct OptionChanges {
+    /// See [`Options::batch_ops_max`].
+    pub batch_ops_max: Option<usize>,
+    /// See [`Options::batch_bytes_max`].
+    pub batch_bytes_max: Option<usize>,
+    /// See [`Options::memtable_bytes`].
+    pub memtable_bytes: Option<usize>,
+    /// See [`Options::cache_bytes`].
+    pub cache_bytes: Option<usize>,
+    /// See [`Options::table_bytes`].
+    pub table_bytes: Option<u64>,
+    /// See [`Options::open_files`].
+    pub open_files: Option<usize>,
+    /// See [`Options::background_bytes_per_second`].
+    pub background_bytes_per_second: Option<Option<u64>>,
+    /// See [`Options::wait`].
+    pub wait: Option<Duration>,
+}
+
+impl OptionChanges {
+    /// Checks that each option is within its limits.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for the first that is not.
+    pub fn check(&self) -> Result<()> {
+        let known = Options::default();
+        let options = Options {
+            batch_ops_max: self.batch_ops_max.unwrap_or(known.batch_ops_max),
+            batch_bytes_max: self.batch_bytes_max.unwrap_or(known.batch_bytes_max),
+            memtable_bytes: self.memtable_bytes.unwrap_or(known.memtable_bytes),
+            cache_bytes: self.cache_bytes.unwrap_or(known.cache_bytes),
+            table_bytes: self.table_bytes.unwrap_or(known.table_bytes),
+            open_files: self.open_files,
+            background_bytes_per_second: self.background_bytes_per_second.flatten(),
+            ..known
+        };
+        options.check()
+    }
+
+    /// The name of an option that is to be changed and that only stores on disk have.
+    pub fn first_of_disk(&self) -> Option<&'static str> {
+        let of_disk = [
+            ("memtable_bytes", self.memtable_bytes.is_some()),
+            ("cache_bytes", self.cache_bytes.is_some()),
+            ("table_bytes", self.table_bytes.is_some()),
+            ("open_files", self.open_files.is_some()),
+            ("background_bytes_per_second", self.background_bytes_per_second.is_some()),
+            ("wait", self.wait.is_some()),
+        ];
+        of_disk.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
     }
 }

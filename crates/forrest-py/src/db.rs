@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::keyspace::Keyspace;
 use crate::options::{self, DURABILITY, NUMA, PAGES, choose};
 use crate::scope::{Part, Scope};
-use forrest::Builder;
+use forrest::{Builder, OptionChanges};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 use std::path::PathBuf;
@@ -42,6 +42,7 @@ impl Db {
         url, *, create=true, read_only=false, durability=None, capacity_bytes=None, cache_bytes=None, memtable_bytes=None,
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
+        background_bytes_per_second=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -62,6 +63,7 @@ impl Db {
         numa: Option<&str>,
         mode: Option<u32>,
         wait: Option<Duration>,
+        background_bytes_per_second: Option<u64>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -72,6 +74,7 @@ impl Db {
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
+        given!(builder, background_bytes_per_second);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -149,6 +152,47 @@ impl Db {
     /// opening reads no logs. Does nothing in other homes.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, forrest::Db::flush)
+    }
+
+    /// Accepts changes again after a failure of the disk that has stopped the store, without opening it again. All
+    /// changes that reads show are then durable. Does nothing if the store is not stopped.
+    fn resume(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, forrest::Db::resume)
+    }
+
+    /// Changes sizes and limits of the open store, for all its handles. Those that are not given stay as they are.
+    /// background_bytes_per_second=0 ends that limit.
+    #[expect(clippy::too_many_arguments, reason = "all have names and defaults")]
+    #[pyo3(signature = (
+        *, memtable_bytes=None, cache_bytes=None, table_bytes=None, open_files=None, batch_ops_max=None,
+        batch_bytes_max=None, wait=None, background_bytes_per_second=None,
+    ))]
+    fn set_options(
+        &self,
+        py: Python<'_>,
+        memtable_bytes: Option<usize>,
+        cache_bytes: Option<usize>,
+        table_bytes: Option<u64>,
+        open_files: Option<usize>,
+        batch_ops_max: Option<usize>,
+        batch_bytes_max: Option<usize>,
+        wait: Option<Duration>,
+        background_bytes_per_second: Option<u64>,
+    ) -> PyResult<()> {
+        let changes = OptionChanges::new();
+        given!(
+            changes,
+            memtable_bytes,
+            cache_bytes,
+            table_bytes,
+            open_files,
+            batch_ops_max,
+            batch_bytes_max,
+            wait
+        );
+        let background_bytes_per_second = background_bytes_per_second.map(|rate| (rate > 0).then_some(rate));
+        given!(changes, background_bytes_per_second);
+        self.run(py, |db| db.set_options(&changes))
     }
 
     /// Finishes the background work that earlier changes have left, so that the next opening and the first reads are

@@ -192,6 +192,7 @@ def test_options(tmp_path: Path) -> None:
         worker_cpus=[],
         open_files=10,
         wait=datetime.timedelta(seconds=1),
+        background_bytes_per_second=1 << 30,
         batch_ops_max=1,
         batch_bytes_max=100,
         pages="plain",
@@ -202,16 +203,36 @@ def test_options(tmp_path: Path) -> None:
         with pytest.raises(forrest.LimitError):
             with db.batch() as batch:
                 batch[b"a"] = batch[b"b"] = b""
+        db.set_options(
+            cache_bytes=1 << 18,
+            memtable_bytes=1 << 18,
+            table_bytes=1 << 18,
+            open_files=5,
+            wait=datetime.timedelta(seconds=2),
+            background_bytes_per_second=0,
+            batch_ops_max=2,
+            batch_bytes_max=200,
+        )
+        with db.batch() as batch:
+            batch[b"a"] = batch[b"b"] = b""
+        with pytest.raises(forrest.InvalidArgumentError, match="cache_bytes"):
+            db.set_options(cache_bytes=0)
+        with pytest.raises(forrest.LimitError, match="cache_bytes"):
+            db.set_options(cache_bytes=1 << 30)
         with pytest.raises(forrest.BusyError):
             forrest.open(path)
     with pytest.raises(forrest.InvalidArgumentError, match='it must be one of "memory", "buffered", "sync"'):
         forrest.open(path, durability="never")  # type: ignore[arg-type]
+    with pytest.raises(forrest.InvalidArgumentError, match="background_bytes_per_second"):
+        forrest.open(path, background_bytes_per_second=0)
     with pytest.raises(forrest.InvalidArgumentError, match="workers"):
         forrest.open(path, workers=0)
     with pytest.raises(OverflowError):
         forrest.open(path, cache_bytes=-1)
     with pytest.raises(forrest.UnsupportedError):
         forrest.open("memory:", durability="sync")
+    with forrest.open("memory:") as db, pytest.raises(forrest.UnsupportedError, match="wait"):
+        db.set_options(wait=datetime.timedelta(seconds=1))
     with pytest.raises(forrest.UnsupportedError):
         forrest.open("memory:", read_only=True)
     with pytest.raises(forrest.OutOfSpaceError):
@@ -227,6 +248,7 @@ def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
     able = db.capabilities()
     db.flush()
     db.settle()
+    db.resume()
     ranges = (lambda: db.compact_range(b"1", b"5"), lambda: db.compact_range(prefix=b"7"))
     for capability, call in (("verify", db.verify), ("compact", db.compact), *(("compact", one) for one in ranges)):
         if able[capability]:

@@ -71,6 +71,8 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         lambda: db.compact_range(b"a", b"b"),
         lambda: db.flush(),
         lambda: db.settle(),
+        lambda: db.resume(),
+        lambda: db.set_options(batch_ops_max=10),
         lambda: db.refresh(),
         lambda: db.checkpoint(tmp_path / "copy"),
         lambda: db.stats(),

@@ -232,6 +232,31 @@ impl Builder {
         self
     }
 
+    /// Maximum rate at which a store on disk writes tables: when memtables become tables, and when tables are merged.
+    ///
+    /// Unit: bytes a second. Default: none, no limit. Limit: at least 1. Why: reads and the log share the device with
+    /// this work. What merges read, about as much as they write, and the log are not counted. After a pause, the bytes
+    /// of a tenth of a second are written at once. The limit holds for [`flush`](crate::Db::flush) and
+    /// [`compact`](crate::Db::compact) too, and not while a store is opened or closed. A merge that a memtable has to
+    /// wait for goes on without it.
+    ///
+    /// A change is written several times before it has its place, 3 to 5 times in most stores. If changes arrive faster
+    /// than the limit allows, they wait, as they do for a slow device; memory stays bounded. A change fails with `Busy`
+    /// if writing a memtable takes longer than [`wait`](Builder::wait). So the limit should be several times
+    /// [`memtable_bytes`](Builder::memtable_bytes) in that time: by default above 32 MB a second.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::builder().background_bytes_per_second(64 << 20).open(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn background_bytes_per_second(mut self, bytes: impl Into<Option<u64>>) -> Builder {
+        self.options.background_bytes_per_second = bytes.into();
+        self
+    }
+
     /// Maximum time that a change waits for memory, on disk. If changes arrive faster than tables can be written, each
     /// waits a little, in proportion to its bytes. All memtables together take up to three times
     /// [`memtable_bytes`](Builder::memtable_bytes) and one batch; a change beyond that waits until a table is written.

@@ -6,6 +6,7 @@
 
 use crate::batch::WriteBatch;
 use crate::builder::{Builder, WriteOptions};
+use crate::changes::OptionChanges;
 #[cfg(feature = "disk")]
 use crate::checkpoint::checkpoint;
 use crate::engine;
@@ -20,6 +21,8 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// An open store. A clone is another handle to the same store, and many threads may use a handle at once. The
 /// store closes when the last handle, keyspace, snapshot and iteration is dropped.
@@ -39,8 +42,13 @@ use std::path::Path;
 pub struct Db {
     default: Keyspace,
     store: engine::Store,
-    batch_ops_max: usize,
-    batch_bytes_max: usize,
+    batches: Arc<BatchLimits>,
+}
+
+/// The limits of batches, for all handles of the store.
+struct BatchLimits {
+    ops_max: AtomicUsize,
+    bytes_max: AtomicUsize,
 }
 
 impl Db {
@@ -90,8 +98,8 @@ impl Db {
 
     pub(crate) fn new(store: engine::Store, options: &Options) -> Result<Db> {
         let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
-        let Options { batch_ops_max, batch_bytes_max, .. } = *options;
-        Ok(Db { default, store, batch_ops_max, batch_bytes_max })
+        let (ops_max, bytes_max) = (options.batch_ops_max.into(), options.batch_bytes_max.into());
+        Ok(Db { default, store, batches: Arc::new(BatchLimits { ops_max, bytes_max }) })
     }
 
     /// A [`Builder`], which opens a store with other options than the defaults.
@@ -236,7 +244,9 @@ impl Db {
     /// As [`write_with`](Db::write_with), without `ConditionFailed`.
     pub fn try_write_with(&self, batch: impl Borrow<WriteBatch>, options: &WriteOptions) -> Result<Written> {
         let batch = batch.borrow();
-        batch.check(self, self.batch_ops_max, self.batch_bytes_max)?;
+        // ORDERING: each limit stands for itself.
+        let (ops_max, bytes_max) = (&self.batches.ops_max, &self.batches.bytes_max);
+        batch.check(self, ops_max.load(Relaxed), bytes_max.load(Relaxed))?;
         let ops = batch.ops().map(|(keyspace, op)| (keyspace.unwrap_or(&self.default).space(), op));
         self.store.write(ops, options.durability)
     }
@@ -419,6 +429,72 @@ impl Db {
     /// ```
     pub fn verify(&self) -> Result<()> {
         self.store.verify()
+    }
+
+    /// Accepts changes again after a failure of the disk that has stopped the store, without opening it again: once
+    /// there is space, or the disk works. Does nothing if the store is not stopped, and in memory and in the kernel.
+    ///
+    /// No failed write or sync is repeated on the same file. Instead, everything in memory is written to new tables,
+    /// with a new manifest and a new log. When this returns, all changes that reads show have survived a loss of power.
+    /// Among them are changes whose calls have failed after they were applied: a caller that got `Io` or `Stopped` for
+    /// a change reads the store to learn whether it was made. A batch is there as a whole or not at all. Takes time in
+    /// proportion to what is in memory.
+    ///
+    /// # Errors
+    /// `Stopped` if the store has to be opened again, because memory ran out in the middle of a change, or because the
+    /// first sync after opening has failed. Otherwise the failure, if it is still there: the store stays stopped, and
+    /// may be resumed later. `InvalidArgument` in a child of `fork`; `Unsupported` if it was opened to be read.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// use forrest::{Db, ErrorKind};
+    /// let db = Db::open(path)?;
+    /// match db.set("oak", "Quercus") {
+    ///     Err(error) if error.kind() == ErrorKind::Stopped => {
+    ///         db.resume()?;
+    ///         db.set("oak", "Quercus")?;
+    ///     }
+    ///     done => done?,
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resume(&self) -> Result<()> {
+        self.store.resume()
+    }
+
+    /// Changes sizes and limits of the open store, for all its handles, until it is closed. [`OptionChanges`] has the
+    /// options that can be changed, and says when each change takes effect: at once, where it does not say otherwise.
+    /// All other options need the store to be opened again.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a value that opening would refuse; `Limit` for a cache larger than this store can have;
+    /// `Unsupported` for an option that the home does not have: in memory and in the kernel, all but the limits of
+    /// batches. Nothing is changed then.
+    ///
+    /// ```
+    /// use forrest::{Db, ErrorKind, OptionChanges, WriteBatch};
+    /// let db = Db::open("memory:")?;
+    /// db.set_options(&OptionChanges::new().batch_ops_max(1))?;
+    /// let mut batch = WriteBatch::new();
+    /// batch.set("a", "1").set("b", "2");
+    /// assert_eq!(db.write(batch).unwrap_err().kind(), ErrorKind::Limit);
+    ///
+    /// let changes = OptionChanges::new().cache_bytes(1 << 20);
+    /// assert_eq!(db.set_options(&changes).unwrap_err().kind(), ErrorKind::Unsupported);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+        let changes = &changes.changes;
+        self.store.set_options(changes)?;
+        if let Some(ops) = changes.batch_ops_max {
+            self.batches.ops_max.store(ops, Relaxed);
+        }
+        if let Some(bytes) = changes.batch_bytes_max {
+            self.batches.bytes_max.store(bytes, Relaxed);
+        }
+        Ok(())
     }
 
     /// Finishes the background work that earlier changes have left, so that the next opening and its first reads are

@@ -128,6 +128,18 @@ macro_rules! homes {
                 }
             }
 
+            fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.set_options(changes),)+
+                }
+            }
+
+            fn resume(&self) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.resume(),)+
+                }
+            }
+
             fn settle(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.settle(),)+

@@ -48,6 +48,7 @@
 //! | engine.rs | the homes that are compiled in, with one interface |
 //! | memory.rs | the home `memory:`, over forrest-index |
 //! | builder.rs | [`Builder`], [`WriteOptions`] |
+//! | changes.rs | [`OptionChanges`] |
 //! | url.rs | URLs of homes |
 //!
 //! The crate `forrest-engine` has everything that the API and the engines share: [`Op`], [`Error`],
@@ -58,6 +59,7 @@
 
 mod batch;
 mod builder;
+mod changes;
 #[cfg(feature = "disk")]
 mod checkpoint;
 mod cursor;
@@ -76,6 +78,7 @@ mod view;
 
 pub use batch::{On, WriteBatch};
 pub use builder::{Builder, WriteOptions};
+pub use changes::OptionChanges;
 pub use cursor::{Cursor, Entry, Range};
 pub use db::{Db, Snapshot};
 pub use forrest_engine::options::{

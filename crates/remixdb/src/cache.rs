@@ -9,6 +9,8 @@
 //! - The limit holds exactly for frames. A page that a reader holds keeps its frame. If there is no free
 //!   frame, because all inspected ones are held or the limit is below one page, the page is read to the heap
 //!   and not kept.
+//! - The limit may change ([`Cache::set_bytes`]). Frames have numbers up to the number of seats. If that falls, frames
+//!   beyond lose their pages, and their memory goes back to the system when nobody reads them.
 //! - A clock selects the page to evict: one that was not requested since the hand last passed it. A new page
 //!   starts as not requested, so that the pages of a scan, which are read once, are evicted before pages that
 //!   are read again.
@@ -21,7 +23,7 @@
 use crate::page;
 use crate::stripe::Stripes;
 use forrest_base::lock;
-use forrest_engine::Result;
+use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{Numa, Pages as PageSize};
 use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Slot};
 use std::ops::{Deref, Range};
@@ -87,6 +89,8 @@ struct Clock {
     /// Frames without a page, none of which is being filled. The list may be incomplete.
     free: Vec<u32>,
     hand: usize,
+    /// Whether frames beyond the last seat may have memory.
+    has_spare: bool,
 }
 
 impl Clock {
@@ -94,7 +98,7 @@ impl Clock {
         let mut seats = Vec::new();
         // Reserves addresses only, not memory. If that fails, the vector grows step by step.
         let _ = seats.try_reserve_exact(seats_max);
-        Clock { seats, seats_max, kept: 0, free: Vec::new(), hand: 0 }
+        Clock { seats, seats_max, kept: 0, free: Vec::new(), hand: 0, has_spare: false }
     }
 
     /// A frame for a new page.
@@ -108,6 +112,9 @@ impl Clock {
         if self.seats.len() < self.seats_max {
             self.seats.push(None);
             return Room::Fresh(self.seats.len() as u32 - 1);
+        }
+        if self.seats.is_empty() {
+            return Room::None;
         }
         for looked_at in 0..LOOKED_AT_MAX {
             let at = if self.hand < self.seats.len() { self.hand } else { 0 };
@@ -132,6 +139,11 @@ impl Clock {
     fn keep(&mut self, claimed: Claimed<'_>, seat: Seat) -> Pinned {
         let frame = claimed.frame();
         let pinned = claimed.publish();
+        if frame as usize >= self.seats.len() {
+            // The cache was made smaller meanwhile. The page is read here and not kept.
+            self.has_spare = true;
+            return pinned;
+        }
         seat.slot().set(frame);
         self.seats[frame as usize] = Some(seat);
         self.kept += 1;
@@ -147,9 +159,33 @@ impl Clock {
         self.seats[frame as usize].take()
     }
 
+    /// Whether no page is in a frame.
+    fn is_vacant(&self, frame: u32) -> bool {
+        self.seats.get(frame as usize).is_none_or(Option::is_none)
+    }
+
+    /// Takes the pages of frames beyond the last seat from them, a limited number. Empty if there are none.
+    fn shrink(&mut self) -> Vec<Option<Seat>> {
+        let beyond = self.seats.len().saturating_sub(self.seats_max).min(FORGOTTEN_MAX);
+        let gone: Vec<_> = self.seats.drain(self.seats.len() - beyond..).collect();
+        self.has_spare |= beyond > 0;
+        // If there is a seat for such a frame again, it is as new.
+        let seats = self.seats.len();
+        self.free.retain(|&frame| (frame as usize) < seats);
+        for seat in gone.iter().flatten() {
+            seat.slot().clear();
+            self.kept -= 1;
+        }
+        gone
+    }
+
     /// Takes back a frame that holds no page.
     fn give_up(&mut self, claimed: Claimed<'_>) {
-        self.free.push(claimed.frame());
+        if (claimed.frame() as usize) < self.seats.len() {
+            self.free.push(claimed.frame());
+        } else {
+            self.has_spare = true;
+        }
     }
 }
 
@@ -171,6 +207,8 @@ pub(crate) struct Cache {
     /// `None` if no page may be kept, or if the system has no addresses.
     frames: Option<Frames>,
     clock: Mutex<Clock>,
+    /// Held while the number of seats changes, or memory is given back.
+    resizing: Mutex<()>,
     hits: Stripes<AtomicU64>,
     misses: AtomicU64,
 }
@@ -182,24 +220,82 @@ const PAGE_COST: usize = FRAME_BYTES + size_of::<u32>() + size_of::<Option<Seat>
 /// well.
 const UNCHECKED_BYTES: usize = 1 << 30;
 
-/// A pool of frames within `bytes`, or a smaller one if the system lacks the addresses.
-fn pool(bytes: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
+/// A cache can grow to `GROWTH` times its size, but not beyond `GROWN_BYTES`: addresses are reserved for that. Below a
+/// gibibyte, so that no page of that size is taken for a smaller cache.
+const GROWTH: usize = 4;
+const GROWN_BYTES: usize = 1000 << 20;
+/// A smaller cache is allocated as a whole, and cannot grow.
+const RESERVED_BYTES: usize = 2 << 20;
+
+/// How many pages are kept in `bytes` bytes.
+fn pages_in(bytes: usize) -> usize {
     let memory = || forrest_machine::memory::now().map_or(usize::MAX, |memory| memory.total_bytes as usize);
     let bytes = if bytes > UNCHECKED_BYTES { bytes.min(memory()) } else { bytes };
-    let count = (bytes / PAGE_COST).min(FRAMES_MAX - 1);
-    let counts = std::iter::successors(Some(count), |count| Some(count / 2));
-    counts.take_while(|&count| count > 0).find_map(|count| Frames::new(count, pages, numa).ok())
+    (bytes / PAGE_COST).min(FRAMES_MAX - 1)
+}
+
+/// A pool of frames for `bytes` bytes of pages, and for more if the cache grows; a smaller one if the system lacks the
+/// addresses.
+fn pool(bytes: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
+    let grown = if bytes < RESERVED_BYTES { bytes } else { bytes.saturating_mul(GROWTH).min(GROWN_BYTES) };
+    let count = pages_in(bytes);
+    let smaller = std::iter::successors(Some(count), |count| Some(count / 2));
+    let mut counts =
+        std::iter::once(pages_in(grown).max(count)).chain(smaller).take_while(|&count| count > 0);
+    counts.find_map(|count| Frames::new(count, pages, numa).ok())
 }
 
 impl Cache {
     /// A cache that takes at most `bytes` for pages, on memory of the requested kind as far as there is any.
     pub(crate) fn new(bytes: usize, pages: PageSize, numa: Numa) -> Cache {
+        let count = pages_in(bytes);
         let frames = pool(bytes, pages, numa);
+        let seats_max = frames.as_ref().map_or(0, |frames| frames.count().min(count));
         Cache {
-            clock: Mutex::new(Clock::new(frames.as_ref().map_or(0, Frames::count))),
+            clock: Mutex::new(Clock::new(seats_max)),
             frames,
+            resizing: Mutex::new(()),
             hits: Stripes::new(AtomicU64::default),
             misses: AtomicU64::new(0),
+        }
+    }
+
+    /// Keeps pages within other `bytes` from now on. If that is less, the memory of those beyond goes back to the
+    /// system, once nobody reads them.
+    ///
+    /// # Errors
+    /// `Limit` if no addresses were reserved for that; nothing has changed then.
+    pub(crate) fn set_bytes(&self, bytes: usize) -> Result<()> {
+        let most = self.frames.as_ref().map_or(0, Frames::count);
+        let count = pages_in(bytes);
+        if count > most {
+            let most = (most + 1) * PAGE_COST - 1;
+            let what = format!(
+                "cache_bytes is {bytes}; while it is open, this store can have {most} at most; open it again for more"
+            );
+            return Err(Error::new(ErrorKind::Limit, what));
+        }
+        let resizing = lock(&self.resizing);
+        lock(&self.clock).seats_max = count;
+        // Dropped without the lock, some at a time, so that nobody waits for long.
+        while !{ lock(&self.clock).shrink() }.is_empty() {}
+        drop(resizing);
+        self.release();
+        Ok(())
+    }
+
+    /// Gives back memory that readers of pages have kept so far.
+    pub(crate) fn release(&self) {
+        let Some(frames) = &self.frames else { return };
+        let _resizing = lock(&self.resizing);
+        let first = {
+            let mut clock = lock(&self.clock);
+            // INVARIANT: no frame from here on is claimed for a seat while `resizing` is held.
+            let first = clock.seats_max.max(clock.seats.len());
+            std::mem::take(&mut clock.has_spare).then_some(first)
+        };
+        if first.is_some_and(|first| !frames.release(first)) {
+            lock(&self.clock).has_spare = true;
         }
     }
 
@@ -228,12 +324,21 @@ impl Cache {
         let room = lock(&self.clock).claim(frames);
         match room {
             Room::Claimed(claimed, _gone) => Some(claimed),
-            Room::Fresh(frame) => frames.claim(frame).or_else(|| {
-                // Out of memory: from now on, pages take turns in the frames that have memory.
+            Room::Fresh(frame) => {
+                let claimed = frames.claim(frame);
                 let mut clock = lock(&self.clock);
-                clock.seats_max = clock.seats.len();
-                None
-            }),
+                match claimed {
+                    // If the cache was made smaller and larger meanwhile, the frame may have had a page by now.
+                    Some(claimed) => clock.is_vacant(frame).then_some(claimed),
+                    // A reader holds it since the cache was larger. The hand finds it later.
+                    None if frames.has_memory(frame) => None,
+                    None => {
+                        // Out of memory: from now on, pages take turns in the frames that have memory.
+                        clock.seats_max = clock.seats_max.min(clock.seats.len());
+                        None
+                    }
+                }
+            }
             Room::None => None,
         }
     }
@@ -383,6 +488,71 @@ mod tests {
         assert_eq!((stats.misses, stats.pages, stats.bytes), (20, 3, 3 * PAGE_COST as u64));
         pages.get(9, no_read).unwrap();
         assert_eq!(cache.stats().hits, 1);
+    }
+
+    #[test]
+    fn the_bound_is_changed_while_pages_are_read() {
+        let cache = Arc::new(Cache::new(8 << 20, PageSize::Plain, Numa::default()));
+        let committed = || cache.frames.as_ref().expect("there are addresses").committed().total_bytes();
+        let pages = Pages::new(&cache, 10_000);
+        let read = || {
+            for page in 0..10_000 {
+                assert_eq!(pages.get(page, fill(page as u8)).unwrap()[0], page as u8);
+            }
+            (cache.stats().bytes, committed())
+        };
+        let (bytes, memory) = read();
+        assert!(((8 << 20) - PAGE_COST as u64..=8 << 20).contains(&bytes) && memory <= 8 << 20);
+        let kept: Vec<_> = (0..10_000).filter(|&page| pages.fetch(page, 0..1)).collect();
+        let held = pages.get(kept[kept.len() - 1], no_read).unwrap();
+
+        cache.set_bytes(1 << 20).unwrap();
+        assert!(cache.stats().bytes <= 1 << 20);
+        assert_eq!(held[0], kept[kept.len() - 1] as u8, "a page that is read stays");
+        assert!(
+            committed() <= 4 << 20,
+            "{} bytes: the step of the page that is read, and the first",
+            committed()
+        );
+        assert!(read().0 <= 1 << 20);
+        drop(held);
+        cache.release();
+        assert_eq!(committed(), 2 << 20);
+
+        cache.set_bytes(32 << 20).unwrap();
+        assert_eq!(read().0 / PAGE_COST as u64, ((32 << 20) / PAGE_COST as u64).min(10_000));
+        cache.set_bytes(1).unwrap();
+        assert_eq!(read(), (0, 0));
+        let error = cache.set_bytes(33 << 20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        cache.set_bytes(8 << 20).unwrap();
+        assert!(read().0 > 7 << 20);
+    }
+
+    #[test]
+    fn threads_read_while_the_bound_changes() {
+        let cache = Arc::new(Cache::new(4 << 20, PageSize::Plain, Numa::default()));
+        let pages = Pages::new(&cache, 1500);
+        std::thread::scope(|scope| {
+            let readers: Vec<_> = (0..3_u32)
+                .map(|thread| {
+                    let pages = &pages;
+                    scope.spawn(move || {
+                        for at in 0..30_000_u32 {
+                            let page = (at * 7 + thread * 500) % 1500;
+                            assert_eq!(pages.get(page, fill(page as u8)).unwrap()[9], page as u8);
+                        }
+                    })
+                })
+                .collect();
+            let mut bytes = 1 << 20;
+            while readers.iter().any(|reader| !reader.is_finished()) {
+                cache.set_bytes(bytes).unwrap();
+                bytes = if bytes > 6 << 20 { 1 << 16 } else { bytes + (1 << 18) };
+            }
+        });
+        cache.set_bytes(1).unwrap();
+        assert_eq!(cache.frames.as_ref().expect("there are addresses").committed().total_bytes(), 0);
     }
 
     #[test]

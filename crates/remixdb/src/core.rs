@@ -6,9 +6,11 @@ use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{self, Disk, Name};
 use crate::gaps::{Changes, Gaps};
+use crate::limits::Limits;
 use crate::manifest::Manifest;
 use crate::pace::Pace;
 use crate::parked::Parked;
+use crate::rate::{Rate, Spend, Wait};
 use crate::readers::Readers;
 use crate::table::Table;
 use crate::version::Version;
@@ -16,7 +18,7 @@ use crate::wal::{End, Log};
 use crate::work::Work;
 use crate::workers::Workers;
 use forrest_base::lock;
-use forrest_engine::{Durability, Error, ErrorKind, Options, Result, Stats};
+use forrest_engine::{Durability, Error, ErrorKind, OptionChanges, Options, Result, Stats};
 use forrest_machine::origin::Origin;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -76,6 +78,8 @@ impl<D: Disk> Drop for Opened<D> {
             // A panic was reported when it happened.
             let _ = worker.join();
             self.core.work.end();
+            // Closing does not wait.
+            self.core.rate.set(None);
             if self.core.log.is_begun() {
                 let _ = self.core.join_logs();
             }
@@ -90,7 +94,9 @@ pub(crate) struct Core<D: Disk> {
     /// The process that opened it.
     pub(crate) origin: Origin,
     pub(crate) disk: Arc<D>,
+    /// The options with which it was opened. Those in `limits` may have changed since.
     pub(crate) builder: Options,
+    pub(crate) limits: Limits,
     pub(crate) cache: Arc<Cache>,
     /// Greater than the number of every file that ever existed.
     pub(crate) numbers: AtomicU64,
@@ -102,6 +108,10 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) backlog_bytes: AtomicUsize,
     /// How long writers wait because of that.
     pub(crate) pace: Pace,
+    /// How fast tables are written.
+    pub(crate) rate: Rate,
+    /// Whether the holder of the manifest makes tables of a memtable.
+    pub(crate) is_flushing: AtomicBool,
     /// Up to which change readers see the store.
     pub(crate) readers: Readers,
     /// The keyspaces. Replaced by the holder of the order lock.
@@ -116,6 +126,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) held_bytes: AtomicU64,
     pub(crate) work: Work,
     pub(crate) workers: Workers,
+    /// Whether changes were logged that memory has in part only.
+    pub(crate) is_partial: AtomicBool,
     /// Whether there was no room for the tables of the oldest memtable.
     pub(crate) full: AtomicBool,
 }
@@ -143,6 +155,18 @@ impl<D: Disk> Changes for Core<D> {
         if let Ok(order) = self.order.try_lock() {
             run(order.sequence, Arc::as_ptr(&order.version).cast());
         }
+    }
+}
+
+impl<D: Disk> Spend for Core<D> {
+    /// A merge that keeps a memtable from becoming tables goes on at once: writers may wait for that one.
+    fn spend(&self, bytes: usize) -> Result<()> {
+        self.rate.spend(bytes, || {
+            self.check_open()?;
+            // ORDERING: no other data depends on it.
+            let is_waited_for = !self.is_flushing.load(Ordering::Relaxed) && self.backlog_bytes() > 0;
+            Ok(if is_waited_for { Wait::NoMore } else { Wait::On })
+        })
     }
 }
 
@@ -180,8 +204,9 @@ impl<D: Disk> Core<D> {
         &self.log
     }
 
-    pub(crate) fn builder(&self) -> &Options {
-        &self.builder
+    /// The options as they are now.
+    pub(crate) fn options(&self) -> Options {
+        self.limits.now(&self.builder)
     }
 
     /// The durability of a change that names none.
@@ -215,6 +240,32 @@ impl<D: Disk> Core<D> {
         std::mem::replace(&mut order.version, version)
     }
 
+    /// Changes options.
+    pub(crate) fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+        self.check_here()?;
+        changes.check()?;
+        if let Some(bytes) = changes.cache_bytes {
+            // The only one that can be refused from here on.
+            self.cache.set_bytes(bytes)?;
+        }
+        if let Some(files) = changes.open_files {
+            self.disk.set_open_files(files);
+        }
+        self.limits.set(changes);
+        if let Some(limit) = changes.background_bytes_per_second {
+            self.set_rate(limit);
+        }
+        // Writers may wait with the old limits.
+        self.done();
+        Ok(())
+    }
+
+    /// Limits how many bytes flushes and merges write a second.
+    pub(crate) fn set_rate(&self, limit: Option<u64>) {
+        self.rate.set(limit);
+        self.pace.set_most(limit);
+    }
+
     /// About how many bytes the memtables have that wait to become tables.
     pub(crate) fn backlog_bytes(&self) -> usize {
         // ORDERING: readers only decide how long to wait.
@@ -223,12 +274,12 @@ impl<D: Disk> Core<D> {
 
     /// With as many bytes in them, a replay makes tables.
     pub(crate) fn backlog_bytes_most(&self) -> usize {
-        self.builder.memtable_bytes.saturating_mul(BACKLOG_MOST)
+        self.limits.memtable_bytes().saturating_mul(BACKLOG_MOST)
     }
 
     /// With as many bytes in all memtables, writers wait.
     pub(crate) fn changes_bytes_most(&self) -> usize {
-        self.builder.memtable_bytes.saturating_mul(BACKLOG_MOST + 1)
+        self.limits.memtable_bytes().saturating_mul(BACKLOG_MOST + 1)
     }
 
     pub(crate) fn order(&self) -> MutexGuard<'_, Order<D>> {

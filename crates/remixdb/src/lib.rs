@@ -26,6 +26,7 @@
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
 //! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
 //! | record.rs, page.rs, codec.rs | how bytes are framed and checked |
+//! | pace.rs, rate.rs | how fast writers go, and how fast tables are written |
 //! | current.rs, stripe.rs | a value that is read and replaced; data of which each thread has its own |
 //! | sync.rs | locks and atomics, which the models replace |
 //! | disk/ | the interface to the operating system |
@@ -49,6 +50,7 @@ pub mod decoders;
 pub mod disk;
 mod gaps;
 mod key;
+mod limits;
 mod manifest;
 mod memtable;
 mod pace;
@@ -57,12 +59,14 @@ mod parked;
 mod partition;
 #[cfg(feature = "parts")]
 pub mod parts;
+mod rate;
 mod read;
 mod readers;
 mod record;
 mod recover;
 mod remix;
 mod replay;
+mod resume;
 mod salvage;
 mod scan;
 mod store;

@@ -31,6 +31,8 @@ pub(crate) struct Pace {
     paid: AtomicU64,
     /// Bits of the rate, in bytes a second.
     rate: AtomicU64,
+    /// Tables are written no faster, in bytes a second.
+    most: AtomicU64,
     made: Mutex<Made>,
 }
 
@@ -50,6 +52,7 @@ impl Default for Pace {
             begin: Instant::now(),
             paid: AtomicU64::new(0),
             rate: AtomicU64::new(UNKNOWN.to_bits()),
+            most: AtomicU64::new(u64::MAX),
             made: Mutex::default(),
         }
     }
@@ -73,6 +76,12 @@ impl Pace {
         lock(&self.made).merging += took.as_secs_f64();
     }
 
+    /// Tables are written no faster from now on. That counts before anything was measured.
+    pub(crate) fn set_most(&self, most: Option<u64>) {
+        // ORDERING: no other data depends on it.
+        self.most.store(most.unwrap_or(u64::MAX), Relaxed);
+    }
+
     /// How long the caller waits after it made changes of `bytes` bytes. `waiting` is all that is in memory, in
     /// memtables: at 1 the memtable that takes changes is full, and none waits to become tables.
     pub(crate) fn charge(&self, bytes: usize, waiting: f64) -> Duration {
@@ -84,7 +93,8 @@ impl Pace {
     }
 
     fn charge_at(&self, now: Duration, bytes: usize, beyond: f64) -> Duration {
-        let rate = f64::from_bits(self.rate.load(Relaxed)) * STEP.powf(1.0 - beyond.min(FULL));
+        let most = self.most.load(Relaxed) as f64;
+        let rate = f64::from_bits(self.rate.load(Relaxed)).min(most) * STEP.powf(1.0 - beyond.min(FULL));
         let price = (bytes as f64 / rate * 1e9) as u64;
         let now = now.as_nanos() as u64;
         let most = now.saturating_add(MOST.as_nanos() as u64);
@@ -138,6 +148,14 @@ mod tests {
             let ratio = wait(beyond + 0.5) / wait(beyond);
             assert!((2.7..3.0).contains(&ratio), "{ratio} from {beyond} on");
         }
+    }
+
+    #[test]
+    fn a_limit_of_what_is_written_counts_before_anything_was_measured() {
+        let pace = Pace::default();
+        pace.set_most(Some(MIB as u64));
+        let wait = pace.charge_at(Duration::ZERO, MIB / 2, 1.0).as_secs_f64();
+        assert!((0.49..0.51).contains(&wait), "{wait}");
     }
 
     #[test]

@@ -25,11 +25,13 @@ use crate::core::{Core, Order};
 use crate::current::Current;
 use crate::disk::{self, Disk, Hold, Kind, Name};
 use crate::gaps::Gaps;
+use crate::limits::Limits;
 use crate::manifest::{self, Manifest, ManifestState};
 use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::partition::Partition;
+use crate::rate::Rate;
 use crate::readers::Readers;
 use crate::replay::{self, Read, Replay};
 use crate::version::{Partitions, Version};
@@ -223,7 +225,7 @@ fn read_beside<D: Disk>(
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
     let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found, lost)?;
-    let mut replay = Replay::begin(&**disk, builder, &found.state, catalog, memtable);
+    let mut replay = Replay::begin(&**disk, builder.clone(), &found.state, catalog, memtable);
     replay.logs(&chain)?;
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
     let Found { names, name, state, hold } = found;
@@ -253,7 +255,7 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found, 
     let state = &found.state;
     let partitions = match state.partitions == manifest.state().partitions {
         true => old.partitions.clone(),
-        false => open_partitions(&core.disk, core.builder(), &core.cache, &found, &old.partitions, lost)?,
+        false => open_partitions(&core.disk, &core.builder, &core.cache, &found, &old.partitions, lost)?,
     };
     let chain = found.chain(core.disk())?;
     // If no memtable became tables, the logs are read on.
@@ -265,10 +267,10 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found, 
             (Replay::resume(core, state, (*old_catalog).clone(), last, read_to), &chain[at..])
         }
         None => {
-            let memtable = Arc::new(Memtable::new(core.builder(), state.floor, 0)?);
+            let memtable = Arc::new(Memtable::new(&core.options(), state.floor, 0)?);
             let mut catalog = catalog_of(state, found.name)?;
             catalog.adopt(&old_catalog);
-            (Replay::begin(core.disk(), core.builder(), state, catalog, memtable), &chain[..])
+            (Replay::begin(core.disk(), core.options(), state, catalog, memtable), &chain[..])
         }
     };
     if let Err(error) = replay.logs(chain) {
@@ -381,6 +383,7 @@ fn core<D: Disk>(
         origin: Origin::here(),
         disk,
         builder: builder.clone(),
+        limits: Limits::new(builder),
         cache,
         numbers: AtomicU64::new(next_number),
         version: current,
@@ -388,6 +391,9 @@ fn core<D: Disk>(
         gaps: Gaps::default(),
         backlog_bytes: AtomicUsize::new(backlog_bytes),
         pace: Pace::default(),
+        // Opening does not wait.
+        rate: Rate::default(),
+        is_flushing: AtomicBool::new(false),
         readers: Readers::new(sequence),
         catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),
@@ -397,6 +403,7 @@ fn core<D: Disk>(
         held_bytes: AtomicU64::new(0),
         work: Work::default(),
         workers,
+        is_partial: AtomicBool::new(false),
         full: AtomicBool::new(false),
     }
 }

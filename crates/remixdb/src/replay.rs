@@ -34,7 +34,7 @@ impl<D: Disk> Read<D> {
 /// The content of logs so far.
 pub(crate) struct Replay<'c, D: Disk> {
     disk: &'c D,
-    builder: &'c Options,
+    builder: Options,
     /// The store, if its logs are read to be continued. If not, nothing is written.
     core: Option<&'c Core<D>>,
     /// The memtable that takes changes.
@@ -59,7 +59,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     /// A replay into a memtable that begins at the state of a manifest. Nothing is written.
     pub(crate) fn begin(
         disk: &'c D,
-        builder: &'c Options,
+        builder: Options,
         state: &ManifestState,
         catalog: Catalog,
         memtable: Arc<Memtable>,
@@ -84,7 +84,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     /// tables.
     pub(crate) fn of(core: &'c Core<D>, state: &ManifestState, catalog: Catalog) -> Replay<'c, D> {
         let memtable = core.order().version.memtable.clone();
-        let begun = Replay::begin(core.disk(), core.builder(), state, catalog, memtable);
+        let begun = Replay::begin(core.disk(), core.options(), state, catalog, memtable);
         Replay { core: Some(core), ..begun }
     }
 
@@ -98,7 +98,7 @@ impl<'c, D: Disk> Replay<'c, D> {
     ) -> Replay<'c, D> {
         let version = core.order().version.clone();
         let readers = core.readers.kept().unwrap_or_default();
-        let begun = Replay::begin(core.disk(), core.builder(), state, catalog, version.memtable.clone());
+        let begun = Replay::begin(core.disk(), core.options(), state, catalog, version.memtable.clone());
         let reading = Some((core.visible(), readers));
         Replay { immutable: version.immutable.clone(), reading, sequence, end, ..begun }
     }
@@ -220,7 +220,7 @@ impl<'c, D: Disk> Replay<'c, D> {
 
     /// Goes on with an empty memtable, whose first change is in a log and takes `cost` bytes.
     fn freeze(&mut self, log: u64, cost: usize) -> Result<()> {
-        let memtable = Arc::new(Memtable::new(self.builder, log, cost)?);
+        let memtable = Arc::new(Memtable::new(&self.builder, log, cost)?);
         self.memtable.freeze(Arc::new(self.catalog.clone()), self.sequence);
         let full = std::mem::replace(&mut self.memtable, memtable);
         self.immutable.insert(0, full);

@@ -8,7 +8,8 @@ use crate::view::{Snapshot, View};
 use crate::work::Call;
 use crate::workers::Workers;
 use forrest_engine::{
-    Capabilities, Capability, Durability, Error, ErrorKind, Op, Options, Outcome, Result, Stats, Written,
+    Capabilities, Capability, Durability, Error, ErrorKind, Op, OptionChanges, Options, Outcome, Result,
+    Stats, Written,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -150,6 +151,14 @@ impl<D: Disk> forrest_engine::Store for Store<D> {
         recover::refresh(&self.0)
     }
 
+    fn set_options(&self, changes: &OptionChanges) -> Result<()> {
+        self.0.set_options(changes)
+    }
+
+    fn resume(&self) -> Result<()> {
+        self.0.resume()
+    }
+
     fn settle(&self) -> Result<()> {
         self.0.settle()
     }
@@ -196,6 +205,7 @@ impl<D: Disk> Handle<D> {
     pub(crate) fn open(disk: D, options: &Options) -> Result<Handle<D>> {
         let core = Arc::new(recover::open(disk, options, Workers::new)?);
         core.work.start();
+        core.set_rate(options.background_bytes_per_second);
         let own = core.clone();
         let worker = thread::Builder::new().name("remixdb".into()).spawn(move || own.background()).map_err(
             |error| Error::new(ErrorKind::OutOfSpace, format!("starting the background thread: {error}")),
@@ -206,7 +216,9 @@ impl<D: Disk> Handle<D> {
     /// Without a thread: [`Core::step`] does the work, in as many pieces as otherwise, one after the other.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn open_unattended(disk: D, options: &Options) -> Result<Handle<D>> {
-        Ok(Handle::new(Arc::new(recover::open(disk, options, |options| Ok(Workers::alone(options)))?), None))
+        let core = recover::open(disk, options, |options| Ok(Workers::alone(options)))?;
+        core.set_rate(options.background_bytes_per_second);
+        Ok(Handle::new(Arc::new(core), None))
     }
 }
 
@@ -240,6 +252,7 @@ impl<D: Disk> Core<D> {
                 }
                 Call::Nothing => {
                     let _ = self.write_queue();
+                    self.cache.release();
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }

@@ -217,7 +217,7 @@ impl<D: Disk> Core<D> {
     /// `Busy` after the time that the options allow; `OutOfSpace` and `Stopped` if they cannot become tables.
     fn wait_for_memory(&self, deletes: bool) -> Result<()> {
         let most = self.changes_bytes_most();
-        let (begin, wait) = (Instant::now(), self.builder().wait);
+        let (begin, wait) = (Instant::now(), self.limits.wait());
         // Without a thread nobody makes tables while this one waits.
         while self.changes_bytes() >= most && self.work.has_thread() {
             if begin.elapsed() >= wait {
@@ -254,10 +254,10 @@ impl<D: Disk> Core<D> {
     fn commit(&self, Recorded { last, bytes }: Recorded, durability: Durability) -> Result<()> {
         self.log().commit(last, durability)?;
         if self.backlog_bytes() > 0 {
-            let waiting = self.changes_bytes() as f64 / self.builder().memtable_bytes as f64;
+            let waiting = self.changes_bytes() as f64 / self.limits.memtable_bytes() as f64;
             let wait = self.pace.charge(bytes, waiting);
             if !wait.is_zero() && self.work.has_thread() {
-                thread::sleep(wait.min(self.builder().wait));
+                thread::sleep(wait.min(self.limits.wait()));
             }
         }
         Ok(())
@@ -271,7 +271,7 @@ impl<D: Disk> Core<D> {
             return Ok(Recorded { last, bytes: 0 });
         }
         let bytes: usize = decided.iter().map(Decided::cost).sum();
-        let limit = self.builder().memtable_bytes;
+        let limit = self.limits.memtable_bytes();
         // Deletes go further than other changes where there is little space.
         let deletes = decided.iter().all(|decided| decided.new.is_none());
         let (overfull, keep) = if deletes { (2 * OVERFULL, 0) } else { (OVERFULL, KEPT_FOR_DELETES) };
@@ -303,7 +303,10 @@ impl<D: Disk> Core<D> {
         }
         // Also after an error: no snapshot waits for what will never be.
         self.readers.apply(self.visible());
-        applied.map_err(|error| self.log().stop(error))?;
+        applied.map_err(|error| {
+            self.is_partial.store(true, Ordering::Relaxed);
+            self.log().stop(error)
+        })?;
         if memtable.bytes() >= limit {
             match self.freeze(order) {
                 // There is no space for a new log. The next change tries again.
@@ -347,7 +350,7 @@ impl<D: Disk> Core<D> {
     /// The same with a memtable that has room for changes with this many bytes.
     fn freeze_for(&self, order: &mut Order<D>, bytes: usize) -> Result<()> {
         let number = self.next_number();
-        let memtable = Memtable::new(self.builder(), number, bytes)?;
+        let memtable = Memtable::new(&self.options(), number, bytes)?;
         self.log().rotate(number)?;
         order.version.memtable.freeze(self.catalog(), order.sequence);
         let version = order.version.with_memtable(memtable);

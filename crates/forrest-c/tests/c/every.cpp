@@ -301,6 +301,8 @@ class Db {
         check(forrest_compact_range(get(), start.data(), start.size(), end.data(), end.size()));
     }
     void flush() const { check(forrest_flush(get())); }
+    void set_option(int32_t option, uint64_t value) const { check(forrest_set_option(get(), option, value)); }
+    void resume() const { check(forrest_resume(get())); }
     void settle() const { check(forrest_settle(get())); }
     void refresh() const { check(forrest_refresh(get())); }
     void checkpoint(const char *path) const { check(forrest_checkpoint(get(), path)); }

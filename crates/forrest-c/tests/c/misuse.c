@@ -96,6 +96,8 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_compact_range(wrong->db, T("a"), T("z")));
     ANSWERS(no, forrest_flush(wrong->db));
     ANSWERS(no, forrest_settle(wrong->db));
+    ANSWERS(no, forrest_resume(wrong->db));
+    ANSWERS(no, forrest_set_option(wrong->db, FORREST_BATCH_OPS_MAX, 1));
     ANSWERS(no, forrest_refresh(wrong->db));
     ANSWERS(no, forrest_get_stats(wrong->db, &stats, sizeof stats));
     ANSWERS(no, forrest_capabilities(wrong->db, &number));

@@ -30,6 +30,7 @@ static void setting_options(const char *url) {
         {FORREST_WORKERS, 2, 0},
         {FORREST_OPEN_FILES, 100, 0},
         {FORREST_WAIT_MS, 100, 0},
+        {FORREST_BACKGROUND_BYTES_PER_SECOND, 1 << 30, 0},
         {FORREST_CREATE, 1, 2},
         {FORREST_MODE, 0640, (uint64_t)1 << 32},
     };
@@ -591,12 +592,27 @@ static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(can & FORREST_CAN_VERIFY ? FORREST_OK : FORREST_UNSUPPORTED, forrest_verify(db));
     ANSWERS(FORREST_OK, forrest_flush(db));
     ANSWERS(FORREST_OK, forrest_settle(db));
+    ANSWERS(FORREST_OK, forrest_resume(db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_resume(NULL));
     ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED, forrest_compact(db));
     ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED,
             forrest_compact_range(db, T("key"), NULL, 0));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compact_range(NULL, T("a"), T("b")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_compact_range(db, NULL, 1, T("b")));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_flush(NULL));
+
+    static const int32_t ON_DISK[] = {FORREST_MEMTABLE_BYTES, FORREST_CACHE_BYTES, FORREST_TABLE_BYTES,
+                                      FORREST_OPEN_FILES,     FORREST_WAIT_MS,     FORREST_BACKGROUND_BYTES_PER_SECOND};
+    for (size_t at = 0; at < sizeof ON_DISK / sizeof ON_DISK[0]; at++)
+        ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED,
+                forrest_set_option(db, ON_DISK[at], 1 << 20));
+    if (can & FORREST_CAN_COMPACT)
+        ANSWERS(FORREST_OK, forrest_set_option(db, FORREST_BACKGROUND_BYTES_PER_SECOND, 0));
+    ANSWERS(FORREST_OK, forrest_set_option(db, FORREST_BATCH_OPS_MAX, 1 << 20));
+    ANSWERS(FORREST_OK, forrest_set_option(db, FORREST_BATCH_BYTES_MAX, 1 << 20));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(db, FORREST_BATCH_OPS_MAX, 0));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(db, FORREST_WORKERS, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(NULL, FORREST_BATCH_OPS_MAX, 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_settle(NULL));
     if (can & FORREST_CAN_CHECKPOINT)
         a_checkpoint(db);

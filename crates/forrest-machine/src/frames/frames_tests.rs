@@ -90,6 +90,32 @@ fn a_large_pool_costs_addresses_only() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has no huge pages")]
+fn memory_of_frames_that_nobody_uses_goes_back() {
+    const PER_GRANULE: usize = GRANULE_BYTES / FRAME_BYTES;
+    let frames = Frames::new(3 * PER_GRANULE, Pages::Plain, Numa::Local).unwrap();
+    let last = 3 * PER_GRANULE - 1;
+    let publish = |frame: usize| publish(&frames, frame as u32, 1);
+    drop([publish(0), publish(PER_GRANULE)]);
+    let held = publish(last);
+    assert!(!frames.release(1), "a frame in use keeps its step");
+    assert_eq!(frames.committed().total_bytes(), 2 * GRANULE_BYTES, "the step of frame 0 begins before 1");
+    assert_eq!(
+        (held[0], frames.has_memory(last as u32), frames.has_memory(PER_GRANULE as u32)),
+        (1, true, false)
+    );
+    assert!(frames.pin(PER_GRANULE as u32).is_none());
+    drop(held);
+    assert!(frames.release(1) && frames.release(1));
+    assert_eq!(frames.committed().total_bytes(), GRANULE_BYTES);
+    assert_eq!(frames.claim(last as u32).expect("it is free")[0], 0, "it has new memory");
+    assert_eq!(frames.committed().total_bytes(), 2 * GRANULE_BYTES);
+    let claimed = frames.claim(PER_GRANULE as u32);
+    assert!(!frames.release(0) && frames.committed().total_bytes() == GRANULE_BYTES);
+    drop(claimed);
+}
+
+#[test]
 fn threads_may_share_them() {
     fn shared<T: Send + Sync + std::panic::RefUnwindSafe + std::panic::UnwindSafe + 'static>() {}
     shared::<Frames>();

@@ -7,7 +7,8 @@
 //!   apart from the frames. No word is shared by all pins.
 //! - A pin ([`Pinned`]) borrows nothing. The pool lives until its owner has dropped it and no frame is pinned.
 //! - A new pool has only reserved addresses. Memory is committed in steps of 2 MiB or more when a frame is first
-//!   claimed, and freed with the pool. A pool of less than 2 MiB is allocated from the heap instead.
+//!   claimed, and freed with the pool or by [`Frames::release`]. A pool of less than 2 MiB is allocated from the heap
+//!   instead.
 //! - No operation waits: a claim or pin that cannot succeed returns `None`.
 //!
 //! The users of a pool decide which frame holds what. [`Slot`] is the part of that which readers use.
@@ -167,7 +168,8 @@ impl Frames {
         self.pool().words.len()
     }
 
-    /// Claims a frame for one writer. Its bytes are as the last writer left them, and zero at first.
+    /// Claims a frame for one writer. Its bytes are as the last writer left them, and zero at first and after a
+    /// [`release`](Frames::release).
     ///
     /// Returns `None` if the frame is claimed or pinned, or if there is no memory for it.
     ///
@@ -185,6 +187,43 @@ impl Frames {
             word.is_present();
         }
         Some(Claimed { frames: self, frame })
+    }
+
+    /// Whether a frame has memory: it was claimed, and the memory was not [released](Frames::release) since.
+    ///
+    /// # Panics
+    /// If there is no such frame.
+    pub fn has_memory(&self, frame: u32) -> bool {
+        self.pool().words[frame as usize].has_memory()
+    }
+
+    /// Gives the memory of the frames from `first` on back to the system, in the steps in which it was taken, as far as
+    /// no frame of a step is claimed or pinned. Their content is lost; they get memory again when they are claimed.
+    /// False if a frame in use has kept some.
+    pub fn release(&self, first: usize) -> bool {
+        let pool = self.pool();
+        let Memory::Region { region, step_bytes } = &pool.memory else { return true };
+        let in_step = step_bytes / FRAME_BYTES;
+        let touched = pool.touched.load(Relaxed).min(pool.words.len());
+        let mut is_done = true;
+        for start in (first.next_multiple_of(in_step)..touched).step_by(in_step) {
+            let words = &pool.words[start..pool.words.len().min(start + in_step)];
+            if !words.iter().any(Word::has_memory) {
+                continue;
+            }
+            let claims: Vec<Claim> = words.iter().map_while(Word::claim).collect();
+            let is_free = claims.len() == words.len();
+            let at = start * FRAME_BYTES;
+            // SAFETY: every frame of the step is claimed here, so no other thread reads or writes it, and nobody has a
+            // reference into it. The pool's frames that follow the last word, if any, are never used.
+            let is_gone =
+                is_free && unsafe { region.decommit(at, (*step_bytes).min(region.len() - at)) }.is_ok();
+            for (word, was) in words.iter().zip(claims) {
+                if is_gone { word.is_absent(was) } else { word.give_up() }
+            }
+            is_done &= is_gone;
+        }
+        is_done
     }
 
     /// Prefetches the cache lines of some bytes of a frame. A hint, in any state of the frame.

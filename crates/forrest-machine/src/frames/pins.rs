@@ -93,6 +93,19 @@ impl Word {
         self.0.fetch_sub(CLAIMED, weakened!("gives_up", Release));
     }
 
+    /// Ends a claim of a frame whose memory was taken away.
+    pub(crate) fn is_absent(&self, was: Claim) {
+        // ORDERING: release pairs with the acquire of `claim`: the next claimant comes after the memory went. A failed
+        // pin reads nothing, so it does not matter when it sees this.
+        let bits = if was == Claim::Present { CLAIMED | PRESENT } else { CLAIMED };
+        self.0.fetch_sub(bits, Ordering::Release);
+    }
+
+    /// Whether the frame has memory.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & PRESENT != 0
+    }
+
     /// Pins the frame; false if it is claimed, has no memory, or has too many pins.
     #[inline]
     pub(crate) fn pin(&self) -> bool {

@@ -226,6 +226,9 @@ class Db(_forrest.Db, Keyspace):
     numa              NUMA nodes of the memory: "local" or "interleave" ("local")
     mode              mode of a new store in the kernel, as the bits of a file's mode (0o600)
     wait              maximum time that a change of a store on disk waits for memory, a timedelta (10 seconds)
+    background_bytes_per_second
+                      maximum rate at which a store on disk writes and merges tables; changes wait if they arrive faster
+                      than that allows (no limit)
     """
 
     __slots__ = ()

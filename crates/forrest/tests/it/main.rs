@@ -31,5 +31,6 @@ mod random;
 mod reopening;
 mod salvage;
 mod script;
+mod set_options;
 mod transaction;
 mod world;

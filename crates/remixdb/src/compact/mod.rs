@@ -85,7 +85,10 @@ impl<D: Disk> Core<D> {
             self.pace.note_merge(begin.elapsed());
             return Ok(true);
         }
+        // ORDERING: only this thread and those that it starts write tables.
+        self.is_flushing.store(true, Relaxed);
         let flushed = self.flush(&mut manifest, &memtable);
+        self.is_flushing.store(false, Relaxed);
         if flushed.is_ok() {
             self.pace.note(memtable.bytes(), begin.elapsed());
         }
@@ -101,7 +104,7 @@ impl<D: Disk> Core<D> {
         if free >= SPACE_ENOUGH {
             return false;
         }
-        let memory = version.immutable_bytes() + version.memtable.bytes().max(self.builder().memtable_bytes);
+        let memory = version.immutable_bytes() + version.memtable.bytes().max(self.limits.memtable_bytes());
         let partitions = version.partitions.values().flatten();
         let largest = partitions.map(|partition| partition.file_bytes()).max().unwrap_or(0);
         free < memory as u64 + (largest / 8).max(SPACE_LEAST)
@@ -177,7 +180,7 @@ impl<D: Disk> Core<D> {
     /// Flushes the memtable before it is full, if it is worth a table. Called when nothing was written for a
     /// while. Reads then have one place less to look at, and opening the store replays less.
     pub(crate) fn flush_early(&self) -> Result<()> {
-        let least = self.builder.memtable_bytes / WORTH;
+        let least = self.limits.memtable_bytes() / WORTH;
         self.flush_if(|version| version.memtable.bytes() > least)
     }
 
@@ -209,7 +212,7 @@ impl<D: Disk> Core<D> {
     /// Merges the tables of one partition of which a third is dead: replaced entries, tombstones, and what they hide.
     /// True if there was one. Runs in the background when nothing was written for a while.
     pub(crate) fn compact_dead(&self) -> Result<bool> {
-        let least = DEAD_LEAST.min(self.builder.table_bytes / ALONE);
+        let least = DEAD_LEAST.min(self.limits.table_bytes() / ALONE);
         self.merge_first(|partition| {
             partition.tables().len() > 1
                 && partition.damage().is_none()
@@ -234,7 +237,7 @@ impl<D: Disk> Core<D> {
             return Ok(false);
         }
         let free = self.disk.free().unwrap_or(u64::MAX);
-        let least = if is_full { 0 } else { self.builder.table_bytes / ALONE };
+        let least = if is_full { 0 } else { self.limits.table_bytes() / ALONE };
         all.retain(|(_, one, bytes, live)| {
             let is_mergeable = one.tables().len() > 1 && one.damage().is_none();
             is_mergeable && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
@@ -328,32 +331,49 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `Corrupt` if one of them is damaged: it stays as it is, and the others are merged.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
-        let mut manifest = lock(&self.manifest);
         let chosen: Vec<_> = {
             let version = self.version();
             let all =
                 version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
             all.filter(|(space, one)| which(*space, one)).map(|(space, one)| (space, one.clone())).collect()
         };
-        let is_due = |(_, one): &(u32, Arc<Partition<D>>)| one.damage().is_none() && one.tables().len() > 1;
-        let due: Vec<_> = chosen.iter().filter(|one| is_due(one)).cloned().collect();
+        let error_of =
+            |some: &[(u32, Arc<Partition<D>>)]| some.iter().find_map(|(_, one)| Some(one.damage()?.error()));
+        let mut damaged = error_of(&chosen);
+        let is_due = |one: &Partition<D>| one.damage().is_none() && one.tables().len() > 1;
+        let due: Vec<_> = chosen.iter().filter(|(_, one)| is_due(one)).collect();
         // As many at once as there are threads, or as are small: the space of what a piece replaces is free before the
         // next begins.
         let mut rest = &due[..];
         while !rest.is_empty() {
             let mut bytes = 0;
-            let is_small = |one: &&(u32, Arc<Partition<D>>)| {
-                bytes += one.1.file_bytes();
-                bytes <= self.builder.table_bytes / ALONE
+            let is_small = |(_, one): &&&(u32, Arc<Partition<D>>)| {
+                bytes += one.file_bytes();
+                bytes <= self.limits.table_bytes() / ALONE
             };
             let few = rest.iter().take_while(is_small).count().max(self.workers().count()).min(rest.len());
             let (piece, others) = rest.split_at(few);
-            self.merge_piece(&mut manifest, piece)?;
             rest = others;
+            // Writers may wait for memtables that wait. If there is no space for those, a merge may make some.
+            for _ in 0..self.version().immutable.len() {
+                let _ = self.step();
+            }
+            let mut manifest = lock(&self.manifest);
+            self.log().check()?;
+            // A memtable may have become tables since the partitions were chosen.
+            let version = self.version().clone();
+            let now = piece.iter().filter_map(|(space, one)| {
+                let now = version.partitions(*space).iter().find(|now| now.low == one.low)?;
+                is_due(now).then(|| (*space, now.clone()))
+            });
+            let now: Vec<_> = now.collect();
+            drop(version);
+            if !now.is_empty() {
+                self.merge_piece(&mut manifest, &now)?;
+                damaged = damaged.or_else(|| error_of(&now));
+            }
         }
-        // Those in which damage was found just now as well.
-        let damaged = chosen.iter().find_map(|(_, one)| one.damage());
-        damaged.map_or(Ok(()), |damage| Err(damage.error()))
+        damaged.map_or(Ok(()), Err)
     }
 
     /// Merges the tables of partitions at once; one after the other if there is no space for that, or damage. Notes
@@ -386,6 +406,11 @@ impl<D: Disk> Core<D> {
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
         // DURABILITY: the manifest will state that the changes are covered, and the logs go on after them.
         self.log().settle()?;
+        self.make_tables(manifest, memtable)
+    }
+
+    /// Makes tables of the oldest immutable memtable, and commits them.
+    pub(crate) fn make_tables(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
         let Frozen { catalog, .. } = memtable.frozen();
         let version = self.version();
         let first = self.first_free_number();
@@ -478,7 +503,9 @@ impl<D: Disk> Core<D> {
         let is_old_log = |name: &Name| name.kind == Kind::Log && name.number < floor;
         let logs = disk::list(&*self.disk).unwrap_or_default().into_iter().filter(is_old_log);
         let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
-        self.remove_files(files, manifest)
+        manifest.add_waiting(files);
+        // A store that is being resumed removes them later.
+        if self.log().check().is_ok() { self.remove_files([], manifest) } else { Ok(()) }
     }
 }
 

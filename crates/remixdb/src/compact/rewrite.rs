@@ -76,7 +76,7 @@ pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D
 
 fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]) -> Result<Stored> {
     let name = Name::remix(store.next_number());
-    remix.write(store.disk(), name, &partition::named(tables)).inspect_err(|_| {
+    remix.write_at_rate(store.disk(), name, &partition::named(tables), store).inspect_err(|_| {
         // Its space may be needed at once.
         let _ = disk::unlink(store.disk(), name);
     })?;
@@ -179,7 +179,7 @@ impl<D: Disk> Rewrite<'_, D> {
         let low = [greatest, &[0]].concat();
         let behind = New { low: &low, ..new };
         let low = separator(greatest, behind.pairs().key()?);
-        (behind.bytes() >= self.store.builder().table_bytes / ALONE).then_some(low)
+        (behind.bytes() >= self.store.limits.table_bytes() / ALONE).then_some(low)
     }
 
     /// The partitions that replace this one; `None` if it stays.
@@ -221,7 +221,7 @@ impl<D: Disk> Rewrite<'_, D> {
     fn plan(&self, tables: &[Arc<Table<D>>], new: u64) -> Plan {
         let free = self.store.disk().free().unwrap_or(u64::MAX);
         let sizes: Vec<u64> = tables.iter().map(|table| table.file_bytes()).collect();
-        plan(&sizes, new, most(tables), large(self.store.builder().table_bytes, free))
+        plan(&sizes, new, most(tables), large(self.store.limits.table_bytes(), free))
     }
 
     /// Adds the new pairs to a damaged partition: as a table, which is merged with newer ones than the damaged ones as
@@ -254,7 +254,7 @@ impl<D: Disk> Rewrite<'_, D> {
         // The REMIX file is of the first tables.
         let remix = if from == count { old.files().remix } else { 0 };
         let damage = Damage::new(kept, damage.error());
-        let tags = self.store.builder().tags;
+        let tags = self.store.builder.tags;
         Ok(Some(vec![Arc::new(old.around(&self.store.disk, tables, damage, remix, tags))]))
     }
 
@@ -285,7 +285,7 @@ impl<D: Disk> Rewrite<'_, D> {
                 None => (None, None),
             };
             let known = known.filter(|_| merged.is_empty());
-            let remix = partition::order(known, &tables, self.store.builder().tags, &check)?;
+            let remix = partition::order(known, &tables, self.store.builder.tags, &check)?;
             let stored = stored.filter(|stored| stored.tables <= from);
             let stored = self.stored(remix.as_deref(), stored, &tables)?;
             Ok(Partition::new(self.low.to_vec(), tables.clone(), remix, stored))
@@ -348,7 +348,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Rewrites everything as partitions of one table each. Several threads each write a piece of it, which
     /// begins with a partition of its own.
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
-        let most = self.store.builder().table_bytes;
+        let most = self.store.limits.table_bytes();
         let check = || self.store.check_open();
         let order = match self.old.filter(|old| !old.tables().is_empty()) {
             None => None,
@@ -520,7 +520,8 @@ impl<'s, D: Disk> Output<'s, D> {
             none => {
                 let name = Name::table(self.store.next_number());
                 lock(self.files).push(name);
-                none.insert((separator(&self.before, key), table::Builder::new(self.store.disk(), name)?))
+                let builder = table::Builder::new(self.store.disk(), name)?.at_rate(self.store);
+                none.insert((separator(&self.before, key), builder))
             }
         };
         builder.add(key, entry)?;

@@ -398,3 +398,65 @@ fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
     assert!(world.store.version().partitions(world.space.id)[0].low.is_empty());
     world.reopen();
 }
+
+/// A byte a second: these tests would not end if anything waited for it.
+mod limited {
+    use super::*;
+    use crate::rate::Spend as _;
+    use std::time::Duration;
+
+    fn limited() -> Options {
+        let wait = Duration::from_millis(1);
+        Options { background_bytes_per_second: Some(1), wait, memtable_bytes: 10_000, ..options() }
+    }
+
+    /// More than memtables may wait with.
+    fn fill(store: &Handle<Simulated>) -> Arc<Space> {
+        let space = store.keyspace("default").unwrap();
+        for number in 0..100_u32 {
+            let set = Op::Set { key: &number.to_be_bytes()[..], value: &[7; 1000][..] };
+            match store.apply(&space, set) {
+                Err(error) if error.kind() == ErrorKind::Busy => break,
+                applied => drop(applied.unwrap()),
+            }
+        }
+        space
+    }
+
+    #[test]
+    fn neither_closing_nor_opening_waits() {
+        let disk = Simulated::new();
+        for _ in 0..5 {
+            let store = Handle::open(disk.clone(), &limited()).unwrap();
+            let space = fill(&store);
+            assert!(store.view(&space).get(&0_u32.to_be_bytes()).unwrap().is_some());
+        }
+        assert!(disk.files().iter().any(|(name, _)| name.kind == Kind::Table), "opening has made tables");
+    }
+
+    #[test]
+    fn a_merge_goes_on_if_a_memtable_waits_for_it() {
+        let store = Handle::open_unattended(Simulated::new(), &limited()).unwrap();
+        let space = store.keyspace("default").unwrap();
+        store.apply(&space, Op::Set { key: b"key", value: &[7; 20_000] }).unwrap();
+        assert!(store.backlog_bytes() > 0);
+        store.spend(1 << 30).unwrap();
+    }
+}
+
+#[test]
+fn memtables_become_tables_between_the_pieces_of_a_merge() {
+    let mut world = World::for_pieces().reopen_cold(&Options { workers: Some(1), ..options() });
+    for number in 0..100_u32 {
+        let (key, value) = (number.to_be_bytes(), vec![9; 100]);
+        world.store.apply(&world.space, Op::Set { key: &key, value: &value }).unwrap();
+        world.pairs.insert(key.to_vec(), value);
+    }
+    world.store.freeze(&mut world.store.order()).unwrap();
+    world.store.merge(|_, _| true).unwrap();
+    let version = world.store.version();
+    assert!(version.immutable.is_empty());
+    assert!(version.partitions.values().flatten().all(|partition| partition.tables().len() == 1));
+    drop(version);
+    world.check();
+}

@@ -291,6 +291,21 @@ impl Files {
         !some.is_empty()
     }
 
+    /// Sets the limit, and closes what is beyond it. Descriptors in use are closed with the next one that is opened.
+    pub(super) fn set_limit(&self, limit: usize) {
+        let mut state = lock(&self.state);
+        state.limit = limit.max(1);
+        let mut closed = Vec::new();
+        while state.counted - closed.len() > state.limit
+            && let Some(descriptor) = state.take_one()
+        {
+            closed.push(descriptor);
+        }
+        drop(state);
+        drop(closed);
+        self.freed.notify_all();
+    }
+
     /// A seat for a counted descriptor; closes others for it.
     fn seat(self: &Arc<Self>) -> Seat {
         let mut state = lock(&self.state);

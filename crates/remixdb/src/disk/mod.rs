@@ -202,6 +202,9 @@ pub trait Disk: Send + Sync + 'static {
         Ok(false)
     }
 
+    /// Sets how many files may have a descriptor.
+    fn set_open_files(&self, _files: usize) {}
+
     /// Number of files that have a descriptor.
     fn open_files(&self) -> u64 {
         0

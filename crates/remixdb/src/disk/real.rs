@@ -224,6 +224,10 @@ impl Disk for Real {
         file.if_open(|file| will_read(file, offset, bytes));
     }
 
+    fn set_open_files(&self, files: usize) {
+        self.files.set_limit(files);
+    }
+
     fn open_files(&self) -> u64 {
         self.files.open_count() as u64
     }

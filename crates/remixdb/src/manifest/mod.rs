@@ -214,6 +214,18 @@ impl<D: Disk> Manifest<D> {
         disk::reserve(&*self.disk, file, *name, end + more)
     }
 
+    /// Begins a new file with the state of today, after a write or a sync of the present one has failed: what that has
+    /// on the device does not count any more. Durable when it returns.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`.
+    pub(crate) fn renew(&mut self, number: u64) -> Result<()> {
+        self.next = None;
+        let name = Name::manifest(number);
+        let file = disk::create_reserved(&*self.disk, name, self.beginning(name).len() as u64)?;
+        self.begin(name, file)
+    }
+
     /// Adds files that the state does not name, to be removed.
     pub(crate) fn add_waiting(&mut self, files: impl IntoIterator<Item = Name>) {
         for name in files {

@@ -60,6 +60,7 @@ use super::verify::Flaw;
 use super::{RUNS_MAX, Remix, SEGMENT, Segment};
 use crate::disk::{self, Disk, Name, Write, damaged};
 use crate::page::{self, BYTES, PAYLOAD};
+use crate::rate::Spend;
 use forrest_engine::Result;
 use forrest_machine::pages;
 
@@ -97,10 +98,22 @@ impl Remix {
     ///
     /// DURABILITY: the file is synced; its name is durable when the caller has synced the directory. After an
     /// error the file may exist in part.
+    #[cfg(test)]
     pub(crate) fn write<D: Disk>(&self, disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<u64> {
+        self.write_at_rate(disk, name, tables, &crate::rate::Free)
+    }
+
+    /// The same. Asks `rate` before each write.
+    pub(crate) fn write_at_rate<D: Disk>(
+        &self,
+        disk: &D,
+        name: Name,
+        tables: &[(u64, u32)],
+        rate: &dyn Spend,
+    ) -> Result<u64> {
         assert!(tables.iter().map(|table| table.1).eq(self.runs.iter().copied()), "a table for each run");
         let file = disk::create(disk, name)?;
-        let mut sink = Sink { disk, file, name, bytes: Vec::with_capacity(PAGES * BYTES), offset: 0 };
+        let mut sink = Sink { disk, file, name, rate, bytes: Vec::with_capacity(PAGES * BYTES), offset: 0 };
         sink.put(&MAGIC)?;
         sink.put(&VERSION.to_le_bytes())?;
         sink.put(&[if self.has_tags() { TAGS } else { 0 }, self.runs.len() as u8])?;
@@ -247,6 +260,7 @@ struct Sink<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
     name: Name,
+    rate: &'d dyn Spend,
     /// Complete pages, sealed, and the payload of an incomplete one.
     bytes: Vec<u8>,
     /// Their offset in the file.
@@ -288,6 +302,7 @@ impl<D: Disk> Sink<'_, D> {
     }
 
     fn flush(&mut self, sync: bool) -> Result<()> {
+        self.rate.spend(self.bytes.len())?;
         let bytes = std::mem::take(&mut self.bytes);
         let mut write = Write { offset: self.offset, bytes, done: 0, sync };
         disk::write_all(self.disk, &self.file, self.name, &mut write)?;

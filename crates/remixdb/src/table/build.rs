@@ -11,6 +11,7 @@ use super::{block, index};
 use crate::disk::{self, Disk, Name, Write};
 use crate::key::common_prefix;
 use crate::page;
+use crate::rate::{Free, Spend};
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 
@@ -45,6 +46,8 @@ struct Paged<'d, D: Disk> {
     disk: &'d D,
     file: D::File,
     name: Name,
+    /// Asked before each write.
+    rate: &'d dyn Spend,
     /// Sealed pages and the beginning of the next one.
     write: Write,
     /// Number of sealed pages.
@@ -95,6 +98,7 @@ impl<D: Disk> Paged<'_, D> {
 
     /// DURABILITY: the last one syncs, and so covers all that was written before it.
     fn flush(&mut self, sync: bool) -> Result<()> {
+        self.rate.spend(self.write.bytes.len())?;
         self.write.sync = sync;
         disk::write_all(self.disk, &self.file, self.name, &mut self.write)?;
         self.write.offset += self.write.bytes.len() as u64;
@@ -153,7 +157,7 @@ impl<'d, D: Disk> Builder<'d, D> {
         let file = disk::create(disk, name)?;
         let write = Write { bytes: Vec::with_capacity(PIECE), ..Write::default() };
         Ok(Builder {
-            out: Paged { disk, file, name, write, pages: 0, in_page: 0 },
+            out: Paged { disk, file, name, rate: &Free, write, pages: 0, in_page: 0 },
             entries: 0,
             tombstones: 0,
             values: 0,
@@ -166,6 +170,12 @@ impl<'d, D: Disk> Builder<'d, D> {
             greatest: Vec::new(),
             before: Vec::new(),
         })
+    }
+
+    /// Asks `rate` before each write.
+    pub(crate) fn at_rate(mut self, rate: &'d dyn Spend) -> Self {
+        self.out.rate = rate;
+        self
     }
 
     /// Whether a key is greater than all that were added before.

@@ -5,6 +5,7 @@ mod damage;
 
 use super::build::Built;
 use super::*;
+use crate::rate::Counted;
 use forrest_base::random::Random;
 use forrest_engine::ErrorKind;
 use std::collections::{BTreeMap, HashMap};
@@ -106,13 +107,16 @@ type Map = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 const NAME: Name = Name { kind: disk::Kind::Table, number: 7 };
 
 fn build(disk: &Memory, map: &Map) -> Built {
-    let mut builder = Builder::new(disk, NAME).unwrap();
+    let spent = Counted::default();
+    let mut builder = Builder::new(disk, NAME).unwrap().at_rate(&spent);
     for (key, value) in map {
         builder
             .add(key, value.as_ref().map_or(TableEntry::Tombstone, |value| TableEntry::Value(value)))
             .unwrap();
     }
-    builder.finish().unwrap()
+    let built = builder.finish().unwrap();
+    assert_eq!(spent.bytes(), built.file_bytes, "every byte counts towards the rate");
+    built
 }
 
 fn file_of(map: &Map) -> Vec<u8> {

@@ -67,7 +67,7 @@ pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure], every: usize) 
 }
 
 /// Cuts the power, and checks that one of these states is found.
-fn survives(disk: &Simulated, options: &Options, states: &[Content], what: &str) {
+pub(super) fn survives(disk: &Simulated, options: &Options, states: &[Content], what: &str) {
     for after in disk.crash_states(1, 0).chain([disk.kill()]) {
         let world = World::open(&after, options).unwrap_or_else(|error| panic!("{what}: {error}"));
         let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -11,6 +11,7 @@ mod faults;
 mod forged;
 mod lost;
 mod opening;
+mod resume;
 mod salvage;
 mod snapshot;
 mod sync;

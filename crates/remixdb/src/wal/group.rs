@@ -25,7 +25,8 @@
 //!   takes no turn and wakes nobody.
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, weakened};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The files that records are appended to.
 pub(crate) trait Device {
@@ -62,8 +63,9 @@ pub(crate) struct Group<V: Device> {
     /// The sequence number up to which changes are written, or synced.
     written: AtomicU64,
     synced: AtomicU64,
-    /// The failure after which nothing more is accepted.
-    stopped: OnceLock<String>,
+    /// Whether there was a failure after which nothing more is accepted, and which.
+    is_stopped: AtomicBool,
+    why: RwLock<String>,
 }
 
 /// Changes that are not written yet: the beginning of a record.
@@ -162,7 +164,8 @@ impl<V: Device> Group<V> {
             files: Mutex::new(vec![open]),
             written: AtomicU64::new(last),
             synced: AtomicU64::new(last),
-            stopped: OnceLock::new(),
+            is_stopped: AtomicBool::new(false),
+            why: RwLock::default(),
         }
     }
 
@@ -202,9 +205,10 @@ impl<V: Device> Group<V> {
     /// An error if nothing more is accepted.
     #[inline]
     pub(crate) fn check(&self) -> Result<(), V::Error> {
-        match self.stopped.get() {
-            None => Ok(()),
-            Some(why) => Err(self.device.stopped(why)),
+        // ORDERING: the turns order it with the writes and syncs. Acquire pairs with the Release in `stop`.
+        match self.is_stopped.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(self.device.stopped(&self.why.read().unwrap_or_else(PoisonError::into_inner))),
         }
     }
 
@@ -212,7 +216,11 @@ impl<V: Device> Group<V> {
     pub(crate) fn stop(&self, error: V::Error) -> V::Error {
         if !weakened!("goes_on") {
             // If it is stopped already, the first failure stays the reported one.
-            let _ = self.stopped.set(error.to_string());
+            let mut why = self.why.write().unwrap_or_else(PoisonError::into_inner);
+            if !self.is_stopped.load(Ordering::Relaxed) {
+                *why = error.to_string();
+                self.is_stopped.store(true, Ordering::Release);
+            }
         }
         error
     }
@@ -239,6 +247,32 @@ impl<V: Device> Group<V> {
             (queue.file.clone(), queue.offset + queue.bytes.len() as u64)
         };
         look(&open.file, end)
+    }
+
+    /// Passes the file of the queue to `look`, an offset beyond everything that was ever written to it or tried, and
+    /// its length that is known to be synced.
+    pub(crate) fn beyond<R>(&self, look: impl FnOnce(&V::File, u64, u64) -> R) -> R {
+        let queue = lock(&self.queue);
+        let end = queue.offset + queue.bytes.len() as u64 + 1;
+        look(&queue.file.file, end, queue.file.synced.load(Ordering::Relaxed))
+    }
+
+    /// Goes on in a file of `bytes` durable bytes after a failure. Everything that was queued is durable elsewhere, so
+    /// it counts as synced. The caller ensures that no other thread queues.
+    pub(crate) fn restart(&self, file: V::File, bytes: u64) {
+        // Threads that sync or write the files from before have failed by then, or find their changes synced.
+        let _turn = self.turn_to_sync(u64::MAX);
+        let mut writing = lock(&self.writing);
+        let open = Open::new(file, bytes);
+        *lock(&self.files) = vec![open.clone()];
+        let mut queue = lock(&self.queue);
+        queue.bytes.clear();
+        (queue.offset, queue.stated) = (bytes, 0);
+        queue.file = open.clone();
+        *writing = open;
+        self.written.store(queue.last, Ordering::Release);
+        self.synced.store(queue.last, Ordering::Release);
+        self.is_stopped.store(false, Ordering::Release);
     }
 
     /// Whether more bytes are queued than may wait.

@@ -12,7 +12,8 @@
 //!
 //! If a write or a sync fails, the content of the device is unknown. The log is then *stopped*: it accepts
 //! nothing more, and every thread that waits for it gets an error. It never retries, because after a failed
-//! sync the system may report success for data that it has dropped.
+//! sync the system may report success for data that it has dropped. It may go on in a new file when everything that was
+//! queued is durable in tables: see [`resume`](crate::resume).
 
 pub(crate) mod format;
 pub(crate) mod group;
@@ -102,7 +103,9 @@ impl<D: Disk> Device for Logs<D> {
     fn stopped(&self, why: &str) -> Error {
         Error::new(
             ErrorKind::Stopped,
-            format!("an earlier failure ({why}); the store takes no writes until it is opened again"),
+            format!(
+                "an earlier failure ({why}); the store takes no writes until it is opened again or resumed"
+            ),
         )
     }
 }
@@ -252,6 +255,37 @@ impl<D: Disk> Log<D> {
     /// Closes the logs before this one, whose changes are durable in tables.
     pub(crate) fn close_before(&self, floor: u64) {
         self.group.forget(|log| log.name.number >= floor);
+    }
+
+    /// Whether everything that was read when the store was opened is durable, and a log was begun since.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_begun() && self.is_settled.load(Ordering::Acquire)
+    }
+
+    /// Makes a log file after a failure, for [`restart`](Log::restart). Until a manifest begins with it, a recovery
+    /// takes the log before it for torn: it states that the log ended farther away than anything was ever written. So
+    /// this log takes no record before.
+    ///
+    /// # Errors
+    /// `Io`, `OutOfSpace`.
+    pub(crate) fn begin_after_failure(&self, number: u64) -> Result<LogFile<D>> {
+        let disk = &*self.device().0;
+        let first = self.last() + 1;
+        let head = self.group.beyond(|log, offset, synced| Head {
+            before: End { number: log.name.number, offset },
+            synced,
+            first,
+            is_first: false,
+        });
+        let file = disk::create_reserved(disk, Name::log(number), RESERVED_FIRST)?;
+        begin(disk, file, number, head)
+    }
+
+    /// Goes on in this file after a failure. The manifest begins with it, and has everything that was queued. The
+    /// caller holds the store's order lock.
+    pub(crate) fn restart(&self, log: LogFile<D>) {
+        self.group.restart(log, record::HEADER as u64);
+        self.room.store(ROOM_FIRST, Ordering::Relaxed);
     }
 
     /// Goes on in a new file, or begins one if the logs were only read. The caller ensures that no other thread queues.

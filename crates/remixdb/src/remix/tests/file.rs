@@ -3,6 +3,7 @@
 use super::*;
 use crate::disk::{Disk, Kind, Name, Write};
 use crate::page::{self, BYTES, PAYLOAD};
+use crate::rate::Counted;
 use forrest_engine::ErrorKind;
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -79,7 +80,9 @@ fn tables(remix: &Remix) -> Vec<(u64, u32)> {
 
 fn written(remix: &Remix) -> Vec<u8> {
     let disk = Memory::default();
-    let len = remix.write(&disk, NAME, &tables(remix)).unwrap();
+    let spent = Counted::default();
+    let len = remix.write_at_rate(&disk, NAME, &tables(remix), &spent).unwrap();
+    assert_eq!(spent.bytes(), len, "every byte counts towards the rate");
     assert_eq!(len, disk.bytes().len() as u64);
     disk.bytes()
 }

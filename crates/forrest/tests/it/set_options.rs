@@ -1,0 +1,103 @@
+//! Options that are changed while the store is open.
+
+use forrest::{Db, ErrorKind, OptionChanges};
+use std::time::Duration;
+
+fn changes() -> OptionChanges {
+    OptionChanges::new()
+}
+
+fn fill(db: &Db, numbers: std::ops::Range<u32>) {
+    for number in numbers {
+        db.set(number.to_be_bytes(), [7; 1000]).expect("it is written");
+    }
+}
+
+#[test]
+fn sizes_take_effect_while_the_store_is_open() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    let path = path.to_str().expect("it is text");
+    let builder = Db::builder().batch_bytes_max(1 << 20).cache_bytes(4 << 20).table_bytes(100 << 10);
+    let db = builder.open(path).expect("a store");
+    fill(&db, 0..2_000);
+    assert_eq!(db.stats().expect("figures").tables, 0, "the memtable has room for all");
+    db.set_options(&changes().memtable_bytes(64 << 10)).expect("it has memtables");
+    fill(&db, 0..1);
+    db.flush().expect("there is space");
+    let tables = db.stats().expect("figures").tables;
+    assert!(tables > 15, "{tables} tables: the memtable was too large for its new size");
+
+    assert_eq!(db.count(..).expect("it reads"), 2_000);
+    let read = || {
+        db.scan(.., |_, value| {
+            assert_eq!(value, [7; 1000]);
+            std::ops::ControlFlow::Continue(())
+        })
+        .expect("it reads");
+        db.stats().expect("figures")
+    };
+    assert!(read().cache_bytes > 1 << 20);
+    db.set_options(&changes().cache_bytes(1 << 19).open_files(3)).expect("it has a cache");
+    let stats = db.stats().expect("figures");
+    assert!(stats.cache_bytes <= 1 << 19 && stats.open_files <= 5, "{stats:?}");
+    let stats = read();
+    assert!(stats.cache_bytes <= 1 << 19 && stats.open_files <= 5, "{stats:?}");
+    db.set_options(&changes().cache_bytes(16 << 20).open_files(1000)).expect("four times what it had");
+    assert!(read().cache_bytes > 1 << 20);
+
+    db.set_options(&changes().table_bytes(1 << 20)).expect("it has tables");
+    db.compact().expect("there is space");
+    let merged = db.stats().expect("figures").tables;
+    db.delete_range(100_u32.to_be_bytes()..).expect("it deletes");
+    db.compact().expect("there is space");
+    assert!(merged <= tables && db.stats().expect("figures").tables <= merged);
+    drop(db);
+    assert_eq!(Db::open(path).expect("a store").count(..).expect("it reads"), 100);
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    let db = Db::builder().cache_bytes(4 << 20).open(path.to_str().expect("it is text")).expect("a store");
+    let refused =
+        |changes: OptionChanges| db.set_options(&changes.batch_ops_max(1)).expect_err("it is refused");
+    for changes in [
+        changes().memtable_bytes(0),
+        changes().cache_bytes(0),
+        changes().table_bytes(0),
+        changes().open_files(0),
+        changes().batch_bytes_max(0),
+        changes().background_bytes_per_second(0),
+    ] {
+        assert_eq!(refused(changes).kind(), ErrorKind::InvalidArgument);
+    }
+    let error = refused(changes().cache_bytes(17 << 20));
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.to_string().contains("open it again"), "{error}");
+    let mut batch = forrest::WriteBatch::new();
+    batch.set("a", "1").set("b", "2");
+    db.write(&batch).expect("batches may have two changes");
+    let clone = db.clone();
+    db.set_options(&changes().batch_ops_max(1)).expect("it is allowed");
+    assert_eq!(clone.write(&batch).expect_err("for all handles").kind(), ErrorKind::Limit);
+}
+
+#[test]
+fn a_home_without_an_option_says_so() {
+    let db = Db::open("memory:").expect("a store");
+    db.set_options(&changes().batch_ops_max(10).batch_bytes_max(10)).expect("every home has batches");
+    for (name, changes) in [
+        ("memtable_bytes", changes().memtable_bytes(1)),
+        ("cache_bytes", changes().cache_bytes(1)),
+        ("table_bytes", changes().table_bytes(1)),
+        ("open_files", changes().open_files(1)),
+        ("background_bytes_per_second", changes().background_bytes_per_second(None)),
+        ("wait", changes().wait(Duration::ZERO)),
+    ] {
+        let error = db.set_options(&changes).expect_err("it has none");
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Going on after a failure that has stopped the store, without opening it again.
+//!
+//! Nothing that failed is tried again on the same file. A failed sync may have dropped data that later syncs report as
+//! stored, so neither the logs nor the manifest count any more, beyond what was known to be synced. But the memtables
+//! have every change that was accepted and is in no table. So:
+//!
+//! 1. Once no change is under way, the memtable becomes immutable. No new change is accepted.
+//! 2. A new manifest begins with the last state that was committed, and is synced. If the failed one has an edit that
+//!    was not committed, it does not count any more.
+//! 3. A new log is made, which takes no record yet. A recovery from here on takes the log before it for torn, and finds
+//!    what was synced.
+//! 4. All memtables become tables, the oldest first. The last commit states the new log as the first that is needed.
+//! 5. From then on, changes are accepted, in the new log.
+//!
+//! So all changes that reads show are durable when this returns, also those whose calls have failed. If it fails, the
+//! store is stopped as before, and can be resumed later.
+//!
+//! Not here: a store that failed when memory ran out in the middle of a change, because its memtable may have a part of
+//! it; and one that failed before its first change, because what was read may be on the device in part only.
+
+use crate::core::Core;
+use crate::disk::{self, Disk, Kind, Name};
+use crate::memtable::Memtable;
+use forrest_base::lock;
+use forrest_engine::{Error, ErrorKind, Result};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::Stopped, format!("the store cannot be resumed: {why}; open it again"))
+}
+
+impl<D: Disk> Core<D> {
+    /// See the head of the file.
+    pub(crate) fn resume(&self) -> Result<()> {
+        self.check_writable()?;
+        // Background work that is under way fails first.
+        let mut manifest = lock(&self.manifest);
+        if self.log().check().is_ok() {
+            return Ok(());
+        }
+        if !self.log().is_settled() {
+            return Err(refused("it failed before its first change, and what was read may not be durable"));
+        }
+        let number = self.next_number();
+        self.set_aside(number)?;
+        // DURABILITY: from here on, the last committed state counts, whatever the failed manifest has.
+        manifest.renew(self.next_number())?;
+        // Files that were not committed take space. Who reads the failed manifest may see them.
+        let named: BTreeSet<Name> = manifest.state().files().collect();
+        let is_left = |name: &Name| matches!(name.kind, Kind::Table | Kind::Remix) && !named.contains(name);
+        manifest.add_waiting(disk::list(self.disk())?.into_iter().filter(is_left));
+        manifest.remove_waiting(false, || self.next_number())?;
+        let log = self.log().begin_after_failure(number)?;
+        self.is_flushing.store(true, Relaxed);
+        let flushed: Result<()> = (|| {
+            while let Some(memtable) = self.version().immutable.last().cloned() {
+                // DURABILITY: in their order, so that each commit covers a beginning of the changes.
+                self.make_tables(&mut manifest, &memtable)?;
+            }
+            Ok(())
+        })();
+        self.is_flushing.store(false, Relaxed);
+        flushed?;
+        let order = self.order();
+        self.log().restart(log);
+        drop(order);
+        drop(manifest);
+        self.call_for_work();
+        Ok(())
+    }
+
+    /// Makes the memtable immutable, and sets an empty one in its place, whose log has this number.
+    fn set_aside(&self, number: u64) -> Result<()> {
+        let mut order = self.order();
+        if self.is_partial.load(Relaxed) {
+            return Err(refused("memory ran out in the middle of a change, of which it has a part"));
+        }
+        let empty = Memtable::new(&self.options(), number, 0)?;
+        let version = &order.version;
+        let (last, old) = (order.sequence, &version.memtable);
+        let is_covered = version.immutable.first().is_some_and(|newest| newest.frozen().last == last);
+        let version = if is_covered && old.spaces().is_empty() {
+            // An earlier try has set it there.
+            version.with_memtables(Arc::new(empty), version.immutable.clone())
+        } else {
+            old.freeze(self.catalog(), last);
+            version.with_memtable(empty)
+        };
+        // Dropping the old version closes no files, because the new one has all of them.
+        let _ = self.set_version(&mut order, version);
+        Ok(())
+    }
+}
