@@ -469,8 +469,8 @@ impl<D: Disk> Partition<D> {
         self.tables.iter().map(|table| table.file_bytes()).sum()
     }
 
-    /// The share of these bytes that the keys take which are there; all of them if the order over the tables is not loaded
-    /// yet.
+    /// The share of these bytes that the keys take which are there; all of them if the order over the tables is not
+    /// loaded yet.
     pub(crate) fn live_bytes(&self) -> u64 {
         let bytes = self.file_bytes();
         match self.entries() {

@@ -222,9 +222,9 @@ impl<D: Disk> Core<D> {
     }
 
     /// Before `new` bytes become tables: if the tables would then take more space than their live entries should, or if
-    /// there is little space, merges those partitions that give back most, a few at a time, so that the space of some is
-    /// free before the next begin. True if there were any. Flushes alone would make all partitions due at once, because
-    /// they add to all of them.
+    /// there is little space, merges those partitions that give back most, a few at a time, so that the space of some
+    /// is free before the next begin. True if there were any. Flushes alone would make all partitions due at once,
+    /// because they add to all of them.
     fn merge_deadest(&self, manifest: &mut Manifest<D>, new: u64) -> Result<bool> {
         let is_full = self.full.load(Relaxed);
         let version = self.version();

@@ -35,7 +35,7 @@ pub(crate) fn tables_most(oldest: u64) -> usize {
     TABLES_MAX - (oldest % SPREAD) as usize
 }
 
-/// With how many bytes a partition is divided, if a full table has `full`, and so many are free.
+/// With how many bytes a partition is divided, if a full table has `full`, and `free` are free.
 pub(crate) fn large(full: u64, free: u64) -> u64 {
     full.saturating_mul(LARGE).min(full.max(free / OF_FREE))
 }

@@ -345,8 +345,8 @@ fn a_range_is_compacted_alone() {
     world.reopen();
 }
 
-/// Pairs that are overwritten at random, each partition by each flush: the tables never take much more than what is live,
-/// and each byte is written a few times. In pieces, so that each frees its space before the next.
+/// Pairs that are overwritten at random, each partition by each flush: the tables never take much more than what is
+/// live, and each byte is written a few times. In pieces, so that each frees its space before the next.
 #[test]
 fn tables_of_overwritten_pairs_stay_near_what_is_live() {
     const KEYS: u32 = 40_000;
