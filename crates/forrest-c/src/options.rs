@@ -66,6 +66,9 @@ pub const FORREST_WAIT_MS: i32 = 17;
 /// Maximum rate at which a store on disk writes and merges tables, in bytes a second; 0 for no limit. Default: 0. If
 /// changes arrive faster than that allows, they wait.
 pub const FORREST_BACKGROUND_BYTES_PER_SECOND: i32 = 18;
+/// Memory that memtables, cache and indexes of a store on disk share, in bytes; the cache takes what the others leave.
+/// Default: a quarter of the machine's, at most 512 MiB; no limit if one of the sizes is set.
+pub const FORREST_MEMORY_BYTES: i32 = 19;
 
 /// The largest pages that are available. The default.
 pub const FORREST_PAGES_AUTO: u64 = 0;
@@ -108,7 +111,7 @@ pub unsafe extern "C" fn forrest_options_create(options: *mut *mut Options) -> i
 }
 
 /// Sets an option, one of `FORREST_CAPACITY_BYTES` to
-/// `FORREST_BACKGROUND_BYTES_PER_SECOND`.
+/// `FORREST_MEMORY_BYTES`.
 ///
 /// `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
 /// changed then. Limits of numbers are checked when a store is opened.
@@ -149,6 +152,7 @@ impl Options {
             },
             FORREST_BATCH_OPS_MAX => builder.batch_ops_max(size(value)?),
             FORREST_BATCH_BYTES_MAX => builder.batch_bytes_max(size(value)?),
+            FORREST_MEMORY_BYTES => builder.memory_bytes(size(value)?),
             FORREST_MEMTABLE_BYTES => builder.memtable_bytes(size(value)?),
             FORREST_CACHE_BYTES => builder.cache_bytes(size(value)?),
             FORREST_TABLE_BYTES => builder.table_bytes(value),

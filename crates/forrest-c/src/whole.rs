@@ -181,6 +181,8 @@ pub struct Stats {
     pub open_files: u64,
     /// Bytes of files on disk that the store no longer needs, and that other processes read.
     pub held_bytes: u64,
+    /// Bytes of memtables that only snapshots and iterators still have.
+    pub kept_bytes: u64,
 }
 
 /// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
@@ -213,6 +215,7 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             index_bytes: found.index_bytes,
             open_files: found.open_files,
             held_bytes: found.held_bytes,
+            kept_bytes: found.kept_bytes,
         };
         let bytes = stats_bytes.min(size_of::<Stats>());
         // SAFETY: `bytes <= stats_bytes`, which `stats` has, see above, and `bytes <= size_of::<Stats>()`.

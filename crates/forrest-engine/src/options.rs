@@ -40,6 +40,8 @@ pub struct Options {
     pub batch_ops_max: usize,
     /// Maximum size of a batch, in bytes of keys and values.
     pub batch_bytes_max: usize,
+    /// Memory that memtables, cache and indexes share, in bytes. `None` if only memtables and the cache have limits.
+    pub memory_bytes: Option<usize>,
     /// Size at which a memtable is written out, in bytes.
     pub memtable_bytes: usize,
     /// Memory for blocks read from tables, in bytes.
@@ -77,6 +79,8 @@ pub const DEFAULT_KEYSPACE: &str = "default";
 pub const DEFAULT_BATCH_OPS_MAX: usize = 1 << 20;
 /// Default of [`Options::batch_bytes_max`].
 pub const DEFAULT_BATCH_BYTES_MAX: usize = 1 << 30;
+/// Most of what [`Options::memory_bytes`] is if no size is given.
+pub const DEFAULT_MEMORY_BYTES_MAX: usize = 512 << 20;
 /// Default of [`Options::memtable_bytes`].
 pub const DEFAULT_MEMTABLE_BYTES: usize = 64 << 20;
 /// Default of [`Options::cache_bytes`].
@@ -99,6 +103,7 @@ impl Default for Options {
             durability: None,
             batch_ops_max: DEFAULT_BATCH_OPS_MAX,
             batch_bytes_max: DEFAULT_BATCH_BYTES_MAX,
+            memory_bytes: None,
             memtable_bytes: DEFAULT_MEMTABLE_BYTES,
             cache_bytes: DEFAULT_CACHE_BYTES,
             table_bytes: DEFAULT_TABLE_BYTES,
@@ -133,6 +138,7 @@ impl Options {
             ("capacity_bytes", self.capacity_bytes.unwrap_or(usize::MAX), usize::MAX),
             ("batch_ops_max", self.batch_ops_max, u32::MAX as usize),
             ("batch_bytes_max", self.batch_bytes_max, 1 << 40),
+            ("memory_bytes", self.memory_bytes.unwrap_or(usize::MAX), usize::MAX),
             ("memtable_bytes", self.memtable_bytes, usize::MAX),
             ("cache_bytes", self.cache_bytes, usize::MAX),
             ("workers", self.workers.unwrap_or(1), 256),
@@ -145,7 +151,13 @@ impl Options {
                 return Err(Error::invalid(format!("{name} is {value}; it must be from 1 to {limit}")));
             }
         }
-        Ok(())
+        let (memtable, cache) = (self.memtable_bytes, self.cache_bytes);
+        match self.memory_bytes {
+            Some(memory) if memtable.saturating_add(cache) > memory => Err(Error::invalid(format!(
+                "memtable_bytes ({memtable}) and cache_bytes ({cache}) take more than memory_bytes ({memory}) together"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// Bytes of memory that hold the locations of keys in tables.
     pub index_bytes: u64,
+    /// Bytes of memtables that only snapshots and iterators still have.
+    pub kept_bytes: u64,
     /// Files of the store that are open.
     pub open_files: u64,
     /// Bytes of files on disk that the store no longer needs, and that other processes read.
@@ -63,7 +65,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, in the table's order.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 15] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 16] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -78,6 +80,7 @@ impl Stats {
             ("in tables", self.table_bytes, "bytes"),
             ("cached", self.cache_bytes, "bytes"),
             ("indexes of tables", self.index_bytes, "bytes"),
+            ("kept for snapshots", self.kept_bytes, "bytes"),
             ("open files", self.open_files, ""),
             ("held for other readers", self.held_bytes, "bytes"),
         ]

@@ -42,7 +42,7 @@ impl Db {
         url, *, create=true, read_only=false, durability=None, capacity_bytes=None, cache_bytes=None, memtable_bytes=None,
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
-        background_bytes_per_second=None,
+        background_bytes_per_second=None, memory_bytes=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -64,6 +64,7 @@ impl Db {
         mode: Option<u32>,
         wait: Option<Duration>,
         background_bytes_per_second: Option<u64>,
+        memory_bytes: Option<usize>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -74,7 +75,7 @@ impl Db {
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
-        given!(builder, background_bytes_per_second);
+        given!(builder, background_bytes_per_second, memory_bytes);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -224,6 +225,7 @@ impl Db {
             ("index_bytes", stats.index_bytes),
             ("open_files", stats.open_files),
             ("held_bytes", stats.held_bytes),
+            ("kept_bytes", stats.kept_bytes),
         ];
         let by_name = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;

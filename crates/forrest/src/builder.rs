@@ -2,6 +2,7 @@
 //!
 //! Each option documents its unit, its default, its limit and its purpose.
 
+use forrest_engine::options::{DEFAULT_CACHE_BYTES, DEFAULT_MEMORY_BYTES_MAX, DEFAULT_MEMTABLE_BYTES};
 use forrest_engine::{Durability, Numa, Options, Pages};
 use std::time::Duration;
 
@@ -44,6 +45,9 @@ impl WriteOptions {
 pub struct Builder {
     pub(crate) options: Options,
     pub(crate) durability_at_most: Option<Durability>,
+    /// Those that were given; the others are shares of all memory.
+    memtable_bytes: Option<usize>,
+    cache_bytes: Option<usize>,
 }
 
 impl Builder {
@@ -139,6 +143,47 @@ impl Builder {
         self
     }
 
+    /// Memory of a store on disk: memtables, also those that snapshots keep, the cache, and the indexes of tables. The
+    /// cache takes what the others leave, and at least a sixteenth.
+    ///
+    /// Unit: bytes. Default: a quarter of the memory of the machine, or of the control group, at most 512 MiB; if
+    /// `memtable_bytes` or `cache_bytes` is given, there is no limit but those. Limit: at least 1; if less than
+    /// `memtable_bytes` and `cache_bytes` together, opening fails. Of it, a memtable gets an eighth, at most
+    /// [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES), and the cache at most what four memtables leave. Why:
+    /// one number to give to a store. The indexes have no limit of their own: at up to 7.5 bytes a key they may exceed
+    /// it. `stats` shows each part.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// let db = forrest::Db::builder().memory_bytes(64 << 20).open(path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn memory_bytes(mut self, bytes: usize) -> Builder {
+        self.options.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// The options, with sizes for those that were not given.
+    pub(crate) fn resolved(&self) -> Options {
+        let mut options = self.options.clone();
+        if options.memory_bytes.or(self.memtable_bytes).or(self.cache_bytes).is_none() {
+            let machine =
+                forrest_machine::memory::now().map_or(usize::MAX, |memory| memory.total_bytes as usize);
+            options.memory_bytes = Some((machine / 4).clamp(1, DEFAULT_MEMORY_BYTES_MAX));
+        }
+        let memory = options.memory_bytes;
+        let share = memory.map_or(DEFAULT_MEMTABLE_BYTES, |memory| (memory / 8).min(DEFAULT_MEMTABLE_BYTES));
+        options.memtable_bytes = self.memtable_bytes.unwrap_or(share.max(1));
+        let rest = memory.map_or(DEFAULT_CACHE_BYTES, |memory| {
+            let used = options.memtable_bytes.saturating_mul(4);
+            memory.saturating_sub(used).max(memory / 16)
+        });
+        options.cache_bytes = self.cache_bytes.unwrap_or(rest.max(1));
+        options
+    }
+
     /// Size at which a store on disk writes a memtable to tables.
     ///
     /// Unit: bytes of keys, values and their overhead, approximately. Default:
@@ -154,7 +199,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn memtable_bytes(mut self, bytes: usize) -> Builder {
-        self.options.memtable_bytes = bytes;
+        self.memtable_bytes = Some(bytes);
         self
     }
 
@@ -166,7 +211,7 @@ impl Builder {
     /// bytes a key, are not part of it. Memory is allocated when needed, in steps of 2 MiB or 1/1000. A cache
     /// below 2 MiB uses plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
-        self.options.cache_bytes = bytes;
+        self.cache_bytes = Some(bytes);
         self
     }
 

@@ -573,8 +573,8 @@ impl Builder {
     /// As [`Db::open`]; `InvalidArgument` if an option is outside its limits.
     pub fn open(&self, url: impl AsRef<str>) -> Result<Db> {
         let (home, asked) = url::parse(url.as_ref())?;
-        self.options.check()?;
-        let mut options = self.options.clone();
+        let mut options = self.resolved();
+        options.check()?;
         if let Some(level) = asked.or(self.durability_at_most) {
             options.durability = Some(level.min(home.durability_max()));
         }
@@ -587,8 +587,9 @@ impl Builder {
     /// As [`Db::open_read_only`]; `InvalidArgument` if an option is outside its limits.
     pub fn open_read_only(&self, url: impl AsRef<str>) -> Result<Db> {
         let (home, _) = url::parse(url.as_ref())?;
-        self.options.check()?;
-        engine::open_read_only(&home, &self.options).and_then(|store| Db::new(store, &self.options))
+        let options = self.resolved();
+        options.check()?;
+        engine::open_read_only(&home, &options).and_then(|store| Db::new(store, &options))
     }
 }
 

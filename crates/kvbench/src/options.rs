@@ -213,7 +213,7 @@ pub(crate) struct Pressure {
     /// Keys and values of the scenario overwrites
     #[arg(long, default_value = "2G", value_parser = bytes, value_name = "BYTES")]
     pub(crate) live: u64,
-    /// Size of a memtable [default: 64M, in headline 244M]
+    /// Size of a memtable [default: 64M, in headline 122M]
     #[arg(long, value_parser = bytes, value_name = "BYTES")]
     pub(crate) memtable: Option<u64>,
     /// Size of the cache [default: 256M, in headline 244M]

@@ -45,10 +45,10 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Opens the store in a directory, which is created if it is missing. `cache_mb` and `mt_mb` are the sizes of
- * the page cache and of a memtable in MiB. `tags`: keep a byte of hash for each key, which makes
- * `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason on standard error, if the
- * store cannot be opened or is open already. Close it with `remixdb_close`.
+ * Opens the store in a directory, which is created if it is missing. `cache_mb` is the size of the page cache in
+ * MiB, and `mt_mb` that of two memtables: one takes changes while the other becomes tables. `tags`: keep a byte
+ * of hash for each key, which makes `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason
+ * on standard error, if the store cannot be opened or is open already. Close it with `remixdb_close`.
  *
  * # Safety
  * - `dir` is null, or ends with a zero byte.

@@ -31,10 +31,10 @@ pub struct Ref {
 #[derive(Debug)]
 pub struct Iter(Cursor);
 
-/// Opens the store in a directory, which is created if it is missing. `cache_mb` and `mt_mb` are the sizes of
-/// the page cache and of a memtable in MiB. `tags`: keep a byte of hash for each key, which makes
-/// `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason on standard error, if the
-/// store cannot be opened or is open already. Close it with `remixdb_close`.
+/// Opens the store in a directory, which is created if it is missing. `cache_mb` is the size of the page cache in
+/// MiB, and `mt_mb` that of two memtables: one takes changes while the other becomes tables. `tags`: keep a byte
+/// of hash for each key, which makes `remixdb_get` and `remixdb_probe` faster. Returns null, and prints the reason
+/// on standard error, if the store cannot be opened or is open already. Close it with `remixdb_close`.
 ///
 /// # Safety
 /// - `dir` is null, or ends with a zero byte.
@@ -337,7 +337,8 @@ unsafe fn open(dir: *const c_char, cache_mb: usize, mt_mb: usize, tags: bool) ->
     // A path that looks like the URL of another home is a directory here.
     let path = if forrest::directory(dir).is_some() { dir.to_owned() } else { format!("./{dir}") };
     let bytes = |mib: usize| mib.max(1).saturating_mul(1 << 20);
-    let builder = Db::builder().cache_bytes(bytes(cache_mb)).memtable_bytes(bytes(mt_mb)).tags(tags);
+    // One takes changes while the other becomes tables.
+    let builder = Db::builder().cache_bytes(bytes(cache_mb)).memtable_bytes(bytes(mt_mb) / 2).tags(tags);
     match builder.open(&path) {
         Ok(db) => Some(Box::into_raw(Box::new(Xdb(db)))),
         Err(error) => {

@@ -8,6 +8,7 @@ use crate::disk::{self, Disk, Name};
 use crate::gaps::{Changes, Gaps};
 use crate::limits::Limits;
 use crate::manifest::Manifest;
+use crate::memory::Memory;
 use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::rate::{Rate, Spend, Wait};
@@ -97,6 +98,7 @@ pub(crate) struct Core<D: Disk> {
     /// The options with which it was opened. Those in `limits` may have changed since.
     pub(crate) builder: Options,
     pub(crate) limits: Limits,
+    pub(crate) memory: Memory,
     pub(crate) cache: Arc<Cache>,
     /// Greater than the number of every file that ever existed.
     pub(crate) numbers: AtomicU64,
@@ -235,6 +237,7 @@ impl<D: Disk> Core<D> {
     pub(crate) fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
         let version = Arc::new(version);
         self.version.replace(&version);
+        self.memory.add(version.memtables());
         self.parked.replace(&version);
         self.backlog_bytes.store(version.immutable_bytes(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
@@ -247,6 +250,7 @@ impl<D: Disk> Core<D> {
         if let Some(bytes) = changes.cache_bytes {
             // The only one that can be refused from here on.
             self.cache.set_bytes(bytes)?;
+            self.memory.set_cache_most(bytes);
         }
         if let Some(files) = changes.open_files {
             self.disk.set_open_files(files);
@@ -258,6 +262,29 @@ impl<D: Disk> Core<D> {
         // Writers may wait with the old limits.
         self.done();
         Ok(())
+    }
+
+    /// Bytes of memory of the current memtables, and of those that only snapshots and iterators still have.
+    fn memtable_bytes(&self) -> (usize, usize) {
+        let version = self.version();
+        self.memory.add(version.memtables());
+        let current = version.memtables().map(|memtable| memtable.memory_bytes()).sum();
+        (current, self.memory.memtable_bytes().saturating_sub(current))
+    }
+
+    /// Gives the cache the memory that the rest of the store leaves.
+    pub(crate) fn balance(&self) {
+        if !self.memory.is_limited() {
+            return;
+        }
+        let (current, kept) = self.memtable_bytes();
+        let indexes: usize = self.version().partitions.values().flatten().map(|one| one.memory_bytes()).sum();
+        // One memtable becomes tables while the next fills.
+        let memtables = kept + current.max(self.limits.memtable_bytes().saturating_mul(2));
+        if let Some(bytes) = self.memory.cache_bytes(indexes.saturating_add(memtables)) {
+            // Addresses are there for the largest size.
+            let _ = self.cache.set_bytes(bytes);
+        }
     }
 
     /// Limits how many bytes flushes and merges write a second.
@@ -393,6 +420,7 @@ impl<D: Disk> Core<D> {
             stats.index_bytes += partition.memory_bytes() as u64;
         }
         stats.cache_bytes = self.cache.stats().bytes;
+        stats.kept_bytes = self.memtable_bytes().1 as u64;
         stats.held_bytes = self.held_bytes.load(Ordering::Relaxed);
         stats.open_files = self.disk.open_files();
         Ok(stats)

@@ -52,6 +52,7 @@ mod gaps;
 mod key;
 mod limits;
 mod manifest;
+mod memory;
 mod memtable;
 mod pace;
 mod page;

@@ -331,6 +331,12 @@ impl Memtable {
         self.first.get().map(|_| 0).into_iter().chain(others.keys().copied()).collect()
     }
 
+    /// Bytes of memory that it takes, those of long values included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let stats = self.index.stats();
+        (stats.arena_bytes + stats.blob_bytes) as usize
+    }
+
     /// Bytes in use, and bytes taken from the system.
     pub(crate) fn stats(&self) -> forrest_index::Stats {
         self.index.stats()

@@ -27,6 +27,7 @@ use crate::disk::{self, Disk, Hold, Kind, Name};
 use crate::gaps::Gaps;
 use crate::limits::Limits;
 use crate::manifest::{self, Manifest, ManifestState};
+use crate::memory::Memory;
 use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::parked::Parked;
@@ -384,6 +385,7 @@ fn core<D: Disk>(
         disk,
         builder: builder.clone(),
         limits: Limits::new(builder),
+        memory: Memory::new(builder.memory_bytes, builder.cache_bytes),
         cache,
         numbers: AtomicU64::new(next_number),
         version: current,

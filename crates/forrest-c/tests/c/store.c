@@ -31,6 +31,7 @@ static void setting_options(const char *url) {
         {FORREST_OPEN_FILES, 100, 0},
         {FORREST_WAIT_MS, 100, 0},
         {FORREST_BACKGROUND_BYTES_PER_SECOND, 1 << 30, 0},
+        {FORREST_MEMORY_BYTES, 1 << 30, 0},
         {FORREST_CREATE, 1, 2},
         {FORREST_MODE, 0640, (uint64_t)1 << 32},
     };

@@ -229,6 +229,8 @@ class Db(_forrest.Db, Keyspace):
     background_bytes_per_second
                       maximum rate at which a store on disk writes and merges tables; changes wait if they arrive faster
                       than that allows (no limit)
+    memory_bytes      memory of a store on disk: memtables, cache and indexes; the cache takes what the others leave (a
+                      quarter of the machine's, at most 512 MiB; no limit if memtable_bytes or cache_bytes is given)
     """
 
     __slots__ = ()

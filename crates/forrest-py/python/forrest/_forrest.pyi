@@ -103,6 +103,7 @@ class Db(Keyspace):
         mode: int | None = None,
         wait: timedelta | None = None,
         background_bytes_per_second: int | None = None,
+        memory_bytes: int | None = None,
     ) -> Self: ...
     def close(self) -> None: ...
     @property

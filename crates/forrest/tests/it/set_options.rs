@@ -56,6 +56,57 @@ fn sizes_take_effect_while_the_store_is_open() {
     assert_eq!(Db::open(path).expect("a store").count(..).expect("it reads"), 100);
 }
 
+/// Memtables that snapshots keep take their memory from the cache, and give it back.
+#[test]
+fn one_number_limits_memtables_and_cache() {
+    const MEMORY: u64 = 32 << 20;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    let path = path.to_str().expect("it is text");
+    let db = Db::builder().memory_bytes(MEMORY as usize).open(path).expect("a store");
+    fill(&db, 0..30_000);
+    db.flush().expect("there is space");
+    let read = || {
+        assert_eq!(db.count(..).expect("it reads"), 30_000);
+        db.scan(.., |_, _| std::ops::ControlFlow::Continue(())).expect("it reads");
+        db.stats().expect("figures")
+    };
+    let used = |stats: &forrest::Stats| {
+        stats.reserved_bytes + stats.cache_bytes + stats.index_bytes + stats.kept_bytes
+    };
+    let alone = read();
+    assert!(alone.kept_bytes == 0 && alone.cache_bytes > MEMORY / 4, "{alone}");
+    let mut snapshots = Vec::new();
+    for number in 0..4 {
+        fill(&db, number * 2_000..(number + 1) * 2_000);
+        snapshots.push(db.snapshot().expect("there are snapshots"));
+        db.flush().expect("there is space");
+    }
+    let kept = read();
+    assert!(kept.kept_bytes > 8 << 20 && kept.cache_bytes < alone.cache_bytes, "{kept}");
+    assert!(used(&kept) <= MEMORY + (1 << 20), "{} bytes: {kept}", used(&kept));
+    drop(snapshots);
+    fill(&db, 0..1);
+    db.flush().expect("there is space");
+    let after = read();
+    assert!(after.kept_bytes == 0 && after.cache_bytes > kept.cache_bytes, "{after}");
+}
+
+#[test]
+fn sizes_beyond_all_memory_are_refused_by_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    let path = path.to_str().expect("it is text");
+    let sizes = |memory: usize| Db::builder().memtable_bytes(600).cache_bytes(500).memory_bytes(memory);
+    let Err(error) = sizes(1_099).open(path) else { panic!("it was opened") };
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    let told = error.to_string();
+    assert!(told.contains("memtable_bytes (600)") && told.contains("cache_bytes (500)"), "{told}");
+    assert!(told.contains("memory_bytes (1099)") && !directory.path().join("store").exists(), "{told}");
+    assert!(Db::builder().memory_bytes(0).open(path).is_err());
+    sizes(1_100).open(path).expect("they fit");
+}
+
 #[test]
 fn what_is_refused_changes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -243,9 +243,12 @@ impl<D: Disk> Core<D> {
             is_mergeable && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
         });
         all.sort_by_key(|(_, _, bytes, live)| live.saturating_mul(1 << 10) / bytes);
+        // Writers wait for memtables that wait for this. A large partition is merged by several threads alone.
+        let most = self.limits.table_bytes().saturating_mul(self.workers().count() as u64);
+        let mut written = 0;
         let is_needed = |(_, _, bytes, live): &&(u32, &Arc<Partition<D>>, u64, u64)| {
-            let needed = excess > 0;
-            excess = excess.saturating_sub(bytes - live);
+            let needed = excess > 0 && (written == 0 || written + live <= most);
+            (excess, written) = (excess.saturating_sub(bytes - live), written + live.max(&1));
             needed
         };
         let few = all.iter().take(self.workers().count()).take_while(is_needed);
@@ -444,6 +447,7 @@ impl<D: Disk> Core<D> {
         // DURABILITY: the manifest that no longer needs them is synced.
         self.log().close_before(floor);
         self.done();
+        self.balance();
         self.remove(before, manifest, floor)
     }
 

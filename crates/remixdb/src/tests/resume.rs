@@ -56,7 +56,7 @@ fn each_stopped(seed: u64, every: usize, mut see: impl FnMut(&[Step], u64, Failu
 fn what_is_in_memory_is_durable_when_a_store_is_resumed() {
     let options = options(Durability::Sync);
     let mut resumed = 0;
-    for seed in seeds(2, 20) {
+    for seed in seeds(2, 6) {
         each_stopped(seed, sized(5, 1), |steps, at, kind, what| {
             let Some(Stopped { disk, world, states }) = stopped(steps, at, kind) else { return };
             let before = world.content().expect("reads go on");
@@ -83,8 +83,8 @@ fn what_is_in_memory_is_durable_when_a_store_is_resumed() {
 fn a_power_cut_while_a_store_is_resumed_loses_nothing() {
     let options = options(Durability::Sync);
     let mut cuts = 0;
-    for seed in seeds(1, 10) {
-        each_stopped(seed, sized(23, 5), |steps, at, kind, what| {
+    for seed in seeds(1, 2) {
+        each_stopped(seed, sized(23, 11), |steps, at, kind, what| {
             for io in 0.. {
                 let Some(Stopped { disk, world, states }) = stopped(steps, at, kind) else { return };
                 disk.cut_power_at(disk.ios() + io);
@@ -105,8 +105,8 @@ fn a_power_cut_while_a_store_is_resumed_loses_nothing() {
 fn a_failure_while_a_store_is_resumed_leaves_it_stopped() {
     let options = options(Durability::Sync);
     let mut again = 0;
-    for seed in seeds(1, 10) {
-        each_stopped(seed, sized(31, 7), |steps, at, kind, what| {
+    for seed in seeds(1, 2) {
+        each_stopped(seed, sized(31, 17), |steps, at, kind, what| {
             for (io, &second) in (0..).flat_map(|io| FAILURES.iter().map(move |kind| (io, kind))) {
                 let Some(Stopped { disk, world, states }) = stopped(steps, at, kind) else { return };
                 let before = world.content().expect("reads go on");

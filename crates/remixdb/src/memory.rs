@@ -1,0 +1,108 @@
+//! [`Memory`]: one limit for the memory of a store. What its memtables and the indexes of its tables take, the cache
+//! leaves.
+//!
+//! All memtables count that somebody still has: a snapshot keeps those that were there when it was taken. Their bytes
+//! are limited by [`write`](crate::write), and the cache always keeps a small share. The indexes have no limit of their
+//! own: if they take more than all of the rest, the whole takes more than the limit.
+
+use crate::memtable::Memtable;
+use forrest_base::lock;
+use std::sync::{Arc, Mutex, Weak};
+
+/// The cache keeps at least this share of the limit.
+const CACHE_LEAST: usize = 16;
+/// Its size is changed if it differs by more than this share of the limit.
+const STEP: usize = 64;
+
+/// See the head of the file.
+pub(crate) struct Memory {
+    /// Bytes; `None` if there is no limit.
+    most: Option<usize>,
+    memtables: Mutex<Vec<Weak<Memtable>>>,
+    cache: Mutex<Cached>,
+}
+
+/// Sizes of the cache in bytes: the largest, and the one that it was given last.
+struct Cached {
+    most: usize,
+    now: usize,
+}
+
+impl Memory {
+    pub(crate) fn new(most: Option<usize>, cache_bytes: usize) -> Memory {
+        let cache = Mutex::new(Cached { most: cache_bytes, now: cache_bytes });
+        Memory { most, memtables: Mutex::default(), cache }
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        self.most.is_some()
+    }
+
+    /// From now on these memtables count, as long as somebody has them.
+    pub(crate) fn add<'m>(&self, memtables: impl Iterator<Item = &'m Arc<Memtable>>) {
+        let mut known = lock(&self.memtables);
+        known.retain(|memtable| memtable.strong_count() > 0);
+        for memtable in memtables {
+            if !known.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(memtable))) {
+                known.push(Arc::downgrade(memtable));
+            }
+        }
+    }
+
+    /// Bytes of memory of all memtables that somebody has.
+    pub(crate) fn memtable_bytes(&self) -> usize {
+        let known = lock(&self.memtables).clone();
+        known.iter().filter_map(Weak::upgrade).map(|memtable| memtable.memory_bytes()).sum()
+    }
+
+    /// The largest size of the cache from now on.
+    pub(crate) fn set_cache_most(&self, bytes: usize) {
+        *lock(&self.cache) = Cached { most: bytes, now: bytes };
+    }
+
+    /// What the cache is to take, if that changes, when all else takes `others` bytes.
+    pub(crate) fn cache_bytes(&self, others: usize) -> Option<usize> {
+        let most = self.most?;
+        let mut cache = lock(&self.cache);
+        let bytes = most.saturating_sub(others).max(most / CACHE_LEAST).min(cache.most);
+        let is_far = bytes.abs_diff(cache.now) > most / STEP || (bytes == cache.most && bytes != cache.now);
+        is_far.then(|| {
+            cache.now = bytes;
+            bytes
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forrest_engine::Options;
+
+    #[test]
+    fn the_cache_takes_what_others_leave() {
+        let memory = Memory::new(Some(1600), 1000);
+        assert_eq!(memory.cache_bytes(600), None, "it has all that it may");
+        assert_eq!(memory.cache_bytes(800), Some(800));
+        assert_eq!(memory.cache_bytes(810), None, "that is hardly less");
+        assert_eq!(memory.cache_bytes(5000), Some(100), "its least share");
+        assert_eq!(memory.cache_bytes(0), Some(1000));
+        memory.set_cache_most(200);
+        assert_eq!((memory.cache_bytes(0), memory.cache_bytes(1500)), (None, Some(100)));
+        assert_eq!(Memory::new(None, 1000).cache_bytes(5000), None);
+    }
+
+    #[test]
+    fn a_memtable_counts_as_long_as_somebody_has_it() {
+        let memory = Memory::new(Some(1), 1);
+        let memtable = || Arc::new(Memtable::new(&Options::default(), 1, 0).expect("there is memory"));
+        let (first, second) = (memtable(), memtable());
+        memory.add([&first].into_iter());
+        let one = memory.memtable_bytes();
+        memory.add([&first, &second].into_iter());
+        assert_eq!(memory.memtable_bytes(), 2 * one);
+        drop(first);
+        assert_eq!(memory.memtable_bytes(), one);
+        drop(second);
+        assert_eq!(memory.memtable_bytes(), 0);
+    }
+}
