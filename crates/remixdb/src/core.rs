@@ -114,6 +114,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) rate: Rate,
     /// Whether the holder of the manifest makes tables of a memtable.
     pub(crate) is_flushing: AtomicBool,
+    /// Whether tables are made to resume a store whose log is stopped.
+    pub(crate) is_resuming: AtomicBool,
     /// Up to which change readers see the store.
     pub(crate) readers: Readers,
     /// The keyspaces. Replaced by the holder of the order lock.
@@ -167,7 +169,8 @@ impl<D: Disk> Spend for Core<D> {
             self.check_open()?;
             // ORDERING: no other data depends on it.
             let is_waited_for = !self.is_flushing.load(Ordering::Relaxed) && self.backlog_bytes() > 0;
-            Ok(if is_waited_for { Wait::NoMore } else { Wait::On })
+            // What is under way when the store stops keeps it from being resumed.
+            Ok(if is_waited_for || self.log.check().is_err() { Wait::NoMore } else { Wait::On })
         })
     }
 }

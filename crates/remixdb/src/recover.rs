@@ -396,6 +396,7 @@ fn core<D: Disk>(
         // Opening does not wait.
         rate: Rate::default(),
         is_flushing: AtomicBool::new(false),
+        is_resuming: AtomicBool::new(false),
         readers: Readers::new(sequence),
         catalog: Current::new(&Arc::new(catalog)),
         order: Mutex::new(order),

@@ -47,13 +47,18 @@ impl<D: Disk> Core<D> {
         self.set_aside(number)?;
         // DURABILITY: from here on, the last committed state counts, whatever the failed manifest has.
         manifest.renew(self.next_number())?;
-        // Files that were not committed take space. Who reads the failed manifest may see them.
-        let named: BTreeSet<Name> = manifest.state().files().collect();
-        let is_left = |name: &Name| matches!(name.kind, Kind::Table | Kind::Remix) && !named.contains(name);
-        manifest.add_waiting(disk::list(self.disk())?.into_iter().filter(is_left));
-        manifest.remove_waiting(false, || self.next_number())?;
+        // Files that were not committed take space. Who reads the failed manifest may see them. Where a table is lost,
+        // an edit that named them may be too.
+        if self.version().partitions.values().flatten().all(|one| one.lost().is_empty()) {
+            let named: BTreeSet<Name> = manifest.state().files().collect();
+            let is_left =
+                |name: &Name| matches!(name.kind, Kind::Table | Kind::Remix) && !named.contains(name);
+            manifest.add_waiting(disk::list(self.disk())?.into_iter().filter(is_left));
+            manifest.remove_waiting(false, || self.next_number())?;
+        }
         let log = self.log().begin_after_failure(number)?;
-        self.is_flushing.store(true, Relaxed);
+        // ORDERING: it is for this thread.
+        self.is_resuming.store(true, Relaxed);
         let flushed: Result<()> = (|| {
             while let Some(memtable) = self.version().immutable.last().cloned() {
                 // DURABILITY: in their order, so that each commit covers a beginning of the changes.
@@ -61,7 +66,7 @@ impl<D: Disk> Core<D> {
             }
             Ok(())
         })();
-        self.is_flushing.store(false, Relaxed);
+        self.is_resuming.store(false, Relaxed);
         flushed?;
         let order = self.order();
         self.log().restart(log);

@@ -216,10 +216,14 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `Busy` after the time that the options allow; `OutOfSpace` and `Stopped` if they cannot become tables.
     fn wait_for_memory(&self, deletes: bool) -> Result<()> {
-        let most = self.changes_bytes_most();
-        let (begin, wait) = (Instant::now(), self.limits.wait());
-        // Without a thread nobody makes tables while this one waits.
-        while self.changes_bytes() >= most && self.work.has_thread() {
+        let begin = Instant::now();
+        // Without a thread nobody makes tables while this one waits. The limits may change meanwhile; a memtable that
+        // is full by then becomes immutable at the next change.
+        while self.backlog_bytes() > 0
+            && self.changes_bytes() >= self.changes_bytes_most()
+            && self.work.has_thread()
+        {
+            let (most, wait) = (self.changes_bytes_most(), self.limits.wait());
             if begin.elapsed() >= wait {
                 let what = format!(
                     "{} bytes of changes wait in memory to become tables, and {most} may; writing tables did not keep up \

@@ -214,14 +214,16 @@ impl Frames {
             let claims: Vec<Claim> = words.iter().map_while(Word::claim).collect();
             let is_free = claims.len() == words.len();
             let at = start * FRAME_BYTES;
-            // SAFETY: every frame of the step is claimed here, so no other thread reads or writes it, and nobody has a
-            // reference into it. The pool's frames that follow the last word, if any, are never used.
-            let is_gone =
-                is_free && unsafe { region.decommit(at, (*step_bytes).min(region.len() - at)) }.is_ok();
-            for (word, was) in words.iter().zip(claims) {
-                if is_gone { word.is_absent(was) } else { word.give_up() }
+            if is_free {
+                // If it fails, some of the memory may be gone. The next claim provides what is missing. SAFETY: every
+                // frame of the step is claimed here, so no other thread reads or writes it, and nobody has a reference
+                // into it. The pool's frames that follow the last word, if any, are never used.
+                let _ = unsafe { region.decommit(at, (*step_bytes).min(region.len() - at)) };
             }
-            is_done &= is_gone;
+            for (word, was) in words.iter().zip(claims) {
+                if is_free { word.is_absent(was) } else { word.give_up() }
+            }
+            is_done &= is_free;
         }
         is_done
     }

@@ -74,6 +74,7 @@ impl<D: Disk> Core<D> {
             // A store that was only read writes nothing.
             let mut has_more = self.log().is_begun() && self.remove_dropped(&mut manifest)?;
             if self.full.load(Relaxed) {
+                self.log().check()?;
                 has_more |= self.log().is_begun() && self.merge_deadest(&mut manifest, 0)?;
                 self.full.store(self.lacks_space(&self.version()), Relaxed);
             }
@@ -81,7 +82,9 @@ impl<D: Disk> Core<D> {
         };
         self.log().check()?;
         let begin = Instant::now();
-        if self.merge_deadest(&mut manifest, memtable.bytes() as u64)? {
+        // If two memtables wait, writers are going to: a flush and a merge take turns then.
+        let has_time = self.full.load(Relaxed) || self.version().immutable.len() < 2;
+        if has_time && self.merge_deadest(&mut manifest, memtable.bytes() as u64)? {
             self.pace.note_merge(begin.elapsed());
             return Ok(true);
         }
@@ -231,6 +234,7 @@ impl<D: Disk> Core<D> {
         let all = version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
         let mut all: Vec<_> =
             all.map(|(space, one)| (space, one, one.file_bytes(), one.live_bytes())).collect();
+        all.retain(|(_, one, ..)| one.damage().is_none());
         let (bytes, live) = all.iter().fold((new, 0), |sum, one| (sum.0 + one.2, sum.1 + one.3));
         let mut excess = if is_full { bytes } else { plan::excess(bytes, live) };
         if excess == 0 {
@@ -239,8 +243,7 @@ impl<D: Disk> Core<D> {
         let free = self.disk.free().unwrap_or(u64::MAX);
         let least = if is_full { 0 } else { self.limits.table_bytes() / ALONE };
         all.retain(|(_, one, bytes, live)| {
-            let is_mergeable = one.tables().len() > 1 && one.damage().is_none();
-            is_mergeable && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
+            one.tables().len() > 1 && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
         });
         all.sort_by_key(|(_, _, bytes, live)| live.saturating_mul(1 << 10) / bytes);
         // Writers wait for memtables that wait for this. A large partition is merged by several threads alone.
@@ -334,46 +337,49 @@ impl<D: Disk> Core<D> {
     /// # Errors
     /// `Corrupt` if one of them is damaged: it stays as it is, and the others are merged.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
-        let chosen: Vec<_> = {
-            let version = self.version();
-            let all =
-                version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
-            all.filter(|(space, one)| which(*space, one)).map(|(space, one)| (space, one.clone())).collect()
-        };
-        let error_of =
-            |some: &[(u32, Arc<Partition<D>>)]| some.iter().find_map(|(_, one)| Some(one.damage()?.error()));
-        let mut damaged = error_of(&chosen);
+        let error_of = |one: &Partition<D>| Some(one.damage()?.error());
         let is_due = |one: &Partition<D>| one.damage().is_none() && one.tables().len() > 1;
-        let due: Vec<_> = chosen.iter().filter(|(_, one)| is_due(one)).collect();
+        let mut damaged = None;
+        // Their places, not the partitions themselves, whose files would be kept.
+        let mut due = Vec::new();
+        for (&space, all) in &self.version().partitions {
+            for one in all.iter().filter(|one| which(space, one)) {
+                damaged = damaged.or_else(|| error_of(one));
+                if is_due(one) {
+                    due.push((space, one.low.clone(), one.file_bytes()));
+                }
+            }
+        }
         // As many at once as there are threads, or as are small: the space of what a piece replaces is free before the
         // next begins.
         let mut rest = &due[..];
         while !rest.is_empty() {
-            let mut bytes = 0;
-            let is_small = |(_, one): &&&(u32, Arc<Partition<D>>)| {
-                bytes += one.file_bytes();
-                bytes <= self.limits.table_bytes() / ALONE
+            let mut sum = 0;
+            let is_small = |(_, _, bytes): &&(u32, Vec<u8>, u64)| {
+                sum += bytes;
+                sum <= self.limits.table_bytes() / ALONE
             };
             let few = rest.iter().take_while(is_small).count().max(self.workers().count()).min(rest.len());
             let (piece, others) = rest.split_at(few);
             rest = others;
             // Writers may wait for memtables that wait. If there is no space for those, a merge may make some.
-            for _ in 0..self.version().immutable.len() {
+            let waiting = self.version().immutable.len();
+            for _ in 0..waiting {
                 let _ = self.step();
             }
             let mut manifest = lock(&self.manifest);
             self.log().check()?;
             // A memtable may have become tables since the partitions were chosen.
             let version = self.version().clone();
-            let now = piece.iter().filter_map(|(space, one)| {
-                let now = version.partitions(*space).iter().find(|now| now.low == one.low)?;
+            let now = piece.iter().filter_map(|(space, low, _)| {
+                let now = version.partitions(*space).iter().find(|now| now.low == *low)?;
                 is_due(now).then(|| (*space, now.clone()))
             });
             let now: Vec<_> = now.collect();
             drop(version);
             if !now.is_empty() {
                 self.merge_piece(&mut manifest, &now)?;
-                damaged = damaged.or_else(|| error_of(&now));
+                damaged = damaged.or_else(|| now.iter().find_map(|(_, one)| error_of(one)));
             }
         }
         damaged.map_or(Ok(()), Err)
@@ -441,7 +447,10 @@ impl<D: Disk> Core<D> {
         let before: BTreeSet<Name> = manifest.state().files().collect();
         // DURABILITY: the names of the new files are durable before the manifest names them.
         let synced = disk::sync_directory(&*self.disk);
-        let committed = synced.and_then(|()| manifest.commit(edits));
+        // The writer of a new log syncs the same directory. If that has failed, this sync may not report it again.
+        let is_resuming = self.is_resuming.load(Relaxed);
+        let checked = synced.and_then(|()| if is_resuming { Ok(()) } else { self.log().check() });
+        let committed = checked.and_then(|()| manifest.commit(edits));
         committed.map_err(|error| self.log().stop(error))?;
         self.install(flushed, replaced);
         // DURABILITY: the manifest that no longer needs them is synced.

@@ -12,6 +12,7 @@ use forrest_index::Direction;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 struct World {
     disk: Simulated,
@@ -343,6 +344,21 @@ fn a_range_is_compacted_alone() {
     assert!(world.tables().iter().all(|&tables| tables < 2), "{:?}", world.tables());
     world.check();
     world.reopen();
+}
+
+/// A store that has stopped while it was full makes no file: what failed is not repeated.
+#[test]
+fn a_full_store_that_has_stopped_merges_nothing() {
+    let mut world = World::new();
+    for value in 0..3 {
+        world.flush(0..300, 1, value);
+    }
+    world.store.full.store(true, Relaxed);
+    let names = |world: &World| world.disk.files().iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let (before, ios) = (names(&world), world.disk.ios());
+    world.store.log().stop(Error::new(ErrorKind::Io, "it fails"));
+    assert!(world.store.step().is_err());
+    assert_eq!((names(&world), world.disk.ios()), (before, ios));
 }
 
 /// Pairs that are overwritten at random, each partition by each flush: the tables never take much more than what is
