@@ -334,6 +334,11 @@ impl<D: Disk> Core<D> {
         self.numbers.load(Ordering::Relaxed)
     }
 
+    /// Whether a table is lost. Files that nothing names stay then: they may have what it had.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.version().partitions.values().flatten().any(|one| !one.lost().is_empty())
+    }
+
     /// Signals that there is background work.
     pub(crate) fn call_for_work(&self) {
         self.work.call();

@@ -49,7 +49,7 @@ impl<D: Disk> Core<D> {
         manifest.renew(self.next_number())?;
         // Files that were not committed take space. Who reads the failed manifest may see them. Where a table is lost,
         // an edit that named them may be too.
-        if self.version().partitions.values().flatten().all(|one| one.lost().is_empty()) {
+        if !self.has_lost() {
             let named: BTreeSet<Name> = manifest.state().files().collect();
             let is_left =
                 |name: &Name| matches!(name.kind, Kind::Table | Kind::Remix) && !named.contains(name);

@@ -36,7 +36,7 @@ use forrest_engine::{
     DEFAULT_KEYSPACE, Direction, Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Pages, Result,
     View as _,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
@@ -135,7 +135,9 @@ pub(crate) fn copy<D: Disk>(
         spaces: BTreeMap::new(),
         batch: Batch { store, ops: Vec::new(), bytes: 0 },
         is_guessed: damage.is_some(),
+        names: state.keyspaces.values().cloned().collect(),
         lost: Vec::new(),
+        lost_anywhere: Vec::new(),
         progress: Progress { done: 0, whole },
         see,
     };
@@ -229,7 +231,11 @@ struct Salvage<'s, D: Disk> {
     batch: Batch<D>,
     /// Whether the manifest is damaged.
     is_guessed: bool,
+    /// The keyspaces that the manifest names.
+    names: Vec<String>,
     lost: Vec<Loss>,
+    /// What may be of any key: the file, and the reason.
+    lost_anywhere: Vec<(Name, String)>,
     progress: Progress,
     see: &'s mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
@@ -260,7 +266,18 @@ impl<D: Disk> Salvage<'_, D> {
         self.advance(0)?;
         self.batch.store.settle()?;
         let store = self.batch.store.clone();
-        let lost = std::mem::take(&mut self.lost);
+        let mut lost = std::mem::take(&mut self.lost);
+        let mut names = store.keyspaces()?;
+        names.push("(unknown)".to_string());
+        // Only now are all keyspaces known.
+        for (file, reason) in &self.lost_anywhere {
+            lost.extend(names.iter().map(|keyspace| Loss {
+                keyspace: keyspace.clone(),
+                range: (Bound::Unbounded, Bound::Unbounded),
+                file: file.to_string(),
+                reason: reason.clone(),
+            }));
+        }
         let mut salvaged = Salvaged { keyspaces: 0, pairs: 0, lost };
         for name in store.keyspaces()? {
             salvaged.keyspaces += 1;
@@ -304,16 +321,18 @@ impl<D: Disk> Salvage<'_, D> {
 
     /// Notes that something is lost of which the keys are not known.
     fn lost_all(&mut self, file: Name, reason: &str) {
-        let names = self.batch.store.keyspaces().unwrap_or_default();
-        for keyspace in names.into_iter().chain(["(unknown)".to_string()]) {
-            let range = (Bound::Unbounded, Bound::Unbounded);
-            self.lost.push(Loss { keyspace, range, file: file.to_string(), reason: reason.to_string() });
-        }
+        self.lost_anywhere.push((file, reason.to_string()));
     }
 
     /// A keyspace whose name is lost with a part of a file.
     fn nameless(&mut self, id: u32, file: Name) -> Result<Arc<Space>> {
-        let space = self.batch.store.keyspace(&format!("keyspace-{id}"))?;
+        let known: BTreeSet<String> =
+            self.batch.store.keyspaces()?.into_iter().chain(self.names.iter().cloned()).collect();
+        let mut name = format!("keyspace-{id}");
+        while known.contains(&name) {
+            name.push('-');
+        }
+        let space = self.batch.store.keyspace(&name)?;
         self.spaces.insert(id, space.clone());
         self.lose(
             &space,
@@ -446,7 +465,9 @@ impl<D: Disk> Salvage<'_, D> {
             let next = chain.get(at + 1).and_then(|next| next.head);
             let cut = next.filter(|next| next.before.number == log.name.number && next.before.offset > end);
             let stated = |log: &OldLog<D>| log.records.synced > record::HEADER as u64;
-            let is_damaged = log.records.synced > end
+            // A header is synced before anything follows it.
+            let is_damaged = log.head.is_none()
+                || log.records.synced > end
                 || (state.whole.0 == log.name.number && end < state.whole.1)
                 || cut.is_some_and(|next| next.synced > end || chain[at + 1..].iter().any(stated));
             let before = self.log(log, state, sequence, is_damaged)?;

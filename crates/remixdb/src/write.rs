@@ -118,10 +118,8 @@ impl<D: Disk> Core<D> {
         // Taken before the lock: what tables have for a key is valid until the tables are replaced. And
         // dropped after the lock, because that may close files.
         let before = reads(&op).then(|| self.version());
-        let looked = match &before {
-            Some(before) => Some((before, read::value_in_tables(before, space.id, key)?)),
-            None => None,
-        };
+        // A damaged table matters only if no memtable has the key.
+        let looked = before.as_ref().map(|before| (before, read::value_in_tables(before, space.id, key)));
         let mut order = self.admit(matches!(op, Op::Delete { .. }))?;
         space.check()?;
         let old = match looked {
@@ -130,7 +128,7 @@ impl<D: Disk> Core<D> {
                 let now = &order.version;
                 match read::in_memtables(now, space.id, key, self.newest(), |bytes| Value::from(bytes)) {
                     Some(said) => said,
-                    None if same_partition(before, now, space.id, key) => in_tables,
+                    None if same_partition(before, now, space.id, key) => in_tables?,
                     None => read::value_in_tables(now, space.id, key)?,
                 }
             }

@@ -41,6 +41,7 @@ use forrest_base::lock;
 use forrest_engine::{Durability, Error, ErrorKind, Result};
 use rewrite::{ALONE, Replaced};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -273,7 +274,8 @@ impl<D: Disk> Core<D> {
         let mut manifest = lock(&self.manifest);
         let due = self.version().partitions.iter().find_map(|(&space, partitions)| {
             let is_due = |partition: &&Arc<Partition<D>>| {
-                partition.covered().is_some_and(|(all, covered)| plan::is_uncovered(all, covered))
+                partition.damage().is_none()
+                    && partition.covered().is_some_and(|(all, covered)| plan::is_uncovered(all, covered))
             };
             partitions.iter().find(is_due).map(|partition| (space, partition.clone()))
         });
@@ -373,6 +375,7 @@ impl<D: Disk> Core<D> {
             let version = self.version().clone();
             let now = piece.iter().filter_map(|(space, low, _)| {
                 let now = version.partitions(*space).iter().find(|now| now.low == *low)?;
+                damaged = damaged.take().or_else(|| error_of(now));
                 is_due(now).then(|| (*space, now.clone()))
             });
             let now: Vec<_> = now.collect();
@@ -445,6 +448,7 @@ impl<D: Disk> Core<D> {
         let reserved = manifest.reserve(&edits, || self.next_number());
         reserved.map_err(|error| self.give_up(first, error))?;
         let before: BTreeSet<Name> = manifest.state().files().collect();
+        let old_floor = manifest.state().floor;
         // DURABILITY: the names of the new files are durable before the manifest names them.
         let synced = disk::sync_directory(&*self.disk);
         // The writer of a new log syncs the same directory. If that has failed, this sync may not report it again.
@@ -457,7 +461,7 @@ impl<D: Disk> Core<D> {
         self.log().close_before(floor);
         self.done();
         self.balance();
-        self.remove(before, manifest, floor)
+        self.remove(before, manifest, old_floor..floor)
     }
 
     /// Removes files that waited because somebody else read them.
@@ -510,10 +514,12 @@ impl<D: Disk> Core<D> {
         self.parked.drop_old();
     }
 
-    /// Removes the files that the manifest named `before` and no longer does, and the logs below the floor.
-    fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest<D>, floor: u64) -> Result<()> {
+    /// Removes the files that the manifest named `before` and no longer does, and the logs that are not needed any more.
+    fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest<D>, logs: Range<u64>) -> Result<()> {
         let named: BTreeSet<Name> = manifest.state().files().collect();
-        let is_old_log = |name: &Name| name.kind == Kind::Log && name.number < floor;
+        // Older ones are left over. They may have what a lost table had.
+        let first = if self.has_lost() { logs.start } else { 0 };
+        let is_old_log = |name: &Name| name.kind == Kind::Log && (first..logs.end).contains(&name.number);
         let logs = disk::list(&*self.disk).unwrap_or_default().into_iter().filter(is_old_log);
         let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
         manifest.add_waiting(files);

@@ -307,7 +307,7 @@ impl<D: Disk> Rewrite<'_, D> {
     ) -> Result<(Option<Arc<Remix>>, Option<Stored>)> {
         match old.warm(check) {
             Ok(()) => Ok((old.remix()?.cloned(), old.stored()?)),
-            Err(error) if error.kind() == ErrorKind::Corrupt && old.tables().len() < RUNS_MAX => {
+            Err(error) if error.kind() == ErrorKind::Corrupt && old.tables().len() <= RUNS_MAX => {
                 Ok((None, None))
             }
             Err(error) => Err(error),

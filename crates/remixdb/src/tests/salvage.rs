@@ -228,6 +228,53 @@ fn what_is_intact_is_copied_from_a_store_with_a_missing_or_cut_file() {
 }
 
 /// Of a table with one damaged page, all other pages are copied, and the range that is reported is small.
+/// Logs that were never synced, of which one has lost its beginning, or is missing. A keyspace that only the first of
+/// them names has old values then, and that is told too.
+#[test]
+fn what_logs_have_lost_is_told_of_every_keyspace() {
+    let disk = Simulated::new();
+    let world = World::open(&disk, &Options { durability: Some(Durability::Buffered), ..small() }).unwrap();
+    let content = ["default", "other", "gone"].map(|name| (name.to_string(), Pairs::new())).into();
+    let mut making = Making { world, content, past: Past::new() };
+    for space in ["other", "gone"] {
+        making.world.store.keyspace(space).unwrap();
+    }
+    for round in 0..3u8 {
+        for number in 0..60 {
+            making.set("late", number, &[round; 24]);
+            making.set("default", number, &[round + 100; 24]);
+        }
+        making.delete("late", u32::from(round));
+        let mut order = making.world.store.order();
+        making.world.store.freeze(&mut order).unwrap();
+    }
+    (70..100).for_each(|number| making.set("late", number, b"last"));
+    let Making { content, past, .. } = making;
+    let old = Old { files: disk.files(), content, past };
+    assert!(old.check(old.files.clone(), "nothing is damaged").unwrap().is_empty());
+    let logs: Vec<usize> = (0..old.files.len())
+        .filter(|&at| old.files[at].0.kind == Kind::Log && old.files[at].1.len() > 64)
+        .collect();
+    assert!(logs.len() >= 4, "{logs:?}");
+    for &at in &logs {
+        let name = old.files[at].0;
+        let lost = old
+            .check(old.damaged(at, |bytes| bytes.iter_mut().take(512).for_each(|byte| *byte = 0)), "")
+            .unwrap();
+        assert!(
+            lost.iter().any(|loss| loss.keyspace == "late" || name == old.files[logs[0]].0),
+            "{name}: {lost:?}"
+        );
+        assert!(!lost.is_empty(), "{name}");
+    }
+    for &at in &logs[1..logs.len() - 1] {
+        let mut files = old.files.clone();
+        let (name, _) = files.remove(at);
+        let lost = old.check(files, "a log is missing").unwrap();
+        assert!(lost.iter().any(|loss| loss.keyspace == "late"), "{name}: {lost:?}");
+    }
+}
+
 #[test]
 fn a_damaged_page_loses_little() {
     let disk = Simulated::new();
