@@ -222,6 +222,12 @@
 #define FORREST_BACKGROUND_BYTES_PER_SECOND 18
 
 /**
+ * Memory that memtables, cache and indexes of a store on disk share, in bytes; the cache takes what the others leave.
+ * Default: a quarter of the machine's, at most 512 MiB; no limit if one of the sizes is set.
+ */
+#define FORREST_MEMORY_BYTES 19
+
+/**
  * The largest pages that are available. The default.
  */
 #define FORREST_PAGES_AUTO 0
@@ -448,7 +454,72 @@ typedef struct {
    * Bytes of files on disk that the store no longer needs, and that other processes read.
    */
   uint64_t held_bytes;
+  /**
+   * Bytes of memtables that only snapshots and iterators still have.
+   */
+  uint64_t kept_bytes;
 } forrest_stats;
+
+/**
+ * A range of keys of which a salvage lost something. All its pointers are valid until the function that got it
+ * returns. Later versions of the library may add fields at the end.
+ */
+typedef struct {
+  /**
+   * The keyspace in the new store, in UTF-8, with a zero byte at its end. It is called "keyspace-N" if its name is
+   * lost; "(unknown)" stands for keyspaces that nothing else shows. A zero byte in a name is left out.
+   */
+  const char *keyspace;
+  /**
+   * The first key of the range. Never null; the length is 0 if the range begins with the first key of all.
+   */
+  const void *start;
+  /**
+   * The length of `start`.
+   */
+  size_t start_bytes;
+  /**
+   * The key at which the range ends, and which is not in it; null if the range goes up to the last key.
+   */
+  const void *end;
+  /**
+   * The length of `end`; `FORREST_ABSENT` if it is null.
+   */
+  size_t end_bytes;
+  /**
+   * The name of the damaged or missing file in the directory of the old store, with a zero byte at its end.
+   */
+  const char *file;
+  /**
+   * What is wrong with the file, and what that means: text with a zero byte at its end.
+   */
+  const char *reason;
+} forrest_loss;
+
+/**
+ * The function that `forrest_salvage` calls with each loss, and with its `context`. It returns true to continue, false
+ * if it wants no more losses. It must not keep the pointer to the loss or a pointer in it, and must return normally,
+ * not by an exception or `longjmp`. It may call this library.
+ */
+typedef bool (*forrest_see_loss)(void *context, const forrest_loss *loss);
+
+/**
+ * What a salvage copied, and how much it could not. Later versions of the library may add fields at the end.
+ */
+typedef struct {
+  /**
+   * Number of keyspaces of the new store, including the default one.
+   */
+  uint64_t keyspaces;
+  /**
+   * Number of pairs in the new store.
+   */
+  uint64_t pairs;
+  /**
+   * Number of losses; 0 if the new store is a complete copy.
+   */
+  uint64_t lost;
+} forrest_salvaged;
 
 #ifdef __cplusplus
 extern "C" {
@@ -492,7 +563,7 @@ int32_t forrest_options_create(forrest_options **options);
 
 /**
  * Sets an option, one of `FORREST_CAPACITY_BYTES` to
- * `FORREST_BACKGROUND_BYTES_PER_SECOND`.
+ * `FORREST_MEMORY_BYTES`.
  *
  * `FORREST_INVALID_ARGUMENT` if this version of the library does not know the option or value; nothing is
  * changed then. Limits of numbers are checked when a store is opened.
@@ -1288,6 +1359,38 @@ int32_t forrest_get_stats(const forrest_db *db, forrest_stats *stats, size_t sta
  * - `capabilities` is null or writable.
  */
 int32_t forrest_capabilities(const forrest_db *db, uint64_t *capabilities);
+
+/**
+ * Copies what is intact of the damaged store on disk in the directory `from` to a new store at `to`. It also works if
+ * `forrest_open` fails with `FORREST_CORRUPT`. It writes nothing at `from`. Close the store before.
+ *
+ * After the copy is complete, this thread calls `see` with each range of keys of which something was lost, as long as
+ * it returns true. If `see` is null, the losses are only counted. Outside of these ranges, each key has exactly the
+ * value that it had. In a range that is lost, a key has a value that it once had, or none. `salvaged_bytes` is
+ * `sizeof(forrest_salvaged)`; fields that the program was not compiled for are left out, and fields that this library
+ * does not have are 0.
+ *
+ * `to` must not exist, or be an empty directory; its parent directory must exist. The new store gets this name only
+ * when it is complete and survives a loss of power. The call blocks until then, for a time proportional to the data.
+ * There is nothing to free.
+ *
+ * `FORREST_OK` also if something was lost, and if `see` returned false. A salvage that fails leaves nothing, calls
+ * nothing, and sets `salvaged` to 0: `FORREST_CORRUPT` if no part of the manifest can be read;
+ * `FORREST_INVALID_ARGUMENT` if `to` exists and is not an empty directory, or lies within `from`, or if a path is a
+ * URL; `FORREST_BUSY` if another salvage or checkpoint to `to` is in progress; `FORREST_UNSUPPORTED` for files of
+ * another version; `FORREST_IO`; `FORREST_OUT_OF_SPACE`.
+ *
+ * # Safety
+ * - `from` and `to` are each null or end with a zero byte.
+ * - `see` is null, or a function that meets the requirements of `forrest_see_loss`.
+ * - `salvaged` is null or has `salvaged_bytes` writable bytes.
+ */
+int32_t forrest_salvage(const char *from,
+                        const char *to,
+                        forrest_see_loss see,
+                        void *context,
+                        forrest_salvaged *salvaged,
+                        size_t salvaged_bytes);
 
 /**
  * Lists the names of the stores in the kernel ("llds:NAME") that this user owns, or may read or write. The

@@ -5,6 +5,7 @@ use crate::code::FORREST_ABSENT;
 use crate::failure::Failure;
 use forrest_rust::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
 
 /// A key from C.
 ///
@@ -127,5 +128,34 @@ impl<T> Place<T> {
     pub(crate) fn put(&mut self, result: T) {
         // SAFETY: the pointer is aligned and writable, by the invariant of `Place`.
         unsafe { self.0.write(result) }
+    }
+}
+
+/// A place for a struct that the program may know with fewer or more fields at its end. INVARIANT: the pointer has
+/// this number of writable bytes.
+#[derive(Debug)]
+pub(crate) struct Fields<T>(*mut T, usize);
+
+impl<T: Copy> Fields<T> {
+    /// Checks the pointer and writes zeros there, which stay if the call fails.
+    ///
+    /// # Safety
+    /// - `place` is null, or has `bytes` writable bytes until the call ends.
+    pub(crate) unsafe fn of(what: &str, place: *mut T, bytes: usize) -> Result<Fields<T>, Failure> {
+        if place.is_null() {
+            return Err(Failure::invalid(format_args!("the place for the {what} is null")));
+        }
+        // SAFETY: `place` is not null, checked above, and so has `bytes` writable bytes, as the Safety section
+        // demands.
+        unsafe { place.cast::<u8>().write_bytes(0, bytes) };
+        Ok(Fields(place, bytes))
+    }
+
+    /// Writes the fields that have room.
+    pub(crate) fn put(&mut self, fields: T) {
+        let bytes = self.1.min(size_of::<T>());
+        // SAFETY: the pointer has `bytes <= self.1` writable bytes, by the invariant, and `fields` has `bytes <=
+        // size_of::<T>()`. It is a local variable, so they do not overlap.
+        unsafe { ptr::copy_nonoverlapping((&raw const fields).cast::<u8>(), self.0.cast(), bytes) };
     }
 }

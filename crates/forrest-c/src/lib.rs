@@ -16,6 +16,7 @@
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
 //! | batch.rs | batches, and writing them |
+//! | salvage.rs | what is intact of a damaged store |
 //! | kernel.rs | the stores in the kernel |
 //! | whole.rs | operations on a whole store: sync, verify, statistics |
 //! | change.rs, read.rs | changing and reading keys |
@@ -39,6 +40,7 @@ pub mod kernel;
 pub mod llds;
 pub mod options;
 pub mod read;
+pub mod salvage;
 pub mod transaction;
 pub mod value;
 pub mod whole;

@@ -1,15 +1,14 @@
 //! Operations on a whole store: sync, checkpoint, verify, flush, settle, compact, resume, changes of options,
 //! statistics, and the capabilities of its home.
 
-use crate::argument::{self, Place, key, text};
+use crate::argument::{self, Fields, Place, key, text};
 use crate::code::FORREST_OK;
 use crate::db::Db;
-use crate::failure::{Failure, guard};
+use crate::failure::guard;
 use crate::options::changes;
 use forrest_rust::Capability;
 use std::ffi::{c_char, c_void};
 use std::ops::Bound;
-use std::ptr;
 
 /// Makes everything written before as durable as this home can, and then returns. On disk it then survives a
 /// loss of power. In memory this returns at once, because nothing outlives the process.
@@ -193,14 +192,10 @@ pub struct Stats {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, stats_bytes: usize) -> i32 {
     guard(|| {
-        if stats.is_null() {
-            return Err(Failure::invalid("the place for the statistics is null"));
-        }
-        // SAFETY: `stats` is not null, checked above, and so has `stats_bytes` writable bytes, as the Safety
-        // section demands.
-        unsafe { stats.cast::<u8>().write_bytes(0, stats_bytes) };
+        // SAFETY: `stats` is null or has `stats_bytes` writable bytes, as the Safety section demands.
+        let mut place = unsafe { Fields::of("statistics", stats, stats_bytes) }?;
         let found = Db::of(db)?.newest()?.0.stats()?;
-        let told = Stats {
+        place.put(Stats {
             keys: found.keys,
             keyspaces: found.keyspaces,
             snapshots: found.snapshots,
@@ -216,12 +211,7 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             open_files: found.open_files,
             held_bytes: found.held_bytes,
             kept_bytes: found.kept_bytes,
-        };
-        let bytes = stats_bytes.min(size_of::<Stats>());
-        // SAFETY: `bytes <= stats_bytes`, which `stats` has, see above, and `bytes <= size_of::<Stats>()`.
-        // The source is a local variable, so it does not overlap `stats`. All fields are `u64`, so it has no
-        // padding.
-        unsafe { ptr::copy_nonoverlapping((&raw const told).cast::<u8>(), stats.cast(), bytes) };
+        });
         Ok(FORREST_OK)
     })
 }

@@ -32,6 +32,7 @@ use crate::manifest::{self, Files, ManifestState};
 use crate::record;
 use crate::table::{self, Table, TableCursor};
 use crate::wal::{self, Change, Head};
+use forrest_engine::bounds::successor;
 use forrest_engine::{
     DEFAULT_KEYSPACE, Direction, Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Pages, Result,
     View as _,
@@ -65,6 +66,24 @@ pub struct Loss {
     pub file: String,
     /// What is wrong with it, and what that means.
     pub reason: String,
+}
+
+impl Loss {
+    /// The range as a first key, which is included, and an end, which is not; `None` if it has no end.
+    pub fn half_open(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        let start = match &self.range.0 {
+            Bound::Included(key) => key.clone(),
+            // If there is no greater key, a range with only this key.
+            Bound::Excluded(key) => successor(key).unwrap_or_else(|| key.clone()),
+            Bound::Unbounded => Vec::new(),
+        };
+        let end = match &self.range.1 {
+            Bound::Included(key) => successor(key),
+            Bound::Excluded(key) => Some(key.clone()),
+            Bound::Unbounded => None,
+        };
+        (start, end)
+    }
 }
 
 /// What a salvage copied, and what it could not.

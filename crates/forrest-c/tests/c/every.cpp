@@ -327,6 +327,17 @@ struct Directory {
     ~Directory() { std::filesystem::remove_all(path); }
 };
 
+// A salvage, with the names of the files of its losses.
+std::pair<forrest_salvaged, std::vector<std::string>> salvage(const std::string &from, const std::string &to) {
+    std::pair<forrest_salvaged, std::vector<std::string>> result;
+    const auto see = [](void *to, const forrest_loss *loss) noexcept {
+        static_cast<std::vector<std::string> *>(to)->emplace_back(loss->file);
+        return true;
+    };
+    check(forrest_salvage(from.c_str(), to.c_str(), see, &result.second, &result.first, sizeof result.first));
+    return result;
+}
+
 // A call succeeds if the home has the capability, and is refused if not.
 template <typename Call> void where(bool can, Call call) {
     try {
@@ -418,6 +429,10 @@ void all(const char *url) {
         db.checkpoint(directory.path.c_str()); // an empty directory is allowed
         const Db copy(directory.path.c_str());
         DEMAND(copy.contains("oak") && copy.stats().keys == db.stats().keys);
+        const Directory salvaged;
+        const auto [found, lost] = salvage(directory.path, salvaged.path);
+        DEMAND(found.pairs == db.count("") && found.keyspaces == 1 && found.lost == 0 && lost.empty());
+        DEMAND(Db(salvaged.path.c_str()).contains("oak"));
     });
     db.sync();
     DEMAND(db.stats().keys == 4 && db.count("") == 4);

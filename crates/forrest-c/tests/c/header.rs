@@ -19,6 +19,7 @@ const SOURCES: &[&str] = &[
     "transaction.rs",
     "iter.rs",
     "whole.rs",
+    "salvage.rs",
     "kernel.rs",
 ];
 

@@ -45,6 +45,26 @@ static bool unseen(void *context, const void *key, size_t key_bytes, const void 
     return false;
 }
 
+static bool unseen_loss(void *context, const forrest_loss *loss) {
+    (void)context, (void)loss;
+    CHECK(false);
+    return false;
+}
+
+/* A salvage of what is no store on disk fails, calls nothing, and tells that nothing was copied. */
+static void salvaging_nothing(const char *url) {
+    forrest_salvaged salvaged;
+    const int32_t no = FORREST_INVALID_ARGUMENT;
+    const char *const wrong[][2] = {{NULL, "to"}, {"from", NULL}, {"\xff", "to"}, {"from", "\xff"}, {"memory:", "to"},
+                                    {"llds:from", "to"}, {"from", "memory:"}, {"", "to"}, {url, url}};
+    for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++) {
+        memset(&salvaged, 0x77, sizeof salvaged);
+        ANSWERS(no, forrest_salvage(wrong[at][0], wrong[at][1], unseen_loss, NULL, &salvaged, sizeof salvaged));
+        CHECK(salvaged.keyspaces == 0 && salvaged.pairs == 0 && salvaged.lost == 0);
+    }
+    ANSWERS(no, forrest_salvage("/nowhere/at/all", "/nowhere/at/all/to", unseen_loss, NULL, NULL, 0));
+}
+
 /* Every function refuses these handles. The batch and the options object are valid, so that only the handle is refused. */
 static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *batch, forrest_options *options) {
     forrest_db *made = JUNK;
@@ -371,6 +391,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     wrong_handles(argv[1]);
+    salvaging_nothing(argv[1]);
     closing_in_any_order(argv[1]);
     several_threads(argv[1]);
     after_fork(argv[1]);

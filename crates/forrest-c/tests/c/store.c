@@ -652,6 +652,111 @@ static void the_store_as_a_whole(forrest_db *db) {
     CHECK((can & FORREST_CAN_ITERATE) && (can & FORREST_CAN_BATCH));
 }
 
+/* The losses of a salvage. */
+struct losses {
+    const char *suffix; /* of the names of the damaged files */
+    size_t count, most;
+    bool bounded;  /* each range has a first key and an end */
+    forrest_db *copy; /* the losses are deleted here */
+};
+
+static bool note_loss(void *context, const forrest_loss *loss) {
+    struct losses *losses = context;
+    CHECK(losses->count < losses->most && strcmp(loss->keyspace, "default") == 0 && strlen(loss->reason) > 0);
+    CHECK(strcmp(strrchr(loss->file, '.'), losses->suffix) == 0 && loss->start != NULL);
+    CHECK(losses->bounded == (loss->start_bytes > 0) && losses->bounded == (loss->end_bytes != FORREST_ABSENT));
+    CHECK((loss->end == NULL) == (loss->end_bytes == FORREST_ABSENT));
+    if (losses->copy != NULL) /* the range is one for the other functions */
+        ANSWERS(FORREST_OK, forrest_delete_range(losses->copy, loss->start, loss->start_bytes, loss->end, loss->end_bytes));
+    return ++losses->count < losses->most;
+}
+
+static uint64_t pairs_of(const char *path) {
+    forrest_db *db;
+    uint64_t pairs;
+    ANSWERS(FORREST_OK, forrest_open(path, &db));
+    ANSWERS(FORREST_OK, forrest_count(db, NULL, 0, NULL, FORREST_ABSENT, &pairs));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    return pairs;
+}
+
+/* A store is salvaged when it is whole, when a table is damaged, and when its log is missing. */
+static void salvaging(void) {
+    enum { KEYS = 3000 };
+    char directory[] = "/tmp/forrest-salvage-XXXXXX", command[200];
+    CHECK(mkdtemp(directory) != NULL);
+    char from[sizeof directory + 8], to[sizeof from], key[16];
+    snprintf(from, sizeof from, "%s/store", directory);
+    forrest_db *db;
+    ANSWERS(FORREST_OK, forrest_open(from, &db));
+    for (int at = 0; at < KEYS; at++) {
+        snprintf(key, sizeof key, "key%05d", at);
+        ANSWERS(FORREST_OK, forrest_set(db, key, strlen(key), T("a value of thirty-one characters")));
+    }
+    ANSWERS(FORREST_OK, forrest_compact(db));
+    ANSWERS(FORREST_OK, forrest_close(db));
+
+    struct {
+        forrest_salvaged known;
+        uint64_t later[2];
+    } salvaged;
+    forrest_salvaged *const result = &salvaged.known;
+    struct losses losses = {".table", 0, 0, true, NULL};
+    memset(&salvaged, 0x77, sizeof salvaged);
+    snprintf(to, sizeof to, "%s/whole", directory);
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof salvaged));
+    CHECK(result->keyspaces == 1 && result->pairs == KEYS && result->lost == 0 && salvaged.later[1] == 0);
+    CHECK(pairs_of(to) == KEYS);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, note_loss, &losses, result, sizeof salvaged));
+    CHECK(result->keyspaces == 0 && result->pairs == 0);
+
+    snprintf(command, sizeof command,
+             "printf '\\377\\0\\377' | dd of=$(ls -S %s/*.table | head -1) bs=1 seek=6000 conv=notrunc 2>%s/dd", from,
+             directory);
+    CHECK(system(command) == 0);
+    losses.most = KEYS;
+    snprintf(to, sizeof to, "%s/rest", directory);
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
+    CHECK(losses.count > 0 && result->lost == losses.count && result->pairs < KEYS && result->pairs > KEYS / 2);
+    CHECK(pairs_of(to) == result->pairs);
+    /* A function that wants only the first loss, and none; and a program that knows only the first field. */
+    losses = (struct losses){".table", 0, 1, true, NULL};
+    ANSWERS(FORREST_OK, forrest_open("memory:", &losses.copy));
+    snprintf(to, sizeof to, "%s/one", directory);
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
+    CHECK(losses.count == 1 && result->lost >= 1);
+    ANSWERS(FORREST_OK, forrest_close(losses.copy));
+    memset(&salvaged, 0x77, sizeof salvaged);
+    snprintf(to, sizeof to, "%s/none", directory);
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, NULL, result, sizeof result->keyspaces));
+    CHECK(result->keyspaces == 1 && result->pairs == 0x7777777777777777);
+
+    snprintf(from, sizeof from, "%s/none", directory);
+    ANSWERS(FORREST_OK, forrest_open(from, &db));
+    ANSWERS(FORREST_OK, forrest_set(db, T("key"), T("value")));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    snprintf(command, sizeof command, "rm %s/*.log", from);
+    CHECK(system(command) == 0);
+    ANSWERS(FORREST_CORRUPT, forrest_open(from, &db));
+    losses = (struct losses){".log", 0, 1, false, NULL};
+    snprintf(to, sizeof to, "%s/log", directory);
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
+    CHECK(losses.count == 1 && result->lost >= 1);
+
+    losses.most = 0;
+    snprintf(command, sizeof command, "rm %s/*.manifest", from);
+    CHECK(system(command) == 0);
+    snprintf(to, sizeof to, "%s/no", directory);
+    ANSWERS(FORREST_CORRUPT, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage("memory:", to, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(NULL, to, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, note_loss, &losses, NULL, sizeof *result));
+    ANSWERS(FORREST_IO, forrest_salvage("/nowhere/at/all", to, note_loss, &losses, result, sizeof *result));
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fputs("store URL\n", stderr);
@@ -672,6 +777,7 @@ int main(int argc, char **argv) {
     keyspaces(db);
     snapshots(db);
     the_store_as_a_whole(db);
+    salvaging();
     ANSWERS(FORREST_OK, forrest_close(db));
     puts("all is as it should be");
     return checks > 0 ? 0 : 1;

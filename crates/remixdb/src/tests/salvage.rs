@@ -5,10 +5,10 @@ use super::world::{Content, Pairs, World, options};
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
 use crate::salvage::{Loss, Salvaged, copy};
-use forrest_engine::{Durability, Error, ErrorKind, Op, Options, Result};
+use forrest_engine::{Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Result};
 use forrest_testing::sized;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 
 type Files = Vec<(Name, Vec<u8>)>;
 
@@ -327,4 +327,23 @@ fn a_salvage_may_fail_and_be_given_up() {
         from.fail(Fault { at, times: Times::Once, kind: Failure::Eio });
         let _either = copy(from, Simulated::new(), &mut |_| ControlFlow::Continue(()));
     }
+}
+
+#[test]
+fn a_half_open_range_has_the_same_keys() {
+    let half_open = |from: Bound<&[u8]>, to: Bound<&[u8]>| {
+        let range = (from.map(<[u8]>::to_vec), to.map(<[u8]>::to_vec));
+        Loss { keyspace: String::new(), range, file: String::new(), reason: String::new() }.half_open()
+    };
+    let (longest, last) = (vec![b'a'; MAX_KEY_BYTES], vec![0xFF; MAX_KEY_BYTES]);
+    assert_eq!(half_open(Bound::Unbounded, Bound::Unbounded), (vec![], None));
+    assert_eq!(half_open(Bound::Included(b"a"), Bound::Excluded(b"b")), (b"a".to_vec(), Some(b"b".to_vec())));
+    assert_eq!(
+        half_open(Bound::Excluded(b"a"), Bound::Included(b"b")),
+        (b"a\0".to_vec(), Some(b"b\0".to_vec()))
+    );
+    let after = [&longest[1..], b"b"].concat();
+    let found = half_open(Bound::Excluded(&longest), Bound::Included(&longest));
+    assert_eq!(found, (after.clone(), Some(after)));
+    assert_eq!(half_open(Bound::Excluded(&last), Bound::Included(&last)), (last, None));
 }

@@ -1,0 +1,115 @@
+//! Salvage: what is intact of a damaged store on disk becomes a new store.
+
+use crate::argument::{Fields, text};
+use crate::code::{FORREST_ABSENT, FORREST_OK};
+use crate::failure::guard;
+use std::ffi::{CString, c_char, c_void};
+use std::ptr;
+
+/// A range of keys of which a salvage lost something. All its pointers are valid until the function that got it
+/// returns. Later versions of the library may add fields at the end.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Loss {
+    /// The keyspace in the new store, in UTF-8, with a zero byte at its end. It is called "keyspace-N" if its name is
+    /// lost; "(unknown)" stands for keyspaces that nothing else shows. A zero byte in a name is left out.
+    pub keyspace: *const c_char,
+    /// The first key of the range. Never null; the length is 0 if the range begins with the first key of all.
+    pub start: *const c_void,
+    /// The length of `start`.
+    pub start_bytes: usize,
+    /// The key at which the range ends, and which is not in it; null if the range goes up to the last key.
+    pub end: *const c_void,
+    /// The length of `end`; `FORREST_ABSENT` if it is null.
+    pub end_bytes: usize,
+    /// The name of the damaged or missing file in the directory of the old store, with a zero byte at its end.
+    pub file: *const c_char,
+    /// What is wrong with the file, and what that means: text with a zero byte at its end.
+    pub reason: *const c_char,
+}
+
+/// The function that `forrest_salvage` calls with each loss, and with its `context`. It returns true to continue, false
+/// if it wants no more losses. It must not keep the pointer to the loss or a pointer in it, and must return normally,
+/// not by an exception or `longjmp`. It may call this library.
+pub type SeeLoss = Option<unsafe extern "C" fn(context: *mut c_void, loss: *const Loss) -> bool>;
+
+/// What a salvage copied, and how much it could not. Later versions of the library may add fields at the end.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+pub struct Salvaged {
+    /// Number of keyspaces of the new store, including the default one.
+    pub keyspaces: u64,
+    /// Number of pairs in the new store.
+    pub pairs: u64,
+    /// Number of losses; 0 if the new store is a complete copy.
+    pub lost: u64,
+}
+
+/// Copies what is intact of the damaged store on disk in the directory `from` to a new store at `to`. It also works if
+/// `forrest_open` fails with `FORREST_CORRUPT`. It writes nothing at `from`. Close the store before.
+///
+/// After the copy is complete, this thread calls `see` with each range of keys of which something was lost, as long as
+/// it returns true. If `see` is null, the losses are only counted. Outside of these ranges, each key has exactly the
+/// value that it had. In a range that is lost, a key has a value that it once had, or none. `salvaged_bytes` is
+/// `sizeof(forrest_salvaged)`; fields that the program was not compiled for are left out, and fields that this library
+/// does not have are 0.
+///
+/// `to` must not exist, or be an empty directory; its parent directory must exist. The new store gets this name only
+/// when it is complete and survives a loss of power. The call blocks until then, for a time proportional to the data.
+/// There is nothing to free.
+///
+/// `FORREST_OK` also if something was lost, and if `see` returned false. A salvage that fails leaves nothing, calls
+/// nothing, and sets `salvaged` to 0: `FORREST_CORRUPT` if no part of the manifest can be read;
+/// `FORREST_INVALID_ARGUMENT` if `to` exists and is not an empty directory, or lies within `from`, or if a path is a
+/// URL; `FORREST_BUSY` if another salvage or checkpoint to `to` is in progress; `FORREST_UNSUPPORTED` for files of
+/// another version; `FORREST_IO`; `FORREST_OUT_OF_SPACE`.
+///
+/// # Safety
+/// - `from` and `to` are each null or end with a zero byte.
+/// - `see` is null, or a function that meets the requirements of `forrest_see_loss`.
+/// - `salvaged` is null or has `salvaged_bytes` writable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_salvage(
+    from: *const c_char,
+    to: *const c_char,
+    see: SeeLoss,
+    context: *mut c_void,
+    salvaged: *mut Salvaged,
+    salvaged_bytes: usize,
+) -> i32 {
+    guard(|| {
+        // SAFETY: `salvaged` is null or has `salvaged_bytes` writable bytes, and `from` and `to` are null or end with
+        // a zero byte, as the Safety section demands.
+        let (mut place, from, to) = unsafe {
+            (Fields::of("result", salvaged, salvaged_bytes)?, text("source", from)?, text("target", to)?)
+        };
+        let found = forrest_rust::salvage(from, to)?;
+        let (keyspaces, pairs, lost) = (found.keyspaces, found.pairs, found.lost.len() as u64);
+        place.put(Salvaged { keyspaces, pairs, lost });
+        let Some(see) = see else { return Ok(FORREST_OK) };
+        for loss in &found.lost {
+            let (start, end) = loss.half_open();
+            let [keyspace, file, reason] = [&loss.keyspace, &loss.file, &loss.reason].map(|text| ended(text));
+            let loss = Loss {
+                keyspace: keyspace.as_ptr(),
+                start: start.as_ptr().cast(),
+                start_bytes: start.len(),
+                end: end.as_ref().map_or(ptr::null(), |end| end.as_ptr().cast()),
+                end_bytes: end.as_ref().map_or(FORREST_ABSENT, Vec::len),
+                file: file.as_ptr(),
+                reason: reason.as_ptr(),
+            };
+            // SAFETY: `see` meets the requirements of `forrest_see_loss`, as the Safety section demands. `loss` and
+            // what it points to live until it returns.
+            if !unsafe { see(context, &raw const loss) } {
+                break;
+            }
+        }
+        Ok(FORREST_OK)
+    })
+}
+
+/// Text with a zero byte at its end, and none before.
+fn ended(text: &str) -> CString {
+    CString::new(text.replace('\0', "")).unwrap_or_default()
+}
