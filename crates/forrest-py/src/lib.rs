@@ -13,6 +13,7 @@
 //! | keyspace.rs | `Keyspace`: all changes |
 //! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
+//! | salvage.rs | what is intact of a damaged store |
 //! | options.rs | options with named values, and URLs |
 //! | argument.rs | conversion of bytes and ranges of keys |
 //! | scope.rs | closing a store with everything that belongs to it; when calls release the interpreter |
@@ -29,6 +30,7 @@ mod failure;
 mod keyspace;
 mod options;
 mod range;
+mod salvage;
 mod scope;
 mod snapshot;
 mod transaction;
@@ -45,6 +47,8 @@ mod _forrest {
     use crate::keyspace::Keyspace;
     #[pymodule_export]
     use crate::range::Range;
+    #[pymodule_export]
+    use crate::salvage::salvage;
     #[pymodule_export]
     use crate::snapshot::Snapshot;
     #[pymodule_export]

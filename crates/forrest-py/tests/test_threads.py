@@ -6,7 +6,8 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
+from itertools import chain, count
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -196,6 +197,13 @@ def test_that_others_go_on_can_be_told() -> None:
 def test_others_go_on(disk: forrest.Db, call: Callable[[forrest.Db], object]) -> None:
     disk[b"a"] = b"1"
     assert lets_others_on(lambda: call(disk))
+
+
+def test_others_go_on_during_a_salvage(tmp_path: Path) -> None:
+    with forrest.open(tmp_path / "store") as db:
+        db[b"a"] = b"1"
+    numbers = count()
+    assert lets_others_on(lambda: forrest.salvage(tmp_path / "store", tmp_path / f"copy {next(numbers)}"), 1_000)
 
 
 def test_others_go_on_while_memory_is_written() -> None:

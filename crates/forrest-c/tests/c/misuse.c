@@ -51,7 +51,7 @@ static bool unseen_loss(void *context, const forrest_loss *loss) {
     return false;
 }
 
-/* A salvage of what is no store on disk fails, calls nothing, and tells that nothing was copied. */
+/* A salvage of what is no store on disk fails, calls nothing, and returns that nothing was copied. */
 static void salvaging_nothing(const char *url) {
     forrest_salvaged salvaged;
     const int32_t no = FORREST_INVALID_ARGUMENT;

@@ -15,7 +15,8 @@ child process must open stores itself.
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, MutableMapping, ValuesView
-from typing import Literal, TypeVar
+from os import PathLike
+from typing import Literal, NamedTuple, TypeVar
 
 from . import _forrest
 from ._errors import (
@@ -45,14 +46,17 @@ __all__ = [
     "IoError",
     "Keyspace",
     "LimitError",
+    "Loss",
     "OutOfSpaceError",
     "Range",
+    "Salvaged",
     "Snapshot",
     "StoppedError",
     "Transaction",
     "UnsupportedError",
     "View",
     "open",
+    "salvage",
 ]
 
 _T = TypeVar("_T")
@@ -242,6 +246,49 @@ class Db(_forrest.Db, Keyspace):
     def snapshot(self) -> Snapshot:
         """Takes a snapshot: one state of all keyspaces, to read while the store changes. It copies nothing."""
         return Snapshot(self)
+
+
+class Loss(NamedTuple):
+    """A range of keys of which salvage() lost something."""
+
+    keyspace: str
+    """The keyspace in the new store, called "keyspace-N" if its name is lost; "(unknown)" if nothing else shows it."""
+    start: bytes
+    """The first key of the range."""
+    stop: bytes | None
+    """The key before which the range ends; None if it goes up to the last key."""
+    file: str
+    """The name of the damaged or missing file in the directory of the old store."""
+    reason: str
+    """What is wrong with the file, and what that means."""
+
+
+class Salvaged(NamedTuple):
+    """What salvage() copied, and what it could not."""
+
+    keyspaces: int
+    """Number of keyspaces of the new store."""
+    pairs: int
+    """Number of pairs in the new store."""
+    lost: list[Loss]
+    """The ranges of which something was lost, in the order in which they were found; empty if the copy is complete."""
+
+
+def salvage(source: str | PathLike[str], target: str | PathLike[str], /) -> Salvaged:
+    """Copies what is intact of the damaged store on disk in the directory `source` to a new store at `target`.
+
+    It also works if open() raises CorruptError. It writes nothing at `source`; close the store before. Outside of the ranges
+    in the result, each key has exactly the value that it had. In a range that is lost, a key has a value that it once had, or
+    none.
+
+    `target` must not exist, or be an empty directory; its parent directory must exist. The call takes time proportional to
+    the data, and other Python threads run meanwhile. When it returns, the new store survives power loss. A salvage that fails
+    leaves nothing. It raises CorruptError if no part of the manifest can be read; InvalidArgumentError if `target` exists and
+    is not an empty directory, or lies within `source`, or if one of them is a URL; BusyError if another salvage to `target`
+    is in progress; UnsupportedError for files of another version; IoError; OutOfSpaceError.
+    """
+    keyspaces, pairs, lost = _forrest.salvage(source, target)
+    return Salvaged(keyspaces, pairs, [Loss(*loss) for loss in lost])
 
 
 open = Db

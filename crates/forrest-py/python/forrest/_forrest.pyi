@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View"]
+__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View", "salvage"]
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", covariant=True)
@@ -216,3 +216,7 @@ class Range(Generic[_Item]):
     def __next__(self) -> _Item: ...
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     def __reduce__(self) -> str: ...
+
+def salvage(
+    source: str | PathLike[str], target: str | PathLike[str], /
+) -> tuple[int, int, list[tuple[str, bytes, bytes | None, str, str]]]: ...
