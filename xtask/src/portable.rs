@@ -28,6 +28,9 @@ const SKIPPED: &[&str] = &[
     "power::",
     "tests::faults::",
     "tests::checkpoint::",
+    "tests::lost::",
+    "tests::resume::",
+    "tests::salvage::",
     // By their names, as tables have tests::damage as well, of their codecs.
     "a_flipped_bit_is_reported_or_harmless",
     "a_file_that_is_cut_or_missing_is_reported_or_harmless",

@@ -514,7 +514,8 @@ impl<D: Disk> Core<D> {
         self.parked.drop_old();
     }
 
-    /// Removes the files that the manifest named `before` and no longer does, and the logs that are not needed any more.
+    /// Removes the files that the manifest named `before` and no longer does, and the logs that are not needed any
+    /// more.
     fn remove(&self, before: BTreeSet<Name>, manifest: &mut Manifest<D>, logs: Range<u64>) -> Result<()> {
         let named: BTreeSet<Name> = manifest.state().files().collect();
         // Older ones are left over. They may have what a lost table had.

@@ -227,11 +227,10 @@ fn what_is_intact_is_copied_from_a_store_with_a_missing_or_cut_file() {
     }
 }
 
-/// Of a table with one damaged page, all other pages are copied, and the range that is reported is small.
 /// Logs that were never synced, of which one has lost its beginning, or is missing. A keyspace that only the first of
-/// them names has old values then, and that is told too.
+/// them names has old values then, and that is reported too.
 #[test]
-fn what_logs_have_lost_is_told_of_every_keyspace() {
+fn what_logs_have_lost_is_reported_of_every_keyspace() {
     let disk = Simulated::new();
     let world = World::open(&disk, &Options { durability: Some(Durability::Buffered), ..small() }).unwrap();
     let content = ["default", "other", "gone"].map(|name| (name.to_string(), Pairs::new())).into();
@@ -275,6 +274,7 @@ fn what_logs_have_lost_is_told_of_every_keyspace() {
     }
 }
 
+/// Of a table with one damaged page, all other pages are copied, and the range that is reported is small.
 #[test]
 fn a_damaged_page_loses_little() {
     let disk = Simulated::new();
