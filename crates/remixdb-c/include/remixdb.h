@@ -53,7 +53,10 @@ extern "C" {
  * # Safety
  * - `dir` is null, or ends with a zero byte.
  */
-struct xdb *remixdb_open(const char *dir, size_t cache_mb, size_t mt_mb, bool tags);
+struct xdb *remixdb_open(const char *dir,
+                         size_t cache_mb,
+                         size_t mt_mb,
+                         bool tags);
 
 /**
  * Like `remixdb_open`, but takes the least space: no tags.
