@@ -447,8 +447,8 @@ impl<D: Disk> Core<D> {
         let edits = edits(manifest, flushed.map(|memtable| memtable.frozen()), replaced, floor);
         let reserved = manifest.reserve(&edits, || self.next_number());
         reserved.map_err(|error| self.give_up(first, error))?;
-        let before: BTreeSet<Name> = manifest.state().files().collect();
         let old_floor = manifest.state().floor;
+        let before: BTreeSet<Name> = manifest.state().files().collect();
         // DURABILITY: the names of the new files are durable before the manifest names them.
         let synced = disk::sync_directory(&*self.disk);
         // The writer of a new log syncs the same directory. If that has failed, this sync may not report it again.
