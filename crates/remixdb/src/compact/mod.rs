@@ -28,7 +28,7 @@
 pub(crate) mod plan;
 mod rewrite;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::catalog::Space;
 use crate::core::Core;

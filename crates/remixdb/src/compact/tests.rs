@@ -403,7 +403,7 @@ fn tables_of_overwritten_pairs_stay_near_what_is_live() {
 /// If a piece becomes empty, its range goes to the previous partition; at the beginning, to the first
 /// partition that exists. So later writes to the range have a place.
 #[test]
-fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
+pub(crate) fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
     let mut world = World::for_pieces();
     world.delete(0..300);
     // The tombstones are dropped with what they delete.

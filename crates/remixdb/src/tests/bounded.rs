@@ -476,3 +476,8 @@ fn scans_of_many_threads_miss_no_key_that_was_set() {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+/// For a mutant: see the test.
+pub(super) fn a_piece_keeps_its_place() {
+    crate::compact::tests::what_a_piece_had_has_a_place_when_all_of_it_is_gone();
+}
