@@ -207,7 +207,7 @@ impl Builder {
     ///
     /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`](crate::DEFAULT_CACHE_BYTES) (256 MiB). Limit: at least
     /// 1, which caches nothing; above 1 GiB, the memory of the machine or its control group limits it as
-    /// well. Why: a page that is not in the cache is read from the device. The indexes of tables, about 3
+    /// well. Why: a page that is not in the cache is read from the device. The indexes of tables, up to 7.5
     /// bytes a key, are not part of it. Memory is allocated when needed, in steps of 2 MiB or 1/1000. A cache
     /// below 2 MiB uses plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {

@@ -36,7 +36,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Memory that a store is given, until there is an option for all of it.
+    /// Memory that a store is given.
     fn budget_bytes(&self) -> f64 {
         (self.memtables_bytes() + self.cache_bytes) as f64
     }
@@ -237,8 +237,8 @@ fn wanted(must: &Must) -> String {
 pub(crate) fn print_legend(out: &mut impl Write) -> io::Result<()> {
     writeln!(
         out,
-        "\nratio: forrest's figure divided by the peer's. memory: the budget is three memtables and the cache,\n\
-         until there is an option for all memory. docs/benchmarks.md describes each scenario."
+        "\nratio: forrest's figure divided by the peer's. memory: the budget is three memtables and the cache.\n\
+         docs/benchmarks.md describes each scenario."
     )
 }
 

@@ -269,9 +269,7 @@ impl<D: Disk> Core<D> {
 
     /// Bytes of memory of the current memtables, and of those that only snapshots and iterators still have.
     fn memtable_bytes(&self) -> (usize, usize) {
-        let version = self.version();
-        self.memory.add(version.memtables());
-        let current = version.memtables().map(|memtable| memtable.memory_bytes()).sum();
+        let current = self.version().memtables().map(|memtable| memtable.memory_bytes()).sum();
         (current, self.memory.memtable_bytes().saturating_sub(current))
     }
 

@@ -300,6 +300,11 @@ impl<D: Disk> Partition<D> {
         self.damage.get()
     }
 
+    /// Whether it has tables that may be merged into one.
+    pub(crate) fn is_mergeable(&self) -> bool {
+        self.tables.len() > 1 && self.damage().is_none()
+    }
+
     /// The tables that are lost.
     pub(crate) fn lost(&self) -> &[Lost] {
         &self.lost

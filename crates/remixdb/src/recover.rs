@@ -377,6 +377,8 @@ fn core<D: Disk>(
 ) -> Core<D> {
     let Parts { catalog, version, log, manifest, sequence, read_to } = parts;
     let backlog_bytes = version.immutable_bytes();
+    let memory = Memory::new(builder.memory_bytes, builder.cache_bytes);
+    memory.add(version.memtables());
     let version = Arc::new(version);
     let (current, parked) = (Current::new(&version), Parked::new(&version));
     let order = Order { version, sequence, scratch: Vec::new() };
@@ -385,7 +387,7 @@ fn core<D: Disk>(
         disk,
         builder: builder.clone(),
         limits: Limits::new(builder),
-        memory: Memory::new(builder.memory_bytes, builder.cache_bytes),
+        memory,
         cache,
         numbers: AtomicU64::new(next_number),
         version: current,

@@ -128,7 +128,7 @@ pub(crate) fn copy<D: Disk>(
     see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Salvaged> {
     let names = disk::list(&from)?;
-    let (manifest, state, damage) = newest(&from, &names)?;
+    let (manifest, mut state, damage) = newest(&from, &names)?;
     // Another process may have the store open.
     let _hold = disk::hold(&from, manifest)?;
     let options = Options {
@@ -143,7 +143,6 @@ pub(crate) fn copy<D: Disk>(
     let from = Arc::new(from);
     let whole = names.iter().filter(|name| matches!(name.kind, Kind::Table | Kind::Log));
     let whole = whole.map(|&name| length(&*from, name)).sum();
-    let mut state = state;
     if damage.is_some() && !state.keyspaces.values().any(|name| name == DEFAULT_KEYSPACE) {
         // A store is created with it.
         state.keyspaces.entry(0).or_insert(DEFAULT_KEYSPACE.to_string());

@@ -231,7 +231,7 @@ impl<D: Disk> Core<D> {
     /// Does the background work until the store is closed.
     fn background(&self) {
         self.workers.settle();
-        let (mut is_joined, mut waited, mut balanced) = (false, Instant::now(), Instant::now());
+        let (mut is_joined, mut waited) = (false, Instant::now());
         let (mut last, mut since, mut tried) = (self.log.last(), Instant::now(), Instant::now());
         // When dead entries may be merged again after a failure; and the number of the next file when there were none.
         let (mut merge_after, mut without_dead) = (Instant::now(), 0);
@@ -267,19 +267,18 @@ impl<D: Disk> Core<D> {
                             tried = Instant::now();
                         }
                     }
-                    if balanced.elapsed() >= RETRY {
-                        balanced = Instant::now();
-                        self.balance();
-                    }
                     while !self.work.is_called()
                         && let Some(partition) = cold.pop()
                     {
                         // The next read reports damage.
                         let _ = partition.warm(&|| self.check_open());
                     }
-                    if waited.elapsed() >= RETRY && self.log().is_begun() {
+                    if waited.elapsed() >= RETRY {
                         waited = Instant::now();
-                        let _ = self.remove_waiting();
+                        self.balance();
+                        if self.log().is_begun() {
+                            let _ = self.remove_waiting();
+                        }
                     }
                     while !self.work.is_called() && matches!(self.compact_worn(), Ok(true)) {}
                     while since.elapsed() >= QUIET

@@ -55,6 +55,11 @@ impl<D: Disk> Version<D> {
         self.partitions.get(&space).map_or(&[], Vec::as_slice)
     }
 
+    /// All partitions, each with its keyspace.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Arc<Partition<D>>)> {
+        self.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)))
+    }
+
     /// The partition that a key belongs to; `None` if there is none.
     pub(crate) fn partition(&self, space: u32, key: &[u8]) -> Option<&Arc<Partition<D>>> {
         let partitions = self.partitions(space);

@@ -100,9 +100,9 @@ fn sizes_beyond_all_memory_are_refused_by_name() {
     let sizes = |memory: usize| Db::builder().memtable_bytes(600).cache_bytes(500).memory_bytes(memory);
     let Err(error) = sizes(1_099).open(path) else { panic!("it was opened") };
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-    let told = error.to_string();
-    assert!(told.contains("memtable_bytes (600)") && told.contains("cache_bytes (500)"), "{told}");
-    assert!(told.contains("memory_bytes (1099)") && !directory.path().join("store").exists(), "{told}");
+    let text = error.to_string();
+    assert!(text.contains("memtable_bytes (600)") && text.contains("cache_bytes (500)"), "{text}");
+    assert!(text.contains("memory_bytes (1099)") && !directory.path().join("store").exists(), "{text}");
     assert!(Db::builder().memory_bytes(0).open(path).is_err());
     sizes(1_100).open(path).expect("they fit");
 }

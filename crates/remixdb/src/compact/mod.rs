@@ -70,7 +70,7 @@ impl<D: Disk> Core<D> {
             return Ok(false);
         }
         let mut manifest = lock(&self.manifest);
-        self.remove_files([], &mut manifest)?;
+        self.remove_files(&mut manifest)?;
         let Some(memtable) = self.version().immutable.last().cloned() else {
             // A store that was only read writes nothing.
             let mut has_more = self.log().is_begun() && self.remove_dropped(&mut manifest)?;
@@ -119,10 +119,9 @@ impl<D: Disk> Core<D> {
         let (dropped, last) = {
             let order = self.order();
             let catalog = self.catalog();
-            let partitions = order.version.partitions.iter().filter(|(space, _)| !catalog.has(**space));
-            let dropped: Vec<_> = partitions
-                .flat_map(|(&space, partitions)| partitions.iter().map(move |old| (space, old.clone())))
-                .map(|(space, old)| Replaced { space, old: Some(old), new: Vec::new() })
+            let dropped = order.version.each().filter(|(space, _)| !catalog.has(*space));
+            let dropped: Vec<_> = dropped
+                .map(|(space, old)| Replaced { space, old: Some(old.clone()), new: Vec::new() })
                 .collect();
             (dropped, order.sequence)
         };
@@ -205,7 +204,7 @@ impl<D: Disk> Core<D> {
     /// one. Runs in the background when no memtable waits.
     pub(crate) fn compact_worn(&self) -> Result<bool> {
         self.merge_first(|partition| {
-            if partition.walked() == 0 || partition.damage().is_some() {
+            if partition.walked() == 0 || !partition.is_mergeable() {
                 return false;
             }
             let entries = partition.tables().iter().map(|table| u64::from(table.entries()));
@@ -218,8 +217,7 @@ impl<D: Disk> Core<D> {
     pub(crate) fn compact_dead(&self) -> Result<bool> {
         let least = DEAD_LEAST.min(self.limits.table_bytes() / ALONE);
         self.merge_first(|partition| {
-            partition.tables().len() > 1
-                && partition.damage().is_none()
+            partition.is_mergeable()
                 && partition.file_bytes() >= least
                 && partition.entries().is_some_and(|(all, live)| plan::is_dead(all, live))
         })
@@ -232,10 +230,9 @@ impl<D: Disk> Core<D> {
     fn merge_deadest(&self, manifest: &mut Manifest<D>, new: u64) -> Result<bool> {
         let is_full = self.full.load(Relaxed);
         let version = self.version();
-        let all = version.partitions.iter().flat_map(|(&space, all)| all.iter().map(move |one| (space, one)));
+        let all = version.each().filter(|(_, one)| one.damage().is_none());
         let mut all: Vec<_> =
             all.map(|(space, one)| (space, one, one.file_bytes(), one.live_bytes())).collect();
-        all.retain(|(_, one, ..)| one.damage().is_none());
         let (bytes, live) = all.iter().fold((new, 0), |sum, one| (sum.0 + one.2, sum.1 + one.3));
         let mut excess = if is_full { bytes } else { plan::excess(bytes, live) };
         if excess == 0 {
@@ -244,7 +241,7 @@ impl<D: Disk> Core<D> {
         let free = self.disk.free().unwrap_or(u64::MAX);
         let least = if is_full { 0 } else { self.limits.table_bytes() / ALONE };
         all.retain(|(_, one, bytes, live)| {
-            one.tables().len() > 1 && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
+            one.is_mergeable() && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
         });
         all.sort_by_key(|(_, _, bytes, live)| live.saturating_mul(1 << 10) / bytes);
         // Writers wait for memtables that wait for this. A large partition is merged by several threads alone.
@@ -272,13 +269,11 @@ impl<D: Disk> Core<D> {
     /// that opens the store need not build it. Runs in the background when nothing was written for a while.
     pub(crate) fn store_remix(&self) -> Result<bool> {
         let mut manifest = lock(&self.manifest);
-        let due = self.version().partitions.iter().find_map(|(&space, partitions)| {
-            let is_due = |partition: &&Arc<Partition<D>>| {
-                partition.damage().is_none()
-                    && partition.covered().is_some_and(|(all, covered)| plan::is_uncovered(all, covered))
-            };
-            partitions.iter().find(is_due).map(|partition| (space, partition.clone()))
-        });
+        let is_due = |partition: &Partition<D>| {
+            partition.damage().is_none()
+                && partition.covered().is_some_and(|(all, covered)| plan::is_uncovered(all, covered))
+        };
+        let due = self.version().each().find(|(_, one)| is_due(one)).map(|(space, one)| (space, one.clone()));
         let Some((space, old)) = due else { return Ok(false) };
         self.log().check()?;
         let first = self.first_free_number();
@@ -292,12 +287,8 @@ impl<D: Disk> Core<D> {
         if self.check_writable().is_err() {
             return Ok(false);
         }
-        let version = self.version();
-        let due = version.partitions.iter().find_map(|(&space, partitions)| {
-            let due = partitions.iter().find(|partition| is_due(partition));
-            due.map(|partition| (space, partition.low.clone()))
-        });
-        drop(version);
+        let due =
+            self.version().each().find(|(_, one)| is_due(one)).map(|(space, one)| (space, one.low.clone()));
         let Some((space, low)) = due else { return Ok(false) };
         self.log().check()?;
         self.merge(|other, partition| {
@@ -340,16 +331,13 @@ impl<D: Disk> Core<D> {
     /// `Corrupt` if one of them is damaged: it stays as it is, and the others are merged.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let error_of = |one: &Partition<D>| Some(one.damage()?.error());
-        let is_due = |one: &Partition<D>| one.damage().is_none() && one.tables().len() > 1;
         let mut damaged = None;
         // Their places, not the partitions themselves, whose files would be kept.
         let mut due = Vec::new();
-        for (&space, all) in &self.version().partitions {
-            for one in all.iter().filter(|one| which(space, one)) {
-                damaged = damaged.or_else(|| error_of(one));
-                if is_due(one) {
-                    due.push((space, one.low.clone(), one.file_bytes()));
-                }
+        for (space, one) in self.version().each().filter(|(space, one)| which(*space, one)) {
+            damaged = damaged.or_else(|| error_of(one));
+            if one.is_mergeable() {
+                due.push((space, one.low.clone(), one.file_bytes()));
             }
         }
         // As many at once as there are threads, or as are small: the space of what a piece replaces is free before the
@@ -376,7 +364,7 @@ impl<D: Disk> Core<D> {
             let now = piece.iter().filter_map(|(space, low, _)| {
                 let now = version.partitions(*space).iter().find(|now| now.low == *low)?;
                 damaged = damaged.take().or_else(|| error_of(now));
-                is_due(now).then(|| (*space, now.clone()))
+                now.is_mergeable().then(|| (*space, now.clone()))
             });
             let now: Vec<_> = now.collect();
             drop(version);
@@ -395,7 +383,7 @@ impl<D: Disk> Core<D> {
         match rewrite::merged(self, piece) {
             Ok(merged) => {
                 let floor = manifest.state().floor;
-                self.replace(manifest, first, None, &merged, floor)
+                return self.replace(manifest, first, None, &merged, floor);
             }
             Err(error) if error.kind() == ErrorKind::Corrupt => {
                 self.remove_new(first);
@@ -403,16 +391,15 @@ impl<D: Disk> Core<D> {
                     one.mark(error);
                     return Ok(());
                 }
-                piece.chunks(1).try_for_each(|one| self.merge_piece(manifest, one))
             }
             Err(error) => {
                 let error = self.give_up(first, error);
                 if !self.is_harmless(&error) || piece.len() == 1 {
                     return Err(error);
                 }
-                piece.chunks(1).try_for_each(|one| self.merge_piece(manifest, one))
             }
         }
+        piece.chunks(1).try_for_each(|one| self.merge_piece(manifest, one))
     }
 
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
@@ -467,12 +454,11 @@ impl<D: Disk> Core<D> {
     /// Removes files that waited because somebody else read them.
     pub(crate) fn remove_waiting(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        self.remove_files([], &mut manifest)
+        self.remove_files(&mut manifest)
     }
 
-    /// Removes files that no state needs any more, and those that wait, as far as nobody reads them.
-    fn remove_files(&self, files: impl IntoIterator<Item = Name>, manifest: &mut Manifest<D>) -> Result<()> {
-        manifest.add_waiting(files);
+    /// Removes files that wait because no state needs them any more, as far as nobody reads them.
+    fn remove_files(&self, manifest: &mut Manifest<D>) -> Result<()> {
         let (is_begun, is_full) = (self.log().is_begun(), self.full.load(Relaxed));
         // A store that was only read removes nothing, unless a change finds no space.
         if manifest.has_waiting() && (is_begun || is_full || manifest.is_begun()) {
@@ -525,7 +511,7 @@ impl<D: Disk> Core<D> {
         let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
         manifest.add_waiting(files);
         // A store that is being resumed removes them later.
-        if self.log().check().is_ok() { self.remove_files([], manifest) } else { Ok(()) }
+        if self.log().check().is_ok() { self.remove_files(manifest) } else { Ok(()) }
     }
 }
 

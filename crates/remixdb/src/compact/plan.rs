@@ -41,12 +41,12 @@ pub(crate) fn large(full: u64, free: u64) -> u64 {
 }
 
 /// Decides for tables of these sizes in bytes, the oldest first, and new pairs of `new` bytes. Some tables are merged
-/// when there are `most`. With `large` bytes a partition is divided then.
-pub(crate) fn plan(tables: &[u64], new: u64, most: usize, large: u64) -> Plan {
+/// when there are `most`. With `large` bytes, which is asked for only then, a partition is divided.
+pub(crate) fn plan(tables: &[u64], new: u64, most: usize, large: impl FnOnce() -> u64) -> Plan {
     if tables.len() < most {
         return Plan::Minor;
     }
-    if tables.iter().sum::<u64>() + new >= large {
+    if tables.iter().sum::<u64>() + new >= large() {
         return Plan::Major;
     }
     // The newest tables, as many as cost least for each place that merging them frees.
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn tables_are_added_while_there_are_few_and_merged_where_it_costs_least() {
-        let plan = |tables: &[u64]| plan(tables, 5, TABLES_MAX, large(1_000, u64::MAX));
+        let plan = |tables: &[u64]| plan(tables, 5, TABLES_MAX, || large(1_000, u64::MAX));
         assert_eq!(plan(&[]), Plan::Minor);
         assert_eq!(plan(&[100; TABLES_MAX - 1]), Plan::Minor);
         assert_eq!(plan(&[100; TABLES_MAX]), Plan::Major, "all of them free most places");
@@ -140,7 +140,7 @@ mod tests {
             let before = written;
             for (new, mut tables, oldest) in std::mem::take(&mut partitions) {
                 written += new;
-                match plan(&tables, new, tables_most(oldest), large(FULL, u64::MAX)) {
+                match plan(&tables, new, tables_most(oldest), || large(FULL, u64::MAX)) {
                     Plan::Minor => {
                         tables.push(new);
                         partitions.push((new, tables, oldest));

@@ -219,9 +219,9 @@ impl<D: Disk> Rewrite<'_, D> {
 
     /// What to do with some of the tables and new pairs of `new` bytes.
     fn plan(&self, tables: &[Arc<Table<D>>], new: u64) -> Plan {
-        let free = self.store.disk().free().unwrap_or(u64::MAX);
         let sizes: Vec<u64> = tables.iter().map(|table| table.file_bytes()).collect();
-        plan(&sizes, new, most(tables), large(self.store.limits.table_bytes(), free))
+        let free = || self.store.disk().free().unwrap_or(u64::MAX);
+        plan(&sizes, new, most(tables), || large(self.store.limits.table_bytes(), free()))
     }
 
     /// Adds the new pairs to a damaged partition: as a table, which is merged with newer ones than the damaged ones as

@@ -402,7 +402,7 @@ fn tables_of_overwritten_pairs_stay_near_what_is_live() {
 
 /// If a piece becomes empty, its range goes to the previous partition; at the beginning, to the first
 /// partition that exists. So later writes to the range have a place.
-#[test]
+/// Run by `bounded`, where a mutant can name it.
 pub(crate) fn what_a_piece_had_has_a_place_when_all_of_it_is_gone() {
     let mut world = World::for_pieces();
     world.delete(0..300);

@@ -143,9 +143,7 @@ impl<D: Disk> Manifest<D> {
     /// Creates a manifest with this state and removes all others. Durable when it returns.
     pub(crate) fn create(disk: &Arc<D>, number: u64, state: ManifestState) -> Result<Manifest<D>> {
         let mut manifest = Manifest::of(disk, state);
-        let name = Name::manifest(number);
-        let file = disk::create_reserved(&**disk, name, manifest.beginning(name).len() as u64)?;
-        manifest.begin(name, file)?;
+        manifest.renew(number)?;
         Ok(manifest)
     }
 
@@ -214,8 +212,8 @@ impl<D: Disk> Manifest<D> {
         disk::reserve(&*self.disk, file, *name, end + more)
     }
 
-    /// Begins a new file with the state of today, after a write or a sync of the present one has failed: what that has
-    /// on the device does not count any more. Durable when it returns.
+    /// Begins a new file with the state of today. What an older one has does not count any more, also if a write or a
+    /// sync of that has failed. Durable when it returns.
     ///
     /// # Errors
     /// `Io`, `OutOfSpace`.

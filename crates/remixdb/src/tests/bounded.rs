@@ -477,7 +477,8 @@ fn scans_of_many_threads_miss_no_key_that_was_set() {
     });
 }
 
-/// For a mutant: see the test.
+/// See compact/tests.rs.
+#[test]
 pub(super) fn a_piece_keeps_its_place() {
     crate::compact::tests::what_a_piece_had_has_a_place_when_all_of_it_is_gone();
 }
