@@ -150,8 +150,12 @@ impl Builder {
     /// `memtable_bytes` or `cache_bytes` is given, there is no limit but those. Limit: at least 1; if less than
     /// `memtable_bytes` and `cache_bytes` together, opening fails. Of it, a memtable gets an eighth, at most
     /// [`DEFAULT_MEMTABLE_BYTES`](crate::DEFAULT_MEMTABLE_BYTES), and the cache at most what four memtables leave. Why:
-    /// one number to give to a store. The indexes have no limit of their own: at up to 7.5 bytes a key they may exceed
-    /// it. `stats` shows each part.
+    /// one number to give to a store. `stats` shows each part.
+    ///
+    /// The indexes of tables take up to 8 bytes a key. If that is more than half of what memtables leave, the largest
+    /// stay in their files, and the cache keeps what is read of them. Then 1 to 4 bytes a key remain, and scans compare
+    /// more keys. These bytes have no limit. A flush or merge takes the index of each partition that it writes once
+    /// more.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -207,7 +211,7 @@ impl Builder {
     ///
     /// Unit: bytes. Default: [`DEFAULT_CACHE_BYTES`](crate::DEFAULT_CACHE_BYTES) (256 MiB). Limit: at least
     /// 1, which caches nothing; above 1 GiB, the memory of the machine or its control group limits it as
-    /// well. Why: a page that is not in the cache is read from the device. The indexes of tables, up to 7.5
+    /// well. Why: a page that is not in the cache is read from the device. The indexes of tables, up to 8
     /// bytes a key, are not part of it. Memory is allocated when needed, in steps of 2 MiB or 1/1000. A cache
     /// below 2 MiB uses plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {

@@ -8,9 +8,9 @@ use crate::disk::{self, Disk, Name};
 use crate::gaps::{Changes, Gaps};
 use crate::limits::Limits;
 use crate::manifest::Manifest;
-use crate::memory::Memory;
 use crate::pace::Pace;
 use crate::parked::Parked;
+use crate::partition::Shared;
 use crate::rate::{Rate, Spend, Wait};
 use crate::readers::Readers;
 use crate::table::Table;
@@ -98,7 +98,8 @@ pub(crate) struct Core<D: Disk> {
     /// The options with which it was opened. Those in `limits` may have changed since.
     pub(crate) builder: Options,
     pub(crate) limits: Limits,
-    pub(crate) memory: Memory,
+    /// What the partitions share, with the limit for memory.
+    pub(crate) shared: Arc<Shared<D>>,
     pub(crate) cache: Arc<Cache>,
     /// Greater than the number of every file that ever existed.
     pub(crate) numbers: AtomicU64,
@@ -240,7 +241,7 @@ impl<D: Disk> Core<D> {
     pub(crate) fn set_version(&self, order: &mut Order<D>, version: Version<D>) -> Arc<Version<D>> {
         let version = Arc::new(version);
         self.version.replace(&version);
-        self.memory.add(version.memtables());
+        self.shared.memory.add(version.memtables());
         self.parked.replace(&version);
         self.backlog_bytes.store(version.immutable_bytes(), Ordering::Relaxed);
         std::mem::replace(&mut order.version, version)
@@ -253,7 +254,7 @@ impl<D: Disk> Core<D> {
         if let Some(bytes) = changes.cache_bytes {
             // The only one that can be refused from here on.
             self.cache.set_bytes(bytes)?;
-            self.memory.set_cache_most(bytes);
+            self.shared.memory.set_cache_most(bytes);
         }
         if let Some(files) = changes.open_files {
             self.disk.set_open_files(files);
@@ -270,19 +271,20 @@ impl<D: Disk> Core<D> {
     /// Bytes of memory of the current memtables, and of those that only snapshots and iterators still have.
     fn memtable_bytes(&self) -> (usize, usize) {
         let current = self.version().memtables().map(|memtable| memtable.memory_bytes()).sum();
-        (current, self.memory.memtable_bytes().saturating_sub(current))
+        (current, self.shared.memory.memtable_bytes().saturating_sub(current))
     }
 
     /// Gives the cache the memory that the rest of the store leaves.
     pub(crate) fn balance(&self) {
-        if !self.memory.is_limited() {
+        if !self.shared.memory.is_limited() {
             return;
         }
         let (current, kept) = self.memtable_bytes();
         let indexes: usize = self.version().partitions.values().flatten().map(|one| one.memory_bytes()).sum();
         // One memtable becomes tables while the next fills.
         let memtables = kept + current.max(self.limits.memtable_bytes().saturating_mul(2));
-        if let Some(bytes) = self.memory.cache_bytes(indexes.saturating_add(memtables)) {
+        self.shared.memory.set_index(indexes, memtables);
+        if let Some(bytes) = self.shared.memory.cache_bytes(indexes.saturating_add(memtables)) {
             // Addresses are there for the largest size.
             let _ = self.cache.set_bytes(bytes);
         }

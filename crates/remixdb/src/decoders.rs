@@ -13,7 +13,8 @@ use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::disk::{self, Kind, Name};
 use crate::manifest::{self, Files};
-use crate::partition::Partition;
+use crate::memory::Memory;
+use crate::partition::{Partition, Shared};
 use crate::table::{self, Table};
 use crate::{page, record, wal};
 use forrest_engine::Op;
@@ -164,9 +165,14 @@ pub fn remix(input: &[u8]) {
     for bytes in [input.to_vec(), sealed] {
         let disk = Arc::new(Simulated::from_files(tables().iter().cloned().chain([(name, bytes)])));
         let files = Files { remix: NUMBER, tables: (1..=TABLES).collect() };
-        if let Ok(opened) = Partition::open(&disk, Vec::new(), &files, &no_cache(), true, |_| None) {
-            let _ = search(&opened);
-            let _ = opened.verify_remix(&disk);
+        // With its order in memory, and in the file.
+        for most in [None, Some(0)] {
+            let (cache, memory) = (no_cache(), Arc::new(Memory::new(most, 0, 0)));
+            let shared = Arc::new(Shared { disk: disk.clone(), cache, memory, tags: true });
+            if let Ok(opened) = Partition::open(&shared, Vec::new(), &files, |_| None) {
+                let _ = search(&opened);
+                let _ = opened.verify_remix(&disk);
+            }
         }
     }
 }

@@ -2,15 +2,19 @@
 //! leaves.
 //!
 //! All memtables count that somebody still has: a snapshot keeps those that were there when it was taken. Their bytes
-//! are limited by [`write`](crate::write), and the cache always keeps a small share. The indexes have no limit of their
-//! own: if they take more than all of the rest, the whole takes more than the limit.
+//! are limited by [`write`](crate::write), and the cache always keeps a small share. Of what the memtables leave, the
+//! indexes may take a half. If they take more, the orders over the tables of some partitions stay in their files
+//! ([`partition`](crate::partition)). What cannot be left in files, 1 to 4 bytes a key, has no limit.
 
 use crate::memtable::Memtable;
 use forrest_base::lock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 /// The cache keeps at least this share of the limit.
 const CACHE_LEAST: usize = 16;
+/// What memtables leave counts as at least this share.
+const REST_LEAST: usize = 4;
 /// Its size is changed if it differs by more than this share of the limit.
 const STEP: usize = 64;
 
@@ -20,6 +24,9 @@ pub(crate) struct Memory {
     most: Option<usize>,
     memtables: Mutex<Vec<Weak<Memtable>>>,
     cache: Mutex<Cached>,
+    /// Bytes of the indexes when they were last counted, and of those loaded since; and how many they may be.
+    index: AtomicUsize,
+    index_most: AtomicUsize,
 }
 
 /// Sizes of the cache in bytes: the largest, and the one that it was given last.
@@ -29,9 +36,13 @@ struct Cached {
 }
 
 impl Memory {
-    pub(crate) fn new(most: Option<usize>, cache_bytes: usize) -> Memory {
+    /// With this limit, for a cache and memtables of these sizes.
+    pub(crate) fn new(most: Option<usize>, cache_bytes: usize, memtable_bytes: usize) -> Memory {
         let cache = Mutex::new(Cached { most: cache_bytes, now: cache_bytes });
-        Memory { most, memtables: Mutex::default(), cache }
+        let (index, index_most) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        let memory = Memory { most, memtables: Mutex::default(), cache, index, index_most };
+        memory.set_index(0, memtable_bytes.saturating_mul(2));
+        memory
     }
 
     pub(crate) fn is_limited(&self) -> bool {
@@ -53,6 +64,27 @@ impl Memory {
     pub(crate) fn memtable_bytes(&self) -> usize {
         let known = lock(&self.memtables).clone();
         known.iter().filter_map(Weak::upgrade).map(|memtable| memtable.memory_bytes()).sum()
+    }
+
+    /// The indexes take `index` bytes now, and all memtables `memtables`.
+    pub(crate) fn set_index(&self, index: usize, memtables: usize) {
+        // ORDERING: these only decide what is loaded.
+        self.index.store(index, Relaxed);
+        if let Some(most) = self.most {
+            self.index_most.store(most.saturating_sub(memtables).max(most / REST_LEAST) / 2, Relaxed);
+        }
+    }
+
+    /// An index of `bytes` was loaded.
+    pub(crate) fn add_index(&self, bytes: usize) {
+        // ORDERING: it only decides what is loaded.
+        self.index.fetch_add(bytes, Relaxed);
+    }
+
+    /// Whether the indexes may take `bytes` more.
+    pub(crate) fn has_index_room(&self, bytes: usize) -> bool {
+        // ORDERING: it only decides what is loaded.
+        self.index.load(Relaxed).saturating_add(bytes) <= self.index_most.load(Relaxed)
     }
 
     /// The largest size of the cache from now on.
@@ -80,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_cache_takes_what_others_leave() {
-        let memory = Memory::new(Some(1600), 1000);
+        let memory = Memory::new(Some(1600), 1000, 0);
         assert_eq!(memory.cache_bytes(600), None, "it has all that it may");
         assert_eq!(memory.cache_bytes(800), Some(800));
         assert_eq!(memory.cache_bytes(810), None, "that is hardly less");
@@ -88,12 +120,23 @@ mod tests {
         assert_eq!(memory.cache_bytes(0), Some(1000));
         memory.set_cache_most(200);
         assert_eq!((memory.cache_bytes(0), memory.cache_bytes(1500)), (None, Some(100)));
-        assert_eq!(Memory::new(None, 1000).cache_bytes(5000), None);
+        assert_eq!(Memory::new(None, 1000, 0).cache_bytes(5000), None);
+    }
+
+    #[test]
+    fn indexes_take_half_of_what_memtables_leave() {
+        let memory = Memory::new(Some(1600), 1000, 300);
+        assert!(memory.has_index_room(500) && !memory.has_index_room(501));
+        memory.add_index(400);
+        assert!(memory.has_index_room(100) && !memory.has_index_room(101));
+        memory.set_index(10, 1500);
+        assert!(memory.has_index_room(190) && !memory.has_index_room(191), "a quarter is left at least");
+        assert!(Memory::new(None, 1000, 0).has_index_room(usize::MAX));
     }
 
     #[test]
     fn a_memtable_counts_as_long_as_somebody_has_it() {
-        let memory = Memory::new(Some(1), 1);
+        let memory = Memory::new(Some(1), 1, 0);
         let memtable = || Arc::new(Memtable::new(&Options::default(), 1, 0).expect("there is memory"));
         let (first, second) = (memtable(), memtable());
         memory.add([&first].into_iter());

@@ -31,7 +31,7 @@ use crate::memory::Memory;
 use crate::memtable::Memtable;
 use crate::pace::Pace;
 use crate::parked::Parked;
-use crate::partition::Partition;
+use crate::partition::{Partition, Shared};
 use crate::rate::Rate;
 use crate::readers::Readers;
 use crate::replay::{self, Read, Replay};
@@ -74,19 +74,24 @@ fn open_damaged<D: Disk>(
     builder: &Options,
     workers: impl Fn(&Options) -> Result<Workers>,
 ) -> Result<Core<D>> {
-    let disk = Arc::new(disk);
-    let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
-    let start =
-        |number, parts| Ok(core(disk.clone(), builder, workers(builder)?, cache.clone(), number, parts));
+    let memory = Memory::new(builder.memory_bytes, builder.cache_bytes, builder.memtable_bytes);
+    let shared = Arc::new(Shared {
+        disk: Arc::new(disk),
+        cache: Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa)),
+        memory: Arc::new(memory),
+        tags: builder.tags,
+    });
+    let disk = &shared.disk;
+    let start = |number, parts| Ok(core(&shared, builder, workers(builder)?, number, parts));
     if builder.read_only || disk.check_writable().is_err() {
         return patiently(|lost| {
-            let Some(found) = find_held(&*disk)? else { return Err(no_store()) };
-            read_beside(&disk, builder, &cache, found, lost, start)
+            let Some(found) = find_held(&**disk)? else { return Err(no_store()) };
+            read_beside(&shared, builder, found, lost, start)
         });
     }
-    match find(&*disk)? {
-        Some(found) => go_on(&disk, builder, &cache, found, start),
-        None => create(&disk, builder, start),
+    match find(&**disk)? {
+        Some(found) => go_on(&shared, builder, found, start),
+        None => create(disk, builder, start),
     }
 }
 
@@ -161,27 +166,26 @@ fn find_held<D: Disk>(disk: &D) -> Result<Option<Found>> {
 type Content<D> = (Catalog, Vec<Read<D>>, Partitions<D>, Arc<Memtable>);
 
 fn content<D: Disk>(
-    disk: &Arc<D>,
+    shared: &Arc<Shared<D>>,
     builder: &Options,
-    cache: &Arc<Cache>,
     found: &Found,
     lost: Lost,
 ) -> Result<Content<D>> {
     let catalog = catalog_of(&found.state, found.name)?;
-    let chain = found.chain(&**disk)?;
-    let partitions = open_partitions(disk, builder, cache, found, &BTreeMap::new(), lost)?;
+    let chain = found.chain(&*shared.disk)?;
+    let partitions = open_partitions(shared, found, &BTreeMap::new(), lost)?;
     Ok((catalog, chain, partitions, Arc::new(Memtable::new(builder, found.state.floor, 0)?)))
 }
 
 /// Opens a store to change it.
 fn go_on<D: Disk>(
-    disk: &Arc<D>,
+    shared: &Arc<Shared<D>>,
     builder: &Options,
-    cache: &Arc<Cache>,
     found: Found,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found, Lost::Taken)?;
+    let (catalog, chain, partitions, memtable) = content(shared, builder, &found, Lost::Taken)?;
+    let disk = &shared.disk;
     let is_whole = partitions.values().flatten().all(|partition| partition.lost().is_empty());
     let Found { names, name, state, .. } = found;
     let first = above(&names, &state);
@@ -218,14 +222,14 @@ fn go_on<D: Disk>(
 
 /// Opens a store to read it.
 fn read_beside<D: Disk>(
-    disk: &Arc<D>,
+    shared: &Arc<Shared<D>>,
     builder: &Options,
-    cache: &Arc<Cache>,
     found: Found,
     lost: Lost,
     start: impl Fn(u64, Parts<D>) -> Result<Core<D>>,
 ) -> Result<Core<D>> {
-    let (catalog, chain, partitions, memtable) = content(disk, builder, cache, &found, lost)?;
+    let (catalog, chain, partitions, memtable) = content(shared, builder, &found, lost)?;
+    let disk = &shared.disk;
     let mut replay = Replay::begin(&**disk, builder.clone(), &found.state, catalog, memtable);
     replay.logs(&chain)?;
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
@@ -256,7 +260,7 @@ fn take_over<D: Disk>(core: &Core<D>, manifest: &mut Manifest<D>, found: Found, 
     let state = &found.state;
     let partitions = match state.partitions == manifest.state().partitions {
         true => old.partitions.clone(),
-        false => open_partitions(&core.disk, &core.builder, &core.cache, &found, &old.partitions, lost)?,
+        false => open_partitions(&core.shared, &found, &old.partitions, lost)?,
     };
     let chain = found.chain(core.disk())?;
     // If no memtable became tables, the logs are read on.
@@ -368,27 +372,25 @@ struct Parts<D: Disk> {
 }
 
 fn core<D: Disk>(
-    disk: Arc<D>,
+    shared: &Arc<Shared<D>>,
     builder: &Options,
     workers: Workers,
-    cache: Arc<Cache>,
     next_number: u64,
     parts: Parts<D>,
 ) -> Core<D> {
     let Parts { catalog, version, log, manifest, sequence, read_to } = parts;
     let backlog_bytes = version.immutable_bytes();
-    let memory = Memory::new(builder.memory_bytes, builder.cache_bytes);
-    memory.add(version.memtables());
+    shared.memory.add(version.memtables());
     let version = Arc::new(version);
     let (current, parked) = (Current::new(&version), Parked::new(&version));
     let order = Order { version, sequence, scratch: Vec::new() };
     Core {
         origin: Origin::here(),
-        disk,
+        disk: shared.disk.clone(),
         builder: builder.clone(),
         limits: Limits::new(builder),
-        memory,
-        cache,
+        cache: shared.cache.clone(),
+        shared: shared.clone(),
         numbers: AtomicU64::new(next_number),
         version: current,
         parked,
@@ -452,9 +454,7 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
 
 /// Opens the tables that a manifest names, except those that are open in other partitions.
 fn open_partitions<D: Disk>(
-    disk: &Arc<D>,
-    builder: &Options,
-    cache: &Arc<Cache>,
+    shared: &Arc<Shared<D>>,
     found: &Found,
     old: &Partitions<D>,
     lost: Lost,
@@ -475,7 +475,7 @@ fn open_partitions<D: Disk>(
             let same = old.get(&space).and_then(|old| old.iter().find(is_same));
             of_space.push(match same {
                 Some(same) => same.clone(),
-                None => Arc::new(Partition::open(disk, low.clone(), files, cache, builder.tags, opened)?),
+                None => Arc::new(Partition::open(shared, low.clone(), files, opened)?),
             });
             let opened = of_space.last().expect("it was just pushed");
             if lost == Lost::Refused

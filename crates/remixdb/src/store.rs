@@ -276,6 +276,7 @@ impl<D: Disk> Core<D> {
                     if waited.elapsed() >= RETRY {
                         waited = Instant::now();
                         self.balance();
+                        while !self.work.is_called() && matches!(self.leave_order(), Ok(true)) {}
                         if self.log().is_begun() {
                             let _ = self.remove_waiting();
                         }

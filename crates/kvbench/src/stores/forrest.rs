@@ -14,7 +14,11 @@ impl Store for Forrest {
 
     fn open(settings: &Settings<'_>) -> Answer<Self> {
         let path = settings.directory.join("store");
-        let db = Db::builder()
+        let builder = match settings.is_strict {
+            true => Db::builder().memory_bytes(settings.budget_bytes()),
+            false => Db::builder(),
+        };
+        let db = builder
             .durability(match settings.durability {
                 Class::Memory => Durability::Memory,
                 Class::Process => Durability::Buffered,

@@ -178,6 +178,7 @@ impl Arm<'_> {
             memtable_bytes: self.orders.memtable_bytes as usize,
             cache_bytes: self.orders.cache_bytes as usize,
             durability,
+            is_strict: true,
         })
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) cache_bytes: usize,
     /// The durability of writes; one that the store offers.
     pub(crate) durability: Durability,
+    /// Whether indexes are part of the budget too, if the store has such a limit.
+    pub(crate) is_strict: bool,
 }
 
 /// A memtable, in stores that have one, takes 1/16 of the budget; up to [`MEMTABLES`] are in memory at once.
@@ -34,11 +36,11 @@ impl<'a> Settings<'a> {
             memtable_bytes,
             cache_bytes: budget_bytes - MEMTABLES * memtable_bytes,
             durability,
+            is_strict: false,
         }
     }
 
     /// Memory for all of it, in bytes.
-    #[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "stores without memtables use it"))]
     pub(crate) fn budget_bytes(&self) -> usize {
         MEMTABLES * self.memtable_bytes + self.cache_bytes
     }

@@ -95,6 +95,8 @@ impl<D: Disk> Core<D> {
         self.is_flushing.store(false, Relaxed);
         if flushed.is_ok() {
             self.pace.note(memtable.bytes(), begin.elapsed());
+            // Memory is not worth a failure, and there may be no room for a file.
+            let _ = self.leave_largest(&mut manifest);
         }
         let is_full = matches!(&flushed, Err(error) if self.is_harmless(error));
         self.full.store(is_full || self.lacks_space(&self.version()), Relaxed);
@@ -280,6 +282,31 @@ impl<D: Disk> Core<D> {
         let stored = rewrite::stored(self, space, &old).map_err(|error| self.give_up(first, error))?;
         let floor = manifest.state().floor;
         self.replace(&mut manifest, first, None, &[stored], floor).map(|()| true)
+    }
+
+    /// If the orders over tables take more memory than they may, leaves the largest one in its file. True if there was
+    /// one. Runs in the background.
+    pub(crate) fn leave_order(&self) -> Result<bool> {
+        if self.shared.memory.has_index_room(0) || !self.log().is_begun() {
+            return Ok(false);
+        }
+        self.leave_largest(&mut lock(&self.manifest))
+    }
+
+    fn leave_largest(&self, manifest: &mut Manifest<D>) -> Result<bool> {
+        if self.shared.memory.has_index_room(0) {
+            return Ok(false);
+        }
+        let can = |one: &Partition<D>| one.damage().is_none() && one.is_order_in_memory();
+        let version = self.version();
+        let largest = version.each().filter(|(_, one)| can(one)).max_by_key(|(_, one)| one.order_bytes());
+        let Some((space, old)) = largest.map(|(space, one)| (space, one.clone())) else { return Ok(false) };
+        drop(version);
+        self.log().check()?;
+        let first = self.first_free_number();
+        let left = rewrite::in_file(self, space, &old).map_err(|error| self.give_up(first, error))?;
+        let floor = manifest.state().floor;
+        self.replace(manifest, first, None, &[left], floor).map(|()| true)
     }
 
     /// Merges the tables of the first partition that `is_due`; true if there was one.

@@ -8,7 +8,7 @@ use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
 use crate::disk::{self, Disk, Name};
 use crate::memtable::{self, Memtable, Said};
-use crate::partition::{self, Damage, LOOK, Owned, Partition, Stored};
+use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
 use crate::table::{self, Table, TableEntry};
 use crate::version::Version;
@@ -68,10 +68,35 @@ pub(super) fn merged<D: Disk>(
 
 /// Writes the REMIX of a partition, whose tables stay.
 pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
-    let remix = old.remix()?.expect("it has several tables").clone();
-    let stored = write_remix(store, &remix, old.tables())?;
-    let new = Partition::new(old.low.clone(), old.tables().to_vec(), Some(remix), Some(stored));
+    let (known, tables) = (old.order()?, old.tables());
+    let remix = known.whole(tables, &|| store.check_open())?.expect("it has several tables");
+    let stored = write_remix(store, &remix, tables)?;
+    let known = match &known.base {
+        Some(_) => left(store, tables, stored)?,
+        None => Known { base: None, remix: Some(remix), stored: Some(stored) },
+    };
+    let new = Partition::new(old.low.clone(), tables.to_vec(), known);
     Ok(Replaced { space, old: Some(old.clone()), new: vec![Arc::new(new)] })
+}
+
+/// Leaves the order over the tables of a partition in its file, which is written first if it lacks much.
+pub(super) fn in_file<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
+    let (known, tables) = (old.order()?, old.tables());
+    let remix = known.remix.as_ref().expect("its order is in memory");
+    let stored = match known.stored {
+        Some(stored) if !has_outgrown(remix.entries(), entries_of(&tables[..stored.tables])) => stored,
+        _ => write_remix(store, remix, tables)?,
+    };
+    let new = Partition::new(old.low.clone(), tables.to_vec(), left(store, tables, stored)?);
+    Ok(Replaced { space, old: Some(old.clone()), new: vec![Arc::new(new)] })
+}
+
+/// The order over tables as its file has it, and over the newer ones in memory.
+fn left<D: Disk>(store: &Core<D>, tables: &[Arc<Table<D>>], stored: Stored) -> Result<Known> {
+    let (name, check) = (Name::remix(stored.number), || store.check_open());
+    let base = Remix::open(&store.disk, name, &partition::named(tables), &store.cache)?;
+    let remix = partition::order(None, &tables[stored.tables..], base.has_tags(), &check)?;
+    Ok(Known { base: Some(Arc::new(base)), remix, stored: Some(stored) })
 }
 
 fn write_remix<D: Disk>(store: &Core<D>, remix: &Remix, tables: &[Arc<Table<D>>]) -> Result<Stored> {
@@ -254,8 +279,7 @@ impl<D: Disk> Rewrite<'_, D> {
         // The REMIX file is of the first tables.
         let remix = if from == count { old.files().remix } else { 0 };
         let damage = Damage::new(kept, damage.error());
-        let tags = self.store.builder.tags;
-        Ok(Some(vec![Arc::new(old.around(&self.store.disk, tables, damage, remix, tags))]))
+        Ok(Some(vec![Arc::new(old.around(&self.store.shared, tables, damage, remix))]))
     }
 
     /// A table of the new pairs and those of the tables from `from` on; `None` if there are none.
@@ -279,16 +303,9 @@ impl<D: Disk> Rewrite<'_, D> {
             return Ok(None);
         }
         let ordered = || -> Result<Partition<D>> {
-            // The known order of the old tables still holds if they are all kept.
-            let (known, stored) = match self.old {
-                Some(old) => self.order_of(old, &check)?,
-                None => (None, None),
-            };
-            let known = known.filter(|_| merged.is_empty());
-            let remix = partition::order(known, &tables, self.store.builder.tags, &check)?;
-            let stored = stored.filter(|stored| stored.tables <= from);
-            let stored = self.stored(remix.as_deref(), stored, &tables)?;
-            Ok(Partition::new(self.low.to_vec(), tables.clone(), remix, stored))
+            let known = self.old.map_or(Ok(Known::default()), |old| self.known(old, &check))?;
+            let known = self.order(known, from, &tables, &check)?;
+            Ok(Partition::new(self.low.to_vec(), tables.clone(), known))
         };
         let partition = ordered().inspect_err(|_| {
             if let Some(table) = made {
@@ -298,17 +315,46 @@ impl<D: Disk> Rewrite<'_, D> {
         Ok(Some(vec![Arc::new(partition)]))
     }
 
-    /// The order over the tables of a partition, and its file. A damaged file is done without: the tables have all that
-    /// it has.
-    fn order_of(
+    /// The order over tables, of which those before `from` are those of the partition, with its known order. If that is
+    /// in a file, it stays there.
+    fn order(
         &self,
-        old: &Partition<D>,
+        known: Known,
+        from: usize,
+        tables: &[Arc<Table<D>>],
         check: &dyn Fn() -> Result<()>,
-    ) -> Result<(Option<Arc<Remix>>, Option<Stored>)> {
+    ) -> Result<Known> {
+        let (store, are_kept) = (self.store, from == self.tables().len());
+        let tags = store.builder.tags;
+        let in_file = known.base.is_some();
+        let stored = known.stored.filter(|stored| stored.tables <= from);
+        let known = match known.base.filter(|base| base.runs().len() <= from) {
+            Some(base) => {
+                let (first, newer) = tables.split_at(base.runs().len());
+                if !has_outgrown(entries_of(tables), entries_of(first)) {
+                    // The order over newer tables still holds if they are all kept.
+                    let remix = partition::order(known.remix.filter(|_| are_kept), newer, tags, check)?;
+                    return Ok(Known { base: Some(base), remix, stored });
+                }
+                Some(base)
+            }
+            None => known.remix.filter(|_| are_kept && !in_file),
+        };
+        let remix = partition::order(known, tables, tags, check)?;
+        let stored = self.stored(remix.as_deref(), stored, tables)?;
+        match stored {
+            Some(stored) if in_file && stored.tables == tables.len() => left(store, tables, stored),
+            stored => Ok(Known { base: None, remix, stored }),
+        }
+    }
+
+    /// What is known of the order over the tables of a partition. A damaged file is done without: the tables have all
+    /// that it has.
+    fn known(&self, old: &Partition<D>, check: &dyn Fn() -> Result<()>) -> Result<Known> {
         match old.warm(check) {
-            Ok(()) => Ok((old.remix()?.cloned(), old.stored()?)),
+            Ok(()) => old.order().cloned(),
             Err(error) if error.kind() == ErrorKind::Corrupt && old.tables().len() <= RUNS_MAX => {
-                Ok((None, None))
+                Ok(Known::default())
             }
             Err(error) => Err(error),
         }
@@ -334,8 +380,7 @@ impl<D: Disk> Rewrite<'_, D> {
         let Some(remix) = remix else { return Ok(None) };
         // One table is its own index.
         let known = stored.map_or(1, |stored| stored.tables);
-        let entries: u64 = tables[..known].iter().map(|table| u64::from(table.entries())).sum();
-        if !has_outgrown(remix.entries(), entries) {
+        if !has_outgrown(remix.entries(), entries_of(&tables[..known])) {
             return Ok(stored);
         }
         match write_remix(self.store, remix, tables) {
@@ -352,7 +397,7 @@ impl<D: Disk> Rewrite<'_, D> {
         let check = || self.store.check_open();
         let order = match self.old.filter(|old| !old.tables().is_empty()) {
             None => None,
-            Some(old) => Some(match self.order_of(old, &check)?.0 {
+            Some(old) => Some(match self.known(old, &check)?.whole(old.tables(), &check)? {
                 Some(remix) => remix,
                 None => partition::merge_order(old.tables(), &check)?,
             }),
@@ -380,12 +425,12 @@ impl<D: Disk> Rewrite<'_, D> {
                     (_, 0) => lows[piece].to_vec(),
                     _ => low,
                 };
-                new.push(Arc::new(Partition::new(low, vec![table], None, None)));
+                new.push(Arc::new(Partition::new(low, vec![table], Known::default())));
             }
         }
         if new.is_empty() {
             // No other partition has the keys of this range.
-            new.push(Arc::new(Partition::new(self.low.to_vec(), Vec::new(), None, None)));
+            new.push(Arc::new(Partition::new(self.low.to_vec(), Vec::new(), Known::default())));
         }
         Ok(new)
     }
@@ -471,7 +516,7 @@ impl<'n, D: Disk> Old<'n, D> {
 
     fn advance(&mut self) -> Result<()> {
         let cursor = self.cursor.as_mut().expect("it has a key");
-        cursor.next();
+        cursor.next()?;
         self.valid = cursor.key_into(&mut self.key)?;
         self.stop();
         Ok(())

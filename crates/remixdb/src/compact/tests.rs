@@ -192,12 +192,90 @@ fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
         "written with the second table, and when half of it is new"
     );
     let version = world.store.version();
-    let stored = version.partitions(world.space.id)[0].stored().unwrap().unwrap();
+    let stored = version.partitions(world.space.id)[0].order().unwrap().stored.unwrap();
     assert_eq!(stored.tables, 8);
     drop(version);
     world.store.compact().unwrap();
     assert_eq!(world.files(Kind::Remix), 0);
     world.reopen();
+}
+
+/// The cache keeps what is read of them.
+#[test]
+fn orders_that_take_too_much_memory_stay_in_their_files() {
+    let short = Options { memory_bytes: Some(2 << 20), ..large() };
+    let mut world = World::of(short.clone());
+    let partition = |world: &World| world.store.version().partitions(world.space.id)[0].clone();
+    let is_in_file = |world: &World| partition(world).order().unwrap().base.is_some();
+    for start in 0..4 {
+        world.flush(start..40_000, 4, start as u8);
+    }
+    assert!(is_in_file(&world));
+    let whole = 40_000 * 7;
+    let bytes = partition(&world).order_bytes();
+    assert!(bytes < whole / 2, "{bytes} bytes");
+    // A small table is ordered by itself, and hides what is in the file.
+    world.delete((0..40_000).step_by(77));
+    world.flush(5..40_000, 101, 9);
+    assert!(is_in_file(&world));
+    world.flush(6..50_000, 103, 10);
+    check_everywhere(&world);
+    let version = partition(&world);
+    let (order, bytes) = (version.order().unwrap(), version.order_bytes());
+    assert!(order.remix.is_some() && order.base_tables() < version.tables().len(), "two layers");
+    assert!(bytes < whole / 2, "{bytes} bytes");
+    drop(version);
+    let mut world = world.reopen_cold(&short);
+    check_everywhere(&world);
+    assert!(is_in_file(&world) && partition(&world).order().unwrap().remix.is_some());
+    // Half of it is new: the file is written again.
+    world.flush(1..40_000, 2, 11);
+    let (all, covered) = partition(&world).covered().unwrap();
+    assert!(is_in_file(&world) && all * 2 < covered * 3, "{covered} of {all} entries");
+    check_everywhere(&world);
+    world.store.compact().unwrap();
+    assert_eq!((world.tables(), world.files(Kind::Remix)), (vec![1], 0));
+    world.check();
+}
+
+/// Looks at every key in each way there is.
+fn check_everywhere(world: &World) {
+    world.check();
+    let view = world.store.view(&world.space);
+    for number in 0..50_010u32 {
+        let key = number.to_be_bytes();
+        let expected = world.pairs.get(&key[..]);
+        assert_eq!(view.get(&key).unwrap().as_deref(), expected.map(|value| &value[..]), "{number}");
+    }
+    let mut expected = world.pairs.keys().rev();
+    let all = (Bound::Unbounded, Bound::Unbounded);
+    let see = |key: &[u8], _: &[u8]| {
+        assert_eq!(expected.next().map(|key| &key[..]), Some(key));
+        ControlFlow::Continue(())
+    };
+    view.scan(all, Direction::Backward, see).unwrap();
+    assert_eq!(expected.next(), None);
+    for start in (0..50_000u32).step_by(997) {
+        let key = start.to_be_bytes();
+        let mut found = None;
+        let mut see = |key: &[u8], _: &[u8]| {
+            found = Some(key.to_vec());
+            ControlFlow::Break(())
+        };
+        view.scan((Bound::Included(&key[..]), Bound::Unbounded), Direction::Forward, &mut see).unwrap();
+        assert_eq!(found.as_ref(), world.pairs.range(key.to_vec()..).next().map(|pair| pair.0), "{start}");
+        let mut found = None;
+        let see = |key: &[u8], _: &[u8]| {
+            found = Some(key.to_vec());
+            ControlFlow::Break(())
+        };
+        view.scan((Bound::Unbounded, Bound::Excluded(&key[..])), Direction::Backward, see).unwrap();
+        assert_eq!(
+            found.as_ref(),
+            world.pairs.range(..key.to_vec()).next_back().map(|pair| pair.0),
+            "{start}"
+        );
+    }
 }
 
 /// A lookup after opening reads a few pages and table indexes, not the keys of all tables. Then the rest of the REMIX

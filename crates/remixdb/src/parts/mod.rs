@@ -20,7 +20,7 @@ pub use walk::Walk;
 use crate::cache::Cache;
 use crate::disk::Real;
 use crate::disk::{self, Name};
-use crate::partition::{self, PartitionCursor};
+use crate::partition::{self, Known, PartitionCursor};
 use crate::remix::{self, Remix};
 use crate::table::{Builder, Table, TableEntry};
 use forrest_engine::Result;
@@ -104,7 +104,8 @@ impl Runs {
     pub fn partition(&self, order: Option<&Order>) -> Partition {
         let remix = order.map(|order| order.0.clone());
         // It has no file.
-        Partition(partition::Partition::new(Vec::new(), self.tables.clone(), remix, None))
+        let known = Known { remix, ..Known::default() };
+        Partition(partition::Partition::new(Vec::new(), self.tables.clone(), known))
     }
 
     /// A merging iterator over the runs, not placed yet.

@@ -9,7 +9,7 @@
 
 use super::anchors::Collector;
 use super::merge::Merge;
-use super::{OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
+use super::{Arrays, Body, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, oldest, tag, used, visible};
 use crate::key::common_prefix;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -51,7 +51,8 @@ pub(crate) fn rebuild<R: Run>(old: &Remix, runs: &mut [R], tags: bool) -> Result
         output.copy(old, runs, at, place)?;
         at = place;
         if found {
-            let selectors = &old.segments[place.segment].selectors;
+            let mut room = None;
+            let selectors = &old.view(place.segment, &mut room)?.segment.selectors;
             at.slot = oldest(selectors, place.slot) + 1;
             merge.versions.extend(selectors[place.slot..at.slot].iter().map(|selector| selector | OLDER));
         }
@@ -84,10 +85,11 @@ impl Remix {
             }
         }
         let start = if segment == from.segment { from.slot } else { 0 };
-        let equal = self.segments[segment].equal(head_behind(key, self.skip(segment)));
+        let mut room = None;
+        let view = self.view(segment, &mut room)?;
+        let equal = view.segment.equal(head_behind(key, view.skip()));
         let within = equal.start.max(start)..equal.end.max(start);
-        let (slot, found) =
-            self.search(segment, within, |entry| runs[entry.run].compare(entry.ordinal, key))?;
+        let (slot, found) = view.search(within, |entry| runs[entry.run].compare(entry.ordinal, key))?;
         Ok((Place { segment, slot }, found))
     }
 }
@@ -264,7 +266,7 @@ impl Output {
                 self.keep(old, runs, at.segment..to.segment)?;
                 at.segment = to.segment;
             } else {
-                self.places(old, runs, at.segment, at.slot..used(&old.segments[at.segment].selectors))?;
+                self.places(old, runs, at.segment, at.slot..SEGMENT)?;
                 at = Place { segment: at.segment + 1, slot: 0 };
             }
         }
@@ -284,7 +286,7 @@ impl Output {
         keeps
     }
 
-    /// Adds places of a segment of an older REMIX.
+    /// Adds places of a segment of an older REMIX, as far as they have entries.
     fn places<R: Run>(
         &mut self,
         old: &Remix,
@@ -292,13 +294,18 @@ impl Output {
         segment: usize,
         slots: Range<usize>,
     ) -> Result<()> {
-        self.extend(runs, Places::of(&old.segments[segment], slots, old.skip(segment)))
+        let mut room = None;
+        let view = old.view(segment, &mut room)?;
+        let slots = slots.start..slots.end.min(used(&view.segment.selectors));
+        self.extend(runs, Places::of(view.segment, slots, view.skip()))
     }
 
     /// Adds segments of an older REMIX unchanged.
     fn keep<R: Run>(&mut self, old: &Remix, runs: &mut [R], segments: Range<usize>) -> Result<()> {
+        let (mut room, mut next_room) = (None, None);
         for segment in segments.clone() {
-            let mut kept = old.segments[segment].clone();
+            let view = old.view(segment, &mut room)?;
+            let mut kept = view.segment.clone();
             if !self.has_tags {
                 kept.tags = Segment::EMPTY.tags;
             }
@@ -310,12 +317,12 @@ impl Output {
                 self.anchors.push(old.anchors.prefix(), old.anchors.tail(segment - 1))?;
             }
             self.begin(runs, kept)?;
-            self.skips.fill(old.skip(segment) as u32);
+            self.skips.fill(view.skip() as u32);
             let behind = match segment + 1 {
-                next if next < old.segments() => old.ordinals_of(next),
+                next if next < old.segments() => old.view(next, &mut next_room)?.ordinals(),
                 _ => &old.runs,
             };
-            for ((next, behind), before) in self.next.iter_mut().zip(behind).zip(old.ordinals_of(segment)) {
+            for ((next, behind), before) in self.next.iter_mut().zip(behind).zip(view.ordinals()) {
                 *next += behind - before;
             }
             self.filled = used(&selectors);
@@ -334,8 +341,7 @@ impl Output {
             entries: self.runs.iter().map(|&entries| u64::from(entries)).sum(),
             runs: self.runs,
             anchors: self.anchors.finish(),
-            rows: self.rows,
-            segments: self.segments,
+            body: Body::Memory(Arrays { rows: self.rows, segments: self.segments }),
             has_tags: self.has_tags,
             live: self.live,
         })

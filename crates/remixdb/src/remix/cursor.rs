@@ -4,10 +4,11 @@
 //! next entry of each run. A cursor shows the newest version of each key, and tombstones only on request.
 //! Nothing changes under a cursor, because a REMIX is immutable.
 
-use super::{OLDER, RUN, RUNS_MAX, Remix, Run, RunEntry, SEGMENT, Segment, TOMBSTONE, head_behind, visible};
+use super::{OLDER, RUN, RUNS_MAX, Remix, Run, RunEntry, SEGMENT, Segment, Selectors, TOMBSTONE};
+use super::{head_behind, visible};
 use forrest_engine::Result;
 use std::cmp::Ordering;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 /// Which entries a cursor stops at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,12 +51,14 @@ impl Position {
 }
 
 /// A moving place in a REMIX, with the runs that have the keys. It begins at no entry. When it has moved past
-/// either end, it is at no entry again and stays there until it is placed again. After an error it has not
-/// moved.
+/// either end, it is at no entry again and stays there until it is placed again. After an error it has passed
+/// hidden places at most, and can be moved again.
 pub(crate) struct RemixCursor<M, R> {
     remix: M,
     runs: Vec<R>,
     at: Option<Position>,
+    /// Those of the segment that it is in.
+    selectors: Selectors,
     /// The place: the number of entries of each run before it. Beyond the runs, and for places without an
     /// entry, the numbers are arbitrary.
     before: [u32; RUNS_MAX + 1],
@@ -68,59 +71,53 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     /// A cursor at no entry. REQUIRES: `runs` are those that the REMIX was built from, the oldest first.
     pub(crate) fn new(remix: M, runs: Vec<R>, show: Show) -> RemixCursor<M, R> {
         assert!(remix.belongs_to(&runs), "a REMIX belongs to its runs");
-        RemixCursor { remix, runs, at: None, before: [0; RUNS_MAX + 1], hidden: show.hidden(), passed: 0 }
+        let (selectors, before) = (Segment::EMPTY.selectors, [0; RUNS_MAX + 1]);
+        RemixCursor { remix, runs, at: None, selectors, before, hidden: show.hidden(), passed: 0 }
     }
 
     /// Goes to the first key; false if there is none.
-    pub(crate) fn first(&mut self) -> bool {
-        self.arrive((0, 0), self.remix.segments(), self.remix.forward(0, 0, self.hidden))
+    pub(crate) fn first(&mut self) -> Result<bool> {
+        self.forward(Position::new(0, 0))
     }
 
     /// Goes to the last key; false if there is none.
-    pub(crate) fn last(&mut self) -> bool {
-        let end = self.remix.segments();
-        self.arrive((end, 0), 0, self.remix.backward(end, 0, self.hidden))
+    pub(crate) fn last(&mut self) -> Result<bool> {
+        self.backward(Position::new(self.remix.segments(), 0))
     }
 
     /// Goes to the first key that is not below `key`; false if there is none.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let (at, _) = self.remix.lower_bound(&mut self.runs, key)?;
-        let (segment, slot) = (at.segment(), at.slot());
-        Ok(self.arrive(
-            (segment, slot),
-            self.remix.segments(),
-            self.remix.forward(segment, slot, self.hidden),
-        ))
+        self.forward(at)
     }
 
     /// Goes to the last key that is not above `key`; false if there is none.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
         let (at, found) = self.remix.lower_bound(&mut self.runs, key)?;
-        let slot = at.slot() + usize::from(found);
-        Ok(self.arrive((at.segment(), slot), 0, self.remix.backward(at.segment(), slot, self.hidden)))
+        self.backward(Position::new(at.segment(), at.slot() + usize::from(found)))
     }
 
     /// Goes to the next key; false if there is none.
     #[inline]
-    pub(crate) fn next(&mut self) -> bool {
-        let Some(at) = self.at else { return false };
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        let Some(at) = self.at else { return Ok(false) };
         let (mut segment, mut slot) = (at.segment(), at.slot());
-        let Some(Segment { selectors, .. }) = self.remix.segments.get(segment) else { return false };
-        let mut selectors = selectors;
         loop {
-            let count = &mut self.before[usize::from(selectors[slot] & RUN)];
-            *count = count.wrapping_add(1);
+            let run = usize::from(self.selectors[slot] & RUN);
+            self.before[run] = self.before[run].wrapping_add(1);
             slot += 1;
             if slot == SEGMENT {
-                (segment, slot) = (segment + 1, 0);
-                match self.remix.segments.get(segment) {
-                    Some(next) => selectors = &next.selectors,
-                    None => return self.place(None),
+                let entered = self.turn(segment + 1, 0);
+                if !matches!(entered, Ok(true)) {
+                    self.before[run] = self.before[run].wrapping_sub(1);
+                    self.at = entered.is_err().then(|| Position::new(segment, slot - 1));
+                    return entered;
                 }
+                (segment, slot) = (segment + 1, 0);
             }
-            if selectors[slot] & self.hidden == 0 {
+            if self.selectors[slot] & self.hidden == 0 {
                 self.at = Some(Position::new(segment, slot));
-                return true;
+                return Ok(true);
             }
             self.passed += 1;
         }
@@ -128,21 +125,23 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
 
     /// Goes to the previous key; false if there is none.
     #[inline]
-    pub(crate) fn prev(&mut self) -> bool {
-        let Some(at) = self.at else { return false };
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        let Some(at) = self.at else { return Ok(false) };
         let (mut segment, mut slot) = (at.segment(), at.slot());
         loop {
             if slot == 0 {
-                let Some(before) = segment.checked_sub(1) else { return self.place(None) };
-                (segment, slot) = (before, SEGMENT);
+                self.at = segment.checked_sub(1).map(|_| Position::new(segment, slot));
+                let Some(previous) = segment.checked_sub(1) else { return Ok(false) };
+                self.turn(previous, SEGMENT)?;
+                (segment, slot) = (previous, SEGMENT);
             }
             slot -= 1;
-            let selector = self.remix.segments[segment].selectors[slot];
+            let selector = self.selectors[slot];
             let count = &mut self.before[usize::from(selector & RUN)];
             *count = count.wrapping_sub(1);
             if selector & self.hidden == 0 {
                 self.at = Some(Position::new(segment, slot));
-                return true;
+                return Ok(true);
             }
             self.passed += 1;
         }
@@ -156,30 +155,30 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     /// Goes forward like `count` times [`next`](RemixCursor::next), whole segments at once; false if it moves past
     /// the end.
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will skip"))]
-    pub(crate) fn skip(&mut self, mut count: u64) -> bool {
-        let Some(at) = self.at else { return false };
+    pub(crate) fn skip(&mut self, mut count: u64) -> Result<bool> {
+        let Some(at) = self.at else { return Ok(false) };
         if count == 0 {
-            return true;
+            return Ok(true);
         }
         let (mut segment, mut slot) = (at.segment(), at.slot() + 1);
-        while let Some(Segment { selectors, .. }) = self.remix.segments.get(segment) {
-            let here = visible(selectors, slot, self.hidden) as u64;
+        while self.enter(segment, slot)? {
+            let here = visible(&self.selectors, slot, self.hidden) as u64;
             if count <= here {
-                let mut slots = (slot..SEGMENT).filter(|&slot| selectors[slot] & self.hidden == 0);
+                let mut slots = (slot..SEGMENT).filter(|&slot| self.selectors[slot] & self.hidden == 0);
                 let slot = slots.nth(count as usize - 1).expect("it was counted");
                 return self.place(Some(Position::new(segment, slot)));
             }
             count -= here;
             (segment, slot) = (segment + 1, 0);
         }
-        self.place(None)
+        Ok(false)
     }
 
     /// The current entry.
     #[inline]
     pub(crate) fn entry(&self) -> Option<RunEntry> {
         let at = self.at?;
-        let selector = self.remix.segments[at.segment()].selectors[at.slot()];
+        let selector = self.selectors[at.slot()];
         let run = usize::from(selector & RUN);
         Some(RunEntry { run, ordinal: self.before[run], tombstone: selector & TOMBSTONE != 0 })
     }
@@ -230,28 +229,99 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     /// Goes back to a position. REQUIRES: it is from a cursor over the same REMIX that shows no more than
     /// this one.
     #[cfg_attr(not(test), expect(dead_code, reason = "the interface of the ancestor will park"))]
-    pub(crate) fn restore(&mut self, at: Option<Position>) {
-        self.place(at);
+    pub(crate) fn restore(&mut self, at: Option<Position>) -> Result<()> {
+        self.place(at).map(drop)
     }
 
-    /// Goes to a place that was searched from another one, up to the beginning of the segment `end`.
-    fn arrive(&mut self, (segment, slot): (usize, usize), end: usize, at: Option<Position>) -> bool {
-        let to = at.map_or(end * SEGMENT, |at| at.segment() * SEGMENT + at.slot());
-        self.passed += (segment * SEGMENT + slot).abs_diff(to) as u64;
-        self.place(at)
-    }
-
+    /// Goes to the first key from a place on; false if there is none.
     #[inline]
-    fn place(&mut self, at: Option<Position>) -> bool {
-        self.at = at;
-        let Some(at) = at else { return false };
-        let ordinals = self.remix.ordinals_of(at.segment());
-        self.before[..ordinals.len()].copy_from_slice(ordinals);
-        for selector in &self.remix.segments[at.segment()].selectors[..at.slot()] {
+    fn forward(&mut self, from: Position) -> Result<bool> {
+        let (mut segment, mut slot) = (from.segment(), from.slot());
+        while self.enter(segment, slot)? {
+            match (slot..SEGMENT).find(|&slot| self.selectors[slot] & self.hidden == 0) {
+                Some(found) => {
+                    self.passed += (found - slot) as u64;
+                    self.walk(slot..found);
+                    self.at = Some(Position::new(segment, found));
+                    return Ok(true);
+                }
+                None => self.passed += (SEGMENT - slot) as u64,
+            }
+            (segment, slot) = (segment + 1, 0);
+        }
+        Ok(false)
+    }
+
+    /// Goes to the last key before a place; false if there is none.
+    #[inline]
+    fn backward(&mut self, from: Position) -> Result<bool> {
+        let (mut segment, mut slot) = (from.segment(), from.slot());
+        self.at = None;
+        loop {
+            if slot > 0 {
+                self.enter(segment, 0)?;
+                match (0..slot).rfind(|&slot| self.selectors[slot] & self.hidden == 0) {
+                    Some(found) => {
+                        self.passed += (slot - found) as u64;
+                        self.walk(0..found);
+                        self.at = Some(Position::new(segment, found));
+                        return Ok(true);
+                    }
+                    None => self.passed += slot as u64,
+                }
+            }
+            let Some(previous) = segment.checked_sub(1) else {
+                self.at = None;
+                return Ok(false);
+            };
+            (segment, slot) = (previous, SEGMENT);
+        }
+    }
+
+    /// Takes over the selectors of a segment, and counts what is before a place in it; false, and at no entry, if there
+    /// is no such segment.
+    #[inline]
+    fn enter(&mut self, segment: usize, slot: usize) -> Result<bool> {
+        if segment >= self.remix.segments() {
+            self.at = None;
+            return Ok(false);
+        }
+        let mut room = None;
+        let view = self.remix.view(segment, &mut room)?;
+        self.before[..view.ordinals().len()].copy_from_slice(view.ordinals());
+        self.selectors = view.segment.selectors;
+        self.walk(0..slot);
+        Ok(true)
+    }
+
+    /// The same for the next segment, or for the end of the previous one, whose count is known.
+    #[inline]
+    fn turn(&mut self, segment: usize, slot: usize) -> Result<bool> {
+        match self.remix.arrays() {
+            Some(arrays) => {
+                let Some(Segment { selectors, .. }) = arrays.segments.get(segment) else { return Ok(false) };
+                self.selectors = *selectors;
+                Ok(true)
+            }
+            // What the file has is not trusted.
+            None => self.enter(segment, slot),
+        }
+    }
+
+    /// Counts the entries of places of the segment.
+    #[inline]
+    fn walk(&mut self, slots: Range<usize>) {
+        for selector in &self.selectors[slots] {
             let count = &mut self.before[usize::from(selector & RUN)];
             *count = count.wrapping_add(1);
         }
-        true
+    }
+
+    fn place(&mut self, at: Option<Position>) -> Result<bool> {
+        self.at = None;
+        let Some(to) = at else { return Ok(false) };
+        self.at = if self.enter(to.segment(), to.slot())? { at } else { None };
+        Ok(self.at.is_some())
     }
 }
 
@@ -259,46 +329,18 @@ impl Remix {
     /// The place of the first key that is not less than `key`, and whether it is equal. The place may be
     /// after the last one of a segment.
     pub(super) fn lower_bound<R: Run>(&self, runs: &mut [R], key: &[u8]) -> Result<(Position, bool)> {
-        if self.segments.is_empty() {
+        if self.segments() == 0 {
             return Ok((Position::new(0, 0), false));
         }
         let segment = self.find(key);
-        let within = self.segments[segment].equal(head_behind(key, self.skip(segment)));
-        let (slot, found) = self.search(segment, within, |entry| {
+        let mut room = None;
+        let view = self.view(segment, &mut room)?;
+        let within = view.segment.equal(head_behind(key, view.skip()));
+        let (slot, found) = view.search(within, |entry| {
             let run = &mut runs[entry.run];
             run.fetch(entry.ordinal);
             run.compare(entry.ordinal, key)
         })?;
         Ok((Position::new(segment, slot), found))
-    }
-
-    /// The first place from `slot` on that is not hidden.
-    #[inline]
-    fn forward(&self, mut segment: usize, mut slot: usize, hidden: u8) -> Option<Position> {
-        loop {
-            let Segment { selectors, .. } = self.segments.get(segment)?;
-            while slot < SEGMENT {
-                if selectors[slot] & hidden == 0 {
-                    return Some(Position::new(segment, slot));
-                }
-                slot += 1;
-            }
-            (segment, slot) = (segment + 1, 0);
-        }
-    }
-
-    /// The last place before `slot` that is not hidden.
-    #[inline]
-    fn backward(&self, mut segment: usize, mut slot: usize, hidden: u8) -> Option<Position> {
-        loop {
-            while slot > 0 {
-                slot -= 1;
-                if self.segments[segment].selectors[slot] & hidden == 0 {
-                    return Some(Position::new(segment, slot));
-                }
-            }
-            segment = segment.checked_sub(1)?;
-            slot = SEGMENT;
-        }
     }
 }

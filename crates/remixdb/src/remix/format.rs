@@ -56,13 +56,16 @@
 //! ```
 
 use super::anchors::Anchors;
+use super::paged::{File, Places};
 use super::verify::Flaw;
-use super::{RUNS_MAX, Remix, SEGMENT, Segment};
+use super::{Arrays, Body, RUNS_MAX, Remix, SEGMENT, Segment, View};
+use crate::cache::Cache;
 use crate::disk::{self, Disk, Name, Write, damaged};
 use crate::page::{self, BYTES, PAYLOAD};
 use crate::rate::Spend;
 use forrest_engine::Result;
 use forrest_machine::pages;
+use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"FORREMIX";
 const VERSION: u16 = 1;
@@ -130,37 +133,24 @@ impl Remix {
         sink.put(self.anchors.prefix())?;
         sink.put_numbers(self.anchors.ends())?;
         sink.put(self.anchors.tails())?;
-        for segment in 0..self.segments() {
-            sink.put_numbers(self.ordinals_of(segment))?;
-        }
-        for segment in &self.segments {
-            sink.put(&segment.selectors)?;
-        }
-        for segment in &self.segments {
-            sink.put_numbers(&segment.heads)?;
-        }
+        let each = |put: &mut dyn FnMut(View<'_>) -> Result<()>| {
+            let mut room = None;
+            (0..self.segments()).try_for_each(|at| put(self.view(at, &mut room)?))
+        };
+        each(&mut |view| sink.put_numbers(view.ordinals()))?;
+        each(&mut |view| sink.put(&view.segment.selectors))?;
+        each(&mut |view| sink.put_numbers(&view.segment.heads))?;
         if self.has_tags {
-            for segment in &self.segments {
-                sink.put(&segment.tags)?;
-            }
+            each(&mut |view| sink.put(&view.segment.tags))?;
         }
         sink.finish()
     }
 
-    /// Reads it from a file and checks that it covers the first of these tables, by the number and the
+    /// Reads it to memory, and checks that it covers the first of these tables, by the number and the
     /// entries of each run's table.
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
-        let file = disk::open_named(disk, name)?;
-        let len = disk::len(disk, &file, name)?;
-        let mut source = Source { disk, file, name, len, bytes: Vec::new(), at: 0, offset: 0 };
-        let header = Header::read(&mut source)?;
-        let tables = source.expect_tables(&header, tables)?;
-        // From here on the file is known to be as long as these lengths say.
-        let prefix = source.take(header.prefix)?;
-        let ends = source.take_numbers(header.segments.saturating_sub(1))?;
-        source.expect_ends(&ends, header.tails)?;
-        let tails = source.take(header.tails)?;
-        let anchors = Anchors::new(prefix, ends, tails);
+        let mut source = Source::open(disk, name)?;
+        let Begin { header, tables, anchors } = source.begin(tables)?;
         let mut rows = pages::vec(header.segments * (tables.len() + 1));
         rows.resize(header.segments * (tables.len() + 1), 0);
         for (at, row) in rows.chunks_exact_mut(tables.len() + 1).enumerate() {
@@ -185,8 +175,7 @@ impl Remix {
         let remix = Remix {
             runs: tables.iter().map(|table| table.1).collect(),
             anchors,
-            rows,
-            segments,
+            body: Body::Memory(Arrays { rows, segments }),
             has_tags: header.tags,
             entries: header.entries,
             live: header.live,
@@ -197,6 +186,48 @@ impl Remix {
         }
         Ok(remix)
     }
+
+    /// The same without reading the segments, of which the cache keeps what is used. Each is checked when it is read.
+    pub(crate) fn open<D: Disk>(
+        disk: &Arc<D>,
+        name: Name,
+        tables: &[(u64, u32)],
+        cache: &Arc<Cache>,
+    ) -> Result<Remix> {
+        let mut source = Source::open(&**disk, name)?;
+        let Begin { header, tables, anchors } = source.begin(tables)?;
+        let rows = source.place();
+        let selectors = rows + 4 * (tables.len() * header.segments) as u64;
+        let heads = selectors + (SEGMENT * header.segments) as u64;
+        let tags = header.tags.then_some(heads + (4 * SEGMENT * header.segments) as u64);
+        if let Some(at) = anchors.disorder() {
+            let what = format!("segment {}: its anchor is not greater than the previous one", at + 1);
+            return Err(damaged(name, offset_of(rows), what));
+        }
+        let entries: u64 = tables.iter().map(|table| u64::from(table.1)).sum();
+        if entries != header.entries || header.live > entries || (entries > 0) != (header.segments > 0) {
+            return Err(source.wrong(16, "the counts differ from those of the tables"));
+        }
+        let Source { file, len, .. } = source;
+        let places = Places { rows, selectors, heads, tags };
+        let file = Box::new(File::new(disk.clone(), file, name, len, cache, places));
+        Ok(Remix {
+            runs: tables.iter().map(|table| table.1).collect(),
+            anchors,
+            body: Body::File { segments: header.segments, file },
+            has_tags: header.tags,
+            entries,
+            live: header.live,
+        })
+    }
+}
+
+/// What a file has before its rows.
+struct Begin<'t> {
+    header: Header,
+    /// Those that it covers.
+    tables: &'t [(u64, u32)],
+    anchors: Anchors,
 }
 
 /// The head of a file.
@@ -336,7 +367,24 @@ struct Source<'d, D: Disk> {
     offset: u64,
 }
 
-impl<D: Disk> Source<'_, D> {
+impl<'d, D: Disk> Source<'d, D> {
+    fn open(disk: &'d D, name: Name) -> Result<Source<'d, D>> {
+        let file = disk::open_named(disk, name)?;
+        let len = disk::len(disk, &file, name)?;
+        Ok(Source { disk, file, name, len, bytes: Vec::new(), at: 0, offset: 0 })
+    }
+
+    fn begin<'t>(&mut self, tables: &'t [(u64, u32)]) -> Result<Begin<'t>> {
+        let header = Header::read(self)?;
+        let tables = self.expect_tables(&header, tables)?;
+        // From here on the file is known to be as long as these lengths say.
+        let prefix = self.take(header.prefix)?;
+        let ends = self.take_numbers(header.segments.saturating_sub(1))?;
+        self.expect_ends(&ends, header.tails)?;
+        let tails = self.take(header.tails)?;
+        Ok(Begin { header, tables, anchors: Anchors::new(prefix, ends, tails) })
+    }
+
     fn fill(&mut self, mut into: &mut [u8]) -> Result<()> {
         while !into.is_empty() {
             if self.at == self.bytes.len() {

@@ -18,6 +18,9 @@
 //! older versions. Heads ascend, and those of a key's versions are equal. A REMIX never changes; [`build()`]
 //! and [`rebuild`] make new ones, [`format`] stores them.
 //!
+//! The segments are in memory, or in the REMIX's file, of which the cache keeps the pages that are read ([`paged`]).
+//! The anchors are always in memory.
+//!
 //! It does not know values, sequence numbers or table files: it only asks a [`Run`] for its n-th entry. It
 //! keeps no run open; the caller passes the runs, in the order of their age.
 
@@ -26,6 +29,7 @@ mod build;
 mod cursor;
 mod format;
 mod merge;
+mod paged;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -39,6 +43,7 @@ use anchors::Anchors;
 use forrest_engine::Result;
 use forrest_machine::prefetch;
 use std::cmp::Ordering;
+use std::fmt;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -46,6 +51,9 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) const SEGMENT: usize = 32;
 /// Maximum number of runs of a REMIX. One less than five bits can encode, so that one number means no run.
 pub(crate) const RUNS_MAX: usize = 31;
+
+/// In memory it takes about this many bytes for each entry: 7.5 if there are few runs.
+pub(crate) const ENTRY_BYTES: u64 = 8;
 
 /// The bits of a selector that name its run.
 const RUN: u8 = 0x1F;
@@ -125,17 +133,105 @@ pub(crate) struct RunEntry {
 }
 
 /// A sorted view over runs.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
+#[cfg_attr(test, derive(PartialEq, Eq))]
 pub(crate) struct Remix {
     /// The number of entries of each run, the oldest run first.
     runs: Vec<u32>,
     anchors: Anchors,
-    /// For each segment a number for each run, followed by the skip of its heads.
-    rows: Vec<u32>,
-    segments: Vec<Segment>,
+    body: Body,
     has_tags: bool,
     entries: u64,
     live: u64,
+}
+
+/// The place of the segments.
+#[derive(Debug)]
+enum Body {
+    Memory(Arrays),
+    File { segments: usize, file: Box<dyn Paged> },
+}
+
+/// The segments of a file.
+trait Paged: fmt::Debug + Send + Sync {
+    /// Reads a segment and its row, without the skip.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` if it does not fit runs with these entries.
+    fn load(&self, at: usize, runs: &[u32]) -> Result<Loaded>;
+
+    /// Bytes of memory without cached pages.
+    fn bytes(&self) -> usize;
+}
+
+/// Segments in memory.
+#[derive(Debug)]
+#[cfg_attr(test, derive(PartialEq, Eq))]
+struct Arrays {
+    /// For each segment its row.
+    rows: Vec<u32>,
+    segments: Vec<Segment>,
+}
+
+/// A number for each run: of the run's entries before a segment. After these the skip of the segment's heads.
+type Row = [u32; RUNS_MAX + 1];
+
+/// Room for a segment that is read from a file.
+struct Loaded {
+    segment: Segment,
+    row: Row,
+}
+
+/// A segment and its row.
+#[derive(Clone, Copy)]
+struct View<'r> {
+    segment: &'r Segment,
+    row: &'r [u32],
+}
+
+impl<'r> View<'r> {
+    /// The number of entries of each run before the segment.
+    #[inline]
+    fn ordinals(self) -> &'r [u32] {
+        &self.row[..self.row.len() - 1]
+    }
+
+    /// The skip of the heads.
+    #[inline]
+    fn skip(self) -> usize {
+        self.row[self.row.len() - 1] as usize
+    }
+
+    /// The entry at a place. REQUIRES: the place has one.
+    #[inline]
+    fn entry(self, slot: usize) -> RunEntry {
+        let selectors = &self.segment.selectors;
+        let run = usize::from(selectors[slot] & RUN);
+        let ordinal = self.row[run] + before(selectors, slot);
+        RunEntry { run, ordinal, tombstone: selectors[slot] & TOMBSTONE != 0 }
+    }
+
+    /// The first place of a key that is not less than the key that `compare` knows, and whether it is equal,
+    /// among `within`, which begins and ends between keys. Compares one key more than the bisection has
+    /// steps.
+    #[inline]
+    fn search(
+        self,
+        within: Range<usize>,
+        mut compare: impl FnMut(RunEntry) -> Result<Ordering>,
+    ) -> Result<(usize, bool)> {
+        let selectors = &self.segment.selectors;
+        let Range { start: mut low, end: mut high } = within;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match compare(self.entry(middle))? {
+                Ordering::Less => low = oldest(selectors, middle) + 1,
+                Ordering::Equal => return Ok((newest(selectors, middle), true)),
+                Ordering::Greater => high = newest(selectors, middle),
+            }
+        }
+        Ok((low, false))
+    }
 }
 
 impl Remix {
@@ -161,7 +257,10 @@ impl Remix {
 
     /// The number of segments.
     pub(crate) fn segments(&self) -> usize {
-        self.segments.len()
+        match &self.body {
+            Body::Memory(Arrays { segments, .. }) => segments.len(),
+            Body::File { segments, .. } => *segments,
+        }
     }
 
     /// Keys that cut it into at most `pieces` pieces with about as many entries each.
@@ -172,10 +271,29 @@ impl Remix {
         anchors.map(|anchor| [self.anchors.prefix(), self.anchors.tail(anchor)].concat()).collect()
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory. Pages of its file are the cache's.
     pub(crate) fn bytes(&self) -> usize {
-        let arrays = size_of_val(&self.rows[..]) + size_of_val(&self.segments[..]);
-        size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + arrays
+        let body = match &self.body {
+            Body::Memory(Arrays { rows, segments }) => size_of_val(&rows[..]) + size_of_val(&segments[..]),
+            Body::File { file, .. } => file.bytes(),
+        };
+        size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + body
+    }
+
+    /// A segment, which is in memory or read into `room`. REQUIRES: it is there.
+    #[inline]
+    fn view<'r>(&'r self, at: usize, room: &'r mut Option<Loaded>) -> Result<View<'r>> {
+        match &self.body {
+            Body::Memory(arrays) => Ok(arrays.view(at, self.runs.len())),
+            Body::File { file, .. } => self.load(&**file, at, room),
+        }
+    }
+
+    #[cold]
+    fn load<'r>(&self, file: &dyn Paged, at: usize, room: &'r mut Option<Loaded>) -> Result<View<'r>> {
+        let loaded = room.insert(file.load(at, &self.runs)?);
+        loaded.row[self.runs.len()] = self.anchors.skip(at) as u32;
+        Ok(View { segment: &loaded.segment, row: &loaded.row[..=self.runs.len()] })
     }
 
     /// The newest version of a key. It may be a tombstone. `at` is the segment that [`find`](Remix::find)
@@ -187,17 +305,22 @@ impl Remix {
         key: &[u8],
         mut compare: impl FnMut(RunEntry) -> Result<Ordering>,
     ) -> Result<Option<RunEntry>> {
-        let Some(segment) = self.segments.get(at) else { return Ok(None) };
-        let head = head_behind(key, self.skip(at));
+        if at >= self.segments() {
+            return Ok(None);
+        }
+        let mut room = None;
+        let view = self.view(at, &mut room)?;
+        let segment = view.segment;
+        let head = head_behind(key, view.skip());
         if !self.has_tags {
-            let (slot, found) = self.search(at, segment.equal(head), compare)?;
-            return Ok(found.then(|| self.entry(at, slot)));
+            let (slot, found) = view.search(segment.equal(head), compare)?;
+            return Ok(found.then(|| view.entry(slot)));
         }
         for slot in Matches::new(&segment.tags, tag(key)) {
             if segment.heads[slot] != head || segment.selectors[slot] & OLDER != 0 {
                 continue;
             }
-            let entry = self.entry(at, slot);
+            let entry = view.entry(slot);
             match compare(entry)? {
                 Ordering::Less => {}
                 Ordering::Equal => return Ok(Some(entry)),
@@ -211,67 +334,62 @@ impl Remix {
     /// The segment that a key belongs to, whose memory is being prefetched; 0 if there is none.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
-        if self.segments.is_empty() {
+        if self.segments() == 0 {
             return 0;
         }
         let at = self.anchors.find(key);
-        let row = &self.rows[at * (self.runs.len() + 1)..][..=self.runs.len()];
-        let segment = &self.segments[at];
-        for line in [&segment.heads[0], &segment.heads[SEGMENT / 2], &row[0]] {
-            prefetch::read(std::ptr::from_ref(line).cast());
-        }
-        prefetch::read(segment.tags.as_ptr());
-        at
-    }
-
-    /// The first place of a key that is not less than the key that `compare` knows, and whether it is equal,
-    /// among `within`, which begins and ends between keys. Compares one key more than the bisection has
-    /// steps.
-    #[inline]
-    fn search(
-        &self,
-        segment: usize,
-        within: Range<usize>,
-        mut compare: impl FnMut(RunEntry) -> Result<Ordering>,
-    ) -> Result<(usize, bool)> {
-        let selectors = &self.segments[segment].selectors;
-        let Range { start: mut low, end: mut high } = within;
-        while low < high {
-            let middle = low + (high - low) / 2;
-            match compare(self.entry(segment, middle))? {
-                Ordering::Less => low = oldest(selectors, middle) + 1,
-                Ordering::Equal => return Ok((newest(selectors, middle), true)),
-                Ordering::Greater => high = newest(selectors, middle),
+        if let Some(arrays) = self.arrays() {
+            let View { segment, row } = arrays.view(at, self.runs.len());
+            for line in [&segment.heads[0], &segment.heads[SEGMENT / 2], &row[0]] {
+                prefetch::read(std::ptr::from_ref(line).cast());
             }
+            prefetch::read(segment.tags.as_ptr());
         }
-        Ok((low, false))
-    }
-
-    /// The entry at a place. REQUIRES: the place has one.
-    #[inline]
-    fn entry(&self, segment: usize, slot: usize) -> RunEntry {
-        let selectors = &self.segments[segment].selectors;
-        let run = usize::from(selectors[slot] & RUN);
-        let ordinal = self.ordinals_of(segment)[run] + before(selectors, slot);
-        RunEntry { run, ordinal, tombstone: selectors[slot] & TOMBSTONE != 0 }
-    }
-
-    /// The number of entries of each run before a segment.
-    #[inline]
-    fn ordinals_of(&self, segment: usize) -> &[u32] {
-        &self.rows[segment * (self.runs.len() + 1)..][..self.runs.len()]
-    }
-
-    /// The skip of a segment's heads.
-    fn skip(&self, segment: usize) -> usize {
-        self.rows[segment * (self.runs.len() + 1) + self.runs.len()] as usize
+        at
     }
 
     /// Whether runs look like those that this REMIX was built from.
     fn belongs_to<R: Run>(&self, runs: &[R]) -> bool {
         runs.iter().map(Run::len).eq(self.runs.iter().copied())
     }
+
+    /// The segments, if they are in memory.
+    #[inline]
+    fn arrays(&self) -> Option<&Arrays> {
+        match &self.body {
+            Body::Memory(arrays) => Some(arrays),
+            Body::File { .. } => None,
+        }
+    }
+
+    #[cfg(test)]
+    fn arrays_mut(&mut self) -> &mut Arrays {
+        match &mut self.body {
+            Body::Memory(arrays) => arrays,
+            Body::File { .. } => panic!("it is not in memory"),
+        }
+    }
 }
+
+impl Arrays {
+    #[inline]
+    fn view(&self, at: usize, runs: usize) -> View<'_> {
+        View { segment: &self.segments[at], row: &self.rows[at * (runs + 1)..][..=runs] }
+    }
+}
+
+#[cfg(test)]
+impl PartialEq for Body {
+    fn eq(&self, other: &Body) -> bool {
+        match (self, other) {
+            (Body::Memory(one), Body::Memory(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Eq for Body {}
 
 /// The tag of a key.
 #[inline]

@@ -1,6 +1,6 @@
 //! Checks of a [`Remix`]: of itself, when it is loaded, and against its runs.
 
-use super::{NO_HEAD, OLDER, RESERVED, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
+use super::{NO_HEAD, OLDER, RESERVED, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE, View};
 use super::{head_behind, tag, used};
 use crate::key::common_prefix;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -15,48 +15,25 @@ pub(super) struct Flaw {
 
 impl Remix {
     /// Checks that every walk in it stays within bounds, whatever the runs have. Needs no run. REQUIRES: the
-    /// arrays have the lengths that follow from the number of segments.
+    /// arrays have the lengths that follow from the number of segments. Segments in a file are checked when they are
+    /// read.
     pub(super) fn check(&self) -> Result<(), Flaw> {
+        let Some(arrays) = self.arrays() else { return Ok(()) };
         let count = self.runs.len();
         let mut next = [0u32; RUNS_MAX];
         let (mut entries, mut live) = (0u64, 0u64);
         for segment in 0..self.segments() {
             let flaw = |what| Err(Flaw { segment, what });
-            if self.ordinals_of(segment) != &next[..count] {
+            let view = arrays.view(segment, count);
+            if view.ordinals() != &next[..count] {
                 return flaw("its ordinals do not follow from the selectors before it");
             }
-            if self.skip(segment) != self.anchors.skip(segment) {
+            if view.skip() != self.anchors.skip(segment) {
                 return flaw("its heads do not skip what its anchor and the next one have in common");
             }
-            let Segment { selectors, heads, .. } = &self.segments[segment];
-            let used = used(selectors);
-            if used == 0 {
-                return flaw("it has no entry");
-            }
-            // The run of the previous version; older versions are from older runs.
-            let mut newer = 0;
-            let ascend = (1..used).all(|slot| match selectors[slot] & OLDER {
-                0 => heads[slot - 1] <= heads[slot],
-                _ => heads[slot - 1] == heads[slot],
-            });
-            if !ascend || heads[used..].iter().any(|&head| head != NO_HEAD) {
-                return flaw("its heads are not in the order of keys");
-            }
-            for &selector in &selectors[..used] {
-                let run = selector & RUN;
-                if usize::from(run) >= count || selector & RESERVED != 0 {
-                    return flaw("a selector names no run");
-                }
-                if selector & OLDER != 0 && run >= newer {
-                    return flaw("a selector's older version is not older");
-                }
-                newer = run;
-                let Some(after) = next[usize::from(run)].checked_add(1) else {
-                    return flaw("a run has too many entries");
-                };
-                next[usize::from(run)] = after;
-                entries += 1;
-                live += u64::from(selector & (OLDER | TOMBSTONE) == 0);
+            match walk(view.segment, &mut next, count) {
+                Ok(here) => (entries, live) = (entries + here.entries, live + here.live),
+                Err(what) => return flaw(what),
             }
         }
         let flaw = |what| Err(Flaw { segment: self.segments(), what });
@@ -84,15 +61,17 @@ impl Remix {
             return Err(wrong(self.segments(), SEGMENT, "the runs differ from those that it was built from"));
         }
         let (mut key, mut before) = (Vec::new(), Vec::new());
+        let mut room = None;
         for segment in 0..self.segments() {
-            for slot in 0..used(&self.segments[segment].selectors) {
-                let entry = self.entry(segment, slot);
+            let view = self.view(segment, &mut room)?;
+            for slot in 0..used(&view.segment.selectors) {
+                let entry = view.entry(slot);
                 runs[entry.run].key_into(entry.ordinal, &mut key)?;
                 let tombstone = runs[entry.run].is_tombstone(entry.ordinal)?;
                 let flaw = if tombstone != entry.tombstone {
                     Some("the selector is wrong about a tombstone")
                 } else {
-                    self.flaw(segment, slot, &before, &key)
+                    self.flaw(view, segment, slot, &before, &key)
                 };
                 if let Some(what) = flaw {
                     return Err(wrong(segment, slot, what));
@@ -104,12 +83,19 @@ impl Remix {
     }
 
     /// The flaw of a place that has `key`, if the place before it has `before`.
-    fn flaw(&self, segment: usize, slot: usize, before: &[u8], key: &[u8]) -> Option<&'static str> {
-        let Segment { selectors, tags, heads } = &self.segments[segment];
+    fn flaw(
+        &self,
+        view: View<'_>,
+        segment: usize,
+        slot: usize,
+        before: &[u8],
+        key: &[u8],
+    ) -> Option<&'static str> {
+        let Segment { selectors, tags, heads } = view.segment;
         if self.has_tags && tags[slot] != tag(key) {
             return Some("the tag is not the key's");
         }
-        if heads[slot] != head_behind(key, self.skip(segment)) {
+        if heads[slot] != head_behind(key, view.skip()) {
             return Some("the head is not the key's");
         }
         if (segment, slot) == (0, 0) {
@@ -128,6 +114,47 @@ impl Remix {
         let tail = self.anchors.tail(segment - 1);
         (anchor.strip_prefix(self.anchors.prefix()) != Some(tail)).then_some("the anchor is not the key's")
     }
+}
+
+/// Counts of a segment's places.
+pub(super) struct Here {
+    entries: u64,
+    live: u64,
+}
+
+/// Checks the places of a segment, and counts the entries of each of `count` runs in `next`.
+pub(super) fn walk(segment: &Segment, next: &mut [u32], count: usize) -> Result<Here, &'static str> {
+    let Segment { selectors, heads, .. } = segment;
+    let used = used(selectors);
+    if used == 0 {
+        return Err("it has no entry");
+    }
+    // The run of the previous version; older versions are from older runs.
+    let mut newer = 0;
+    let ascend = (1..used).all(|slot| match selectors[slot] & OLDER {
+        0 => heads[slot - 1] <= heads[slot],
+        _ => heads[slot - 1] == heads[slot],
+    });
+    if !ascend || heads[used..].iter().any(|&head| head != NO_HEAD) {
+        return Err("its heads are not in the order of keys");
+    }
+    let mut live = 0;
+    for &selector in &selectors[..used] {
+        let run = selector & RUN;
+        if usize::from(run) >= count || selector & RESERVED != 0 {
+            return Err("a selector names no run");
+        }
+        if selector & OLDER != 0 && run >= newer {
+            return Err("a selector's older version is not older");
+        }
+        newer = run;
+        let Some(after) = next[usize::from(run)].checked_add(1) else {
+            return Err("a run has too many entries");
+        };
+        next[usize::from(run)] = after;
+        live += u64::from(selector & (OLDER | TOMBSTONE) == 0);
+    }
+    Ok(Here { entries: used as u64, live })
 }
 
 fn wrong(segment: usize, slot: usize, what: &str) -> Error {

@@ -1,6 +1,8 @@
 //! Reading a store while another process changes it.
 
-use super::world::{Content, Pairs, Step, World, beginning, follow, options, seeds, steps, wide_steps};
+use super::world::{
+    Content, Pairs, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps,
+};
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
 use crate::recover;
@@ -79,7 +81,7 @@ pub(super) fn beside_a_writer(seeds: Range<u64>) {
 /// A log that was given up stays if somebody reads the store. It is given up for ever.
 pub(super) fn beside_given_up_logs(seeds: Range<u64>) {
     for seed in seeds {
-        let options = options(Durability::Buffered);
+        let options = options_of(seed, Durability::Buffered);
         let disk = Simulated::new();
         let world = World::open(&disk, &options).expect("it opens");
         for step in steps(seed, 20) {

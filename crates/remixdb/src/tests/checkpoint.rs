@@ -2,7 +2,7 @@
 //! makes a wrong one, or damages the store.
 
 use super::faults::FAILURES;
-use super::world::{Content, Step, World, beginning, follow, options, seeds, steps, wide_steps};
+use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps, wide_steps};
 use crate::core::Handle;
 use crate::disk::Kind;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
@@ -58,7 +58,7 @@ fn check(disk: &Simulated, options: &Options, expected: &Content, what: &str) {
 #[test]
 fn a_checkpoint_is_the_store_at_that_moment() {
     for seed in seeds(3, 12) {
-        let options = options(DURABILITIES[(seed % 3) as usize]);
+        let options = options_of(seed, DURABILITIES[(seed % 3) as usize]);
         let disk = Simulated::new();
         let world = World::open(&disk, &options).expect("it opens");
         let mut states = beginning();
@@ -126,7 +126,7 @@ fn what_the_store_removes_stays_in_the_checkpoint() {
 pub(super) fn power_cuts(seeds: Range<u64>) -> u64 {
     let mut looked = 0;
     for seed in seeds {
-        let options = options(DURABILITIES[(seed % 3) as usize]);
+        let options = options_of(seed, DURABILITIES[(seed % 3) as usize]);
         let (disk, world, states) = store(seed, 30, &options);
         let now = states.last().expect("there is one");
         for new in [Simulated::new, far] {
@@ -185,7 +185,7 @@ fn a_power_cut_makes_no_wrong_checkpoint() {
 #[test]
 fn any_io_of_a_checkpoint_may_fail() {
     for seed in seeds(1, 2) {
-        let options = options(DURABILITIES[(seed % 3) as usize]);
+        let options = options_of(seed, DURABILITIES[(seed % 3) as usize]);
         let (disk, world, states) = store(seed, 30, &options);
         let now = states.last().expect("there is one");
         for new in [Simulated::new, far] {

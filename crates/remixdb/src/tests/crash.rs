@@ -1,6 +1,8 @@
 //! Power cuts and kills: at every I/O, in every way, and again while the store recovers.
 
-use super::world::{Content, Step, World, beginning, follow, lengths, options, seeds, steps, wide_steps};
+use super::world::{
+    Content, Step, World, beginning, follow, lengths, options, options_of, seeds, steps, wide_steps,
+};
 use crate::disk::Kind;
 use crate::disk::simulated::Simulated;
 use forrest_engine::{Durability, Options};
@@ -127,7 +129,7 @@ fn after_every_sequence(length: usize) -> u64 {
 /// A kill at the end of work that was acknowledged as buffered.
 pub(super) fn after_a_kill(seeds: Range<u64>) {
     for seed in seeds {
-        let options = options(Durability::Buffered);
+        let options = options_of(seed, Durability::Buffered);
         let disk = Simulated::new();
         let mut expected = run(&disk, &options, &work(seed, 60));
         expected.least = expected.states.len() - 1;
@@ -140,7 +142,7 @@ pub(super) fn after_a_kill(seeds: Range<u64>) {
 pub(super) fn crashes_upon_crashes(seeds: Range<u64>, every: usize) -> u64 {
     let mut states = 0;
     for seed in seeds {
-        let options = options(Durability::Buffered);
+        let options = options_of(seed, Durability::Buffered);
         let whole = Simulated::new();
         let work = steps(seed, 40);
         run(&whole, &options, &work);

@@ -1,7 +1,7 @@
 //! Damage: every byte of every file, and whole blocks, are changed. Reads are right or fail, and never return
 //! a wrong value.
 
-use super::world::{Content, World, beginning, follow, options, seeds, steps};
+use super::world::{Content, World, beginning, follow, options, options_of, seeds, steps};
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
 use crate::record::HEADER;
@@ -13,7 +13,7 @@ const LAST: usize = 4;
 
 /// A store with logs, tables and a REMIX, closed after a sync; and its content.
 fn store(seed: u64, count: usize) -> (Vec<(Name, Vec<u8>)>, Vec<Content>) {
-    let options = options(Durability::Sync);
+    let options = options_of(seed, Durability::Sync);
     let disk = Simulated::new();
     let world = World::open(&disk, &options).expect("it opens");
     let mut states = beginning();

@@ -1,6 +1,6 @@
 //! A failing disk: every I/O fails in turn, in every way, and the store must handle it.
 
-use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
+use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps};
 use crate::compact::plan::tables_most;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use crate::table::Table;
@@ -28,7 +28,7 @@ pub(super) const FAILURES: [Failure; 9] = [
 /// steps of `every` I/Os, one fails in each way, and a different one in the next way.
 pub(super) fn failing_io(seeds: Range<u64>, failures: &[Failure], every: usize) {
     for seed in seeds {
-        let options = options(Durability::Sync);
+        let options = options_of(seed, Durability::Sync);
         let steps = steps(seed, 30);
         let whole = Simulated::new();
         let world = World::open(&whole, &options).expect("nothing fails");

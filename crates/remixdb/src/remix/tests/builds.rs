@@ -128,22 +128,22 @@ fn verify_finds_what_does_not_belong() {
         for slot in 0..SEGMENT {
             for bit in 0..8 {
                 let mut remix = fresh();
-                remix.segments[segment].selectors[slot] ^= 1 << bit;
+                remix.arrays_mut().segments[segment].selectors[slot] ^= 1 << bit;
                 refused(remix, &format!("selector {segment} {slot}, bit {bit}"));
             }
             let mut remix = fresh();
-            remix.segments[segment].heads[slot] ^= 1;
+            remix.arrays_mut().segments[segment].heads[slot] ^= 1;
             refused(remix, &format!("head {segment} {slot}"));
-            if slot < used(&fresh().segments[segment].selectors) {
+            if slot < used(&fresh().arrays_mut().segments[segment].selectors) {
                 let mut remix = fresh();
-                remix.segments[segment].tags[slot] ^= 1;
+                remix.arrays_mut().segments[segment].tags[slot] ^= 1;
                 refused(remix, &format!("tag {segment} {slot}"));
             }
         }
     }
-    for at in 0..fresh().rows.len() {
+    for at in 0..fresh().arrays_mut().rows.len() {
         let mut remix = fresh();
-        remix.rows[at] += 1;
+        remix.arrays_mut().rows[at] += 1;
         refused(remix, &format!("number {at} of the rows"));
     }
     for at in 0..fresh().anchors.len() {

@@ -1,5 +1,6 @@
 //! The file: its bytes, and what happens if they change.
 
+use super::reads::check;
 use super::*;
 use crate::disk::{Disk, Kind, Name, Write};
 use crate::page::{self, BYTES, PAYLOAD};
@@ -131,7 +132,7 @@ fn the_example_of_the_format_is_what_is_written_and_read() {
     assert!(bytes[469..PAYLOAD].iter().all(|&byte| byte == 0));
     let read = Remix::read(&Memory::with(golden), NAME, &[(7, 32), (9, 2)]).unwrap();
     assert_eq!(read, remix);
-    reads::check(&world, &read, "the example");
+    check(&world, &read, "the example");
 }
 
 #[test]
@@ -232,8 +233,8 @@ fn a_change_under_a_good_checksum_is_reported_or_harmless() {
                 assert!(read.verify(&mut world.older(2)).is_err(), "byte {at}");
             }
             let mut cursor = world.cursor(&read, Show::Live);
-            let mut count = u64::from(cursor.first());
-            while cursor.next() {
+            let mut count = u64::from(cursor.first().unwrap());
+            while cursor.next().unwrap() {
                 count += 1;
             }
             assert_eq!(count, read.live(), "byte {at}");
@@ -264,4 +265,118 @@ fn a_remix_of_other_tables_is_refused() {
     }
     let other = Name { number: 13, ..NAME };
     assert_eq!(Remix::read(&disk, other, &right).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+/// The REMIX of a file, with its segments left there. The cache has a few pages only.
+fn opened(bytes: Vec<u8>, tables: &[(u64, u32)], pages: usize) -> Result<Remix> {
+    let (size, numa) = (forrest_engine::Pages::Plain, forrest_engine::Numa::Local);
+    let cache = Arc::new(crate::cache::Cache::new(pages * BYTES, size, numa));
+    Remix::open(&Arc::new(Memory::with(bytes)), NAME, tables, &cache)
+}
+
+#[test]
+fn a_remix_in_its_file_answers_as_one_in_memory() {
+    for seed in 0..60 {
+        let world = World::random(seed);
+        for tags in [false, true] {
+            let what = format!("seed {seed}, tags {tags}, in the file");
+            let remix = world.build(tags);
+            let file = opened(written(&remix), &tables(&remix), 1 + seed as usize % 4).unwrap();
+            check(&world, &file, &what);
+            assert_eq!(written(&file), written(&remix), "{what}");
+            // The anchors are all that it keeps of the keys.
+            assert!(file.bytes() < remix.bytes() / 4 + 1024, "{what}: {} bytes", file.bytes());
+        }
+    }
+}
+
+#[test]
+fn what_is_rebuilt_from_a_file_is_what_is_rebuilt_from_memory() {
+    for seed in 3000..3060 {
+        let world = World::random(seed);
+        let first = Random(seed).index(world.runs.len() + 1);
+        for (before, after) in [(true, true), (true, false), (false, true)] {
+            let remix = build(&mut world.older(first), before).unwrap();
+            let file = opened(written(&remix), &tables(&remix), 2).unwrap();
+            let runs = &mut world.older(world.runs.len());
+            let rebuilt = rebuild(&file, runs, after).unwrap();
+            assert_eq!(rebuilt, rebuild(&remix, runs, after).unwrap(), "seed {seed}");
+        }
+    }
+}
+
+/// What no checksum shows: a file that was never as it should be.
+#[test]
+fn a_walk_over_a_wrong_file_stays_in_its_runs() {
+    let world = example();
+    let remix = world.build(true);
+    let (bytes, tables) = (written(&remix), tables(&remix));
+    for at in 0..PAYLOAD.min(500) {
+        for change in [1, 2, 0x20, 0x40, 0x80, 0xFF] {
+            let mut changed = bytes.clone();
+            changed[at] ^= change;
+            page::seal(&mut changed, NAME, 0);
+            let Ok(file) = opened(changed, &tables, 1) else { continue };
+            let _ = file.verify(&mut world.older(2));
+            let mut cursor = world.cursor(&file, Show::Live);
+            let mut is = cursor.first();
+            while let Ok(true) = is {
+                cursor.key_into(&mut Vec::new()).unwrap();
+                is = cursor.next();
+            }
+            let mut is = cursor.last();
+            while let Ok(true) = is {
+                cursor.key_into(&mut Vec::new()).unwrap();
+                is = cursor.prev();
+            }
+            for probe in world.probes() {
+                let _ = cursor.seek(&probe).and_then(|_| cursor.next());
+                let _ = cursor.seek_for_prev(&probe);
+                let _ = get(&file, &mut world.older(2), &probe);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cursor_that_met_an_error_goes_on_from_there() {
+    let world = numbered();
+    let remix = world.build(true);
+    let tables = tables(&remix);
+    let disk = Arc::new(Memory::with(written(&remix)));
+    let (size, numa) = (forrest_engine::Pages::Plain, forrest_engine::Numa::Local);
+    let cache = Arc::new(crate::cache::Cache::new(0, size, numa));
+    let file = Remix::open(&disk, NAME, &tables, &cache).unwrap();
+    let (whole, expected) = (disk.bytes(), world.visible(Show::Live));
+    let damaged = vec![0; whole.len()];
+    let set = |bytes: &Vec<u8>| *disk.open(NAME).unwrap().lock().unwrap() = bytes.clone();
+    let mut cursor = world.cursor(&file, Show::Live);
+    assert!(cursor.first().unwrap());
+    let mut errors = 0;
+    for (_, entry) in &expected[1..] {
+        set(&damaged);
+        let is = cursor.next();
+        set(&whole);
+        errors += usize::from(is.is_err());
+        assert!(is.or_else(|_| cursor.next()).unwrap());
+        assert_eq!(cursor.entry(), Some(*entry));
+    }
+    for (_, entry) in expected.iter().rev().skip(1) {
+        set(&damaged);
+        let is = cursor.prev();
+        set(&whole);
+        errors += usize::from(is.is_err());
+        assert!(is.or_else(|_| cursor.prev()).unwrap());
+        assert_eq!(cursor.entry(), Some(*entry));
+    }
+    assert!(errors >= 2 * (file.segments() - 1), "{errors} errors");
+}
+
+/// Two runs that overlap, with tombstones at both ends of segments.
+fn numbered() -> World {
+    let run = |from: u32, step| {
+        let keys = (from..400).step_by(step);
+        keys.map(|key| (key.to_be_bytes().to_vec(), key % 32 < 3 || key % 37 == 0)).collect()
+    };
+    World::new(vec![run(0, 1), run(5, 3)])
 }

@@ -88,15 +88,15 @@ fn measure(count: usize) {
             black_box(cursor.entry());
         }
     });
-    assert!(cursor.first());
+    assert!(cursor.first().unwrap());
     let (next_ns, ()) = each(KEYS, || {
-        while cursor.next() {
+        while cursor.next().unwrap() {
             black_box(cursor.entry());
         }
     });
-    assert!(cursor.last());
+    assert!(cursor.last().unwrap());
     let (prev_ns, ()) = each(KEYS, || {
-        while cursor.prev() {
+        while cursor.prev().unwrap() {
             black_box(cursor.entry());
         }
     });

@@ -20,17 +20,20 @@ fn walk_forward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Run
     let mut cursor = world.cursor(remix, show);
     let mut key = vec![1, 2, 3];
     let (compared, ()) = world.compared(|| {
-        assert!(cursor.entry().is_none() && !cursor.next() && !cursor.prev(), "{what}: it is nowhere");
-        let mut is = cursor.first();
+        assert!(
+            cursor.entry().is_none() && !cursor.next().unwrap() && !cursor.prev().unwrap(),
+            "{what}: it is nowhere"
+        );
+        let mut is = cursor.first().unwrap();
         for (expected, entry) in visible {
             assert!(is, "{what}: it ends before {expected:?}");
             assert_eq!(cursor.entry(), Some(*entry), "{what}");
             assert!(cursor.key_into(&mut key).unwrap());
             assert_eq!(key, *expected, "{what}");
-            is = cursor.next();
+            is = cursor.next().unwrap();
         }
         assert!(
-            !is && !cursor.next() && !cursor.prev() && cursor.run().is_none(),
+            !is && !cursor.next().unwrap() && !cursor.prev().unwrap() && cursor.run().is_none(),
             "{what}: the end is the end"
         );
     });
@@ -40,13 +43,13 @@ fn walk_forward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], Run
 fn walk_backward(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)], what: &str) {
     let mut cursor = world.cursor(remix, show);
     let (compared, ()) = world.compared(|| {
-        let mut is = cursor.last();
+        let mut is = cursor.last().unwrap();
         for (expected, entry) in visible.iter().rev() {
             assert!(is, "{what}: it ends before {expected:?}");
             assert_eq!(cursor.entry(), Some(*entry), "{what}");
-            is = cursor.prev();
+            is = cursor.prev().unwrap();
         }
-        assert!(!is && !cursor.prev() && !cursor.next(), "{what}: the end is the end");
+        assert!(!is && !cursor.prev().unwrap() && !cursor.next().unwrap(), "{what}: the end is the end");
     });
     assert_eq!(compared, 0, "{what}: a step compares nothing");
 }
@@ -87,23 +90,27 @@ fn wander(world: &World, remix: &Remix, show: Show, visible: &[(&[u8], RunEntry)
             }
             (Some(from), 1 | 2) => {
                 at = (from + 1 < visible.len()).then_some(from + 1);
-                assert_eq!(cursor.next(), at.is_some(), "{what}");
+                assert_eq!(cursor.next().unwrap(), at.is_some(), "{what}");
             }
             (Some(from), 3 | 4) => {
                 at = from.checked_sub(1);
-                assert_eq!(cursor.prev(), at.is_some(), "{what}");
+                assert_eq!(cursor.prev().unwrap(), at.is_some(), "{what}");
             }
             (Some(from), 5) => {
                 let count = [0, 1, random.index(100), random.index(visible.len() + 2)][random.index(4)];
                 at = (from + count < visible.len()).then_some(from + count);
-                assert_eq!(cursor.skip(count as u64), at.is_some(), "{what}: skip {count} from {from}");
+                assert_eq!(
+                    cursor.skip(count as u64).unwrap(),
+                    at.is_some(),
+                    "{what}: skip {count} from {from}"
+                );
             }
             (Some(_), _) => {
                 if step % 2 == 0 {
                     kept = (at, cursor.position());
                 } else {
                     at = kept.0;
-                    cursor.restore(kept.1);
+                    cursor.restore(kept.1).unwrap();
                 }
             }
         }
@@ -154,7 +161,10 @@ fn a_key_with_31_versions_has_a_segment_to_itself() {
     let world = World::new(vec![run; 31]);
     let remix = world.build(true);
     assert_eq!((remix.segments(), remix.entries(), remix.live()), (2, 62, 2));
-    assert_eq!(remix.segments.iter().map(|segment| used(&segment.selectors)).collect::<Vec<_>>(), [31, 31]);
+    assert_eq!(
+        remix.arrays().unwrap().segments.iter().map(|segment| used(&segment.selectors)).collect::<Vec<_>>(),
+        [31, 31]
+    );
     check(&world, &remix, "31 versions");
 }
 

@@ -1,0 +1,301 @@
+//! [`LayerCursor`]: a moving place in tables, one through its own index, several through a [`Remix`].
+
+use crate::disk::Disk;
+use crate::remix::{Remix, RemixCursor, Run, RunEntry, Show};
+use crate::table::{self, Table, TableCursor};
+use forrest_engine::Result;
+use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// A live cursor adds its steps to the partition's count after this many.
+const TOLD: u64 = 4096;
+
+/// A cursor over a table that owns what it needs.
+pub(crate) type Owned<D> = TableCursor<Arc<Table<D>>>;
+
+impl<D: Disk, T: Deref<Target = Table<D>>> Run for TableCursor<T> {
+    fn len(&self) -> u32 {
+        self.table().entries()
+    }
+
+    #[inline]
+    fn fetch(&self, ordinal: u32) {
+        TableCursor::fetch(self, ordinal);
+    }
+
+    fn compare(&mut self, ordinal: u32, key: &[u8]) -> Result<Ordering> {
+        TableCursor::compare(self, ordinal, key)
+    }
+
+    fn key_into(&mut self, ordinal: u32, into: &mut Vec<u8>) -> Result<()> {
+        into.clear();
+        TableCursor::key_into(self, ordinal, into)
+    }
+
+    fn is_tombstone(&mut self, ordinal: u32) -> Result<bool> {
+        Ok(self.kind(ordinal)? == table::Kind::Tombstone)
+    }
+}
+
+/// Cursors over tables, for code that needs runs.
+pub(crate) fn runs<D: Disk>(tables: &[Arc<Table<D>>]) -> Vec<Owned<D>> {
+    tables.iter().map(|table| TableCursor::walking(table.clone())).collect()
+}
+
+/// A position in a layer. It owns what it needs.
+pub(super) struct LayerCursor<D: Disk> {
+    over: Over<D>,
+    /// The entry at the position. Its key is in the buffer of the run's own cursor.
+    run: usize,
+    ordinal: u32,
+    /// Whether it was placed and has not moved since.
+    is_placed: bool,
+    show: Show,
+    walks: Walks,
+}
+
+/// Steps of a cursor, added to the count of its partition when the cursor is dropped or placed again.
+struct Walks {
+    all: Arc<AtomicU64>,
+    own: u64,
+}
+
+impl Walks {
+    fn tell(&mut self) {
+        if self.own > 0 {
+            // ORDERING: a statistic.
+            self.all.fetch_add(std::mem::take(&mut self.own), Relaxed);
+        }
+    }
+}
+
+impl Drop for Walks {
+    fn drop(&mut self) {
+        self.tell();
+    }
+}
+
+enum Over<D: Disk> {
+    /// One table, or none.
+    One(Option<Owned<D>>),
+    Several(RemixCursor<Arc<Remix>, Owned<D>>),
+}
+
+impl<D: Disk> Drop for LayerCursor<D> {
+    fn drop(&mut self) {
+        self.take_passed();
+    }
+}
+
+impl<D: Disk> LayerCursor<D> {
+    /// A cursor over tables, at no entry. `remix` is the order over several.
+    pub(super) fn new(
+        remix: Option<&Arc<Remix>>,
+        tables: &[Arc<Table<D>>],
+        show: Show,
+        walked: &Arc<AtomicU64>,
+    ) -> LayerCursor<D> {
+        let over = match remix {
+            Some(remix) => Over::Several(RemixCursor::new(remix.clone(), runs(tables), show)),
+            None => Over::One(tables.first().cloned().map(TableCursor::walking)),
+        };
+        let walks = Walks { all: walked.clone(), own: 0 };
+        LayerCursor { over, run: 0, ordinal: 0, is_placed: false, show, walks }
+    }
+
+    /// Number of tombstones and replaced entries that it moved past since the last call. They count as steps.
+    pub(super) fn take_passed(&mut self) -> u64 {
+        let Over::Several(cursor) = &mut self.over else { return 0 };
+        let passed = cursor.take_passed();
+        self.walks.own += passed;
+        passed
+    }
+
+    /// The table of the current entry. REQUIRES: the last move found a key.
+    #[inline]
+    fn table(&mut self) -> &mut Owned<D> {
+        match &mut self.over {
+            Over::One(run) => run.as_mut().expect("it found a key"),
+            Over::Several(cursor) => cursor.of_run(self.run),
+        }
+    }
+
+    /// The current key. REQUIRES: the last move found one.
+    #[inline]
+    pub(super) fn key(&self) -> &[u8] {
+        match &self.over {
+            Over::One(run) => run.as_ref().expect("it found a key").kept_key(),
+            Over::Several(cursor) => cursor.runs()[self.run].kept_key(),
+        }
+    }
+
+    /// Passes the key to `see`, with access to the value. REQUIRES: the last move found them.
+    #[inline]
+    pub(super) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
+        let ordinal = self.ordinal;
+        self.table().with_kept_key(|key, table| see(key, Pair { table, ordinal }))
+    }
+
+    pub(super) fn first(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(_) => self.from(0),
+            Over::Several(cursor) => {
+                cursor.first()?;
+                self.arrive()
+            }
+        }
+    }
+
+    pub(super) fn last(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(run) => {
+                let end = run.as_ref().map_or(0, Run::len);
+                self.before(end)
+            }
+            Over::Several(cursor) => {
+                cursor.last()?;
+                self.arrive()
+            }
+        }
+    }
+
+    /// Moves to the first key that is not less than `key`.
+    pub(super) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        match &mut self.over {
+            Over::One(run) => {
+                let at = run.as_mut().map_or(Ok(0), |run| run.lower_bound(key))?;
+                self.from(at)
+            }
+            Over::Several(cursor) => {
+                cursor.seek(key)?;
+                self.land()
+            }
+        }
+    }
+
+    /// Moves to the last key that is not greater than `key`.
+    pub(super) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
+        match &mut self.over {
+            Over::One(run) => {
+                let Some(run) = run else { return Ok(false) };
+                let at = run.lower_bound(key)?;
+                let equal = at < Run::len(run) && Run::compare(run, at, key)?.is_eq();
+                self.before(at + u32::from(equal))
+            }
+            Over::Several(cursor) => {
+                cursor.seek_for_prev(key)?;
+                self.land()
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(_) => self.from(self.ordinal + 1),
+            Over::Several(cursor) => {
+                if std::mem::take(&mut self.is_placed) {
+                    // It walks: prefetch its future places in all other tables at once.
+                    cursor.each_run(|run, next| run.fetch(next));
+                }
+                cursor.next()?;
+                self.arrive()
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn prev(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(_) => self.before(self.ordinal),
+            Over::Several(cursor) => {
+                if std::mem::take(&mut self.is_placed) {
+                    cursor.each_run(|run, next| run.fetch(next.saturating_sub(1)));
+                }
+                cursor.prev()?;
+                self.arrive()
+            }
+        }
+    }
+
+    /// Completes a jump of the REMIX, with a prefetch of everything there at once.
+    #[inline]
+    fn land(&mut self) -> Result<bool> {
+        let Over::Several(cursor) = &mut self.over else { return Ok(false) };
+        if let Some(RunEntry { run, ordinal, .. }) = cursor.entry() {
+            cursor.of_run(run).fetch(ordinal);
+        }
+        self.is_placed = true;
+        if self.walks.own >= TOLD {
+            self.walks.tell();
+        }
+        self.walks.own += cursor.runs().len() as u64;
+        self.arrive()
+    }
+
+    /// Reads the key at the place of the REMIX; false if there is none.
+    #[inline]
+    fn arrive(&mut self) -> Result<bool> {
+        let Over::Several(cursor) = &mut self.over else { return Ok(false) };
+        let Some(RunEntry { run, ordinal, .. }) = cursor.entry() else { return Ok(false) };
+        self.walks.own += 1;
+        (self.run, self.ordinal) = (run, ordinal);
+        cursor.of_run(run).key_at(ordinal)?;
+        Ok(true)
+    }
+
+    /// Whether the current entry deletes its key. REQUIRES: the last move found one.
+    pub(super) fn is_tombstone(&mut self) -> Result<bool> {
+        match &mut self.over {
+            Over::One(_) => {
+                let ordinal = self.ordinal;
+                self.table().is_tombstone(ordinal)
+            }
+            Over::Several(cursor) => Ok(cursor.entry().is_some_and(|entry| entry.tombstone)),
+        }
+    }
+
+    /// The first entry of the one table from `start` on that it stops at.
+    #[inline]
+    fn from(&mut self, start: u32) -> Result<bool> {
+        let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
+        for ordinal in start..Run::len(run) {
+            if self.show == Show::Tombstones || run.kind(ordinal)? == table::Kind::Value {
+                self.ordinal = ordinal;
+                run.key_at(ordinal)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The last entry of the one table before `end` that it stops at.
+    #[inline]
+    fn before(&mut self, end: u32) -> Result<bool> {
+        let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
+        for ordinal in (0..end).rev() {
+            if self.show == Show::Tombstones || run.kind(ordinal)? == table::Kind::Value {
+                self.ordinal = ordinal;
+                run.key_at(ordinal)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The value of a pair in a table, in place.
+pub(crate) struct Pair<'c, D: Disk> {
+    table: &'c mut Owned<D>,
+    ordinal: u32,
+}
+
+impl<D: Disk> Pair<'_, D> {
+    /// Passes the bytes to `see`.
+    #[inline]
+    pub(crate) fn with<R>(self, see: impl FnOnce(&[u8]) -> R) -> Result<R> {
+        self.table.value_with(self.ordinal, see)
+    }
+}

@@ -1,0 +1,540 @@
+//! [`Partition`]: a range of keys, the tables that have them, and the order over the tables.
+//!
+//! One table is read through its own index, several through a [`Remix`], which walks them without comparing
+//! keys. A partition never changes.
+//!
+//! The REMIX file may cover only the first tables: each new table changes all of a REMIX, and writing it
+//! every time would cost more than writing the tables. The rest is built from the keys of the tables. That,
+//! and reading the file, is done when the partition is first scanned, or by the background thread, so that the
+//! time to open a store does not grow with its size. Until then a lookup searches the tables, the newest first.
+//!
+//! If the orders over tables take more memory than they may, those of some partitions stay in their files (order.rs).
+//! Such a partition has two layers: the tables that the file covers, and the newer ones (layers.rs).
+//!
+//! A table that is missing or cannot be opened is *lost*. A lookup then finds what newer tables have, and fails with
+//! the table's error where an older one would decide. There is no order over the tables, and no cursor. Such a
+//! partition, and one in which a merge met damage, is *damaged*: tables are added to it and merged among themselves,
+//! but those up to the newest damaged one stay as they are.
+
+mod cursor;
+mod layers;
+mod order;
+
+pub(crate) use cursor::{Owned, Pair, runs};
+pub(crate) use layers::PartitionCursor;
+pub(crate) use order::{Known, LOOK, Shared, Stored, merge_order, named, order};
+
+use crate::disk::{self, Disk, Name};
+use crate::manifest::Files;
+use crate::remix::{self, Remix, RunEntry, Show};
+use crate::table::{self, Table, TableCursor};
+use cursor::LayerCursor;
+use forrest_base::lock;
+use forrest_engine::{Error, ErrorKind, Result};
+use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A range of keys: from its least key up to that of the next partition.
+pub(crate) struct Partition<D: Disk> {
+    /// Its lower bound: no key of it is less.
+    pub(crate) low: Vec<u8>,
+    /// From the oldest on, without those that are lost.
+    tables: Vec<Arc<Table<D>>>,
+    /// Those that are lost, from the oldest on.
+    lost: Vec<Lost>,
+    /// Set when damage was met.
+    damage: OnceLock<Damage>,
+    /// Set at the first scan, or earlier.
+    known: OnceLock<Known>,
+    /// The source of that, until then.
+    source: Option<Source<D>>,
+    /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
+    /// passed, and of tables that they were placed in.
+    walked: Arc<AtomicU64>,
+}
+
+/// A table that the manifest names, and that is missing or cannot be opened.
+#[derive(Clone)]
+pub(crate) struct Lost {
+    pub(crate) number: u64,
+    /// Number of the partition's other tables that are older.
+    pub(crate) older: usize,
+    why: Arc<Error>,
+}
+
+impl Lost {
+    pub(crate) fn new(number: u64, older: usize, why: Error) -> Lost {
+        Lost { number, older, why: Arc::new(why) }
+    }
+
+    /// The error of what needs the table.
+    pub(crate) fn error(&self) -> Error {
+        disk::again(&self.why)
+    }
+}
+
+/// Damage in tables of a partition.
+#[derive(Clone)]
+pub(crate) struct Damage {
+    /// Number of the oldest tables that are never merged: those up to the newest damaged one.
+    pub(crate) kept: usize,
+    why: Arc<Error>,
+}
+
+impl Damage {
+    pub(crate) fn new(kept: usize, why: Error) -> Damage {
+        Damage { kept, why: Arc::new(why) }
+    }
+
+    /// The error of what needs these tables.
+    pub(crate) fn error(&self) -> Error {
+        disk::again(&self.why)
+    }
+}
+
+/// The source of the order over the tables of a partition that was opened.
+struct Source<D: Disk> {
+    shared: Arc<Shared<D>>,
+    /// Number of the REMIX file; 0 if there is none.
+    number: u64,
+    /// Held by the thread that finds out.
+    finding: Mutex<()>,
+}
+
+impl<D: Disk> Source<D> {
+    fn new(shared: &Arc<Shared<D>>, number: u64) -> Source<D> {
+        Source { shared: shared.clone(), number, finding: Mutex::default() }
+    }
+}
+
+impl<D: Disk> Partition<D> {
+    /// A partition of tables, and what is known of their order.
+    pub(crate) fn new(low: Vec<u8>, tables: Vec<Arc<Table<D>>>, known: Known) -> Partition<D> {
+        let newer = tables.len() - known.base_tables();
+        assert_eq!(known.remix.is_some(), newer > 1, "several tables have a REMIX");
+        let (lost, damage, source) = (Vec::new(), OnceLock::new(), None);
+        Partition { low, tables, lost, damage, known: OnceLock::from(known), source, walked: Arc::default() }
+    }
+
+    /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
+    /// the first tables, `remix` is the number.
+    pub(crate) fn around(
+        &self,
+        shared: &Arc<Shared<D>>,
+        tables: Vec<Arc<Table<D>>>,
+        damage: Damage,
+        remix: u64,
+    ) -> Partition<D> {
+        let source = Some(Source::new(shared, remix));
+        let (low, lost) = (self.low.clone(), self.lost.clone());
+        let (known, damage) = (OnceLock::new(), OnceLock::from(damage));
+        Partition { low, tables, lost, damage, known, source, walked: Arc::default() }
+    }
+
+    /// Opens the tables of a partition. Those that are missing or damaged are lost.
+    ///
+    /// # Errors
+    /// `Unsupported` if a table or the REMIX has another version; `Io`.
+    pub(crate) fn open(
+        shared: &Arc<Shared<D>>,
+        low: Vec<u8>,
+        files: &Files,
+        opened: impl Fn(u64) -> Option<Arc<Table<D>>>,
+    ) -> Result<Partition<D>> {
+        let Shared { disk, cache, .. } = &**shared;
+        let (mut tables, mut lost) = (Vec::new(), Vec::new());
+        for &number in &files.tables {
+            let table = match opened(number) {
+                Some(table) => Ok(table),
+                None => Table::open_named(disk.clone(), Name::table(number), cache).map(Arc::new),
+            };
+            match table {
+                Ok(table) => tables.push(table),
+                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                    lost.push(Lost::new(number, tables.len(), error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if files.remix != 0 {
+            // Before anything in the store is changed. The rest is read at the first use.
+            remix::check_version(&**disk, Name::remix(files.remix))?;
+        }
+        let damage = OnceLock::new();
+        if let Some(newest) = lost.last() {
+            let _ = damage.set(Damage::new(newest.older, newest.error()));
+        }
+        let source = Some(Source::new(shared, files.remix));
+        Ok(Partition { low, tables, lost, damage, known: OnceLock::new(), source, walked: Arc::default() })
+    }
+
+    /// The damage that is known of, if there is any.
+    pub(crate) fn damage(&self) -> Option<&Damage> {
+        self.damage.get()
+    }
+
+    /// Whether it has tables that may be merged into one.
+    pub(crate) fn is_mergeable(&self) -> bool {
+        self.tables.len() > 1 && self.damage().is_none()
+    }
+
+    /// The tables that are lost.
+    pub(crate) fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
+    /// An error if a table is lost.
+    fn check_lost(&self) -> Result<()> {
+        self.lost.last().map_or(Ok(()), |lost| Err(lost.error()))
+    }
+
+    /// The error of a partition with more tables than can have an order: damage was met, and the store was opened
+    /// again since.
+    pub(crate) fn too_many(&self) -> Error {
+        let what = format!(
+            "its range has {} tables because one of them was damaged, too many to be read in order",
+            self.tables.len()
+        );
+        disk::damaged(self.tables[0].name(), 0, what)
+    }
+
+    /// Remembers that a merge met damage, and finds out where: in `error` it is only where it was met first.
+    pub(crate) fn mark(&self, error: Error) -> &Damage {
+        self.damage.get_or_init(|| {
+            let is_bad = |table: &Arc<Table<D>>| table.verify().is_err();
+            // If every table is as it was written, it is unknown what is wrong.
+            let newest = self.tables.iter().rposition(is_bad);
+            Damage::new(newest.map_or(self.tables.len(), |newest| newest + 1), error)
+        })
+    }
+
+    /// The order over the tables. The first caller loads it, while others wait.
+    ///
+    /// # Errors
+    /// `Corrupt` if the REMIX is not as the manifest states, or a table is damaged; `Io`.
+    #[inline]
+    fn known(&self) -> Result<&Known> {
+        match self.known.get() {
+            Some(known) => Ok(known),
+            None => self.find_out(None),
+        }
+    }
+
+    #[cold]
+    fn find_out(&self, check: Option<&dyn Fn() -> Result<()>>) -> Result<&Known> {
+        let source = self.source.as_ref().expect("nothing is known of a partition that was opened only");
+        let _finding = lock(&source.finding);
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        self.check_lost()?;
+        if self.tables.len() > remix::RUNS_MAX {
+            return Err(self.too_many());
+        }
+        let known = self.read_order(source, check.unwrap_or(&|| Ok(())))?;
+        source.shared.memory.add_index(known.bytes());
+        Ok(self.known.get_or_init(|| known))
+    }
+
+    fn read_order(&self, source: &Source<D>, check: &dyn Fn() -> Result<()>) -> Result<Known> {
+        let Source { shared, number, .. } = source;
+        let Shared { disk, cache, memory, tags } = &**shared;
+        if *number == 0 {
+            let remix = order(None, &self.tables, *tags, check)?;
+            return Ok(Known { base: None, remix, stored: None });
+        }
+        let (name, tables) = (Name::remix(*number), named(&self.tables));
+        let stored = |tables| Some(Stored { number: *number, tables });
+        let bytes = entries_of(&self.tables).saturating_mul(remix::ENTRY_BYTES);
+        if memory.has_index_room(usize::try_from(bytes).unwrap_or(usize::MAX)) {
+            let first = Arc::new(Remix::read(&**disk, name, &tables)?);
+            let (stored, tags) = (stored(first.runs().len()), first.has_tags());
+            let remix = order(Some(first), &self.tables, tags, check)?;
+            return Ok(Known { base: None, remix, stored });
+        }
+        let base = Remix::open(disk, name, &tables, cache)?;
+        let covered = base.runs().len();
+        let remix = order(None, &self.tables[covered..], base.has_tags(), check)?;
+        Ok(Known { base: Some(Arc::new(base)), remix, stored: stored(covered) })
+    }
+
+    /// Loads the order ahead of the first use. Fails with the error of `check`.
+    pub(crate) fn warm(&self, check: &dyn Fn() -> Result<()>) -> Result<()> {
+        if self.known.get().is_none() {
+            self.find_out(Some(check))?;
+        }
+        Ok(())
+    }
+
+    /// Checks against the tables: the REMIX in use, and the one in the file, which is read again.
+    pub(crate) fn verify_remix(&self, disk: &D) -> Result<()> {
+        self.check_lost()?;
+        let Known { base, remix, stored } = self.known()?;
+        let (first, newer) = self.tables.split_at(self.known()?.base_tables());
+        for (remix, tables) in [(base, first), (remix, newer)] {
+            remix.as_ref().map_or(Ok(()), |remix| remix.verify(&mut runs(tables)))?;
+        }
+        let Some(Stored { number, tables }) = *stored else { return Ok(()) };
+        let (name, tables) = (Name::remix(number), &self.tables[..tables]);
+        Remix::read(disk, name, &named(tables))?.verify(&mut runs(tables))
+    }
+
+    /// Whether its tables may have keys from `start` up to but not including `end`.
+    pub(crate) fn meets(&self, start: &[u8], end: Option<&[u8]>) -> bool {
+        let meets =
+            |table: &Arc<Table<D>>| table.greatest() >= start && end.is_none_or(|end| table.least() < end);
+        // What a lost table has may be anywhere.
+        !self.lost.is_empty() || self.tables.iter().any(meets)
+    }
+
+    /// From the oldest on, without those that are lost.
+    pub(crate) fn tables(&self) -> &[Arc<Table<D>>] {
+        &self.tables
+    }
+
+    /// What is known of their order, which is found out first.
+    pub(crate) fn order(&self) -> Result<&Known> {
+        self.known()
+    }
+
+    /// Entries of all tables, and those of the tables that the REMIX file covers. `None` if the order over the tables
+    /// is not loaded yet, or needs no file.
+    pub(crate) fn covered(&self) -> Option<(u64, u64)> {
+        let known = self.known.get().filter(|_| self.tables.len() > 1)?;
+        // One table is its own index.
+        let covered = known.stored.map_or(1, |stored| stored.tables);
+        Some((entries_of(&self.tables), entries_of(&self.tables[..covered])))
+    }
+
+    /// Number of steps that cursors took in several tables and of dead entries that they passed, plus, for each
+    /// placement of a cursor, the number of tables.
+    pub(crate) fn walked(&self) -> u64 {
+        // ORDERING: a statistic.
+        self.walked.load(Relaxed)
+    }
+
+    /// Restarts the count.
+    pub(crate) fn forget_walks(&self) {
+        // ORDERING: a statistic.
+        self.walked.store(0, Relaxed);
+    }
+
+    /// The files, as the manifest names them.
+    pub(crate) fn files(&self) -> Files {
+        let remix = match (self.known.get(), &self.source) {
+            (Some(known), _) => known.stored.map_or(0, |stored| stored.number),
+            (None, source) => source.as_ref().map_or(0, |source| source.number),
+        };
+        let mut tables: Vec<u64> = self.tables.iter().map(|table| table.name().number).collect();
+        for (before, lost) in self.lost.iter().enumerate() {
+            tables.insert(lost.older + before, lost.number);
+        }
+        Files { remix, tables }
+    }
+
+    /// Entries of the tables that have a value: no fewer than the keys that are there, unless a table is lost.
+    pub(crate) fn keys_about(&self) -> u64 {
+        values_of(&self.tables)
+    }
+
+    /// Keys that are there. If it has two layers, those that newer tables replace or delete count too.
+    pub(crate) fn keys(&self) -> Result<u64> {
+        let known = self.known()?;
+        let newer = match &known.remix {
+            Some(remix) => remix.live(),
+            None => values_of(&self.tables[known.base_tables()..]),
+        };
+        Ok(newer + known.base.as_ref().map_or(0, |base| base.live()))
+    }
+
+    /// Entries of all tables, and keys that are there, as [`keys`](Self::keys) counts them. `None` if the order over
+    /// the tables is not loaded yet.
+    pub(crate) fn entries(&self) -> Option<(u64, u64)> {
+        self.known.get()?;
+        Some((entries_of(&self.tables), self.keys().ok()?))
+    }
+
+    /// Bytes of all files but the REMIX.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.tables.iter().map(|table| table.file_bytes()).sum()
+    }
+
+    /// The share of these bytes that the keys take which are there; all of them if the order over the tables is not
+    /// loaded yet.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let bytes = self.file_bytes();
+        match self.entries() {
+            Some((all, live)) if all > 0 => (u128::from(bytes) * u128::from(live) / u128::from(all)) as u64,
+            _ => bytes,
+        }
+    }
+
+    /// Bytes of memory that hold the locations of keys.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.order_bytes() + self.tables.iter().map(|table| table.memory_bytes()).sum::<usize>()
+    }
+
+    /// Whether it has several tables, and the order over all of them is in memory.
+    pub(crate) fn is_order_in_memory(&self) -> bool {
+        self.known.get().is_some_and(|known| known.base.is_none() && known.remix.is_some())
+    }
+
+    /// Those of the order over the tables.
+    pub(crate) fn order_bytes(&self) -> usize {
+        self.known.get().map_or(0, Known::bytes)
+    }
+
+    /// The approximate location of a key, whose memory is being prefetched, so that the caller can do
+    /// something else first. Does not wait for the order over the tables.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Whereabouts {
+        Whereabouts(match self.known.get() {
+            Some(Known { remix: Some(remix), base: None, .. }) => remix.find(key),
+            _ => IN_TABLES,
+        })
+    }
+
+    /// The order over the tables, if the location was found in it.
+    #[inline]
+    fn remix_of(&self, Whereabouts(at): Whereabouts) -> Option<&Remix> {
+        if at == IN_TABLES { None } else { self.known.get()?.remix.as_deref() }
+    }
+
+    /// Prefetches the memory that [`get`](Self::get) will touch first for a key, while the caller looks for
+    /// other keys.
+    pub(crate) fn fetch(&self, at: Whereabouts, key: &[u8]) -> Result<()> {
+        match self.remix_of(at) {
+            _ if !self.lost.is_empty() => Ok(()),
+            Some(remix) => {
+                // Assumes that the first candidate is the right one.
+                if let Some(entry) = remix.get(at.0, key, |_| Ok(Ordering::Equal))? {
+                    TableCursor::walking(&*self.tables[entry.run]).fetch(entry.ordinal);
+                }
+                Ok(())
+            }
+            None => self.tables.last().map_or(Ok(()), |table| table.fetch_key(key)),
+        }
+    }
+
+    /// Passes the value of a key to `see`; `None` if it is not there. The key is searched at the place that
+    /// [`find`](Self::find) returned.
+    pub(crate) fn get<R>(
+        &self,
+        at: Whereabouts,
+        key: &[u8],
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if let Some(remix) = self.remix_of(at) {
+            return match newest(remix, at.0, &self.tables, key)? {
+                Some((_, entry)) if entry.tombstone => Ok(None),
+                Some((mut cursor, entry)) => cursor.value_with(entry.ordinal, see).map(Some),
+                None => Ok(None),
+            };
+        }
+        if let Some(Known { base: Some(base), remix, .. }) = self.known.get() {
+            return self.get_in_layers(base, remix.as_deref(), key, see);
+        }
+        let from = self.lost.last().map_or(0, |newest| newest.older);
+        for table in self.tables[from..].iter().rev() {
+            let mut cursor = TableCursor::new(&**table);
+            if let Some(ordinal) = cursor.find(key)? {
+                let is_there = cursor.kind(ordinal)? == table::Kind::Value;
+                return is_there.then(|| cursor.value_with(ordinal, see)).transpose();
+            }
+        }
+        // The key may be in the newest lost table.
+        self.check_lost().map(|()| None)
+    }
+
+    /// The same where `base` is the order over the first tables, and `remix` that over the newer ones.
+    #[cold]
+    fn get_in_layers<R>(
+        &self,
+        base: &Remix,
+        remix: Option<&Remix>,
+        key: &[u8],
+        see: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let (first, newer) = self.tables.split_at(base.runs().len());
+        let found = match (remix, newer.first()) {
+            (Some(remix), _) => newest(remix, remix.find(key), newer, key)?,
+            (None, Some(table)) => {
+                let mut cursor = TableCursor::new(&**table);
+                let ordinal = cursor.find(key)?;
+                let kind = ordinal.map(|ordinal| cursor.kind(ordinal)).transpose()?;
+                let tombstone = kind == Some(table::Kind::Tombstone);
+                ordinal.map(|ordinal| (cursor, RunEntry { run: 0, ordinal, tombstone }))
+            }
+            (None, None) => None,
+        };
+        let found = match found {
+            None => newest(base, base.find(key), first, key)?,
+            found => found,
+        };
+        match found {
+            Some((mut cursor, entry)) if !entry.tombstone => cursor.value_with(entry.ordinal, see).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// A cursor over the keys that are there, not placed yet.
+    pub(crate) fn cursor(&self) -> Result<PartitionCursor<D>> {
+        let known = self.known()?;
+        let (first, newer) = self.tables.split_at(known.base_tables());
+        let layer = |remix: &Option<Arc<Remix>>, tables, show| {
+            LayerCursor::new(remix.as_ref(), tables, show, &self.walked)
+        };
+        Ok(match (first, newer) {
+            ([], newer) => PartitionCursor::one(layer(&known.remix, newer, Show::Live)),
+            (first, []) => PartitionCursor::one(layer(&known.base, first, Show::Live)),
+            (first, newer) => {
+                let newer = layer(&known.remix, newer, Show::Tombstones);
+                PartitionCursor::two(newer, layer(&known.base, first, Show::Live))
+            }
+        })
+    }
+}
+
+/// An entry, and a cursor of its table.
+type At<'t, D> = (TableCursor<&'t Table<D>>, RunEntry);
+
+/// The newest version of a key in tables, and the table's cursor. The key is searched at the place that the REMIX's
+/// `find` returned.
+#[inline]
+fn newest<'t, D: Disk>(
+    remix: &Remix,
+    at: usize,
+    tables: &'t [Arc<Table<D>>],
+    key: &[u8],
+) -> Result<Option<At<'t, D>>> {
+    // Most often, the run that was compared last has the value.
+    let open = |run: usize| (run, TableCursor::new(&*tables[run]));
+    let mut asked = None;
+    let found = remix.get(at, key, |entry| {
+        let (_, cursor) = asked.insert(open(entry.run));
+        cursor.fetch(entry.ordinal);
+        cursor.compare(entry.ordinal, key)
+    })?;
+    let Some(entry) = found else { return Ok(None) };
+    let asked = asked.filter(|(run, _)| *run == entry.run);
+    let (_, cursor) = asked.unwrap_or_else(|| open(entry.run));
+    Ok(Some((cursor, entry)))
+}
+
+/// Entries of tables.
+pub(crate) fn entries_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
+    tables.iter().map(|table| u64::from(table.entries())).sum()
+}
+
+/// Those that have a value.
+fn values_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
+    tables.iter().map(|table| u64::from(table.entries() - table.tombstones())).sum()
+}
+
+/// The location of a key that must be searched in the tables.
+const IN_TABLES: usize = usize::MAX;
+
+/// An approximate location of a key in a partition.
+#[derive(Clone, Copy)]
+pub(crate) struct Whereabouts(usize);
