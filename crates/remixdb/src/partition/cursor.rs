@@ -114,7 +114,7 @@ impl<D: Disk> LayerCursor<D> {
     }
 
     /// The table of the current entry. REQUIRES: the last move found a key.
-    #[inline]
+    #[inline(always)]
     fn table(&mut self) -> &mut Owned<D> {
         match &mut self.over {
             Over::One(run) => run.as_mut().expect("it found a key"),
@@ -123,7 +123,7 @@ impl<D: Disk> LayerCursor<D> {
     }
 
     /// The current key. REQUIRES: the last move found one.
-    #[inline]
+    #[inline(always)]
     pub(super) fn key(&self) -> &[u8] {
         match &self.over {
             Over::One(run) => run.as_ref().expect("it found a key").kept_key(),
@@ -132,7 +132,7 @@ impl<D: Disk> LayerCursor<D> {
     }
 
     /// Passes the key to `see`, with access to the value. REQUIRES: the last move found them.
-    #[inline]
+    #[inline(always)]
     pub(super) fn show<R>(&mut self, see: impl FnOnce(&[u8], Pair<'_, D>) -> R) -> R {
         let ordinal = self.ordinal;
         self.table().with_kept_key(|key, table| see(key, Pair { table, ordinal }))
@@ -191,7 +191,7 @@ impl<D: Disk> LayerCursor<D> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn next(&mut self) -> Result<bool> {
         match &mut self.over {
             Over::One(_) => self.from(self.ordinal + 1),
@@ -206,7 +206,7 @@ impl<D: Disk> LayerCursor<D> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn prev(&mut self) -> Result<bool> {
         match &mut self.over {
             Over::One(_) => self.before(self.ordinal),
@@ -236,7 +236,7 @@ impl<D: Disk> LayerCursor<D> {
     }
 
     /// Reads the key at the place of the REMIX; false if there is none.
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self) -> Result<bool> {
         let Over::Several(cursor) = &mut self.over else { return Ok(false) };
         let Some(RunEntry { run, ordinal, .. }) = cursor.entry() else { return Ok(false) };
@@ -258,7 +258,7 @@ impl<D: Disk> LayerCursor<D> {
     }
 
     /// The first entry of the one table from `start` on that it stops at.
-    #[inline]
+    #[inline(always)]
     fn from(&mut self, start: u32) -> Result<bool> {
         let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in start..Run::len(run) {
@@ -272,7 +272,7 @@ impl<D: Disk> LayerCursor<D> {
     }
 
     /// The last entry of the one table before `end` that it stops at.
-    #[inline]
+    #[inline(always)]
     fn before(&mut self, end: u32) -> Result<bool> {
         let Over::One(Some(run)) = &mut self.over else { return Ok(false) };
         for ordinal in (0..end).rev() {

@@ -501,7 +501,7 @@ type At<'t, D> = (TableCursor<&'t Table<D>>, RunEntry);
 
 /// The newest version of a key in tables, and the table's cursor. The key is searched at the place that the REMIX's
 /// `find` returned.
-#[inline]
+#[inline(always)]
 fn newest<'t, D: Disk>(
     remix: &Remix,
     at: usize,

@@ -281,7 +281,7 @@ impl Remix {
     }
 
     /// A segment, which is in memory or read into `room`. REQUIRES: it is there.
-    #[inline]
+    #[inline(always)]
     fn view<'r>(&'r self, at: usize, room: &'r mut Option<Loaded>) -> Result<View<'r>> {
         match &self.body {
             Body::Memory(arrays) => Ok(arrays.view(at, self.runs.len())),
@@ -372,7 +372,7 @@ impl Remix {
 }
 
 impl Arrays {
-    #[inline]
+    #[inline(always)]
     fn view(&self, at: usize, runs: usize) -> View<'_> {
         View { segment: &self.segments[at], row: &self.rows[at * (runs + 1)..][..=runs] }
     }
