@@ -17,11 +17,12 @@
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
 use crate::disk::Disk;
-use crate::memtable::{self, Memtable, ReadAt, VALUE_MAX, Wanted};
+use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX, Wanted};
 use crate::read;
 use crate::scan;
 use crate::version::Version;
 use crate::wal::Change;
+use forrest_base::lock;
 use forrest_engine::Value;
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
@@ -64,6 +65,11 @@ impl Decided<'_> {
     /// See [`memtable::cost`].
     fn cost(&self) -> usize {
         memtable::cost(self.key.len(), self.new.as_deref().map_or(0, <[u8]>::len))
+    }
+
+    fn unapplied(&self, sequence: u64) -> Unapplied {
+        let (key, value) = (self.key.to_vec(), self.new.as_deref().map(<[u8]>::to_vec));
+        Unapplied { space: self.space, key, sequence, value }
     }
 
     fn change(&self) -> Change<'_> {
@@ -310,8 +316,12 @@ impl<D: Disk> Core<D> {
         }
         let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
         let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
-        let applied = (first..).zip(decided).try_for_each(|(sequence, Decided { space, key, new })| {
-            memtable.set(*space, key, sequence, new.as_deref(), &wanted, scratch)
+        let mut left = (first..).zip(decided);
+        let applied = left.clone().try_for_each(|change| {
+            let (sequence, Decided { space, key, new }) = change;
+            memtable.set(*space, key, sequence, new.as_deref(), &wanted, scratch)?;
+            left.next();
+            Ok(())
         });
         if applied.is_ok() {
             self.readers.show(last);
@@ -319,7 +329,11 @@ impl<D: Disk> Core<D> {
         // Also after an error: no snapshot waits for what will never be.
         self.readers.apply(self.visible());
         applied.map_err(|error| {
-            self.is_partial.store(true, Ordering::Relaxed);
+            // Nothing is left of a single change, and it was not acknowledged.
+            if decided.len() > 1 {
+                let rest = left.map(|(sequence, decided)| decided.unapplied(sequence));
+                lock(&self.unapplied).extend(rest);
+            }
             self.log().stop(error)
         })?;
         if memtable.bytes() >= limit {

@@ -61,8 +61,8 @@ use super::{RUNS_MAX, Remix, SEGMENT, Segment};
 use crate::disk::{self, Disk, Name, Write, damaged};
 use crate::page::{self, BYTES, PAYLOAD};
 use crate::rate::Spend;
+use crate::room;
 use forrest_engine::Result;
-use forrest_machine::pages;
 
 const MAGIC: [u8; 8] = *b"FORREMIX";
 const VERSION: u16 = 1;
@@ -161,14 +161,14 @@ impl Remix {
         source.expect_ends(&ends, header.tails)?;
         let tails = source.take(header.tails)?;
         let anchors = Anchors::new(prefix, ends, tails);
-        let mut rows = pages::vec(header.segments * (tables.len() + 1));
+        let mut rows = room::vec(header.segments * (tables.len() + 1))?;
         rows.resize(header.segments * (tables.len() + 1), 0);
         for (at, row) in rows.chunks_exact_mut(tables.len() + 1).enumerate() {
             source.fill_numbers(&mut row[..tables.len()])?;
             row[tables.len()] = anchors.skip(at) as u32;
         }
         let selectors_at = source.place();
-        let mut segments = pages::vec(header.segments);
+        let mut segments = room::vec(header.segments)?;
         segments.resize(header.segments, Segment::EMPTY);
         for segment in &mut segments {
             source.fill(&mut segment.selectors)?;
