@@ -833,8 +833,11 @@ int32_t forrest_set(forrest_db *db, const void *key, size_t key_bytes, const voi
 int32_t forrest_delete(forrest_db *db, const void *key, size_t key_bytes);
 
 /**
- * Removes all keys from `start` up to, but without, `end`, at one instant. A null `end` is no end.
- * `forrest_count` returns their number. Errors as of `forrest_set`.
+ * Removes all keys from `start` up to, but without, `end`. A null `end` is no end. `forrest_count` returns their
+ * number. On disk, a range whose keys take more memory than a memtable (a key: its length three times, and about
+ * 236 bytes) is removed in pieces, in the order of keys: others may read and write between two pieces, and after
+ * a crash or an error the first pieces are gone. Otherwise all of it happens at one instant. Errors as of
+ * `forrest_set`.
  *
  * # Safety
  * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.
@@ -918,7 +921,8 @@ int32_t forrest_batch_delete(forrest_batch *batch, const void *key, size_t key_b
 
 /**
  * Adds a change that removes all keys from `start` up to, but without, `end`. A null `end` is no end.
- * `FORREST_LIMIT` if one of them is too long for any store.
+ * `FORREST_LIMIT` if one of them is too long for any store. On disk, writing the batch fails with `FORREST_LIMIT` if
+ * the keys of its ranges take more memory than three memtables; `forrest_delete_range` removes such a range.
  *
  * # Safety
  * - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.

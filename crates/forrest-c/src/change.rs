@@ -50,8 +50,11 @@ pub unsafe extern "C" fn forrest_delete(db: *mut Db, key: *const c_void, key_byt
     })
 }
 
-/// Removes all keys from `start` up to, but without, `end`, at one instant. A null `end` is no end.
-/// `forrest_count` returns their number. Errors as of `forrest_set`.
+/// Removes all keys from `start` up to, but without, `end`. A null `end` is no end. `forrest_count` returns their
+/// number. On disk, a range whose keys take more memory than a memtable (a key: its length three times, and about
+/// 236 bytes) is removed in pieces, in the order of keys: others may read and write between two pieces, and after
+/// a crash or an error the first pieces are gone. Otherwise all of it happens at one instant. Errors as of
+/// `forrest_set`.
 ///
 /// # Safety
 /// - `start` is null or has `start_bytes` readable bytes, and `end` is null or has `end_bytes`.

@@ -146,8 +146,9 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.compare_and_swap(key, expected, new)?.is_done()))
     }
 
-    /// Removes all keys of a range, with the arguments of range(), at one instant. count() returns their
-    /// number.
+    /// Removes all keys of a range, with the arguments of range(). count() returns their number. On disk, a range whose
+    /// keys take more memory than a memtable (a key: its length three times, and about 236 bytes) is removed in pieces,
+    /// and others may read and write between two of them. Otherwise all of it happens at one instant.
     #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
     fn delete_range(
         &self,
@@ -175,7 +176,7 @@ impl Keyspace {
         self.space.detached(py, |space| Ok(space.compact_range(bounds)?))
     }
 
-    /// Removes all keys, at one instant.
+    /// Removes all keys, as delete_range() does.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         self.space.detached(py, |space| Ok(space.delete_range(..)?))
     }

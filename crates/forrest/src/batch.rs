@@ -169,6 +169,10 @@ impl WriteBatch {
     }
 
     /// Adds an operation that removes all keys of a range.
+    ///
+    /// On disk, the keys of all ranges of a batch must fit the memory of three memtables, as
+    /// [`Keyspace::delete_range`] counts them: by default 709,000 keys of 16 bytes. Otherwise the batch fails with
+    /// `Limit`, and nothing is changed. A larger range is removed by [`Keyspace::delete_range`].
     pub fn delete_range(&mut self, range: impl KeyRange) -> &mut WriteBatch {
         self.on_default().delete_range(range);
         self
@@ -255,7 +259,7 @@ impl On<'_> {
         self.push(Op::CompareAndSwap { key: key.as_ref(), expected, new })
     }
 
-    /// Adds an operation that removes all keys of a range.
+    /// Adds an operation that removes all keys of a range; see [`WriteBatch::delete_range`].
     pub fn delete_range(&mut self, range: impl KeyRange) -> &mut Self {
         self.push(Op::delete_range(range))
     }

@@ -441,9 +441,9 @@ impl Db {
     /// proportion to what is in memory.
     ///
     /// # Errors
-    /// `Stopped` if the store has to be opened again, because memory ran out in the middle of a change, or because the
-    /// first sync after opening has failed. Otherwise the failure, if it is still there: the store stays stopped, and
-    /// may be resumed later. `InvalidArgument` in a child of `fork`; `Unsupported` if it was opened to be read.
+    /// `Stopped` if the store has to be opened again, because the first sync after opening has failed. Otherwise the
+    /// failure, if it is still there: the store stays stopped, and may be resumed later. `InvalidArgument` in a child
+    /// of `fork`; `Unsupported` if it was opened to be read.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;

@@ -183,7 +183,13 @@ impl Keyspace {
         }
     }
 
-    /// Removes all keys of a range at one instant. It does not count them; [`View::count`] does.
+    /// Removes all keys of a range. It does not count them; [`View::count`] does.
+    ///
+    /// In memory and in the kernel this happens at one instant. On disk it does up to a number of keys, and a larger
+    /// range is removed in pieces of about as many, in the order of keys. Each piece is a change of its own: others may
+    /// read and write between two pieces, and after a crash or an error the first pieces are gone and the rest is
+    /// there. A piece takes as much memory as a memtable ([`memtable_bytes`](crate::Builder::memtable_bytes)), a key
+    /// about 236 bytes and three times its length: by default 236,000 keys of 16 bytes.
     ///
     /// ```
     /// # let db = forrest::Db::open("memory:")?;

@@ -21,6 +21,7 @@
 //! Not here: the content of pages, and reading ahead.
 
 use crate::page;
+use crate::room;
 use crate::stripe::Stripes;
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -361,8 +362,9 @@ impl Cache {
 
 /// A page that is not kept, in a pool of its own.
 fn alone(read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<PageRef> {
-    let frames = Frames::new(1, PageSize::Plain, Numa::Local).expect("there is memory for a page");
-    let mut claimed = frames.claim(0).expect("nobody else knows it");
+    room::ask()?;
+    let frames = Frames::new(1, PageSize::Plain, Numa::Local).map_err(room::refused)?;
+    let mut claimed = frames.claim(0).ok_or_else(|| room::refused("a page"))?;
     read(&mut claimed)?;
     Ok(PageRef(claimed.publish()))
 }

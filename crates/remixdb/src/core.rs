@@ -8,6 +8,7 @@ use crate::disk::{self, Disk, Name};
 use crate::gaps::{Changes, Gaps};
 use crate::limits::Limits;
 use crate::manifest::Manifest;
+use crate::memtable::Unapplied;
 use crate::pace::Pace;
 use crate::parked::Parked;
 use crate::partition::Shared;
@@ -131,8 +132,9 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) held_bytes: AtomicU64,
     pub(crate) work: Work,
     pub(crate) workers: Workers,
-    /// Whether changes were logged that memory has in part only.
-    pub(crate) is_partial: AtomicBool,
+    /// The rest of a batch of which a memtable has a part that nobody sees, because memory was refused. The log is
+    /// stopped then.
+    pub(crate) unapplied: Mutex<Vec<Unapplied>>,
     /// Whether there was no room for the tables of the oldest memtable.
     pub(crate) full: AtomicBool,
 }

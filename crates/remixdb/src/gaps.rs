@@ -12,10 +12,9 @@
 //! a change in progress remembers nothing, and waits for nobody.
 
 use crate::memtable::ReadAt;
-use crate::sync::{Mutex, lock};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock, weakened};
 use forrest_index::Direction;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of gaps. Each set looks for its key among them.
 const MOST: usize = 32;
@@ -34,7 +33,7 @@ pub(crate) trait Changes {
 #[derive(Default)]
 pub(crate) struct Gaps {
     /// Number of the gaps and walks.
-    count: AtomicUsize,
+    count: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -123,7 +122,8 @@ impl State {
 
     /// Removes a key that is being set from all ranges.
     fn cut(&mut self, space: u32, key: &[u8]) {
-        for Walk { range, direction, .. } in self.walks.iter_mut().filter(|walk| walk.range.has(space, key)) {
+        let is_cut = |walk: &&mut Walk| walk.range.has(space, key) && !weakened!("cuts_no_walk");
+        for Walk { range, direction, .. } in self.walks.iter_mut().filter(is_cut) {
             match direction {
                 Direction::Forward => range.end = Some(key.to_vec()),
                 Direction::Backward => range.start = after(key),
@@ -172,7 +172,7 @@ impl Gaps {
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let mut state = lock(&self.state);
         let changed = change(&mut state);
-        self.count.store(state.gaps.len() + state.walks.len(), Ordering::Release);
+        self.count.store((state.gaps.len() + state.walks.len()) as u64, Ordering::Release);
         changed
     }
 
@@ -223,7 +223,8 @@ impl Gaps {
             Bound::Unbounded => None,
         };
         let gap = state.at(space, key)?;
-        if matches!(read_at, ReadAt::Past(read_at) if read_at < gap.since) {
+        let is_past = matches!(read_at, ReadAt::Past(read_at) if read_at < gap.since);
+        if is_past && !weakened!("jumps_for_all") {
             return None;
         }
         gap.used = time;
@@ -261,7 +262,7 @@ impl Gaps {
                 ReadAt::Past(read_at) => read_at == last,
                 ReadAt::Newest(_) => version == newest,
             };
-            if !sees_all {
+            if !sees_all && !weakened!("walks_blindly") {
                 return;
             }
             number = Some(gaps.change(|state| {

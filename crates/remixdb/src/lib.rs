@@ -68,6 +68,7 @@ mod recover;
 mod remix;
 mod replay;
 mod resume;
+mod room;
 mod salvage;
 mod scan;
 mod store;

@@ -18,6 +18,7 @@
 //! waiting.
 
 use crate::catalog::Catalog;
+use crate::room;
 use crate::sync::AtomicU64;
 use forrest_engine::Options;
 use forrest_engine::error::of_index;
@@ -59,6 +60,15 @@ pub(crate) struct Memtable {
     pub(crate) log: u64,
     /// Set when it takes no more changes.
     frozen: OnceLock<Frozen>,
+}
+
+/// A change that was logged, and that no memtable has because memory was refused.
+pub(crate) struct Unapplied {
+    pub(crate) space: u32,
+    pub(crate) key: Vec<u8>,
+    pub(crate) sequence: u64,
+    /// `None` for a tombstone.
+    pub(crate) value: Option<Vec<u8>>,
 }
 
 /// What is known of a memtable that takes no more changes.
@@ -208,6 +218,7 @@ impl Memtable {
         let Options { pages, numa, memtable_bytes, batch_bytes_max, .. } = *builder;
         // A full memtable becomes immutable after at most one more batch. Addresses are limited too (`ulimit -v`,
         // emulation); if there are too few, it reserves less, but never too few for `room`.
+        room::ask()?;
         let capacity_of = |content: usize| content.saturating_mul(CAPACITY_FACTOR).max(CAPACITY_MIN);
         let least = capacity_of(room);
         let mut capacity = capacity_of(memtable_bytes.saturating_add(batch_bytes_max)).max(least);
@@ -285,6 +296,7 @@ impl Memtable {
         wanted: &Wanted<'_>,
         scratch: &mut Vec<u8>,
     ) -> Result<()> {
+        room::ask()?;
         self.make_tree(space)?;
         scratch.clear();
         put_version(scratch, sequence, value, false);

@@ -7,6 +7,9 @@
 //! weakened: states_early what_is_stated_is_so
 //! weakened: goes_on after_a_failure_nothing_is_acknowledged
 //! weakened: asks_no_more after_a_failure_nothing_is_acknowledged
+//! weakened: settles_last what_was_read_is_durable_once_settled
+//! weakened: settles_beside a_settle_is_not_tried_again
+//! weakened: settles_on a_settle_is_not_tried_again
 //! weakened: wakes_one who_waits_for_a_sync_is_woken
 //! weakened: wakes_early who_waits_for_a_sync_is_woken
 //! weakened: waits_blindly a_call_is_heard
@@ -15,24 +18,31 @@
 //! weakened: looks_once a_snapshot_reads_one_state
 //! weakened: looks_early a_snapshot_reads_one_state
 //! weakened: reads_at_once a_snapshot_reads_one_state
+//! weakened: cuts_no_walk a_key_set_beside_a_scan_is_found
+//! weakened: walks_blindly a_snapshot_remembers_no_later_key
+//! weakened: jumps_for_all a_snapshot_finds_what_a_later_scan_does_not
 //!
 //! Models of the protocols among threads that use a store on disk. Loom tries every interleaving with few preemptions,
 //! and every interleaving at all of two threads that only write. Each model checks a property that the head of
-//! `group.rs`, `work.rs` or `readers.rs` argues for. Run with `cargo test -p remixdb --release --features loom --lib
-//! models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all models. The lines above name the weakened orderings and the
-//! model that each one fails, see `cargo xtask models`.
+//! `group.rs`, `work.rs`, `readers.rs` or `gaps.rs` argues for. Run with
+//! `cargo test -p remixdb --release --features loom --lib models`; `LOOM_MAX_PREEMPTIONS` sets the bound for all
+//! models. The lines above name the weakened orderings and the model that each one fails, see `cargo xtask models`.
 //!
 //! With the feature `loom` the modules use loom's locks and atomics in place of the standard library's. The
 //! device is small: a file is the list of the changes in it, and a sync takes long enough for other threads
 //! to write meanwhile.
 
+use crate::gaps::{Changes, Gaps, Jump};
+use crate::memtable::ReadAt;
 use crate::readers::Readers;
 use crate::wal::group::{Device, Ended, Group};
 use crate::work::{Call, Work};
+use forrest_index::Direction;
 use forrest_models::model;
 use loom::sync::Mutex;
-use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -159,6 +169,26 @@ impl Log {
         Arc::new(Log { group: Group::new(device, file, 0, 0, 1 << 10), order: Mutex::new(0) })
     }
 
+    /// A log of two files that were read, with a change in each, of which nothing is known to be durable.
+    fn resumed(good: Option<usize>) -> Arc<Log> {
+        let device = Model::default();
+        let files = [device.begin_file(), device.begin_file()];
+        files.iter().zip(1..).for_each(|(&file, change)| device.state().files[file].0.push(change));
+        device.state().good = good;
+        let group = Group::resuming(device, files[0], 1, 1 << 10);
+        group.resumed(1, 1);
+        group.resume(files[1], 1);
+        group.resumed(1, 2);
+        Arc::new(Log { group, order: Mutex::new(2) })
+    }
+
+    /// Returns when what was read is durable.
+    fn settle(&self) -> Result<(), String> {
+        let settled = self.group.settle();
+        self.expect(settled.is_err() || self.state().durable() >= 2, "settled, not durable");
+        settled
+    }
+
     /// Queues the next change.
     fn queue(&self) -> u64 {
         let mut order = self.order.lock().unwrap();
@@ -208,10 +238,20 @@ impl Log {
     }
 }
 
-/// Runs threads that each use a log in their own way, this thread in the last way.
+/// Runs threads that each use a new log in their own way, this thread in the last way.
 fn together<const N: usize>(preemptions: Option<usize>, good: Option<usize>, ways: [fn(&Log); N]) {
+    together_on(Log::new, preemptions, good, ways);
+}
+
+/// The same with a log that `make` makes.
+fn together_on<const N: usize>(
+    make: fn(Option<usize>) -> Arc<Log>,
+    preemptions: Option<usize>,
+    good: Option<usize>,
+    ways: [fn(&Log); N],
+) {
     model(preemptions, move || {
-        let log = Log::new(good);
+        let log = make(good);
         let (last, others) = ways.split_last().expect("somebody uses it");
         let threads: Vec<_> = others
             .iter()
@@ -292,6 +332,41 @@ fn after_a_failure_nothing_is_acknowledged() {
     }
 }
 
+/// What was read when the store was opened is synced before anything relies on it, by the thread that comes first.
+#[test]
+fn what_was_read_is_durable_once_settled() {
+    let settle: fn(&Log) = |log| log.settle().expect("the device works");
+    // As the first change does.
+    let go_on: fn(&Log) = |log| {
+        log.settle().expect("the device works");
+        log.rotate().expect("the device works");
+        log.sync().expect("the device works");
+    };
+    together_on(Log::resumed, Some(3), None, [settle, settle]);
+    together_on(Log::resumed, Some(2), None, [settle, go_on]);
+    together_on(Log::resumed, Some(2), None, [settle, sync_all]);
+}
+
+/// A settle whose sync fails, or that comes beside a sync that fails, is not repeated by anybody.
+#[test]
+fn a_settle_is_not_tried_again() {
+    let settles: fn(&Log) = |log| {
+        if log.settle().is_err() {
+            assert!(log.group.check().is_err(), "a failure was forgotten");
+            assert!(log.settle().is_err(), "settled after a failure");
+        }
+    };
+    let syncs: fn(&Log) = |log| {
+        if log.sync().is_err() {
+            assert!(log.settle().is_err(), "settled after a failure");
+        }
+    };
+    for good in 0..2 {
+        together_on(Log::resumed, Some(3), Some(good), [settles, settles]);
+        together_on(Log::resumed, Some(3), Some(good), [settles, syncs]);
+    }
+}
+
 /// Two threads call, each after it has made something to do. The worker sees all of it, though it goes back
 /// to waiting as soon as it can. No time passes in the model: a thread that is not woken waits forever, which
 /// loom reports.
@@ -361,5 +436,140 @@ fn a_snapshot_reads_one_state() {
         }
         readers.give_back(number);
         writer.join().expect("it ends");
+    });
+}
+
+/// A store with one key: its versions, as the sequence number and whether the key is there.
+struct OneKey {
+    gaps: Gaps,
+    /// The number of the last change.
+    order: Mutex<u64>,
+    visible: AtomicU64,
+    /// Its lock orders nothing for loom, as in `Model`.
+    versions: std::sync::Mutex<Vec<(u64, bool)>>,
+    steps: AtomicUsize,
+}
+
+const KEY: &[u8] = b"k";
+
+impl Changes for OneKey {
+    fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
+    fn while_quiet(&self, run: &mut dyn FnMut(u64, *const ())) {
+        if let Ok(order) = self.order.try_lock() {
+            run(*order, std::ptr::null());
+        }
+    }
+}
+
+impl OneKey {
+    fn new(is_there: bool) -> Arc<OneKey> {
+        Arc::new(OneKey {
+            gaps: Gaps::default(),
+            order: Mutex::new(1),
+            visible: AtomicU64::new(1),
+            versions: std::sync::Mutex::new(vec![(1, is_there)]),
+            steps: AtomicUsize::new(0),
+        })
+    }
+
+    /// Sets the key or deletes it, as `Core::record` does.
+    fn change(&self, is_there: bool) {
+        let mut order = self.order.lock().unwrap();
+        *order += 1;
+        if is_there {
+            self.gaps.cut([(0, KEY)].into_iter());
+        }
+        self.visible.store(*order, Ordering::Release);
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        self.versions.lock().expect("nobody panics with it").push((*order, is_there));
+    }
+
+    /// Whether a scan finds the key. It remembers that there was none, or none before it.
+    fn finds(&self, read_at: ReadAt<'_>, direction: Direction) -> bool {
+        match self.gaps.jump(0, read_at, Bound::Unbounded, direction) {
+            Some(Jump::End) => return false,
+            Some(Jump::To(Bound::Included(from) | Bound::Excluded(from))) => {
+                let is_before = if direction == Direction::Forward { *from <= *KEY } else { *from > *KEY };
+                if !is_before {
+                    return false;
+                }
+            }
+            Some(Jump::To(Bound::Unbounded)) | None => {}
+        }
+        let walk = Gaps::walk(self, std::ptr::null(), 0, read_at, Bound::Unbounded, direction);
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        let number = match read_at {
+            ReadAt::Past(number) => number,
+            ReadAt::Newest(visible) => visible.load(Ordering::Acquire),
+        };
+        let versions = self.versions.lock().expect("nobody panics with it").clone();
+        let is_there = versions.iter().rev().find(|version| version.0 <= number).is_some_and(|found| found.1);
+        if let Some(walk) = walk {
+            walk.finish(read_at, is_there.then_some(KEY));
+        }
+        is_there
+    }
+}
+
+/// A thread finds the key that it has set, whatever a scan beside it has passed and remembers.
+#[test]
+fn a_key_set_beside_a_scan_is_found() {
+    for direction in [Direction::Forward, Direction::Backward] {
+        model(Some(3), move || {
+            let store = OneKey::new(false);
+            let scan = {
+                let store = store.clone();
+                thread::spawn(move || {
+                    store.finds(ReadAt::Newest(&store.visible), direction);
+                })
+            };
+            store.change(true);
+            assert!(store.finds(ReadAt::Newest(&store.visible), direction), "the key is not found");
+            scan.join().unwrap();
+            assert!(store.finds(ReadAt::Newest(&store.visible), direction), "the key is not found later");
+        });
+    }
+}
+
+/// A scan of a snapshot does not hide a key that was set after the snapshot.
+#[test]
+fn a_snapshot_remembers_no_later_key() {
+    model(Some(3), || {
+        let store = OneKey::new(false);
+        let scan = {
+            let store = store.clone();
+            thread::spawn(move || {
+                assert!(!store.finds(ReadAt::Past(1), Direction::Forward), "it was set later");
+            })
+        };
+        store.change(true);
+        assert!(store.finds(ReadAt::Newest(&store.visible), Direction::Forward), "the key is not found");
+        scan.join().unwrap();
+        assert!(
+            store.finds(ReadAt::Newest(&store.visible), Direction::Forward),
+            "the key is not found later"
+        );
+    });
+}
+
+/// A snapshot finds a key that was deleted later, though a scan of the newest state remembers that there is none.
+#[test]
+fn a_snapshot_finds_what_a_later_scan_does_not() {
+    model(Some(3), || {
+        let store = OneKey::new(true);
+        let scan = {
+            let store = store.clone();
+            thread::spawn(move || {
+                store.finds(ReadAt::Newest(&store.visible), Direction::Forward);
+            })
+        };
+        store.change(false);
+        assert!(store.finds(ReadAt::Past(1), Direction::Forward), "the snapshot does not find its key");
+        scan.join().unwrap();
+        store.finds(ReadAt::Newest(&store.visible), Direction::Forward);
+        assert!(store.finds(ReadAt::Past(1), Direction::Forward), "the snapshot does not find its key later");
     });
 }

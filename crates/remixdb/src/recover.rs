@@ -410,7 +410,7 @@ fn core<D: Disk>(
         held_bytes: AtomicU64::new(0),
         work: Work::default(),
         workers,
-        is_partial: AtomicBool::new(false),
+        unapplied: Mutex::default(),
         full: AtomicBool::new(false),
     }
 }

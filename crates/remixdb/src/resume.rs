@@ -15,15 +15,17 @@
 //! So all changes that reads show are durable when this returns, also those whose calls have failed. If it fails, the
 //! store is stopped as before, and can be resumed later.
 //!
-//! Not here: a store that failed when memory ran out in the middle of a change, because its memtable may have a part of
-//! it; and one that failed before its first change, because what was read may be on the device in part only.
+//! If memory ran out in the middle of a batch, the memtable has a part of it, which nobody sees. The rest is applied
+//! first, so that the batch is whole.
+//!
+//! Not here: a store that failed before its first change, because what was read may be on the device in part only.
 
-use crate::core::Core;
+use crate::core::{Core, Order};
 use crate::disk::{self, Disk, Kind, Name};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, Unapplied, Wanted};
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -76,12 +78,30 @@ impl<D: Disk> Core<D> {
         Ok(())
     }
 
+    /// Completes a batch for which memory ran out. All of it is visible then.
+    fn apply_rest(&self, order: &mut Order<D>) -> Result<()> {
+        let mut rest = lock(&self.unapplied);
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let Order { version, scratch, sequence } = order;
+        let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
+        let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
+        for Unapplied { space, key, sequence, value } in rest.iter() {
+            version.memtable.set(*space, key, *sequence, value.as_deref(), &wanted, scratch)?;
+        }
+        // Scans that began since may remember that there are no such keys.
+        self.gaps.cut(rest.iter().map(|change| (change.space, &change.key[..])));
+        self.readers.show(*sequence);
+        self.readers.apply(*sequence);
+        rest.clear();
+        Ok(())
+    }
+
     /// Makes the memtable immutable, and sets an empty one in its place, whose log has this number.
     fn set_aside(&self, number: u64) -> Result<()> {
         let mut order = self.order();
-        if self.is_partial.load(Relaxed) {
-            return Err(refused("memory ran out in the middle of a change, of which it has a part"));
-        }
+        self.apply_rest(&mut order)?;
         let empty = Memtable::new(&self.options(), number, 0)?;
         let version = &order.version;
         let (last, old) = (order.sequence, &version.memtable);

@@ -32,9 +32,9 @@ thread_local! {
     pub(crate) static PASSED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts entries that a scan moves past.
+/// Counts entries that a scan moves past, or a range delete among the changes of its batch.
 #[inline]
-fn count_passed(_entries: u64) {
+pub(crate) fn count_passed(_entries: u64) {
     #[cfg(test)]
     PASSED.set(PASSED.get() + _entries);
 }

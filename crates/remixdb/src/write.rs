@@ -17,11 +17,12 @@
 use crate::catalog::{Catalog, Space};
 use crate::core::{Core, Order};
 use crate::disk::Disk;
-use crate::memtable::{self, Memtable, ReadAt, VALUE_MAX, Wanted};
+use crate::memtable::{self, Memtable, ReadAt, Unapplied, VALUE_MAX, Wanted};
 use crate::read;
 use crate::scan;
 use crate::version::Version;
 use crate::wal::Change;
+use forrest_base::lock;
 use forrest_engine::Value;
 use forrest_engine::{Durability, MAX_KEYSPACE_NAME_BYTES, MAX_KEYSPACES};
 use forrest_engine::{Effect, Op, Outcome, Swap, Written};
@@ -44,6 +45,11 @@ const KEPT_FOR_DELETES: u64 = 32 << 10;
 const CATALOG_CHANGE_MOST: u64 = MAX_KEYSPACE_NAME_BYTES as u64 + 20;
 /// The pause between two looks at it.
 const LOOK: Duration = Duration::from_millis(10);
+/// A range delete takes at least this much memory at a time, also if memtables are smaller, in bytes.
+const RANGE_LEAST: usize = 1 << 20;
+/// Memory of a key while its range is deleted, in addition to its copies and its bytes in the memtable, about: its
+/// place among the decided changes and in the overlay, and its bytes in the queue of the log.
+const RANGE_KEY_BYTES: usize = 200;
 
 /// The new content of a key: a value, or nothing.
 type New<'b> = Option<Cow<'b, [u8]>>;
@@ -59,6 +65,11 @@ impl Decided<'_> {
     /// See [`memtable::cost`].
     fn cost(&self) -> usize {
         memtable::cost(self.key.len(), self.new.as_deref().map_or(0, <[u8]>::len))
+    }
+
+    fn unapplied(&self, sequence: u64) -> Unapplied {
+        let (key, value) = (self.key.to_vec(), self.new.as_deref().map(<[u8]>::to_vec));
+        Unapplied { space: self.space, key, sequence, value }
     }
 
     fn change(&self) -> Change<'_> {
@@ -109,8 +120,8 @@ fn check_value(op: &Op<&[u8]>) -> Result<()> {
 impl<D: Disk> Core<D> {
     /// Makes one change.
     pub(crate) fn apply(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
-        if let Op::DeleteRange { .. } = op {
-            return self.delete_range(space, op);
+        if let Op::DeleteRange { start, end } = op {
+            return self.delete_range(space, start, end);
         }
         check_value(&op)?;
         self.check_here()?;
@@ -156,7 +167,7 @@ impl<D: Disk> Core<D> {
             check_value(op).map_err(at(i))?;
         }
         let mut order = self.admit(ops.iter().all(|(_, op)| deletes(op)))?;
-        let mut batch = Batch { store: self, version: &order.version, decided: Vec::new(), overlay: None };
+        let mut batch = Batch::new(self, &order.version, self.changes_bytes_most());
         if ops.iter().any(|(_, op)| reads(op) && !matches!(op, Op::Delete { .. })) {
             batch.overlay = Some(BTreeMap::new());
         }
@@ -175,18 +186,26 @@ impl<D: Disk> Core<D> {
         Ok(Written::Applied)
     }
 
-    fn delete_range(&self, space: &Arc<Space>, op: Op<&[u8]>) -> Result<Outcome> {
-        let mut order = self.admit(true)?;
-        space.check()?;
-        let version = &order.version;
-        // Nothing reads what this operation alone changes.
-        let mut batch = Batch { store: self, version, decided: Vec::new(), overlay: None };
-        let outcome = batch.decide(space.id, op)?;
-        let decided = batch.decided;
-        let recorded = self.record(&mut order, &decided)?;
-        drop(order);
-        self.commit(recorded, self.durability())?;
-        Ok(outcome)
+    /// Deletes the keys of a range, in pieces whose memory is that of a memtable: what the store allocates does not
+    /// grow with the range. Each piece is a change of its own, and others may write between two of them.
+    fn delete_range(&self, space: &Arc<Space>, start: &[u8], end: Option<&[u8]>) -> Result<Outcome> {
+        let mut from = Cow::Borrowed(start);
+        loop {
+            let mut order = self.admit(true)?;
+            space.check()?;
+            // Nothing reads what this operation alone changes, so there is no overlay.
+            let mut piece = Batch::new(self, &order.version, self.limits.memtable_bytes());
+            let next = piece.delete_range(space.id, &from, end)?;
+            let decided = piece.decided;
+            let recorded = self.record(&mut order, &decided)?;
+            drop(order);
+            let Some(next) = next else {
+                self.commit(recorded, self.durability())?;
+                return Ok(Outcome::DeletedRange);
+            };
+            self.commit(recorded, Durability::Memory)?;
+            from = Cow::Owned(next);
+        }
     }
 
     /// Waits for the order lock. Changes that only delete are admitted without room for tables: they make room.
@@ -247,8 +266,8 @@ impl<D: Disk> Core<D> {
         if !self.full.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let what = "there is no room, or no file descriptor, for the tables that earlier changes are to become (they are in the log, \
-                    and can be read); the store goes on by itself when there is";
+        let what = "there is no room, no file descriptor or no memory for the tables that earlier changes are to become (they \
+                    are in the log, and can be read); the store goes on by itself when there is";
         Err(Error::new(ErrorKind::OutOfSpace, what))
     }
 
@@ -297,8 +316,12 @@ impl<D: Disk> Core<D> {
         }
         let (kept, nobody) = (self.readers.kept(), BTreeMap::new());
         let wanted = Wanted { visible: self.visible(), snapshots: kept.as_deref().unwrap_or(&nobody) };
-        let applied = (first..).zip(decided).try_for_each(|(sequence, Decided { space, key, new })| {
-            memtable.set(*space, key, sequence, new.as_deref(), &wanted, scratch)
+        let mut left = (first..).zip(decided);
+        let applied = left.clone().try_for_each(|change| {
+            let (sequence, Decided { space, key, new }) = change;
+            memtable.set(*space, key, sequence, new.as_deref(), &wanted, scratch)?;
+            left.next();
+            Ok(())
         });
         if applied.is_ok() {
             self.readers.show(last);
@@ -306,7 +329,11 @@ impl<D: Disk> Core<D> {
         // Also after an error: no snapshot waits for what will never be.
         self.readers.apply(self.visible());
         applied.map_err(|error| {
-            self.is_partial.store(true, Ordering::Relaxed);
+            // Nothing is left of a single change, and it was not acknowledged.
+            if decided.len() > 1 {
+                let rest = left.map(|(sequence, decided)| decided.unapplied(sequence));
+                lock(&self.unapplied).extend(rest);
+            }
             self.log().stop(error)
         })?;
         if memtable.bytes() >= limit {
@@ -440,9 +467,22 @@ struct Batch<'s, 'b, D: Disk> {
     decided: Vec<Decided<'b>>,
     /// The effects of the batch so far, if any of its operations reads.
     overlay: Option<Overlay>,
+    /// Bytes of memory that keys of deleted ranges may still take.
+    range_bytes: usize,
 }
 
-impl<'b, D: Disk> Batch<'_, 'b, D> {
+impl<'s, 'b, D: Disk> Batch<'s, 'b, D> {
+    /// An empty batch. The keys of its deleted ranges may take `range_bytes` bytes of memory, or [`RANGE_LEAST`].
+    fn new(store: &'s Core<D>, version: &'s Arc<Version<D>>, range_bytes: usize) -> Self {
+        Batch {
+            store,
+            version,
+            decided: Vec::new(),
+            overlay: None,
+            range_bytes: range_bytes.max(RANGE_LEAST),
+        }
+    }
+
     /// The effects of the batch so far on a keyspace.
     fn changed(&self, space: u32) -> Option<&BTreeMap<Vec<u8>, Option<Value>>> {
         self.overlay.as_ref()?.get(&space)
@@ -464,9 +504,10 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
 
     fn decide(&mut self, space: u32, op: Op<&'b [u8]>) -> Result<Outcome> {
         if let Op::DeleteRange { start, end } = op {
-            let keys = self.keys(space, start, end)?;
-            keys.into_iter().for_each(|key| self.set(space, Cow::Owned(key), None));
-            return Ok(Outcome::DeletedRange);
+            return match self.delete_range(space, start, end)? {
+                None => Ok(Outcome::DeletedRange),
+                Some(_) => Err(too_long(self.store.changes_bytes_most().max(RANGE_LEAST))),
+            };
         }
         let key = op.key();
         // A delete in a batch does not report whether the key existed.
@@ -481,34 +522,56 @@ impl<'b, D: Disk> Batch<'_, 'b, D> {
         Ok(outcome)
     }
 
-    /// The keys of a range, with the effects of the batch so far.
-    fn keys(&self, space: u32, start: &[u8], end: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
-        let mut keys = Vec::new();
+    /// Deletes the keys of a range, with the effects of the batch so far, as far as there is memory for them. Returns
+    /// the first key that is not deleted for lack of it.
+    fn delete_range(&mut self, space: u32, start: &[u8], end: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         if end.is_some_and(|end| end <= start) {
-            return Ok(keys);
+            return Ok(None);
         }
-        let changed = self.changed(space);
+        let Batch { store, version, decided, overlay, range_bytes } = self;
         let bounds = (Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded));
-        scan::scan(
-            self.store,
-            self.version,
-            space,
-            self.store.newest(),
-            bounds,
-            Direction::Forward,
-            |key, _| {
-                if changed.is_none_or(|changed| !changed.contains_key(key)) {
-                    keys.push(key.to_vec());
-                }
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
-        if let Some(changed) = changed {
-            let own = changed.range::<[u8], _>(bounds).filter(|(_, value)| value.is_some());
-            keys.extend(own.map(|(key, _)| key.clone()));
+        let mut changed = overlay.as_mut().map(|overlay| overlay.entry(space).or_default());
+        let (first, mut next) = (decided.len(), None);
+        let newest = store.newest();
+        scan::scan(*store, version, space, newest, bounds, Direction::Forward, |key, _| {
+            if changed.as_ref().is_some_and(|changed| changed.contains_key(key)) {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let Some(left) = range_bytes.checked_sub(range_key_bytes(key.len())) else {
+                next = Some(key.to_vec());
+                return Ok(ControlFlow::Break(()));
+            };
+            *range_bytes = left;
+            decided.push(Decided { space, key: Cow::Owned(key.to_vec()), new: None });
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if let Some(changed) = &mut changed {
+            let own = changed.range_mut::<[u8], _>(bounds).filter(|(_, value)| value.is_some());
+            let found = decided.len();
+            decided.extend(own.map(|(key, value)| {
+                scan::count_passed(1);
+                *value = None;
+                Decided { space, key: Cow::Owned(key.clone()), new: None }
+            }));
+            changed.extend(decided[first..found].iter().map(|found| (found.key.to_vec(), None)));
         }
-        Ok(keys)
+        Ok(next)
     }
+}
+
+/// Memory of a key while its range is deleted, in bytes, about. INVARIANT: less than [`RANGE_LEAST`], so that each
+/// piece of a range has a key.
+fn range_key_bytes(key: usize) -> usize {
+    memtable::cost(key, 0) + 2 * key + RANGE_KEY_BYTES
+}
+
+/// The error of a batch that deletes ranges with too many keys.
+fn too_long(most: usize) -> Error {
+    let what = format!(
+        "the keys of the ranges that a batch deletes take more than {most} bytes of memory, which is the limit of all \
+         memtables; delete these ranges outside of a batch, or fewer keys in each batch"
+    );
+    Error::new(ErrorKind::Limit, what)
 }
 
 impl<D: Disk> Core<D> {

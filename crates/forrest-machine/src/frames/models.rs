@@ -6,6 +6,10 @@
 //! weakened: trusts who_finds_a_page_finds_that_page
 //! weakened: glances who_finds_a_page_finds_that_page
 //! weakened: gives_up a_claim_that_was_given_up_is_over
+//! weakened: takes_away memory_goes_when_nobody_reads
+//! weakened: stays memory_goes_when_nobody_reads
+//! weakened: barges memory_goes_when_nobody_reads
+//! weakened: unpins memory_goes_when_nobody_reads
 //! weakened: forgets a_pin_by_mistake_is_not_lost
 //! weakened: unpins a_pool_ends_once_after_its_last_use
 //! weakened: counts a_pool_ends_once_after_its_last_use
@@ -170,6 +174,82 @@ fn a_claim_that_was_given_up_is_over() {
         };
         cache.bring_and_use(1);
         other.join().unwrap();
+    });
+}
+
+/// The content of memory that went back to the system.
+const GONE: u64 = 99;
+
+impl Cache {
+    /// As a cache that shrinks: the page loses its frame, and the frame its memory unless somebody reads it.
+    fn shrink(&self) -> bool {
+        let mut seat = self.seat.lock().unwrap();
+        seat.take().into_iter().for_each(|page| self.slots[page].clear());
+        drop(seat);
+        let claim = if self.word.has_memory() { self.word.claim() } else { None };
+        if let Some(was) = claim {
+            self.frame.write(GONE);
+            self.word.is_absent(was);
+        }
+        claim.is_some()
+    }
+
+    /// As a cache that grows again, or still has the frame: a page is read into it, unless somebody reads it.
+    fn grow(&self, page: usize) {
+        let claim = {
+            let mut seat = self.seat.lock().unwrap();
+            let claim = self.word.claim();
+            if claim.is_some() {
+                seat.take().into_iter().for_each(|old| self.slots[old].clear());
+            }
+            claim
+        };
+        let Some(was) = claim else { return };
+        let is_gone = self.frame.read() == GONE;
+        assert_eq!(is_gone, was == Claim::Absent, "the word does not tell where the memory is");
+        if is_gone {
+            self.word.is_present();
+        }
+        self.frame.write(page as u64 + 1);
+        let mut seat = self.seat.lock().unwrap();
+        self.word.publish();
+        self.slots[page].set(0);
+        *seat = Some(page);
+        drop(seat);
+        self.use_up(page, Pin(&self.word));
+    }
+}
+
+/// A reader's page stays while it is read, also if the cache gives up the frame, or grows again.
+#[test]
+fn memory_goes_when_nobody_reads() {
+    model(None, || {
+        let cache = Cache::new();
+        let reader = {
+            let cache = cache.clone();
+            thread::spawn(move || {
+                cache.find(0);
+            })
+        };
+        cache.shrink();
+        reader.join().unwrap();
+        assert!(cache.word.claim().is_some(), "a pin was left");
+    });
+    model(Some(3), || {
+        let cache = Cache::new();
+        let others = [
+            |cache: &Cache| {
+                cache.find(0);
+            },
+            |cache: &Cache| cache.grow(1),
+        ];
+        let others = others.map(|way| {
+            let cache = cache.clone();
+            thread::spawn(move || way(&cache))
+        });
+        cache.shrink();
+        others.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(cache.word.claim().is_some(), "a pin was left");
     });
 }
 

@@ -97,8 +97,9 @@ impl Word {
     pub(crate) fn is_absent(&self, was: Claim) {
         // ORDERING: release pairs with the acquire of `claim`: the next claimant comes after the memory went. A failed
         // pin reads nothing, so it does not matter when it sees this.
-        let bits = if was == Claim::Present { CLAIMED | PRESENT } else { CLAIMED };
-        self.0.fetch_sub(bits, Ordering::Release);
+        let had_memory = was == Claim::Present && !weakened!("stays");
+        let bits = if had_memory { CLAIMED | PRESENT } else { CLAIMED };
+        self.0.fetch_sub(bits, weakened!("takes_away", Release));
     }
 
     /// Whether the frame has memory.

@@ -31,6 +31,7 @@ pub use numa::{Numa, nodes};
 pub use region::{Committed, GRANULE_BYTES, Region};
 pub use report::{Coverage, Explicit, TRANSPARENT_PATH, Transparent, TransparentMode, explicit, transparent};
 
+use std::collections::TryReserveError;
 use std::fmt;
 use std::str::FromStr;
 
@@ -40,12 +41,17 @@ use std::str::FromStr;
 /// vector is as [`Vec::with_capacity`] makes it, and so is a large one if the system has no huge pages or is not Linux.
 ///
 /// ```
-/// let mut squares: Vec<u64> = forrest_machine::pages::vec(1 << 20);
+/// let mut squares: Vec<u64> = forrest_machine::pages::vec(1 << 20)?;
 /// squares.extend((0..1 << 20).map(|number: u64| number * number));
 /// assert_eq!(squares[3], 9);
+/// # Ok::<(), std::collections::TryReserveError>(())
 /// ```
-pub fn vec<T>(capacity: usize) -> Vec<T> {
-    let mut vec = Vec::with_capacity(capacity);
+///
+/// # Errors
+/// The allocator refuses the memory.
+pub fn vec<T>(capacity: usize) -> Result<Vec<T>, TryReserveError> {
+    let mut vec = Vec::new();
+    vec.try_reserve_exact(capacity)?;
     let room = vec.spare_capacity_mut().as_mut_ptr_range();
     let start = room.start.map_addr(|address| address.next_multiple_of(HUGE_2M_BYTES));
     let end = room.end.addr() / HUGE_2M_BYTES * HUGE_2M_BYTES;
@@ -54,7 +60,7 @@ pub fn vec<T>(capacity: usize) -> Vec<T> {
         // nothing to the allocator when it takes the memory back.
         let _ = unsafe { sys::advise_huge(start.cast(), end - start.addr(), true) };
     }
-    vec
+    Ok(vec)
 }
 
 /// Size of the smaller explicit huge page, in bytes.

@@ -8,7 +8,7 @@
 //! insert no new zero byte, because some structures end keys with it.
 
 use super::mix;
-use forrest_machine::pages::{self, Bytes, Pages};
+use forrest_machine::pages::{Bytes, Pages};
 use hashbrown::HashTable;
 use std::collections::HashMap;
 use std::io;
@@ -73,7 +73,7 @@ impl Builder {
     /// Begins a set for which there are addresses for `room` bytes.
     pub(crate) fn new(room: usize, pages: Pages) -> io::Result<Self> {
         let bytes = Bytes::with_room(room, pages)?;
-        let set = Set { bytes, pairs: pages::vec(0), tries: HashMap::new(), told: Told::default() };
+        let set = Set { bytes, pairs: Vec::new(), tries: HashMap::new(), told: Told::default() };
         Ok(Builder { set, table: HashTable::new() })
     }
 

@@ -224,6 +224,7 @@ pub(crate) fn failed(doing: &str, name: impl fmt::Display, error: &io::Error) ->
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             ErrorKind::OutOfSpace
         }
+        io::ErrorKind::OutOfMemory => ErrorKind::OutOfSpace,
         _ if is_lack_of_descriptors(error) => ErrorKind::OutOfSpace,
         _ => ErrorKind::Io,
     };

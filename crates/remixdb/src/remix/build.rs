@@ -12,8 +12,8 @@ use super::merge::Merge;
 use super::{Arrays, Body, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, oldest, tag, used, visible};
 use crate::key::common_prefix;
+use crate::room;
 use forrest_engine::{Error, ErrorKind, Result};
-use forrest_machine::pages;
 use std::ops::Range;
 
 /// To keep at least this many segments, the rest of the segment before them may be left unused.
@@ -154,8 +154,8 @@ impl Output {
         Ok(Output {
             next: [0; RUNS_MAX],
             anchors: Collector::default(),
-            rows: pages::vec(segments * (runs.len() + 1)),
-            segments: pages::vec(segments),
+            rows: room::vec(segments * (runs.len() + 1))?,
+            segments: room::vec(segments)?,
             skips: [0; SEGMENT],
             has_tags,
             filled: SEGMENT,

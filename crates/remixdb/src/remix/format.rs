@@ -63,8 +63,8 @@ use crate::cache::Cache;
 use crate::disk::{self, Disk, Name, Write, damaged};
 use crate::page::{self, BYTES, PAYLOAD};
 use crate::rate::Spend;
+use crate::room;
 use forrest_engine::Result;
-use forrest_machine::pages;
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"FORREMIX";
@@ -151,14 +151,14 @@ impl Remix {
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
         let mut source = Source::open(disk, name)?;
         let Begin { header, tables, anchors } = source.begin(tables)?;
-        let mut rows = pages::vec(header.segments * (tables.len() + 1));
+        let mut rows = room::vec(header.segments * (tables.len() + 1))?;
         rows.resize(header.segments * (tables.len() + 1), 0);
         for (at, row) in rows.chunks_exact_mut(tables.len() + 1).enumerate() {
             source.fill_numbers(&mut row[..tables.len()])?;
             row[tables.len()] = anchors.skip(at) as u32;
         }
         let selectors_at = source.place();
-        let mut segments = pages::vec(header.segments);
+        let mut segments = room::vec(header.segments)?;
         segments.resize(header.segments, Segment::EMPTY);
         for segment in &mut segments {
             source.fill(&mut segment.selectors)?;

@@ -52,7 +52,7 @@ fn memtable_bytes(store: &Handle<Simulated>) -> usize {
 
 #[test]
 fn a_batch_that_sets_a_key_repeatedly_keeps_one_version() {
-    const SETS: usize = 5_000;
+    const SETS: usize = 80_000;
     let store = open(&Simulated::new());
     let space = store.keyspace("default").expect("it is there");
     store.apply(&space, Op::Set { key: b"key", value: b"before" }).expect("it fits");
@@ -102,29 +102,83 @@ fn a_key_keeps_only_versions_that_a_snapshot_reads() {
     );
 }
 
+/// A store with `ranges` times `keys` keys, and the bounds of the ranges.
+fn with_ranges(ranges: u32, keys: u32) -> (Handle<Simulated>, Arc<Space>, Vec<[[u8; 4]; 2]>) {
+    let store = open(&Simulated::new());
+    let space = store.keyspace("default").expect("it is there");
+    for number in 0..ranges * keys {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
+    }
+    let bounds = (0..ranges).map(|range| [range * keys, (range + 1) * keys].map(u32::to_be_bytes)).collect();
+    (store, space, bounds)
+}
+
+fn range(bounds: &[[u8; 4]; 2]) -> Op<&[u8]> {
+    Op::DeleteRange { start: &bounds[0], end: Some(&bounds[1]) }
+}
+
 #[test]
-fn ranges_deleted_together_cost_what_they_cost_alone() {
-    const RANGES: u32 = 1_600;
-    const KEYS: u32 = 50;
-    let fill = |store: &Handle<Simulated>| {
-        let space = store.keyspace("default").expect("it is there");
-        for number in 0..RANGES * KEYS {
-            store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
-        }
-        space
-    };
-    let bounds: Vec<_> =
-        (0..RANGES).map(|range| [range * KEYS, (range + 1) * KEYS].map(u32::to_be_bytes)).collect();
-    let ranges = || bounds.iter().map(|[start, end]| Op::DeleteRange { start: &start[..], end: Some(end) });
-    let alone = open(&Simulated::new());
-    let space = fill(&alone);
-    let one_by_one = cost(|| ranges().for_each(|op| drop(alone.apply(&space, op).expect("it fits"))));
-    let together = open(&Simulated::new());
-    let space = fill(&together);
-    let ops: Vec<_> = ranges().map(|op| (&space, op)).collect();
-    let in_a_batch = cost(|| drop(together.write(&ops, None).expect("it fits")));
-    assert_eq!(together.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 0);
-    assert!(in_a_batch < one_by_one * 4, "{in_a_batch:?} in a batch, {one_by_one:?} one by one");
+fn ranges_deleted_together_pass_what_they_pass_alone() {
+    const RANGES: u32 = 400;
+    const KEYS: u32 = 1_000;
+    let (store, space, bounds) = with_ranges(RANGES, KEYS);
+    let ops: Vec<_> = bounds.iter().map(|bounds| (&space, range(bounds))).collect();
+    let together = passed(|| drop(store.write(&ops, None).expect("it fits")));
+    assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 0);
+    assert!(together <= u64::from(RANGES * KEYS + RANGES), "{together} entries in a batch");
+    let (store, space, bounds) = with_ranges(RANGES, KEYS);
+    let alone =
+        passed(|| bounds.iter().map(range).for_each(|op| drop(store.apply(&space, op).expect("it fits"))));
+    assert!(together <= alone, "{together} entries in a batch, {alone} one by one");
+}
+
+/// The oldest points of each sensor go, and a new one comes, in one batch that also deletes what it has set.
+#[test]
+fn retention_of_many_sensors_passes_only_what_it_deletes() {
+    const SENSORS: u32 = 200;
+    const POINTS: u32 = 500;
+    const OLD: u32 = 400;
+    let (store, space, _) = with_ranges(SENSORS, POINTS);
+    let point = |sensor: u32, point: u32| (sensor * POINTS + point).to_be_bytes();
+    let keys: Vec<_> = (0..SENSORS).map(|sensor| [0, OLD, POINTS - 1].map(|at| point(sensor, at))).collect();
+    let mut ops = Vec::new();
+    for [first, end, newest] in &keys {
+        ops.push((&space, Op::Set { key: &first[..], value: &b"late"[..] }));
+        ops.push((&space, Op::Set { key: newest, value: b"new" }));
+        ops.push((&space, Op::DeleteRange { start: first, end: Some(end) }));
+        ops.push((&space, Op::Add { key: b"retained", delta: 1 }));
+    }
+    let count = passed(|| drop(store.write(&ops, None).expect("it fits")));
+    assert!(count <= u64::from(SENSORS * (OLD + 3)), "{count} entries");
+    let view = store.view(&space);
+    let left = u64::from(SENSORS * (POINTS - OLD) + 1);
+    assert_eq!(view.count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), left);
+    assert_eq!(
+        view.get(b"retained").expect("it reads").as_deref(),
+        Some(&i64::from(SENSORS).to_be_bytes()[..])
+    );
+}
+
+/// A range is deleted in pieces if it has more keys than fit a piece. In a batch that is an error, and nothing changes.
+#[test]
+fn a_batch_whose_ranges_have_too_many_keys_is_refused() {
+    let disk = Simulated::new();
+    let options = Options { memtable_bytes: 256 << 10, ..roomy() };
+    let store = Handle::open_unattended(disk, &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    const KEYS: u32 = 20_000;
+    for number in 0..KEYS {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
+    }
+    let all = || Op::DeleteRange { start: &b""[..], end: None };
+    let count = || store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads");
+    let ops = [(&space, Op::Set { key: &b"key"[..], value: &b""[..] }), (&space, all())];
+    let error = store.write(&ops, None).expect_err("there is a limit");
+    assert_eq!((error.kind(), error.op()), (ErrorKind::Limit, Some(1)), "{error}");
+    assert!(error.to_string().contains("outside of a batch"), "{error}");
+    assert_eq!(count(), u64::from(KEYS));
+    store.apply(&space, all()).expect("alone it is deleted");
+    assert_eq!(count(), 0);
 }
 
 #[test]
@@ -150,6 +204,35 @@ fn many_keyspaces_are_recovered_as_fast_as_one() {
     };
     let (one, many) = (recovered(1), recovered(SPACES));
     assert!(many < one * 8, "{many:?} with {SPACES} keyspaces, {one:?} with one");
+}
+
+/// A keyspace costs a compaction the I/Os of its own table, and no directory or manifest that is synced for it alone.
+#[test]
+fn many_keyspaces_are_compacted_together() {
+    const SPACES: u64 = 1_000;
+    let disk = Simulated::new();
+    let store = open(&disk);
+    let spaces: Vec<_> =
+        (0..SPACES).map(|space| store.keyspace(&format!("space {space}")).expect("it is made")).collect();
+    let set = |key: &[u8]| {
+        for space in &spaces {
+            store.apply(space, Op::Set { key, value: b"" }).expect("it fits");
+        }
+    };
+    let ios = |work: &dyn Fn()| {
+        let before = disk.ios();
+        work();
+        disk.ios() - before
+    };
+    let compact = || store.compact().expect("there is room");
+    set(b"first");
+    let first = ios(&compact);
+    assert!(first <= 6 * SPACES + 40, "{first} I/Os for the first tables");
+    let nothing = ios(&compact);
+    assert!(nothing <= 10, "{nothing} I/Os when there is nothing to do");
+    set(b"second");
+    let merged = ios(&compact);
+    assert!(merged <= 24 * SPACES + 100, "{merged} I/Os for second tables and their merges");
 }
 
 /// Options of a store that takes little at a time.

@@ -3,6 +3,7 @@
 use super::world::{Content, Step, World, beginning, follow, options, options_of, seeds, steps};
 use crate::compact::plan::tables_most;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
+use crate::room::refusal;
 use crate::table::Table;
 use forrest_engine::{Durability, Options};
 use forrest_engine::{ErrorKind, Result};
@@ -11,13 +12,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// How an I/O may fail.
-pub(super) const FAILURES: [Failure; 9] = [
+pub(super) const FAILURES: [Failure; 10] = [
     Failure::Eio,
     Failure::Enospc,
     Failure::Interrupted,
     Failure::ShortWrite,
     Failure::ShortRead,
     Failure::Emfile,
+    Failure::Enomem,
     Failure::SyncFails(Fate::Kept),
     Failure::SyncFails(Fate::Dropped),
     Failure::SyncFails(Fate::Reverted),
@@ -402,4 +404,145 @@ fn any_work_may_find_no_space() {
             assert!(refusals > 0 || kind == Failure::Emfile, "{name}, {kind:?}: it never failed");
         }
     }
+}
+
+/// Who refuses memory: the system, at an I/O, or the allocator, where the store can do without.
+#[derive(Debug, Clone, Copy)]
+enum Refuses {
+    System(Times),
+    Allocator(Times),
+}
+
+impl Refuses {
+    const ALL: [Refuses; 4] = [
+        Refuses::System(Times::Once),
+        Refuses::System(Times::ForEver),
+        Refuses::Allocator(Times::Once),
+        Refuses::Allocator(Times::ForEver),
+    ];
+
+    fn begin(self, disk: &Simulated, at: u64) {
+        match self {
+            Refuses::System(times) => disk.fail(Fault { at: disk.ios() + at, times, kind: Failure::Enomem }),
+            Refuses::Allocator(times) => refusal::plant(at, times),
+        }
+    }
+
+    /// Returns how often memory was refused.
+    fn end(self, disk: &Simulated) -> u64 {
+        disk.heal();
+        match self {
+            Refuses::System(_) => disk.struck(),
+            Refuses::Allocator(_) => refusal::heal(),
+        }
+    }
+}
+
+/// Memory runs out at any step of any background work, once or until later. Nothing is lost, and the store goes on, if
+/// need be after it was resumed.
+#[test]
+fn any_work_may_find_no_memory() {
+    let (mut refusals, mut stops) = (0, 0);
+    for Work { name, options, prepare, work } in all_work() {
+        for refuses in Refuses::ALL {
+            for at in (0..).step_by(sized(3, 1)) {
+                let what = format!("{name}, {refuses:?} refuses memory from {at} on");
+                let disk = Simulated::new();
+                let world = World::open(&disk, &options).expect("it opens");
+                let mut states = beginning();
+                prepare(&mut |step| {
+                    follow(&mut states, &step);
+                    world.run(&step).expect("nothing fails yet");
+                });
+                refuses.begin(&disk, at);
+                let mut done = Ok(true);
+                while matches!(done, Ok(true)) {
+                    done = work(&world);
+                }
+                let read = world.content();
+                let delete = Step::Delete("default", 7);
+                let deleted = world.run(&delete);
+                let struck = refuses.end(&disk);
+                let kinds = [ErrorKind::OutOfSpace, ErrorKind::Stopped];
+                for error in
+                    [done.as_ref().err(), read.as_ref().err(), deleted.as_ref().err()].into_iter().flatten()
+                {
+                    assert!(kinds.contains(&error.kind()), "{what}: {error}");
+                    refusals += 1;
+                }
+                if let Ok(read) = read {
+                    assert_eq!(Some(&read), states.last(), "{what}");
+                }
+                let mut after = states.clone();
+                follow(&mut after, &delete);
+                let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+                if deleted.is_ok() || Some(&content) != states.last() {
+                    states = after;
+                }
+                assert_eq!(Some(&content), states.last(), "{what}");
+                if world.store.log().check().is_err() {
+                    stops += 1;
+                    world.store.resume().unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                while work(&world).unwrap_or_else(|error| panic!("{what}: {error}")) {}
+                let set = Step::Set("default", 9, 10);
+                world.run(&set).unwrap_or_else(|error| panic!("{what}: {error}"));
+                follow(&mut states, &set);
+                world.store.sync().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert_eq!(world.content().ok().as_ref(), states.last(), "{what}");
+                survives(&disk, &options, &states[states.len() - 1..], &what);
+                if struck == 0 {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(refusals > 50 && stops > 5, "{refusals} refusals, {stops} of which stopped the store");
+}
+
+/// Memory is refused at each request of random work. A batch is whole or absent, also if memory ran out in its middle.
+#[test]
+fn memory_may_run_out_in_any_change() {
+    let options = options(Durability::Sync);
+    let mut stops = 0;
+    for seed in seeds(2, 6) {
+        let steps = steps(seed, 40);
+        for (at, times) in (0..).flat_map(|at| [(at, Times::Once), (at, Times::ForEver)]) {
+            let what = format!("seed {seed}, request {at} is refused, {times:?}");
+            let disk = Simulated::new();
+            let world = World::open(&disk, &options).expect("it opens");
+            refusal::plant(at, times);
+            let mut states = beginning();
+            for step in &steps {
+                let least = states.len() - 1;
+                follow(&mut states, step);
+                let Err(error) = world.run(step) else { continue };
+                assert!(
+                    [ErrorKind::OutOfSpace, ErrorKind::Stopped].contains(&error.kind()),
+                    "{what}: {error}"
+                );
+                let before = world.content();
+                refusal::heal();
+                let seen = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(before.is_err() || before.ok().as_ref() == Some(&seen), "{what}");
+                if world.store.log().check().is_err() {
+                    stops += 1;
+                    survives(&disk, &options, &states[least..], &what);
+                    world.store.resume().unwrap_or_else(|error| panic!("{what}: {error}"));
+                }
+                let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+                assert!(states[least..].contains(&content), "{what}, {step:?}: {content:?}");
+                states = vec![content];
+            }
+            let struck = refusal::heal();
+            while world.store.step().unwrap_or_else(|error| panic!("{what}: {error}")) {}
+            assert_eq!(world.content().ok().as_ref(), states.last(), "{what}");
+            world.store.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+            survives(&disk, &options, &states[states.len() - 1..], &what);
+            if struck == 0 {
+                break;
+            }
+        }
+    }
+    assert!(stops > 20, "memory ran out in the middle of {stops} changes");
 }

@@ -3,6 +3,7 @@
 
 mod beside;
 mod bounded;
+mod budget;
 mod checkpoint;
 mod conformance;
 mod crash;

@@ -192,10 +192,13 @@ impl<V: Device> Group<V> {
 
     /// Syncs all files, whatever was asked for so far.
     pub(crate) fn settle(&self) -> Result<(), V::Error> {
-        let _turn = self.turn_to_sync(u64::MAX);
-        self.check()?;
+        let _turn = if weakened!("settles_beside") { None } else { self.turn_to_sync(u64::MAX) };
+        if !weakened!("settles_on") {
+            self.check()?;
+        }
         let files = lock(&self.files).clone();
-        files.iter().try_for_each(|open| self.sync_file(open))
+        let first = if weakened!("settles_last") { files.len() - 1 } else { 0 };
+        files[first..].iter().try_for_each(|open| self.sync_file(open))
     }
 
     pub(crate) fn device(&self) -> &V {

@@ -42,6 +42,8 @@ pub enum Failure {
     Exdev,
     /// Too many files are open. Suits calls that open one: creating, opening, listing.
     Emfile,
+    /// The system has no memory. Suits every call except syncs and lengths; the call has no effect.
+    Enomem,
     /// A sync of a file or of the directory fails, after the bytes that came with it were written.
     SyncFails(Fate),
 }
@@ -204,6 +206,9 @@ impl Failure {
             Failure::ShortRead => matches!(call, Call::Read { bytes } if bytes >= 2),
             Failure::Exdev => matches!(call, Call::Link),
             Failure::Emfile => matches!(call, Call::Create | Call::Open | Call::List),
+            Failure::Enomem => {
+                !matches!(call, Call::SyncDirectory | Call::Len | Call::Submit { bytes: 0, .. })
+            }
             Failure::SyncFails(_) => matches!(call, Call::SyncDirectory | Call::Submit { sync: true, .. }),
         }
     }
@@ -222,6 +227,7 @@ impl Failure {
             Failure::ShortWrite | Failure::ShortRead => Ok(Go::Half),
             Failure::Exdev => Err(Errno::XDEV.into()),
             Failure::Emfile => Err(Errno::MFILE.into()),
+            Failure::Enomem => Err(Errno::NOMEM.into()),
             Failure::SyncFails(fate) => Ok(Go::SyncFails(fate)),
         }
     }
