@@ -34,13 +34,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// Path, llds:NAME or memory: (default) [env: FORREST_URL]
+    /// Path, llds:NAME, memory: (default; env FORREST_URL)
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) db: Option<String>,
     /// Keyspace, a separate ordered map [default: default]
     #[arg(long, short = 'k', global = true, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
-    /// Format: text, hex, jsonl, ops, ldb, mdb [default: text]
+    /// Format: text (default), hex, jsonl, ops, ldb, mdb
     #[arg(
         long,
         short = 'f',

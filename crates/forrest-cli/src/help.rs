@@ -185,10 +185,10 @@ Examples:
   forrest --load in.txt checkpoint fruit     the pairs of a file, as a store";
 
 pub(crate) const MOVE_LOG: &str = "\
-Moves the log of a store on disk to the directory DIR, usually on another device;
-without DIR, back into the directory of the store. The store must be closed. From
-then on every command needs --log-directory DIR for this store, or none. After a
-crash, run it again.
+Moves the log of a store on disk to the directory DIR, usually on another
+device; without DIR, back into the directory of the store. The store must be
+closed. From then on every command on this store needs --log-directory DIR, or
+none. After a crash, run it again.
 
 Examples:
   forrest move-log trees fast-log            a directory on the fast device

@@ -345,8 +345,8 @@ impl<D: Disk> Core<D> {
         Ok(Recorded { last, bytes })
     }
 
-    /// The same as [`log_room`](Core::log_room). If the log has a device of its own, which is full, the memtable becomes
-    /// tables early: then the log gives its space back.
+    /// The same as [`log_room`](Core::log_room). If the log has a device of its own, which is full, the memtable
+    /// becomes tables early: then the log gives its space back.
     #[inline]
     fn log_room_for(&self, order: &mut Order<D>, bytes: usize, keep: u64) -> Result<()> {
         match self.log_room(bytes as u64, keep) {
