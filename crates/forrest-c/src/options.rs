@@ -1,10 +1,11 @@
 //! Options for opening a store.
 
-use crate::argument::Place;
+use crate::argument::{Place, text};
 use crate::code::FORREST_OK;
 use crate::failure::{Failure, guard};
 use crate::handle::{Exclusive, Table};
 use forrest_rust::{Builder, Db, Durability, ErrorKind, Numa, OptionChanges, Pages};
+use std::ffi::c_char;
 use std::ptr;
 use std::time::Duration;
 
@@ -124,6 +125,27 @@ pub extern "C" fn forrest_options_set(options: *mut Options, option: i32, value:
     })
 }
 
+/// Sets the directory for the log of a store on disk, usually on another device. Default: the directory of the store.
+/// It is created if it does not exist; its parent directory must exist. A store must always be opened with the
+/// directory that it was created with; with another one, or none, opening fails with `FORREST_INVALID_ARGUMENT`, and
+/// the message names both. "forrest move-log" moves the log of a store.
+///
+/// # Safety
+/// - `path` is null or ends with a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_options_set_log_directory(
+    options: *mut Options,
+    path: *const c_char,
+) -> i32 {
+    guard(|| {
+        let mut options = OPTIONS.exclusive(options)?;
+        // SAFETY: `path` is null or ends with a zero byte, as the Safety section demands.
+        let path = unsafe { text("log directory", path) }?;
+        options.builder = options.builder.clone().log_directory(path);
+        Ok(FORREST_OK)
+    })
+}
+
 /// Destroys an options object. Stores that were opened with it stay open. Null is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_options_destroy(options: *mut Options) -> i32 {
@@ -187,6 +209,8 @@ pub(crate) fn changes(option: i32, value: u64) -> Result<OptionChanges, Failure>
     Ok(match option {
         FORREST_BATCH_OPS_MAX => changes.batch_ops_max(size(value)?),
         FORREST_BATCH_BYTES_MAX => changes.batch_bytes_max(size(value)?),
+        FORREST_MEMORY_BYTES => changes.memory_bytes(size(value)?),
+        FORREST_WORKERS => changes.workers(size(value)?),
         FORREST_MEMTABLE_BYTES => changes.memtable_bytes(size(value)?),
         FORREST_CACHE_BYTES => changes.cache_bytes(size(value)?),
         FORREST_TABLE_BYTES => changes.table_bytes(value),

@@ -93,12 +93,14 @@ pub extern "C" fn forrest_resume(db: *mut Db) -> i32 {
 }
 
 /// Changes an option of an open store, for all its handles, until it is closed: `FORREST_BATCH_OPS_MAX`,
-/// `FORREST_BATCH_BYTES_MAX`, and on disk `FORREST_MEMTABLE_BYTES`, `FORREST_CACHE_BYTES`, `FORREST_TABLE_BYTES`,
-/// `FORREST_OPEN_FILES`, `FORREST_WAIT_MS` and `FORREST_BACKGROUND_BYTES_PER_SECOND`. The change takes effect at once.
-/// A table size holds for the next tables. A smaller cache gives its memory back in steps of 2 MiB or 1/1000, as far as
-/// nobody reads its pages.
+/// `FORREST_BATCH_BYTES_MAX`, and on disk `FORREST_MEMORY_BYTES`, `FORREST_MEMTABLE_BYTES`, `FORREST_CACHE_BYTES`,
+/// `FORREST_TABLE_BYTES`, `FORREST_WORKERS`, `FORREST_OPEN_FILES`, `FORREST_WAIT_MS` and
+/// `FORREST_BACKGROUND_BYTES_PER_SECOND`. The change takes effect at once. A table size holds for the next tables. A
+/// smaller cache gives its memory back in steps of 2 MiB or 1/1000, as far as nobody reads its pages. With
+/// `FORREST_MEMORY_BYTES`, sizes of memtables and cache that were never set follow.
 ///
-/// `FORREST_INVALID_ARGUMENT` for a value outside its limits, or an option that an open store cannot change;
+/// `FORREST_INVALID_ARGUMENT` for a value outside its limits, also for less memory than memtable and cache were set to
+/// together, or an option that an open store cannot change;
 /// `FORREST_LIMIT` for a cache beyond four times what the store was opened with or beyond 1,000 MiB, if that is more
 /// than it was opened with; `FORREST_UNSUPPORTED` for an option that the home does not have. Nothing is changed then.
 #[unsafe(no_mangle)]

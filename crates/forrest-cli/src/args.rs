@@ -34,13 +34,13 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Store")]
 pub(crate) struct StoreArgs {
-    /// Path, llds:NAME or memory: (default) [env: FORREST_URL]
+    /// Path, llds:NAME, memory: (default; env FORREST_URL)
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) db: Option<String>,
     /// Keyspace, a separate ordered map [default: default]
     #[arg(long, short = 'k', global = true, value_name = "NAME")]
     pub(crate) keyspace: Option<String>,
-    /// Format: text, hex, jsonl, ops, ldb, mdb [default: text]
+    /// Format: text (default), hex, jsonl, ops, ldb, mdb
     #[arg(
         long,
         short = 'f',
@@ -64,6 +64,9 @@ pub(crate) struct StoreArgs {
     /// Only read, also while another process writes
     #[arg(long, global = true)]
     pub(crate) read_only: bool,
+    /// Directory of its own for the log, on another device
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) log_directory: Option<PathBuf>,
     /// No notes and no progress bars; errors stay
     #[arg(long, short = 'q', global = true)]
     pub(crate) quiet: bool,
@@ -92,6 +95,9 @@ pub(crate) enum Command {
     /// Copy what is intact of a damaged store to a new one
     #[command(after_help = help::SALVAGE)]
     Salvage(SalvageArgs),
+    /// Give the log of a store a directory of its own
+    #[command(after_help = help::MOVE_LOG)]
+    MoveLog(MoveLogArgs),
     /// List the stores in the kernel, or destroy one
     #[command(subcommand, after_help = help::LLDS)]
     Llds(LldsCommand),
@@ -111,6 +117,16 @@ pub(crate) struct SalvageArgs {
     /// The directory of the new store, which must not exist
     #[arg(value_name = "DST")]
     pub(crate) to: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MoveLogArgs {
+    /// The directory of the store, which must be closed
+    #[arg(value_name = "STORE")]
+    pub(crate) store: PathBuf,
+    /// The new directory of the log; without it, that of the store
+    #[arg(value_name = "DIR")]
+    pub(crate) to: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

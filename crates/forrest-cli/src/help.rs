@@ -184,6 +184,17 @@ Examples:
   forrest --db trees checkpoint tuesday
   forrest --load in.txt checkpoint fruit     the pairs of a file, as a store";
 
+pub(crate) const MOVE_LOG: &str = "\
+Moves the log of a store on disk to the directory DIR, usually on another
+device; without DIR, back into the directory of the store. The store must be
+closed. From then on every command on this store needs --log-directory DIR, or
+none. After a crash, run it again.
+
+Examples:
+  forrest move-log trees fast-log            a directory on the fast device
+  forrest --db trees --log-directory fast-log count
+  forrest move-log trees                     back to the other files";
+
 pub(crate) const SALVAGE: &str = "\
 Reads the files in SRC, also if the store cannot be opened, and makes a new
 store at DST of everything whose checksum is right. DST appears only when it is

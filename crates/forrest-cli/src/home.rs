@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use forrest::{Builder, Db, Durability};
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The environment variable that names the store without `--db`.
@@ -26,6 +26,8 @@ pub(crate) struct Home {
     /// Make it if it is not there.
     makes: bool,
     pub(crate) builder: Builder,
+    /// The directory of its log, if that has one of its own.
+    log_directory: Option<PathBuf>,
     /// Whether the store is only read, whatever others do with it meanwhile.
     reads: Reads,
     /// Its directory goes with it.
@@ -46,7 +48,14 @@ enum Reads {
 impl Home {
     /// The store at a URL.
     pub(crate) fn at(url: impl Into<String>, makes: bool) -> Self {
-        Home { url: url.into(), makes, builder: Db::builder(), reads: Reads::No, temporary: None }
+        Home {
+            url: url.into(),
+            makes,
+            builder: Db::builder(),
+            log_directory: None,
+            reads: Reads::No,
+            temporary: None,
+        }
     }
 
     /// The store that `--db` names, or else the environment, or else one in memory.
@@ -78,6 +87,18 @@ impl Home {
             self.builder = self.builder.open_files(files);
         }
         self
+    }
+
+    /// The same store with its log in this directory.
+    pub(crate) fn with_log(mut self, directory: Option<&Path>) -> Result<Self, Failure> {
+        if let Some(directory) = directory {
+            if self.directory().is_none() {
+                return Err(Failure::usage("--log-directory is for commands on a store on disk"));
+            }
+            self.builder = self.builder.log_directory(directory);
+            self.log_directory = Some(directory.to_owned());
+        }
+        Ok(self)
     }
 
     /// The same store, each change of which survives power loss if `syncs`, and if it is on disk.
@@ -158,7 +179,11 @@ impl Home {
         let Some(path) = self.directory() else { return Ok(None) };
         let cannot = |e| Failure::io(format!("cannot look at {}", path.display()), e);
         let (mut bytes, mut count) = (0, 0);
-        for entry in fs::read_dir(path).map_err(cannot)? {
+        let mut entries = Vec::new();
+        for directory in [Some(path), self.log_directory.as_deref()].into_iter().flatten() {
+            entries.extend(fs::read_dir(directory).map_err(cannot)?);
+        }
+        for entry in entries {
             let entry = entry.map_err(cannot)?;
             if !is_of_a_store(&entry.file_name().to_string_lossy()) {
                 continue;
@@ -196,8 +221,8 @@ fn check(path: &Path, makes: bool) -> Result<(), Failure> {
         if is_of_a_store(&name) {
             return Ok(());
         }
-        // If a process dies while it creates a store, only the lock exists. File systems may begin with `lost+found`.
-        if name != "LOCK" && name != "lost+found" {
+        // If a process dies while it creates a store, only these exist. File systems may begin with `lost+found`.
+        if !["LOCK", "LOG-DIRECTORY", "LOG-DIRECTORY.new", "lost+found"].contains(&&*name) {
             foreign = Some(name.into_owned());
         }
     }

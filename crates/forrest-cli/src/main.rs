@@ -69,12 +69,13 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<Answer, Failure> {
     interrupt::install().map_err(|error| Failure::io("cannot watch for Ctrl-C", error))?;
     let Cli { store, command } = cli;
-    let home = home_of(&command, &store)?;
+    let home = home_of(&command, &store)?.with_log(store.log_directory.as_deref())?;
     let has_its_own = match command {
         Command::Doctor => Some("doctor looks at the machine and not at a store"),
         Command::Pages(_) => Some("pages writes what is installed beside the command"),
         Command::Llds(_) => Some("llds looks at all the stores in the kernel"),
         Command::Salvage(_) => Some("salvage reads the files of the store that it names"),
+        Command::MoveLog(_) => Some("move-log works on the files of the store that it names"),
         Command::Bench(_) => Some("bench fills and reads its own keyspace"),
         Command::Stress(_) => Some("stress fills and reads its own keyspace"),
         Command::Crash(_) => Some("crash fills and reads its own keyspace"),
@@ -117,6 +118,10 @@ fn dispatch(session: &mut Session, command: Command) -> Result<Answer, Failure> 
         Command::Crash(args) => crash::run(session, &args),
         Command::Llds(command) => llds::run(session, &command),
         Command::Salvage(args) => salvage::run(session, &args),
+        Command::MoveLog(args) => match forrest::move_log(&args.store, args.to.as_deref()) {
+            Ok(()) => Ok(Answer::Done),
+            Err(error) => Err(Failure::Opening(args.store, error)),
+        },
         Command::Doctor => doctor::run(session),
         Command::Pages(args) => match pages::write(&Cli::command(), &args.directory) {
             Ok(()) => Ok(Answer::Done),
@@ -131,9 +136,11 @@ fn home_of(command: &Command, store: &StoreArgs) -> Result<Home, Failure> {
         return Err(Failure::usage("--read-only is for the commands on a store and for the shell"));
     }
     match command {
-        Command::Doctor | Command::Llds(_) | Command::Pages(_) | Command::Salvage(_) => {
-            Ok(Home::at(home::MEMORY, true))
-        }
+        Command::Doctor
+        | Command::Llds(_)
+        | Command::Pages(_)
+        | Command::Salvage(_)
+        | Command::MoveLog(_) => Ok(Home::at(home::MEMORY, true)),
         // Not the store of the environment, which users keep for other data. This holds for `bench` too.
         Command::Demo(_) => store.db.as_deref().map_or_else(Home::temporary, |url| Ok(Home::at(url, true))),
         Command::Bench(_) => {

@@ -3,6 +3,7 @@
 //! Users set the options with the builder of the crate `forrest`, whose methods document them.
 
 use crate::error::{Error, Result};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub use forrest_machine::pages::{Numa, Pages};
@@ -60,6 +61,8 @@ pub struct Options {
     pub background_bytes_per_second: Option<u64>,
     /// The longest time that a change waits for memory.
     pub wait: Duration,
+    /// The directory of the logs; `None` for that of the store.
+    pub log_directory: Option<PathBuf>,
     /// Whether a store that is not there is created.
     pub create: bool,
     /// Whether the store is only read. Other processes may change it meanwhile.
@@ -113,6 +116,7 @@ impl Default for Options {
             open_files: None,
             background_bytes_per_second: None,
             wait: DEFAULT_WAIT,
+            log_directory: None,
             create: true,
             read_only: false,
             mode: DEFAULT_MODE,
@@ -168,10 +172,16 @@ pub struct OptionChanges {
     pub batch_ops_max: Option<usize>,
     /// See [`Options::batch_bytes_max`].
     pub batch_bytes_max: Option<usize>,
+    /// See [`Options::memory_bytes`]. It comes with the two sizes that follow from it or are part of it.
+    pub memory_bytes: Option<usize>,
     /// See [`Options::memtable_bytes`].
     pub memtable_bytes: Option<usize>,
     /// See [`Options::cache_bytes`].
     pub cache_bytes: Option<usize>,
+    /// Whether a cache that is too large for the open store becomes as large as it can, instead of being refused.
+    pub cache_at_most: bool,
+    /// See [`Options::workers`].
+    pub workers: Option<usize>,
     /// See [`Options::table_bytes`].
     pub table_bytes: Option<u64>,
     /// See [`Options::open_files`].
@@ -189,11 +199,15 @@ impl OptionChanges {
     /// `InvalidArgument` for the first that is not.
     pub fn check(&self) -> Result<()> {
         let known = Options::default();
+        // A size that is not given counts nothing.
+        let size = 1;
         let options = Options {
             batch_ops_max: self.batch_ops_max.unwrap_or(known.batch_ops_max),
             batch_bytes_max: self.batch_bytes_max.unwrap_or(known.batch_bytes_max),
-            memtable_bytes: self.memtable_bytes.unwrap_or(known.memtable_bytes),
-            cache_bytes: self.cache_bytes.unwrap_or(known.cache_bytes),
+            memory_bytes: self.memory_bytes,
+            memtable_bytes: self.memtable_bytes.unwrap_or(size),
+            cache_bytes: self.cache_bytes.unwrap_or(size),
+            workers: self.workers,
             table_bytes: self.table_bytes.unwrap_or(known.table_bytes),
             open_files: self.open_files,
             background_bytes_per_second: self.background_bytes_per_second.flatten(),
@@ -205,6 +219,8 @@ impl OptionChanges {
     /// The name of an option that is to be changed and that only stores on disk have.
     pub fn first_of_disk(&self) -> Option<&'static str> {
         let of_disk = [
+            ("memory_bytes", self.memory_bytes.is_some()),
+            ("workers", self.workers.is_some()),
             ("memtable_bytes", self.memtable_bytes.is_some()),
             ("cache_bytes", self.cache_bytes.is_some()),
             ("table_bytes", self.table_bytes.is_some()),

@@ -42,7 +42,7 @@ impl Db {
         url, *, create=true, read_only=false, durability=None, capacity_bytes=None, cache_bytes=None, memtable_bytes=None,
         table_bytes=None, tags=None, workers=None, worker_cpus=None, open_files=None, batch_ops_max=None,
         batch_bytes_max=None, pages=None, numa=None, mode=None, wait=None,
-        background_bytes_per_second=None, memory_bytes=None,
+        background_bytes_per_second=None, memory_bytes=None, log_directory=None,
     ))]
     fn new(
         url: &Bound<'_, PyAny>,
@@ -65,6 +65,7 @@ impl Db {
         wait: Option<Duration>,
         background_bytes_per_second: Option<u64>,
         memory_bytes: Option<usize>,
+        log_directory: Option<PathBuf>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let py = url.py();
         let url = options::url(url)?;
@@ -75,7 +76,7 @@ impl Db {
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
         given!(builder, worker_cpus, open_files, batch_ops_max, batch_bytes_max, pages, numa, mode, wait);
-        given!(builder, background_bytes_per_second, memory_bytes);
+        given!(builder, background_bytes_per_second, memory_bytes, log_directory);
         let open = || if read_only { builder.open_read_only(&url) } else { builder.open(&url) };
         let db = py.detach(open).map_err(|error| Failure::from(error).raise(py))?;
         let initializer = || {
@@ -166,7 +167,7 @@ impl Db {
     #[expect(clippy::too_many_arguments, reason = "all have names and defaults")]
     #[pyo3(signature = (
         *, memtable_bytes=None, cache_bytes=None, table_bytes=None, open_files=None, batch_ops_max=None,
-        batch_bytes_max=None, wait=None, background_bytes_per_second=None,
+        batch_bytes_max=None, wait=None, background_bytes_per_second=None, memory_bytes=None, workers=None,
     ))]
     fn set_options(
         &self,
@@ -179,6 +180,8 @@ impl Db {
         batch_bytes_max: Option<usize>,
         wait: Option<Duration>,
         background_bytes_per_second: Option<u64>,
+        memory_bytes: Option<usize>,
+        workers: Option<usize>,
     ) -> PyResult<()> {
         let changes = OptionChanges::new();
         given!(
@@ -189,7 +192,9 @@ impl Db {
             open_files,
             batch_ops_max,
             batch_bytes_max,
-            wait
+            wait,
+            memory_bytes,
+            workers
         );
         let background_bytes_per_second = background_bytes_per_second.map(|rate| (rate > 0).then_some(rate));
         given!(changes, background_bytes_per_second);

@@ -210,6 +210,7 @@ def test_options(tmp_path: Path) -> None:
             open_files=5,
             wait=datetime.timedelta(seconds=2),
             background_bytes_per_second=0,
+            workers=2,
             batch_ops_max=2,
             batch_bytes_max=200,
         )
@@ -219,8 +220,20 @@ def test_options(tmp_path: Path) -> None:
             db.set_options(cache_bytes=0)
         with pytest.raises(forrest.LimitError, match="cache_bytes"):
             db.set_options(cache_bytes=1 << 30)
+        db.set_options(memory_bytes=1 << 24)
+        with pytest.raises(forrest.InvalidArgumentError, match=r"memtable_bytes \(262144\) and cache_bytes"):
+            db.set_options(memory_bytes=1 << 18)
         with pytest.raises(forrest.BusyError):
             forrest.open(path)
+    with pytest.raises(forrest.InvalidArgumentError, match="log_directory"):
+        forrest.open(path, log_directory=tmp_path / "log")
+    apart = tmp_path / "apart"
+    with forrest.open(apart, log_directory=tmp_path / "log") as db:
+        db[b"oak"] = b"Quercus"
+    with pytest.raises(forrest.InvalidArgumentError, match="log_directory"):
+        forrest.open(apart)
+    with forrest.open(apart, log_directory=str(tmp_path / "log"), read_only=True) as db:
+        assert db[b"oak"] == b"Quercus"
     with pytest.raises(forrest.InvalidArgumentError, match='it must be one of "memory", "buffered", "sync"'):
         forrest.open(path, durability="never")  # type: ignore[arg-type]
     with pytest.raises(forrest.InvalidArgumentError, match="background_bytes_per_second"):

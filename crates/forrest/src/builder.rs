@@ -4,6 +4,7 @@
 
 use forrest_engine::options::{DEFAULT_CACHE_BYTES, DEFAULT_MEMORY_BYTES_MAX, DEFAULT_MEMTABLE_BYTES};
 use forrest_engine::{Durability, Numa, Options, Pages};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Options for writing one batch.
@@ -45,9 +46,35 @@ impl WriteOptions {
 pub struct Builder {
     pub(crate) options: Options,
     pub(crate) durability_at_most: Option<Durability>,
-    /// Those that were given; the others are shares of all memory.
-    memtable_bytes: Option<usize>,
-    cache_bytes: Option<usize>,
+    /// They replace those in `options`.
+    pub(crate) sizes: Sizes,
+}
+
+/// The sizes in memory of a store on disk that were given. The others follow from them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sizes {
+    pub(crate) memory_bytes: Option<usize>,
+    pub(crate) memtable_bytes: Option<usize>,
+    pub(crate) cache_bytes: Option<usize>,
+}
+
+impl Sizes {
+    /// Sets all three.
+    pub(crate) fn resolve(&self, options: &mut Options) {
+        let mut memory = self.memory_bytes;
+        if memory.or(self.memtable_bytes).or(self.cache_bytes).is_none() {
+            let machine =
+                forrest_machine::memory::now().map_or(usize::MAX, |memory| memory.total_bytes as usize);
+            memory = Some((machine / 4).clamp(1, DEFAULT_MEMORY_BYTES_MAX));
+        }
+        let share = memory.map_or(DEFAULT_MEMTABLE_BYTES, |memory| (memory / 8).min(DEFAULT_MEMTABLE_BYTES));
+        let memtable = self.memtable_bytes.unwrap_or(share.max(1));
+        let rest = memory.map_or(DEFAULT_CACHE_BYTES, |memory| {
+            memory.saturating_sub(memtable.saturating_mul(4)).max(memory / 16)
+        });
+        let cache = self.cache_bytes.unwrap_or(rest.max(1));
+        (options.memory_bytes, options.memtable_bytes, options.cache_bytes) = (memory, memtable, cache);
+    }
 }
 
 impl Builder {
@@ -165,26 +192,14 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn memory_bytes(mut self, bytes: usize) -> Builder {
-        self.options.memory_bytes = Some(bytes);
+        self.sizes.memory_bytes = Some(bytes);
         self
     }
 
     /// The options, with sizes for those that were not given.
     pub(crate) fn resolved(&self) -> Options {
         let mut options = self.options.clone();
-        if options.memory_bytes.or(self.memtable_bytes).or(self.cache_bytes).is_none() {
-            let machine =
-                forrest_machine::memory::now().map_or(usize::MAX, |memory| memory.total_bytes as usize);
-            options.memory_bytes = Some((machine / 4).clamp(1, DEFAULT_MEMORY_BYTES_MAX));
-        }
-        let memory = options.memory_bytes;
-        let share = memory.map_or(DEFAULT_MEMTABLE_BYTES, |memory| (memory / 8).min(DEFAULT_MEMTABLE_BYTES));
-        options.memtable_bytes = self.memtable_bytes.unwrap_or(share.max(1));
-        let rest = memory.map_or(DEFAULT_CACHE_BYTES, |memory| {
-            let used = options.memtable_bytes.saturating_mul(4);
-            memory.saturating_sub(used).max(memory / 16)
-        });
-        options.cache_bytes = self.cache_bytes.unwrap_or(rest.max(1));
+        self.sizes.resolve(&mut options);
         options
     }
 
@@ -203,7 +218,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn memtable_bytes(mut self, bytes: usize) -> Builder {
-        self.memtable_bytes = Some(bytes);
+        self.sizes.memtable_bytes = Some(bytes);
         self
     }
 
@@ -215,7 +230,7 @@ impl Builder {
     /// bytes a key, are not part of it. Memory is allocated when needed, in steps of 2 MiB or 1/1000. A cache
     /// below 2 MiB uses plain pages.
     pub fn cache_bytes(mut self, bytes: usize) -> Builder {
-        self.cache_bytes = Some(bytes);
+        self.sizes.cache_bytes = Some(bytes);
         self
     }
 
@@ -310,8 +325,9 @@ impl Builder {
     /// waits a little, in proportion to its bytes. All memtables together take up to three times
     /// [`memtable_bytes`](Builder::memtable_bytes) and one batch; a change beyond that waits until a table is written.
     ///
-    /// Default: 10 seconds. A change that waits longer fails with `Busy`, and is not made. Why: a service may prefer an
-    /// early error to a late answer.
+    /// Default: 10 seconds. A change that waits longer fails with `Busy`, which names what it waited for and how old
+    /// that is, and is not made. A change that is larger than [`memory_bytes`](Builder::memory_bytes) and does not only
+    /// delete is never made: it fails with `Limit` at once. Why: a service may prefer an early error to a late answer.
     ///
     /// ```
     /// # let directory = tempfile::tempdir()?;
@@ -323,6 +339,34 @@ impl Builder {
     /// ```
     pub fn wait(mut self, wait: Duration) -> Builder {
         self.options.wait = wait;
+        self
+    }
+
+    /// A directory for the log of a store on disk, usually on another device.
+    ///
+    /// Default: none, the log is in the directory of the store. Limit: it exists or can be made in an existing
+    /// directory, belongs to no other store, and has no files of one. Why: a change waits for the device of the log
+    /// only, while tables are written and merged on another. The log takes its space there.
+    ///
+    /// The store remembers it. From then on the store must be opened with the same directory, also to be read: without
+    /// it, or with another one, [`open`](Builder::open) fails with `InvalidArgument` and names both. Either directory
+    /// may be moved while the store is closed. [`move_log`](crate::move_log()) moves the log of an existing store.
+    /// [`checkpoint`](crate::Db::checkpoint) makes a store whose log is in its own directory. If the directory is lost,
+    /// [`salvage`](crate::salvage()) copies what is in tables.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("forest");
+    /// # let path = path.to_str().unwrap();
+    /// # let log = directory.path().join("log");
+    /// use forrest::{Db, ErrorKind};
+    /// Db::builder().log_directory(&log).open(path)?.set("pine", "1")?;
+    /// assert_eq!(Db::open(path).unwrap_err().kind(), ErrorKind::InvalidArgument);
+    /// assert!(Db::builder().log_directory(&log).open(path)?.contains("pine")?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn log_directory(mut self, path: impl Into<PathBuf>) -> Builder {
+        self.options.log_directory = Some(path.into());
         self
     }
 

@@ -1,5 +1,7 @@
 //! [`OptionChanges`]: options of an open store that are to be changed, for [`Db::set_options`](crate::Db::set_options).
 
+use crate::builder::Sizes;
+use forrest_engine::{Options, Result};
 use std::time::Duration;
 
 /// Options of an open store that are to be changed. Those that are not given stay as they are. Units, limits and
@@ -37,6 +39,43 @@ impl OptionChanges {
     pub fn batch_bytes_max(mut self, bytes: usize) -> OptionChanges {
         self.changes.batch_bytes_max = Some(bytes);
         self
+    }
+
+    /// See [`Builder::memory_bytes`](crate::Builder::memory_bytes). A memtable size or cache size that was never given
+    /// follows, the cache as far as that can grow. If those that were given take more together, it is the same error as
+    /// at opening. The cache gives back what is too much before the call returns; memtables shrink with the next
+    /// changes.
+    pub fn memory_bytes(mut self, bytes: usize) -> OptionChanges {
+        self.changes.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// See [`Builder::workers`](crate::Builder::workers). Threads beyond a lower number finish what they do.
+    pub fn workers(mut self, threads: usize) -> OptionChanges {
+        self.changes.workers = Some(threads);
+        self
+    }
+
+    /// The changes of a store that was given these sizes, with those that follow, and the sizes that are given then.
+    pub(crate) fn resolved(&self, given: Sizes) -> Result<(forrest_engine::OptionChanges, Sizes)> {
+        let mut changes = self.changes.clone();
+        let sizes = Sizes {
+            memory_bytes: changes.memory_bytes.or(given.memory_bytes),
+            memtable_bytes: changes.memtable_bytes.or(given.memtable_bytes),
+            cache_bytes: changes.cache_bytes.or(given.cache_bytes),
+        };
+        let changes_sizes = changes.memory_bytes.or(changes.memtable_bytes).or(changes.cache_bytes).is_some();
+        if sizes.memory_bytes.is_some() && changes_sizes {
+            let mut options = Options::default();
+            sizes.resolve(&mut options);
+            options.check()?;
+            if changes.memory_bytes.is_some() {
+                changes.memtable_bytes = Some(options.memtable_bytes);
+                changes.cache_bytes = Some(options.cache_bytes);
+                changes.cache_at_most = sizes.cache_bytes.is_none();
+            }
+        }
+        Ok((changes, sizes))
     }
 
     /// See [`Builder::memtable_bytes`](crate::Builder::memtable_bytes). A memtable that has more becomes immutable with

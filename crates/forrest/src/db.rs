@@ -5,7 +5,7 @@
 //! store. Lengths and names are checked in this crate; engines rely on that.
 
 use crate::batch::WriteBatch;
-use crate::builder::{Builder, WriteOptions};
+use crate::builder::{Builder, Sizes, WriteOptions};
 use crate::changes::OptionChanges;
 #[cfg(feature = "disk")]
 use crate::checkpoint::checkpoint;
@@ -21,8 +21,8 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An open store. A clone is another handle to the same store, and many threads may use a handle at once. The
 /// store closes when the last handle, keyspace, snapshot and iteration is dropped.
@@ -43,6 +43,8 @@ pub struct Db {
     default: Keyspace,
     store: engine::Store,
     batches: Arc<BatchLimits>,
+    /// The sizes that were given, at opening or later.
+    sizes: Arc<Mutex<Sizes>>,
 }
 
 /// The limits of batches, for all handles of the store.
@@ -96,10 +98,11 @@ impl Db {
         Builder::default().open(url)
     }
 
-    pub(crate) fn new(store: engine::Store, options: &Options) -> Result<Db> {
+    pub(crate) fn new(store: engine::Store, options: &Options, sizes: Sizes) -> Result<Db> {
         let default = Keyspace::new(store.keyspace(DEFAULT_KEYSPACE)?);
         let (ops_max, bytes_max) = (options.batch_ops_max.into(), options.batch_bytes_max.into());
-        Ok(Db { default, store, batches: Arc::new(BatchLimits { ops_max, bytes_max }) })
+        let batches = Arc::new(BatchLimits { ops_max, bytes_max });
+        Ok(Db { default, store, batches, sizes: Arc::new(Mutex::new(sizes)) })
     }
 
     /// A [`Builder`], which opens a store with other options than the defaults.
@@ -469,7 +472,8 @@ impl Db {
     /// All other options need the store to be opened again.
     ///
     /// # Errors
-    /// `InvalidArgument` for a value that opening would refuse; `Limit` for a cache larger than this store can have;
+    /// `InvalidArgument` for a value that opening would refuse, also a `memory_bytes` below the `memtable_bytes` and
+    /// `cache_bytes` that were given at opening or here; `Limit` for a cache larger than this store can have;
     /// `Unsupported` for an option that the home does not have: in memory and in the kernel, all but the limits of
     /// batches. Nothing is changed then.
     ///
@@ -486,8 +490,11 @@ impl Db {
     /// # Ok::<(), forrest::Error>(())
     /// ```
     pub fn set_options(&self, changes: &OptionChanges) -> Result<()> {
-        let changes = &changes.changes;
-        self.store.set_options(changes)?;
+        // One thread at a time, so that what is given is what is in force.
+        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (changes, given) = changes.resolved(*sizes)?;
+        self.store.set_options(&changes)?;
+        *sizes = given;
         if let Some(ops) = changes.batch_ops_max {
             self.batches.ops_max.store(ops, Relaxed);
         }
@@ -578,7 +585,7 @@ impl Builder {
         if let Some(level) = asked.or(self.durability_at_most) {
             options.durability = Some(level.min(home.durability_max()));
         }
-        engine::open(&home, &options).and_then(|store| Db::new(store, &options))
+        engine::open(&home, &options).and_then(|store| Db::new(store, &options, self.sizes))
     }
 
     /// Opens the store for reading only; see [`Db::open_read_only`]. Options for changes have no effect.
@@ -589,7 +596,7 @@ impl Builder {
         let (home, _) = url::parse(url.as_ref())?;
         let options = self.resolved();
         options.check()?;
-        engine::open_read_only(&home, &options).and_then(|store| Db::new(store, &options))
+        engine::open_read_only(&home, &options).and_then(|store| Db::new(store, &options, self.sizes))
     }
 }
 

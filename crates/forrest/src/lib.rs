@@ -42,6 +42,7 @@
 //! | batch.rs | [`WriteBatch`]: changes that are applied together |
 //! | keyspace.rs | [`Keyspace`]: all changes |
 //! | checkpoint.rs | a copy of an open store, on disk |
+//! | move_log.rs | [`move_log()`]: the log of a store on disk gets another place |
 //! | salvage.rs | [`salvage()`]: what is intact of a damaged store on disk, as a new store |
 //! | view.rs | [`View`]: all reads |
 //! | cursor.rs | [`Range`], [`Entry`], [`Cursor`] |
@@ -69,6 +70,8 @@ mod keyspace;
 #[cfg(feature = "memory")]
 mod memory;
 #[cfg(feature = "disk")]
+mod move_log;
+#[cfg(feature = "disk")]
 mod salvage;
 #[cfg(feature = "simulated")]
 pub mod simulated;
@@ -91,6 +94,8 @@ pub use forrest_engine::{
     Stats, Swap, Value, Written, line, prefix_end,
 };
 pub use keyspace::Keyspace;
+#[cfg(feature = "disk")]
+pub use move_log::move_log;
 #[cfg(feature = "disk")]
 pub use salvage::{Loss, Progress, Salvaged, salvage, salvage_with};
 pub use transaction::{Committed, Draft, Transaction};

@@ -19,6 +19,9 @@ pub use remixdb::{Loss, Progress, Salvaged};
 /// the same path removes it. When the call returns, the new store survives power loss. It takes time proportional to
 /// the data, and blocks until it is done; [`salvage_with`] reports how far it is and may be ended.
 ///
+/// If the log has a directory of its own ([`Builder::log_directory`](crate::Builder::log_directory)), it is found where
+/// it was when the store was last opened. If it is not there, what was in the log is lost, and reported.
+///
 /// Close the store before. If another process writes to it meanwhile, its state of now is copied, as by a reader.
 ///
 /// # Errors

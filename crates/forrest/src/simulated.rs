@@ -39,9 +39,11 @@ impl Background {
 /// # Errors
 /// As [`Builder::open`](Builder::open).
 pub fn open_unattended(disk: Simulated, builder: &Builder) -> Result<(Db, Background)> {
-    builder.options.check()?;
-    let store = remixdb::Store::open_unattended(disk, &builder.options)?;
-    Ok((Db::new(engine::Store::Simulated(store.clone()), &builder.options)?, Background(store)))
+    let options = builder.resolved();
+    options.check()?;
+    let store = remixdb::Store::open_unattended(disk, &options)?;
+    let db = Db::new(engine::Store::Simulated(store.clone()), &options, builder.sizes)?;
+    Ok((db, Background(store)))
 }
 
 /// Opens a store with a background thread.
@@ -49,6 +51,8 @@ pub fn open_unattended(disk: Simulated, builder: &Builder) -> Result<(Db, Backgr
 /// # Errors
 /// As [`Builder::open`](Builder::open).
 pub fn open(disk: Simulated, builder: &Builder) -> Result<Db> {
-    builder.options.check()?;
-    Db::new(engine::Store::Simulated(remixdb::Store::open(disk, &builder.options)?), &builder.options)
+    let options = builder.resolved();
+    options.check()?;
+    let store = engine::Store::Simulated(remixdb::Store::open(disk, &options)?);
+    Db::new(store, &options, builder.sizes)
 }

@@ -261,16 +261,20 @@ impl Cache {
         }
     }
 
+    /// The largest size that it can have.
+    pub(crate) fn bytes_most(&self) -> usize {
+        (self.frames.as_ref().map_or(0, Frames::count) + 1) * PAGE_COST - 1
+    }
+
     /// Keeps pages within other `bytes` from now on. If that is less, the memory of those beyond goes back to the
     /// system, once nobody reads them.
     ///
     /// # Errors
     /// `Limit` if no addresses were reserved for that; nothing has changed then.
     pub(crate) fn set_bytes(&self, bytes: usize) -> Result<()> {
-        let most = self.frames.as_ref().map_or(0, Frames::count);
         let count = pages_in(bytes);
-        if count > most {
-            let most = (most + 1) * PAGE_COST - 1;
+        if count > self.frames.as_ref().map_or(0, Frames::count) {
+            let most = self.bytes_most();
             let what = format!(
                 "cache_bytes is {bytes}; while it is open, this store can have {most} at most; open it again for more"
             );

@@ -15,6 +15,7 @@ use crate::partition::Shared;
 use crate::rate::{Rate, Spend, Wait};
 use crate::readers::Readers;
 use crate::table::Table;
+use crate::tasks::Tasks;
 use crate::version::Version;
 use crate::wal::{End, Log};
 use crate::work::Work;
@@ -114,6 +115,8 @@ pub(crate) struct Core<D: Disk> {
     pub(crate) pace: Pace,
     /// How fast tables are written.
     pub(crate) rate: Rate,
+    /// What the holder of the manifest does.
+    pub(crate) tasks: Tasks,
     /// Whether the holder of the manifest makes tables of a memtable.
     pub(crate) is_flushing: AtomicBool,
     /// Whether tables are made to resume a store whose log is stopped.
@@ -253,10 +256,19 @@ impl<D: Disk> Core<D> {
     pub(crate) fn set_options(&self, changes: &OptionChanges) -> Result<()> {
         self.check_here()?;
         changes.check()?;
-        if let Some(bytes) = changes.cache_bytes {
+        if let Some(mut bytes) = changes.cache_bytes {
+            if changes.cache_at_most {
+                bytes = bytes.min(self.cache.bytes_most());
+            }
             // The only one that can be refused from here on.
             self.cache.set_bytes(bytes)?;
             self.shared.memory.set_cache_most(bytes);
+        }
+        if let Some(bytes) = changes.memory_bytes {
+            self.memory.set_most(bytes);
+        }
+        if let Some(count) = changes.workers {
+            self.workers.set_count(count);
         }
         if let Some(files) = changes.open_files {
             self.disk.set_open_files(files);
@@ -265,13 +277,14 @@ impl<D: Disk> Core<D> {
         if let Some(limit) = changes.background_bytes_per_second {
             self.set_rate(limit);
         }
+        self.balance();
         // Writers may wait with the old limits.
         self.done();
         Ok(())
     }
 
     /// Bytes of memory of the current memtables, and of those that only snapshots and iterators still have.
-    fn memtable_bytes(&self) -> (usize, usize) {
+    pub(crate) fn memtable_bytes(&self) -> (usize, usize) {
         let current = self.version().memtables().map(|memtable| memtable.memory_bytes()).sum();
         (current, self.shared.memory.memtable_bytes().saturating_sub(current))
     }

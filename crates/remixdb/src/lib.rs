@@ -26,6 +26,7 @@
 //! | memtable.rs, catalog.rs | the newest changes, in memory; the keyspaces |
 //! | remix/, table/, cache.rs | sorted pairs on disk, and the order over several tables |
 //! | record.rs, page.rs, codec.rs | how bytes are framed and checked |
+//! | tasks.rs | what the background does now, for messages |
 //! | pace.rs, rate.rs | how fast writers go, and how fast tables are written |
 //! | current.rs, stripe.rs | a value that is read and replaced; data of which each thread has its own |
 //! | sync.rs | locks and atomics, which the models replace |
@@ -75,6 +76,7 @@ mod store;
 mod stripe;
 mod sync;
 mod table;
+mod tasks;
 mod verify;
 mod version;
 mod view;
@@ -88,6 +90,7 @@ mod models;
 #[cfg(test)]
 mod tests;
 
+pub use disk::move_log;
 pub use salvage::{Loss, Progress, Salvaged, salvage};
 pub use store::{Keyspace, Store};
 pub use view::{Cursor, Resume, Snapshot, View};

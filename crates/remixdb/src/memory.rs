@@ -20,8 +20,8 @@ const STEP: usize = 64;
 
 /// See the head of the file.
 pub(crate) struct Memory {
-    /// Bytes; `None` if there is no limit.
-    most: Option<usize>,
+    /// Bytes; `usize::MAX` if there is no limit.
+    most: AtomicUsize,
     memtables: Mutex<Vec<Weak<Memtable>>>,
     cache: Mutex<Cached>,
     /// Bytes of the indexes when they were last counted, and of those loaded since; and how many they may be.
@@ -40,13 +40,25 @@ impl Memory {
     pub(crate) fn new(most: Option<usize>, cache_bytes: usize, memtable_bytes: usize) -> Memory {
         let cache = Mutex::new(Cached { most: cache_bytes, now: cache_bytes });
         let (index, index_most) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+        let most = AtomicUsize::new(most.unwrap_or(usize::MAX));
         let memory = Memory { most, memtables: Mutex::default(), cache, index, index_most };
         memory.set_index(0, memtable_bytes.saturating_mul(2));
         memory
     }
 
     pub(crate) fn is_limited(&self) -> bool {
-        self.most.is_some()
+        self.most() != usize::MAX
+    }
+
+    /// Bytes; `usize::MAX` if there is no limit.
+    pub(crate) fn most(&self) -> usize {
+        // ORDERING: it stands for itself.
+        self.most.load(Relaxed)
+    }
+
+    /// The limit from now on.
+    pub(crate) fn set_most(&self, bytes: usize) {
+        self.most.store(bytes, Relaxed);
     }
 
     /// From now on these memtables count, as long as somebody has them.
@@ -70,7 +82,8 @@ impl Memory {
     pub(crate) fn set_index(&self, index: usize, memtables: usize) {
         // ORDERING: these only decide what is loaded.
         self.index.store(index, Relaxed);
-        if let Some(most) = self.most {
+        if self.is_limited() {
+            let most = self.most();
             self.index_most.store(most.saturating_sub(memtables).max(most / REST_LEAST) / 2, Relaxed);
         }
     }
@@ -94,7 +107,7 @@ impl Memory {
 
     /// What the cache is to take, if that changes, when all else takes `others` bytes.
     pub(crate) fn cache_bytes(&self, others: usize) -> Option<usize> {
-        let most = self.most?;
+        let most = Some(self.most()).filter(|most| *most != usize::MAX)?;
         let mut cache = lock(&self.cache);
         let bytes = most.saturating_sub(others).max(most / CACHE_LEAST).min(cache.most);
         let is_far = bytes.abs_diff(cache.now) > most / STEP || (bytes == cache.most && bytes != cache.now);
@@ -120,7 +133,12 @@ mod tests {
         assert_eq!(memory.cache_bytes(0), Some(1000));
         memory.set_cache_most(200);
         assert_eq!((memory.cache_bytes(0), memory.cache_bytes(1500)), (None, Some(100)));
-        assert_eq!(Memory::new(None, 1000, 0).cache_bytes(5000), None);
+        memory.set_most(800);
+        assert_eq!((memory.cache_bytes(1500), memory.cache_bytes(0)), (Some(50), Some(200)));
+        let unlimited = Memory::new(None, 1000, 0);
+        assert_eq!((unlimited.cache_bytes(5000), unlimited.is_limited()), (None, false));
+        unlimited.set_most(1600);
+        assert_eq!((unlimited.cache_bytes(800), unlimited.is_limited()), (Some(800), true));
     }
 
     #[test]

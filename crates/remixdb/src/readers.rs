@@ -25,6 +25,7 @@
 use crate::sync::{AtomicU64, Mutex, Ordering, fence, lock, relax, weakened};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// After this many tries a snapshot is taken in another way.
 const TRIES: u32 = 100;
@@ -38,7 +39,15 @@ pub(crate) struct Readers {
     applied: AtomicU64,
     /// Number of the snapshots that are there or are being taken.
     count: AtomicU64,
-    noted: Mutex<Arc<Numbers>>,
+    noted: Mutex<Noted>,
+}
+
+/// The snapshots.
+#[derive(Default)]
+struct Noted {
+    numbers: Arc<Numbers>,
+    /// Since when there is a snapshot that reads at a number.
+    since: BTreeMap<u64, Instant>,
 }
 
 impl Readers {
@@ -80,25 +89,33 @@ impl Readers {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        Some(lock(&self.noted).clone())
+        Some(lock(&self.noted).numbers.clone())
     }
 
     /// Number of the snapshots.
     pub(crate) fn len(&self) -> usize {
-        lock(&self.noted).values().sum()
+        lock(&self.noted).numbers.values().sum()
+    }
+
+    /// The age of the oldest state that a snapshot reads; `None` if there are no snapshots.
+    pub(crate) fn oldest(&self) -> Option<Duration> {
+        lock(&self.noted).since.first_key_value().map(|(_, since)| since.elapsed())
     }
 
     fn note(&self, sequence: u64) {
-        *Arc::make_mut(&mut lock(&self.noted)).entry(sequence).or_default() += 1;
+        let mut noted = lock(&self.noted);
+        *Arc::make_mut(&mut noted.numbers).entry(sequence).or_default() += 1;
+        noted.since.entry(sequence).or_insert_with(Instant::now);
     }
 
     fn forget(&self, sequence: u64) {
         let mut noted = lock(&self.noted);
-        let noted = Arc::make_mut(&mut noted);
-        if let Some(count) = noted.get_mut(&sequence) {
+        let numbers = Arc::make_mut(&mut noted.numbers);
+        if let Some(count) = numbers.get_mut(&sequence) {
             *count -= 1;
             if *count == 0 {
-                noted.remove(&sequence);
+                numbers.remove(&sequence);
+                noted.since.remove(&sequence);
             }
         }
     }

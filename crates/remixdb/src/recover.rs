@@ -35,6 +35,7 @@ use crate::partition::{Partition, Shared};
 use crate::rate::Rate;
 use crate::readers::Readers;
 use crate::replay::{self, Read, Replay};
+use crate::tasks::Tasks;
 use crate::version::{Partitions, Version};
 use crate::wal::{self, End, Log};
 use crate::work::Work;
@@ -399,6 +400,7 @@ fn core<D: Disk>(
         pace: Pace::default(),
         // Opening does not wait.
         rate: Rate::default(),
+        tasks: Tasks::default(),
         is_flushing: AtomicBool::new(false),
         is_resuming: AtomicBool::new(false),
         readers: Readers::new(sequence),

@@ -16,6 +16,7 @@
 //! | a REMIX | everything: it is not read | nothing |
 //! | a record of a log | the records before it and after it | all keys, with the numbers of the changes |
 //! | a whole log | the other logs | all keys |
+//! | the directory of the logs, if they have their own | the tables | all keys |
 //! | a record of the manifest | the tables that the other records name, and the logs | all keys |
 //! | all records of the manifest | nothing, and it fails | |
 //!
@@ -114,17 +115,18 @@ pub struct Progress {
 /// `Corrupt` if no record of a manifest can be read; `InvalidArgument` if something is at `to`; `Busy` if `see` broke;
 /// `Unsupported` for a file of another version; `Io`, `OutOfSpace`. After an error there is nothing at `to`.
 pub fn salvage(from: &Path, to: &Path, see: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Salvaged> {
-    let old = Real::open(from, &Options { read_only: true, ..Options::default() })?;
+    let (old, no_logs) = Real::open_damaged(from)?;
     let unfinished = Unfinished::begin(to, Some(&old))?;
-    let salvaged = copy(old, unfinished.disk()?, see)?;
+    let salvaged = copy(old, unfinished.disk()?, no_logs, see)?;
     unfinished.finish()?;
     Ok(salvaged)
 }
 
-/// The same for any disks. `to` is an empty one.
+/// The same for any disks. `to` is an empty one. `no_logs` says why the directory of the logs cannot be read, if so.
 pub(crate) fn copy<D: Disk>(
     from: D,
     to: D,
+    no_logs: Option<Error>,
     see: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Salvaged> {
     let names = disk::list(&from)?;
@@ -163,6 +165,9 @@ pub(crate) fn copy<D: Disk>(
     if let Some(error) = damage {
         let what = format!("{}; keyspaces and tables that only it named are lost", error.message());
         salvage.lost_all(manifest, &what);
+    }
+    if let Some(error) = no_logs {
+        salvage.lost_all(Name::log(state.floor), error.message());
     }
     salvage.finish()
 }

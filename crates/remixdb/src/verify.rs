@@ -16,6 +16,7 @@ impl<D: Disk> Core<D> {
         self.check_here()?;
         // Keeps files from being removed meanwhile.
         let manifest = lock(&self.manifest);
+        let _task = self.tasks.begin("a verification");
         let disk = &*self.disk;
         for name in disk::list(disk)? {
             match name.kind {

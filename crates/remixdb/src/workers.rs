@@ -10,7 +10,7 @@ use forrest_engine::Options;
 use forrest_engine::{Error, Result};
 use forrest_machine::cpu;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 use std::thread;
 
 /// Default maximum. More do not help, because they would all write to one device.
@@ -18,9 +18,12 @@ const DEFAULT_MOST: usize = 4;
 
 /// How many threads work at once, and where.
 pub(crate) struct Workers {
-    count: usize,
-    /// How many more may be started now. Work that runs here may itself be shared.
-    idle: AtomicUsize,
+    count: AtomicUsize,
+    /// How many more may be started now. Work that runs here may itself be shared. Less than 0 after the maximum was
+    /// lowered, until enough of those that run have ended.
+    idle: AtomicIsize,
+    /// Whether none is ever started.
+    is_alone: bool,
     cpus: Vec<usize>,
 }
 
@@ -48,16 +51,27 @@ impl Workers {
     /// many pieces as the options specify.
     #[cfg(any(test, feature = "simulated"))]
     pub(crate) fn alone(builder: &Options) -> Workers {
-        Workers { count: builder.workers.unwrap_or(1), idle: AtomicUsize::new(0), cpus: Vec::new() }
+        let alone = Workers::of(builder.workers.unwrap_or(1), Vec::new());
+        Workers { idle: AtomicIsize::new(0), is_alone: true, ..alone }
     }
 
     fn of(count: usize, cpus: Vec<usize>) -> Workers {
-        Workers { count, idle: AtomicUsize::new(count - 1), cpus }
+        let idle = AtomicIsize::new(count as isize - 1);
+        Workers { count: AtomicUsize::new(count), idle, is_alone: false, cpus }
+    }
+
+    /// Sets the maximum number of concurrent threads. Those that run beyond it finish what they do.
+    pub(crate) fn set_count(&self, count: usize) {
+        // ORDERING: counters. Each call adds the difference that it made.
+        let old = self.count.swap(count, Ordering::Relaxed);
+        if !self.is_alone {
+            self.idle.fetch_add(count as isize - old as isize, Ordering::Relaxed);
+        }
     }
 
     /// Maximum number of concurrent threads, and so the useful number of pieces.
     pub(crate) fn count(&self) -> usize {
-        self.count
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Moves the current thread to the processors of the workers. `new` has checked that this is possible. If
@@ -71,9 +85,9 @@ impl Workers {
     /// Takes up to `wanted` of the threads that may be started.
     fn take(&self, wanted: usize) -> usize {
         // ORDERING: a counter.
-        let left = |idle: usize| Some(idle - idle.min(wanted));
-        let idle = self.idle.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left);
-        idle.map_or(0, |idle| idle.min(wanted))
+        let taken = |idle: isize| wanted.min(usize::try_from(idle).unwrap_or(0));
+        let left = |idle| Some(idle - taken(idle) as isize);
+        self.idle.fetch_update(Ordering::Relaxed, Ordering::Relaxed, left).map_or(0, taken)
     }
 
     /// Does all of these, several at once; returns the results in their order.
@@ -111,7 +125,7 @@ impl Workers {
             }
             run();
         });
-        self.idle.fetch_add(helpers, Ordering::Relaxed);
+        self.idle.fetch_add(helpers as isize, Ordering::Relaxed);
         let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         done.sort_unstable_by_key(|(at, _)| *at);
         done.into_iter().map(|(_, result)| result).collect()
@@ -160,6 +174,38 @@ mod tests {
         workers.each(&numbers, |_| workers.each(&numbers, inner)).unwrap();
         assert!(most.into_inner() <= 3);
         assert_eq!(workers.idle.into_inner(), 2, "they were given back");
+    }
+
+    #[test]
+    fn the_number_changes_while_they_work() {
+        let workers = workers(4);
+        let (most, working) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let all_run = Barrier::new(4);
+        let inner = |_: &usize| {
+            most.fetch_max(working.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            thread::yield_now();
+            working.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        };
+        let numbers: Vec<usize> = (0..50).collect();
+        workers
+            .each(&[(); 4], |()| {
+                if all_run.wait().is_leader() {
+                    workers.set_count(2);
+                }
+                all_run.wait();
+                // Four run, two more than may: none is started.
+                workers.each(&numbers, |_| Ok(()))
+            })
+            .unwrap();
+        assert_eq!((workers.count(), workers.idle.load(Ordering::Relaxed)), (2, 1), "they were given back");
+        workers.each(&numbers, inner).unwrap();
+        assert!(most.load(Ordering::Relaxed) <= 2);
+        workers.set_count(3);
+        let met = Barrier::new(3);
+        workers.each(&[(); 3], |()| Ok(met.wait().is_leader())).unwrap();
+        workers.set_count(1);
+        assert_eq!(workers.idle.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use forrest_engine::{Error, ErrorKind, Result};
 use forrest_index::Direction;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -244,8 +245,9 @@ impl<D: Disk> Core<D> {
             if begin.elapsed() >= wait {
                 let what = format!(
                     "{} bytes of changes wait in memory to become tables, and {most} may; writing tables did not keep up \
-                     within {wait:?}",
-                    self.changes_bytes()
+                     within {wait:?}: {}",
+                    self.changes_bytes(),
+                    self.holders(),
                 );
                 return Err(Error::new(ErrorKind::Busy, what));
             }
@@ -258,6 +260,27 @@ impl<D: Disk> Core<D> {
             self.log().check()?;
         }
         Ok(())
+    }
+
+    /// What holds the memory of memtables, and how long already.
+    fn holders(&self) -> String {
+        let seconds = |age: Duration| format!("{:.1} s", age.as_secs_f64());
+        let mut holders = match self.tasks.now() {
+            Some((what, age)) => format!("{what} is under way for {}", seconds(age)),
+            None => "no flush is under way".to_string(),
+        };
+        let (_, kept) = self.memtable_bytes();
+        if let Some(age) = self.readers.oldest()
+            && kept > 0
+        {
+            let kept = kept as f64 / f64::from(1 << 20);
+            let _ = write!(
+                holders,
+                "; snapshots and iterators, the oldest {} old, keep {kept:.1} MiB more",
+                seconds(age)
+            );
+        }
+        holders
     }
 
     /// An error if there was no room for earlier changes.
@@ -297,11 +320,14 @@ impl<D: Disk> Core<D> {
         let deletes = decided.iter().all(|decided| decided.new.is_none());
         let (overfull, keep) = if deletes { (2 * OVERFULL, 0) } else { (OVERFULL, KEPT_FOR_DELETES) };
         // Before anything is logged: what is logged must fit.
+        if !deletes && bytes > self.memory.most() {
+            return Err(Error::limit("change", "bytes of memory", bytes, self.memory.most()));
+        }
         let memtable = &order.version.memtable;
         if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {
             self.freeze_for(order, bytes)?;
         }
-        self.log_room(bytes as u64, keep)?;
+        self.log_room_for(order, bytes, keep)?;
         let count = decided.len() as u64;
         self.log().queue(count, |out| decided.iter().for_each(|decided| decided.change().put(out)));
         order.sequence = last;
@@ -344,6 +370,24 @@ impl<D: Disk> Core<D> {
             }
         }
         Ok(Recorded { last, bytes })
+    }
+
+    /// The same as [`log_room`](Core::log_room). If the log has a device of its own, which is full, the memtable
+    /// becomes tables early: then the log gives its space back.
+    #[inline]
+    fn log_room_for(&self, order: &mut Order<D>, bytes: usize, keep: u64) -> Result<()> {
+        match self.log_room(bytes as u64, keep) {
+            Err(error)
+                if self.disk.is_log_apart()
+                    && self.is_harmless(&error)
+                    && self.backlog_bytes() == 0
+                    && order.version.memtable.bytes() > 0 =>
+            {
+                self.freeze_for(order, bytes)?;
+                self.log_room(bytes as u64, keep)
+            }
+            room => room,
+        }
     }
 
     /// Sees to it that the log has space for changes of `bytes` bytes. `keep` bytes stay for others.

@@ -4,6 +4,7 @@
 #include <forrest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -353,6 +354,8 @@ void all(const char *url) {
     DEMAND(forrest_abi() == FORREST_ABI && forrest_version() != nullptr);
     auto options = made<forrest_options>(forrest_options_create);
     check(forrest_options_set(options.get(), FORREST_CACHE_BYTES, 8 << 20));
+    if (std::strchr(url, ':') == nullptr)
+        check(forrest_options_set_log_directory(options.get(), (std::string(url) + "-log").c_str()));
     const Db db(url, options);
 
     db.set("oak", "Quercus robur");

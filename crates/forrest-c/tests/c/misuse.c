@@ -80,6 +80,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     forrest_stats stats;
     const int32_t no = FORREST_INVALID_ARGUMENT;
     ANSWERS(no, forrest_options_set(wrong->options, FORREST_TAGS, 1));
+    ANSWERS(no, forrest_options_set_log_directory(wrong->options, "log"));
     ANSWERS(no, forrest_open_with("memory:", wrong->options, &made));
     CHECK(made == NULL);
     made = JUNK;

@@ -106,6 +106,16 @@ static void setting_options(const char *url) {
     ANSWERS(FORREST_OK, forrest_options_destroy(options));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_create(NULL));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set(NULL, FORREST_TAGS, 1));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_log_directory(NULL, "log"));
+    /* A store that is there has its log in its own directory, and keeps it. */
+    if (strchr(url, ':') == NULL) {
+        ANSWERS(FORREST_OK, forrest_options_create(&options));
+        ANSWERS(FORREST_INVALID_ARGUMENT, forrest_options_set_log_directory(options, NULL));
+        ANSWERS(FORREST_OK, forrest_options_set_log_directory(options, "/nowhere/at/all"));
+        ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open_with(url, options, &none));
+        CHECK(strstr(forrest_error_message(), "/nowhere/at/all") != NULL);
+        ANSWERS(FORREST_OK, forrest_options_destroy(options));
+    }
     ANSWERS(FORREST_OK, forrest_options_destroy(NULL));
 }
 
@@ -612,7 +622,14 @@ static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_set_option(db, FORREST_BATCH_OPS_MAX, 1 << 20));
     ANSWERS(FORREST_OK, forrest_set_option(db, FORREST_BATCH_BYTES_MAX, 1 << 20));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(db, FORREST_BATCH_OPS_MAX, 0));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(db, FORREST_WORKERS, 1));
+    ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED, forrest_set_option(db, FORREST_WORKERS, 1));
+    ANSWERS(can & FORREST_CAN_COMPACT ? FORREST_OK : FORREST_UNSUPPORTED,
+            forrest_set_option(db, FORREST_MEMORY_BYTES, 64 << 20));
+    if (can & FORREST_CAN_COMPACT) {
+        ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(db, FORREST_MEMORY_BYTES, 1 << 20));
+        CHECK(strstr(forrest_error_message(), "memtable_bytes (1048576)") != NULL);
+    }
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(db, FORREST_TAGS, 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_set_option(NULL, FORREST_BATCH_OPS_MAX, 1));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_settle(NULL));
     if (can & FORREST_CAN_CHECKPOINT)

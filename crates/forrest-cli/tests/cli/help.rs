@@ -2,7 +2,7 @@
 
 use crate::harness::Place;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 24] = [
     "get",
     "set",
     "add",
@@ -24,6 +24,7 @@ const COMMANDS: [&str; 23] = [
     "stress",
     "crash",
     "salvage",
+    "move-log",
     "llds",
     "doctor",
 ];

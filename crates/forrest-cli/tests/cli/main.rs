@@ -8,6 +8,7 @@
 //! | formats.rs | any bytes through dump and load, in every format and home |
 //! | foreign.rs | the dumps of RocksDB and LMDB, with their own programs |
 //! | disk.rs | stores on disk: made, kept, refused, verified |
+//! | log_directory.rs | `--log-directory` and `move-log` |
 //! | opening.rs | stores on read-only and full file systems |
 //! | process.rs | broken pipes, full devices, Ctrl-C |
 //! | reports.rs | `stat` and `doctor`, for people and for programs |
@@ -33,6 +34,7 @@ mod formats;
 mod harness;
 mod help;
 mod kill;
+mod log_directory;
 mod opening;
 mod process;
 mod reports;

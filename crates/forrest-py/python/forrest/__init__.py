@@ -235,6 +235,8 @@ class Db(_forrest.Db, Keyspace):
                       than that allows (no limit)
     memory_bytes      memory of a store on disk: memtables, cache and indexes; the cache takes what the others leave (a
                       quarter of the machine's, at most 512 MiB; no limit if memtable_bytes or cache_bytes is given)
+    log_directory     directory for the log of a store on disk, usually on another device, created if missing; the store must
+                      then always be opened with it (the directory of the store)
     """
 
     __slots__ = ()

@@ -104,6 +104,7 @@ class Db(Keyspace):
         wait: timedelta | None = None,
         background_bytes_per_second: int | None = None,
         memory_bytes: int | None = None,
+        log_directory: str | PathLike[str] | None = None,
     ) -> Self: ...
     def close(self) -> None: ...
     @property
@@ -130,6 +131,8 @@ class Db(Keyspace):
         batch_bytes_max: int | None = None,
         wait: timedelta | None = None,
         background_bytes_per_second: int | None = None,
+        memory_bytes: int | None = None,
+        workers: int | None = None,
     ) -> None: ...
     def refresh(self) -> None: ...
     def stats(self) -> dict[str, int]: ...

@@ -121,6 +121,8 @@ fn what_is_refused_changes_nothing() {
         changes().open_files(0),
         changes().batch_bytes_max(0),
         changes().background_bytes_per_second(0),
+        changes().workers(0),
+        changes().memory_bytes(0),
     ] {
         assert_eq!(refused(changes).kind(), ErrorKind::InvalidArgument);
     }
@@ -135,11 +137,61 @@ fn what_is_refused_changes_nothing() {
     assert_eq!(clone.write(&batch).expect_err("for all handles").kind(), ErrorKind::Limit);
 }
 
+/// Sizes that were given, at opening or later, must fit in the memory. The others follow from it.
+#[test]
+fn other_memory_goes_with_the_sizes_that_were_given() {
+    const MIB: usize = 1 << 20;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("store");
+    let path = path.to_str().expect("it is text");
+    let db = Db::builder().memtable_bytes(2 * MIB).cache_bytes(8 * MIB).open(path).expect("a store");
+    fill(&db, 0..1);
+    db.set_options(&changes().memory_bytes(10 * MIB).workers(1)).expect("it is as much as both");
+    let refused = |changes: OptionChanges| {
+        let error = db.set_options(&changes.workers(2).batch_ops_max(1)).expect_err("it is too little");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        error.to_string()
+    };
+    let text = refused(changes().memory_bytes(10 * MIB - 1));
+    let Err(opening) =
+        Db::builder().memtable_bytes(2 * MIB).cache_bytes(8 * MIB).memory_bytes(10 * MIB - 1).open(path)
+    else {
+        panic!("it was opened")
+    };
+    assert_eq!(text, opening.to_string());
+    assert!(text.contains("memtable_bytes (2097152)") && text.contains("cache_bytes (8388608)"), "{text}");
+    assert!(refused(changes().cache_bytes(9 * MIB)).contains("cache_bytes (9437184)"));
+    db.set_options(&changes().cache_bytes(4 * MIB)).expect("it fits");
+    db.set_options(&changes().memory_bytes(6 * MIB)).expect("the cache that was given last counts");
+    refused(changes().memory_bytes(6 * MIB - 1));
+    drop(db);
+
+    let db = Db::builder().memory_bytes(64 * MIB).open(path).expect("a store");
+    fill(&db, 0..20_000);
+    db.flush().expect("there is space");
+    let read = |most: usize| {
+        db.scan(.., |_, _| std::ops::ControlFlow::Continue(())).expect("it reads");
+        let stats = db.stats().expect("figures");
+        assert!(stats.cache_bytes <= most as u64, "{stats}");
+        stats.cache_bytes
+    };
+    assert!(read(32 * MIB) > 16 << 20);
+    db.set_options(&changes().memory_bytes(4 * MIB)).expect("nothing was given that is larger");
+    read(2 * MIB);
+    fill(&db, 0..2_000);
+    assert!(db.stats().expect("figures").tables > 1, "memtables are smaller too");
+    // More than the cache can ever have: it takes what it can.
+    db.set_options(&changes().memory_bytes(1 << 40)).expect("the cache is as large as it can be");
+    assert!(read(128 * MIB) > 16 << 20);
+}
+
 #[test]
 fn a_home_without_an_option_says_so() {
     let db = Db::open("memory:").expect("a store");
     db.set_options(&changes().batch_ops_max(10).batch_bytes_max(10)).expect("every home has batches");
     for (name, changes) in [
+        ("memory_bytes", changes().memory_bytes(1 << 20)),
+        ("workers", changes().workers(1)),
         ("memtable_bytes", changes().memtable_bytes(1)),
         ("cache_bytes", changes().cache_bytes(1)),
         ("table_bytes", changes().table_bytes(1)),

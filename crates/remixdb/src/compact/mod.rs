@@ -106,7 +106,7 @@ impl<D: Disk> Core<D> {
     /// Whether there is less space than what is in memory will take, one more memtable, and an eighth of a partition:
     /// with that left, a store can be made smaller by deletes, whose tables and merges take space too.
     pub(crate) fn lacks_space(&self, version: &Version<D>) -> bool {
-        let Ok(free) = self.disk.free() else { return false };
+        let Ok(free) = self.disk.free(Kind::Table) else { return false };
         if free >= SPACE_ENOUGH {
             return false;
         }
@@ -240,7 +240,7 @@ impl<D: Disk> Core<D> {
         if excess == 0 {
             return Ok(false);
         }
-        let free = self.disk.free().unwrap_or(u64::MAX);
+        let free = self.disk.free(Kind::Table).unwrap_or(u64::MAX);
         let least = if is_full { 0 } else { self.limits.table_bytes() / ALONE };
         all.retain(|(_, one, bytes, live)| {
             one.is_mergeable() && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
@@ -406,6 +406,7 @@ impl<D: Disk> Core<D> {
     /// Merges the tables of partitions at once; one after the other if there is no space for that, or damage. Notes
     /// which ones are damaged.
     fn merge_piece(&self, manifest: &mut Manifest<D>, piece: &[(u32, Arc<Partition<D>>)]) -> Result<()> {
+        let _task = self.tasks.begin("a merge of tables");
         let first = self.first_free_number();
         match rewrite::merged(self, piece) {
             Ok(merged) => {
@@ -437,6 +438,7 @@ impl<D: Disk> Core<D> {
 
     /// Makes tables of the oldest immutable memtable, and commits them.
     pub(crate) fn make_tables(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
+        let _task = self.tasks.begin("a flush");
         let Frozen { catalog, .. } = memtable.frozen();
         let version = self.version();
         let first = self.first_free_number();
@@ -464,7 +466,7 @@ impl<D: Disk> Core<D> {
         let old_floor = manifest.state().floor;
         let before: BTreeSet<Name> = manifest.state().files().collect();
         // DURABILITY: the names of the new files are durable before the manifest names them.
-        let synced = disk::sync_directory(&*self.disk);
+        let synced = disk::sync_directory(&*self.disk, Kind::Table);
         // The writer of a new log syncs the same directory. If that has failed, this sync may not report it again.
         let is_resuming = self.is_resuming.load(Relaxed);
         let checked = synced.and_then(|()| if is_resuming { Ok(()) } else { self.log().check() });

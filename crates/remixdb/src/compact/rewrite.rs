@@ -6,7 +6,7 @@
 
 use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
-use crate::disk::{self, Disk, Name};
+use crate::disk::{self, Disk, Kind, Name};
 use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
@@ -245,7 +245,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// What to do with some of the tables and new pairs of `new` bytes.
     fn plan(&self, tables: &[Arc<Table<D>>], new: u64) -> Plan {
         let sizes: Vec<u64> = tables.iter().map(|table| table.file_bytes()).collect();
-        let free = || self.store.disk().free().unwrap_or(u64::MAX);
+        let free = || self.store.disk().free(Kind::Table).unwrap_or(u64::MAX);
         plan(&sizes, new, most(tables), || large(self.store.limits.table_bytes(), free()))
     }
 

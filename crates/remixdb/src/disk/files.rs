@@ -22,6 +22,7 @@
 //! A reader of a descriptor keeps it open. So no read meets a closed descriptor, or one that was reused for
 //! another file. A thread that opens a name while it is being removed either does not find it, or keeps it.
 
+use super::calls::entries;
 use super::{Kind, Name, is_lack_of_descriptors};
 use forrest_base::lock;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -31,6 +32,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
@@ -50,9 +52,20 @@ const AHEAD_MOST: u64 = 1 << 20;
 /// Not in the ring of those that may be closed.
 const NOWHERE: usize = usize::MAX;
 
+/// Where the logs of a store are.
+pub(super) enum Place {
+    /// Where its other files are.
+    Here,
+    /// In a directory of their own.
+    Apart(OwnedFd),
+    /// Nowhere: their directory is lost.
+    Lost,
+}
+
 /// The directory of a store, and its open files.
 pub(super) struct Files {
     directory: OwnedFd,
+    logs: Place,
     state: Mutex<FilesState>,
     /// Signalled when a counted descriptor was closed, or may be.
     freed: Condvar,
@@ -194,13 +207,45 @@ impl FilesState {
 
 impl Files {
     /// At most `limit` read-only files of `directory` have a descriptor at once.
-    pub(super) fn new(directory: OwnedFd, limit: usize) -> Files {
+    pub(super) fn new(directory: OwnedFd, logs: Place, limit: usize) -> Files {
         let state = Mutex::new(FilesState { limit, ..FilesState::default() });
-        Files { directory, state, freed: Condvar::new(), sparing: Mutex::new(()) }
+        Files { directory, logs, state, freed: Condvar::new(), sparing: Mutex::new(()) }
     }
 
     pub(super) fn directory(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
+    }
+
+    /// The directory of files of a kind.
+    pub(super) fn directory_of(&self, kind: Kind) -> BorrowedFd<'_> {
+        match &self.logs {
+            Place::Apart(logs) if kind == Kind::Log => logs.as_fd(),
+            _ => self.directory.as_fd(),
+        }
+    }
+
+    /// All directories, that of the store first.
+    pub(super) fn directories(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let logs = match &self.logs {
+            Place::Apart(logs) => Some(logs.as_fd()),
+            Place::Here | Place::Lost => None,
+        };
+        iter::once(self.directory.as_fd()).chain(logs)
+    }
+
+    /// All entries, without names that are there only because the files still have readers. If the logs are elsewhere,
+    /// a log in the directory of the store is not one of its files, and what else is in theirs is not either.
+    pub(super) fn list(&self) -> io::Result<Vec<String>> {
+        let is_log = |entry: &str| Name::parse(entry).is_some_and(|name| name.kind == Kind::Log);
+        let mut all = entries(self.directory.as_fd())?;
+        if !matches!(self.logs, Place::Here) {
+            all.retain(|entry| !is_log(entry));
+        }
+        if let Place::Apart(logs) = &self.logs {
+            all.extend(entries(logs.as_fd())?.into_iter().filter(|entry| is_log(entry)));
+        }
+        all.retain(|entry| Name::parse(entry).is_none_or(|name| !self.is_removed(name)));
+        Ok(all)
     }
 
     /// Number of files that have a descriptor.
@@ -211,7 +256,9 @@ impl Files {
     /// Creates a file that must not exist.
     pub(super) fn create(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
         let flags = ALWAYS | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let open = || Ok(rustix::fs::openat(self.directory(), name.to_string(), flags, FILE_MODE)?.into());
+        let open = || {
+            Ok(rustix::fs::openat(self.directory_of(name.kind), name.to_string(), flags, FILE_MODE)?.into())
+        };
         let file = self.sparing(open)?;
         let descriptor = Descriptor { file, _seat: self.seat_beyond() };
         let ahead = (name.kind == Kind::Log).then(Ahead::default);
@@ -257,13 +304,13 @@ impl Files {
 
     /// Removes a name that has no readers, and that is marked so that none can begin.
     fn remove(&self, name: Name) -> io::Result<()> {
-        let removed = rustix::fs::unlinkat(self.directory(), name.to_string(), AtFlags::empty());
+        let removed = rustix::fs::unlinkat(self.directory_of(name.kind), name.to_string(), AtFlags::empty());
         lock(&self.state).held.remove(&name);
         Ok(removed?)
     }
 
     /// Whether a name is there only because the file still has readers.
-    pub(super) fn is_removed(&self, name: Name) -> bool {
+    fn is_removed(&self, name: Name) -> bool {
         lock(&self.state).held.get(&name).is_some_and(|holders| holders.removed)
     }
 
@@ -333,7 +380,7 @@ impl Files {
     }
 
     pub(super) fn open_file(&self, name: Name) -> io::Result<File> {
-        self.sparing(|| open_regular(self.directory(), &name.to_string(), OFlags::RDONLY))
+        self.sparing(|| open_regular(self.directory_of(name.kind), &name.to_string(), OFlags::RDONLY))
     }
 
     /// Opens a descriptor for a file that has none, unless another thread was faster.
@@ -484,7 +531,7 @@ mod tests {
     }
 
     fn files(path: &Path, limit: usize) -> Arc<Files> {
-        Arc::new(Files::new(File::open(path).unwrap().into(), limit))
+        Arc::new(Files::new(File::open(path).unwrap().into(), Place::Here, limit))
     }
 
     fn number_in(file: &File) -> io::Result<u64> {

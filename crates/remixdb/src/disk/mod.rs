@@ -8,7 +8,10 @@
 //! A sync is part of the same [`Write`] as the bytes that it covers, never a separate call. So no caller can
 //! reorder the two.
 
+mod calls;
 mod files;
+mod logs;
+mod moving;
 mod real;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
@@ -16,6 +19,7 @@ pub mod simulated;
 mod tests;
 mod unfinished;
 
+pub use moving::move_log;
 pub use real::Real;
 pub use unfinished::Unfinished;
 
@@ -156,8 +160,9 @@ pub trait Disk: Send + Sync + 'static {
     /// [`sync_directory`](Disk::sync_directory), or later if the file is still held then.
     fn unlink(&self, name: Name) -> io::Result<()>;
 
-    /// Returns when every name made or removed before is durable.
-    fn sync_directory(&self) -> io::Result<()>;
+    /// Returns when every name of a file of this kind that was made or removed before is durable. Logs may have a
+    /// directory of their own; all other kinds are in one.
+    fn sync_directory(&self, of: Kind) -> io::Result<()>;
 
     /// The length of a file in bytes.
     fn len(&self, file: &Self::File) -> io::Result<u64>;
@@ -175,8 +180,13 @@ pub trait Disk: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Bytes that files of this directory can still take, as far as that is known.
-    fn free(&self) -> io::Result<u64> {
+    /// Whether logs have a device of their own, or may have: their space is not that of the other files.
+    fn is_log_apart(&self) -> bool {
+        false
+    }
+
+    /// Bytes that files of this kind can still take, as far as that is known.
+    fn free(&self, _of: Kind) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 
@@ -387,6 +397,12 @@ pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> 
     if uninterrupted(|| disk.link(file, name, into)).is_ok() {
         return Ok(());
     }
+    copy(disk, file, name, into)
+}
+
+/// Copies a file to another directory, under the same name. The copy is durable, and its name is once the directory is
+/// synced.
+fn copy<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> Result<()> {
     let copy = create(into, name)?;
     let mut offset = 0;
     loop {
@@ -394,7 +410,7 @@ pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> 
         let count = read_up_to(disk, file, name, &mut bytes, offset)?;
         bytes.truncate(count);
         let ends = count < COPIED_BYTES;
-        // DURABILITY: the copy is durable before a manifest names it.
+        // DURABILITY: the copy is durable before anything names it.
         write_all(into, &copy, name, &mut Write { offset, bytes, done: 0, sync: ends })?;
         offset += count as u64;
         if ends {
@@ -408,10 +424,10 @@ pub(crate) fn unlink<D: Disk>(disk: &D, name: Name) -> Result<()> {
     uninterrupted(|| disk.unlink(name)).map_err(|error| failed("removing", name, &error))
 }
 
-/// Makes names durable.
-pub(crate) fn sync_directory<D: Disk>(disk: &D) -> Result<()> {
-    uninterrupted(|| disk.sync_directory())
-        .map_err(|error| failed("syncing", "the store's directory", &error))
+/// Makes the names of files of a kind durable.
+pub(crate) fn sync_directory<D: Disk>(disk: &D, of: Kind) -> Result<()> {
+    let what = if of == Kind::Log { "the directory of the logs" } else { "the store's directory" };
+    uninterrupted(|| disk.sync_directory(of)).map_err(|error| failed("syncing", what, &error))
 }
 
 /// The length of a file.

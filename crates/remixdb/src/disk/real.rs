@@ -16,33 +16,35 @@
 //! the manifest that it has read, together with others (`flock`), and the process that changes the store removes
 //! nothing that this manifest named.
 //!
+//! The logs may have a directory of their own, on another device (logs.rs). A sync of names is of the directory of the
+//! files that they name.
+//!
 //! A directory that a caller is creating, and that it protects itself, has no `LOCK` (unfinished.rs).
 //!
 //! Not here: repeating short or interrupted calls (disk/mod.rs does), and protection against programs that
 //! write to the directory without taking the lock.
 
-use super::files::{Files, Handle, open_regular};
-use super::{Disk, Hold, Name, Write};
+use super::calls::{Unwritable, entries, failed, identity, lock_file, open_directory};
+use super::calls::{sync_data, sync_names, sync_parent, unwritable};
+use super::files::{Files, Handle, Place, open_regular};
+use super::{Disk, Hold, Kind, Name, Write, logs};
 use forrest_engine::options::{DEFAULT_OPEN_FILES, Options};
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 use rustix::fs::Advice;
-use rustix::fs::{Access, AtFlags, CWD, Dir, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, OFlags};
 use rustix::io::{Errno, retry_on_intr};
-use std::fmt;
 use std::fs::File;
 use std::io;
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 use std::num::NonZeroU64;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The file that is locked while the store is open.
 const LOCK: &str = "LOCK";
-/// Flags for directories. The path of the store may be a link: that is its owner's choice.
-pub(super) const DIRECTORY: OFlags = OFlags::CLOEXEC.union(OFlags::DIRECTORY);
 
 /// The directory of a store, open and locked.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub struct Real {
     files: Arc<Files>,
     /// `None` if the creator of the directory protects it itself, or if nothing is changed.
     lock: Option<File>,
+    /// That of the directory of its logs, if they have one of their own.
+    log_lock: Option<File>,
     /// Why nothing can be changed.
     refusal: Option<&'static str>,
 }
@@ -63,49 +67,66 @@ impl Real {
     /// If the options say that nothing is changed, or if this process cannot change anything, the directory is not
     /// locked: another process may change the store meanwhile.
     pub fn open(path: &Path, builder: &Options) -> Result<Real> {
-        let (directory, made) = open_directory(path, builder.create && !builder.read_only)?;
-        let refusal = refusal(directory.as_fd());
+        let create = builder.create && !builder.read_only;
+        let (directory, made) =
+            open_directory(path, create, "store's directory")?.ok_or_else(|| no_store(path))?;
+        let wanted = builder.log_directory.as_deref();
+        let limit = builder.open_files.unwrap_or_else(default_open_files);
+        let refusal = refusal(directory.as_fd()).or_else(|| logs::refusal(wanted));
         if builder.read_only || refusal.is_some() {
             if !has_files(path, directory.as_fd())? {
                 return Err(no_store(path));
             }
-            let limit = builder.open_files.unwrap_or_else(default_open_files);
-            let files = Arc::new(Files::new(directory, limit));
-            return Ok(Real { path: path.to_owned(), files, lock: None, refusal });
+            let place = logs::find(path, directory.as_fd(), wanted)?;
+            let files = Arc::new(Files::new(directory, place, limit));
+            return Ok(Real { path: path.to_owned(), files, lock: None, log_lock: None, refusal });
         }
         let lock = open_lock(path, directory.as_fd(), builder.create, made)?;
-        match retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => {
-                let limit = builder.open_files.unwrap_or_else(default_open_files);
-                Ok(Real {
-                    path: path.to_owned(),
-                    files: Arc::new(Files::new(directory, limit)),
-                    lock: Some(lock),
-                    refusal: None,
-                })
-            }
-            Err(Errno::WOULDBLOCK) => Err(Error::new(
-                ErrorKind::Busy,
-                format!(
-                    "{}: another process or another handle has this store open{}; open it read-only to read it meanwhile",
-                    path.display(),
-                    holder(&lock),
-                ),
-            )),
-            Err(errno) => Err(failed("locking the store", path, errno)),
+        lock_file(&lock, path, "store", "; open it read-only to read it meanwhile")?;
+        let is_new = builder.create && !has_files(path, directory.as_fd())?;
+        let (place, log_lock) = logs::take(path, directory.as_fd(), wanted, is_new)?;
+        let files = Arc::new(Files::new(directory, place, limit));
+        Ok(Real { path: path.to_owned(), files, lock: Some(lock), log_lock, refusal: None })
+    }
+
+    /// The same for a store that may be damaged, and that is only read. The directory of its logs is the one that the
+    /// store names. If that cannot be opened, the store has no logs; the error says why.
+    pub(crate) fn open_damaged(path: &Path) -> Result<(Real, Option<Error>)> {
+        let open = |log_directory| {
+            Real::open(path, &Options { read_only: true, log_directory, ..Options::default() })
+        };
+        let error = match logs::stated(path).and_then(open) {
+            Ok(real) => return Ok((real, None)),
+            Err(error) => error,
+        };
+        let (directory, _) =
+            open_directory(path, false, "store's directory")?.ok_or_else(|| no_store(path))?;
+        if !has_files(path, directory.as_fd())? {
+            return Err(no_store(path));
         }
+        let files = Arc::new(Files::new(directory, Place::Lost, default_open_files()));
+        Ok((Real { path: path.to_owned(), files, lock: None, log_lock: None, refusal: None }, Some(error)))
     }
 
     /// A directory that the caller protects from others, for a store that will be at `path`.
     pub(super) fn unlocked(path: &Path, directory: OwnedFd) -> Real {
-        let files = Arc::new(Files::new(directory, default_open_files()));
-        Real { path: path.to_owned(), files, lock: None, refusal: None }
+        let files = Arc::new(Files::new(directory, Place::Here, default_open_files()));
+        Real { path: path.to_owned(), files, lock: None, log_lock: None, refusal: None }
     }
 
-    /// Identifies the directory: its device and its inode number.
-    pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
-        let is = File::from(self.files.directory().try_clone_to_owned()?).metadata()?;
-        Ok((is.dev(), is.ino()))
+    /// Identifies its directories, that of the store first.
+    pub(super) fn identities(&self) -> io::Result<Vec<(u64, u64)>> {
+        self.files.directories().map(identity).collect()
+    }
+
+    /// Its directories, that of the store first.
+    pub(super) fn directories(&self) -> Vec<BorrowedFd<'_>> {
+        self.files.directories().collect()
+    }
+
+    /// The directory of the store.
+    pub(super) fn directory(&self) -> BorrowedFd<'_> {
+        self.files.directory()
     }
 
     /// The path that the store was opened at.
@@ -119,7 +140,7 @@ impl Drop for Real {
     fn drop(&mut self) {
         // Closing the file is not enough: a child process that another thread is just starting has a copy of
         // the descriptor until it executes its program, and would hold the lock until then.
-        if let Some(lock) = &self.lock {
+        for lock in self.lock.iter().chain(&self.log_lock) {
             let _ = rustix::fs::flock(lock, FlockOperation::Unlock);
         }
     }
@@ -143,9 +164,7 @@ impl Disk for Real {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut entries = self.files.sparing(|| entries(self.files.directory()))?;
-        entries.retain(|entry| Name::parse(entry).is_none_or(|name| !self.files.is_removed(name)));
-        Ok(entries)
+        self.files.sparing(|| self.files.list())
     }
 
     fn create(&self, name: Name) -> io::Result<Handle> {
@@ -160,8 +179,8 @@ impl Disk for Real {
         self.files.unlink(name)
     }
 
-    fn sync_directory(&self) -> io::Result<()> {
-        Ok(sync_names(self.files.directory())?)
+    fn sync_directory(&self, of: Kind) -> io::Result<()> {
+        Ok(sync_names(self.files.directory_of(of))?)
     }
 
     fn link(&self, _held: &Handle, name: Name, into: &Real) -> io::Result<()> {
@@ -186,8 +205,12 @@ impl Disk for Real {
         file.with(|file| reserve(file, len))
     }
 
-    fn free(&self) -> io::Result<u64> {
-        let space = rustix::fs::fstatvfs(self.files.directory())?;
+    fn is_log_apart(&self) -> bool {
+        self.files.directories().count() > 1
+    }
+
+    fn free(&self, of: Kind) -> io::Result<u64> {
+        let space = rustix::fs::fstatvfs(self.files.directory_of(of))?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 
@@ -272,67 +295,18 @@ fn default_open_files() -> usize {
     usize::try_from(allowed / 2).unwrap_or(usize::MAX).clamp(1, DEFAULT_OPEN_FILES)
 }
 
-/// The directory of a store, and whether it was created.
-fn open_directory(path: &Path, create: bool) -> Result<(OwnedFd, bool)> {
-    let open = || retry_on_intr(|| rustix::fs::openat(CWD, path, DIRECTORY | OFlags::RDONLY, Mode::empty()));
-    match open() {
-        Ok(directory) => return Ok((directory, false)),
-        Err(Errno::NOENT) if create => {}
-        Err(Errno::NOENT) => return Err(no_store(path)),
-        Err(errno) => return Err(failed("opening the store's directory", path, errno)),
-    }
-    let made = match retry_on_intr(|| rustix::fs::mkdirat(CWD, path, Mode::RWXU)) {
-        Ok(()) => true,
-        // Another process was faster, or the path is a dangling link, which the next open reports.
-        Err(Errno::EXIST) => false,
-        Err(errno) => return Err(failed("making the store's directory", path, errno)),
-    };
-    let directory = open().map_err(|errno| failed("opening the store's directory", path, errno))?;
-    Ok((directory, made))
-}
-
-/// The process that has locked a file, for a message; empty if that is not known.
-#[cfg(target_os = "linux")]
-fn holder(lock: &File) -> String {
-    let find = || {
-        let is = lock.metadata().ok()?;
-        let (dev, inode) = (is.dev(), is.ino());
-        let place = format!("{:02x}:{:02x}:{inode}", rustix::fs::major(dev), rustix::fs::minor(dev));
-        let locks = std::fs::read_to_string("/proc/locks").ok()?;
-        let is_it = |line: &&str| line.contains("FLOCK") && line.split_whitespace().any(|word| word == place);
-        let process = locks.lines().find(is_it)?.split_whitespace().nth(4)?;
-        let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-        Some(format!(" (process {process}, {})", name.trim_end()))
-    };
-    find().unwrap_or_default()
-}
-
-#[cfg(not(target_os = "linux"))]
-fn holder(_: &File) -> String {
-    String::new()
-}
-
 /// Whether a directory has files of a store.
 fn has_files(path: &Path, directory: BorrowedFd<'_>) -> Result<bool> {
     let entries = entries(directory).map_err(|error| failed("listing the store's directory", path, error))?;
     Ok(entries.iter().any(|entry| Name::parse(entry).is_some()))
 }
 
-/// Why this process cannot change a directory, if so.
+/// Why this process cannot change a store in a directory, if so.
 fn refusal(directory: BorrowedFd<'_>) -> Option<&'static str> {
-    let wanted = Access::WRITE_OK | Access::EXEC_OK;
-    let ask = |flags| retry_on_intr(|| rustix::fs::accessat(directory, ".", wanted, flags));
-    let answer = match ask(AtFlags::EACCESS) {
-        // Some sandboxes refuse the newer system call.
-        Err(Errno::PERM) => ask(AtFlags::empty()),
-        answer => answer,
-    };
-    match answer {
-        Err(Errno::ROFS) => Some("its file system is mounted read-only"),
-        Err(Errno::ACCESS | Errno::PERM) => Some("this process may not write to its directory"),
-        // Whatever else it is, the first change reports it.
-        _ => None,
-    }
+    Some(match unwritable(directory)? {
+        Unwritable::Mount => "its file system is mounted read-only",
+        Unwritable::Rights => "this process may not write to its directory",
+    })
 }
 
 /// The file to be locked. If it exists, the name of the directory is durable.
@@ -357,31 +331,6 @@ fn open_lock(path: &Path, directory: BorrowedFd<'_>, create: bool, made: bool) -
     open(OFlags::CREATE).map_err(opening)
 }
 
-/// Makes the name of the directory itself durable.
-fn sync_parent(directory: BorrowedFd<'_>, made: bool) -> rustix::io::Result<()> {
-    let flags = DIRECTORY | OFlags::RDONLY;
-    match retry_on_intr(|| rustix::fs::openat(directory, "..", flags, Mode::empty())) {
-        Ok(parent) => retry_on_intr(|| sync_names(parent.as_fd())),
-        // This user may not open the parent, and did not create the directory; the name is its creator's
-        // responsibility.
-        Err(Errno::ACCESS | Errno::PERM) if !made => Ok(()),
-        Err(errno) => Err(errno),
-    }
-}
-
-/// All entries of a directory. A name that is not UTF-8 is never a store's, however it is displayed here.
-pub(super) fn entries(directory: BorrowedFd<'_>) -> io::Result<Vec<String>> {
-    let mut entries = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy();
-        if name != "." && name != ".." {
-            entries.push(name.into_owned());
-        }
-    }
-    Ok(entries)
-}
-
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn will_read(file: &File, offset: u64, bytes: u64) {
     // The call starts the read and returns. If it fails, the read that follows reports it.
@@ -391,47 +340,8 @@ fn will_read(file: &File, offset: u64, bytes: u64) {
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn will_read(_: &File, _: u64, _: u64) {}
 
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn sync_data(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    // It skips the times, but not the length.
-    rustix::fs::fdatasync(file)
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn sync_data(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    sync_names(file)
-}
-
-#[cfg(not(target_vendor = "apple"))]
-pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    rustix::fs::fsync(directory)
-}
-
-#[cfg(target_vendor = "apple")]
-pub(super) fn sync_names(directory: BorrowedFd<'_>) -> rustix::io::Result<()> {
-    match rustix::fs::fcntl_fullfsync(directory) {
-        // Not every file system has it. Any other error comes from the device, and a second try must not hide
-        // it.
-        Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOTTY) => rustix::fs::fsync(directory),
-        result => result,
-    }
-}
-
 fn no_store(path: &Path) -> Error {
     Error::new(ErrorKind::Io, format!("there is no store at {}", path.display()))
-}
-
-pub(super) fn failed(doing: &str, path: &Path, error: impl Into<io::Error>) -> Error {
-    super::failed(doing, Shown(path), &error.into())
-}
-
-/// A path in a message.
-struct Shown<'a>(&'a Path);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.display().fmt(f)
-    }
 }
 
 #[cfg(test)]
@@ -473,7 +383,7 @@ mod tests {
         let disk = open(&path, true).unwrap();
         assert_eq!(disk.path(), path);
         let file = write(&disk, Name::log(1), 0, b"quercus", true);
-        disk::sync_directory(&disk).unwrap();
+        disk::sync_directory(&disk, Kind::Log).unwrap();
         disk::write_all(
             &disk,
             &file,
@@ -497,7 +407,7 @@ mod tests {
         let mut more = Write { bytes: vec![1], ..Write::default() };
         disk.submit(&file, &mut more).expect_err("it cannot be written");
         disk::unlink(&disk, Name::log(1)).unwrap();
-        disk::sync_directory(&disk).unwrap();
+        disk::sync_directory(&disk, Kind::Log).unwrap();
         assert_eq!(disk::list(&disk).unwrap(), []);
         assert_eq!(disk.unlink(Name::log(1)).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(disk.open(Name::log(1)).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -16,7 +16,7 @@ const ERRORS: [(Failure, ErrorKind); 3] = [
 fn disk() -> (Simulated, <Simulated as Disk>::File) {
     let disk = Simulated::new();
     let file = create(&disk, LOG).unwrap();
-    sync_directory(&disk).unwrap();
+    sync_directory(&disk, Kind::Log).unwrap();
     (disk, file)
 }
 
@@ -120,8 +120,8 @@ fn a_failed_sync_is_told_and_not_tried_again() {
         assert!(error.to_string().contains("syncing 00000007.log: "), "{error}");
         assert_eq!(disk.pending(), 1);
         plant(&disk, Times::Once, failure);
-        let error = sync_directory(&disk).unwrap_err();
-        assert!(error.to_string().contains("syncing the store's directory: "), "{error}");
+        let error = sync_directory(&disk, Kind::Log).unwrap_err();
+        assert!(error.to_string().contains("syncing the directory of the logs: "), "{error}");
     }
 }
 
@@ -167,7 +167,7 @@ fn every_call_passes_interruptions_and_tells_errors() {
         ("opening 00000007.log", |disk, _| open(disk, LOG).map(drop)),
         ("removing 00000007.log", |disk, _| unlink(disk, LOG)),
         ("syncing 00000007.log", |disk, file| sync(disk, file, LOG)),
-        ("syncing the store's directory", |disk, _| sync_directory(disk)),
+        ("syncing the store's directory", |disk, _| sync_directory(disk, Kind::Table)),
         ("listing the store's directory", |disk, _| list(disk).map(drop)),
         ("measuring 00000007.log", |disk, file| len(disk, file, LOG).map(drop)),
         ("reading 00000007.log", |disk, file| read_exact(disk, file, LOG, &mut [0], 999)),
@@ -220,8 +220,8 @@ impl Disk for Full {
         self.0.unlink(name)
     }
 
-    fn sync_directory(&self) -> io::Result<()> {
-        self.0.sync_directory()
+    fn sync_directory(&self, of: Kind) -> io::Result<()> {
+        self.0.sync_directory(of)
     }
 
     fn len(&self, file: &Self::File) -> io::Result<u64> {
@@ -265,7 +265,11 @@ impl<D: Disk> Side<D> {
             (5, Some(chosen)) => format!("{}", held.swap_remove(chosen).0),
             (6, Some(chosen)) => {
                 let (name, file) = &held[chosen];
-                said(sync(disk, file, *name).and_then(|()| sync_directory(disk)).map(|()| "synced".into()))
+                said(
+                    sync(disk, file, *name)
+                        .and_then(|()| sync_directory(disk, Kind::Table))
+                        .map(|()| "synced".into()),
+                )
             }
             (7..=9, Some(chosen)) => {
                 let (name, file) = &held[chosen];

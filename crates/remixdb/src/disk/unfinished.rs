@@ -14,7 +14,8 @@
 //! Dropping it unfinished removes it.
 
 use super::Name;
-use super::real::{DIRECTORY, Real, entries, failed, sync_names};
+use super::calls::{DIRECTORY, entries, failed, sync_names};
+use super::real::Real;
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
@@ -41,7 +42,7 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// Creates an empty directory that will be at `path`, where there is nothing yet or an empty directory.
-    /// `path` must not be within the directory of `store`.
+    /// `path` must not be within a directory of `store`.
     ///
     /// # Errors
     /// `InvalidArgument` if something is at `path`, or nothing can be created there; `Busy` if another
@@ -167,12 +168,12 @@ fn take(parent: &OwnedFd, called: &OsStr, path: &Path) -> Result<OwnedFd> {
     }
 }
 
-/// Whether a directory is that of the store, or lies within it.
+/// Whether a directory is one of the store's, or lies within one.
 fn is_within(path: &Path, store: &Real) -> io::Result<bool> {
-    let store = store.identity()?;
+    let store = store.identities()?;
     for above in path.canonicalize()?.ancestors() {
         let is = above.metadata()?;
-        if (is.dev(), is.ino()) == store {
+        if store.contains(&(is.dev(), is.ino())) {
             return Ok(true);
         }
     }

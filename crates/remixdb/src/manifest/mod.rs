@@ -167,7 +167,7 @@ impl<D: Disk> Manifest<D> {
         disk::write_all(disk, &file, name, &mut write)?;
         // DURABILITY: the new name is durable before the old one goes, and that before an edit makes the two
         // differ.
-        disk::sync_directory(disk)?;
+        disk::sync_directory(disk, Kind::Manifest)?;
         let old = |other: &Name| other.kind == Kind::Manifest && *other != name;
         let known = self.file.as_ref().map(|file| file.name);
         // The new manifest is in use. If the directory cannot be listed now, the old one counts as held.
@@ -179,7 +179,7 @@ impl<D: Disk> Manifest<D> {
                 self.held.push((other, name.number));
             }
         }
-        disk::sync_directory(disk)?;
+        disk::sync_directory(disk, Kind::Manifest)?;
         self.file = Some(Appended { name, file, end, first_end: end });
         Ok(())
     }

@@ -19,7 +19,7 @@ pub use walk::Walk;
 
 use crate::cache::Cache;
 use crate::disk::Real;
-use crate::disk::{self, Name};
+use crate::disk::{self, Kind, Name};
 use crate::partition::{self, Known, PartitionCursor};
 use crate::remix::{self, Remix};
 use crate::table::{Builder, Table, TableEntry};
@@ -67,7 +67,7 @@ impl Runs {
             builder.add(key.as_ref(), entry)?;
         }
         builder.finish()?;
-        disk::sync_directory(&*self.disk)?;
+        disk::sync_directory(&*self.disk, Kind::Table)?;
         self.tables.push(Arc::new(Table::open(self.disk.clone(), name, &self.cache)?));
         Ok(())
     }

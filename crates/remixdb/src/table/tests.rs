@@ -58,7 +58,7 @@ impl Disk for Memory {
         self.files.lock().unwrap().remove(&name).map(drop).ok_or(io::ErrorKind::NotFound.into())
     }
 
-    fn sync_directory(&self) -> io::Result<()> {
+    fn sync_directory(&self, _: disk::Kind) -> io::Result<()> {
         Ok(())
     }
 

@@ -14,10 +14,11 @@ use crate::disk::simulated::Simulated;
 use crate::scan::PASSED;
 use forrest_base::lock;
 use forrest_base::random::Random;
-use forrest_engine::{Chunk, Direction, Durability, ErrorKind, Op, Options, View as _};
+use forrest_engine::{Chunk, Direction, Durability, ErrorKind, Op, OptionChanges, Options, View as _};
 use rustix::time::{ClockId, clock_gettime};
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Options of a store whose memtable holds everything.
@@ -316,6 +317,140 @@ fn memory_of_waiting_memtables_has_a_limit() {
 }
 
 #[test]
+fn a_change_that_waits_too_long_names_what_holds_the_memory() {
+    let options = Options { wait: Duration::from_millis(50), ..tiny() };
+    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let put = |number: u32| {
+        store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] }).map(drop)
+    };
+    put(0).expect("it fits");
+    let refused = || {
+        let error = (1..1_000).map(put).find_map(Result::err).expect("there is a limit");
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        error.to_string()
+    };
+    let snapshot = {
+        let _manifest = lock(&store.manifest);
+        let said = refused();
+        assert!(said.ends_with("no flush is under way"), "{said}");
+        // Keeps the memtables that wait now, and then become tables.
+        store.snapshot().expect("there are snapshots")
+    };
+    store.flush_all().expect("it makes tables");
+    let _manifest = lock(&store.manifest);
+    let _task = store.tasks.begin("a flush");
+    let said = refused();
+    let (_, said) = said.split_once(": a flush is under way for 0.").expect("it names the flush");
+    assert!(
+        said.contains("s; snapshots and iterators, the oldest ") && said.contains(" s old, keep "),
+        "{said}"
+    );
+    drop(snapshot);
+    let said = refused();
+    assert!(said.contains("a flush is under way for ") && !said.contains("snapshots"), "{said}");
+}
+
+#[test]
+fn a_change_that_can_never_fit_is_refused_at_once() {
+    let options = Options { memory_bytes: Some(1 << 20), cache_bytes: 1 << 18, ..tiny() };
+    let store = Handle::open_unattended(Simulated::new(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let value = vec![7; 1 << 18];
+    let batch = |count: u32| {
+        let keys: Vec<_> = (0..count).map(u32::to_be_bytes).collect();
+        let ops: Vec<_> =
+            keys.iter().map(|key| (&space, Op::Set { key: &key[..], value: &value[..] })).collect();
+        store.write(&ops, None).map(drop)
+    };
+    for _ in 0..2 {
+        let error = batch(4).expect_err("it is larger than all memory");
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+        assert!(error.to_string().contains("1048576"), "{error}");
+    }
+    batch(3).expect("it fits");
+    assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 3);
+}
+
+/// A log on a small device: memtables become tables before they are full, and a full device is an ordinary error.
+#[test]
+fn a_small_device_of_the_log_holds_up_nothing_for_long() {
+    let disk = Simulated::new();
+    disk.set_log_capacity(1 << 20);
+    let options = Options { memtable_bytes: 8 << 20, ..tiny() };
+    let store = Handle::open_unattended(disk.clone(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let mut refused = 0;
+    for number in 0..4_000_u32 {
+        let put = || store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: &[7; 1000] });
+        if let Err(error) = put() {
+            assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{error}");
+            refused += 1;
+            assert!(store.step().expect("it makes tables"), "there is nothing to do about it");
+            while store.step().expect("it makes tables") {}
+            put().expect("there is space again");
+        }
+    }
+    assert!((2..20).contains(&refused), "{refused} refused");
+    assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 4_000);
+    drop(store);
+    let store = Handle::open_unattended(disk, &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 4_000);
+}
+
+/// Sizes and threads change while writers, readers and the background work go on.
+#[test]
+fn memory_and_workers_change_under_load() {
+    let options = Options { memory_bytes: Some(16 << 20), cache_bytes: 8 << 20, ..tiny() };
+    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (store, space, is_done) = (&store, &space, &is_done);
+        let writers = [0, 1].map(|writer: u32| {
+            scope.spawn(move || {
+                let mut number = 0u32;
+                while !is_done.load(Relaxed) || number < 3_000 {
+                    let key = [writer.to_be_bytes(), (number % 3_000).to_be_bytes()].concat();
+                    store.apply(space, Op::Set { key: &key, value: &[7; 200] }).expect("it is set");
+                    number += 1;
+                }
+            })
+        });
+        for turn in 0..60 {
+            let memory = [1 << 20, 16 << 20, 4 << 20][turn % 3];
+            let changes = OptionChanges {
+                memory_bytes: Some(memory),
+                memtable_bytes: Some(memory / 8),
+                cache_bytes: Some(memory / 2),
+                workers: Some(turn % 4 + 1),
+                ..OptionChanges::default()
+            };
+            store.set_options(&changes).expect("they are taken over");
+            assert_eq!((store.memory.most(), store.workers().count()), (memory, turn % 4 + 1));
+            let stats = store.stats().expect("it has figures");
+            assert!(stats.cache_bytes <= (memory / 2) as u64, "{} of {memory}", stats.cache_bytes);
+            store.view(space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads");
+        }
+        is_done.store(true, Relaxed);
+        writers.into_iter().for_each(|writer| writer.join().expect("it goes on"));
+    });
+    let refused = OptionChanges {
+        memory_bytes: Some(1 << 20),
+        memtable_bytes: Some(1 << 20),
+        cache_bytes: Some(1 << 10),
+        workers: Some(1),
+        ..OptionChanges::default()
+    };
+    let error = store.set_options(&refused).expect_err("they take more together");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("memtable_bytes (1048576) and cache_bytes (1024)"), "{error}");
+    assert_eq!(store.workers().count(), 4, "nothing is changed then");
+    assert_eq!(store.view(&space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads"), 6_000);
+}
+
+#[test]
 fn space_of_deleted_keys_and_dropped_keyspaces_comes_back() {
     const PAIRS: u32 = 4_000;
     let store = open(&Simulated::new());
@@ -534,13 +669,13 @@ fn scans_of_many_threads_miss_no_key_that_was_set() {
     let options = Options { memtable_bytes: 4 << 10, ..roomy() };
     let store = Handle::open(Simulated::new(), &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
     let all = (Bound::Unbounded, Bound::Unbounded);
     std::thread::scope(|scope| {
         for direction in [Direction::Forward, Direction::Backward] {
             let (store, space, done) = (&store, &space, &done);
             scope.spawn(move || {
-                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                while !done.load(Relaxed) {
                     first(&store.view(space), all, direction);
                 }
             });
@@ -556,7 +691,7 @@ fn scans_of_many_threads_miss_no_key_that_was_set() {
             store.apply(&space, Op::Delete { key: &key }).expect("it fits");
             assert_eq!(first(&view, all, Direction::Forward), None, "{round}");
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        done.store(true, Relaxed);
     });
 }
 

@@ -100,7 +100,7 @@ fn store() -> Old {
 fn salvaged(files: Files) -> Result<(Simulated, Salvaged)> {
     let (from, to) = (Simulated::from_files(files), Simulated::new());
     let before = from.files();
-    let salvaged = copy(from.clone(), to.clone(), &mut |_| ControlFlow::Continue(()))?;
+    let salvaged = copy(from.clone(), to.clone(), None, &mut |_| ControlFlow::Continue(()))?;
     assert!(from.files() == before, "the old store was written to");
     Ok((to, salvaged))
 }
@@ -312,20 +312,20 @@ fn a_salvage_may_fail_and_be_given_up() {
     let from = || Simulated::from_files(old.files.clone());
     let to = Simulated::new();
     let mut calls = 0;
-    let ended = copy(from(), to, &mut |progress| {
+    let ended = copy(from(), to, None, &mut |progress| {
         assert!(progress.done <= progress.whole * 2);
         calls += 1;
         if calls == 10 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::Busy);
     let full = Simulated::with_capacity(4_000);
-    let ended: Result<Salvaged, Error> = copy(from(), full, &mut |_| ControlFlow::Continue(()));
+    let ended: Result<Salvaged, Error> = copy(from(), full, None, &mut |_| ControlFlow::Continue(()));
     assert_eq!(ended.unwrap_err().kind(), ErrorKind::OutOfSpace);
     // A device that cannot read a place for ever has damage there.
     for at in (0..60).step_by(7) {
         let from = from();
         from.fail(Fault { at, times: Times::Once, kind: Failure::Eio });
-        let _either = copy(from, Simulated::new(), &mut |_| ControlFlow::Continue(()));
+        let _either = copy(from, Simulated::new(), None, &mut |_| ControlFlow::Continue(()));
     }
 }
 

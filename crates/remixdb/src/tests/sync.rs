@@ -65,8 +65,8 @@ impl Disk for Slow {
         self.disk.unlink(name)
     }
 
-    fn sync_directory(&self) -> io::Result<()> {
-        self.disk.sync_directory()
+    fn sync_directory(&self, of: Kind) -> io::Result<()> {
+        self.disk.sync_directory(of)
     }
 
     fn len(&self, (_, file): &Self::File) -> io::Result<u64> {

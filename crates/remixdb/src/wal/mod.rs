@@ -21,7 +21,7 @@ pub(crate) mod group;
 pub(crate) use format::Change;
 
 use crate::codec::Parts;
-use crate::disk::{self, Disk, Name, Write};
+use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
 use forrest_engine::Durability;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -38,6 +38,8 @@ const RESERVE_LEAST: u64 = 64 << 10;
 const RESERVE_MOST: u64 = 1 << 20;
 /// Space that a new log takes, and what of it is left for changes.
 const RESERVED_FIRST: u64 = 128 << 10;
+/// Space that logs on a device of their own leave to the next log.
+const SPARE: u64 = 2 * RESERVED_FIRST;
 const ROOM_FIRST: u64 = RESERVED_FIRST - record::HEADER as u64 - record::OVERHEAD_MAX;
 
 /// Maximum sequence number of the first change of a log. Memtables keep 56 bits of a sequence number, and no
@@ -128,7 +130,7 @@ fn begin<D: Disk>(disk: &D, file: D::File, number: u64, head: Head) -> Result<Lo
     let mut write = Write { bytes: header.to_vec(), sync: true, ..Write::default() };
     // DURABILITY: no record follows a header that may be lost, or goes to a file whose name may be lost.
     disk::write_all(disk, &file, name, &mut write)?;
-    disk::sync_directory(disk)?;
+    disk::sync_directory(disk, Kind::Log)?;
     Ok(LogFile { name, file: Arc::new(file) })
 }
 
@@ -195,8 +197,10 @@ impl<D: Disk> Log<D> {
             }
         }
         self.group.settle()?;
+        // DURABILITY: the name of the manifest may not be durable, and logs without a manifest are no store.
+        disk::sync_directory(disk, Kind::Manifest).map_err(|error| self.group.stop(error))?;
         // DURABILITY: the name of a log that was read may not be durable either, and the new log will refer to it.
-        disk::sync_directory(disk).map_err(|error| self.group.stop(error))?;
+        disk::sync_directory(disk, Kind::Log).map_err(|error| self.group.stop(error))?;
         self.is_settled.store(true, Ordering::Release);
         Ok(())
     }
@@ -230,7 +234,16 @@ impl<D: Disk> Log<D> {
         self.group.at_end(|log, end| {
             // More at once the longer the log is.
             let ahead = end.clamp(RESERVE_LEAST, RESERVE_MOST);
-            let reserve = |len| disk::reserve(&*self.device().0, &log.file, log.name, len);
+            let disk = &*self.device().0;
+            // With a new log the memtable can become tables, and then this log gives its space back.
+            let free = if disk.is_log_apart() { disk.free(Kind::Log).unwrap_or(u64::MAX) } else { u64::MAX };
+            let reserve = |len: u64| match free.saturating_sub(SPARE) >= len - end {
+                true => disk::reserve(disk, &log.file, log.name, len),
+                false => Err(Error::new(
+                    ErrorKind::OutOfSpace,
+                    format!("reserving space for {}: the device of the log has {free} bytes left", log.name),
+                )),
+            };
             match reserve(end + bytes + ahead) {
                 Ok(()) => Ok(bytes + ahead),
                 Err(error) if error.kind() == ErrorKind::OutOfSpace => reserve(end + bytes).map(|()| bytes),

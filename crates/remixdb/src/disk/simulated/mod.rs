@@ -6,6 +6,8 @@
 //! were done. A power cut keeps any part of them ([`crash_states`](Simulated::crash_states)), the death of a
 //! process all of them ([`kill`](Simulated::kill)).
 //!
+//! Names of logs are in a directory of their own: syncing one of the two has no effect on the names in the other.
+//!
 //! Every call of the trait is one I/O. I/Os are numbered from 0, so a test can cut the power
 //! ([`cut_power_at`](Simulated::cut_power_at)) or inject a failure ([`fail`](Simulated::fail)) at each of
 //! them in turn. Between runs, files can be damaged.
@@ -25,7 +27,7 @@ mod tests;
 pub use crash::CrashStates;
 pub use fault::{Failure, Fate, Fault, Times};
 
-use super::{Disk, Hold, Name, Write};
+use super::{Disk, Hold, Kind, Name, Write};
 use fault::{Call, Go};
 use forrest_engine::Result;
 use rustix::io::Errno;
@@ -67,6 +69,8 @@ struct SimulatedState {
     faults: fault::Faults,
     /// Bytes that its files can take together; `None` for any number.
     capacity: Option<u64>,
+    /// The same for logs, if they have a device of their own.
+    log_capacity: Option<u64>,
     /// Whether nothing can be changed.
     is_frozen: bool,
     /// The manifests whose state is held, each with the number of the holders.
@@ -125,6 +129,19 @@ impl Pending {
     fn is_name(&self) -> bool {
         !matches!(self, Pending::Write { .. })
     }
+
+    /// Whether it is about a name in the directory of files of this kind.
+    fn is_name_with(&self, of: Kind) -> bool {
+        match self {
+            Pending::Write { .. } => false,
+            Pending::Create { name, .. } | Pending::Unlink { name } => is_together(name.kind, of),
+        }
+    }
+}
+
+/// Whether files of two kinds have one directory.
+fn is_together(a: Kind, b: Kind) -> bool {
+    (a == Kind::Log) == (b == Kind::Log)
 }
 
 impl Simulated {
@@ -141,6 +158,11 @@ impl Simulated {
     /// From now on its files take at most this many bytes together; `None` for any number.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.lock().capacity = bytes;
+    }
+
+    /// From now on logs have a device of their own, on which they take at most this many bytes together.
+    pub fn set_log_capacity(&self, bytes: u64) {
+        self.lock().log_capacity = Some(bytes);
     }
 
     /// From now on nothing can be changed.
@@ -330,16 +352,16 @@ impl Disk for Simulated {
         go.done()
     }
 
-    fn sync_directory(&self) -> io::Result<()> {
+    fn sync_directory(&self, of: Kind) -> io::Result<()> {
         let mut state = self.lock();
         match state.faults.begin(Call::SyncDirectory)? {
             Go::SyncFails(fate) => {
-                state.lose_names(fate);
+                state.lose_names(of, fate);
                 Err(Errno::IO.into())
             }
             go => {
                 go.done()?;
-                state.sync_names();
+                state.sync_names(of);
                 Ok(())
             }
         }
@@ -369,8 +391,12 @@ impl Disk for Simulated {
         Ok(())
     }
 
-    fn free(&self) -> io::Result<u64> {
-        Ok(self.lock().free())
+    fn is_log_apart(&self) -> bool {
+        self.lock().log_capacity.is_some()
+    }
+
+    fn free(&self, of: Kind) -> io::Result<u64> {
+        Ok(self.lock().free(of))
     }
 
     fn hold(&self, manifest: Name) -> io::Result<Hold> {
@@ -439,10 +465,13 @@ impl Disk for Simulated {
 }
 
 impl SimulatedState {
-    /// Bytes that files can still take.
-    fn free(&self) -> u64 {
-        let Some(capacity) = self.capacity else { return u64::MAX };
-        let used: u64 = self.seen.values().map(|&inode| self.inodes[inode].taken()).sum();
+    /// Bytes that files of a kind can still take.
+    fn free(&self, of: Kind) -> u64 {
+        let is_apart = self.log_capacity.is_some();
+        let capacity = if is_apart && of == Kind::Log { self.log_capacity } else { self.capacity };
+        let Some(capacity) = capacity else { return u64::MAX };
+        let there = self.seen.iter().filter(|(name, _)| !is_apart || is_together(name.kind, of));
+        let used: u64 = there.map(|(_, &inode)| self.inodes[inode].taken()).sum();
         capacity.saturating_sub(used)
     }
 
@@ -453,7 +482,11 @@ impl SimulatedState {
     /// An error if there is no space for a file of this length.
     fn check_room(&self, inode: usize, len: u64) -> io::Result<()> {
         let more = len.saturating_sub(self.inodes[inode].taken());
-        if more > 0 && more > self.free() { Err(Errno::NOSPC.into()) } else { Ok(()) }
+        if more > 0 && more > self.free(self.inodes[inode].name.kind) {
+            Err(Errno::NOSPC.into())
+        } else {
+            Ok(())
+        }
     }
 
     fn add(&mut self, name: Name, bytes: Arc<Vec<u8>>) -> usize {
@@ -503,9 +536,9 @@ impl SimulatedState {
         });
     }
 
-    fn sync_names(&mut self) {
+    fn sync_names(&mut self, of: Kind) {
         let durable = &mut self.durable;
-        self.pending.retain(|pending| !put_name(durable, pending));
+        self.pending.retain(|pending| !(pending.is_name_with(of) && put_name(durable, pending)));
     }
 
     /// The effect of a failed sync on the pending writes of a file.
@@ -518,13 +551,15 @@ impl SimulatedState {
         }
     }
 
-    /// The effect of a failed sync of the directory on pending names.
-    fn lose_names(&mut self, fate: Fate) {
+    /// The effect of a failed sync of a directory on pending names.
+    fn lose_names(&mut self, of: Kind, fate: Fate) {
         if fate != Fate::Kept {
-            self.pending.retain(|pending| !pending.is_name());
+            self.pending.retain(|pending| !pending.is_name_with(of));
         }
         if fate == Fate::Reverted {
-            self.seen = self.durable.clone();
+            self.seen.retain(|name, _| !is_together(name.kind, of));
+            let durable = self.durable.iter().filter(|(name, _)| is_together(name.kind, of));
+            self.seen.extend(durable.map(|(&name, &inode)| (name, inode)));
         }
     }
 }

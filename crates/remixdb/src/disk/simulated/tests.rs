@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 type Files = Vec<(Name, Vec<u8>)>;
 
-const LOG: Name = Name { kind: crate::disk::Kind::Log, number: 1 };
+const LOG: Name = Name { kind: Kind::Log, number: 1 };
 
 fn log(number: u64) -> Name {
     Name::log(number)
@@ -19,7 +19,7 @@ fn put_at(disk: &Simulated, file: &File, offset: u64, bytes: &[u8], sync: bool) 
 fn with_log() -> (Simulated, File) {
     let disk = Simulated::new();
     let file = disk.create(LOG).unwrap();
-    disk.sync_directory().unwrap();
+    disk.sync_directory(Kind::Log).unwrap();
     (disk, file)
 }
 
@@ -69,7 +69,7 @@ fn a_synced_file_may_lose_its_name_and_a_durable_name_its_data() {
 
     let disk = Simulated::new();
     let file = disk.create(LOG).unwrap();
-    disk.sync_directory().unwrap();
+    disk.sync_directory(Kind::Log).unwrap();
     put_at(&disk, &file, 0, b"oak", false).unwrap();
     let contents = contents(&disk);
     for expected in [&b""[..], b"oak", b"\0\0\0"] {
@@ -101,7 +101,7 @@ fn a_name_is_gone_for_good_when_the_directory_is_synced() {
     assert_eq!(errno(disk.open(LOG)), code(Errno::NOENT));
     assert_eq!(read(&disk, &file), b"old", "who has it open still reads it");
     assert_eq!(states(&disk), BTreeSet::from([vec![], vec![(LOG, b"old".to_vec())]]));
-    disk.sync_directory().unwrap();
+    disk.sync_directory(Kind::Log).unwrap();
     assert_eq!(states(&disk), BTreeSet::from([vec![]]));
 }
 
@@ -137,7 +137,7 @@ fn the_last_write_is_torn_at_every_sector() {
     let other = disk.create(log(2)).unwrap();
     put_at(&disk, &other, 0, &[0x22; 1100], true).unwrap();
     let file = disk.create(LOG).unwrap();
-    disk.sync_directory().unwrap();
+    disk.sync_directory(Kind::Log).unwrap();
     put_at(&disk, &file, 0, &old, true).unwrap();
     put_at(&disk, &file, 600, &[0x33; 1000], false).unwrap();
 
@@ -230,10 +230,10 @@ fn the_death_of_a_process_loses_nothing_and_makes_nothing_durable() {
 fn a_cut_stops_everything() {
     let run = |disk: &Simulated| -> io::Result<()> {
         let file = disk.create(LOG)?;
-        disk.sync_directory()?;
+        disk.sync_directory(Kind::Log)?;
         put_at(disk, &file, 0, b"ab", true)?;
         disk.unlink(LOG)?;
-        disk.sync_directory()
+        disk.sync_directory(Kind::Log)
     };
     let disk = Simulated::new();
     run(&disk).unwrap();
@@ -249,7 +249,7 @@ fn a_cut_stops_everything() {
         disk.open(LOG).unwrap_err();
         disk.list().unwrap_err();
         disk.unlink(LOG).unwrap_err();
-        disk.sync_directory().unwrap_err();
+        disk.sync_directory(Kind::Log).unwrap_err();
         assert_eq!((disk.files(), disk.pending()), before);
         assert_eq!(disk.ios(), at + 1);
         let states = states(&disk);
@@ -318,7 +318,7 @@ fn errors_strike_what_they_suit() {
     assert_eq!(errno(disk.list()), eio);
     assert_eq!(errno(disk.create(log(2))), eio);
     assert_eq!(errno(disk.unlink(LOG)), eio);
-    assert_eq!(errno(disk.sync_directory()), eio);
+    assert_eq!(errno(disk.sync_directory(Kind::Log)), eio);
     assert_eq!(errno(put_at(&disk, &file, 2, b"cdef", true)), eio);
     assert!(!disk.is_cut());
     disk.heal();
@@ -368,10 +368,10 @@ fn a_failed_sync_of_the_directory_does_so_with_names() {
         disk.fail(Fault { at: 0, times: Times::Once, kind: Failure::SyncFails(fate) });
         disk.create(log(2)).unwrap();
         disk.unlink(LOG).unwrap();
-        assert_eq!(errno(disk.sync_directory()), code(Errno::IO));
+        assert_eq!(errno(disk.sync_directory(Kind::Log)), code(Errno::IO));
         let seen = if fate == Fate::Reverted { LOG } else { log(2) };
         assert_eq!(disk.files(), [(seen, vec![])]);
-        disk.sync_directory().expect("the next sync works");
+        disk.sync_directory(Kind::Log).expect("the next sync works");
         let durable = if fate == Fate::Kept { log(2) } else { LOG };
         assert_eq!(states(&disk), BTreeSet::from([vec![(durable, vec![])]]));
     }
@@ -402,7 +402,7 @@ fn damage_is_durable_and_seen_at_once() {
     assert_eq!(read(&disk, &file), b"z");
     disk.unlink(log(2)).unwrap();
     assert!(disk.remove(LOG) && !disk.remove(LOG));
-    disk.sync_directory().unwrap();
+    disk.sync_directory(Kind::Log).unwrap();
     assert_eq!(states(&disk), BTreeSet::from([vec![]]));
     assert_eq!(Simulated::from_files([(LOG, vec![1])]).files(), [(LOG, vec![1])]);
 }
@@ -425,7 +425,7 @@ fn threads_share_a_disk() {
                 for place in 0..100 {
                     put_at(&disk, &file, place, &[number as u8], place % 10 == 9).unwrap();
                 }
-                disk.sync_directory().unwrap();
+                disk.sync_directory(Kind::Log).unwrap();
             });
         }
     });

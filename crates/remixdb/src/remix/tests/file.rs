@@ -50,7 +50,7 @@ impl Disk for Memory {
         self.0.lock().unwrap().remove(&name).map(drop).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    fn sync_directory(&self) -> io::Result<()> {
+    fn sync_directory(&self, _: Kind) -> io::Result<()> {
         Ok(())
     }
 
