@@ -19,13 +19,14 @@ pub use remixdb::{Loss, Progress, Salvaged};
 /// the same path removes it. When the call returns, the new store survives power loss. It takes time proportional to
 /// the data, and blocks until it is done; [`salvage_with`] reports how far it is and may be ended.
 ///
-/// Close the store before. If another process writes to it meanwhile, its state of now is copied, as by a reader.
+/// Close the store before: beside a writer, the files that it replaces would look like losses. While the salvage runs,
+/// the store cannot be opened except to be read.
 ///
 /// # Errors
 /// A salvage that fails leaves nothing. `Corrupt` if no part of the manifest can be read: only that states which
 /// tables belong to which keyspace. `InvalidArgument` if `to` exists and is not an empty directory, or lies within
-/// `from`, or if a path is a URL; `Busy` if another attempt at `to` is in progress; `Unsupported` for files of another
-/// version; `OutOfSpace`; `Io`.
+/// `from`, or if a path is a URL; `Busy` if the store is open to be changed (the message names the process), or if
+/// another attempt at `to` is in progress; `Unsupported` for files of another version; `OutOfSpace`; `Io`.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;

@@ -12,6 +12,10 @@
 //! the table's error where an older one would decide. There is no order over the tables, and no cursor. Such a
 //! partition, and one in which a merge met damage, is *damaged*: tables are added to it and merged among themselves,
 //! but those up to the newest damaged one stay as they are.
+//!
+//! Bytes that the device does not return are damage too, but it may pass ([`Damage::may_pass`]). A table that cannot be
+//! opened for that reason is tried again when the store is opened again. A merge is tried again when it is asked for,
+//! or when the newer tables are to be merged.
 
 use crate::cache::Cache;
 use crate::disk::{self, Disk, Name};
@@ -86,6 +90,11 @@ impl Damage {
     /// The error of what needs these tables.
     pub(crate) fn error(&self) -> Error {
         disk::again(&self.why)
+    }
+
+    /// Whether the device did not return the bytes. A later read may find them.
+    fn may_pass(&self) -> bool {
+        self.why.kind() == ErrorKind::Io
     }
 }
 
@@ -257,10 +266,10 @@ impl<D: Disk> Partition<D> {
         Partition { low, tables, lost, damage, known, source, walked: Arc::default() }
     }
 
-    /// Opens the tables of a partition. Those that are missing or damaged are lost.
+    /// Opens the tables of a partition. Those that are missing or damaged or cannot be read are lost.
     ///
     /// # Errors
-    /// `Unsupported` if a table or the REMIX has another version; `Io`.
+    /// `Unsupported` if a table or the REMIX has another version; `OutOfSpace` without a file descriptor.
     pub(crate) fn open(
         disk: &Arc<D>,
         low: Vec<u8>,
@@ -277,7 +286,7 @@ impl<D: Disk> Partition<D> {
             };
             match table {
                 Ok(table) => tables.push(table),
-                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
                     lost.push(Lost::new(number, tables.len(), error));
                 }
                 Err(error) => return Err(error),
@@ -285,7 +294,11 @@ impl<D: Disk> Partition<D> {
         }
         if files.remix != 0 {
             // Before anything in the store is changed. The rest is read at the first use.
-            remix::check_version(&**disk, Name::remix(files.remix))?;
+            match remix::check_version(&**disk, Name::remix(files.remix)) {
+                // That use reports it.
+                Err(error) if error.kind() == ErrorKind::Io => {}
+                checked => checked?,
+            }
         }
         let damage = OnceLock::new();
         if let Some(newest) = lost.last() {
@@ -303,6 +316,11 @@ impl<D: Disk> Partition<D> {
     /// Whether it has tables that may be merged into one.
     pub(crate) fn is_mergeable(&self) -> bool {
         self.tables.len() > 1 && self.damage().is_none()
+    }
+
+    /// Whether a merge has met damage that may be gone by now, so that it may be tried again.
+    pub(crate) fn may_recover(&self) -> bool {
+        self.lost.is_empty() && self.damage().is_some_and(Damage::may_pass)
     }
 
     /// The tables that are lost.

@@ -2,7 +2,8 @@
 //!
 //! If a merge meets damage, the new pairs become one more table, beside those that are there. From then on only tables
 //! newer than the damaged ones are merged, among themselves, and the partition is not cut: it takes new pairs for as
-//! long as the store is used, and no damaged file is replaced.
+//! long as the store is used, and no damaged file is replaced. If the device did not return some bytes, they may be
+//! there later: each time when the newer tables are due to be merged, all are tried first.
 
 use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
@@ -185,17 +186,34 @@ impl<D: Disk> Rewrite<'_, D> {
     /// The partitions that replace this one; `None` if it stays.
     fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let made = match self.old {
-            Some(old) if old.damage().is_some() => {
+            Some(old) if old.damage().is_some() && !self.is_due_again(old, new) => {
                 return self.around(old, old.damage().expect("there is some"), new);
             }
             Some(old) if old.tables().len() > RUNS_MAX => Err(old.too_many()),
             _ => self.planned(new),
         };
         match (made, self.old) {
-            (Err(error), Some(old)) if error.kind() == ErrorKind::Corrupt => {
-                self.around(old, old.mark(error), new)
-            }
+            (Err(error), Some(old)) if disk::is_damage(&error) => self.around(old, old.mark(error), new),
             (made, _) => made,
+        }
+    }
+
+    /// Whether to merge a damaged partition as if it were none, because the damage may be gone. That is as often as
+    /// tables are merged in any partition.
+    fn is_due_again(&self, old: &Partition<D>, new: New<'_>) -> bool {
+        let is_due = |damage: &Damage| self.merged_around(old, damage, new) < self.tables().len();
+        old.may_recover() && old.damage().is_some_and(is_due)
+    }
+
+    /// From which table on the tables of a damaged partition are merged with new pairs: all of them are newer than the
+    /// damaged ones.
+    fn merged_around(&self, old: &Partition<D>, damage: &Damage, new: New<'_>) -> usize {
+        let (count, kept) = (self.tables().len(), damage.kept);
+        let is_many = count + old.lost().len() >= RUNS_MAX && kept < count;
+        match self.plan(&self.tables()[kept..], new.bytes()) {
+            Plan::Minor if !is_many => count,
+            Plan::Minor | Plan::Major => kept,
+            Plan::Partial { from } => kept + from,
         }
     }
 
@@ -233,14 +251,9 @@ impl<D: Disk> Rewrite<'_, D> {
         new: New<'_>,
     ) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (count, kept) = (self.tables().len(), damage.kept);
-        let is_many = count + old.lost().len() >= RUNS_MAX && kept < count;
-        let from = match self.plan(&self.tables()[kept..], new.bytes()) {
-            Plan::Minor if !is_many => count,
-            Plan::Minor | Plan::Major => kept,
-            Plan::Partial { from } => kept + from,
-        };
+        let from = self.merged_around(old, damage, new);
         let (from, kept, table) = match self.merged_with(new, from) {
-            Err(error) if from < count && (is_full(&error) || error.kind() == ErrorKind::Corrupt) => {
+            Err(error) if from < count && (is_full(&error) || disk::is_damage(&error)) => {
                 // What is newer is damaged too, or there is room for the new pairs alone.
                 let kept = if is_full(&error) { kept } else { count };
                 (count, kept, self.merged_with(new, count)?)
@@ -307,9 +320,7 @@ impl<D: Disk> Rewrite<'_, D> {
     ) -> Result<(Option<Arc<Remix>>, Option<Stored>)> {
         match old.warm(check) {
             Ok(()) => Ok((old.remix()?.cloned(), old.stored()?)),
-            Err(error) if error.kind() == ErrorKind::Corrupt && old.tables().len() <= RUNS_MAX => {
-                Ok((None, None))
-            }
+            Err(error) if disk::is_damage(&error) && old.tables().len() <= RUNS_MAX => Ok((None, None)),
             Err(error) => Err(error),
         }
     }

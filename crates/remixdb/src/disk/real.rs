@@ -74,25 +74,29 @@ impl Real {
             return Ok(Real { path: path.to_owned(), files, lock: None, refusal });
         }
         let lock = open_lock(path, directory.as_fd(), builder.create, made)?;
-        match retry_on_intr(|| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)) {
-            Ok(()) => {
-                let limit = builder.open_files.unwrap_or_else(default_open_files);
-                Ok(Real {
-                    path: path.to_owned(),
-                    files: Arc::new(Files::new(directory, limit)),
-                    lock: Some(lock),
-                    refusal: None,
-                })
+        let advice = "open it read-only to read it meanwhile";
+        take(&lock, FlockOperation::NonBlockingLockExclusive, path, advice)?;
+        let limit = builder.open_files.unwrap_or_else(default_open_files);
+        let files = Arc::new(Files::new(directory, limit));
+        Ok(Real { path: path.to_owned(), files, lock: Some(lock), refusal: None })
+    }
+
+    /// Opens the directory of a store to read it, while nobody has it open to change it. Nothing in it is changed. If
+    /// somebody has, the error ends with `advice`. A directory without a `LOCK` is a copy of a store, which nobody has
+    /// opened.
+    ///
+    /// # Errors
+    /// `Busy`, `Io`.
+    pub(crate) fn open_unchanging(path: &Path, advice: &str) -> Result<Real> {
+        let mut real = Real::open(path, &Options { read_only: true, ..Options::default() })?;
+        match super::uninterrupted(|| open_regular(real.files.directory(), LOCK, OFlags::RDONLY)) {
+            Ok(lock) => {
+                take(&lock, FlockOperation::NonBlockingLockShared, path, advice)?;
+                real.lock = Some(lock);
+                Ok(real)
             }
-            Err(Errno::WOULDBLOCK) => Err(Error::new(
-                ErrorKind::Busy,
-                format!(
-                    "{}: another process or another handle has this store open{}; open it read-only to read it meanwhile",
-                    path.display(),
-                    holder(&lock),
-                ),
-            )),
-            Err(errno) => Err(failed("locking the store", path, errno)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(real),
+            Err(error) => Err(failed("opening the lock file LOCK of the store", path, error)),
         }
     }
 
@@ -154,6 +158,10 @@ impl Disk for Real {
 
     fn open(&self, name: Name) -> io::Result<Handle> {
         self.files.open(name)
+    }
+
+    fn open_again(&self, name: Name) -> io::Result<Handle> {
+        self.files.open_to_write(name)
     }
 
     fn unlink(&self, name: Name) -> io::Result<()> {
@@ -270,6 +278,22 @@ fn submit(file: &File, write: &Write) -> io::Result<usize> {
 fn default_open_files() -> usize {
     let allowed = forrest_machine::files::limit().soft.unwrap_or(u64::MAX);
     usize::try_from(allowed / 2).unwrap_or(usize::MAX).clamp(1, DEFAULT_OPEN_FILES)
+}
+
+/// Locks the file `LOCK` of a store. If somebody else has the lock, the error ends with `advice`.
+fn take(lock: &File, how: FlockOperation, path: &Path, advice: &str) -> Result<()> {
+    match retry_on_intr(|| rustix::fs::flock(lock, how)) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(Error::new(
+            ErrorKind::Busy,
+            format!(
+                "{}: another process or another handle has this store open{}; {advice}",
+                path.display(),
+                holder(lock),
+            ),
+        )),
+        Err(errno) => Err(failed("locking the store", path, errno)),
+    }
 }
 
 /// The directory of a store, and whether it was created.

@@ -44,6 +44,8 @@ pub enum Failure {
     Emfile,
     /// A sync of a file or of the directory fails, after the bytes that came with it were written.
     SyncFails(Fate),
+    /// The same, but never of the directory.
+    FileSyncFails(Fate),
 }
 
 /// The effect of a failed sync on pending operations.
@@ -205,6 +207,7 @@ impl Failure {
             Failure::Exdev => matches!(call, Call::Link),
             Failure::Emfile => matches!(call, Call::Create | Call::Open | Call::List),
             Failure::SyncFails(_) => matches!(call, Call::SyncDirectory | Call::Submit { sync: true, .. }),
+            Failure::FileSyncFails(_) => matches!(call, Call::Submit { sync: true, .. }),
         }
     }
 
@@ -222,7 +225,7 @@ impl Failure {
             Failure::ShortWrite | Failure::ShortRead => Ok(Go::Half),
             Failure::Exdev => Err(Errno::XDEV.into()),
             Failure::Emfile => Err(Errno::MFILE.into()),
-            Failure::SyncFails(fate) => Ok(Go::SyncFails(fate)),
+            Failure::SyncFails(fate) | Failure::FileSyncFails(fate) => Ok(Go::SyncFails(fate)),
         }
     }
 }
