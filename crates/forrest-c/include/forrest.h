@@ -461,6 +461,13 @@ typedef struct {
 } forrest_stats;
 
 /**
+ * The function that `forrest_salvage` calls now and then while it copies, on its thread, with its `context`: with the
+ * number of bytes that were read, and of those that are to be read. It returns true to continue, false to end the
+ * salvage. It must return normally, not by an exception or `longjmp`. It may call this library.
+ */
+typedef bool (*forrest_go_on)(void *context, uint64_t done, uint64_t whole);
+
+/**
  * A range of keys of which a salvage lost something. All its pointers are valid until the function that got it
  * returns. Later versions of the library may add fields at the end.
  */
@@ -1382,29 +1389,32 @@ int32_t forrest_capabilities(const forrest_db *db, uint64_t *capabilities);
  * Copies what is intact of the damaged store on disk in the directory `from` to a new store at `to`. It also works if
  * `forrest_open` fails with `FORREST_CORRUPT`. It writes nothing at `from`. Close the store before.
  *
- * After the copy is complete, this thread calls `see` with each range of keys of which something was lost, as long as
- * it returns true. If `see` is null, the losses are only counted. Outside of these ranges, each key has exactly the
- * value that it had. In a range that is lost, a key has a value that it once had, or none. `salvaged_bytes` is
- * `sizeof(forrest_salvaged)`; fields that the program was not compiled for are left out, and fields that this library
- * does not have are 0.
+ * While it copies, this thread calls `go_on`, unless that is null, with the same `context`. If it returns false, the
+ * salvage ends with `FORREST_BUSY`. After the copy is complete, this thread calls `see` with each range of keys of
+ * which something was lost, as long as it returns true. If `see` is null, the losses are only counted. Outside of
+ * these ranges, each key has exactly the value that it had. In a range that is lost, a key has a value that it once
+ * had, or none. `salvaged_bytes` is `sizeof(forrest_salvaged)`; fields that the program was not compiled for are left
+ * out, and fields that this library does not have are 0.
  *
  * `to` must not exist, or be an empty directory; its parent directory must exist. The new store gets this name only
  * when it is complete and survives a loss of power. The call blocks until then, for a time proportional to the data.
  * There is nothing to free.
  *
  * `FORREST_OK` also if something was lost, and if `see` returned false. A salvage that fails leaves nothing, calls
- * nothing, and sets `salvaged` to 0: `FORREST_CORRUPT` if no part of the manifest can be read;
+ * `see` never, and sets `salvaged` to 0: `FORREST_CORRUPT` if no part of the manifest can be read;
  * `FORREST_INVALID_ARGUMENT` if `to` exists and is not an empty directory, or lies within `from`, or if a path is a
- * URL; `FORREST_BUSY` if another salvage or checkpoint to `to` is in progress; `FORREST_UNSUPPORTED` for files of
- * another version; `FORREST_IO`; `FORREST_OUT_OF_SPACE`.
+ * URL; `FORREST_BUSY` if the store is open to be changed, or another salvage or checkpoint to `to` is in progress;
+ * `FORREST_UNSUPPORTED` for files of another version; `FORREST_IO`; `FORREST_OUT_OF_SPACE`.
  *
  * # Safety
  * - `from` and `to` are each null or end with a zero byte.
+ * - `go_on` is null, or a function that meets the requirements of `forrest_go_on`.
  * - `see` is null, or a function that meets the requirements of `forrest_see_loss`.
  * - `salvaged` is null or has `salvaged_bytes` writable bytes.
  */
 int32_t forrest_salvage(const char *from,
                         const char *to,
+                        forrest_go_on go_on,
                         forrest_see_loss see,
                         void *context,
                         forrest_salvaged *salvaged,

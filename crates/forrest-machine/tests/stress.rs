@@ -53,7 +53,7 @@ impl Cache {
         }
         let mut claimed = {
             let mut seats = self.seats.lock().expect("no thread panics under it");
-            let claimed = self.frames.claim(frame)?;
+            let claimed = self.frames.claim(frame).ok()?;
             if let Some(old) = seats[frame as usize].take() {
                 self.slots[old].clear();
             }

@@ -77,3 +77,21 @@ def test_a_salvage_that_fails_leaves_nothing(old: Path) -> None:
     with pytest.raises(forrest.CorruptError, match="no manifest can be read"):
         forrest.salvage(old, copy)
     assert [path.name for path in old.parent.iterdir()] == ["old"]
+
+
+def test_a_salvage_is_watched_and_ended(old: Path) -> None:
+    copy = old.with_name("copy")
+    calls: list[tuple[int, int]] = []
+    assert forrest.salvage(old, copy, progress=lambda done, whole: calls.append((done, whole))).pairs == 5_001
+    assert calls and all(0 <= done <= 2 * whole for done, whole in calls)
+
+    def refuse(done: int, whole: int) -> bool:
+        raise LookupError(f"{done} of {whole}")
+
+    with pytest.raises(forrest.BusyError):
+        forrest.salvage(old, old.with_name("ended"), progress=lambda done, whole: False)
+    with pytest.raises(LookupError):
+        forrest.salvage(old, old.with_name("ended"), progress=refuse)
+    with forrest.open(old), pytest.raises(forrest.BusyError, match="process"):
+        forrest.salvage(old, old.with_name("ended"))
+    assert sorted(path.name for path in old.parent.iterdir()) == ["copy", "old"]

@@ -22,13 +22,14 @@ pub use remixdb::{Loss, Progress, Salvaged};
 /// If the log has a directory of its own ([`Builder::log_directory`](crate::Builder::log_directory)), it is found where
 /// it was when the store was last opened. If it is not there, what was in the log is lost, and reported.
 ///
-/// Close the store before. If another process writes to it meanwhile, its state of now is copied, as by a reader.
+/// Close the store before: beside a writer, the files that it replaces would look like losses. While the salvage runs,
+/// the store cannot be opened except to be read.
 ///
 /// # Errors
 /// A salvage that fails leaves nothing. `Corrupt` if no part of the manifest can be read: only that states which
 /// tables belong to which keyspace. `InvalidArgument` if `to` exists and is not an empty directory, or lies within
-/// `from`, or if a path is a URL; `Busy` if another attempt at `to` is in progress; `Unsupported` for files of another
-/// version; `OutOfSpace`; `Io`.
+/// `from`, or if a path is a URL; `Busy` if the store is open to be changed (the message names the process), or if
+/// another attempt at `to` is in progress; `Unsupported` for files of another version; `OutOfSpace`; `Io`.
 ///
 /// ```
 /// # let directory = tempfile::tempdir()?;

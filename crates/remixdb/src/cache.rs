@@ -26,7 +26,7 @@ use crate::stripe::Stripes;
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{Numa, Pages as PageSize};
-use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Slot};
+use forrest_machine::frames::{Claimed, FRAME_BYTES, FRAMES_MAX, Frames, Pinned, Refused, Slot};
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -36,6 +36,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 const PASSED_MAX: usize = 64;
 /// Maximum number of frames that are inspected for one new page, if readers hold those to be evicted.
 const LOOKED_AT_MAX: usize = 2 * PASSED_MAX;
+/// Maximum number of frames that were never used that are tried for one new page.
+const FRESH_TRIES: usize = 3;
 /// Number of pages that a closing file frees before it lets other threads take the lock.
 const FORGOTTEN_MAX: usize = 512;
 
@@ -106,7 +108,7 @@ impl Clock {
     fn claim<'f>(&mut self, frames: &'f Frames) -> Room<'f> {
         while let Some(frame) = self.free.pop() {
             // If readers of a closed file still hold it, the hand finds it later.
-            if let Some(claimed) = frames.claim(frame) {
+            if let Ok(claimed) = frames.claim(frame) {
                 return Room::Claimed(claimed, None);
             }
         }
@@ -124,7 +126,7 @@ impl Clock {
             if used && looked_at < PASSED_MAX {
                 continue;
             }
-            if let Some(claimed) = frames.claim(at as u32) {
+            if let Ok(claimed) = frames.claim(at as u32) {
                 let gone = self.seats[at].take();
                 if let Some(seat) = &gone {
                     seat.slot().clear();
@@ -324,27 +326,37 @@ impl Cache {
 
     /// A frame for a new page; `None` if there is none.
     fn claim<'f>(&self, frames: &'f Frames) -> Option<Claimed<'f>> {
-        // The lock is held for this statement only: not while memory is taken, nor while the evicted seat is
-        // dropped, which may free the slots of a file.
-        let room = lock(&self.clock).claim(frames);
-        match room {
-            Room::Claimed(claimed, _gone) => Some(claimed),
-            Room::Fresh(frame) => {
-                let claimed = frames.claim(frame);
-                let mut clock = lock(&self.clock);
-                match claimed {
-                    // If the cache was made smaller and larger meanwhile, the frame may have had a page by now.
-                    Some(claimed) => clock.is_vacant(frame).then_some(claimed),
-                    // A reader holds it since the cache was larger. The hand finds it later.
-                    None if frames.has_memory(frame) => None,
-                    None => {
-                        // Out of memory: from now on, pages take turns in the frames that have memory.
-                        clock.seats_max = clock.seats_max.min(clock.seats.len());
-                        None
+        for _ in 0..FRESH_TRIES {
+            // The lock is held for this statement only: not while memory is taken, nor while the evicted seat is
+            // dropped, which may free the slots of a file.
+            let room = lock(&self.clock).claim(frames);
+            match room {
+                Room::Claimed(claimed, _gone) => return Some(claimed),
+                Room::Fresh(frame) => {
+                    if let Some(claimed) = self.claim_fresh(frames, frame) {
+                        return Some(claimed);
                     }
                 }
+                Room::None => return None,
             }
-            Room::None => None,
+        }
+        None
+    }
+
+    /// Claims a frame that was never used, if nothing has changed since the clock gave it out.
+    fn claim_fresh<'f>(&self, frames: &'f Frames, frame: u32) -> Option<Claimed<'f>> {
+        let claimed = frames.claim(frame);
+        let mut clock = lock(&self.clock);
+        match claimed {
+            // If the cache was made smaller and larger meanwhile, the frame may have had a page by now.
+            Ok(claimed) => clock.is_vacant(frame).then_some(claimed),
+            // A reader holds it since the cache was larger, or its memory is being released. The hand finds it later.
+            Err(Refused::InUse) => None,
+            Err(Refused::NoMemory) => {
+                // From now on, pages take turns in the frames that have memory.
+                clock.seats_max = clock.seats_max.min(clock.seats.len());
+                None
+            }
         }
     }
 
@@ -368,7 +380,7 @@ impl Cache {
 fn alone(read: impl FnOnce(&mut [u8; page::BYTES]) -> Result<()>) -> Result<PageRef> {
     room::ask()?;
     let frames = Frames::new(1, PageSize::Plain, Numa::Local).map_err(room::refused)?;
-    let mut claimed = frames.claim(0).ok_or_else(|| room::refused("a page"))?;
+    let mut claimed = frames.claim(0).map_err(|_| room::refused("a page"))?;
     read(&mut claimed)?;
     Ok(PageRef(claimed.publish()))
 }

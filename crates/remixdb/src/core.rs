@@ -265,7 +265,7 @@ impl<D: Disk> Core<D> {
             self.shared.memory.set_cache_most(bytes);
         }
         if let Some(bytes) = changes.memory_bytes {
-            self.memory.set_most(bytes);
+            self.shared.memory.set_most(bytes);
         }
         if let Some(count) = changes.workers {
             self.workers.set_count(count);
@@ -417,7 +417,8 @@ impl<D: Disk> Core<D> {
     /// What the store holds and costs.
     ///
     /// # Errors
-    /// `Io` if a partition is looked into for the first time, and that fails. Of a damaged one the keys are estimated.
+    /// `OutOfSpace` if a partition is looked into for the first time, and there is no descriptor for that. Of a damaged
+    /// one, or one that cannot be read, the keys are estimated.
     pub(crate) fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let mut stats = Stats::default();
@@ -435,7 +436,9 @@ impl<D: Disk> Core<D> {
         }
         for partition in version.partitions.values().flatten() {
             stats.keys += match partition.keys() {
-                Err(error) if error.kind() == ErrorKind::Corrupt => partition.keys_about(),
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
+                    partition.keys_about()
+                }
                 keys => keys?,
             };
             stats.table_bytes += partition.file_bytes();

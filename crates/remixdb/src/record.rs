@@ -32,7 +32,7 @@
 
 use crate::codec::{Parts, put_number};
 use crate::disk::{self, Disk, Kind, Name};
-use forrest_engine::Result;
+use forrest_engine::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64_with_seed as xxh3;
 
 /// Bytes of a file header.
@@ -45,6 +45,8 @@ pub(crate) const OVERHEAD_MAX: u64 = 64;
 pub(crate) const BODY_MAX: u64 = (1 << 40) - 1;
 /// A file is read in windows of this size.
 const WINDOW: usize = 1 << 20;
+/// Where a window cannot be read, it is read in blocks of this size, the unit in which the system reads a device.
+const BLOCK: usize = 4096;
 
 /// The version of the formats that this build writes, and the oldest one that it reads.
 fn versions(kind: Kind) -> (u32, u32) {
@@ -177,9 +179,46 @@ struct Window<'d, D: Disk> {
     len: u64,
     bytes: Vec<u8>,
     start: u64,
+    /// Whether blocks that cannot be read are passed, and the first error of those that were.
+    around: bool,
+    unreadable: Option<Error>,
 }
 
-impl<D: Disk> Window<'_, D> {
+impl<'d, D: Disk> Window<'d, D> {
+    fn new(disk: &'d D, file: &'d D::File, name: Name) -> Result<Window<'d, D>> {
+        let len = disk::len(disk, file, name)?;
+        Ok(Window { disk, file, name, len, bytes: Vec::new(), start: 0, around: false, unreadable: None })
+    }
+
+    /// Reads from `offset` on. Where that fails, and it is to be passed, the block has zeros, which are in no record.
+    fn read(&mut self, done: usize, offset: u64) -> Result<usize> {
+        let (disk, file, name) = (self.disk, self.file, self.name);
+        let buffer = &mut self.bytes[done..];
+        match disk::read_up_to(disk, file, name, buffer, offset) {
+            Err(error) if self.around && disk::is_damage(&error) => self.unreadable.get_or_insert(error),
+            read => return read,
+        };
+        let mut count = 0;
+        while count < buffer.len() {
+            let at = offset + count as u64;
+            // Blocks of the file, not of the window.
+            let block = (BLOCK - (at % BLOCK as u64) as usize).min(buffer.len() - count);
+            let block = &mut buffer[count..count + block];
+            let read = match disk::read_up_to(disk, file, name, block, at) {
+                Err(error) if disk::is_damage(&error) => {
+                    block.fill(0);
+                    block.len()
+                }
+                read => read?,
+            };
+            count += read;
+            if read < block.len() {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
     /// `count` bytes from `offset` on, or `None` if the file ends before.
     fn at(&mut self, offset: u64, count: u64) -> Result<Option<&[u8]>> {
         if offset > self.len || self.len - offset < count {
@@ -206,8 +245,7 @@ impl<D: Disk> Window<'_, D> {
             let done = self.bytes.len();
             let piece = (wanted - done as u64).min(WINDOW as u64) as usize;
             self.bytes.resize(done + piece, 0);
-            let (disk, file, name) = (self.disk, self.file, self.name);
-            let count = disk::read_up_to(disk, file, name, &mut self.bytes[done..], offset + done as u64)?;
+            let count = self.read(done, offset + done as u64)?;
             self.bytes.truncate(done + count);
             if count < piece {
                 // A process that writes to the file has cut off what it had taken in advance.
@@ -259,9 +297,8 @@ pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result
 /// An error if a file without a header once had one. A header is synced before the first record is written.
 /// So if there is a record, there was a header.
 pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> {
-    let len = disk::len(disk, file, name)?;
-    let mut window = Window { disk, file, name, len, bytes: Vec::new(), start: 0 };
-    for offset in HEADER as u64..len.saturating_sub(HEAD as u64 - 1) {
+    let mut window = Window::new(disk, file, name)?;
+    for offset in HEADER as u64..window.len.saturating_sub(HEAD as u64 - 1) {
         if window.record(offset)?.is_some() {
             return Err(disk::damaged(
                 name,
@@ -271,6 +308,11 @@ pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()
         }
     }
     Ok(())
+}
+
+/// Whether records that state this synced offset state more than that the header was synced, as it always is.
+pub(crate) fn is_vouched(synced: u64) -> bool {
+    synced > HEADER as u64
 }
 
 /// A file that has been read.
@@ -293,8 +335,7 @@ pub(crate) fn replay<D: Disk>(
     from: u64,
     mut see: impl FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<Replayed> {
-    let len = disk::len(disk, file, name)?;
-    let mut window = Window { disk, file, name, len, bytes: Vec::new(), start: 0 };
+    let mut window = Window::new(disk, file, name)?;
     let (mut end, mut synced) = (from, 0);
     while let Some(body) = window.record(end)? {
         let length = body.len() as u64;
@@ -312,27 +353,27 @@ pub(crate) fn replay<D: Disk>(
 }
 
 /// The intact records of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Intact {
     /// The end of the last record before the first that is not intact.
     pub(crate) end: u64,
     /// The synced offset that the intact records state; 0 if none does. If it is beyond `end`, the file is damaged.
     pub(crate) synced: u64,
+    /// The first error of blocks that cannot be read, if there are any. They count as damage.
+    pub(crate) unreadable: Option<Error>,
 }
 
-/// Passes all intact records of a file to `see`, in order, with their offsets: also those after damage. The flag is
-/// set for these. The header is not looked at.
+/// Passes all intact records of a file to `see`, in order, with their offsets: also those after damage, and after
+/// blocks that cannot be read. The flag is set for these. The header is not looked at.
 ///
 /// # Errors
-/// `Io`, and the error of `see`.
+/// `Io` if the file cannot be measured, and the error of `see`.
 pub(crate) fn intact<D: Disk>(
     disk: &D,
     file: &D::File,
     name: Name,
     mut see: impl FnMut(u64, bool, &[u8]) -> Result<()>,
 ) -> Result<Intact> {
-    let len = disk::len(disk, file, name)?;
-    let mut window = Window { disk, file, name, len, bytes: Vec::new(), start: 0 };
+    let mut window = Window { around: true, ..Window::new(disk, file, name)? };
     let (mut at, mut end, mut synced) = (HEADER as u64, None, 0);
     while at < window.len {
         let Some(body) = window.record(at)? else {
@@ -346,7 +387,7 @@ pub(crate) fn intact<D: Disk>(
         see(at, end.is_some(), body)?;
         at += HEAD as u64 + length;
     }
-    Ok(Intact { end: end.unwrap_or(at), synced })
+    Ok(Intact { end: end.unwrap_or(at), synced, unreadable: window.unreadable })
 }
 
 /// The offset of a valid record, from `from` on, that states that the file was synced beyond `place`.

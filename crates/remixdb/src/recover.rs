@@ -8,13 +8,14 @@
 //!    If the changes take more memory than may wait, the oldest become tables meanwhile.
 //!
 //! What was read may have been in the memory of the operating system only, and changes that are acknowledged later must
-//! not outlive it. So before the first change, the logs and their names are synced ([`Log::settle`]); then a new log is
-//! begun, with a number above all that are in the directory. The first new table needs a new manifest. Files that
-//! nothing names are removed with the first change.
+//! not outlive it. So before the first change, the logs are written again as far as they do not state that they were
+//! synced, and they and their names are synced ([`Log::settle`]); then a new log is begun, with a number above all that
+//! are in the directory. The first new table needs a new manifest. Files that nothing names are removed with the first
+//! change.
 //!
 //! Damage in the manifest or the logs fails the opening, because nothing can be known of the store then. A table that
-//! is missing or damaged does not: it fails the reads of its partition (see [`Partition`]). A process that reads beside
-//! another one first tries again, because its view of the directory may be old.
+//! is missing or damaged or cannot be read does not: it fails the reads of its partition (see [`Partition`]). A process
+//! that reads beside another one first tries again, because its view of the directory may be old.
 //!
 //! Nothing is removed if something is damaged, or if a file that the store needs has a format version that this build
 //! does not read. A directory without a manifest is a new store only if no file in it was ever used.
@@ -321,7 +322,8 @@ fn above(names: &[Name], state: &ManifestState) -> u64 {
 /// The logs of a store before the first of them is read.
 fn reading<D: Disk>(disk: &Arc<D>, manifest: Name, chain: &[Read<D>]) -> Result<Log<D>> {
     let first = chain.first().expect("it has the log of the floor");
-    Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(&**disk)?))
+    let end = manifest::end(&**disk, manifest)?;
+    Ok(Log::reading(disk, (manifest, end), first.number, first.file.clone(), first.len(&**disk)?))
 }
 
 /// The first version of a store that will be changed.
@@ -454,15 +456,20 @@ fn unused<D: Disk>(disk: &D, names: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// Opens the tables that a manifest names, except those that are open in other partitions.
+/// Opens the tables that a manifest names, except those that are open in other partitions. If a loss is refused, then
+/// one that the old partitions do not have yet.
 fn open_partitions<D: Disk>(
     shared: &Arc<Shared<D>>,
     found: &Found,
     old: &Partitions<D>,
     lost: Lost,
 ) -> Result<Partitions<D>> {
+    // What was lost before is not there later.
+    let known: BTreeSet<Name> =
+        old.values().flatten().flat_map(|partition| partition.files().names()).collect();
+    let is_there = |name: &Name| known.contains(name) || found.names.binary_search(name).is_ok();
     if lost == Lost::Refused
-        && let Some(name) = found.state.files().find(|name| found.names.binary_search(name).is_err())
+        && let Some(name) = found.state.files().find(|name| !is_there(name))
     {
         return Err(disk::missing(name));
     }
@@ -481,8 +488,8 @@ fn open_partitions<D: Disk>(
             });
             let opened = of_space.last().expect("it was just pushed");
             if lost == Lost::Refused
-                && let Some(lost) = opened.lost().first()
-                && same.is_none()
+                && let Some(lost) =
+                    opened.lost().iter().find(|lost| !known.contains(&Name::table(lost.number)))
             {
                 return Err(lost.error());
             }

@@ -11,7 +11,7 @@ use crate::disk::{self, Disk, Name};
 use crate::manifest::ManifestState;
 use crate::memtable::{self, Memtable, Wanted};
 use crate::readers::Numbers;
-use crate::wal::{self, Change, End};
+use crate::wal::{self, Change, End, Tail};
 use forrest_engine::Options;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -116,10 +116,7 @@ impl<'c, D: Disk> Replay<'c, D> {
                 if !resumed {
                     self.sequence = head.first - 1;
                 }
-            } else if head.before.offset > self.end.offset {
-                // The end of the previous log is missing. If it had been synced, that is damage. If not,
-                // nothing after it was synced.
-                self.tail_is_torn(head.synced, &chain[at..])?;
+            } else if self.is_torn(&chain[at..])? {
                 break;
             } else if (head.before, head.first) != (self.end, self.sequence + 1) {
                 let (said, found) = (head.before.offset, self.end.offset);
@@ -131,25 +128,28 @@ impl<'c, D: Disk> Replay<'c, D> {
             } else if let Some(core) = self.core {
                 core.log().read_next(log.number, log.file.clone(), log.len(self.disk)?);
             }
-            self.log(log, resumed)?;
+            let next = chain.get(at + 1).map_or(0, |next| next.head.synced);
+            self.log(log, resumed, next)?;
         }
         self.check_end()
     }
 
-    /// Reads a log that begins where the previous one ended, or the rest of one.
-    fn log(&mut self, log: &Read<D>, resumed: bool) -> Result<()> {
+    /// Reads a log that begins where the previous one ended, or the rest of one. The next one states that `synced`
+    /// bytes of it were synced.
+    fn log(&mut self, log: &Read<D>, resumed: bool, synced: u64) -> Result<()> {
         let (number, disk) = (log.number, self.disk);
         let from = resumed.then_some((self.end.offset, self.sequence + 1));
         let change = |sequence, change: Change<'_>| self.change(Name::log(number), sequence, change);
-        let end = wal::replay(disk, &log.file, number, from, change)?.end;
+        let wal::Replayed { end, synced: stated, .. } = wal::replay(disk, &log.file, number, from, change)?;
         if self.whole.0 == number && end < self.whole.1 {
             let what = format!("a record is damaged; the log was synced up to offset {}", self.whole.1);
             return Err(disk::damaged(Name::log(number), end, what));
         }
-        if let Some(core) = self.core {
-            core.log().resumed(end, self.sequence);
-        }
         self.end = End { number, offset: end };
+        if let Some(core) = self.core {
+            let whole = if self.whole.0 == number { self.whole.1 } else { 0 };
+            core.log().resumed(self.end, self.sequence, synced.max(stated).max(whole));
+        }
         Ok(())
     }
 
@@ -255,20 +255,29 @@ impl<'c, D: Disk> Replay<'c, D> {
         let _ = core.set_version(&mut order, version);
     }
 
-    /// An error if one of the logs states that the logs before it were synced, or the first of them that
-    /// `synced` bytes were.
-    fn tail_is_torn(&self, synced: u64, rest: &[Read<D>]) -> Result<()> {
-        for (at, log) in rest.iter().enumerate() {
-            let is_said = at == 0 && synced > self.end.offset;
-            if is_said || wal::replay(self.disk, &log.file, log.number, None, |_, _| Ok(()))?.vouches {
-                let what = format!(
-                    "the end of the log is missing, and {} says that it was synced",
-                    Name::log(log.number)
-                );
-                return Err(disk::damaged(Name::log(self.end.number), self.end.offset, what));
+    /// Whether the end of the log that was just read is missing, before these.
+    ///
+    /// # Errors
+    /// `Corrupt` if it had been synced.
+    fn is_torn(&self, rest: &[Read<D>]) -> Result<bool> {
+        let vouching = || {
+            for log in rest {
+                if wal::replay(self.disk, &log.file, log.number, None, |_, _| Ok(()))?.vouches {
+                    return Ok(Some(log.number));
+                }
+            }
+            Ok(None)
+        };
+        let next = &rest[0];
+        match next.head.tail_before(next.number, self.end.offset, vouching)? {
+            Tail::There => Ok(false),
+            Tail::Torn => Ok(true),
+            Tail::Damaged(by) => {
+                let what =
+                    format!("the end of the log is missing, and {} says that it was synced", Name::log(by));
+                Err(disk::damaged(Name::log(self.end.number), self.end.offset, what))
             }
         }
-        Ok(())
     }
 }
 

@@ -18,21 +18,27 @@
 //! | a whole log | the other logs | all keys |
 //! | the directory of the logs, if they have their own | the tables | all keys |
 //! | a record of the manifest | the tables that the other records name, and the logs | all keys |
+//! | the first record of the manifest | the same; an older manifest that is still there has what it had | all keys |
 //! | all records of the manifest | nothing, and it fails | |
+//!
+//! A place that the device cannot read is damaged. It is read around, in blocks of 4 KiB.
 //!
 //! A record after damage is recognized by its checksum, which is made for its place in its file. A table does not state
 //! its keyspace. So nothing can be copied without a manifest, and tables that it does not name are left out.
 //!
 //! As in the recovery of a store, changes after the last sync that is known of are not distinguished from a torn write.
+//!
+//! Nobody may change the store meanwhile: beside a writer, files that are replaced would look like losses. So the
+//! directory is locked, together with other salvages.
 
 use crate::cache::Cache;
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::{self, Disk, Kind, Name, Real, Unfinished};
-use crate::manifest::{self, Files, ManifestState};
+use crate::manifest::{self, Files, ManifestState, Salvaged as Manifest};
 use crate::record;
 use crate::table::{self, Table, TableCursor};
-use crate::wal::{self, Change, Head};
+use crate::wal::{self, Change, Head, Tail};
 use forrest_engine::bounds::successor;
 use forrest_engine::{
     DEFAULT_KEYSPACE, Direction, Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Pages, Result,
@@ -112,10 +118,12 @@ pub struct Progress {
 /// Copies what is intact in the store at `from` to a new store at `to`. `see` is called now and then, and may end it.
 ///
 /// # Errors
-/// `Corrupt` if no record of a manifest can be read; `InvalidArgument` if something is at `to`; `Busy` if `see` broke;
-/// `Unsupported` for a file of another version; `Io`, `OutOfSpace`. After an error there is nothing at `to`.
+/// `Corrupt` if no record of a manifest can be read; `InvalidArgument` if something is at `to`; `Busy` if the store is
+/// open, with the process that has it, or if `see` broke; `Unsupported` for a file of another version; `Io`,
+/// `OutOfSpace`. After an error there is nothing at `to`.
 pub fn salvage(from: &Path, to: &Path, see: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Salvaged> {
-    let (old, no_logs) = Real::open_damaged(from)?;
+    let advice = "; salvage copies a store that nobody has open to change it";
+    let (old, no_logs) = Real::open_damaged(from, advice)?;
     let unfinished = Unfinished::begin(to, Some(&old))?;
     let salvaged = copy(old, unfinished.disk()?, no_logs, see)?;
     unfinished.finish()?;
@@ -131,8 +139,6 @@ pub(crate) fn copy<D: Disk>(
 ) -> Result<Salvaged> {
     let names = disk::list(&from)?;
     let (manifest, mut state, damage) = newest(&from, &names)?;
-    // Another process may have the store open.
-    let _hold = disk::hold(&from, manifest)?;
     let options = Options {
         durability: Some(Durability::Memory),
         cache_bytes: CACHE_BYTES,
@@ -182,13 +188,19 @@ fn is_damage(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
 }
 
-/// The newest manifest that can be read from its beginning, and what is wrong with it or a newer one.
+/// The newest manifest of which a record can be read, and what is wrong with it or a newer one.
 fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Option<Error>)> {
     let mut damage = None;
-    for &name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
-        match manifest::salvage(disk, name) {
-            Ok((Some(state), error)) => return Ok((name, state, damage.or(error))),
-            Ok((None, error)) => damage = damage.or(error),
+    for (at, &name) in names.iter().enumerate().rev().filter(|(_, name)| name.kind == Kind::Manifest) {
+        match manifest::salvage(disk, name, &ManifestState::default()) {
+            Ok(Manifest { state: Some(mut state), begins, damage: error }) => {
+                // A manifest begins with the last state of the one before it, which may be there still.
+                if !begins && let Ok((_, before, _)) = newest(disk, &names[..at]) {
+                    state = manifest::salvage(disk, name, &before)?.state.unwrap_or(state);
+                }
+                return Ok((name, state, damage.or(error)));
+            }
+            Ok(Manifest { damage: error, .. }) => damage = damage.or(error),
             Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
             Err(error) => return Err(error),
         }
@@ -486,26 +498,35 @@ impl<D: Disk> Salvage<'_, D> {
             let end = log.records.end;
             sequence = log.head.map(|head| head.first - 1).or(sequence);
             let next = chain.get(at + 1).and_then(|next| next.head);
-            let cut = next.filter(|next| next.before.number == log.name.number && next.before.offset > end);
-            let stated = |log: &OldLog<D>| log.records.synced > record::HEADER as u64;
+            let vouching = || {
+                let by = chain[at + 1..].iter().find(|log| record::is_vouched(log.records.synced));
+                Ok(by.map(|log| log.name.number))
+            };
+            let tail = match next.filter(|next| next.before.number == log.name.number) {
+                Some(next) => next.tail_before(log.name.number, end, vouching)?,
+                None => Tail::There,
+            };
             // A header is synced before anything follows it.
             let is_damaged = log.head.is_none()
+                || log.records.unreadable.is_some()
                 || log.records.synced > end
                 || (state.whole.0 == log.name.number && end < state.whole.1)
-                || cut.is_some_and(|next| next.synced > end || chain[at + 1..].iter().any(stated));
+                || matches!(tail, Tail::Damaged(_));
             let before = self.log(log, state, sequence, is_damaged)?;
             if is_damaged {
                 let first = before.map_or("unknown".to_string(), |last| (last + 1).to_string());
                 let to = next.map_or("unknown".to_string(), |next| (next.first - 1).to_string());
+                let unread = log.records.unreadable.as_ref();
+                let how = unread.map_or("damaged".to_string(), |error| error.message().to_string());
                 let what = format!(
-                    "damaged at offset {end}; of the changes from number {first} to {to}, those whose records are \
+                    "{how} at offset {end}; of the changes from number {first} to {to}, those whose records are \
                      intact are copied"
                 );
                 self.lost_all(log.name, &what);
                 sequence = None;
             } else {
                 sequence = before;
-                if cut.is_some() {
+                if tail == Tail::Torn {
                     // As in a recovery: the rest was never synced.
                     break;
                 }
@@ -528,8 +549,8 @@ impl<D: Disk> Salvage<'_, D> {
         let head = match wal::head(disk, &file, name.number) {
             Ok(Some(head)) => Some(head),
             Ok(None) => return Ok(None),
-            // There are records.
-            Err(error) if error.kind() == ErrorKind::Corrupt => None,
+            // There are records, or there may be.
+            Err(error) if disk::is_damage(&error) => None,
             Err(error) => return Err(error),
         };
         let records = record::intact(disk, &file, name, |_, _, _| Ok(()))?;

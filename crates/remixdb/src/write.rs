@@ -320,8 +320,8 @@ impl<D: Disk> Core<D> {
         let deletes = decided.iter().all(|decided| decided.new.is_none());
         let (overfull, keep) = if deletes { (2 * OVERFULL, 0) } else { (OVERFULL, KEPT_FOR_DELETES) };
         // Before anything is logged: what is logged must fit.
-        if !deletes && bytes > self.memory.most() {
-            return Err(Error::limit("change", "bytes of memory", bytes, self.memory.most()));
+        if !deletes && bytes > self.shared.memory.most() {
+            return Err(Error::limit("change", "bytes of memory", bytes, self.shared.memory.most()));
         }
         let memtable = &order.version.memtable;
         if !memtable.has_room(bytes) || memtable.bytes() >= limit.saturating_mul(overfull) {

@@ -51,6 +51,12 @@ static bool unseen_loss(void *context, const forrest_loss *loss) {
     return false;
 }
 
+static bool uncalled(void *context, uint64_t done, uint64_t whole) {
+    (void)context, (void)done, (void)whole;
+    CHECK(false);
+    return false;
+}
+
 /* A salvage of what is no store on disk fails, calls nothing, and returns that nothing was copied. */
 static void salvaging_nothing(const char *url) {
     forrest_salvaged salvaged;
@@ -59,10 +65,10 @@ static void salvaging_nothing(const char *url) {
                                     {"llds:from", "to"}, {"from", "memory:"}, {"", "to"}, {url, url}};
     for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++) {
         memset(&salvaged, 0x77, sizeof salvaged);
-        ANSWERS(no, forrest_salvage(wrong[at][0], wrong[at][1], unseen_loss, NULL, &salvaged, sizeof salvaged));
+        ANSWERS(no, forrest_salvage(wrong[at][0], wrong[at][1], uncalled, unseen_loss, NULL, &salvaged, sizeof salvaged));
         CHECK(salvaged.keyspaces == 0 && salvaged.pairs == 0 && salvaged.lost == 0);
     }
-    ANSWERS(no, forrest_salvage("/nowhere/at/all", "/nowhere/at/all/to", unseen_loss, NULL, NULL, 0));
+    ANSWERS(no, forrest_salvage("/nowhere/at/all", "/nowhere/at/all/to", uncalled, unseen_loss, NULL, NULL, 0));
 }
 
 /* Every function refuses these handles. The batch and the options object are valid, so that only the handle is refused. */

@@ -3,6 +3,7 @@
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
+#include <unistd.h>
 
 /* The capabilities of this home. */
 static uint64_t can;
@@ -688,6 +689,13 @@ static bool note_loss(void *context, const forrest_loss *loss) {
     return ++losses->count < losses->most;
 }
 
+/* Counts its calls, and ends the salvage at the one that brings the count to zero. */
+static bool count_down(void *context, uint64_t done, uint64_t whole) {
+    int *left = context;
+    CHECK(whole > 0 && done <= 2 * whole);
+    return --*left != 0;
+}
+
 static uint64_t pairs_of(const char *path) {
     forrest_db *db;
     uint64_t pairs;
@@ -721,10 +729,18 @@ static void salvaging(void) {
     struct losses losses = {".table", 0, 0, true, NULL};
     memset(&salvaged, 0x77, sizeof salvaged);
     snprintf(to, sizeof to, "%s/whole", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof salvaged));
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof salvaged));
     CHECK(result->keyspaces == 1 && result->pairs == KEYS && result->lost == 0 && salvaged.later[1] == 0);
     CHECK(pairs_of(to) == KEYS);
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, note_loss, &losses, result, sizeof salvaged));
+    /* It is watched, and ended. */
+    int left = 1;
+    snprintf(to, sizeof to, "%s/ended", directory);
+    ANSWERS(FORREST_BUSY, forrest_salvage(from, to, count_down, NULL, &left, result, sizeof salvaged));
+    CHECK(left == 0 && result->pairs == 0 && access(to, F_OK) != 0);
+    left = 1 << 30;
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, count_down, NULL, &left, result, sizeof salvaged));
+    CHECK(left < 1 << 30 && result->pairs == KEYS);
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof salvaged));
     CHECK(result->keyspaces == 0 && result->pairs == 0);
 
     snprintf(command, sizeof command,
@@ -733,19 +749,19 @@ static void salvaging(void) {
     CHECK(system(command) == 0);
     losses.most = KEYS;
     snprintf(to, sizeof to, "%s/rest", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
     CHECK(losses.count > 0 && result->lost == losses.count && result->pairs < KEYS && result->pairs > KEYS / 2);
     CHECK(pairs_of(to) == result->pairs);
     /* A function that wants only the first loss, and none; and a program that knows only the first field. */
     losses = (struct losses){".table", 0, 1, true, NULL};
     ANSWERS(FORREST_OK, forrest_open("memory:", &losses.copy));
     snprintf(to, sizeof to, "%s/one", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
     CHECK(losses.count == 1 && result->lost >= 1);
     ANSWERS(FORREST_OK, forrest_close(losses.copy));
     memset(&salvaged, 0x77, sizeof salvaged);
     snprintf(to, sizeof to, "%s/none", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, NULL, result, sizeof result->keyspaces));
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, NULL, NULL, result, sizeof result->keyspaces));
     CHECK(result->keyspaces == 1 && result->pairs == 0x7777777777777777);
 
     snprintf(from, sizeof from, "%s/none", directory);
@@ -757,19 +773,19 @@ static void salvaging(void) {
     ANSWERS(FORREST_CORRUPT, forrest_open(from, &db));
     losses = (struct losses){".log", 0, 1, false, NULL};
     snprintf(to, sizeof to, "%s/log", directory);
-    ANSWERS(FORREST_OK, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_OK, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
     CHECK(losses.count == 1 && result->lost >= 1);
 
     losses.most = 0;
     snprintf(command, sizeof command, "rm %s/*.manifest", from);
     CHECK(system(command) == 0);
     snprintf(to, sizeof to, "%s/no", directory);
-    ANSWERS(FORREST_CORRUPT, forrest_salvage(from, to, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage("memory:", to, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(NULL, to, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, NULL, note_loss, &losses, result, sizeof *result));
-    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, note_loss, &losses, NULL, sizeof *result));
-    ANSWERS(FORREST_IO, forrest_salvage("/nowhere/at/all", to, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_CORRUPT, forrest_salvage(from, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage("memory:", to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(NULL, to, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, NULL, NULL, note_loss, &losses, result, sizeof *result));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_salvage(from, to, NULL, note_loss, &losses, NULL, sizeof *result));
+    ANSWERS(FORREST_IO, forrest_salvage("/nowhere/at/all", to, NULL, note_loss, &losses, result, sizeof *result));
     snprintf(command, sizeof command, "rm -r %s", directory);
     CHECK(system(command) == 0);
 }

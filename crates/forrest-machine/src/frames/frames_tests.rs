@@ -17,7 +17,7 @@ fn one_writes_or_many_read() {
     let frames = small(3);
     assert!(frames.pin(1).is_none(), "it was never claimed");
     let claimed = frames.claim(1).expect("nobody has it");
-    assert!(frames.claim(1).is_none() && frames.pin(1).is_none());
+    assert!(frames.claim(1).is_err() && frames.pin(1).is_none());
     assert_eq!((claimed.frame(), *claimed), (1, [0; FRAME_BYTES]));
     drop(claimed);
     let first = publish(&frames, 1, 7);
@@ -25,7 +25,7 @@ fn one_writes_or_many_read() {
     let third = second.clone();
     assert!(first.as_ptr().addr().is_multiple_of(FRAME_BYTES));
     for pin in [first, second, third] {
-        assert!(frames.claim(1).is_none());
+        assert!(frames.claim(1).is_err());
         assert_eq!(*pin, [7; FRAME_BYTES]);
     }
     assert_eq!(frames.claim(1).expect("nobody reads any more")[9], 7);
@@ -101,7 +101,7 @@ fn memory_of_frames_that_nobody_uses_goes_back() {
     assert!(!frames.release(1), "a frame in use keeps its step");
     assert_eq!(frames.committed().total_bytes(), 2 * GRANULE_BYTES, "the step of frame 0 begins before 1");
     assert_eq!(
-        (held[0], frames.has_memory(last as u32), frames.has_memory(PER_GRANULE as u32)),
+        (held[0], frames.pool().words[last].has_memory(), frames.pool().words[PER_GRANULE].has_memory()),
         (1, true, false)
     );
     assert!(frames.pin(PER_GRANULE as u32).is_none());
@@ -113,6 +113,17 @@ fn memory_of_frames_that_nobody_uses_goes_back() {
     let claimed = frames.claim(PER_GRANULE as u32);
     assert!(!frames.release(0) && frames.committed().total_bytes() == GRANULE_BYTES);
     drop(claimed);
+}
+
+/// A thread that is just taking the memory of a frame, or is releasing it, has claimed a frame without memory.
+#[test]
+fn a_frame_whose_memory_is_on_its_way_is_in_use() {
+    let frames = small(2);
+    let word = &frames.pool().words[1];
+    assert_eq!(word.claim(), Some(Claim::Absent));
+    assert!(!word.has_memory() && frames.claim(1).err() == Some(Refused::InUse));
+    word.give_up();
+    assert!(frames.claim(1).is_ok());
 }
 
 #[test]

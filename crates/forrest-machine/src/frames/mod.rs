@@ -9,7 +9,7 @@
 //! - A new pool has only reserved addresses. Memory is committed in steps of 2 MiB or more when a frame is first
 //!   claimed, and freed with the pool or by [`Frames::release`]. A pool of less than 2 MiB is allocated from the heap
 //!   instead.
-//! - No operation waits: a claim or pin that cannot succeed returns `None`.
+//! - No operation waits: a claim that cannot succeed returns why ([`Refused`]), a pin `None`.
 //!
 //! The users of a pool decide which frame holds what. [`Slot`] is the part of that which readers use.
 //!
@@ -124,6 +124,15 @@ fn too_many<E>(_: E) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "number of frames")
 }
 
+/// Why a frame cannot be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// It is claimed or pinned, or its memory is just being taken or released.
+    InUse,
+    /// The system has no memory for it.
+    NoMemory,
+}
+
 /// The owner of a pool; see the module's head. Frames are known by their numbers.
 pub struct Frames {
     pool: NonNull<Pool>,
@@ -171,30 +180,23 @@ impl Frames {
     /// Claims a frame for one writer. Its bytes are as the last writer left them, and zero at first and after a
     /// [`release`](Frames::release).
     ///
-    /// Returns `None` if the frame is claimed or pinned, or if there is no memory for it.
+    /// # Errors
+    /// `InUse`, `NoMemory`.
     ///
     /// # Panics
     /// If there is no such frame.
-    pub fn claim(&self, frame: u32) -> Option<Claimed<'_>> {
+    pub fn claim(&self, frame: u32) -> Result<Claimed<'_>, Refused> {
         let pool = self.pool();
         let word = &pool.words[frame as usize];
-        if word.claim()? == Claim::Absent {
+        if word.claim().ok_or(Refused::InUse)? == Claim::Absent {
             if !pool.memory.provide(frame) {
                 word.give_up();
-                return None;
+                return Err(Refused::NoMemory);
             }
             pool.touched.fetch_max(frame as usize + 1, Relaxed);
             word.is_present();
         }
-        Some(Claimed { frames: self, frame })
-    }
-
-    /// Whether a frame has memory: it was claimed, and the memory was not [released](Frames::release) since.
-    ///
-    /// # Panics
-    /// If there is no such frame.
-    pub fn has_memory(&self, frame: u32) -> bool {
-        self.pool().words[frame as usize].has_memory()
+        Ok(Claimed { frames: self, frame })
     }
 
     /// Gives the memory of the frames from `first` on back to the system, in the steps in which it was taken, as far as

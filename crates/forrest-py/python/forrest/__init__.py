@@ -276,20 +276,28 @@ class Salvaged(NamedTuple):
     """The ranges of which something was lost, in the order in which they were found; empty if the copy is complete."""
 
 
-def salvage(source: str | PathLike[str], target: str | PathLike[str], /) -> Salvaged:
+def salvage(
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    /,
+    *,
+    progress: Callable[[int, int], object] | None = None,
+) -> Salvaged:
     """Copies what is intact of the damaged store on disk in the directory `source` to a new store at `target`.
 
-    It also works if open() raises CorruptError. It writes nothing at `source`; close the store before. Outside of the ranges
+    It also works if open() raises CorruptError. It writes nothing at `source`; close the store before. `progress` is called
+    now and then with the number of bytes that were read, and of those that are to be read. If it returns False, the salvage
+    ends with BusyError; if it raises, with that exception. A signal such as Ctrl-C ends it too. Outside of the ranges
     in the result, each key has exactly the value that it had. In a range that is lost, a key has a value that it once had, or
     none.
 
     `target` must not exist, or be an empty directory; its parent directory must exist. The call takes time proportional to
     the data, and other Python threads run meanwhile. When it returns, the new store survives power loss. A salvage that fails
     leaves nothing. It raises CorruptError if no part of the manifest can be read; InvalidArgumentError if `target` exists and
-    is not an empty directory, or lies within `source`, or if one of them is a URL; BusyError if another salvage to `target`
-    is in progress; UnsupportedError for files of another version; IoError; OutOfSpaceError.
+    is not an empty directory, or lies within `source`, or if one of them is a URL; BusyError if the store is open to be
+    changed, or another salvage to `target` is in progress; UnsupportedError for files of another version; IoError; OutOfSpaceError.
     """
-    keyspaces, pairs, lost = _forrest.salvage(source, target)
+    keyspaces, pairs, lost = _forrest.salvage(source, target, progress)
     return Salvaged(keyspaces, pairs, [Loss(*loss) for loss in lost])
 
 

@@ -1,6 +1,6 @@
 # The types of the native part of the package. A bytes-like object is a Buffer.
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from os import PathLike
 from types import GenericAlias, TracebackType
@@ -221,5 +221,8 @@ class Range(Generic[_Item]):
     def __reduce__(self) -> str: ...
 
 def salvage(
-    source: str | PathLike[str], target: str | PathLike[str], /
+    source: str | PathLike[str],
+    target: str | PathLike[str],
+    progress: Callable[[int, int], object] | None,
+    /,
 ) -> tuple[int, int, list[tuple[str, bytes, bytes | None, str, str]]]: ...

@@ -83,14 +83,31 @@ fn a_salvage_that_fails_leaves_nothing() {
     assert_eq!(kind(salvage(&old, &new)), ErrorKind::InvalidArgument);
     assert_eq!(names(&new), ["file"]);
     fs::remove_dir_all(&new).unwrap();
-    // Beside a process that has it open, it is read as a reader does.
-    let db = open(&old).unwrap();
     assert_eq!(salvage(&old, &new).unwrap().lost, []);
-    drop(db);
     fs::remove_dir_all(&new).unwrap();
     for name in names(&old).iter().filter(|name| name.ends_with("manifest")) {
         fs::remove_file(old.join(name)).unwrap();
     }
     assert_eq!(kind(salvage(&old, &new)), ErrorKind::Corrupt);
     assert_eq!(names(keep.path()), ["old"]);
+}
+
+/// Files that a writer replaces would look like losses.
+#[test]
+fn a_salvage_beside_a_writer_is_refused() {
+    let keep = tempfile::tempdir().unwrap();
+    let (old, new) = (keep.path().join("old"), keep.path().join("new"));
+    let db = open(&old).unwrap();
+    db.set("oak", "Quercus").unwrap();
+    let error = salvage(&old, &new).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+    if cfg!(target_os = "linux") {
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    }
+    assert!(!new.exists());
+    drop(db);
+    // Readers change nothing.
+    let reader = Db::open_read_only(old.to_str().unwrap()).unwrap();
+    assert_eq!(salvage(&old, &new).unwrap().pairs, 1);
+    assert_eq!(reader.get("oak").unwrap().as_deref(), Some(&b"Quercus"[..]));
 }

@@ -17,8 +17,9 @@
 //! of it to the manifest and sync that, replace the readers' version, and only then remove files. So at every
 //! moment the manifest names complete files, and logs that hold everything else.
 //!
-//! A step that meets damage goes on around it (see rewrite.rs). A merge without new pairs is given up then, and the
-//! partition is not merged again.
+//! A step that meets damage goes on around it (see rewrite.rs), or a place that the device cannot read. A merge without
+//! new pairs is given up then, and the partition is not merged again by itself. A place that cannot be read may be
+//! readable later, so a merge that somebody asks for is tried again.
 //!
 //! If there is no room for a table, the step removes its new files, and the store refuses changes until a later try
 //! succeeds; reads go on. If a step fails for any other reason, the store stops, because accepted changes would pile up
@@ -142,14 +143,12 @@ impl<D: Disk> Core<D> {
     }
 
     /// Handles an error that came before the manifest was changed: removes the new files, whose numbers begin
-    /// at `first`.
+    /// at `first`, and stops the store unless it can go on.
     fn give_up(&self, first: u64, error: Error) -> Error {
-        // A store that is being closed needs no more tables.
-        if !self.is_harmless(&error) && self.check_open().is_ok() {
-            return self.log().stop(error);
-        }
         self.remove_new(first);
-        error
+        // A store that is being closed needs no more tables.
+        let goes_on = self.is_harmless(&error) || self.check_open().is_err();
+        if goes_on { error } else { self.log().stop(error) }
     }
 
     /// Removes the new files that no manifest names, whose numbers begin at `first`.
@@ -263,7 +262,7 @@ impl<D: Disk> Core<D> {
         match self.merge_piece(manifest, &due) {
             // There may be space for the new tables alone.
             Err(error) if self.is_harmless(&error) => Ok(false),
-            merged => merged.map(|()| true),
+            merged => merged.map(|_damage| true),
         }
     }
 
@@ -279,9 +278,29 @@ impl<D: Disk> Core<D> {
         let Some((space, old)) = due else { return Ok(false) };
         self.log().check()?;
         let first = self.first_free_number();
-        let stored = rewrite::stored(self, space, &old).map_err(|error| self.give_up(first, error))?;
-        let floor = manifest.state().floor;
-        self.replace(&mut manifest, first, None, &[stored], floor).map(|()| true)
+        self.reorder(&mut manifest, first, &old, rewrite::stored(self, space, &old)).map(|()| true)
+    }
+
+    /// Commits another order over the tables of a partition. Where they are damaged, it is marked instead.
+    fn reorder(
+        &self,
+        manifest: &mut Manifest<D>,
+        first: u64,
+        old: &Partition<D>,
+        made: Result<Replaced<D>>,
+    ) -> Result<()> {
+        match made {
+            Ok(made) => {
+                let floor = manifest.state().floor;
+                self.replace(manifest, first, None, &[made], floor)
+            }
+            Err(error) if disk::is_damage(&error) => {
+                self.remove_new(first);
+                old.mark(error);
+                Ok(())
+            }
+            Err(error) => Err(self.give_up(first, error)),
+        }
     }
 
     /// If the orders over tables take more memory than they may, leaves the largest one in its file. True if there was
@@ -304,9 +323,7 @@ impl<D: Disk> Core<D> {
         drop(version);
         self.log().check()?;
         let first = self.first_free_number();
-        let left = rewrite::in_file(self, space, &old).map_err(|error| self.give_up(first, error))?;
-        let floor = manifest.state().floor;
-        self.replace(manifest, first, None, &[left], floor).map(|()| true)
+        self.reorder(manifest, first, &old, rewrite::in_file(self, space, &old)).map(|()| true)
     }
 
     /// Merges the tables of the first partition that `is_due`; true if there was one.
@@ -355,16 +372,18 @@ impl<D: Disk> Core<D> {
     /// Merges the tables of the partitions that `which` chooses, where there are several.
     ///
     /// # Errors
-    /// `Corrupt` if one of them is damaged: it stays as it is, and the others are merged.
+    /// `Corrupt` if one of them is damaged, `Io` if it cannot be read: it stays as it is, and the others are merged.
     fn merge(&self, which: impl Fn(u32, &Partition<D>) -> bool) -> Result<()> {
         let error_of = |one: &Partition<D>| Some(one.damage()?.error());
+        let is_due = |one: &Partition<D>| one.is_mergeable() || (one.may_recover() && one.tables().len() > 1);
         let mut damaged = None;
         // Their places, not the partitions themselves, whose files would be kept.
         let mut due = Vec::new();
         for (space, one) in self.version().each().filter(|(space, one)| which(*space, one)) {
-            damaged = damaged.or_else(|| error_of(one));
-            if one.is_mergeable() {
+            if is_due(one) {
                 due.push((space, one.low.clone(), one.file_bytes()));
+            } else {
+                damaged = damaged.or_else(|| error_of(one));
             }
         }
         // As many at once as there are threads, or as are small: the space of what a piece replaces is free before the
@@ -390,34 +409,41 @@ impl<D: Disk> Core<D> {
             let version = self.version().clone();
             let now = piece.iter().filter_map(|(space, low, _)| {
                 let now = version.partitions(*space).iter().find(|now| now.low == *low)?;
-                damaged = damaged.take().or_else(|| error_of(now));
-                now.is_mergeable().then(|| (*space, now.clone()))
+                if !is_due(now) {
+                    damaged = damaged.take().or_else(|| error_of(now));
+                }
+                is_due(now).then(|| (*space, now.clone()))
             });
             let now: Vec<_> = now.collect();
             drop(version);
             if !now.is_empty() {
-                self.merge_piece(&mut manifest, &now)?;
-                damaged = damaged.or_else(|| now.iter().find_map(|(_, one)| error_of(one)));
+                let met = self.merge_piece(&mut manifest, &now)?;
+                damaged = damaged.or(met);
             }
         }
         damaged.map_or(Ok(()), Err)
     }
 
     /// Merges the tables of partitions at once; one after the other if there is no space for that, or damage. Notes
-    /// which ones are damaged.
-    fn merge_piece(&self, manifest: &mut Manifest<D>, piece: &[(u32, Arc<Partition<D>>)]) -> Result<()> {
+    /// which ones are damaged, and returns the first damage.
+    fn merge_piece(
+        &self,
+        manifest: &mut Manifest<D>,
+        piece: &[(u32, Arc<Partition<D>>)],
+    ) -> Result<Option<Error>> {
         let _task = self.tasks.begin("a merge of tables");
         let first = self.first_free_number();
         match rewrite::merged(self, piece) {
             Ok(merged) => {
                 let floor = manifest.state().floor;
-                return self.replace(manifest, first, None, &merged, floor);
+                return self.replace(manifest, first, None, &merged, floor).map(|()| None);
             }
-            Err(error) if error.kind() == ErrorKind::Corrupt => {
+            Err(error) if disk::is_damage(&error) => {
                 self.remove_new(first);
                 if let [(_, one)] = piece {
+                    let met = disk::again(&error);
                     one.mark(error);
-                    return Ok(());
+                    return Ok(Some(met));
                 }
             }
             Err(error) => {
@@ -427,7 +453,11 @@ impl<D: Disk> Core<D> {
                 }
             }
         }
-        piece.chunks(1).try_for_each(|one| self.merge_piece(manifest, one))
+        let mut damaged = None;
+        for one in piece.chunks(1) {
+            damaged = damaged.or(self.merge_piece(manifest, one)?);
+        }
+        Ok(damaged)
     }
 
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {

@@ -2,7 +2,8 @@
 //!
 //! If a merge meets damage, the new pairs become one more table, beside those that are there. From then on only tables
 //! newer than the damaged ones are merged, among themselves, and the partition is not cut: it takes new pairs for as
-//! long as the store is used, and no damaged file is replaced.
+//! long as the store is used, and no damaged file is replaced. If the device did not return some bytes, they may be
+//! there later: each time when the newer tables are due to be merged, all are tried first.
 
 use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
@@ -48,7 +49,12 @@ pub(super) fn spaces<D: Disk>(
         let partitions = version.partitions(space);
         let (old, end) = (partitions.get(at), partitions.get(at + 1).map(|next| &next.low[..]));
         let low = old.map_or(&[][..], |old| &old.low);
-        Rewrite { store, space, low, old }.take(New { memtable: Some(memtable), space, low, end })
+        Rewrite { store, space, low, old, is_without_file: false }.take(New {
+            memtable: Some(memtable),
+            space,
+            low,
+            end,
+        })
     })?;
     Ok(replaced.into_iter().flatten().collect())
 }
@@ -61,7 +67,8 @@ pub(super) fn merged<D: Disk>(
     store.workers().each(partitions, |(space, old)| {
         let (space, low) = (*space, &old.low[..]);
         let nothing = New { memtable: None, space, low, end: None };
-        let new = Rewrite { store, space, low, old: Some(old) }.major(nothing)?;
+        let rewrite = Rewrite { store, space, low, old: Some(old), is_without_file: false };
+        let new = rewrite.with_or_without_file(|rewrite| rewrite.major(nothing))?;
         Ok(Replaced { space, old: Some(old.clone()), new })
     })
 }
@@ -69,7 +76,13 @@ pub(super) fn merged<D: Disk>(
 /// Writes the REMIX of a partition, whose tables stay.
 pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
     let (known, tables) = (old.order()?, old.tables());
-    let remix = known.whole(tables, &|| store.check_open())?.expect("it has several tables");
+    let check = || store.check_open();
+    let remix = match known.whole(tables, &check) {
+        // The file is damaged that is going to be replaced.
+        Err(error) if disk::is_damage(&error) => partition::order(None, tables, store.builder.tags, &check),
+        whole => whole,
+    };
+    let remix = remix?.expect("it has several tables");
     let stored = write_remix(store, &remix, tables)?;
     let known = match &known.base {
         Some(_) => left(store, tables, stored)?,
@@ -170,6 +183,8 @@ struct Rewrite<'s, D: Disk> {
     space: u32,
     low: &'s [u8],
     old: Option<&'s Arc<Partition<D>>>,
+    /// Whether to do without what is known of the order over the tables.
+    is_without_file: bool,
 }
 
 impl<D: Disk> Rewrite<'_, D> {
@@ -210,17 +225,45 @@ impl<D: Disk> Rewrite<'_, D> {
     /// The partitions that replace this one; `None` if it stays.
     fn run(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let made = match self.old {
-            Some(old) if old.damage().is_some() => {
+            Some(old) if old.damage().is_some() && !self.is_due_again(old, new) => {
                 return self.around(old, old.damage().expect("there is some"), new);
             }
             Some(old) if old.tables().len() > RUNS_MAX => Err(old.too_many()),
-            _ => self.planned(new),
+            _ => self.with_or_without_file(|rewrite| rewrite.planned(new)),
         };
         match (made, self.old) {
-            (Err(error), Some(old)) if error.kind() == ErrorKind::Corrupt => {
-                self.around(old, old.mark(error), new)
-            }
+            (Err(error), Some(old)) if disk::is_damage(&error) => self.around(old, old.mark(error), new),
             (made, _) => made,
+        }
+    }
+
+    /// Does something with the known order over the tables; if that is in a file, which may be damaged, maybe without it.
+    fn with_or_without_file<R>(&self, make: impl Fn(&Self) -> Result<R>) -> Result<R> {
+        let is_in_file = self.old.is_some_and(|old| old.is_order_in_file());
+        match make(self) {
+            Err(error) if disk::is_damage(&error) && is_in_file => {
+                make(&Rewrite { is_without_file: true, ..*self })
+            }
+            made => made,
+        }
+    }
+
+    /// Whether to merge a damaged partition as if it were none, because the damage may be gone. That is as often as
+    /// tables are merged in any partition.
+    fn is_due_again(&self, old: &Partition<D>, new: New<'_>) -> bool {
+        let is_due = |damage: &Damage| self.merged_around(old, damage, new) < self.tables().len();
+        old.may_recover() && old.damage().is_some_and(is_due)
+    }
+
+    /// From which table on the tables of a damaged partition are merged with new pairs: all of them are newer than the
+    /// damaged ones.
+    fn merged_around(&self, old: &Partition<D>, damage: &Damage, new: New<'_>) -> usize {
+        let (count, kept) = (self.tables().len(), damage.kept);
+        let is_many = count + old.lost().len() >= RUNS_MAX && kept < count;
+        match self.plan(&self.tables()[kept..], new.bytes()) {
+            Plan::Minor if !is_many => count,
+            Plan::Minor | Plan::Major => kept,
+            Plan::Partial { from } => kept + from,
         }
     }
 
@@ -258,14 +301,9 @@ impl<D: Disk> Rewrite<'_, D> {
         new: New<'_>,
     ) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (count, kept) = (self.tables().len(), damage.kept);
-        let is_many = count + old.lost().len() >= RUNS_MAX && kept < count;
-        let from = match self.plan(&self.tables()[kept..], new.bytes()) {
-            Plan::Minor if !is_many => count,
-            Plan::Minor | Plan::Major => kept,
-            Plan::Partial { from } => kept + from,
-        };
+        let from = self.merged_around(old, damage, new);
         let (from, kept, table) = match self.merged_with(new, from) {
-            Err(error) if from < count && (is_full(&error) || error.kind() == ErrorKind::Corrupt) => {
+            Err(error) if from < count && (is_full(&error) || disk::is_damage(&error)) => {
                 // What is newer is damaged too, or there is room for the new pairs alone.
                 let kept = if is_full(&error) { kept } else { count };
                 (count, kept, self.merged_with(new, count)?)
@@ -351,11 +389,12 @@ impl<D: Disk> Rewrite<'_, D> {
     /// What is known of the order over the tables of a partition. A damaged file is done without: the tables have all
     /// that it has.
     fn known(&self, old: &Partition<D>, check: &dyn Fn() -> Result<()>) -> Result<Known> {
+        if self.is_without_file {
+            return Ok(Known::default());
+        }
         match old.warm(check) {
             Ok(()) => old.order().cloned(),
-            Err(error) if error.kind() == ErrorKind::Corrupt && old.tables().len() <= RUNS_MAX => {
-                Ok(Known::default())
-            }
+            Err(error) if disk::is_damage(&error) && old.tables().len() <= RUNS_MAX => Ok(Known::default()),
             Err(error) => Err(error),
         }
     }

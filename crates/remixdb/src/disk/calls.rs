@@ -78,8 +78,14 @@ pub(super) fn identity(directory: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
 }
 
 /// Locks a file until it is unlocked or closed. `whose` is what is locked with it.
-pub(super) fn lock_file(file: &File, path: &Path, whose: &str, advice: &str) -> Result<()> {
-    match retry_on_intr(|| rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)) {
+pub(super) fn lock_file(
+    file: &File,
+    how: FlockOperation,
+    path: &Path,
+    whose: &str,
+    advice: &str,
+) -> Result<()> {
+    match retry_on_intr(|| rustix::fs::flock(file, how)) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => Err(Error::new(
             ErrorKind::Busy,

@@ -129,7 +129,7 @@ struct Seat {
 /// A file of the store that is held.
 #[derive(Debug)]
 pub enum Handle {
-    /// It was created here.
+    /// It was created here, or is written to again.
     Made(Made),
     /// It existed, and is only read.
     Read(Read),
@@ -263,6 +263,13 @@ impl Files {
         let descriptor = Descriptor { file, _seat: self.seat_beyond() };
         let ahead = (name.kind == Kind::Log).then(Ahead::default);
         Ok(Handle::Made(Made { descriptor, ahead }))
+    }
+
+    /// Opens an existing file, to be written to where it has bytes.
+    pub(super) fn open_to_write(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
+        let file = self.sparing(|| open_regular(self.directory(), &name.to_string(), OFlags::RDWR))?;
+        let descriptor = Descriptor { file, _seat: self.seat_beyond() };
+        Ok(Handle::Made(Made { descriptor, ahead: None }))
     }
 
     /// Opens an existing file, to be read.

@@ -25,7 +25,7 @@ use super::files::{Place, open_regular};
 use super::{Name, uninterrupted};
 use forrest_engine::{Error, ErrorKind, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::OFlags;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::retry_on_intr;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -222,7 +222,7 @@ fn lock(directory: BorrowedFd<'_>, wanted: &Path) -> Result<File> {
     let opening = |error| failed("opening the file LOCK in the log directory", wanted, error);
     let flags = OFlags::RDWR | OFlags::CREATE;
     let file = uninterrupted(|| open_regular(directory, LOCK, flags)).map_err(opening)?;
-    lock_file(&file, wanted, "log directory", "")?;
+    lock_file(&file, FlockOperation::NonBlockingLockExclusive, wanted, "log directory", "")?;
     Ok(file)
 }
 

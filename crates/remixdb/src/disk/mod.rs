@@ -28,6 +28,7 @@ use rustix::io::Errno;
 use std::any::Any;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 
 /// A file is copied in pieces of this size.
 const COPIED_BYTES: usize = 1 << 20;
@@ -156,6 +157,11 @@ pub trait Disk: Send + Sync + 'static {
     /// Opens a file that exists, to be read and synced.
     fn open(&self, name: Name) -> io::Result<Self::File>;
 
+    /// Opens a file that exists, to write again the bytes that it has.
+    fn open_again(&self, _name: Name) -> io::Result<Self::File> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes the name of a file. A holder of the file can still read it. The removal is durable after
     /// [`sync_directory`](Disk::sync_directory), or later if the file is still held then.
     fn unlink(&self, name: Name) -> io::Result<()>;
@@ -259,6 +265,19 @@ pub(crate) fn missing(name: Name) -> Error {
     Error::new(ErrorKind::Corrupt, format!("{name} is missing, and the manifest names it"))
 }
 
+/// The beginning of the message of a read that failed. An error has no other place for that.
+const READING: &str = "reading";
+
+/// Whether stored bytes are damaged, or cannot be read: an error about a file that is there, and not about one that is
+/// being written.
+pub(crate) fn is_damage(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Corrupt => true,
+        ErrorKind::Io => error.message().starts_with(READING),
+        _ => false,
+    }
+}
+
 /// The same error once more.
 #[cold]
 pub(crate) fn again(error: &Error) -> Error {
@@ -326,6 +345,28 @@ pub(crate) fn sync<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> 
     Ok(())
 }
 
+/// Writes bytes of a file again, as they are read, up to its end. After a sync has failed, the system may return bytes
+/// that the device does not have, and report later syncs as done. Bytes that are written again are not among these: the
+/// next sync stores them or fails. Returns the file; `None` if it is gone.
+pub(crate) fn write_again<D: Disk>(disk: &D, name: Name, bytes: Range<u64>) -> Result<Option<D::File>> {
+    let file = match uninterrupted(|| disk.open_again(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(|error| failed("opening to be written again:", name, &error))?,
+    };
+    let mut offset = bytes.start;
+    while offset < bytes.end {
+        let mut piece = vec![0; (bytes.end - offset).min(COPIED_BYTES as u64) as usize];
+        let count = read_up_to(disk, &file, name, &mut piece, offset)?;
+        piece.truncate(count);
+        if count == 0 {
+            break;
+        }
+        write_all(disk, &file, name, &mut Write { offset, bytes: piece, ..Write::default() })?;
+        offset += count as u64;
+    }
+    Ok(Some(file))
+}
+
 /// Reads until the buffer is full or the file ends; returns the number of bytes.
 pub(crate) fn read_up_to<D: Disk>(
     disk: &D,
@@ -338,7 +379,7 @@ pub(crate) fn read_up_to<D: Disk>(
     while done < buffer.len() {
         let at = offset + done as u64;
         let count = uninterrupted(|| disk.read_at(file, &mut buffer[done..], at))
-            .map_err(|error| failed("reading", name, &error))?;
+            .map_err(|error| failed(READING, name, &error))?;
         if count == 0 {
             break;
         }

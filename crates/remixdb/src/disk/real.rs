@@ -82,16 +82,33 @@ impl Real {
             return Ok(Real { path: path.to_owned(), files, lock: None, log_lock: None, refusal });
         }
         let lock = open_lock(path, directory.as_fd(), builder.create, made)?;
-        lock_file(&lock, path, "store", "; open it read-only to read it meanwhile")?;
+        let (how, advice) =
+            (FlockOperation::NonBlockingLockExclusive, "; open it read-only to read it meanwhile");
+        lock_file(&lock, how, path, "store", advice)?;
         let is_new = builder.create && !has_files(path, directory.as_fd())?;
         let (place, log_lock) = logs::take(path, directory.as_fd(), wanted, is_new)?;
         let files = Arc::new(Files::new(directory, place, limit));
         Ok(Real { path: path.to_owned(), files, lock: Some(lock), log_lock, refusal: None })
     }
 
-    /// The same for a store that may be damaged, and that is only read. The directory of its logs is the one that the
-    /// store names. If that cannot be opened, the store has no logs; the error says why.
-    pub(crate) fn open_damaged(path: &Path) -> Result<(Real, Option<Error>)> {
+    /// The same for a store that may be damaged, and that is only read, while nobody has it open to change it. If
+    /// somebody has, the error ends with `advice`. The directory of its logs is the one that the store names. If that
+    /// cannot be opened, the store has no logs; the error says why. A directory without a `LOCK` is a copy of a store,
+    /// which nobody has opened.
+    pub(crate) fn open_damaged(path: &Path, advice: &str) -> Result<(Real, Option<Error>)> {
+        let (mut real, no_logs) = Real::open_unlocked(path)?;
+        match super::uninterrupted(|| open_regular(real.directory(), LOCK, OFlags::RDONLY)) {
+            Ok(lock) => {
+                lock_file(&lock, FlockOperation::NonBlockingLockShared, path, "store", advice)?;
+                real.lock = Some(lock);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("opening the lock file LOCK of the store", path, error)),
+        }
+        Ok((real, no_logs))
+    }
+
+    fn open_unlocked(path: &Path) -> Result<(Real, Option<Error>)> {
         let open = |log_directory| {
             Real::open(path, &Options { read_only: true, log_directory, ..Options::default() })
         };
@@ -173,6 +190,10 @@ impl Disk for Real {
 
     fn open(&self, name: Name) -> io::Result<Handle> {
         self.files.open(name)
+    }
+
+    fn open_again(&self, name: Name) -> io::Result<Handle> {
+        self.files.open_to_write(name)
     }
 
     fn unlink(&self, name: Name) -> io::Result<()> {

@@ -356,17 +356,38 @@ pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<ManifestState
     Ok(state)
 }
 
-/// The state that the intact records of a manifest make, and the damage; no state if there are none. A damaged header
-/// alone is no damage: it has only the version.
+/// The end of the last record of a manifest; 0 if it is gone.
+pub(crate) fn end<D: Disk>(disk: &D, name: Name) -> Result<u64> {
+    let Some(file) = disk::open_if_there(disk, name)? else { return Ok(0) };
+    Ok(record::replay(disk, &file, name, record::HEADER as u64, |_, _| Ok(()))?.end)
+}
+
+/// What is intact of a manifest.
+pub(crate) struct Salvaged {
+    /// What the intact records make; `None` if there are none.
+    pub(crate) state: Option<ManifestState>,
+    /// Whether its first record is intact, which makes a whole state.
+    pub(crate) begins: bool,
+    pub(crate) damage: Option<Error>,
+}
+
+/// Reads what is intact of a manifest. If its first record is not, the others change `before`. A damaged header alone
+/// is no damage: it has only the version.
 ///
 /// # Errors
 /// `Io`; `Unsupported` for a manifest of another version.
-pub(crate) fn salvage<D: Disk>(disk: &D, name: Name) -> Result<(Option<ManifestState>, Option<Error>)> {
+pub(crate) fn salvage<D: Disk>(disk: &D, name: Name, before: &ManifestState) -> Result<Salvaged> {
     let file = disk::open(disk, name)?;
-    record::fields_of(disk, &file, name)?;
-    let (mut state, mut wrong) = (None, None);
+    match record::fields_of(disk, &file, name) {
+        // It is reported below.
+        Err(error) if disk::is_damage(&error) => {}
+        fields => drop(fields?),
+    }
+    let (mut state, mut wrong, mut begins) = (None, None, false);
     let records = record::intact(disk, &file, name, |at, is_after, body| {
-        let state = state.get_or_insert_with(ManifestState::default);
+        begins |= !is_after;
+        let state =
+            state.get_or_insert_with(|| if is_after { before.clone() } else { ManifestState::default() });
         let mut parts = Parts(body);
         while !parts.is_empty() {
             // After damage an edit may contradict what is known.
@@ -379,6 +400,8 @@ pub(crate) fn salvage<D: Disk>(disk: &D, name: Name) -> Result<(Option<ManifestS
         Ok(())
     })?;
     let is_damaged = records.synced > records.end;
-    let wrong = wrong.or_else(|| is_damaged.then(|| disk::damaged(name, records.end, "a record is damaged")));
-    Ok((state, wrong))
+    let damage = records.unreadable.or(wrong);
+    let damage =
+        damage.or_else(|| is_damaged.then(|| disk::damaged(name, records.end, "a record is damaged")));
+    Ok(Salvaged { state, begins, damage })
 }

@@ -15,6 +15,10 @@
 //! the table's error where an older one would decide. There is no order over the tables, and no cursor. Such a
 //! partition, and one in which a merge met damage, is *damaged*: tables are added to it and merged among themselves,
 //! but those up to the newest damaged one stay as they are.
+//!
+//! Bytes that the device does not return are damage too, but it may pass ([`Damage::may_pass`]). A table that cannot be
+//! opened for that reason is tried again when the store is opened again. A merge is tried again when it is asked for,
+//! or when the newer tables are to be merged.
 
 mod cursor;
 mod layers;
@@ -91,6 +95,11 @@ impl Damage {
     pub(crate) fn error(&self) -> Error {
         disk::again(&self.why)
     }
+
+    /// Whether the device did not return the bytes. A later read may find them.
+    fn may_pass(&self) -> bool {
+        self.why.kind() == ErrorKind::Io
+    }
 }
 
 /// The source of the order over the tables of a partition that was opened.
@@ -132,10 +141,10 @@ impl<D: Disk> Partition<D> {
         Partition { low, tables, lost, damage, known, source, walked: Arc::default() }
     }
 
-    /// Opens the tables of a partition. Those that are missing or damaged are lost.
+    /// Opens the tables of a partition. Those that are missing or damaged or cannot be read are lost.
     ///
     /// # Errors
-    /// `Unsupported` if a table or the REMIX has another version; `Io`.
+    /// `Unsupported` if a table or the REMIX has another version; `OutOfSpace` without a file descriptor.
     pub(crate) fn open(
         shared: &Arc<Shared<D>>,
         low: Vec<u8>,
@@ -151,7 +160,7 @@ impl<D: Disk> Partition<D> {
             };
             match table {
                 Ok(table) => tables.push(table),
-                Err(error) if error.kind() == ErrorKind::Corrupt => {
+                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
                     lost.push(Lost::new(number, tables.len(), error));
                 }
                 Err(error) => return Err(error),
@@ -159,7 +168,11 @@ impl<D: Disk> Partition<D> {
         }
         if files.remix != 0 {
             // Before anything in the store is changed. The rest is read at the first use.
-            remix::check_version(&**disk, Name::remix(files.remix))?;
+            match remix::check_version(&**disk, Name::remix(files.remix)) {
+                // That use reports it.
+                Err(error) if error.kind() == ErrorKind::Io => {}
+                checked => checked?,
+            }
         }
         let damage = OnceLock::new();
         if let Some(newest) = lost.last() {
@@ -177,6 +190,11 @@ impl<D: Disk> Partition<D> {
     /// Whether it has tables that may be merged into one.
     pub(crate) fn is_mergeable(&self) -> bool {
         self.tables.len() > 1 && self.damage().is_none()
+    }
+
+    /// Whether a merge has met damage that may be gone by now, so that it may be tried again.
+    pub(crate) fn may_recover(&self) -> bool {
+        self.lost.is_empty() && self.damage().is_some_and(Damage::may_pass)
     }
 
     /// The tables that are lost.
@@ -380,6 +398,11 @@ impl<D: Disk> Partition<D> {
         self.known.get().is_some_and(|known| known.base.is_none() && known.remix.is_some())
     }
 
+    /// Whether the order over some of the tables stays in its file.
+    pub(crate) fn is_order_in_file(&self) -> bool {
+        self.known.get().is_some_and(|known| known.base.is_some())
+    }
+
     /// Those of the order over the tables.
     pub(crate) fn order_bytes(&self) -> usize {
         self.known.get().map_or(0, Known::bytes)
@@ -433,7 +456,14 @@ impl<D: Disk> Partition<D> {
             };
         }
         if let Some(Known { base: Some(base), remix, .. }) = self.known.get() {
-            return self.get_in_layers(base, remix.as_deref(), key, see);
+            match self.newest_in_layers(base, remix.as_deref(), key) {
+                Ok(Some((mut cursor, entry))) if !entry.tombstone => {
+                    return cursor.value_with(entry.ordinal, see).map(Some);
+                }
+                // If the file of the order is damaged, the tables still have all.
+                Err(error) if disk::is_damage(&error) => {}
+                found => return found.map(|_| None),
+            }
         }
         let from = self.lost.last().map_or(0, |newest| newest.older);
         for table in self.tables[from..].iter().rev() {
@@ -447,15 +477,9 @@ impl<D: Disk> Partition<D> {
         self.check_lost().map(|()| None)
     }
 
-    /// The same where `base` is the order over the first tables, and `remix` that over the newer ones.
+    /// The newest version of a key, where `base` is the order over the first tables and `remix` that over the newer ones.
     #[cold]
-    fn get_in_layers<R>(
-        &self,
-        base: &Remix,
-        remix: Option<&Remix>,
-        key: &[u8],
-        see: impl FnOnce(&[u8]) -> R,
-    ) -> Result<Option<R>> {
+    fn newest_in_layers(&self, base: &Remix, remix: Option<&Remix>, key: &[u8]) -> Result<Option<At<'_, D>>> {
         let (first, newer) = self.tables.split_at(base.runs().len());
         let found = match (remix, newer.first()) {
             (Some(remix), _) => newest(remix, remix.find(key), newer, key)?,
@@ -468,13 +492,9 @@ impl<D: Disk> Partition<D> {
             }
             (None, None) => None,
         };
-        let found = match found {
-            None => newest(base, base.find(key), first, key)?,
-            found => found,
-        };
         match found {
-            Some((mut cursor, entry)) if !entry.tombstone => cursor.value_with(entry.ordinal, see).map(Some),
-            _ => Ok(None),
+            None => newest(base, base.find(key), first, key),
+            found => Ok(found),
         }
     }
 

@@ -428,7 +428,7 @@ fn memory_and_workers_change_under_load() {
                 ..OptionChanges::default()
             };
             store.set_options(&changes).expect("they are taken over");
-            assert_eq!((store.memory.most(), store.workers().count()), (memory, turn % 4 + 1));
+            assert_eq!((store.shared.memory.most(), store.workers().count()), (memory, turn % 4 + 1));
             let stats = store.stats().expect("it has figures");
             assert!(stats.cache_bytes <= (memory / 2) as u64, "{} of {memory}", stats.cache_bytes);
             store.view(space).count(Bound::Unbounded, Bound::Unbounded).expect("it reads");
@@ -699,4 +699,41 @@ fn scans_of_many_threads_miss_no_key_that_was_set() {
 #[test]
 pub(super) fn a_piece_keeps_its_place() {
     crate::compact::tests::what_a_piece_had_has_a_place_when_all_of_it_is_gone();
+}
+
+/// While threads write, the memtables get less memory, and more again. From then on the new limit holds, and every
+/// change is there.
+#[test]
+fn memtables_become_smaller_while_threads_write() {
+    const THREADS: u32 = 2;
+    const SETS: u32 = 1_500;
+    let options = Options { memtable_bytes: 8 << 20, table_bytes: 4 << 20, ..options(Durability::Memory) };
+    let store = Handle::open(Simulated::new(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let limit = |bytes| {
+        let changes = OptionChanges { memtable_bytes: Some(bytes), ..OptionChanges::default() };
+        store.set_options(&changes).expect("it may be changed");
+    };
+    let write = |thread: u32, round: u32| {
+        for number in 0..SETS {
+            let (key, value) = ((number * THREADS + thread).to_be_bytes(), [round as u8; 4_000]);
+            store.apply(&space, Op::Set { key: &key, value: &value }).expect("it fits");
+        }
+    };
+    for (round, bytes) in (0..).zip([1 << 20, 2 << 20, 1 << 20]) {
+        std::thread::scope(|scope| {
+            let writers: Vec<_> =
+                (0..THREADS).map(|thread| scope.spawn(move || write(thread, round))).collect();
+            limit(bytes);
+            writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+        });
+        // Three memtables, and what the threads wrote while one was replaced.
+        let kept = memtable_bytes(&store);
+        assert!(kept <= 3 * bytes + (1 << 20), "round {round}: {kept} bytes, with memtables of {bytes}");
+    }
+    let view = store.view(&space);
+    for number in 0..SETS * THREADS {
+        let value = view.get(&number.to_be_bytes()).expect("it reads").expect("it is there");
+        assert_eq!((value.len(), value[0]), (4_000, 2));
+    }
 }

@@ -546,3 +546,50 @@ fn memory_may_run_out_in_any_change() {
     }
     assert!(stops > 20, "memory ran out in the middle of {stops} changes");
 }
+
+/// A sync fails and drops what was written; the system still returns it. The process that opens the store next shows
+/// it, and what that process then reports as durable is, with everything before it. If the system forgets it meanwhile,
+/// no change is accepted.
+pub(super) fn syncs_that_drop(every: usize) {
+    for (durability, is_evicted) in
+        [(Durability::Sync, false), (Durability::Buffered, false), (Durability::Buffered, true)]
+    {
+        let options = options(durability);
+        let steps = steps(3, 30);
+        let (mut failed, mut refused) = (0, 0);
+        for at in (0..).step_by(every) {
+            let disk = Simulated::new();
+            disk.fail(Fault { at, times: Times::Once, kind: Failure::FileSyncFails(Fate::Dropped) });
+            if let Ok(world) = World::open(&disk, &options) {
+                let _first = steps.iter().try_for_each(|step| world.run(step));
+            }
+            if disk.struck() == 0 {
+                break;
+            }
+            let disk = disk.kill();
+            let what = format!("{durability:?}, the sync at I/O {at}");
+            let world = World::open(&disk, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let mut states = vec![world.content().unwrap_or_else(|error| panic!("{what}: {error}"))];
+            if is_evicted {
+                disk.evict();
+            }
+            let step = Step::Set("default", 200, 9);
+            follow(&mut states, &step);
+            failed += 1;
+            match world.run(&step).and_then(|()| world.run(&Step::Sync)) {
+                Ok(()) => survives(&disk, &options, &states[states.len() - 1..], &what),
+                Err(error) => {
+                    assert!(is_evicted && error.kind() == ErrorKind::Corrupt, "{what}: {error}");
+                    world.run(&step).expect_err("the store is stopped");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(failed > 5 && (refused > 0) == is_evicted, "{failed} syncs failed, {refused} times refused");
+    }
+}
+
+#[test]
+fn what_a_failed_sync_has_dropped_is_stored_by_the_next_process() {
+    syncs_that_drop(sized(3, 1));
+}

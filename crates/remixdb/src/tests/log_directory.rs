@@ -273,7 +273,7 @@ fn logs_are_moved_from_one_place_to_another() {
     std::fs::write(at.join("00000001.log"), "old").unwrap();
     let store = open(&at, Some(&fast)).unwrap();
     assert!(keys.iter().all(|key| has(&store, key)));
-    assert!(!disk::list(&Real::open_damaged(&at).unwrap().0).unwrap().contains(&Name::log(1)));
+    assert!(!disk::list(&Real::open_damaged(&at, "").unwrap().0).unwrap().contains(&Name::log(1)));
     drop(store);
     move_log(&at, Some(&fast)).unwrap();
     assert!(files(&at, true).is_empty());

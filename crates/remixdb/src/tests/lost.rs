@@ -2,7 +2,7 @@
 
 use super::world::{Pairs, World, options};
 use crate::compact::plan::TABLES_MAX;
-use crate::disk::simulated::Simulated;
+use crate::disk::simulated::{Failure, Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
 use crate::recover;
 use forrest_engine::{Durability, Error, ErrorKind, Op, Options, Result, View as _};
@@ -37,8 +37,11 @@ struct Used {
 
 impl Used {
     fn open(files: Files, pairs: BTreeMap<&'static str, Pairs>) -> Used {
-        let disk = Simulated::from_files(files);
-        let world = World::open(&disk, &small()).expect("it opens, whatever the tables are");
+        Used::on(Simulated::from_files(files), &small(), pairs)
+    }
+
+    fn on(disk: Simulated, options: &Options, pairs: BTreeMap<&'static str, Pairs>) -> Used {
+        let world = World::open(&disk, options).expect("it opens, whatever the tables are");
         Used { disk, world, pairs }
     }
 
@@ -309,6 +312,138 @@ fn a_reader_beside_a_writer_meets_the_same_damage() {
         reader.check(name, "a refreshed reader");
         open(&writer.disk, &writer.pairs).check(name, "a new reader");
     }
+}
+
+/// A reader knows after its opening which tables are lost, and does not look for them again and again.
+#[test]
+fn a_reader_follows_a_writer_beside_a_lost_table_at_once() {
+    let ios_of_refresh = |files: &Files, pairs: &BTreeMap<&'static str, Pairs>| {
+        let mut writer = Used::open(files.clone(), pairs.clone());
+        let options = Options { read_only: true, ..small() };
+        let reader = World::open(&writer.disk, &options).expect("it opens");
+        writer.set("default", 3, b"new");
+        writer.world.store.flush_all().unwrap();
+        let before = writer.disk.ios();
+        recover::refresh(&reader.store).unwrap();
+        writer.disk.ios() - before
+    };
+    let (files, pairs) = store();
+    let places = Used::open(files.clone(), pairs.clone()).places();
+    let whole = ios_of_refresh(&files, &pairs);
+    for table in &places[1].3 {
+        let lost = Name::table(*table);
+        let files = files.iter().filter(|(name, _)| *name != lost).cloned().collect();
+        let ios = ios_of_refresh(&files, &pairs);
+        assert!(ios <= whole + 10, "{ios} I/Os without {lost}, {whole} with it");
+    }
+}
+
+/// One partition of three tables, the oldest of which has many pages; its name and the number of its pages.
+fn large() -> (Options, Files, BTreeMap<&'static str, Pairs>, Name, u64) {
+    let options = Options { table_bytes: 1 << 20, ..small() };
+    let pairs = SPACES.iter().map(|&space| (space, Pairs::new())).collect();
+    let mut used = Used::on(Simulated::new(), &options, pairs);
+    (0..600).for_each(|number| used.set("default", number, &[number as u8; 50]));
+    used.world.store.compact().unwrap();
+    for round in 0..2u8 {
+        (0..600).step_by(90).for_each(|number| used.set("default", number, &[round; 9]));
+        used.world.store.flush_all().unwrap();
+    }
+    let tables = &used.places()[0].3;
+    assert_eq!(tables.len(), 3);
+    let name = Name::table(tables[0]);
+    let pages = used.file(name).unwrap().len() as u64 / 4096;
+    assert!(pages >= 8, "{pages}");
+    let Used { disk, world, pairs } = used;
+    drop(world);
+    (options, disk.files(), pairs, name, pages)
+}
+
+/// A page that the device does not return fails the reads that need it, with the device's error. Flushes and merges go
+/// on around it, and try it seldom. Once it can be read again, everything is as if nothing had been.
+#[test]
+fn a_page_that_cannot_be_read_may_come_back() {
+    let (options, files, pairs, name, pages) = large();
+    for (page, reopened) in (0..pages).flat_map(|page| [(page, false), (page, true)]) {
+        let what = format!("page {page} of {pages}");
+        let is_right = |error: &Error| {
+            assert_eq!(error.kind(), ErrorKind::Io, "{what}: {error}");
+            assert!(error.message().starts_with(&format!("reading {name}")), "{what}: {error}");
+        };
+        let disk = Simulated::from_files(files.clone());
+        disk.make_unreadable(name, page * 4096..(page + 1) * 4096);
+        let mut used = Used::on(disk, &options, pairs.clone());
+        let is_lost = used.world.store.has_lost();
+        let mut wrong = 0;
+        for (key, value) in &pairs["default"] {
+            match used.get("default", key) {
+                Ok(found) => assert_eq!(found.as_ref(), Some(value), "{what}"),
+                Err(error) => {
+                    is_right(&error);
+                    wrong += 1;
+                }
+            }
+        }
+        assert!(wrong > 0, "{what}");
+        is_right(&used.world.store.verify().expect_err("it verifies"));
+        used.world.store.stats().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let refused = used.disk.refused_reads();
+        for round in 0..60u32 {
+            used.set("default", round % 7 * 80, &round.to_be_bytes());
+            used.set("other", round, b"other");
+            used.world.store.flush_all().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(used.places()[0].3.len() <= TABLES_MAX + 4, "{what}: {:?}", used.places());
+        }
+        let refused = used.disk.refused_reads() - refused;
+        assert!(refused < 20, "{what}: it was tried {refused} times in 60 flushes");
+        is_right(&used.world.store.compact().unwrap_err());
+        while used.world.store.step().unwrap() {}
+        assert!(!used.world.store.compact_worn().unwrap() && !used.world.store.compact_dead().unwrap());
+        used.world.store.log().check().unwrap_or_else(|error| panic!("{what}: {error}"));
+        used.disk.heal();
+        if is_lost || reopened {
+            used = used.again();
+        }
+        // In every other case, flushes find out by themselves.
+        if page % 2 == 1 {
+            for round in 0..60u32 {
+                used.set("default", round % 7 * 80, &round.to_be_bytes());
+                used.world.store.flush_all().unwrap_or_else(|error| panic!("{what}: {error}"));
+            }
+            assert!(used.world.store.version().each().all(|(_, one)| one.damage().is_none()), "{what}");
+        }
+        used.world.store.compact().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(used.file(name).is_none(), "{what}: its table was not merged");
+        used.world.store.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let (found, ended) = used.scan("default", all, Direction::Forward);
+        ended.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(found, used.expected("default", all), "{what}");
+    }
+}
+
+/// A device may also fail to open a file, or to measure it.
+#[test]
+fn a_table_that_cannot_be_opened_is_lost_until_the_store_is_opened_again() {
+    let (options, files, pairs, ..) = large();
+    let mut lost = 0;
+    for at in 0.. {
+        let disk = Simulated::from_files(files.clone());
+        disk.fail(Fault { at, times: Times::Once, kind: Failure::Eio });
+        let opened = World::open(&disk, &options);
+        if disk.struck() == 0 {
+            break;
+        }
+        disk.heal();
+        // The manifest and the logs are needed.
+        let Ok(world) = opened else { continue };
+        let used = Used { disk, world, pairs: pairs.clone() };
+        lost += usize::from(used.world.store.has_lost());
+        let used = used.again();
+        used.world.store.verify().unwrap();
+        used.world.store.compact().unwrap();
+    }
+    assert!(lost > 5, "{lost}");
 }
 
 /// A range with a damaged table takes any number of changes, in a bounded number of tables.

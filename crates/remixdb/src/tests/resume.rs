@@ -2,9 +2,14 @@
 
 use super::faults::{FAILURES, survives};
 use super::world::{Content, Step, World, beginning, follow, options, seeds, steps};
-use crate::disk::simulated::{Failure, Fault, Simulated, Times};
-use forrest_engine::{Durability, ErrorKind};
+use crate::core::Handle;
+use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
+use crate::disk::{Kind, Name};
+use forrest_engine::{Durability, ErrorKind, Op, Options, View as _};
 use forrest_testing::sized;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 /// A store that a failure at an I/O has stopped, with the states that may be durable.
 struct Stopped {
@@ -51,13 +56,13 @@ fn each_stopped(seed: u64, every: usize, mut see: impl FnMut(&[Step], u64, Failu
     }
 }
 
-/// What reads show after the failure is durable when the store is resumed, and the store works as any other.
-#[test]
-fn what_is_in_memory_is_durable_when_a_store_is_resumed() {
+/// What reads show after the failure is durable when the store is resumed, and the store works as any other. Returns
+/// how many stores were resumed.
+pub(super) fn resumed(seeds: Range<u64>, every: usize) -> u32 {
     let options = options(Durability::Sync);
     let mut resumed = 0;
-    for seed in seeds(2, 6) {
-        each_stopped(seed, sized(5, 1), |steps, at, kind, what| {
+    for seed in seeds {
+        each_stopped(seed, every, |steps, at, kind, what| {
             let Some(Stopped { disk, world, states }) = stopped(steps, at, kind) else { return };
             let before = world.content().expect("reads go on");
             assert!(states.contains(&before), "{what}");
@@ -75,16 +80,22 @@ fn what_is_in_memory_is_durable_when_a_store_is_resumed() {
             survives(&disk, &options, &states[states.len() - 1..], what);
         });
     }
+    resumed
+}
+
+#[test]
+fn what_is_in_memory_is_durable_when_a_store_is_resumed() {
+    let resumed = resumed(seeds(2, 6), sized(5, 1));
     assert!(resumed > 20, "{resumed} stores were resumed");
 }
 
-/// The power is cut at each I/O of resuming: everything durable is there, and batches are whole.
-#[test]
-fn a_power_cut_while_a_store_is_resumed_loses_nothing() {
+/// The power is cut at each I/O of resuming: everything durable is there, and batches are whole. Returns the number of
+/// cuts.
+pub(super) fn cuts_while_resuming(seeds: Range<u64>, every: usize) -> u32 {
     let options = options(Durability::Sync);
     let mut cuts = 0;
-    for seed in seeds(1, 2) {
-        each_stopped(seed, sized(23, 11), |steps, at, kind, what| {
+    for seed in seeds {
+        each_stopped(seed, every, |steps, at, kind, what| {
             for io in 0.. {
                 let Some(Stopped { disk, world, states }) = stopped(steps, at, kind) else { return };
                 disk.cut_power_at(disk.ios() + io);
@@ -97,6 +108,12 @@ fn a_power_cut_while_a_store_is_resumed_loses_nothing() {
             }
         });
     }
+    cuts
+}
+
+#[test]
+fn a_power_cut_while_a_store_is_resumed_loses_nothing() {
+    let cuts = cuts_while_resuming(seeds(1, 2), sized(23, 11));
     assert!(cuts > 50, "{cuts} cuts");
 }
 
@@ -146,10 +163,112 @@ fn a_store_that_fails_before_its_first_change_is_opened_again() {
     world.store.resume().expect("it does nothing");
     let disk = disk.kill();
     let world = World::open(&disk, &options).expect("it opens");
-    let kind = Failure::SyncFails(crate::disk::simulated::Fate::Dropped);
+    let kind = Failure::SyncFails(Fate::Dropped);
     disk.fail(Fault { at: disk.ios(), times: Times::ForEver, kind });
     world.run(&Step::Set("default", 2, 1)).expect_err("it cannot sync what it has read");
     disk.heal();
     let error = world.store.resume().expect_err("it is not safe");
     assert!(error.kind() == ErrorKind::Stopped && error.to_string().contains("open it again"), "{error}");
+}
+
+/// A store with a lost table is resumed as any other. Files that its manifest does not name stay: they may have what
+/// the table had.
+#[test]
+fn a_store_with_a_lost_table_is_resumed() {
+    let options = options(Durability::Sync);
+    let disk = Simulated::new();
+    let world = World::open(&disk, &options).expect("it opens");
+    for number in 0..40 {
+        world.run(&Step::Set("default", number, 30)).expect("it works");
+    }
+    world.run(&Step::Compact).expect("it works");
+    drop(world);
+    let mut files = disk.files();
+    let lost = files.iter().position(|(name, _)| name.kind == Kind::Table).expect("there are tables");
+    let (lost, bytes) = files.remove(lost);
+    let left = Name::table(lost.number + 1_000);
+    files.push((left, bytes));
+    let failures = [Fate::Kept, Fate::Dropped, Fate::Reverted].map(Failure::SyncFails);
+    for kind in failures.into_iter().chain([Failure::Eio]) {
+        let disk = Simulated::from_files(files.clone());
+        let world = World::open(&disk, &options).expect("it opens");
+        assert!(world.store.has_lost(), "{kind:?}");
+        let read = |world: &World| {
+            let view = world.store.view(&world.store.keyspace("default").expect("it is there"));
+            let get = |number| view.get(&[b'k', number]).map(|value| value.map(|value| value.to_vec()));
+            (0..40).map(|number| get(number).map_err(|error| error.to_string())).collect::<Vec<_>>()
+        };
+        (0..40).step_by(3).for_each(|number| world.run(&Step::Set("default", number, 9)).expect("it works"));
+        disk.fail(Fault { at: disk.ios(), times: Times::Once, kind });
+        world.run(&Step::Set("default", 1, 7)).expect_err("it is stopped");
+        let before = read(&world);
+        assert!(before.iter().any(Result::is_err) && before.iter().any(Result::is_ok), "{before:?}");
+        world.store.resume().unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        assert_eq!(read(&world), before, "{kind:?}");
+        world.run(&Step::Set("default", 2, 7)).expect("it goes on");
+        let before = read(&world);
+        while world.store.step().expect("nothing fails") {}
+        for after in disk.crash_states(1, 0) {
+            let world = World::open(&after, &options).unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+            assert_eq!(read(&world), before, "{kind:?}");
+            assert!(after.files().iter().any(|(name, _)| *name == left), "{kind:?}: {left} was removed");
+        }
+    }
+}
+
+/// Threads write while the store fails and is resumed, again and again: what was acknowledged is there, in order.
+#[test]
+fn threads_write_while_a_store_is_resumed() {
+    const THREADS: u8 = 3;
+    let options = Options { memtable_bytes: 4_000, ..options(Durability::Sync) };
+    let disk = Simulated::new();
+    let store = Handle::open(disk.clone(), &options).expect("it opens");
+    let space = store.keyspace("default").expect("it is there");
+    let (writing, resumed) = (AtomicUsize::new(THREADS.into()), AtomicUsize::new(0));
+    let (writing, resumed, store, space) = (&writing, &resumed, &store, &space);
+    // The last value that each thread has written, and the last one that was acknowledged.
+    let last: Vec<(u32, u32)> = thread::scope(|scope| {
+        let write = |thread: u8| {
+            let (mut tried, mut stored) = (0_u32, 0_u32);
+            while tried < 400 || resumed.load(Ordering::SeqCst) < 5 {
+                tried += 1;
+                let value = [&tried.to_be_bytes()[..], &[thread; 40]].concat();
+                match store.apply(space, Op::Set { key: &[thread], value: &value }) {
+                    Ok(_) => stored = tried,
+                    Err(_) => {
+                        while store.log().check().is_err() {
+                            thread::yield_now();
+                        }
+                    }
+                }
+            }
+            writing.fetch_sub(1, Ordering::SeqCst);
+            (tried, stored)
+        };
+        let writers: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || write(thread))).collect();
+        while writing.load(Ordering::SeqCst) > 0 {
+            if resumed.load(Ordering::SeqCst) < 5 {
+                let kind = Failure::SyncFails(Fate::Dropped);
+                disk.fail(Fault { at: disk.ios() + 20, times: Times::Once, kind });
+                while store.log().check().is_ok() && writing.load(Ordering::SeqCst) > 0 {
+                    thread::yield_now();
+                }
+                disk.heal();
+            }
+            if store.log().check().is_err() {
+                store.resume().expect("nothing fails");
+                resumed.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
+    });
+    for after in disk.crash_states(1, 0) {
+        let world = World::open(&after, &options).expect("it opens");
+        let view = world.store.view(&world.store.keyspace("default").expect("it is there"));
+        for (thread, (tried, stored)) in last.iter().enumerate() {
+            let value = view.get(&[thread as u8]).expect("it reads").expect("it was stored");
+            let found = u32::from_be_bytes(value[..4].try_into().expect("4 bytes"));
+            assert!((*stored..=*tried).contains(&found), "{found}, not from {stored} to {tried}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::world::{Content, Pairs, World, options};
 use crate::disk::simulated::{Failure, Fault, Simulated, Times};
-use crate::disk::{Kind, Name};
+use crate::disk::{self, Kind, Name};
 use crate::salvage::{Loss, Salvaged, copy};
 use forrest_engine::{Durability, Error, ErrorKind, MAX_KEY_BYTES, Op, Options, Result};
 use forrest_testing::sized;
@@ -97,8 +97,8 @@ fn store() -> Old {
     Old { files, content, past }
 }
 
-fn salvaged(files: Files) -> Result<(Simulated, Salvaged)> {
-    let (from, to) = (Simulated::from_files(files), Simulated::new());
+fn salvaged(from: &Simulated) -> Result<(Simulated, Salvaged)> {
+    let to = Simulated::new();
     let before = from.files();
     let salvaged = copy(from.clone(), to.clone(), None, &mut |_| ControlFlow::Continue(()))?;
     assert!(from.files() == before, "the old store was written to");
@@ -108,12 +108,18 @@ fn salvaged(files: Files) -> Result<(Simulated, Salvaged)> {
 impl Old {
     /// Salvages damaged files, and checks the result. Returns what was lost.
     fn check(&self, files: Files, what: &str) -> Result<Vec<Loss>> {
-        let (to, Salvaged { lost, pairs, keyspaces, .. }) = salvaged(files)?;
+        self.check_on(&Simulated::from_files(files), what).map(|salvaged| salvaged.lost)
+    }
+
+    /// The same for a disk.
+    fn check_on(&self, from: &Simulated, what: &str) -> Result<Salvaged> {
+        let (to, salvaged) = salvaged(from)?;
+        let Salvaged { lost, pairs, keyspaces, .. } = &salvaged;
         let world = World::open(&to, &small()).unwrap_or_else(|error| panic!("{what}: {error}"));
         world.store.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
         let found = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
-        assert_eq!(pairs, found.values().map(|pairs| pairs.len() as u64).sum::<u64>(), "{what}");
-        assert_eq!(keyspaces, found.len() as u64, "{what}");
+        assert_eq!(*pairs, found.values().map(|pairs| pairs.len() as u64).sum::<u64>(), "{what}");
+        assert_eq!(*keyspaces, found.len() as u64, "{what}");
         let nothing = Pairs::new();
         let names: BTreeSet<&String> = self.content.keys().chain(found.keys()).collect();
         for name in names {
@@ -139,7 +145,7 @@ impl Old {
                 }
             }
         }
-        Ok(lost)
+        Ok(salvaged)
     }
 
     fn damaged(&self, at: usize, change: impl FnOnce(&mut Vec<u8>)) -> Files {
@@ -150,8 +156,7 @@ impl Old {
 }
 
 /// The bytes that are changed: the ends of the file, and some between.
-fn places(len: usize) -> impl Iterator<Item = usize> {
-    let every = sized(307, 101) as usize;
+fn places(len: usize, every: usize) -> impl Iterator<Item = usize> {
     (0..len).filter(move |at| at % every == 0 || *at < 16 || at + 140 > len && at % 5 == 0)
 }
 
@@ -166,13 +171,13 @@ fn an_undamaged_store_is_copied_whole() {
     assert_eq!(old.check(disk.files(), "compacted, and open").unwrap(), []);
 }
 
-#[test]
-fn what_is_intact_is_copied_from_a_store_with_a_flipped_bit() {
+/// A bit of some bytes of every file, about each `every`-th one.
+pub(super) fn flipped_bits(every: usize) {
     let old = store();
     for (at, (name, bytes)) in old.files.iter().enumerate() {
         let mut noticed = 0;
         let mut all = 0;
-        for byte in places(bytes.len()) {
+        for byte in places(bytes.len(), every) {
             let what = format!("{name} byte {byte}");
             let files = old.damaged(at, |bytes| bytes[byte] ^= 1 << (byte % 8));
             all += 1;
@@ -202,6 +207,94 @@ fn what_is_intact_is_copied_from_a_store_with_a_flipped_bit() {
 }
 
 #[test]
+fn what_is_intact_is_copied_from_a_store_with_a_flipped_bit() {
+    flipped_bits(sized(307, 101));
+}
+
+/// A block that the device does not return is damage, and the rest of its file is copied.
+#[test]
+fn what_can_be_read_is_copied_from_a_store_with_unreadable_blocks() {
+    let old = store();
+    for (name, bytes) in &old.files {
+        for block in 0..(bytes.len() as u64).div_ceil(4096) {
+            let what = format!("{name} block {block}");
+            let from = Simulated::from_files(old.files.clone());
+            from.make_unreadable(*name, block * 4096..(block + 1) * 4096);
+            match old.check_on(&from, &what) {
+                Ok(Salvaged { lost, .. }) => {
+                    assert_eq!(lost.is_empty(), name.kind == Kind::Remix, "{what}: {lost:?}")
+                }
+                Err(error) => {
+                    assert_eq!((name.kind, error.kind()), (Kind::Manifest, ErrorKind::Corrupt), "{what}")
+                }
+            }
+        }
+    }
+}
+
+/// Records of a log before and after blocks that cannot be read are copied.
+#[test]
+fn a_log_is_read_around_blocks_that_cannot_be_read() {
+    let disk = Simulated::new();
+    let world = World::open(&disk, &small()).unwrap();
+    let content = Content::from([("default".to_string(), Pairs::new())]);
+    let mut making = Making { world, content, past: Past::new() };
+    (0..900).for_each(|number| making.set("default", number, &[number as u8; 40]));
+    let Making { world, content, past } = making;
+    drop(world);
+    let old = Old { files: disk.files(), content, past };
+    let logs = old.files.iter().filter(|(name, _)| name.kind == Kind::Log);
+    let (name, bytes) = logs.max_by_key(|(_, bytes)| bytes.len()).unwrap();
+    let blocks = bytes.len() as u64 / 4096;
+    assert!(blocks > 10, "{blocks}");
+    for block in 0..blocks {
+        let from = Simulated::from_files(old.files.clone());
+        from.make_unreadable(*name, block * 4096 + 100..(block + 2) * 4096 - 100);
+        let Salvaged { pairs, lost, .. } = old.check_on(&from, &format!("block {block}")).unwrap();
+        assert!((600..900).contains(&pairs), "block {block}: {pairs} pairs");
+        let is_said =
+            |loss: &Loss| loss.reason.contains("reading") && loss.reason.contains("intact are copied");
+        assert!(lost.iter().any(is_said), "{lost:?}");
+    }
+}
+
+/// The newest manifest has lost its beginning, and an older one is still there because a reader holds it.
+#[test]
+fn an_older_manifest_has_what_a_newer_one_has_lost() {
+    let disk = Simulated::new();
+    let world = World::open(&disk, &small()).unwrap();
+    let content = Content::from([("default".to_string(), Pairs::new())]);
+    let mut making = Making { world, content, past: Past::new() };
+    (0..20).for_each(|number| making.set("default", number, b"once"));
+    let mut manifests = Vec::new();
+    let mut holds = Vec::new();
+    for round in 0..4u32 {
+        (0..80).for_each(|number| making.set("other", number * 2 + round % 2, &[round as u8; 30]));
+        making.world.store.flush_all().unwrap();
+        let newest = disk.files().into_iter().map(|(name, _)| name).rfind(|name| name.kind == Kind::Manifest);
+        manifests.push(newest.unwrap());
+        if round == 1 {
+            holds.push(disk::hold(&disk, manifests[1]).unwrap().expect("it is there"));
+        }
+    }
+    let Making { world, content, past } = making;
+    drop(world);
+    let old = Old { files: disk.files(), content, past };
+    let (held, newest) = (manifests[1], manifests[3]);
+    let place = |name: Name| old.files.iter().position(|(other, _)| *other == name).expect("it is there");
+    assert!(held < newest && place(held) < place(newest));
+    let damaged = old.damaged(place(newest), |bytes| bytes[64 + 30] ^= 1);
+    let from = Simulated::from_files(damaged.clone());
+    let Salvaged { pairs, lost, .. } = old.check_on(&from, "with the older manifest").unwrap();
+    assert_eq!(pairs, 180, "{lost:?}");
+    assert!(lost.iter().all(|loss| loss.file == newest.to_string()) && !lost.is_empty(), "{lost:?}");
+    // Without it, the tables that only the beginning named are lost.
+    let without: Files = damaged.into_iter().filter(|(name, _)| *name != held).collect();
+    let from = Simulated::from_files(without);
+    assert!(old.check_on(&from, "without it").unwrap().pairs <= 160);
+}
+
+#[test]
 fn what_is_intact_is_copied_from_a_store_with_a_missing_or_cut_file() {
     let old = store();
     let newest = old.files.iter().map(|(name, _)| *name).rfind(|name| name.kind == Kind::Log).unwrap();
@@ -218,7 +311,8 @@ fn what_is_intact_is_copied_from_a_store_with_a_missing_or_cut_file() {
             _ => old.check(files, &format!("{name} is missing")).unwrap(),
         };
         assert_eq!(lost.is_empty(), name.kind == Kind::Remix, "{name}: {lost:?}");
-        for len in places(bytes.len()).filter(|_| name.kind != Kind::Log || *name != newest) {
+        for len in places(bytes.len(), sized(307, 101)).filter(|_| name.kind != Kind::Log || *name != newest)
+        {
             match old.check(old.damaged(at, |bytes| bytes.truncate(len)), &format!("{name} cut to {len}")) {
                 Ok(_) => {}
                 Err(error) => assert_eq!((name.kind, error.kind()), (Kind::Manifest, ErrorKind::Corrupt)),

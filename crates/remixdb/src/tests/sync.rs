@@ -61,6 +61,10 @@ impl Disk for Slow {
         Ok((name.kind, self.disk.open(name)?))
     }
 
+    fn open_again(&self, name: Name) -> io::Result<Self::File> {
+        Ok((name.kind, self.disk.open_again(name)?))
+    }
+
     fn unlink(&self, name: Name) -> io::Result<()> {
         self.disk.unlink(name)
     }

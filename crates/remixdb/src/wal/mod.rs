@@ -10,10 +10,11 @@
 //! A store has one log for each memtable. Each log states where the previous one ends. Before a log is
 //! synced, all logs before it are synced. So a log's statement that it was synced holds for them too.
 //!
-//! If a write or a sync fails, the content of the device is unknown. The log is then *stopped*: it accepts
-//! nothing more, and every thread that waits for it gets an error. It never retries, because after a failed
-//! sync the system may report success for data that it has dropped. It may go on in a new file when everything that was
-//! queued is durable in tables: see [`resume`](crate::resume).
+//! If a write or a sync fails, the content of the device is unknown. The log is then *stopped*: it accepts nothing
+//! more, and every thread that waits for it gets an error. It never retries, because after a failed sync the system may
+//! report success for data that it has dropped. It may go on in a new file when everything that was queued is durable
+//! in tables: see [`resume`](crate::resume). A process that opens the store later does not know of the failure. So what
+//! it reads, and what is not stated to be synced, it writes again before it syncs it.
 
 pub(crate) mod format;
 pub(crate) mod group;
@@ -23,12 +24,13 @@ pub(crate) use format::Change;
 use crate::codec::Parts;
 use crate::disk::{self, Disk, Kind, Name, Write};
 use crate::record;
+use forrest_base::lock;
 use forrest_engine::Durability;
 use forrest_engine::{Error, ErrorKind, Result};
 use group::{Device, Ended, Group};
-use std::ops::Deref;
-use std::sync::Arc;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// More queued bytes than this are written even if no thread waits for them.
 const QUEUE_BYTES: usize = 256 << 10;
@@ -61,6 +63,9 @@ pub(crate) struct Log<D: Disk> {
     is_settled: AtomicBool,
     /// The manifest that was read.
     manifest: Option<Name>,
+    /// What was read, and is not stated to be synced: files, and places in them. A log whose end is not known yet ends
+    /// at `u64::MAX`.
+    unproven: Mutex<Vec<(Name, Range<u64>)>>,
 }
 
 impl<D: Disk> Deref for Log<D> {
@@ -147,13 +152,14 @@ impl<D: Disk> Log<D> {
             is_begun: AtomicBool::new(true),
             is_settled: AtomicBool::new(true),
             manifest: None,
+            unproven: Mutex::default(),
         })
     }
 
-    /// A log of `bytes` bytes that is going to be read, after a manifest.
+    /// A log of `bytes` bytes that is going to be read, after a manifest, with the end of its last record.
     pub(crate) fn reading(
         disk: &Arc<D>,
-        manifest: Name,
+        (manifest, end): (Name, u64),
         number: u64,
         file: Arc<D::File>,
         bytes: u64,
@@ -165,13 +171,34 @@ impl<D: Disk> Log<D> {
             is_begun: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
             manifest: Some(manifest),
+            unproven: Mutex::new(vec![(manifest, 0..end), (Name::log(number), 0..u64::MAX)]),
         }
     }
 
     /// The next log of `bytes` bytes, which is going to be read.
     pub(crate) fn read_next(&self, number: u64, file: Arc<D::File>, bytes: u64) {
         self.group.resume(LogFile { name: Name::log(number), file }, bytes);
+        lock(&self.unproven).push((Name::log(number), 0..u64::MAX));
         self.is_settled.store(false, Ordering::Relaxed);
+    }
+
+    /// The log that is read, of this number, ends at an offset, with change `last`. Up to `synced` it is stated to be
+    /// synced.
+    pub(crate) fn resumed(&self, End { number, offset }: End, last: u64, synced: u64) {
+        self.group.resumed(offset, last);
+        let mut unproven = lock(&self.unproven);
+        // If it is not there, tables were made meanwhile, and it was settled.
+        if unproven.pop_if(|(name, _)| *name == Name::log(number)).is_none() {
+            return;
+        }
+        let is_vouched = record::is_vouched(synced);
+        if is_vouched {
+            // All logs before it were synced, then.
+            unproven.retain(|(name, _)| name.kind != Kind::Log);
+        }
+        if synced < offset {
+            unproven.push((Name::log(number), if is_vouched { synced } else { 0 }..offset));
+        }
     }
 
     /// Whether changes can be queued.
@@ -180,8 +207,8 @@ impl<D: Disk> Log<D> {
         self.is_begun.load(Ordering::Relaxed)
     }
 
-    /// Sees to it that what was read counts: it is synced, and so are the names of the logs. After an error the log is
-    /// stopped.
+    /// Sees to it that what was read counts: it is synced, and so are the names of the logs. After an error other than
+    /// `OutOfSpace` the log is stopped.
     pub(crate) fn settle(&self) -> Result<()> {
         // ORDERING: a caller who finds it set only needs what was on the device before.
         if self.is_settled.load(Ordering::Acquire) {
@@ -189,6 +216,7 @@ impl<D: Disk> Log<D> {
         }
         self.check()?;
         let disk = &*self.device().0;
+        self.write_unproven()?;
         // DURABILITY: what was read counts from now on, so it must be as durable as everything after it.
         if let Some(name) = self.manifest {
             // If it is gone, a newer one, which is durable, has taken its place.
@@ -203,6 +231,35 @@ impl<D: Disk> Log<D> {
         disk::sync_directory(disk, Kind::Log).map_err(|error| self.group.stop(error))?;
         self.is_settled.store(true, Ordering::Release);
         Ok(())
+    }
+
+    /// Writes again what may be in the memory of the system only.
+    fn write_unproven(&self) -> Result<()> {
+        let mut unproven = lock(&self.unproven);
+        while let Some((name, bytes)) = unproven.last().cloned() {
+            match self.write_again(name, bytes) {
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => return Err(error),
+                written => written.map_err(|error| self.group.stop(error))?,
+            }
+            unproven.pop();
+        }
+        Ok(())
+    }
+
+    fn write_again(&self, name: Name, bytes: Range<u64>) -> Result<()> {
+        let (disk, Range { start, end }) = (&*self.device().0, bytes.clone());
+        // DURABILITY: a sync of another process may have failed, and the next one would report success.
+        let Some(file) = disk::write_again(disk, name, bytes)? else { return Ok(()) };
+        // The system may have dropped the bytes since they were read, and return those of the device. Records are never
+        // replaced by others, so it is enough that they are intact.
+        let from = start.max(record::HEADER as u64);
+        let has_header = start > 0 || record::fields_of(disk, &file, name)?.is_some();
+        if end == u64::MAX
+            || (has_header && record::replay(disk, &file, name, from, |_, _| Ok(()))?.end >= end)
+        {
+            return Ok(());
+        }
+        Err(disk::damaged(name, start, "what was read when the store was opened is not there any more"))
     }
 
     /// Sees to it that changes of up to `bytes` bytes find space in the file. `keep` bytes stay for others. False if
@@ -339,6 +396,35 @@ pub(crate) struct Head {
     pub(crate) is_first: bool,
 }
 
+/// The end of a log, after which another one goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// It reaches the place that the other one states.
+    There,
+    /// It is missing, and nothing from there on was ever synced.
+    Torn,
+    /// It is missing, and the log of this number states that it was synced.
+    Damaged(u64),
+}
+
+impl Head {
+    /// What became of the end of the log before this one, of which the intact part ends at `end`. `number` is that of
+    /// this log. `vouching` returns the number of a log, from this one on, whose records state that it was synced: then
+    /// all logs before it were.
+    pub(crate) fn tail_before(
+        &self,
+        number: u64,
+        end: u64,
+        vouching: impl FnOnce() -> Result<Option<u64>>,
+    ) -> Result<Tail> {
+        if self.before.offset <= end {
+            return Ok(Tail::There);
+        }
+        let by = if self.synced > end { Some(number) } else { vouching()? };
+        Ok(by.map_or(Tail::Torn, Tail::Damaged))
+    }
+}
+
 /// The header of a log; `None` if the log was created and never used.
 ///
 /// # Errors
@@ -362,6 +448,8 @@ pub(crate) struct Replayed {
     pub(crate) end: u64,
     /// The sequence number after its last change.
     pub(crate) next: u64,
+    /// The synced length that its records state; 0 if none does.
+    pub(crate) synced: u64,
     /// Whether one of its records states that it was synced beyond its header; then all logs before it were
     /// synced.
     pub(crate) vouches: bool,
@@ -398,7 +486,8 @@ pub(crate) fn replay<D: Disk>(
         }
         Ok(())
     })?;
-    Ok(Replayed { end: replayed.end, next, vouches: replayed.synced > record::HEADER as u64 })
+    let synced = replayed.synced;
+    Ok(Replayed { end: replayed.end, next, synced, vouches: record::is_vouched(synced) })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //!   done, with each [`Rest`];
 //! - random subsets, in which a part of the writes is torn at random.
 //!
-//! Sectors are written whole. So a write never damages other bytes in its sectors.
+//! Sectors are written whole. So a write never damages other bytes in its sectors, nor bytes that it does not change.
 //!
 //! States are made one at a time, on request. States with the same part of a file's writes share the bytes of
 //! that file.
@@ -214,12 +214,20 @@ impl CrashStates {
             put(file, offset, before);
         }
         let offset = offset + at;
+        let mut put_rest = |mut bytes: Vec<u8>| {
+            for (at, byte) in bytes.iter_mut().enumerate() {
+                if file.get(offset + at) == Some(&behind[at]) {
+                    *byte = behind[at];
+                }
+            }
+            put(file, offset, &bytes);
+        };
         match rest {
             Rest::Absent => {}
-            Rest::Zeros => put(file, offset, &vec![0; behind.len()]),
-            Rest::Garbage => put(file, offset, &garbage(offset, behind.len())),
+            Rest::Zeros => put_rest(vec![0; behind.len()]),
+            Rest::Garbage => put_rest(garbage(offset, behind.len())),
             Rest::Grown => file.resize(file.len().max(offset + behind.len()), 0),
-            Rest::Stale => put(file, offset, &self.stale(inode, offset, behind.len())),
+            Rest::Stale => put_rest(self.stale(inode, offset, behind.len())),
             Rest::Written => put(file, offset, behind),
         }
     }

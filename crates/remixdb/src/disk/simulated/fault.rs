@@ -46,6 +46,8 @@ pub enum Failure {
     Enomem,
     /// A sync of a file or of the directory fails, after the bytes that came with it were written.
     SyncFails(Fate),
+    /// The same, but never of the directory.
+    FileSyncFails(Fate),
 }
 
 /// The effect of a failed sync on pending operations.
@@ -210,6 +212,7 @@ impl Failure {
                 !matches!(call, Call::SyncDirectory | Call::Len | Call::Submit { bytes: 0, .. })
             }
             Failure::SyncFails(_) => matches!(call, Call::SyncDirectory | Call::Submit { sync: true, .. }),
+            Failure::FileSyncFails(_) => matches!(call, Call::Submit { sync: true, .. }),
         }
     }
 
@@ -228,7 +231,7 @@ impl Failure {
             Failure::Exdev => Err(Errno::XDEV.into()),
             Failure::Emfile => Err(Errno::MFILE.into()),
             Failure::Enomem => Err(Errno::NOMEM.into()),
-            Failure::SyncFails(fate) => Ok(Go::SyncFails(fate)),
+            Failure::SyncFails(fate) | Failure::FileSyncFails(fate) => Ok(Go::SyncFails(fate)),
         }
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! It is harsher than most file systems: a synced file may lose its name, and any part of the pending writes
 //! of a file may arrive. It does not take time, limit space or open files, or lose synced data. A file may be
-//! written only through the handle that created it, as on the real disk.
+//! written only through the handle that created it, or to be written again, as on the real disk.
 //!
 //! [`crash`] makes the crash states, [`fault`] decides which call fails.
 
@@ -34,6 +34,7 @@ use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A longer file is a bug of its writer, which is reported before the memory is used up.
@@ -75,6 +76,9 @@ struct SimulatedState {
     is_frozen: bool,
     /// The manifests whose state is held, each with the number of the holders.
     held: BTreeMap<Name, usize>,
+    /// Bytes of files that cannot be read, and how many reads began there.
+    unreadable: Vec<(Name, Range<u64>)>,
+    refused: u64,
 }
 
 /// Somebody who holds the state of a manifest.
@@ -204,9 +208,34 @@ impl Simulated {
         self.lock().faults.struck()
     }
 
-    /// Removes all faults, and a power cut that has not happened yet. Their effects stay.
+    /// Drops what it has in memory, as a system does that needs the memory: reads return what the device has, and what
+    /// is still to be written.
+    pub fn evict(&self) {
+        let mut state = self.lock();
+        let SimulatedState { inodes, pending, .. } = &mut *state;
+        inodes.iter_mut().for_each(|inode| inode.seen = Arc::clone(&inode.durable));
+        for write in pending {
+            if let Pending::Write { inode, offset, bytes } = write {
+                put(Arc::make_mut(&mut inodes[*inode].seen), *offset, bytes);
+            }
+        }
+    }
+
+    /// From now on these bytes of a file cannot be read.
+    pub fn make_unreadable(&self, name: Name, bytes: Range<u64>) {
+        self.lock().unreadable.push((name, bytes));
+    }
+
+    /// Number of reads that have failed because their first byte cannot be read.
+    pub fn refused_reads(&self) -> u64 {
+        self.lock().refused
+    }
+
+    /// Removes all faults, and a power cut that has not happened yet. Their effects stay. All bytes can be read.
     pub fn heal(&self) {
-        self.lock().faults.heal();
+        let mut state = self.lock();
+        state.faults.heal();
+        state.unreadable.clear();
     }
 
     /// Number of bytes that were read so far.
@@ -343,6 +372,12 @@ impl Disk for Simulated {
         Ok(self.handle(inode, false))
     }
 
+    fn open_again(&self, name: Name) -> io::Result<File> {
+        let file = self.open(name)?;
+        self.lock().check_frozen()?;
+        Ok(File { writable: true, ..file })
+    }
+
     fn unlink(&self, name: Name) -> io::Result<()> {
         let mut state = self.lock();
         let go = state.faults.begin(Call::Unlink)?;
@@ -421,7 +456,7 @@ impl Disk for Simulated {
         let mut state = self.lock_for(file);
         let bytes = Arc::clone(&state.inodes[file.inode].seen);
         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-        let mut count = buffer.len().min(bytes.len() - from);
+        let mut count = state.readable(file.inode, from, buffer.len().min(bytes.len() - from))?;
         let go = state.faults.begin(Call::Read { bytes: count })?;
         if go == Go::Half {
             count /= 2;
@@ -438,7 +473,7 @@ impl Disk for Simulated {
         let mut state = self.lock_for(file);
         let end = write.offset.saturating_add(write.bytes.len() as u64);
         state.check_room(file.inode, end)?;
-        let reserved = end <= state.inodes[file.inode].reserved;
+        let reserved = end <= state.inodes[file.inode].taken();
         let go = state.faults.begin(Call::Submit { bytes: left.len(), sync: write.sync, reserved })?;
         if !left.is_empty() && !file.writable {
             return Err(Errno::BADF.into());
@@ -473,6 +508,21 @@ impl SimulatedState {
         let there = self.seen.iter().filter(|(name, _)| !is_apart || is_together(name.kind, of));
         let used: u64 = there.map(|(_, &inode)| self.inodes[inode].taken()).sum();
         capacity.saturating_sub(used)
+    }
+
+    /// How many of `count` bytes can be read: as a device does, those before the first that cannot. An error if none
+    /// can.
+    fn readable(&mut self, inode: usize, from: usize, count: usize) -> io::Result<usize> {
+        let (from, end) = (from as u64, (from + count) as u64);
+        let of_file = self.unreadable.iter().filter(|(name, _)| *name == self.inodes[inode].name);
+        let places = of_file.filter(|(_, bytes)| bytes.start < end && from < bytes.end);
+        match places.map(|(_, bytes)| bytes.start.max(from) - from).min() {
+            Some(0) if count > 0 => {
+                self.refused += 1;
+                Err(Errno::IO.into())
+            }
+            first => Ok(first.map_or(count, |first| first as usize)),
+        }
     }
 
     fn check_frozen(&self) -> io::Result<()> {
