@@ -237,7 +237,8 @@ impl<D: Disk> Rewrite<'_, D> {
         }
     }
 
-    /// Does something with the known order over the tables; if that is in a file, which may be damaged, maybe without it.
+    /// Does something with the known order over the tables. If that is in a file, and damage is met, does it once more
+    /// without.
     fn with_or_without_file<R>(&self, make: impl Fn(&Self) -> Result<R>) -> Result<R> {
         let is_in_file = self.old.is_some_and(|old| old.is_order_in_file());
         match make(self) {

@@ -477,7 +477,8 @@ impl<D: Disk> Partition<D> {
         self.check_lost().map(|()| None)
     }
 
-    /// The newest version of a key, where `base` is the order over the first tables and `remix` that over the newer ones.
+    /// The newest version of a key, where `base` is the order over the first tables, and `remix` that over the newer
+    /// ones.
     #[cold]
     fn newest_in_layers(&self, base: &Remix, remix: Option<&Remix>, key: &[u8]) -> Result<Option<At<'_, D>>> {
         let (first, newer) = self.tables.split_at(base.runs().len());

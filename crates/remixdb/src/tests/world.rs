@@ -69,7 +69,7 @@ pub(super) fn options(durability: Durability) -> Options {
 
 /// The same; with each second seed, memory is so short that all orders over tables stay in their files.
 pub(super) fn options_of(seed: u64, durability: Durability) -> Options {
-    Options { memory_bytes: (seed % 2 == 1).then_some(700), ..options(durability) }
+    Options { memory_bytes: (seed % 2 == 1).then_some(4096), ..options(durability) }
 }
 
 fn key(number: u8) -> Vec<u8> {
