@@ -237,6 +237,8 @@ impl<D: Disk> Core<D> {
         let (mut merge_after, mut without_dead) = (Instant::now(), 0);
         // The first scan of a partition waits until the order over its tables is loaded. This thread loads it
         // earlier if it can.
+        self.balance();
+        let mut leave_after = Instant::now();
         let mut cold: Vec<_> = self.version().partitions.values().flatten().cloned().collect();
         loop {
             match self.work.next(QUEUED_MOST) {
@@ -272,11 +274,19 @@ impl<D: Disk> Core<D> {
                     {
                         // The next read reports damage.
                         let _ = partition.warm(&|| self.check_open());
+                        let _ = self.leave_order();
                     }
                     if waited.elapsed() >= RETRY {
                         waited = Instant::now();
                         self.balance();
-                        while !self.work.is_called() && matches!(self.leave_order(), Ok(true)) {}
+                        while !self.work.is_called() && Instant::now() >= leave_after {
+                            match self.leave_order() {
+                                Ok(true) => {}
+                                Ok(false) => break,
+                                // Most likely there was no room.
+                                Err(_) => leave_after = Instant::now() + MERGE_AGAIN,
+                            }
+                        }
                         if self.log().is_begun() {
                             let _ = self.remove_waiting();
                         }

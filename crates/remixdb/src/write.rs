@@ -48,6 +48,8 @@ const CATALOG_CHANGE_MOST: u64 = MAX_KEYSPACE_NAME_BYTES as u64 + 20;
 const LOOK: Duration = Duration::from_millis(10);
 /// A range delete takes at least this much memory at a time, also if memtables are smaller, in bytes.
 const RANGE_LEAST: usize = 1 << 20;
+/// All ranges that a batch deletes may take this much, also if memtables are smaller, in bytes.
+const RANGES_LEAST: usize = 16 << 20;
 /// Memory of a key while its range is deleted, in addition to its copies and its bytes in the memtable, about: its
 /// place among the decided changes and in the overlay, and its bytes in the queue of the log.
 const RANGE_KEY_BYTES: usize = 200;
@@ -168,7 +170,7 @@ impl<D: Disk> Core<D> {
             check_value(op).map_err(at(i))?;
         }
         let mut order = self.admit(ops.iter().all(|(_, op)| deletes(op)))?;
-        let mut batch = Batch::new(self, &order.version, self.changes_bytes_most());
+        let mut batch = Batch::new(self, &order.version, self.ranges_bytes_most());
         if ops.iter().any(|(_, op)| reads(op) && !matches!(op, Op::Delete { .. })) {
             batch.overlay = Some(BTreeMap::new());
         }
@@ -515,6 +517,13 @@ struct Batch<'s, 'b, D: Disk> {
     range_bytes: usize,
 }
 
+impl<D: Disk> Core<D> {
+    /// How much memory the keys of the ranges may take that a batch deletes.
+    fn ranges_bytes_most(&self) -> usize {
+        self.changes_bytes_most().max(RANGES_LEAST)
+    }
+}
+
 impl<'s, 'b, D: Disk> Batch<'s, 'b, D> {
     /// An empty batch. The keys of its deleted ranges may take `range_bytes` bytes of memory, or [`RANGE_LEAST`].
     fn new(store: &'s Core<D>, version: &'s Arc<Version<D>>, range_bytes: usize) -> Self {
@@ -550,7 +559,7 @@ impl<'s, 'b, D: Disk> Batch<'s, 'b, D> {
         if let Op::DeleteRange { start, end } = op {
             return match self.delete_range(space, start, end)? {
                 None => Ok(Outcome::DeletedRange),
-                Some(_) => Err(too_long(self.store.changes_bytes_most().max(RANGE_LEAST))),
+                Some(_) => Err(too_long(self.store.ranges_bytes_most())),
             };
         }
         let key = op.key();

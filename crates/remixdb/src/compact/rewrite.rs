@@ -96,11 +96,21 @@ pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D
 pub(super) fn in_file<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
     let (known, tables) = (old.order()?, old.tables());
     let remix = known.remix.as_ref().expect("its order is in memory");
-    let stored = match known.stored {
-        Some(stored) if !has_outgrown(remix.entries(), entries_of(&tables[..stored.tables])) => stored,
-        _ => write_remix(store, remix, tables)?,
+    let is_enough = |stored: &Stored| !has_outgrown(remix.entries(), entries_of(&tables[..stored.tables]));
+    let written = || write_remix(store, remix, tables).and_then(|stored| left(store, tables, stored));
+    let known = match known.stored {
+        Some(stored) if is_enough(&stored) => match left(store, tables, stored) {
+            // What is in memory is right.
+            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => written()?,
+            known => known?,
+        },
+        Some(stored) => match written() {
+            Err(error) if is_full(&error) => left(store, tables, stored)?,
+            known => known?,
+        },
+        None => written()?,
     };
-    let new = Partition::new(old.low.clone(), tables.to_vec(), left(store, tables, stored)?);
+    let new = Partition::new(old.low.clone(), tables.to_vec(), known);
     Ok(Replaced { space, old: Some(old.clone()), new: vec![Arc::new(new)] })
 }
 
@@ -240,9 +250,9 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Does something with the known order over the tables. If that is in a file, and damage is met, does it once more
     /// without.
     fn with_or_without_file<R>(&self, make: impl Fn(&Self) -> Result<R>) -> Result<R> {
-        let is_in_file = self.old.is_some_and(|old| old.is_order_in_file());
         match make(self) {
-            Err(error) if disk::is_damage(&error) && is_in_file => {
+            // It may have been loaded just now.
+            Err(error) if disk::is_damage(&error) && self.old.is_some_and(|old| old.is_order_in_file()) => {
                 make(&Rewrite { is_without_file: true, ..*self })
             }
             made => made,
@@ -382,7 +392,7 @@ impl<D: Disk> Rewrite<'_, D> {
         let remix = partition::order(known, tables, tags, check)?;
         let stored = self.stored(remix.as_deref(), stored, tables)?;
         match stored {
-            Some(stored) if in_file && stored.tables == tables.len() => left(store, tables, stored),
+            Some(stored) if in_file => left(store, tables, stored),
             stored => Ok(Known { base: None, remix, stored }),
         }
     }
@@ -390,7 +400,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// What is known of the order over the tables of a partition. A damaged file is done without: the tables have all
     /// that it has.
     fn known(&self, old: &Partition<D>, check: &dyn Fn() -> Result<()>) -> Result<Known> {
-        if self.is_without_file {
+        if self.is_without_file || old.is_file_bad() {
             return Ok(Known::default());
         }
         match old.warm(check) {

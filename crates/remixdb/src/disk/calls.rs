@@ -95,6 +95,10 @@ pub(super) fn lock_file(
                 holder(file),
             ),
         )),
+        // Where there are no locks, nobody can have it open to change it.
+        Err(Errno::NOLCK | Errno::OPNOTSUPP) if matches!(how, FlockOperation::NonBlockingLockShared) => {
+            Ok(())
+        }
         Err(errno) => Err(failed(&format!("locking the {whose}"), path, errno)),
     }
 }

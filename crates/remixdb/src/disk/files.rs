@@ -267,7 +267,8 @@ impl Files {
 
     /// Opens an existing file, to be written to where it has bytes.
     pub(super) fn open_to_write(self: &Arc<Self>, name: Name) -> io::Result<Handle> {
-        let file = self.sparing(|| open_regular(self.directory(), &name.to_string(), OFlags::RDWR))?;
+        let file =
+            self.sparing(|| open_regular(self.directory_of(name.kind), &name.to_string(), OFlags::RDWR))?;
         let descriptor = Descriptor { file, _seat: self.seat_beyond() };
         Ok(Handle::Made(Made { descriptor, ahead: None }))
     }

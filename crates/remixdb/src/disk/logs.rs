@@ -39,6 +39,8 @@ use std::time::SystemTime;
 pub(super) const DIRECTORY_FILE: &str = "LOG-DIRECTORY";
 /// The file in the directory of the logs.
 pub(super) const STORE_FILE: &str = "STORE";
+/// The file in the directory of the logs that is there while logs are moved there.
+const MOVING: &str = "MOVING";
 /// The file in the directory of the logs that is locked while the store is open.
 const LOCK: &str = "LOCK";
 /// The first line of both files.
@@ -226,9 +228,10 @@ fn lock(directory: BorrowedFd<'_>, wanted: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Makes a directory for the logs of the store at `at`, or takes an existing one that has no files of a store. If it
-/// has logs that a move of this store left, they are removed if `clears`, and refused if not.
-pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, clears: bool) -> Result<Taken> {
+/// Makes a directory for the logs of the store at `at`, or takes an existing one that has no files of a store. If logs
+/// are going to be moved there, it has the file `MOVING` until [`moved`] is called; copies that a move of this store has
+/// left beside one are removed.
+pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, is_move: bool) -> Result<Taken> {
     let looking = |error: io::Error| failed("looking at the log directory", wanted, error);
     let shown = wanted.display();
     let (directory, made) = open_directory(wanted, true, "log directory")?.expect("it was made");
@@ -250,8 +253,9 @@ pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, clears: boo
         return Err(Error::invalid(format!("log_directory {shown} belongs to the store at {other}; {what}")));
     }
     let left = entries(place).map_err(looking)?.into_iter().filter(|entry| Name::parse(entry).is_some());
+    let is_moving = entries(place).map_err(looking)?.iter().any(|entry| entry == MOVING);
     for name in left {
-        if owner.is_none() || !clears {
+        if owner.is_none() || !is_move || !is_moving {
             return Err(Error::invalid(format!(
                 "log_directory {shown} has {name} in it, a file of a store; choose another directory, or move it away"
             )));
@@ -259,14 +263,26 @@ pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, clears: boo
         rustix::fs::unlinkat(place, &name, rustix::fs::AtFlags::empty())
             .map_err(|errno| looking(errno.into()))?;
     }
-    if made {
-        calls::sync_parent(place, made)
-            .map_err(|errno| failed("syncing the parent of the log directory", wanted, errno))?;
-    }
+    // DURABILITY: whoever made it may have been killed before.
+    calls::sync_parent(place, made)
+        .map_err(|errno| failed("syncing the parent of the log directory", wanted, errno))?;
     let path = wanted.canonicalize().map_err(looking)?;
     let id = RandomState::new().hash_one(SystemTime::now());
+    if is_move {
+        // DURABILITY: the file is there before the first copy, and after the last.
+        let made = uninterrupted(|| open_regular(place, MOVING, OFlags::WRONLY | OFlags::CREATE)).map(drop);
+        made.and_then(|()| Ok(retry_on_intr(|| sync_names(place))?)).map_err(looking)?;
+    }
     Link { id, path: own }.write(place, STORE_FILE, wanted)?;
     Ok(Taken { directory, lock, id, path })
+}
+
+/// All logs were copied to the directory at `wanted`. Durable when it returns.
+pub(super) fn moved(wanted: &Path, taken: &Taken) -> Result<()> {
+    let place = taken.directory.as_fd();
+    let removed = rustix::fs::unlinkat(place, MOVING, rustix::fs::AtFlags::empty());
+    let synced = removed.and_then(|()| retry_on_intr(|| sync_names(place)));
+    synced.map_err(|errno| failed("removing the file MOVING of the log directory", wanted, errno))
 }
 
 /// From now on the logs of the store at `at` are there. Durable when it returns.

@@ -2,7 +2,8 @@
 //!
 //! The logs are copied, then the store states the new place, and then the old logs are removed. Each step is durable
 //! before the next. So after a crash the store has its logs in the old place or in the new one, all of them. What is
-//! left in the other one is not read; the next move there removes it, or another call with the same place.
+//! left in the other one is not read; the next move there removes it, or another call with the same place. Only copies
+//! beside a file `MOVING` are removed from a log directory: without it, they may be another store's logs.
 
 use super::calls::{failed, sync_names};
 use super::logs::{self, DIRECTORY_FILE, STORE_FILE};
@@ -51,7 +52,8 @@ pub fn move_log(at: &Path, to: Option<&Path>) -> Result<()> {
         Some(to) => {
             let taken = logs::claim(at, store.directory(), to, true)?;
             copy(&store, &logs, &of(to, &taken.directory)?)?;
-            // DURABILITY: the copies are durable before the store names their place.
+            // DURABILITY: the copies are durable before the store names their place. From here on they are not removed.
+            logs::moved(to, &taken)?;
             logs::link(at, store.directory(), &taken)?;
         }
         None => {

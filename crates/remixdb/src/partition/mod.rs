@@ -36,7 +36,7 @@ use cursor::LayerCursor;
 use forrest_base::lock;
 use forrest_engine::{Error, ErrorKind, Result};
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// A range of keys: from its least key up to that of the next partition.
@@ -56,6 +56,7 @@ pub(crate) struct Partition<D: Disk> {
     /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
     /// passed, and of tables that they were placed in.
     walked: Arc<AtomicU64>,
+    is_file_bad: AtomicBool,
 }
 
 /// A table that the manifest names, and that is missing or cannot be opened.
@@ -123,7 +124,16 @@ impl<D: Disk> Partition<D> {
         let newer = tables.len() - known.base_tables();
         assert_eq!(known.remix.is_some(), newer > 1, "several tables have a REMIX");
         let (lost, damage, source) = (Vec::new(), OnceLock::new(), None);
-        Partition { low, tables, lost, damage, known: OnceLock::from(known), source, walked: Arc::default() }
+        Partition {
+            low,
+            tables,
+            lost,
+            damage,
+            known: OnceLock::from(known),
+            source,
+            walked: Arc::default(),
+            is_file_bad: AtomicBool::new(false),
+        }
     }
 
     /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
@@ -138,7 +148,16 @@ impl<D: Disk> Partition<D> {
         let source = Some(Source::new(shared, remix));
         let (low, lost) = (self.low.clone(), self.lost.clone());
         let (known, damage) = (OnceLock::new(), OnceLock::from(damage));
-        Partition { low, tables, lost, damage, known, source, walked: Arc::default() }
+        Partition {
+            low,
+            tables,
+            lost,
+            damage,
+            known,
+            source,
+            walked: Arc::default(),
+            is_file_bad: AtomicBool::new(false),
+        }
     }
 
     /// Opens the tables of a partition. Those that are missing or damaged or cannot be read are lost.
@@ -179,7 +198,16 @@ impl<D: Disk> Partition<D> {
             let _ = damage.set(Damage::new(newest.older, newest.error()));
         }
         let source = Some(Source::new(shared, files.remix));
-        Ok(Partition { low, tables, lost, damage, known: OnceLock::new(), source, walked: Arc::default() })
+        Ok(Partition {
+            low,
+            tables,
+            lost,
+            damage,
+            known: OnceLock::new(),
+            source,
+            walked: Arc::default(),
+            is_file_bad: AtomicBool::new(false),
+        })
     }
 
     /// The damage that is known of, if there is any.
@@ -320,9 +348,18 @@ impl<D: Disk> Partition<D> {
     /// is not loaded yet, or needs no file.
     pub(crate) fn covered(&self) -> Option<(u64, u64)> {
         let known = self.known.get().filter(|_| self.tables.len() > 1)?;
+        if self.is_file_bad() {
+            return Some((entries_of(&self.tables), 0));
+        }
         // One table is its own index.
         let covered = known.stored.map_or(1, |stored| stored.tables);
         Some((entries_of(&self.tables), entries_of(&self.tables[..covered])))
+    }
+
+    /// Whether a lookup has met damage in the file of the order.
+    pub(crate) fn is_file_bad(&self) -> bool {
+        // ORDERING: it stands for itself.
+        self.is_file_bad.load(Relaxed)
     }
 
     /// Number of steps that cursors took in several tables and of dead entries that they passed, plus, for each
@@ -461,7 +498,8 @@ impl<D: Disk> Partition<D> {
                     return cursor.value_with(entry.ordinal, see).map(Some);
                 }
                 // If the file of the order is damaged, the tables still have all.
-                Err(error) if disk::is_damage(&error) => {}
+                // ORDERING: it stands for itself.
+                Err(error) if disk::is_damage(&error) => self.is_file_bad.store(true, Relaxed),
                 found => return found.map(|_| None),
             }
         }

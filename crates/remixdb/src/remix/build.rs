@@ -9,6 +9,7 @@
 
 use super::anchors::Collector;
 use super::merge::Merge;
+use super::verify::wrong_segment;
 use super::{Arrays, Body, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, oldest, tag, used, visible};
 use crate::key::common_prefix;
@@ -323,7 +324,9 @@ impl Output {
                 _ => &old.runs,
             };
             for ((next, behind), before) in self.next.iter_mut().zip(behind).zip(view.ordinals()) {
-                *next += behind - before;
+                let entries = behind.checked_sub(*before);
+                *next += entries
+                    .ok_or_else(|| wrong_segment(segment, "the next one has fewer entries before it"))?;
             }
             self.filled = used(&selectors);
             self.live += visible(&selectors, 0, OLDER | TOMBSTONE) as u64;
@@ -332,7 +335,10 @@ impl Output {
     }
 
     fn finish<R: Run>(mut self, runs: &mut [R]) -> Result<Remix> {
-        assert_eq!(self.next[..self.runs.len()], self.runs, "every entry has its place");
+        if self.next[..self.runs.len()] != self.runs {
+            // What was copied from a file was not as it should be.
+            return Err(wrong_segment(self.segments.len(), "not every entry has a place"));
+        }
         self.complete(runs, 0)?;
         // Unused places may make more segments than were reserved, and then a vector has doubled.
         self.rows.shrink_to_fit();

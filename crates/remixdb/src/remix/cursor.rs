@@ -4,6 +4,7 @@
 //! next entry of each run. A cursor shows the newest version of each key, and tombstones only on request.
 //! Nothing changes under a cursor, because a REMIX is immutable.
 
+use super::verify::wrong_segment as wrong;
 use super::{OLDER, RUN, RUNS_MAX, Remix, Run, RunEntry, SEGMENT, Segment, Selectors, TOMBSTONE};
 use super::{head_behind, visible};
 use forrest_engine::Result;
@@ -237,6 +238,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
     #[inline]
     fn forward(&mut self, from: Position) -> Result<bool> {
         let (mut segment, mut slot) = (from.segment(), from.slot());
+        self.at = None;
         while self.enter(segment, slot)? {
             match (slot..SEGMENT).find(|&slot| self.selectors[slot] & self.hidden == 0) {
                 Some(found) => {
@@ -304,7 +306,15 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                 Ok(true)
             }
             // What the file has is not trusted.
-            None => self.enter(segment, slot),
+            None => {
+                let (before, selectors, runs) = (self.before, self.selectors, self.runs.len());
+                let entered = self.enter(segment, slot)?;
+                if entered && before[..runs] != self.before[..runs] {
+                    (self.before, self.selectors) = (before, selectors);
+                    return Err(wrong(segment, "it does not go on where the one beside it ends"));
+                }
+                Ok(entered)
+            }
         }
     }
 

@@ -157,6 +157,12 @@ pub(super) fn walk(segment: &Segment, next: &mut [u32], count: usize) -> Result<
     Ok(Here { entries: used as u64, live })
 }
 
+/// The error of a segment.
+#[cold]
+pub(super) fn wrong_segment(segment: usize, what: &str) -> Error {
+    wrong(segment, SEGMENT, what)
+}
+
 fn wrong(segment: usize, slot: usize, what: &str) -> Error {
     Error::new(ErrorKind::Corrupt, format!("REMIX, segment {segment}, place {slot}: {what}"))
 }

@@ -167,7 +167,7 @@ fn a_batch_whose_ranges_have_too_many_keys_is_refused() {
     let options = Options { memtable_bytes: 256 << 10, ..roomy() };
     let store = Handle::open_unattended(disk, &options).expect("it opens");
     let space = store.keyspace("default").expect("it is there");
-    const KEYS: u32 = 20_000;
+    const KEYS: u32 = 80_000;
     for number in 0..KEYS {
         store.apply(&space, Op::Set { key: &number.to_be_bytes(), value: b"" }).expect("it fits");
     }

@@ -1,7 +1,7 @@
 //! Forgeries: bytes that were never written, under valid checksums. With such files a store can be made to
 //! return what it never held, but every call returns or fails; there is no panic and no endless walk.
 
-use super::world::{World, options, seeds, steps};
+use super::world::{World, options, options_of, seeds, steps};
 use crate::decoders::exercise;
 use crate::disk::simulated::Simulated;
 use crate::disk::{Kind, Name};
@@ -63,11 +63,11 @@ fn seal(name: Name, genuine: &[u8], forged: &mut [u8]) {
 
 #[test]
 fn a_forged_file_is_answered_or_refused() {
-    let options = options(Durability::Sync);
     let (mut answered, mut all) = (0, 0);
     for seed in seeds(1, 3) {
         let genuine = files(seed);
         for forgery in 0..FORGERIES {
+            let options = options_of(forgery, Durability::Sync);
             let mut random = Random(seed << 32 | forgery);
             let mut forged = genuine.clone();
             let at = random.below(forged.len() as u64) as usize;

@@ -249,7 +249,12 @@ impl<D: Disk> Log<D> {
     fn write_again(&self, name: Name, bytes: Range<u64>) -> Result<()> {
         let (disk, Range { start, end }) = (&*self.device().0, bytes.clone());
         // DURABILITY: a sync of another process may have failed, and the next one would report success.
-        let Some(file) = disk::write_again(disk, name, bytes)? else { return Ok(()) };
+        let file = match disk::write_again(disk, name, bytes)? {
+            Some(file) => file,
+            // Another manifest has replaced it.
+            None if name.kind == Kind::Manifest => return Ok(()),
+            None => return Err(disk::missing(name)),
+        };
         // The system may have dropped the bytes since they were read, and return those of the device. Records are never
         // replaced by others, so it is enough that they are intact.
         let from = start.max(record::HEADER as u64);
