@@ -229,8 +229,8 @@ fn lock(directory: BorrowedFd<'_>, wanted: &Path) -> Result<File> {
 }
 
 /// Makes a directory for the logs of the store at `at`, or takes an existing one that has no files of a store. If logs
-/// are going to be moved there, it has the file `MOVING` until [`moved`] is called; copies that a move of this store has
-/// left beside one are removed.
+/// are going to be moved there, it has the file `MOVING` until [`moved`] is called. Copies that a move of this store
+/// has left beside one are removed.
 pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, is_move: bool) -> Result<Taken> {
     let looking = |error: io::Error| failed("looking at the log directory", wanted, error);
     let shown = wanted.display();
@@ -263,7 +263,7 @@ pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, is_move: bo
         rustix::fs::unlinkat(place, &name, rustix::fs::AtFlags::empty())
             .map_err(|errno| looking(errno.into()))?;
     }
-    // DURABILITY: whoever made it may have been killed before.
+    // DURABILITY: the process that made it may have been killed before.
     calls::sync_parent(place, made)
         .map_err(|errno| failed("syncing the parent of the log directory", wanted, errno))?;
     let path = wanted.canonicalize().map_err(looking)?;

@@ -351,7 +351,7 @@ pub(crate) fn sync<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> 
 pub(crate) fn write_again<D: Disk>(disk: &D, name: Name, bytes: Range<u64>) -> Result<Option<D::File>> {
     let file = match uninterrupted(|| disk.open_again(name)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // Whoever made it so did not write it in this place. The next sync has to do.
+        // No process of this user wrote it there. The next sync has to do.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return open_if_there(disk, name),
         opened => opened.map_err(|error| failed("opening to be written again:", name, &error))?,
     };
