@@ -21,8 +21,8 @@ const PACKAGES: &[&str] =
     &["forrest-machine", "forrest-index", "forrest-engine", "llds", "remixdb", "forrest"];
 
 /// Tests that only run on the machine itself. The first need gigabytes of addresses, and their arithmetic is the same
-/// everywhere. The others are gates that enumerate what a disk, or damage, may leave: nothing in that depends on the
-/// architecture. Codecs, vector instructions, layouts, models and crashes run.
+/// everywhere. The others are gates that enumerate what a disk, or damage, may leave, or that limit work, memory and
+/// waits: nothing in that depends on the architecture. Codecs, vector instructions, layouts, models and crashes run.
 const SKIPPED: &[&str] = &[
     "limits::",
     "power::",
@@ -31,6 +31,11 @@ const SKIPPED: &[&str] = &[
     "tests::lost::",
     "tests::resume::",
     "tests::salvage::",
+    "tests::bounded::",
+    "tests::budget::",
+    "tests::log_directory::",
+    "orders_that_take_too_much_memory_stay_in_their_files",
+    "a_walk_over_a_wrong_file_stays_in_its_runs",
     // By their names, as tables have tests::damage as well, of their codecs.
     "a_flipped_bit_is_reported_or_harmless",
     "a_file_that_is_cut_or_missing_is_reported_or_harmless",
