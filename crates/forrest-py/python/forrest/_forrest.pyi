@@ -223,6 +223,6 @@ class Range(Generic[_Item]):
 def salvage(
     source: str | PathLike[str],
     target: str | PathLike[str],
-    progress: Callable[[int, int], object] | None,
+    go_on: Callable[[int, int], object] | None,
     /,
 ) -> tuple[int, int, list[tuple[str, bytes, bytes | None, str, str]]]: ...
