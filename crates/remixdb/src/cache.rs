@@ -393,6 +393,19 @@ pub(crate) struct Pages {
     slots: OnceLock<Arc<[Slot]>>,
 }
 
+/// Copies the bytes from a logical offset on out of pages, each of which `page` returns by its number.
+pub(crate) fn copy(mut from: u64, mut out: &mut [u8], page: impl Fn(u64) -> Result<PageRef>) -> Result<()> {
+    while !out.is_empty() {
+        let (number, at) = page::place(from);
+        let page = page(number)?;
+        let (now, later) = out.split_at_mut(out.len().min(page::PAYLOAD - at));
+        now.copy_from_slice(&page[at..at + now.len()]);
+        from += now.len() as u64;
+        out = later;
+    }
+    Ok(())
+}
+
 impl Pages {
     /// For a file of `count` pages.
     pub(crate) fn new(cache: &Arc<Cache>, count: u32) -> Pages {

@@ -1,7 +1,6 @@
 //! The state that the parts of an open store share, and how they reach it. The operations are in the modules
 //! above.
 
-use crate::cache::Cache;
 use crate::catalog::Catalog;
 use crate::current::{Current, Reading};
 use crate::disk::{self, Disk, Name};
@@ -96,13 +95,11 @@ impl<D: Disk> Drop for Opened<D> {
 pub(crate) struct Core<D: Disk> {
     /// The process that opened it.
     pub(crate) origin: Origin,
-    pub(crate) disk: Arc<D>,
     /// The options with which it was opened. Those in `limits` may have changed since.
     pub(crate) builder: Options,
     pub(crate) limits: Limits,
-    /// What the partitions share, with the limit for memory.
+    /// The disk, the cache and the limit for memory, which the partitions use too.
     pub(crate) shared: Arc<Shared<D>>,
-    pub(crate) cache: Arc<Cache>,
     /// Greater than the number of every file that ever existed.
     pub(crate) numbers: AtomicU64,
     pub(crate) version: Current<Version<D>>,
@@ -203,7 +200,7 @@ impl<D: Disk> Core<D> {
         if self.builder.read_only {
             return Err(disk::read_only("it was opened to be read"));
         }
-        self.disk.check_writable()
+        self.disk().check_writable()
     }
 
     /// Writes the queue to the operating system.
@@ -227,11 +224,11 @@ impl<D: Disk> Core<D> {
 
     /// The disk of the store.
     pub(crate) fn disk(&self) -> &D {
-        &self.disk
+        &self.shared.disk
     }
 
     pub(crate) fn open_table(&self, number: u64) -> Result<Table<D>> {
-        Table::open(self.disk.clone(), Name::table(number), &self.cache)
+        Table::open(self.shared.disk.clone(), Name::table(number), &self.shared.cache)
     }
 
     /// The current version, for a short time.
@@ -258,10 +255,10 @@ impl<D: Disk> Core<D> {
         changes.check()?;
         if let Some(mut bytes) = changes.cache_bytes {
             if changes.cache_at_most {
-                bytes = bytes.min(self.cache.bytes_most());
+                bytes = bytes.min(self.shared.cache.bytes_most());
             }
             // The only one that can be refused from here on.
-            self.cache.set_bytes(bytes)?;
+            self.shared.cache.set_bytes(bytes)?;
             self.shared.memory.set_cache_most(bytes);
         }
         if let Some(bytes) = changes.memory_bytes {
@@ -271,7 +268,7 @@ impl<D: Disk> Core<D> {
             self.workers.set_count(count);
         }
         if let Some(files) = changes.open_files {
-            self.disk.set_open_files(files);
+            self.disk().set_open_files(files);
         }
         self.limits.set(changes);
         if let Some(limit) = changes.background_bytes_per_second {
@@ -301,7 +298,7 @@ impl<D: Disk> Core<D> {
         self.shared.memory.set_index(indexes, memtables);
         if let Some(bytes) = self.shared.memory.cache_bytes(indexes.saturating_add(memtables)) {
             // Addresses are there for the largest size.
-            let _ = self.cache.set_bytes(bytes);
+            let _ = self.shared.cache.set_bytes(bytes);
         }
     }
 
@@ -436,19 +433,17 @@ impl<D: Disk> Core<D> {
         }
         for partition in version.partitions.values().flatten() {
             stats.keys += match partition.keys() {
-                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
-                    partition.keys_about()
-                }
+                Err(error) if disk::is_unreadable(&error) => partition.keys_about(),
                 keys => keys?,
             };
             stats.table_bytes += partition.file_bytes();
             stats.tables += partition.tables().len() as u64;
             stats.index_bytes += partition.memory_bytes() as u64;
         }
-        stats.cache_bytes = self.cache.stats().bytes;
+        stats.cache_bytes = self.shared.cache.stats().bytes;
         stats.kept_bytes = self.memtable_bytes().1 as u64;
         stats.held_bytes = self.held_bytes.load(Ordering::Relaxed);
-        stats.open_files = self.disk.open_files();
+        stats.open_files = self.disk().open_files();
         Ok(stats)
     }
 }

@@ -87,7 +87,7 @@ pub fn log(input: &[u8]) {
 pub fn manifest(input: &[u8]) {
     let name = Name::manifest(NUMBER);
     for disk in disks(name, input) {
-        if let Ok(Some(state)) = manifest::read(&disk, name) {
+        if let Ok(Some((state, _))) = manifest::read(&disk, name) {
             assert!(state.files().count() <= input.len(), "more files than bytes that name them");
         }
     }

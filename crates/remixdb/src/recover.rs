@@ -102,7 +102,7 @@ fn open_damaged<D: Disk>(
 fn patiently<R>(mut read: impl FnMut(Lost) -> Result<R>) -> Result<R> {
     for _ in 1..TRIES {
         match read(Lost::Refused) {
-            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Corrupt) => thread::sleep(PAUSE),
+            Err(error) if disk::is_unreadable(&error) => thread::sleep(PAUSE),
             done => return done,
         }
     }
@@ -125,6 +125,8 @@ struct Found {
     names: Vec<Name>,
     /// The newest complete manifest.
     name: Name,
+    /// The end of its last record.
+    end: u64,
     state: ManifestState,
     hold: Hold,
 }
@@ -142,8 +144,8 @@ impl Found {
 fn find<D: Disk>(disk: &D) -> Result<Option<Found>> {
     let names = disk::list(disk)?;
     for &name in names.iter().rev().filter(|name| name.kind == Kind::Manifest) {
-        if let Some(state) = manifest::read(disk, name)? {
-            return Ok(Some(Found { names, name, state, hold: Hold::default() }));
+        if let Some((state, end)) = manifest::read(disk, name)? {
+            return Ok(Some(Found { names, name, end, state, hold: Hold::default() }));
         }
     }
     unused(disk, &names)?;
@@ -189,12 +191,12 @@ fn go_on<D: Disk>(
     let (catalog, chain, partitions, memtable) = content(shared, builder, &found, Lost::Taken)?;
     let disk = &shared.disk;
     let is_whole = partitions.values().flatten().all(|partition| partition.lost().is_empty());
-    let Found { names, name, state, .. } = found;
+    let Found { names, name, end, state, .. } = found;
     let first = above(&names, &state);
     let parts = Parts {
         catalog: catalog.clone(),
         version: version(memtable, partitions),
-        log: reading(disk, name, &chain)?,
+        log: reading(disk, (name, end), &chain)?,
         manifest: Manifest::of(disk, state.clone()),
         sequence: 0,
         read_to: (name, End::default()),
@@ -235,10 +237,10 @@ fn read_beside<D: Disk>(
     let mut replay = Replay::begin(&**disk, builder.clone(), &found.state, catalog, memtable);
     replay.logs(&chain)?;
     let Replay { memtable, immutable, catalog, sequence, end, .. } = replay;
-    let Found { names, name, state, hold } = found;
+    let Found { names, name, end: last, state, hold } = found;
     let version = Version { origin: Origin::here(), memtable, immutable, partitions, hold: Arc::new(hold) };
     let first = above(&names, &state);
-    let (log, manifest) = (reading(disk, name, &chain)?, Manifest::of(disk, state));
+    let (log, manifest) = (reading(disk, (name, last), &chain)?, Manifest::of(disk, state));
     start(first, Parts { catalog, version, log, manifest, sequence, read_to: (name, end) })
 }
 
@@ -320,10 +322,9 @@ fn above(names: &[Name], state: &ManifestState) -> u64 {
 }
 
 /// The logs of a store before the first of them is read.
-fn reading<D: Disk>(disk: &Arc<D>, manifest: Name, chain: &[Read<D>]) -> Result<Log<D>> {
+fn reading<D: Disk>(disk: &Arc<D>, manifest: (Name, u64), chain: &[Read<D>]) -> Result<Log<D>> {
     let first = chain.first().expect("it has the log of the floor");
-    let end = manifest::end(&**disk, manifest)?;
-    Ok(Log::reading(disk, (manifest, end), first.number, first.file.clone(), first.len(&**disk)?))
+    Ok(Log::reading(disk, manifest, first.number, first.file.clone(), first.len(&**disk)?))
 }
 
 /// The first version of a store that will be changed.
@@ -389,10 +390,8 @@ fn core<D: Disk>(
     let order = Order { version, sequence, scratch: Vec::new() };
     Core {
         origin: Origin::here(),
-        disk: shared.disk.clone(),
         builder: builder.clone(),
         limits: Limits::new(builder),
-        cache: shared.cache.clone(),
         shared: shared.clone(),
         numbers: AtomicU64::new(next_number),
         version: current,

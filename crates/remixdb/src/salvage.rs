@@ -183,11 +183,6 @@ fn length<D: Disk>(disk: &D, name: Name) -> u64 {
     disk::open(disk, name).and_then(|file| disk::len(disk, &file, name)).unwrap_or(0)
 }
 
-/// Whether an error is about the content of a file, or the device that has it.
-fn is_damage(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
-}
-
 /// The newest manifest of which a record can be read, and what is wrong with it or a newer one.
 fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Option<Error>)> {
     let mut damage = None;
@@ -201,7 +196,7 @@ fn newest<D: Disk>(disk: &D, names: &[Name]) -> Result<(Name, ManifestState, Opt
                 return Ok((name, state, damage.or(error)));
             }
             Ok(Manifest { damage: error, .. }) => damage = damage.or(error),
-            Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
+            Err(error) if disk::is_unreadable(&error) => damage = damage.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
@@ -385,7 +380,7 @@ impl<D: Disk> Salvage<'_, D> {
             let opened = Table::open_named(self.from.clone(), name, &self.cache);
             match opened.and_then(|table| table.load().map(|()| table)) {
                 Ok(table) => self.table(space, (low, end), &table)?,
-                Err(error) if is_damage(&error) => {
+                Err(error) if disk::is_unreadable(&error) => {
                     let range = (
                         Bound::Included(low.to_vec()),
                         end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.to_vec())),
@@ -420,7 +415,7 @@ impl<D: Disk> Salvage<'_, D> {
             let read = cursor.key_into(ordinal, &mut key).and_then(|()| cursor.kind(ordinal));
             let kind = match read {
                 Ok(kind) => kind,
-                Err(error) if is_damage(&error) => {
+                Err(error) if disk::is_unreadable(&error) => {
                     let from = last.take().map_or(Bound::Included(table.least().to_vec()), Bound::Excluded);
                     gap.get_or_insert(Gap { from, to: None, error }).to = None;
                     let next = table::block_after(ordinal).min(entries);
@@ -442,7 +437,7 @@ impl<D: Disk> Salvage<'_, D> {
                         self.batch.put(space, &key, value)?;
                     }
                 }
-                Err(error) if is_damage(&error) => {
+                Err(error) if disk::is_unreadable(&error) => {
                     let from = Bound::Included(key.clone());
                     gap.get_or_insert(Gap { from, to: None, error }).to = Some(key.clone());
                 }
@@ -485,7 +480,7 @@ impl<D: Disk> Salvage<'_, D> {
             match self.open_log(name) {
                 Ok(Some(log)) => drop(used.insert(name.number, log)),
                 Ok(None) => {}
-                Err(error) if is_damage(&error) => self.lost_all(name, error.message()),
+                Err(error) if disk::is_unreadable(&error) => self.lost_all(name, error.message()),
                 Err(error) => return Err(error),
             }
         }

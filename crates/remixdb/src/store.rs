@@ -254,7 +254,7 @@ impl<D: Disk> Core<D> {
                 }
                 Call::Nothing => {
                     let _ = self.write_queue();
-                    self.cache.release();
+                    self.shared.cache.release();
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }

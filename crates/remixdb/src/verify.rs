@@ -17,7 +17,7 @@ impl<D: Disk> Core<D> {
         // Keeps files from being removed meanwhile.
         let manifest = lock(&self.manifest);
         let _task = self.tasks.begin("a verification");
-        let disk = &*self.disk;
+        let disk = self.disk();
         for name in disk::list(disk)? {
             match name.kind {
                 Kind::Manifest => drop(manifest::read(disk, name)?),

@@ -153,6 +153,26 @@ mod tests {
         }
     }
 
+    /// Counts the threads that work at once.
+    #[derive(Default)]
+    struct Working {
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    impl Working {
+        fn note(&self) -> Result<()> {
+            self.most.fetch_max(self.now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            thread::yield_now();
+            self.now.fetch_sub(1, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn most(&self) -> usize {
+            self.most.load(Ordering::Relaxed)
+        }
+    }
+
     #[test]
     fn several_work_at_once() {
         let met = Barrier::new(3);
@@ -162,31 +182,18 @@ mod tests {
     #[test]
     fn work_within_work_starts_no_more_threads() {
         let workers = workers(3);
-        let most = AtomicUsize::new(0);
-        let working = AtomicUsize::new(0);
-        let inner = |_: &usize| {
-            most.fetch_max(working.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-            thread::yield_now();
-            working.fetch_sub(1, Ordering::Relaxed);
-            Ok(())
-        };
+        let working = Working::default();
         let numbers: Vec<usize> = (0..50).collect();
-        workers.each(&numbers, |_| workers.each(&numbers, inner)).unwrap();
-        assert!(most.into_inner() <= 3);
+        workers.each(&numbers, |_| workers.each(&numbers, |_| working.note())).unwrap();
+        assert!(working.most() <= 3);
         assert_eq!(workers.idle.into_inner(), 2, "they were given back");
     }
 
     #[test]
     fn the_number_changes_while_they_work() {
         let workers = workers(4);
-        let (most, working) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let working = Working::default();
         let all_run = Barrier::new(4);
-        let inner = |_: &usize| {
-            most.fetch_max(working.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-            thread::yield_now();
-            working.fetch_sub(1, Ordering::Relaxed);
-            Ok(())
-        };
         let numbers: Vec<usize> = (0..50).collect();
         workers
             .each(&[(); 4], |()| {
@@ -199,8 +206,8 @@ mod tests {
             })
             .unwrap();
         assert_eq!((workers.count(), workers.idle.load(Ordering::Relaxed)), (2, 1), "they were given back");
-        workers.each(&numbers, inner).unwrap();
-        assert!(most.load(Ordering::Relaxed) <= 2);
+        workers.each(&numbers, |_| working.note()).unwrap();
+        assert!(working.most() <= 2);
         workers.set_count(3);
         let met = Barrier::new(3);
         workers.each(&[(); 3], |()| Ok(met.wait().is_leader())).unwrap();

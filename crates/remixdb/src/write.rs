@@ -380,7 +380,7 @@ impl<D: Disk> Core<D> {
     fn log_room_for(&self, order: &mut Order<D>, bytes: usize, keep: u64) -> Result<()> {
         match self.log_room(bytes as u64, keep) {
             Err(error)
-                if self.disk.is_log_apart()
+                if self.disk().is_log_apart()
                     && self.is_harmless(&error)
                     && self.backlog_bytes() == 0
                     && order.version.memtable.bytes() > 0 =>
@@ -621,8 +621,8 @@ fn range_key_bytes(key: usize) -> usize {
 /// The error of a batch that deletes ranges with too many keys.
 fn too_long(most: usize) -> Error {
     let what = format!(
-        "the keys of the ranges that a batch deletes take more than {most} bytes of memory, which is the limit of all \
-         memtables; delete these ranges outside of a batch, or fewer keys in each batch"
+        "the keys of the ranges that a batch deletes take more than {most} bytes of memory, the most that they may; \
+         delete these ranges outside of a batch, or fewer keys in each batch"
     );
     Error::new(ErrorKind::Limit, what)
 }

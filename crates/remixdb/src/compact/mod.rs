@@ -107,7 +107,7 @@ impl<D: Disk> Core<D> {
     /// Whether there is less space than what is in memory will take, one more memtable, and an eighth of a partition:
     /// with that left, a store can be made smaller by deletes, whose tables and merges take space too.
     pub(crate) fn lacks_space(&self, version: &Version<D>) -> bool {
-        let Ok(free) = self.disk.free(Kind::Table) else { return false };
+        let Ok(free) = self.disk().free(Kind::Table) else { return false };
         if free >= SPACE_ENOUGH {
             return false;
         }
@@ -157,7 +157,7 @@ impl<D: Disk> Core<D> {
         // that cannot be removed now are removed when the store is opened.
         for number in first..self.first_free_number() {
             for name in [Name::table(number), Name::remix(number)] {
-                let _ = disk::unlink(&*self.disk, name);
+                let _ = disk::unlink(self.disk(), name);
             }
         }
     }
@@ -175,7 +175,7 @@ impl<D: Disk> Core<D> {
         let floor = lock(&self.manifest).state().floor;
         let is_needed = |name: &Name| name.kind == Kind::Log && name.number >= floor;
         let bytes: usize = self.version().memtables().map(|memtable| memtable.bytes()).sum();
-        if bytes > LITTLE || disk::list(&*self.disk)?.into_iter().filter(is_needed).count() < LOGS_MOST {
+        if bytes > LITTLE || disk::list(self.disk())?.into_iter().filter(is_needed).count() < LOGS_MOST {
             return Ok(());
         }
         self.flush_if(|version| !version.memtable.spaces().is_empty())
@@ -239,7 +239,7 @@ impl<D: Disk> Core<D> {
         if excess == 0 {
             return Ok(false);
         }
-        let free = self.disk.free(Kind::Table).unwrap_or(u64::MAX);
+        let free = self.disk().free(Kind::Table).unwrap_or(u64::MAX);
         let least = if is_full { 0 } else { self.limits.table_bytes() / ALONE };
         all.retain(|(_, one, bytes, live)| {
             one.is_mergeable() && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
@@ -496,7 +496,7 @@ impl<D: Disk> Core<D> {
         let old_floor = manifest.state().floor;
         let before: BTreeSet<Name> = manifest.state().files().collect();
         // DURABILITY: the names of the new files are durable before the manifest names them.
-        let synced = disk::sync_directory(&*self.disk, Kind::Table);
+        let synced = disk::sync_directory(self.disk(), Kind::Table);
         // The writer of a new log syncs the same directory. If that has failed, this sync may not report it again.
         let is_resuming = self.is_resuming.load(Relaxed);
         let checked = synced.and_then(|()| if is_resuming { Ok(()) } else { self.log().check() });
@@ -566,7 +566,7 @@ impl<D: Disk> Core<D> {
         // Older ones are left over. They may have what a lost table had.
         let first = if self.has_lost() { logs.start } else { 0 };
         let is_old_log = |name: &Name| name.kind == Kind::Log && (first..logs.end).contains(&name.number);
-        let logs = disk::list(&*self.disk).unwrap_or_default().into_iter().filter(is_old_log);
+        let logs = disk::list(self.disk()).unwrap_or_default().into_iter().filter(is_old_log);
         let files = before.into_iter().filter(|name| !named.contains(name)).chain(logs);
         manifest.add_waiting(files);
         // A store that is being resumed removes them later.

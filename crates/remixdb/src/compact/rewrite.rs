@@ -101,7 +101,7 @@ pub(super) fn in_file<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<
     let known = match known.stored {
         Some(stored) if is_enough(&stored) => match left(store, tables, stored) {
             // What is in memory is right.
-            Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => written()?,
+            Err(error) if disk::is_unreadable(&error) => written()?,
             known => known?,
         },
         Some(stored) => match written() {
@@ -117,7 +117,7 @@ pub(super) fn in_file<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<
 /// The order over tables as its file has it, and over the newer ones in memory.
 fn left<D: Disk>(store: &Core<D>, tables: &[Arc<Table<D>>], stored: Stored) -> Result<Known> {
     let (name, check) = (Name::remix(stored.number), || store.check_open());
-    let base = Remix::open(&store.disk, name, &partition::named(tables), &store.cache)?;
+    let base = Remix::open(&store.shared.disk, name, &partition::named(tables), &store.shared.cache)?;
     let remix = partition::order(None, &tables[stored.tables..], base.has_tags(), &check)?;
     Ok(Known { base: Some(Arc::new(base)), remix, stored: Some(stored) })
 }

@@ -252,15 +252,15 @@ pub(super) fn claim(at: &Path, store: BorrowedFd<'_>, wanted: &Path, is_move: bo
         let other = owner.path.display();
         return Err(Error::invalid(format!("log_directory {shown} belongs to the store at {other}; {what}")));
     }
-    let left = entries(place).map_err(looking)?.into_iter().filter(|entry| Name::parse(entry).is_some());
-    let is_moving = entries(place).map_err(looking)?.iter().any(|entry| entry == MOVING);
-    for name in left {
+    let there = entries(place).map_err(looking)?;
+    let is_moving = there.iter().any(|entry| entry == MOVING);
+    for name in there.iter().filter(|entry| Name::parse(entry).is_some()) {
         if owner.is_none() || !is_move || !is_moving {
             return Err(Error::invalid(format!(
                 "log_directory {shown} has {name} in it, a file of a store; choose another directory, or move it away"
             )));
         }
-        rustix::fs::unlinkat(place, &name, rustix::fs::AtFlags::empty())
+        rustix::fs::unlinkat(place, name, rustix::fs::AtFlags::empty())
             .map_err(|errno| looking(errno.into()))?;
     }
     // DURABILITY: the process that made it may have been killed before.

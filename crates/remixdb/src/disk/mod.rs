@@ -278,6 +278,11 @@ pub(crate) fn is_damage(error: &Error) -> bool {
     }
 }
 
+/// Whether an error is about the content of a file, or the device that has it, where nothing is written.
+pub(crate) fn is_unreadable(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io)
+}
+
 /// The same error once more.
 #[cold]
 pub(crate) fn again(error: &Error) -> Error {
@@ -355,18 +360,33 @@ pub(crate) fn write_again<D: Disk>(disk: &D, name: Name, bytes: Range<u64>) -> R
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return open_if_there(disk, name),
         opened => opened.map_err(|error| failed("opening to be written again:", name, &error))?,
     };
+    copy_bytes((disk, &file), (disk, &file), name, bytes, false)?;
+    Ok(Some(file))
+}
+
+/// Copies bytes of a file to the same place of another, up to the end of the first. The last write syncs if `sync`.
+fn copy_bytes<D: Disk>(
+    (from, old): (&D, &D::File),
+    (into, new): (&D, &D::File),
+    name: Name,
+    bytes: Range<u64>,
+    sync: bool,
+) -> Result<()> {
     let mut offset = bytes.start;
     while offset < bytes.end {
         let mut piece = vec![0; (bytes.end - offset).min(COPIED_BYTES as u64) as usize];
-        let count = read_up_to(disk, &file, name, &mut piece, offset)?;
+        let count = read_up_to(from, old, name, &mut piece, offset)?;
+        let ends = count < piece.len();
         piece.truncate(count);
-        if count == 0 {
+        if count > 0 || sync {
+            write_all(into, new, name, &mut Write { offset, bytes: piece, done: 0, sync: sync && ends })?;
+        }
+        offset += count as u64;
+        if ends {
             break;
         }
-        write_all(disk, &file, name, &mut Write { offset, bytes: piece, ..Write::default() })?;
-        offset += count as u64;
     }
-    Ok(Some(file))
+    Ok(())
 }
 
 /// Reads until the buffer is full or the file ends; returns the number of bytes.
@@ -447,19 +467,8 @@ pub(crate) fn share<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> 
 /// synced.
 fn copy<D: Disk>(disk: &D, file: &D::File, name: Name, into: &D) -> Result<()> {
     let copy = create(into, name)?;
-    let mut offset = 0;
-    loop {
-        let mut bytes = vec![0; COPIED_BYTES];
-        let count = read_up_to(disk, file, name, &mut bytes, offset)?;
-        bytes.truncate(count);
-        let ends = count < COPIED_BYTES;
-        // DURABILITY: the copy is durable before anything names it.
-        write_all(into, &copy, name, &mut Write { offset, bytes, done: 0, sync: ends })?;
-        offset += count as u64;
-        if ends {
-            return Ok(());
-        }
-    }
+    // DURABILITY: the copy is durable before anything names it.
+    copy_bytes((disk, file), (into, &copy), name, 0..u64::MAX, true)
 }
 
 /// Removes a file.

@@ -330,18 +330,18 @@ impl<D: Disk> Manifest<D> {
     }
 }
 
-/// The state in a manifest; `None` if its creation was not completed.
+/// The state in a manifest, and the end of its last record; `None` if its creation was not completed.
 ///
 /// # Errors
 /// `Corrupt`, `Io`; `Unsupported` for a manifest of another version.
-pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<ManifestState>> {
+pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<(ManifestState, u64)>> {
     let file = disk::open(disk, name)?;
     if record::fields_of(disk, &file, name)?.is_none() {
         record::unused(disk, &file, name)?;
         return Ok(None);
     }
     let mut state = None;
-    record::replay(disk, &file, name, record::HEADER as u64, |at, body| {
+    let records = record::replay(disk, &file, name, record::HEADER as u64, |at, body| {
         let malformed = || disk::damaged(name, at, "a record with a valid checksum is malformed");
         let state = state.get_or_insert_with(ManifestState::default);
         let mut parts = Parts(body);
@@ -353,13 +353,7 @@ pub(crate) fn read<D: Disk>(disk: &D, name: Name) -> Result<Option<ManifestState
         }
         Ok(())
     })?;
-    Ok(state)
-}
-
-/// The end of the last record of a manifest; 0 if it is gone.
-pub(crate) fn end<D: Disk>(disk: &D, name: Name) -> Result<u64> {
-    let Some(file) = disk::open_if_there(disk, name)? else { return Ok(0) };
-    Ok(record::replay(disk, &file, name, record::HEADER as u64, |_, _| Ok(()))?.end)
+    Ok(state.map(|state| (state, records.end)))
 }
 
 /// What is intact of a manifest.

@@ -82,32 +82,32 @@ impl<D: Disk> PartitionCursor<D> {
     }
 
     pub(crate) fn first(&mut self) -> Result<bool> {
-        match &mut self.0 {
-            Layers::One(layer) => layer.first(),
-            Layers::Two(two) => two.place(true, LayerCursor::first),
-        }
+        self.place(true, LayerCursor::first)
     }
 
     pub(crate) fn last(&mut self) -> Result<bool> {
-        match &mut self.0 {
-            Layers::One(layer) => layer.last(),
-            Layers::Two(two) => two.place(false, LayerCursor::last),
-        }
+        self.place(false, LayerCursor::last)
     }
 
     /// Moves to the first key that is not less than `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        match &mut self.0 {
-            Layers::One(layer) => layer.seek(key),
-            Layers::Two(two) => two.place(true, |layer| layer.seek(key)),
-        }
+        self.place(true, |layer| layer.seek(key))
     }
 
     /// Moves to the last key that is not greater than `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<bool> {
+        self.place(false, |layer| layer.seek_for_prev(key))
+    }
+
+    #[inline]
+    fn place(
+        &mut self,
+        forward: bool,
+        mut place: impl FnMut(&mut LayerCursor<D>) -> Result<bool>,
+    ) -> Result<bool> {
         match &mut self.0 {
-            Layers::One(layer) => layer.seek_for_prev(key),
-            Layers::Two(two) => two.place(false, |layer| layer.seek_for_prev(key)),
+            Layers::One(layer) => place(layer),
+            Layers::Two(two) => two.place(forward, place),
         }
     }
 

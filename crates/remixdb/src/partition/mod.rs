@@ -123,17 +123,19 @@ impl<D: Disk> Partition<D> {
     pub(crate) fn new(low: Vec<u8>, tables: Vec<Arc<Table<D>>>, known: Known) -> Partition<D> {
         let newer = tables.len() - known.base_tables();
         assert_eq!(known.remix.is_some(), newer > 1, "several tables have a REMIX");
-        let (lost, damage, source) = (Vec::new(), OnceLock::new(), None);
-        Partition {
-            low,
-            tables,
-            lost,
-            damage,
-            known: OnceLock::from(known),
-            source,
-            walked: Arc::default(),
-            is_file_bad: AtomicBool::new(false),
-        }
+        Partition { known: OnceLock::from(known), ..Partition::unknown(low, tables, Vec::new(), None) }
+    }
+
+    /// A partition of tables, and of those that are lost. The order over the tables is found out from the source.
+    fn unknown(
+        low: Vec<u8>,
+        tables: Vec<Arc<Table<D>>>,
+        lost: Vec<Lost>,
+        source: Option<Source<D>>,
+    ) -> Partition<D> {
+        let (damage, known) = (OnceLock::new(), OnceLock::new());
+        let (walked, is_file_bad) = (Arc::default(), AtomicBool::new(false));
+        Partition { low, tables, lost, damage, known, source, walked, is_file_bad }
     }
 
     /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
@@ -146,18 +148,8 @@ impl<D: Disk> Partition<D> {
         remix: u64,
     ) -> Partition<D> {
         let source = Some(Source::new(shared, remix));
-        let (low, lost) = (self.low.clone(), self.lost.clone());
-        let (known, damage) = (OnceLock::new(), OnceLock::from(damage));
-        Partition {
-            low,
-            tables,
-            lost,
-            damage,
-            known,
-            source,
-            walked: Arc::default(),
-            is_file_bad: AtomicBool::new(false),
-        }
+        let others = Partition::unknown(self.low.clone(), tables, self.lost.clone(), source);
+        Partition { damage: OnceLock::from(damage), ..others }
     }
 
     /// Opens the tables of a partition. Those that are missing or damaged or cannot be read are lost.
@@ -179,7 +171,7 @@ impl<D: Disk> Partition<D> {
             };
             match table {
                 Ok(table) => tables.push(table),
-                Err(error) if matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Io) => {
+                Err(error) if disk::is_unreadable(&error) => {
                     lost.push(Lost::new(number, tables.len(), error));
                 }
                 Err(error) => return Err(error),
@@ -193,21 +185,10 @@ impl<D: Disk> Partition<D> {
                 checked => checked?,
             }
         }
-        let damage = OnceLock::new();
-        if let Some(newest) = lost.last() {
-            let _ = damage.set(Damage::new(newest.older, newest.error()));
-        }
+        let damage = lost.last().map(|newest| Damage::new(newest.older, newest.error()));
         let source = Some(Source::new(shared, files.remix));
-        Ok(Partition {
-            low,
-            tables,
-            lost,
-            damage,
-            known: OnceLock::new(),
-            source,
-            walked: Arc::default(),
-            is_file_bad: AtomicBool::new(false),
-        })
+        let damage = damage.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(Partition { damage, ..Partition::unknown(low, tables, lost, source) })
     }
 
     /// The damage that is known of, if there is any.
@@ -486,29 +467,20 @@ impl<D: Disk> Partition<D> {
         see: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
         if let Some(remix) = self.remix_of(at) {
-            return match newest(remix, at.0, &self.tables, key)? {
-                Some((_, entry)) if entry.tombstone => Ok(None),
-                Some((mut cursor, entry)) => cursor.value_with(entry.ordinal, see).map(Some),
-                None => Ok(None),
-            };
+            return value_of(newest(remix, at.0, &self.tables, key)?, see);
         }
         if let Some(Known { base: Some(base), remix, .. }) = self.known.get() {
             match self.newest_in_layers(base, remix.as_deref(), key) {
-                Ok(Some((mut cursor, entry))) if !entry.tombstone => {
-                    return cursor.value_with(entry.ordinal, see).map(Some);
-                }
                 // If the file of the order is damaged, the tables still have all.
                 // ORDERING: it stands for itself.
                 Err(error) if disk::is_damage(&error) => self.is_file_bad.store(true, Relaxed),
-                found => return found.map(|_| None),
+                found => return value_of(found?, see),
             }
         }
         let from = self.lost.last().map_or(0, |newest| newest.older);
         for table in self.tables[from..].iter().rev() {
-            let mut cursor = TableCursor::new(&**table);
-            if let Some(ordinal) = cursor.find(key)? {
-                let is_there = cursor.kind(ordinal)? == table::Kind::Value;
-                return is_there.then(|| cursor.value_with(ordinal, see)).transpose();
+            if let Some(found) = entry_of(table, key)? {
+                return value_of(Some(found), see);
             }
         }
         // The key may be in the newest lost table.
@@ -522,13 +494,7 @@ impl<D: Disk> Partition<D> {
         let (first, newer) = self.tables.split_at(base.runs().len());
         let found = match (remix, newer.first()) {
             (Some(remix), _) => newest(remix, remix.find(key), newer, key)?,
-            (None, Some(table)) => {
-                let mut cursor = TableCursor::new(&**table);
-                let ordinal = cursor.find(key)?;
-                let kind = ordinal.map(|ordinal| cursor.kind(ordinal)).transpose()?;
-                let tombstone = kind == Some(table::Kind::Tombstone);
-                ordinal.map(|ordinal| (cursor, RunEntry { run: 0, ordinal, tombstone }))
-            }
+            (None, Some(table)) => entry_of(table, key)?,
             (None, None) => None,
         };
         match found {
@@ -579,6 +545,23 @@ fn newest<'t, D: Disk>(
     let asked = asked.filter(|(run, _)| *run == entry.run);
     let (_, cursor) = asked.unwrap_or_else(|| open(entry.run));
     Ok(Some((cursor, entry)))
+}
+
+/// The entry of a key in a table, which is found by the table's index.
+fn entry_of<'t, D: Disk>(table: &'t Arc<Table<D>>, key: &[u8]) -> Result<Option<At<'t, D>>> {
+    let mut cursor = TableCursor::new(&**table);
+    let Some(ordinal) = cursor.find(key)? else { return Ok(None) };
+    let tombstone = cursor.kind(ordinal)? == table::Kind::Tombstone;
+    Ok(Some((cursor, RunEntry { run: 0, ordinal, tombstone })))
+}
+
+/// Passes the value of an entry to `see`; `None` if there is no entry, or it deletes its key.
+#[inline(always)]
+fn value_of<D: Disk, R>(found: Option<At<'_, D>>, see: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    match found {
+        Some((mut cursor, entry)) if !entry.tombstone => cursor.value_with(entry.ordinal, see).map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Entries of tables.

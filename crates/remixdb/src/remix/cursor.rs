@@ -4,7 +4,7 @@
 //! next entry of each run. A cursor shows the newest version of each key, and tombstones only on request.
 //! Nothing changes under a cursor, because a REMIX is immutable.
 
-use super::verify::wrong_segment as wrong;
+use super::verify::wrong_segment;
 use super::{OLDER, RUN, RUNS_MAX, Remix, Run, RunEntry, SEGMENT, Segment, Selectors, TOMBSTONE};
 use super::{head_behind, visible};
 use forrest_engine::Result;
@@ -311,7 +311,7 @@ impl<M: Deref<Target = Remix>, R: Run> RemixCursor<M, R> {
                 let entered = self.enter(segment, slot)?;
                 if entered && before[..runs] != self.before[..runs] {
                     (self.before, self.selectors) = (before, selectors);
-                    return Err(wrong(segment, "it does not go on where the one beside it ends"));
+                    return Err(wrong_segment(segment, "it does not go on where the one beside it ends"));
                 }
                 Ok(entered)
             }

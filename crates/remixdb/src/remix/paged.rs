@@ -5,7 +5,7 @@
 
 use super::verify::walk;
 use super::{Loaded, Paged, RUNS_MAX, Row, SEGMENT, Segment, Tags};
-use crate::cache::{Cache, Pages};
+use crate::cache::{self, Cache, Pages};
 use crate::disk::{self, Disk, Name};
 use crate::page;
 use forrest_engine::Result;
@@ -47,19 +47,13 @@ impl<D: Disk> File<D> {
     }
 
     /// Reads the bytes from a logical offset on.
-    fn read(&self, mut from: u64, mut out: &mut [u8]) -> Result<()> {
-        while !out.is_empty() {
-            let (number, at) = page::place(from);
-            let page = self.pages.get(number as u32, |bytes| {
+    fn read(&self, from: u64, out: &mut [u8]) -> Result<()> {
+        cache::copy(from, out, |number| {
+            self.pages.get(number as u32, |bytes| {
                 disk::read_exact(&*self.disk, &self.file, self.name, bytes, number * page::BYTES as u64)?;
                 page::check(bytes, self.name, number)
-            })?;
-            let (now, later) = out.split_at_mut(out.len().min(page::PAYLOAD - at));
-            now.copy_from_slice(&page[at..at + now.len()]);
-            from += now.len() as u64;
-            out = later;
-        }
-        Ok(())
+            })
+        })
     }
 
     fn read_numbers(&self, from: u64, out: &mut [u32]) -> Result<()> {

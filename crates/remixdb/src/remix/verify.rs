@@ -55,10 +55,10 @@ impl Remix {
     /// Reads every key and its kind, and checks that the REMIX agrees.
     pub(crate) fn verify<R: Run>(&self, runs: &mut [R]) -> Result<()> {
         if let Err(Flaw { segment, what }) = self.check() {
-            return Err(wrong(segment, SEGMENT, what));
+            return Err(wrong_segment(segment, what));
         }
         if !self.belongs_to(runs) {
-            return Err(wrong(self.segments(), SEGMENT, "the runs differ from those that it was built from"));
+            return Err(wrong_segment(self.segments(), "the runs differ from those that it was built from"));
         }
         let (mut key, mut before) = (Vec::new(), Vec::new());
         let mut room = None;

@@ -35,7 +35,7 @@ pub(crate) use block::Kind;
 pub(crate) use build::{Builder, TableEntry};
 pub(crate) use cursor::TableCursor;
 
-use crate::cache::{Cache, PageRef, Pages};
+use crate::cache::{self, Cache, PageRef, Pages};
 use crate::disk::{self, Disk, Name};
 use crate::page;
 use format::Footer;
@@ -270,19 +270,11 @@ impl<D: Disk> Table<D> {
     }
 
     /// Reads the bytes from a logical offset on, which are within the file.
-    fn read(&self, mut from: u64, mut out: &mut [u8]) -> Result<()> {
+    fn read(&self, from: u64, out: &mut [u8]) -> Result<()> {
         if out.len() > CACHED_PAGES_MAX * page::PAYLOAD {
             return self.read_past(from, out);
         }
-        while !out.is_empty() {
-            let (number, at) = page::place(from);
-            let page = self.page(number)?;
-            let (now, later) = out.split_at_mut(out.len().min(page::PAYLOAD - at));
-            now.copy_from_slice(&page[at..at + now.len()]);
-            from += now.len() as u64;
-            out = later;
-        }
-        Ok(())
+        cache::copy(from, out, |number| self.page(number))
     }
 
     /// The same, always from the disk, without keeping anything.

@@ -84,7 +84,7 @@ impl Used {
             988..990 => self.store.flush_all().expect("it makes tables"),
             990 => self.store.compact().expect("it merges"),
             991..996 => while self.store.compact_dead().expect("it merges") {},
-            _ => self.store.cache.release(),
+            _ => self.store.shared.cache.release(),
         }
         if self.snapshots.len() > SNAPSHOTS {
             self.snapshots.pop_front();

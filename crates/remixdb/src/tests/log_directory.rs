@@ -49,6 +49,15 @@ fn make(at: &Path, logs: Option<&Path>, key: &str) {
     set(&open(at, logs).expect("it opens"), key);
 }
 
+/// A store with one key in a table and one in the log, which has a directory of its own.
+fn in_both(at: &Path, logs: &Path) -> Store<Real> {
+    let store = open(at, Some(logs)).expect("it opens");
+    set(&store, "in a table");
+    store.flush().expect("there is room");
+    set(&store, "in the log");
+    store
+}
+
 fn has(store: &Store<Real>, key: &str) -> bool {
     let space = store.keyspace("default").expect("it is there");
     space.view().contains(key.as_bytes()).expect("it can be read")
@@ -86,10 +95,7 @@ fn refused(at: &Path, logs: Option<&Path>, names: [&Path; 2]) -> Error {
 fn logs_are_apart_and_a_killed_store_comes_back() {
     let places = Places::new();
     let (at, logs) = (places.at("store"), places.at("logs"));
-    let store = open(&at, Some(&logs)).unwrap();
-    set(&store, "in a table");
-    store.flush().unwrap();
-    set(&store, "in the log");
+    let store = in_both(&at, &logs);
     assert!(files(&at, true).is_empty() && !files(&at, false).is_empty());
     assert!(!files(&logs, true).is_empty() && files(&logs, false).is_empty());
     // What a kill leaves, moved elsewhere.
@@ -226,10 +232,7 @@ fn a_checkpoint_has_its_logs_itself() {
 fn salvage_finds_the_logs_or_tells_that_they_are_lost() {
     let places = Places::new();
     let (at, logs) = (places.at("store"), places.at("logs"));
-    let store = open(&at, Some(&logs)).unwrap();
-    set(&store, "in a table");
-    store.flush().unwrap();
-    set(&store, "in the log");
+    let store = in_both(&at, &logs);
     drop(store);
     let see = &mut |_| ControlFlow::Continue(());
     let whole = salvage(&at, &places.at("whole"), see).unwrap();
