@@ -178,6 +178,12 @@ pub(crate) struct Taken {
     pub(crate) plain: u64,
 }
 
+impl Taken {
+    pub(crate) fn bytes(self) -> u64 {
+        self.explicit_huge + self.transparent_huge + self.plain
+    }
+}
+
 fn kind_index(kind: PageKind) -> usize {
     match kind {
         PageKind::Huge1G => 0,

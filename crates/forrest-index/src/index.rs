@@ -62,6 +62,13 @@ impl Index {
         Batch::run(&self.0.shared, body)
     }
 
+    /// Bytes of memory taken from the system, those of long values included. Costs less than [`stats`](Self::stats), and
+    /// frees nothing.
+    pub fn memory_bytes(&self) -> u64 {
+        let shared = &self.0.shared;
+        shared.arena.taken().bytes() + shared.bags.blob_bytes.load(Ordering::Relaxed)
+    }
+
     /// The content of the index and its memory.
     pub fn stats(&self) -> Stats {
         let shared = &self.0.shared;
@@ -71,7 +78,7 @@ impl Index {
             keys: self.0.trees().iter().map(|tree| tree.keys()).sum(),
             node_bytes: shared.arena.live_bytes(),
             blob_bytes: shared.bags.blob_bytes.load(Ordering::Relaxed),
-            arena_bytes: taken.explicit_huge + taken.transparent_huge + taken.plain,
+            arena_bytes: taken.bytes(),
             explicit_huge_bytes: taken.explicit_huge,
             transparent_huge_bytes: taken.transparent_huge,
             snapshots: shared.snapshots.count() as u64,

@@ -20,6 +20,7 @@
 //!
 //! Not here: the content of pages, and reading ahead.
 
+use crate::gauge::{Gauge, Share};
 use crate::page;
 use crate::room;
 use crate::stripe::Stripes;
@@ -212,6 +213,8 @@ pub(crate) struct Cache {
     clock: Mutex<Clock>,
     /// Held while the number of seats changes, or memory is given back.
     resizing: Mutex<()>,
+    /// What open files and the orders over them take beside the pages.
+    indexes: Gauge,
     hits: Stripes<AtomicU64>,
     misses: AtomicU64,
 }
@@ -249,6 +252,12 @@ fn pool(bytes: usize, pages: PageSize, numa: Numa) -> Option<Frames> {
 }
 
 impl Cache {
+    /// Bytes of memory that the files of the store take beside these pages: the indexes of tables and the orders over
+    /// them, those of older versions that somebody reads and those that are being made included.
+    pub(crate) fn indexes(&self) -> &Gauge {
+        &self.indexes
+    }
+
     /// A cache that takes at most `bytes` for pages, on memory of the requested kind as far as there is any.
     pub(crate) fn new(bytes: usize, pages: PageSize, numa: Numa) -> Cache {
         let count = pages_in(bytes);
@@ -258,6 +267,7 @@ impl Cache {
             clock: Mutex::new(Clock::new(seats_max)),
             frames,
             resizing: Mutex::new(()),
+            indexes: Gauge::default(),
             hits: Stripes::new(AtomicU64::default),
             misses: AtomicU64::new(0),
         }
@@ -391,6 +401,8 @@ pub(crate) struct Pages {
     count: u32,
     /// Made when the first page is requested, so that opening a store with many files does not pay for all.
     slots: OnceLock<Arc<[Slot]>>,
+    /// What they count for.
+    share: Share,
 }
 
 /// Copies the bytes from a logical offset on out of pages, each of which `page` returns by its number.
@@ -409,7 +421,12 @@ pub(crate) fn copy(mut from: u64, mut out: &mut [u8], page: impl Fn(u64) -> Resu
 impl Pages {
     /// For a file of `count` pages.
     pub(crate) fn new(cache: &Arc<Cache>, count: u32) -> Pages {
-        Pages { cache: cache.clone(), count, slots: OnceLock::new() }
+        Pages { cache: cache.clone(), count, slots: OnceLock::new(), share: cache.indexes.take(0) }
+    }
+
+    /// The cache that has the pages.
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
+        &self.cache
     }
 
     /// A page. `read` fills in its 4,096 bytes and must verify them; it runs if the page is not kept. Its
@@ -455,7 +472,10 @@ impl Pages {
             lock(&self.cache.clock).give_up(claimed);
             return Err(error);
         }
-        let slots = self.slots.get_or_init(|| (0..self.count).map(|_| Slot::default()).collect());
+        let slots = self.slots.get_or_init(|| {
+            self.share.set(self.count as usize * size_of::<Slot>());
+            (0..self.count).map(|_| Slot::default()).collect()
+        });
         Ok(PageRef(self.cache.keep(frames, slots, page, claimed)))
     }
 

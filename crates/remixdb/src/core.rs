@@ -26,7 +26,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A replay makes tables when immutable memtables have this many times the bytes at which a memtable is full. While the
 /// store is written to, all memtables together may have one time more.
@@ -292,11 +292,9 @@ impl<D: Disk> Core<D> {
             return;
         }
         let (current, kept) = self.memtable_bytes();
-        let indexes: usize = self.version().partitions.values().flatten().map(|one| one.memory_bytes()).sum();
         // One memtable becomes tables while the next fills.
         let memtables = kept + current.max(self.limits.memtable_bytes().saturating_mul(2));
-        self.shared.memory.set_index(indexes, memtables);
-        if let Some(bytes) = self.shared.memory.cache_bytes(indexes.saturating_add(memtables)) {
+        if let Some(bytes) = self.shared.memory.cache_bytes(memtables, Instant::now()) {
             // Addresses are there for the largest size.
             let _ = self.shared.cache.set_bytes(bytes);
         }
@@ -363,6 +361,13 @@ impl<D: Disk> Core<D> {
             true => Err(Error::new(ErrorKind::Busy, "the store is being closed")),
             false => Ok(()),
         }
+    }
+
+    /// What work that takes long does now and then: gives the cache the memory that is left, and fails if the store is
+    /// being closed.
+    pub(crate) fn look(&self) -> Result<()> {
+        self.balance();
+        self.check_open()
     }
 
     /// Signals that some background work is done.
@@ -441,7 +446,8 @@ impl<D: Disk> Core<D> {
             stats.index_bytes += partition.memory_bytes() as u64;
         }
         stats.cache_bytes = self.shared.cache.stats().bytes;
-        stats.kept_bytes = self.memtable_bytes().1 as u64;
+        let indexes = self.shared.cache.indexes().bytes() as u64;
+        stats.kept_bytes = self.memtable_bytes().1 as u64 + indexes.saturating_sub(stats.index_bytes);
         stats.held_bytes = self.held_bytes.load(Ordering::Relaxed);
         stats.open_files = self.disk().open_files();
         Ok(stats)

@@ -167,7 +167,7 @@ pub fn remix(input: &[u8]) {
         let files = Files { remix: NUMBER, tables: (1..=TABLES).collect() };
         // With its order in memory, and in the file.
         for most in [None, Some(0)] {
-            let (cache, memory) = (no_cache(), Arc::new(Memory::new(most, 0, 0)));
+            let (cache, memory) = (no_cache(), Arc::new(Memory::new(most, no_cache().indexes(), 0, 0)));
             let shared = Arc::new(Shared { disk: disk.clone(), cache, memory, tags: true });
             if let Ok(opened) = Partition::open(&shared, Vec::new(), &files, |_| None) {
                 let _ = search(&opened);

@@ -50,6 +50,7 @@ mod current;
 pub mod decoders;
 pub mod disk;
 mod gaps;
+mod gauge;
 mod key;
 mod limits;
 mod manifest;

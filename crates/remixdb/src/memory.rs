@@ -6,10 +6,12 @@
 //! indexes may take a half. If they take more, the orders over the tables of some partitions stay in their files
 //! ([`partition`](crate::partition)). What cannot be left in files, 1 to 4 bytes a key, has no limit.
 
+use crate::gauge::Gauge;
 use crate::memtable::Memtable;
 use forrest_base::lock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
 /// The cache keeps at least this share of the limit.
 const CACHE_LEAST: usize = 16;
@@ -18,14 +20,17 @@ const REST_LEAST: usize = 4;
 /// Its size is changed if it differs by more than this share of the limit.
 const STEP: usize = 64;
 
+/// A cache that had to leave memory to others gets it back after this long: a flush takes that again and again.
+const GROW_AFTER: Duration = Duration::from_secs(10);
+
 /// See the head of the file.
 pub(crate) struct Memory {
     /// Bytes; `usize::MAX` if there is no limit.
     most: AtomicUsize,
     memtables: Mutex<Vec<Weak<Memtable>>>,
     cache: Mutex<Cached>,
-    /// Bytes of the indexes when they were last counted, and of those loaded since; and how many they may be.
-    index: AtomicUsize,
+    /// What the indexes take, and how many bytes they may take.
+    indexes: Gauge,
     index_most: AtomicUsize,
 }
 
@@ -33,16 +38,23 @@ pub(crate) struct Memory {
 struct Cached {
     most: usize,
     now: usize,
+    /// When others last needed what it does not have.
+    tight: Option<Instant>,
 }
 
 impl Memory {
-    /// With this limit, for a cache and memtables of these sizes.
-    pub(crate) fn new(most: Option<usize>, cache_bytes: usize, memtable_bytes: usize) -> Memory {
-        let cache = Mutex::new(Cached { most: cache_bytes, now: cache_bytes });
-        let (index, index_most) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
+    /// With this limit, for a cache and memtables of these sizes, and indexes that count here.
+    pub(crate) fn new(
+        most: Option<usize>,
+        indexes: &Gauge,
+        cache_bytes: usize,
+        memtable_bytes: usize,
+    ) -> Memory {
+        let cache = Mutex::new(Cached { most: cache_bytes, now: cache_bytes, tight: None });
+        let (indexes, index_most) = (indexes.clone(), AtomicUsize::new(usize::MAX));
         let most = AtomicUsize::new(most.unwrap_or(usize::MAX));
-        let memory = Memory { most, memtables: Mutex::default(), cache, index, index_most };
-        memory.set_index(0, memtable_bytes.saturating_mul(2));
+        let memory = Memory { most, memtables: Mutex::default(), cache, indexes, index_most };
+        memory.limit_indexes(memtable_bytes.saturating_mul(2));
         memory
     }
 
@@ -78,40 +90,42 @@ impl Memory {
         known.iter().filter_map(Weak::upgrade).map(|memtable| memtable.memory_bytes()).sum()
     }
 
-    /// The indexes take `index` bytes now, and all memtables `memtables`.
-    pub(crate) fn set_index(&self, index: usize, memtables: usize) {
-        // ORDERING: these only decide what is loaded.
-        self.index.store(index, Relaxed);
+    /// Limits the indexes when all memtables take `memtables` bytes.
+    fn limit_indexes(&self, memtables: usize) {
         if self.is_limited() {
             let most = self.most();
+            // ORDERING: it only decides what is loaded.
             self.index_most.store(most.saturating_sub(memtables).max(most / REST_LEAST) / 2, Relaxed);
         }
-    }
-
-    /// An index of `bytes` was loaded.
-    pub(crate) fn add_index(&self, bytes: usize) {
-        // ORDERING: it only decides what is loaded.
-        self.index.fetch_add(bytes, Relaxed);
     }
 
     /// Whether the indexes may take `bytes` more.
     pub(crate) fn has_index_room(&self, bytes: usize) -> bool {
         // ORDERING: it only decides what is loaded.
-        self.index.load(Relaxed).saturating_add(bytes) <= self.index_most.load(Relaxed)
+        self.indexes.bytes().saturating_add(bytes) <= self.index_most.load(Relaxed)
     }
 
     /// The largest size of the cache from now on.
     pub(crate) fn set_cache_most(&self, bytes: usize) {
-        *lock(&self.cache) = Cached { most: bytes, now: bytes };
+        *lock(&self.cache) = Cached { most: bytes, now: bytes, tight: None };
     }
 
-    /// What the cache is to take, if that changes, when all else takes `others` bytes.
-    pub(crate) fn cache_bytes(&self, others: usize) -> Option<usize> {
-        let most = Some(self.most()).filter(|most| *most != usize::MAX)?;
+    /// What the cache is to take, if that changes, when all memtables take `memtables` bytes. It gives way at once, and
+    /// gets memory back when others have not needed that for a while.
+    pub(crate) fn cache_bytes(&self, memtables: usize, at: Instant) -> Option<usize> {
+        if !self.is_limited() {
+            return None;
+        }
+        self.limit_indexes(memtables);
+        let (most, others) = (self.most(), memtables.saturating_add(self.indexes.bytes()));
         let mut cache = lock(&self.cache);
         let bytes = most.saturating_sub(others).max(most / CACHE_LEAST).min(cache.most);
+        if bytes < cache.now.saturating_add(most / STEP) && bytes < cache.most {
+            cache.tight = Some(at);
+        }
         let is_far = bytes.abs_diff(cache.now) > most / STEP || (bytes == cache.most && bytes != cache.now);
-        is_far.then(|| {
+        let may = bytes < cache.now || cache.tight.is_none_or(|tight| at.duration_since(tight) >= GROW_AFTER);
+        (is_far && may).then(|| {
             cache.now = bytes;
             bytes
         })
@@ -125,36 +139,60 @@ mod tests {
 
     #[test]
     fn the_cache_takes_what_others_leave() {
-        let memory = Memory::new(Some(1600), 1000, 0);
-        assert_eq!(memory.cache_bytes(600), None, "it has all that it may");
-        assert_eq!(memory.cache_bytes(800), Some(800));
-        assert_eq!(memory.cache_bytes(810), None, "that is hardly less");
-        assert_eq!(memory.cache_bytes(5000), Some(100), "its least share");
-        assert_eq!(memory.cache_bytes(0), Some(1000));
+        let memory = Memory::new(Some(1600), &Gauge::default(), 1000, 0);
+        // Long after one another.
+        let mut now = Instant::now();
+        let mut bytes = |memory: &Memory, others| {
+            now += GROW_AFTER;
+            memory.cache_bytes(others, now)
+        };
+        assert_eq!(bytes(&memory, 600), None, "it has all that it may");
+        assert_eq!(bytes(&memory, 800), Some(800));
+        assert_eq!(bytes(&memory, 810), None, "that is hardly less");
+        assert_eq!(bytes(&memory, 5000), Some(100), "its least share");
+        assert_eq!(bytes(&memory, 0), Some(1000));
         memory.set_cache_most(200);
-        assert_eq!((memory.cache_bytes(0), memory.cache_bytes(1500)), (None, Some(100)));
+        assert_eq!((bytes(&memory, 0), bytes(&memory, 1500)), (None, Some(100)));
         memory.set_most(800);
-        assert_eq!((memory.cache_bytes(1500), memory.cache_bytes(0)), (Some(50), Some(200)));
-        let unlimited = Memory::new(None, 1000, 0);
-        assert_eq!((unlimited.cache_bytes(5000), unlimited.is_limited()), (None, false));
+        assert_eq!((bytes(&memory, 1500), bytes(&memory, 0)), (Some(50), Some(200)));
+        let unlimited = Memory::new(None, &Gauge::default(), 1000, 0);
+        assert_eq!((bytes(&unlimited, 5000), unlimited.is_limited()), (None, false));
         unlimited.set_most(1600);
-        assert_eq!((unlimited.cache_bytes(800), unlimited.is_limited()), (Some(800), true));
+        assert_eq!((bytes(&unlimited, 800), unlimited.is_limited()), (Some(800), true));
+    }
+
+    #[test]
+    fn the_cache_gives_way_at_once_and_grows_when_others_need_less_for_a_while() {
+        let (gauge, start) = (Gauge::default(), Instant::now());
+        let memory = Memory::new(Some(1600), &gauge, 1000, 0);
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let flush = gauge.take(900);
+        assert_eq!(memory.cache_bytes(0, at(0)), Some(700));
+        flush.set(0);
+        assert_eq!(memory.cache_bytes(0, at(5)), None, "the next flush takes the same");
+        flush.set(900);
+        assert_eq!(memory.cache_bytes(0, at(8)), None, "it has left that");
+        flush.set(0);
+        assert_eq!(memory.cache_bytes(0, at(17)), None);
+        assert_eq!(memory.cache_bytes(0, at(18)), Some(1000));
     }
 
     #[test]
     fn indexes_take_half_of_what_memtables_leave() {
-        let memory = Memory::new(Some(1600), 1000, 300);
-        assert!(memory.has_index_room(500) && !memory.has_index_room(501));
-        memory.add_index(400);
-        assert!(memory.has_index_room(100) && !memory.has_index_room(101));
-        memory.set_index(10, 1500);
+        let gauge = Gauge::default();
+        let memory = Memory::new(Some(1600), &gauge, 1000, 150);
+        assert!(memory.has_index_room(650) && !memory.has_index_room(651));
+        let share = gauge.take(400);
+        assert!(memory.has_index_room(250) && !memory.has_index_room(251));
+        share.set(10);
+        let _ = memory.cache_bytes(1500, Instant::now());
         assert!(memory.has_index_room(190) && !memory.has_index_room(191), "a quarter is left at least");
-        assert!(Memory::new(None, 1000, 0).has_index_room(usize::MAX));
+        assert!(Memory::new(None, &gauge, 1000, 0).has_index_room(usize::MAX - 10));
     }
 
     #[test]
     fn a_memtable_counts_as_long_as_somebody_has_it() {
-        let memory = Memory::new(Some(1), 1, 0);
+        let memory = Memory::new(Some(1), &Gauge::default(), 1, 0);
         let memtable = || Arc::new(Memtable::new(&Options::default(), 1, 0).expect("there is memory"));
         let (first, second) = (memtable(), memtable());
         memory.add([&first].into_iter());

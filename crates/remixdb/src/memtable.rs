@@ -345,8 +345,7 @@ impl Memtable {
 
     /// Bytes of memory that it takes, those of long values included.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let stats = self.index.stats();
-        (stats.arena_bytes + stats.blob_bytes) as usize
+        self.index.memory_bytes() as usize
     }
 
     /// Bytes in use, and bytes taken from the system.

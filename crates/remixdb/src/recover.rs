@@ -76,13 +76,11 @@ fn open_damaged<D: Disk>(
     builder: &Options,
     workers: impl Fn(&Options) -> Result<Workers>,
 ) -> Result<Core<D>> {
-    let memory = Memory::new(builder.memory_bytes, builder.cache_bytes, builder.memtable_bytes);
-    let shared = Arc::new(Shared {
-        disk: Arc::new(disk),
-        cache: Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa)),
-        memory: Arc::new(memory),
-        tags: builder.tags,
-    });
+    let cache = Arc::new(Cache::new(builder.cache_bytes, builder.pages, builder.numa));
+    let memory =
+        Memory::new(builder.memory_bytes, cache.indexes(), builder.cache_bytes, builder.memtable_bytes);
+    let shared =
+        Arc::new(Shared { disk: Arc::new(disk), cache, memory: Arc::new(memory), tags: builder.tags });
     let disk = &shared.disk;
     let start = |number, parts| Ok(core(&shared, builder, workers(builder)?, number, parts));
     if builder.read_only || disk.check_writable().is_err() {

@@ -1,18 +1,37 @@
-//! Memory that the system may refuse: large vectors, and memtables. A refusal is `OutOfSpace`, as that of the disk.
+//! Memory that the system may refuse: large arrays, and memtables. A refusal is `OutOfSpace`, as that of the disk.
 //!
 //! Tests can refuse it too ([`refusal`]). Not here: small allocations, whose refusal ends the process.
 
 use forrest_engine::{Error, ErrorKind, Result};
-use forrest_machine::pages;
+use forrest_machine::pages::Array;
 use std::fmt;
 
-/// An empty vector with room for `capacity` values, on huge pages where there are any.
+/// An empty array with room for `capacity` values, on huge pages where there are any.
 ///
 /// # Errors
 /// `OutOfSpace`.
-pub(crate) fn vec<T>(capacity: usize) -> Result<Vec<T>> {
+pub(crate) fn array<T: Copy>(capacity: usize) -> Result<Array<T>> {
     ask()?;
-    pages::vec(capacity).map_err(refused)
+    Array::with_capacity(capacity).map_err(refused)
+}
+
+/// Appends values to an array.
+///
+/// # Errors
+/// `OutOfSpace`; nothing was appended then.
+#[inline]
+pub(crate) fn extend<T: Copy>(array: &mut Array<T>, values: &[T]) -> Result<()> {
+    array.extend(values).map_err(refused)
+}
+
+/// An array of `len` copies of a value, on huge pages where there are any.
+///
+/// # Errors
+/// `OutOfSpace`.
+pub(crate) fn filled<T: Copy>(len: usize, value: T) -> Result<Array<T>> {
+    let mut array = array(len)?;
+    array.resize(len, value).map_err(refused)?;
+    Ok(array)
 }
 
 /// The error of memory that was refused.

@@ -273,7 +273,7 @@ impl<D: Disk> Core<D> {
                         && let Some(partition) = cold.pop()
                     {
                         // The next read reports damage.
-                        let _ = partition.warm(&|| self.check_open());
+                        let _ = partition.warm(&|| self.look());
                         let _ = self.leave_order();
                     }
                     if waited.elapsed() >= RETRY {

@@ -19,6 +19,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod array;
 mod bytes;
 mod hugetlb;
 mod numa;
@@ -26,42 +27,14 @@ mod region;
 mod report;
 mod sys;
 
+pub use array::{Array, MAPPED_BYTES};
 pub use bytes::Bytes;
 pub use numa::{Numa, nodes};
 pub use region::{Committed, GRANULE_BYTES, Region};
 pub use report::{Coverage, Explicit, TRANSPARENT_PATH, Transparent, TransparentMode, explicit, transparent};
 
-use std::collections::TryReserveError;
 use std::fmt;
 use std::str::FromStr;
-
-/// A vector with room for `capacity` values, for which transparent huge pages are requested.
-///
-/// The memory comes from the allocator, as for any vector. Only whole huge pages inside it are requested. So a small
-/// vector is as [`Vec::with_capacity`] makes it, and so is a large one if the system has no huge pages or is not Linux.
-///
-/// ```
-/// let mut squares: Vec<u64> = forrest_machine::pages::vec(1 << 20)?;
-/// squares.extend((0..1 << 20).map(|number: u64| number * number));
-/// assert_eq!(squares[3], 9);
-/// # Ok::<(), std::collections::TryReserveError>(())
-/// ```
-///
-/// # Errors
-/// The allocator refuses the memory.
-pub fn vec<T>(capacity: usize) -> Result<Vec<T>, TryReserveError> {
-    let mut vec = Vec::new();
-    vec.try_reserve_exact(capacity)?;
-    let room = vec.spare_capacity_mut().as_mut_ptr_range();
-    let start = room.start.map_addr(|address| address.next_multiple_of(HUGE_2M_BYTES));
-    let end = room.end.addr() / HUGE_2M_BYTES * HUGE_2M_BYTES;
-    if start.addr() < end {
-        // SAFETY: it lies in what the vector owns; the advice changes the size of pages, not what they hold, and means
-        // nothing to the allocator when it takes the memory back.
-        let _ = unsafe { sys::advise_huge(start.cast(), end - start.addr(), true) };
-    }
-    Ok(vec)
-}
 
 /// Size of the smaller explicit huge page, in bytes.
 pub const HUGE_2M_BYTES: usize = 2 << 20;

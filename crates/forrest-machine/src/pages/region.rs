@@ -18,7 +18,6 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::hugetlb::{File, MapError};
@@ -33,11 +32,6 @@ pub const GRANULE_BYTES: usize = HUGE_2M_BYTES;
 const GIANT_GRANULES: usize = HUGE_1G_BYTES / GRANULE_BYTES;
 
 const _: () = assert!(HUGE_1G_BYTES.is_multiple_of(GRANULE_BYTES));
-
-/// Number of regions that were unmapped. The kernel may give one thread addresses that another thread has just
-/// unmapped. The kernel orders the two, but the language's memory model does not know: there, the accesses of the two
-/// threads to one place are unordered. So a region is counted before it is unmapped, and a new region loads the count.
-static GIVEN_BACK: AtomicU64 = AtomicU64::new(0);
 
 /// A reserved range of addresses; see the module's head.
 ///
@@ -176,8 +170,6 @@ impl Region {
         // Room to align, and a guard after the region. Aligning from the second byte leaves a guard before it.
         let taken = bytes.checked_add(align + GRANULE_BYTES).ok_or_else(too_large)?;
         let mapping = sys::Mapping::reserve(taken)?;
-        // ORDERING: Acquire, see `GIVEN_BACK`.
-        GIVEN_BACK.load(Ordering::Acquire);
         let start = mapping.address();
         let skip = (start.addr() + 1).next_multiple_of(align) - start.addr();
         debug_assert!(skip <= align);
@@ -503,8 +495,6 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // ORDERING: Release, see `GIVEN_BACK`. The mapping is given back after this.
-        GIVEN_BACK.fetch_add(1, Ordering::Release);
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if !state.granules.contains(&Granule::Lost) {
             return;

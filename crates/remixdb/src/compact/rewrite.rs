@@ -8,6 +8,7 @@
 use super::plan::{Plan, large, plan, tables_most};
 use crate::core::Core;
 use crate::disk::{self, Disk, Kind, Name};
+use crate::gauge::Share;
 use crate::memtable::{self, Memtable, Said};
 use crate::partition::{self, Damage, Known, LOOK, Owned, Partition, Stored, entries_of};
 use crate::remix::{RUNS_MAX, Remix, RemixCursor, Show};
@@ -76,7 +77,7 @@ pub(super) fn merged<D: Disk>(
 /// Writes the REMIX of a partition, whose tables stay.
 pub(super) fn stored<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<D>>) -> Result<Replaced<D>> {
     let (known, tables) = (old.order()?, old.tables());
-    let check = || store.check_open();
+    let check = || store.look();
     let remix = match known.whole(tables, &check) {
         // The file is damaged that is going to be replaced.
         Err(error) if disk::is_damage(&error) => partition::order(None, tables, store.builder.tags, &check),
@@ -116,8 +117,10 @@ pub(super) fn in_file<D: Disk>(store: &Core<D>, space: u32, old: &Arc<Partition<
 
 /// The order over tables as its file has it, and over the newer ones in memory.
 fn left<D: Disk>(store: &Core<D>, tables: &[Arc<Table<D>>], stored: Stored) -> Result<Known> {
-    let (name, check) = (Name::remix(stored.number), || store.check_open());
-    let base = Remix::open(&store.shared.disk, name, &partition::named(tables), &store.shared.cache)?;
+    let (name, check) = (Name::remix(stored.number), || store.look());
+    let cache = &store.shared.cache;
+    let base = Remix::open(&store.shared.disk, name, &partition::named(tables), cache)?;
+    let base = base.counted(cache.indexes().take(0));
     let remix = partition::order(None, &tables[stored.tables..], base.has_tags(), &check)?;
     Ok(Known { base: Some(Arc::new(base)), remix, stored: Some(stored) })
 }
@@ -334,7 +337,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// A table of the new pairs and those of the tables from `from` on; `None` if there are none.
     fn merged_with(&self, new: New<'_>, from: usize) -> Result<Option<Arc<Table<D>>>> {
         let merged = &self.tables()[from..];
-        let check = || self.store.check_open();
+        let check = || self.store.look();
         let order = if merged.is_empty() { None } else { Some(partition::merge_order(merged, &check)?) };
         let old = Old::new(merged, order, Show::Tombstones, new)?;
         let output = self.or_remove(|files| merge(new, old, Output::new(self.store, u64::MAX, files)))?;
@@ -344,7 +347,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// Merges the new pairs and the tables from `from` on into the newest table.
     fn minor(&self, new: New<'_>, from: usize) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (kept, merged) = self.tables().split_at(from);
-        let check = || self.store.check_open();
+        let check = || self.store.look();
         let mut tables = kept.to_vec();
         let made = self.merged_with(new, from)?;
         tables.extend(made.iter().cloned());
@@ -444,7 +447,7 @@ impl<D: Disk> Rewrite<'_, D> {
     /// begins with a partition of its own.
     fn major(&self, new: New<'_>) -> Result<Vec<Arc<Partition<D>>>> {
         let most = self.store.limits.table_bytes();
-        let check = || self.store.check_open();
+        let check = || self.store.look();
         let order = match self.old.filter(|old| !old.tables().is_empty()) {
             None => None,
             Some(old) => Some(match self.known(old, &check)?.whole(old.tables(), &check)? {
@@ -589,18 +592,22 @@ struct Output<'s, D: Disk> {
     files: &'s Mutex<Vec<Name>>,
     /// Entries that are added before the next look whether the store is being closed.
     left: u32,
+    /// What the builder counts for.
+    share: Share,
 }
 
 impl<'s, D: Disk> Output<'s, D> {
     fn new(store: &'s Core<D>, most: u64, files: &'s Mutex<Vec<Name>>) -> Output<'s, D> {
-        Output { store, most, builder: None, done: Vec::new(), before: Vec::new(), files, left: LOOK }
+        let share = store.shared.cache.indexes().take(0);
+        Output { store, most, builder: None, done: Vec::new(), before: Vec::new(), files, left: LOOK, share }
     }
 
     fn add(&mut self, key: &[u8], entry: TableEntry<'_>) -> Result<()> {
         self.left -= 1;
         if self.left == 0 {
             self.left = LOOK;
-            self.store.check_open()?;
+            self.share.set(self.builder.as_ref().map_or(0, |(_, builder)| builder.memory_bytes()));
+            self.store.look()?;
         }
         let is_next = match &self.builder {
             Some((_, builder)) => builder.takes(key),

@@ -260,7 +260,6 @@ impl<D: Disk> Partition<D> {
             return Err(self.too_many());
         }
         let known = self.read_order(source, check.unwrap_or(&|| Ok(())))?;
-        source.shared.memory.add_index(known.bytes());
         Ok(self.known.get_or_init(|| known))
     }
 
@@ -275,12 +274,13 @@ impl<D: Disk> Partition<D> {
         let stored = |tables| Some(Stored { number: *number, tables });
         let bytes = entries_of(&self.tables).saturating_mul(remix::ENTRY_BYTES);
         if memory.has_index_room(usize::try_from(bytes).unwrap_or(usize::MAX)) {
-            let first = Arc::new(Remix::read(&**disk, name, &tables)?);
+            let share = order::share_of(&self.tables);
+            let first = Arc::new(Remix::read(&**disk, name, &tables)?.counted(share));
             let (stored, tags) = (stored(first.runs().len()), first.has_tags());
             let remix = order(Some(first), &self.tables, tags, check)?;
             return Ok(Known { base: None, remix, stored });
         }
-        let base = Remix::open(disk, name, &tables, cache)?;
+        let base = Remix::open(disk, name, &tables, cache)?.counted(cache.indexes().take(0));
         let covered = base.runs().len();
         let remix = order(None, &self.tables[covered..], base.has_tags(), check)?;
         Ok(Known { base: Some(Arc::new(base)), remix, stored: stored(covered) })

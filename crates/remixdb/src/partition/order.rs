@@ -6,6 +6,7 @@
 use super::cursor::{Owned, runs};
 use crate::cache::Cache;
 use crate::disk::Disk;
+use crate::gauge::Share;
 use crate::memory::Memory;
 use crate::remix::{self, Remix, Run};
 use crate::table::Table;
@@ -82,12 +83,16 @@ pub(crate) fn order<D: Disk>(
     if runs.len() < 2 {
         return Ok(None);
     }
-    let remix = match known {
-        Some(known) if known.runs().len() == runs.len() => known,
-        Some(known) => Arc::new(remix::rebuild(&known, &mut runs, tags)?),
-        None => Arc::new(remix::build(&mut runs, tags)?),
+    let known = match known {
+        Some(known) if known.runs().len() == runs.len() => return Ok(Some(known)),
+        known => known,
     };
-    Ok(Some(remix))
+    let share = share_of(tables);
+    let remix = match known {
+        Some(known) => remix::rebuild(&known, &mut runs, tags)?,
+        None => remix::build(&mut runs, tags)?,
+    };
+    Ok(Some(Arc::new(remix.counted(share))))
 }
 
 /// The order over tables that are going to be merged, also over one. Fails with the error of `check`.
@@ -95,7 +100,14 @@ pub(crate) fn merge_order<D: Disk>(
     tables: &[Arc<Table<D>>],
     check: &dyn Fn() -> Result<()>,
 ) -> Result<Arc<Remix>> {
-    Ok(Arc::new(remix::build(&mut interruptible(tables, check), false)?))
+    let share = share_of(tables);
+    Ok(Arc::new(remix::build(&mut interruptible(tables, check), false)?.counted(share)))
+}
+
+/// What an order over tables in memory counts for, about, while it is made. REQUIRES: there is a table.
+pub(super) fn share_of<D: Disk>(tables: &[Arc<Table<D>>]) -> Share {
+    let bytes = super::entries_of(tables).saturating_mul(remix::ENTRY_BYTES);
+    tables[0].cache().indexes().take(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 /// A run that fails when the work with it is to stop.

@@ -10,14 +10,16 @@
 //! branches. The tree is built whenever the anchors are loaded; it is not stored.
 
 use crate::key::{common_prefix, head_of};
+use crate::room;
 use forrest_engine::{Error, Result};
+use forrest_machine::pages::Array;
 
 /// Number of heads in a node.
 const FANOUT: usize = 16;
 /// This many levels index any number of segments that fits in 32 bits.
 const LEVELS_MAX: usize = 8;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(align(64))]
 struct Node([u64; FANOUT]);
 
@@ -27,10 +29,10 @@ pub(super) struct Anchors {
     /// The common prefix of all anchors.
     prefix: Vec<u8>,
     /// The end of each anchor's tail in `tails`. A tail is the part after the prefix.
-    ends: Vec<u32>,
-    tails: Vec<u8>,
+    ends: Array<u32>,
+    tails: Array<u8>,
     /// All levels, the root first.
-    nodes: Vec<Node>,
+    nodes: Array<Node>,
     /// Where each level begins in `nodes`.
     levels: [usize; LEVELS_MAX],
     depth: usize,
@@ -39,19 +41,18 @@ pub(super) struct Anchors {
 /// Collects whole anchors in ascending order.
 #[derive(Default)]
 pub(super) struct Collector {
-    ends: Vec<u32>,
-    bytes: Vec<u8>,
+    ends: Array<u32>,
+    bytes: Array<u8>,
 }
 
 impl Collector {
     /// Adds an anchor, given in two pieces.
     pub(super) fn push(&mut self, front: &[u8], back: &[u8]) -> Result<()> {
-        self.bytes.extend_from_slice(front);
-        self.bytes.extend_from_slice(back);
+        room::extend(&mut self.bytes, front)?;
+        room::extend(&mut self.bytes, back)?;
         let end = u32::try_from(self.bytes.len())
             .map_err(|_| Error::limit("all anchors", "bytes", self.bytes.len(), u32::MAX as usize))?;
-        self.ends.push(end);
-        Ok(())
+        room::extend(&mut self.ends, &[end])
     }
 
     /// Length of the common prefix of the last two anchors; 0 if there are no two.
@@ -62,20 +63,20 @@ impl Collector {
         common_prefix(&self.bytes[start..before], &self.bytes[before..last])
     }
 
-    pub(super) fn finish(self) -> Anchors {
+    pub(super) fn finish(self) -> Result<Anchors> {
         let Collector { mut ends, bytes } = self;
         let (Some(&first), Some(&last)) = (ends.first(), ends.last()) else {
-            return Anchors::new(Vec::new(), Vec::new(), Vec::new());
+            return Anchors::new(Vec::new(), Array::new(), Array::new());
         };
         let before_last = ends.len().checked_sub(2).map_or(0, |at| ends[at]);
         let first = &bytes[..first as usize];
         // A prefix that the least and the greatest anchor share is shared by all between them.
         let shared = common_prefix(first, &bytes[before_last as usize..last as usize]);
         let prefix = first[..shared].to_vec();
-        let mut tails = Vec::with_capacity(bytes.len() - shared * ends.len());
+        let mut tails = room::array(bytes.len() - shared * ends.len())?;
         let mut start = 0;
-        for end in &mut ends {
-            tails.extend_from_slice(&bytes[start + shared..*end as usize]);
+        for end in ends.iter_mut() {
+            room::extend(&mut tails, &bytes[start + shared..*end as usize])?;
             start = *end as usize;
             *end = tails.len() as u32;
         }
@@ -85,40 +86,47 @@ impl Collector {
 
 impl Anchors {
     /// Anchors in their stored form. REQUIRES: `ends` ascend and the last is the length of `tails`.
-    pub(super) fn new(prefix: Vec<u8>, ends: Vec<u32>, tails: Vec<u8>) -> Anchors {
+    pub(super) fn new(prefix: Vec<u8>, ends: Array<u32>, tails: Array<u8>) -> Result<Anchors> {
         assert_eq!(
             ends.last().map_or(0, |&end| end as usize),
             tails.len(),
             "the last tail ends with the bytes"
         );
         let mut anchors =
-            Anchors { prefix, ends, tails, nodes: Vec::new(), levels: [0; LEVELS_MAX], depth: 0 };
-        anchors.index();
-        anchors
+            Anchors { prefix, ends, tails, nodes: Array::new(), levels: [0; LEVELS_MAX], depth: 0 };
+        anchors.index()?;
+        Ok(anchors)
     }
 
     /// Builds the tree of heads.
-    fn index(&mut self) {
-        let mut heads: Vec<u64> = (0..self.ends.len()).map(|at| head_of(self.tail(at))).collect();
-        let mut levels = Vec::new();
-        while !heads.is_empty() {
-            let level: Vec<Node> = heads.chunks(FANOUT).map(Node::new).collect();
-            heads = level.iter().map(|node| node.0[FANOUT - 1]).collect();
-            // Heads above all other nodes are searched in the last.
-            if let Some(last) = heads.last_mut() {
-                *last = u64::MAX;
-            }
-            if level.len() == 1 {
-                heads.clear();
-            }
-            levels.push(level);
+    fn index(&mut self) -> Result<()> {
+        // The number of nodes of each level, the lowest first.
+        let mut counts = Vec::new();
+        let mut count = self.ends.len();
+        while count > 1 || counts.is_empty() && count > 0 {
+            count = count.div_ceil(FANOUT);
+            counts.push(count);
         }
-        self.nodes.reserve_exact(levels.iter().map(Vec::len).sum());
-        for level in levels.into_iter().rev() {
-            self.levels[self.depth] = self.nodes.len();
-            self.depth += 1;
-            self.nodes.extend(level);
+        let all = counts.iter().sum();
+        self.nodes = room::filled(all, Node([u64::MAX; FANOUT]))?;
+        self.depth = counts.len();
+        let mut end = all;
+        for (above, &count) in counts.iter().enumerate() {
+            let (start, lower) = (end - count, end);
+            self.levels[self.depth - 1 - above] = start;
+            if above == 0 {
+                for at in 0..self.ends.len() {
+                    self.nodes[start + at / FANOUT].0[at % FANOUT] = head_of(self.tail(at));
+                }
+            } else {
+                // Heads above all other nodes are searched in the last, whose place keeps the greatest number.
+                for at in 0..counts[above - 1] - 1 {
+                    self.nodes[start + at / FANOUT].0[at % FANOUT] = self.nodes[lower + at].0[FANOUT - 1];
+                }
+            }
+            end = start;
         }
+        Ok(())
     }
 
     /// The number of anchors.
@@ -141,7 +149,7 @@ impl Anchors {
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
-        self.prefix.len() + size_of_val(&self.ends[..]) + self.tails.len() + size_of_val(&self.nodes[..])
+        self.prefix.len() + self.ends.bytes() + self.tails.bytes() + self.nodes.bytes()
     }
 
     /// The anchor of segment `at + 1` without the prefix.
@@ -218,13 +226,6 @@ impl Anchors {
 }
 
 impl Node {
-    /// A node of at most [`FANOUT`] heads. Unused places hold the greatest number.
-    fn new(heads: &[u64]) -> Node {
-        let mut node = Node([u64::MAX; FANOUT]);
-        node.0[..heads.len()].copy_from_slice(heads);
-        node
-    }
-
     /// The number of heads below `head`.
     #[inline]
     fn below(&self, head: u64) -> usize {
@@ -246,7 +247,7 @@ mod tests {
             let (front, back) = anchor.split_at(at % (anchor.len() + 1));
             collector.push(front, back).unwrap();
         }
-        collector.finish()
+        collector.finish().unwrap()
     }
 
     fn check(of: &[&[u8]], keys: &[&[u8]]) {
@@ -305,7 +306,7 @@ mod tests {
             for at in 1..=count {
                 collector.push(&(at as u32 * 2).to_be_bytes(), b"").unwrap();
             }
-            let anchors = collector.finish();
+            let anchors = collector.finish().unwrap();
             for key in 0..=count as u32 * 2 + 2 {
                 let expected = (key / 2).min(count as u32) as usize;
                 assert_eq!(anchors.find(&key.to_be_bytes()), expected, "{key} of {count}");

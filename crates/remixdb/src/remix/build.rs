@@ -12,9 +12,11 @@ use super::merge::Merge;
 use super::verify::wrong_segment;
 use super::{Arrays, Body, OLDER, RUN, RUNS_MAX, Remix, Run, SEGMENT, Segment, TOMBSTONE};
 use super::{head_behind, oldest, tag, used, visible};
+use crate::gauge::Share;
 use crate::key::common_prefix;
 use crate::room;
 use forrest_engine::{Error, ErrorKind, Result};
+use forrest_machine::pages::Array;
 use std::ops::Range;
 
 /// To keep at least this many segments, the rest of the segment before them may be left unused.
@@ -101,9 +103,9 @@ struct Output {
     /// The ordinal of each run's next entry.
     next: [u32; RUNS_MAX],
     anchors: Collector,
-    rows: Vec<u32>,
+    rows: Array<u32>,
     /// All are finished except the last, whose heads depend on the next anchor.
-    segments: Vec<Segment>,
+    segments: Array<Segment>,
     /// The skip of each head of the last segment so far.
     skips: [u32; SEGMENT],
     has_tags: bool,
@@ -155,8 +157,8 @@ impl Output {
         Ok(Output {
             next: [0; RUNS_MAX],
             anchors: Collector::default(),
-            rows: room::vec(segments * (runs.len() + 1))?,
-            segments: room::vec(segments)?,
+            rows: room::array(segments * (runs.len() + 1))?,
+            segments: room::array(segments)?,
             skips: [0; SEGMENT],
             has_tags,
             filled: SEGMENT,
@@ -228,10 +230,9 @@ impl Output {
             return Err(Error::limit("a REMIX", "segments", self.segments.len() + 1, u32::MAX as usize));
         }
         self.complete(runs, self.anchors.shared())?;
-        self.rows.extend_from_slice(&self.next[..self.runs.len()]);
-        self.rows.push(0);
-        self.segments.push(segment);
-        Ok(())
+        room::extend(&mut self.rows, &self.next[..self.runs.len()])?;
+        room::extend(&mut self.rows, &[0])?;
+        room::extend(&mut self.segments, &[segment])
     }
 
     /// Completes the heads of the last segment, whose skip is `skip`.
@@ -306,7 +307,7 @@ impl Output {
         let (mut room, mut next_room) = (None, None);
         for segment in segments.clone() {
             let view = old.view(segment, &mut room)?;
-            let mut kept = view.segment.clone();
+            let mut kept = *view.segment;
             if !self.has_tags {
                 kept.tags = Segment::EMPTY.tags;
             }
@@ -340,16 +341,17 @@ impl Output {
             return Err(wrong_segment(self.segments.len(), "not every entry has a place"));
         }
         self.complete(runs, 0)?;
-        // Unused places may make more segments than were reserved, and then a vector has doubled.
+        // Unused places were reserved, and there may be more of them than that.
         self.rows.shrink_to_fit();
         self.segments.shrink_to_fit();
         Ok(Remix {
             entries: self.runs.iter().map(|&entries| u64::from(entries)).sum(),
             runs: self.runs,
-            anchors: self.anchors.finish(),
+            anchors: self.anchors.finish()?,
             body: Body::Memory(Arrays { rows: self.rows, segments: self.segments }),
             has_tags: self.has_tags,
             live: self.live,
+            share: Share::default(),
         })
     }
 }

@@ -61,10 +61,12 @@ use super::verify::Flaw;
 use super::{Arrays, Body, RUNS_MAX, Remix, SEGMENT, Segment, View};
 use crate::cache::Cache;
 use crate::disk::{self, Disk, Name, Write, damaged};
+use crate::gauge::Share;
 use crate::page::{self, BYTES, PAYLOAD};
 use crate::rate::Spend;
 use crate::room;
 use forrest_engine::Result;
+use forrest_machine::pages::Array;
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"FORREMIX";
@@ -151,23 +153,21 @@ impl Remix {
     pub(crate) fn read<D: Disk>(disk: &D, name: Name, tables: &[(u64, u32)]) -> Result<Remix> {
         let mut source = Source::open(disk, name)?;
         let Begin { header, tables, anchors } = source.begin(tables)?;
-        let mut rows = room::vec(header.segments * (tables.len() + 1))?;
-        rows.resize(header.segments * (tables.len() + 1), 0);
+        let mut rows = room::filled(header.segments * (tables.len() + 1), 0)?;
         for (at, row) in rows.chunks_exact_mut(tables.len() + 1).enumerate() {
             source.fill_numbers(&mut row[..tables.len()])?;
             row[tables.len()] = anchors.skip(at) as u32;
         }
         let selectors_at = source.place();
-        let mut segments = room::vec(header.segments)?;
-        segments.resize(header.segments, Segment::EMPTY);
-        for segment in &mut segments {
+        let mut segments = room::filled(header.segments, Segment::EMPTY)?;
+        for segment in segments.iter_mut() {
             source.fill(&mut segment.selectors)?;
         }
-        for segment in &mut segments {
+        for segment in segments.iter_mut() {
             source.fill_numbers(&mut segment.heads)?;
         }
         if header.tags {
-            for segment in &mut segments {
+            for segment in segments.iter_mut() {
                 source.fill(&mut segment.tags)?;
             }
         }
@@ -179,6 +179,7 @@ impl Remix {
             has_tags: header.tags,
             entries: header.entries,
             live: header.live,
+            share: Share::default(),
         };
         if let Err(Flaw { segment, what }) = remix.check() {
             let at = selectors_at + (segment * SEGMENT) as u64;
@@ -218,6 +219,7 @@ impl Remix {
             has_tags: header.tags,
             entries,
             live: header.live,
+            share: Share::default(),
         })
     }
 }
@@ -382,7 +384,7 @@ impl<'d, D: Disk> Source<'d, D> {
         let ends = self.take_numbers(header.segments.saturating_sub(1))?;
         self.expect_ends(&ends, header.tails)?;
         let tails = self.take(header.tails)?;
-        Ok(Begin { header, tables, anchors: Anchors::new(prefix, ends, tails) })
+        Ok(Begin { header, tables, anchors: Anchors::new(prefix.to_vec(), ends, tails)? })
     }
 
     fn fill(&mut self, mut into: &mut [u8]) -> Result<()> {
@@ -417,14 +419,14 @@ impl<'d, D: Disk> Source<'d, D> {
         Ok(())
     }
 
-    fn take(&mut self, count: usize) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; count];
+    fn take(&mut self, count: usize) -> Result<Array<u8>> {
+        let mut bytes = room::filled(count, 0)?;
         self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn take_numbers(&mut self, count: usize) -> Result<Vec<u32>> {
-        let mut numbers = vec![0; count];
+    fn take_numbers(&mut self, count: usize) -> Result<Array<u32>> {
+        let mut numbers = room::filled(count, 0)?;
         self.fill_numbers(&mut numbers)?;
         Ok(numbers)
     }

@@ -38,9 +38,11 @@ pub(crate) use build::{build, rebuild};
 pub(crate) use cursor::{RemixCursor, Show};
 pub(crate) use format::check_version;
 
+use crate::gauge::Share;
 use crate::key::head_of;
 use anchors::Anchors;
 use forrest_engine::Result;
+use forrest_machine::pages::Array;
 use forrest_machine::prefetch;
 use std::cmp::Ordering;
 use std::fmt;
@@ -74,7 +76,7 @@ type Heads = [u32; SEGMENT];
 const NO_HEAD: u32 = u32::MAX;
 
 /// The data of a segment's places: three cache lines.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(align(64))]
 struct Segment {
     selectors: Selectors,
@@ -143,6 +145,8 @@ pub(crate) struct Remix {
     has_tags: bool,
     entries: u64,
     live: u64,
+    /// What it counts for in the memory of the store.
+    share: Share,
 }
 
 /// The place of the segments.
@@ -169,8 +173,8 @@ trait Paged: fmt::Debug + Send + Sync {
 #[cfg_attr(test, derive(PartialEq, Eq))]
 struct Arrays {
     /// For each segment its row.
-    rows: Vec<u32>,
-    segments: Vec<Segment>,
+    rows: Array<u32>,
+    segments: Array<Segment>,
 }
 
 /// A number for each run: of the run's entries before a segment. After these the skip of the segment's heads.
@@ -274,10 +278,17 @@ impl Remix {
     /// Bytes of memory. Pages of its file are the cache's.
     pub(crate) fn bytes(&self) -> usize {
         let body = match &self.body {
-            Body::Memory(Arrays { rows, segments }) => size_of_val(&rows[..]) + size_of_val(&segments[..]),
+            Body::Memory(Arrays { rows, segments }) => rows.bytes() + segments.bytes(),
             Body::File { file, .. } => file.bytes(),
         };
         size_of::<Remix>() + size_of_val(&self.runs[..]) + self.anchors.bytes() + body
+    }
+
+    /// Its memory counts by `share` from now on.
+    pub(crate) fn counted(mut self, share: Share) -> Remix {
+        share.set(self.bytes());
+        self.share = share;
+        self
     }
 
     /// A segment, which is in memory or read into `room`. REQUIRES: it is there.

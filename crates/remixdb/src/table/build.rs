@@ -12,8 +12,10 @@ use crate::disk::{self, Disk, Name, Write};
 use crate::key::common_prefix;
 use crate::page;
 use crate::rate::{Free, Spend};
+use crate::room;
 use forrest_engine::{Error, ErrorKind, Result};
 use forrest_engine::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use forrest_machine::pages::Array;
 
 /// Size of a write in bytes, in whole pages.
 const PIECE: usize = 1 << 20;
@@ -132,7 +134,9 @@ pub(crate) struct Builder<'d, D: Disk> {
     values_before: u64,
     pending: block::Pending,
     /// Finished blocks, back to back.
-    blocks: Vec<u8>,
+    blocks: Array<u8>,
+    /// A block that is being made, in a buffer that is reused.
+    block: Vec<u8>,
     /// The length of each in bytes.
     lengths: Vec<u32>,
     index: index::Pending,
@@ -163,7 +167,8 @@ impl<'d, D: Disk> Builder<'d, D> {
             values: 0,
             values_before: 0,
             pending: block::Pending::default(),
-            blocks: Vec::new(),
+            blocks: Array::new(),
+            block: Vec::new(),
             lengths: Vec::new(),
             index: index::Pending::default(),
             least: Vec::new(),
@@ -233,9 +238,10 @@ impl<'d, D: Disk> Builder<'d, D> {
         if !self.index.separator(separator) {
             return Err(too_large(self.out.name, "bytes of separators"));
         }
-        let start = self.blocks.len();
-        self.pending.encode(self.values_before, &mut self.blocks);
-        self.lengths.push((self.blocks.len() - start) as u32);
+        self.block.clear();
+        self.pending.encode(self.values_before, &mut self.block);
+        room::extend(&mut self.blocks, &self.block)?;
+        self.lengths.push(self.block.len() as u32);
         self.values_before = self.values;
         self.before.clone_from(&self.greatest);
         Ok(())
@@ -245,6 +251,11 @@ impl<'d, D: Disk> Builder<'d, D> {
     pub(crate) fn bytes(&self) -> u64 {
         let kept = self.blocks.len() + self.pending.bytes() + self.index.bytes();
         self.values + self.values / page::PAYLOAD as u64 * 8 + kept as u64 + FOOTER as u64
+    }
+
+    /// Bytes of memory that it takes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.blocks.bytes() + self.index.bytes() + self.lengths.len() * size_of::<u32>() + PIECE
     }
 
     /// Completes the file. All its bytes are then durable.

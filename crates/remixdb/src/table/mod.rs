@@ -37,6 +37,7 @@ pub(crate) use cursor::TableCursor;
 
 use crate::cache::{self, Cache, PageRef, Pages};
 use crate::disk::{self, Disk, Name};
+use crate::gauge::Share;
 use crate::page;
 use format::Footer;
 use forrest_engine::Result;
@@ -68,6 +69,8 @@ pub(crate) struct Table<D: Disk> {
     greatest: Box<[u8]>,
     pages: Pages,
     index: OnceLock<Index>,
+    /// What it counts for without its pages and their slots.
+    share: Share,
 }
 
 impl<D: Disk> Table<D> {
@@ -105,6 +108,7 @@ impl<D: Disk> Table<D> {
             greatest: Box::default(),
             pages: Pages::new(cache, pages as u32),
             index: OnceLock::new(),
+            share: cache.indexes().take(0),
         };
         let mut bounds = vec![0; (footer.least + footer.greatest) as usize];
         match page::place(footer.bounds) {
@@ -116,6 +120,7 @@ impl<D: Disk> Table<D> {
             return Err(table.damaged(footer.bounds, "the least key is greater than the greatest key"));
         }
         (table.least, table.greatest) = (least.into(), greatest.into());
+        table.share.set(table.own_bytes());
         Ok(table)
     }
 
@@ -159,8 +164,18 @@ impl<D: Disk> Table<D> {
 
     /// Memory of the open table without cached pages, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
+        self.own_bytes() + self.pages.slot_bytes()
+    }
+
+    /// The same without the slots of the pages.
+    fn own_bytes(&self) -> usize {
         let index = self.index.get().map_or(0, Index::bytes);
-        size_of::<Self>() + self.least.len() + self.greatest.len() + index + self.pages.slot_bytes()
+        size_of::<Self>() + self.least.len() + self.greatest.len() + index
+    }
+
+    /// The cache that has its pages.
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
+        self.pages.cache()
     }
 
     /// The error for damage at a logical offset.
@@ -181,7 +196,9 @@ impl<D: Disk> Table<D> {
     #[cold]
     fn load_index(&self) -> Result<&Index> {
         let index = self.read_index()?;
-        Ok(self.index.get_or_init(|| index))
+        let index = self.index.get_or_init(|| index);
+        self.share.set(self.own_bytes());
+        Ok(index)
     }
 
     fn read_index(&self) -> Result<Index> {

@@ -3,6 +3,7 @@
 use super::reads::check;
 use super::*;
 use forrest_engine::ErrorKind;
+use forrest_machine::pages::Array;
 
 #[test]
 fn a_rebuild_shows_what_a_build_shows() {
@@ -149,10 +150,12 @@ fn verify_finds_what_does_not_belong() {
     for at in 0..fresh().anchors.len() {
         for change in [1, 0xFF] {
             let old = fresh().anchors;
-            let mut tails = old.tails().to_vec();
+            let (mut ends, mut tails) = (Array::new(), Array::new());
+            ends.extend(old.ends()).unwrap();
+            tails.extend(old.tails()).unwrap();
             tails[at] = tails[at].wrapping_add(change);
-            let remix =
-                Remix { anchors: Anchors::new(old.prefix().to_vec(), old.ends().to_vec(), tails), ..fresh() };
+            let anchors = Anchors::new(old.prefix().to_vec(), ends, tails).unwrap();
+            let remix = Remix { anchors, ..fresh() };
             refused(remix, &format!("anchor {at}"));
         }
     }
