@@ -1,6 +1,7 @@
 //! [`Store`]: opening and closing, the background loop, and the contract of `forrest-engine`.
 
 use crate::catalog::Space;
+use crate::compact::{WORTH, WORTH_REST};
 use crate::core::{Core, Handle};
 use crate::disk::{Disk, Real, Unfinished};
 use crate::recover;
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 const QUEUED_MOST: Duration = Duration::from_millis(100);
 /// A memtable becomes a table, if it is worth one, when nothing was written for this long.
 const QUIET: Duration = Duration::from_millis(250);
+/// A smaller one becomes a table after this time.
+const REST: Duration = Duration::from_secs(2);
 /// Time after which a merge that failed is tried again.
 const MERGE_AGAIN: Duration = Duration::from_secs(30);
 /// Time after which tables for which there was no room are tried again.
@@ -262,7 +265,8 @@ impl<D: Disk> Core<D> {
                     let is_full = self.full.load(Ordering::Relaxed);
                     if !is_full || tried.elapsed() >= RETRY {
                         if since.elapsed() >= QUIET && self.log().is_begun() {
-                            let _ = self.flush_early();
+                            let worth = if since.elapsed() >= REST { WORTH_REST } else { WORTH };
+                            let _ = self.flush_early(worth);
                         }
                         if is_full {
                             self.work_off();

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const WRITERS: usize = 2;
 /// How often the space on disk is looked at.
 const LOOK: Duration = Duration::from_millis(20);
+/// A store that was not written to for so long is closed at rest.
+const AT_REST: Duration = Duration::from_secs(3);
 /// Pause between a snapshot and the next.
 const BETWEEN_SNAPSHOTS: Duration = Duration::from_millis(1);
 /// Of the reads beside a load, one of this many is a scan.
@@ -350,10 +352,12 @@ impl Arm<'_> {
         self.check_count(&store, keys.div_ceil(KEPT_EVERY))
     }
 
-    /// Opening, first part: a store that is closed.
+    /// Opening, first part: a store that is closed when nothing was written for a while.
     fn closed<S: Pressed>(&mut self) -> Answer<()> {
         let store = self.open::<S>()?;
         self.load(&store, 0..self.keys())?;
+        lap::settle(&store)?;
+        thread::sleep(AT_REST);
         lap::settle(&store)?;
         let start = Instant::now();
         drop(store);

@@ -58,8 +58,10 @@ const LITTLE: usize = 1 << 20;
 /// A partition with fewer bytes than this is not merged because of dead entries, if a full table has many more.
 const DEAD_LEAST: u64 = 1 << 20;
 
-/// A memtable is flushed early only if it holds more than 1/`WORTH` of its limit.
-const WORTH: usize = 8;
+/// A memtable is flushed early only if it holds more than 1/`WORTH` of its limit; when nothing was written for longer,
+/// more than 1/`WORTH_REST`, so that the next process that opens the store replays a few milliseconds.
+pub(crate) const WORTH: usize = 8;
+pub(crate) const WORTH_REST: usize = 64;
 
 impl<D: Disk> Core<D> {
     /// Does one piece of the pending work; true if there was any.
@@ -181,10 +183,10 @@ impl<D: Disk> Core<D> {
         self.flush_if(|version| !version.memtable.spaces().is_empty())
     }
 
-    /// Flushes the memtable before it is full, if it is worth a table. Called when nothing was written for a
-    /// while. Reads then have one place less to look at, and opening the store replays less.
-    pub(crate) fn flush_early(&self) -> Result<()> {
-        let least = self.limits.memtable_bytes() / WORTH;
+    /// Flushes the memtable before it is full, if it holds more than 1/`worth` of its limit. Called when nothing was
+    /// written for a while. Reads then have one place less to look at, and opening the store replays less.
+    pub(crate) fn flush_early(&self, worth: usize) -> Result<()> {
+        let least = self.limits.memtable_bytes() / worth;
         self.flush_if(|version| version.memtable.bytes() > least)
     }
 
@@ -348,7 +350,7 @@ impl<D: Disk> Core<D> {
 
     /// Finishes the work that would otherwise be done when nothing was written for a while, except merges.
     pub(crate) fn settle(&self) -> Result<()> {
-        self.flush_early()?;
+        self.flush_early(WORTH_REST)?;
         while self.store_remix()? {}
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The result of compactions: the number of tables, and that they hold what was written.
 
+use super::{WORTH, WORTH_REST};
 use crate::catalog::Space;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
@@ -164,15 +165,24 @@ fn a_memtable_is_flushed_early_only_if_it_is_worth_it() {
     let count = |world: &World| world.tables().iter().sum::<usize>();
     world.store.apply(&world.space, Op::Set { key: &b"a"[..], value: &[1; 100] }).unwrap();
     world.pairs.insert(b"a".to_vec(), vec![1; 100]);
-    world.store.flush_early().unwrap();
+    world.store.flush_early(WORTH).unwrap();
+    assert_eq!(count(&world), 0);
+    world.store.flush_early(WORTH_REST).unwrap();
     assert_eq!(count(&world), 0);
     let large = vec![2; 200 << 10];
     world.store.apply(&world.space, Op::Set { key: &b"b"[..], value: &large }).unwrap();
     world.pairs.insert(b"b".to_vec(), large);
-    world.store.flush_early().unwrap();
+    world.store.flush_early(WORTH).unwrap();
     assert_eq!(count(&world), 1);
-    world.store.flush_early().unwrap();
+    world.store.flush_early(WORTH).unwrap();
     assert_eq!(count(&world), 1);
+    let some = vec![3; 50 << 10];
+    world.store.apply(&world.space, Op::Set { key: &b"c"[..], value: &some }).unwrap();
+    world.pairs.insert(b"c".to_vec(), some);
+    world.store.flush_early(WORTH).unwrap();
+    assert_eq!(count(&world), 1, "it may be written to soon");
+    world.store.flush_early(WORTH_REST).unwrap();
+    assert_eq!(count(&world), 2);
     world.reopen();
 }
 

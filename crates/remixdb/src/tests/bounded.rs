@@ -9,6 +9,7 @@
 
 use super::world::options;
 use crate::catalog::Space;
+use crate::compact::WORTH;
 use crate::core::Handle;
 use crate::disk::simulated::Simulated;
 use crate::scan::PASSED;
@@ -501,7 +502,7 @@ fn a_store_on_a_full_device_is_shrunk_by_deletes() {
         work();
     }
     // As in the background, when nothing was written for a while.
-    store.flush_early().expect("there is space for tombstones");
+    store.flush_early(WORTH).expect("there is space for tombstones");
     while store.compact_dead().expect("there is space to merge") {}
     work();
     put(count).expect("the store goes on");
