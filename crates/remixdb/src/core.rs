@@ -88,6 +88,7 @@ impl<D: Disk> Drop for Opened<D> {
         }
         // Flush the queue. Errors are dropped: no caller waits for them.
         let _ = self.core.write_queue();
+        self.core.log.remove_spare();
     }
 }
 
@@ -361,13 +362,6 @@ impl<D: Disk> Core<D> {
             true => Err(Error::new(ErrorKind::Busy, "the store is being closed")),
             false => Ok(()),
         }
-    }
-
-    /// What work that takes long does now and then: gives the cache the memory that is left, and fails if the store is
-    /// being closed.
-    pub(crate) fn look(&self) -> Result<()> {
-        self.balance();
-        self.check_open()
     }
 
     /// Signals that some background work is done.

@@ -257,6 +257,8 @@ impl<D: Disk> Core<D> {
                 }
                 Call::Nothing => {
                     let _ = self.write_queue();
+                    // A failure has stopped the store.
+                    let _ = self.prepare_log();
                     self.shared.cache.release();
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());

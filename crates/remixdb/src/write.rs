@@ -424,7 +424,7 @@ impl<D: Disk> Core<D> {
 
     /// The same with a memtable that has room for changes with this many bytes.
     fn freeze_for(&self, order: &mut Order<D>, bytes: usize) -> Result<()> {
-        let number = self.next_number();
+        let number = self.log().spare().unwrap_or_else(|| self.next_number());
         let memtable = Memtable::new(&self.options(), number, bytes)?;
         self.log().rotate(number)?;
         order.version.memtable.freeze(self.catalog(), order.sequence);

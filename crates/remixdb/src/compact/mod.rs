@@ -144,6 +144,30 @@ impl<D: Disk> Core<D> {
         error.kind() == ErrorKind::OutOfSpace && self.log().check().is_ok()
     }
 
+    /// What work that takes long does now and then: gives the cache the memory that is left, and makes the next log
+    /// ahead.
+    ///
+    /// # Errors
+    /// `Busy` if the store is being closed; that of the log, which is stopped then.
+    pub(crate) fn look(&self) -> Result<()> {
+        self.balance();
+        self.prepare_log()?;
+        self.check_open()
+    }
+
+    /// Makes the file of the next log if the memtable is half full. Writers wait while a log is begun: see
+    /// [`prepare`](crate::wal::Log::prepare).
+    pub(crate) fn prepare_log(&self) -> Result<()> {
+        if self.version().memtable.bytes() < self.limits.memtable_bytes() / 2 || self.full.load(Relaxed) {
+            return Ok(());
+        }
+        match self.log().prepare(|| self.next_number()) {
+            // The one who needs it finds that out.
+            Err(error) if self.is_harmless(&error) => Ok(()),
+            prepared => prepared,
+        }
+    }
+
     /// Handles an error that came before the manifest was changed: removes the new files, whose numbers begin
     /// at `first`, and stops the store unless it can go on.
     fn give_up(&self, first: u64, error: Error) -> Error {

@@ -410,6 +410,37 @@ fn logs_are_closed_when_their_changes_are_in_tables() {
     world.reopen();
 }
 
+/// A log that was made ahead is the next one. If another one was begun meanwhile, it is of no use. It is gone when the
+/// store is closed.
+#[test]
+fn the_next_log_is_made_ahead_once_the_memtable_is_half_full() {
+    let mut world = World::new();
+    let set = |world: &mut World, number: u8| {
+        let half = vec![number; 600 << 10];
+        world.store.apply(&world.space, Op::Set { key: &[number], value: &half }).unwrap();
+        world.pairs.insert(vec![number], half);
+        world.store.prepare_log().unwrap();
+        world.files(Kind::Log)
+    };
+    let freeze = |world: &World| world.store.freeze(&mut world.store.order()).unwrap();
+    assert_eq!(world.files(Kind::Log), 1);
+    assert_eq!(set(&mut world, 1), 2);
+    let spare = world.store.log().spare().unwrap();
+    freeze(&world);
+    assert_eq!((world.store.version().memtable.log, world.store.log().spare()), (spare, None));
+    assert_eq!(world.files(Kind::Log), 2, "no other file was made");
+    // One that was overtaken.
+    assert_eq!(set(&mut world, 2), 3);
+    let number = world.store.next_number();
+    world.store.log().rotate(number).unwrap();
+    assert_eq!((world.store.log().spare(), world.files(Kind::Log)), (None, 4));
+    world.store.prepare_log().unwrap();
+    assert!(world.store.log().spare().unwrap() > number);
+    assert_eq!(world.files(Kind::Log), 4);
+    world.check();
+    assert_eq!(world.reopen().files(Kind::Log), 3);
+}
+
 /// Only the partitions that have keys of the range are merged.
 #[test]
 fn a_range_is_compacted_alone() {

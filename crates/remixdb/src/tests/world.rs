@@ -180,6 +180,7 @@ impl World {
             }
             Step::Sync => self.store.sync()?,
             Step::Work => {
+                self.store.prepare_log()?;
                 self.store.step()?;
             }
             Step::Flush => self.store.flush_all()?,

@@ -37,7 +37,7 @@ const QUEUE_BYTES: usize = 256 << 10;
 
 /// Space that a log takes ahead of what is written: as much as it is long, within these bounds.
 const RESERVE_LEAST: u64 = 64 << 10;
-const RESERVE_MOST: u64 = 1 << 20;
+const RESERVE_MOST: u64 = 16 << 20;
 /// Space that a new log takes, and what of it is left for changes.
 const RESERVED_FIRST: u64 = 128 << 10;
 /// Space that logs on a device of their own leave to the next log.
@@ -66,6 +66,10 @@ pub(crate) struct Log<D: Disk> {
     /// What was read, and is not stated to be synced: files, and places in them. A log whose end is not known yet ends
     /// at `u64::MAX`.
     unproven: Mutex<Vec<(Name, Range<u64>)>>,
+    /// The file of the next log, if it was made ahead.
+    spare: Mutex<Option<LogFile<D>>>,
+    /// Held by the thread that makes it.
+    preparing: Mutex<()>,
 }
 
 impl<D: Disk> Deref for Log<D> {
@@ -126,24 +130,34 @@ pub(crate) struct End {
     pub(crate) offset: u64,
 }
 
-/// Makes a log file that is ready for records: its header and its name are durable.
-fn begin<D: Disk>(disk: &D, file: D::File, number: u64, head: Head) -> Result<LogFile<D>> {
+/// A log file without a header, in which there is space for the first records.
+fn create_file<D: Disk>(disk: &D, number: u64) -> Result<LogFile<D>> {
     let name = Name::log(number);
+    let file = disk::create_reserved(disk, name, RESERVED_FIRST)?;
+    Ok(LogFile { name, file: Arc::new(file) })
+}
+
+/// Makes a log file ready for records: its header and its name are durable.
+fn begin<D: Disk>(disk: &D, log: &LogFile<D>, head: Head) -> Result<()> {
+    write_header(disk, log, head)?;
+    disk::sync_directory(disk, Kind::Log)
+}
+
+/// Writes the header of a log, durably.
+fn write_header<D: Disk>(disk: &D, LogFile { name, file }: &LogFile<D>, head: Head) -> Result<()> {
     let Head { before, synced, first, is_first } = head;
     let header =
-        record::header(name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
+        record::header(*name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
     let mut write = Write { bytes: header.to_vec(), sync: true, ..Write::default() };
     // DURABILITY: no record follows a header that may be lost, or goes to a file whose name may be lost.
-    disk::write_all(disk, &file, name, &mut write)?;
-    disk::sync_directory(disk, Kind::Log)?;
-    Ok(LogFile { name, file: Arc::new(file) })
+    disk::write_all(disk, file, *name, &mut write)
 }
 
 impl<D: Disk> Log<D> {
     /// A new log file. All logs before it are synced.
     pub(crate) fn create(disk: &Arc<D>, number: u64, head: Head) -> Result<Log<D>> {
-        let file = disk::create_reserved(&**disk, Name::log(number), RESERVED_FIRST)?;
-        let log = begin(&**disk, file, number, head)?;
+        let log = create_file(&**disk, number)?;
+        begin(&**disk, &log, head)?;
         let logs = Logs(disk.clone());
         let group = Group::new(logs, log, record::HEADER as u64, head.first - 1, QUEUE_BYTES);
         Ok(Log {
@@ -153,6 +167,8 @@ impl<D: Disk> Log<D> {
             is_settled: AtomicBool::new(true),
             manifest: None,
             unproven: Mutex::default(),
+            spare: Mutex::default(),
+            preparing: Mutex::default(),
         })
     }
 
@@ -172,6 +188,8 @@ impl<D: Disk> Log<D> {
             is_settled: AtomicBool::new(false),
             manifest: Some(manifest),
             unproven: Mutex::new(vec![(manifest, 0..end), (Name::log(number), 0..u64::MAX)]),
+            spare: Mutex::default(),
+            preparing: Mutex::default(),
         }
     }
 
@@ -352,8 +370,9 @@ impl<D: Disk> Log<D> {
             first,
             is_first: false,
         });
-        let file = disk::create_reserved(disk, Name::log(number), RESERVED_FIRST)?;
-        begin(disk, file, number, head)
+        let log = create_file(disk, number)?;
+        begin(disk, &log, head)?;
+        Ok(log)
     }
 
     /// Goes on in this file after a failure. The manifest begins with it, and has everything that was queued. The
@@ -363,8 +382,51 @@ impl<D: Disk> Log<D> {
         self.room.store(ROOM_FIRST, Ordering::Relaxed);
     }
 
+    /// Makes the file of the next log ahead, if there is none yet and no other thread does. Writers wait for each other while a log is begun, and
+    /// a system that writes much takes 100 ms to sync a new file, but less than one to sync the change of a page that it
+    /// has.
+    ///
+    /// # Errors
+    /// After an error other than `OutOfSpace` the log is stopped.
+    pub(crate) fn prepare(&self, number: impl FnOnce() -> u64) -> Result<()> {
+        let Ok(_preparing) = self.preparing.try_lock() else { return Ok(()) };
+        if self.spare().is_some() || !self.is_begun() {
+            return Ok(());
+        }
+        self.check()?;
+        self.remove_spare();
+        let disk = &*self.device().0;
+        let made = create_file(disk, number()).and_then(|log| {
+            // DURABILITY: its name is durable before it has a header. Until then it is as if it were not there.
+            let mut write = Write { bytes: vec![0; record::HEADER], sync: true, ..Write::default() };
+            let written = disk::write_all(disk, &log.file, log.name, &mut write);
+            written.and_then(|()| disk::sync_directory(disk, Kind::Log)).map(|()| log)
+        });
+        match made {
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => Err(error),
+            made => {
+                *lock(&self.spare) = Some(made.map_err(|error| self.group.stop(error))?);
+                Ok(())
+            }
+        }
+    }
+
+    /// The number of the file that was made ahead. If a log with a greater number was begun meanwhile, there is none.
+    pub(crate) fn spare(&self) -> Option<u64> {
+        let number = lock(&self.spare).as_ref()?.name.number;
+        (number > self.group.at_end(|log, _| log.name.number)).then_some(number)
+    }
+
+    /// Removes the file that was made ahead.
+    pub(crate) fn remove_spare(&self) {
+        if let Some(log) = lock(&self.spare).take() {
+            // If it stays, it is removed with the logs before the next one.
+            let _ = disk::unlink(&*self.device().0, log.name);
+        }
+    }
+
     /// Goes on in a new file, or begins one if the logs were only read. The caller ensures that no other thread queues.
-    /// Queued changes go to the old file.
+    /// Queued changes go to the old file. `number` is that of the [`spare`](Log::spare), or of a new file.
     ///
     /// # Errors
     /// `OutOfSpace` if there is no space for the file; the log goes on in the old one then. After any other error it is
@@ -372,14 +434,16 @@ impl<D: Disk> Log<D> {
     pub(crate) fn rotate(&self, number: u64) -> Result<()> {
         self.settle()?;
         let disk = &*self.device().0;
-        let file = match disk::create_reserved(disk, Name::log(number), RESERVED_FIRST) {
+        let spare = lock(&self.spare).take_if(|spare| spare.name.number == number);
+        let is_named = spare.is_some();
+        let log = match spare.map_or_else(|| create_file(disk, number), Ok) {
             Err(error) if error.kind() != ErrorKind::OutOfSpace => return Err(self.group.stop(error)),
             made => made?,
         };
         self.group.rotate(|old, Ended { written, synced, last }| {
             let before = End { number: old.name.number, offset: written };
             let head = Head { before, synced, first: last + 1, is_first: false };
-            let log = begin(disk, file, number, head)?;
+            if is_named { write_header(disk, &log, head) } else { begin(disk, &log, head) }?;
             Ok((log, record::HEADER as u64))
         })?;
         self.room.store(ROOM_FIRST, Ordering::Relaxed);
