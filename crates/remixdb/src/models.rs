@@ -203,7 +203,7 @@ impl Log {
         self.group.rotate(|_, Ended { last, .. }| {
             let is_last = last == u64::from(*order);
             self.state().expect(is_last, "the last change is another");
-            Ok((self.group.device().begin_file(), 0))
+            Ok((self.group.device().begin_file(), 0, 0))
         })
     }
 

@@ -22,7 +22,7 @@
 //!
 //! The first number of a body is 0, or a distance plus 1: how far back from the beginning of the record the
 //! file was known to be synced when the record was written. The first record after a sync states it. 0 means
-//! that nothing has changed.
+//! that nothing has changed. While not even the header is known to be synced, each record states that.
 //!
 //! **Torn tails and damage are distinguished.** Reading stops at the first invalid record. If any later
 //! record is valid and states that the file was synced beyond that place, acknowledged data is missing: that
@@ -294,18 +294,19 @@ pub(crate) fn fields_of<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result
     fields(name, &header[..count])
 }
 
-/// An error if a file without a header once had one. A header is synced before the first record is written.
-/// So if there is a record, there was a header.
+/// An error if a file without a header once had one. A header is synced before the first record is written, so a record
+/// shows that, unless it states that the header is not synced yet.
 pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()> {
     let mut window = Window::new(disk, file, name)?;
     for offset in HEADER as u64..window.len.saturating_sub(HEAD as u64 - 1) {
-        if window.record(offset)?.is_some() {
-            return Err(disk::damaged(
-                name,
-                0,
-                format!("the header is damaged (the record at {offset} is not)"),
-            ));
+        let Some(body) = window.record(offset)? else { continue };
+        if let Some(synced) = statement(name, offset, body)?.0
+            && synced < HEADER as u64
+        {
+            continue;
         }
+        let what = format!("the header is damaged (the record at {offset} is not)");
+        return Err(disk::damaged(name, 0, what));
     }
     Ok(())
 }

@@ -247,11 +247,12 @@ impl<D: Disk> Core<D> {
             match self.work.next(QUEUED_MOST) {
                 Call::Close => return,
                 Call::Work => {
+                    // A failure has stopped the store; the next write reports it.
+                    let _ = self.log().sync_begin();
                     if !is_joined && self.log().is_begun() {
                         is_joined = true;
                         let _ = self.join_logs();
                     }
-                    // A failure has stopped the store; the next write reports it.
                     self.work_off();
                     tried = Instant::now();
                 }

@@ -151,6 +151,7 @@ impl<D: Disk> Core<D> {
     /// `Busy` if the store is being closed; that of the log, which is stopped then.
     pub(crate) fn look(&self) -> Result<()> {
         self.balance();
+        self.log().sync_begin()?;
         self.prepare_log()?;
         self.check_open()
     }
@@ -489,6 +490,7 @@ impl<D: Disk> Core<D> {
     fn flush(&self, manifest: &mut Manifest<D>, memtable: &Arc<Memtable>) -> Result<()> {
         // DURABILITY: the manifest will state that the changes are covered, and the logs go on after them.
         self.log().settle()?;
+        self.log().sync_begin()?;
         self.make_tables(manifest, memtable)
     }
 
@@ -503,6 +505,8 @@ impl<D: Disk> Core<D> {
         let replaced =
             rewrite::spaces(self, &version, memtable, &spaces).map_err(|error| self.give_up(first, error))?;
         let floor = log_behind(&version, memtable);
+        // DURABILITY: the logs begin with one that is there after a power cut. If the log was stopped, it may not be.
+        let floor = if self.log().may_be_first(floor) { floor } else { manifest.state().floor };
         self.replace(manifest, first, Some(memtable), &replaced, floor)
     }
 

@@ -91,14 +91,9 @@ struct Open<F> {
 }
 
 impl<F> Open<F> {
-    /// A file with `bytes` bytes, all of them durable.
-    fn new(file: F, bytes: u64) -> Arc<Open<F>> {
-        Arc::new(Open { file, written: AtomicU64::new(bytes), synced: AtomicU64::new(bytes) })
-    }
-
-    /// A file with `bytes` bytes, of which nothing is known to be durable.
-    fn unsynced(file: F, bytes: u64) -> Arc<Open<F>> {
-        Arc::new(Open { file, written: AtomicU64::new(bytes), synced: AtomicU64::new(0) })
+    /// A file with `written` bytes, of which the first `synced` are durable.
+    fn new(file: F, written: u64, synced: u64) -> Arc<Open<F>> {
+        Arc::new(Open { file, written: AtomicU64::new(written), synced: AtomicU64::new(synced) })
     }
 }
 
@@ -136,12 +131,12 @@ impl<V: Device> Group<V> {
     /// Goes on after change `last`, with a file of `bytes` durable bytes. More than `most` queued bytes are
     /// written without a commit.
     pub(crate) fn new(device: V, file: V::File, bytes: u64, last: u64, most: usize) -> Group<V> {
-        Group::with(device, Open::new(file, bytes), last, most)
+        Group::with(device, Open::new(file, bytes, bytes), last, most)
     }
 
     /// Goes on in a file of `bytes` bytes that exists, as [`resume`](Group::resume) does.
     pub(crate) fn resuming(device: V, file: V::File, bytes: u64, most: usize) -> Group<V> {
-        Group::with(device, Open::unsynced(file, bytes), 0, most)
+        Group::with(device, Open::new(file, bytes, 0), 0, most)
     }
 
     fn with(device: V, open: Arc<Open<V::File>>, last: u64, most: usize) -> Group<V> {
@@ -172,7 +167,7 @@ impl<V: Device> Group<V> {
     /// Goes on in a file of `bytes` bytes that exists, of which nothing is known to be synced. Nothing was queued yet,
     /// and nothing is before the next [`rotate`](Group::rotate).
     pub(crate) fn resume(&self, file: V::File, bytes: u64) {
-        let open = Open::unsynced(file, bytes);
+        let open = Open::new(file, bytes, 0);
         let mut files = lock(&self.files);
         files.push(open.clone());
         lock(&self.queue).file = open.clone();
@@ -236,7 +231,9 @@ impl<V: Device> Group<V> {
         let Queue { bytes, offset, stated, file, .. } = &mut *queue;
         if bytes.is_empty() {
             let synced = file.synced.load(Ordering::Relaxed);
-            self.device.begin(bytes, *offset, (synced > *stated).then_some(synced));
+            // Each record states it as long as nothing is synced.
+            let states = synced > *stated || synced == 0;
+            self.device.begin(bytes, *offset, states.then_some(synced));
             *stated = synced;
         }
         put(bytes);
@@ -266,7 +263,7 @@ impl<V: Device> Group<V> {
         // Threads that sync or write the files from before have failed by then, or find their changes synced.
         let _turn = self.turn_to_sync(u64::MAX);
         let mut writing = lock(&self.writing);
-        let open = Open::new(file, bytes);
+        let open = Open::new(file, bytes, bytes);
         *lock(&self.files) = vec![open.clone()];
         let mut queue = lock(&self.queue);
         queue.bytes.clear();
@@ -423,11 +420,36 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
-    /// Goes on in a new file, which `make` creates with `bytes` durable bytes. The caller ensures that no
-    /// other thread queues. Queued changes go to the old file.
+    /// Makes the first `bytes` bytes of the newest file durable. It does not vouch for the files before it.
+    pub(crate) fn sync_begin(&self, bytes: u64) -> Result<(), V::Error> {
+        let open = lock(&self.queue).file.clone();
+        // ORDERING: a caller who finds it only needs what was on the device before.
+        let is_synced = || open.synced.load(Ordering::Acquire) >= bytes;
+        if is_synced() {
+            return Ok(());
+        }
+        // Another thread that syncs must not miss a failure.
+        let _turn = self.turn_to_sync(u64::MAX);
+        self.check()?;
+        if !is_synced() {
+            self.device.sync(&open.file).map_err(|error| self.stop(error))?;
+            open.synced.fetch_max(bytes, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Whether the first byte of each file that `which` chooses is known to be durable. It is, of files that are not kept
+    /// any more.
+    pub(crate) fn is_begun(&self, which: impl Fn(&V::File) -> bool) -> bool {
+        let files = lock(&self.files);
+        files.iter().filter(|open| which(&open.file)).all(|open| open.synced.load(Ordering::Acquire) > 0)
+    }
+
+    /// Goes on in a new file, which `make` returns with the number of its bytes, and of those that are durable. The
+    /// caller ensures that no other thread queues. Queued changes go to the old file.
     pub(crate) fn rotate(
         &self,
-        make: impl FnOnce(&V::File, Ended) -> Result<(V::File, u64), V::Error>,
+        make: impl FnOnce(&V::File, Ended) -> Result<(V::File, u64, u64), V::Error>,
     ) -> Result<(), V::Error> {
         let mut writing = lock(&self.writing);
         self.check()?;
@@ -435,8 +457,8 @@ impl<V: Device> Group<V> {
             self.write_queue(&writing)?;
             let (written, synced) =
                 (writing.written.load(Ordering::Relaxed), writing.synced.load(Ordering::Relaxed));
-            let (file, bytes) = make(&writing.file, Ended { written, synced, last: self.last() })?;
-            Ok(Open::new(file, bytes))
+            let (file, bytes, durable) = make(&writing.file, Ended { written, synced, last: self.last() })?;
+            Ok(Open::new(file, bytes, durable))
         })();
         let open = rotated.map_err(|error| self.stop(error))?;
         {

@@ -87,6 +87,8 @@ pub(crate) struct Logs<D: Disk>(Arc<D>);
 pub(crate) struct LogFile<D: Disk> {
     name: Name,
     file: Arc<D::File>,
+    /// Bytes for which it had space when it was begun.
+    reserved: u64,
 }
 
 impl<D: Disk> Device for Logs<D> {
@@ -134,22 +136,27 @@ pub(crate) struct End {
 fn create_file<D: Disk>(disk: &D, number: u64) -> Result<LogFile<D>> {
     let name = Name::log(number);
     let file = disk::create_reserved(disk, name, RESERVED_FIRST)?;
-    Ok(LogFile { name, file: Arc::new(file) })
+    Ok(LogFile { name, file: Arc::new(file), reserved: RESERVED_FIRST })
 }
 
 /// Makes a log file ready for records: its header and its name are durable.
 fn begin<D: Disk>(disk: &D, log: &LogFile<D>, head: Head) -> Result<()> {
-    write_header(disk, log, head)?;
+    // DURABILITY: no record follows a header that may be lost, or goes to a file whose name may be lost.
+    write_header(disk, log, head, true)?;
     disk::sync_directory(disk, Kind::Log)
 }
 
-/// Writes the header of a log, durably.
-fn write_header<D: Disk>(disk: &D, LogFile { name, file }: &LogFile<D>, head: Head) -> Result<()> {
+/// Writes the header of a log.
+fn write_header<D: Disk>(
+    disk: &D,
+    LogFile { name, file, .. }: &LogFile<D>,
+    head: Head,
+    sync: bool,
+) -> Result<()> {
     let Head { before, synced, first, is_first } = head;
     let header =
         record::header(*name, [before.number, before.offset, first, synced << 1 | u64::from(is_first)]);
-    let mut write = Write { bytes: header.to_vec(), sync: true, ..Write::default() };
-    // DURABILITY: no record follows a header that may be lost, or goes to a file whose name may be lost.
+    let mut write = Write { bytes: header.to_vec(), sync, ..Write::default() };
     disk::write_all(disk, file, *name, &mut write)
 }
 
@@ -180,7 +187,7 @@ impl<D: Disk> Log<D> {
         file: Arc<D::File>,
         bytes: u64,
     ) -> Log<D> {
-        let log = LogFile { name: Name::log(number), file };
+        let log = LogFile { name: Name::log(number), file, reserved: 0 };
         Log {
             group: Group::resuming(Logs(disk.clone()), log, bytes, QUEUE_BYTES),
             room: AtomicU64::new(0),
@@ -195,7 +202,7 @@ impl<D: Disk> Log<D> {
 
     /// The next log of `bytes` bytes, which is going to be read.
     pub(crate) fn read_next(&self, number: u64, file: Arc<D::File>, bytes: u64) {
-        self.group.resume(LogFile { name: Name::log(number), file }, bytes);
+        self.group.resume(LogFile { name: Name::log(number), file, reserved: 0 }, bytes);
         lock(&self.unproven).push((Name::log(number), 0..u64::MAX));
         self.is_settled.store(false, Ordering::Relaxed);
     }
@@ -382,9 +389,9 @@ impl<D: Disk> Log<D> {
         self.room.store(ROOM_FIRST, Ordering::Relaxed);
     }
 
-    /// Makes the file of the next log ahead, if there is none yet and no other thread does. Writers wait for each other while a log is begun, and
-    /// a system that writes much takes 100 ms to sync a new file, but less than one to sync the change of a page that it
-    /// has.
+    /// Makes the file of the next log ahead, if there is none yet and no other thread does, with as much space as the
+    /// last one took. Writers wait for each other while a log is begun and while it takes space, and a system that writes
+    /// much takes 100 ms for either. In such a file no writer waits for the device.
     ///
     /// # Errors
     /// After an error other than `OutOfSpace` the log is stopped.
@@ -396,7 +403,16 @@ impl<D: Disk> Log<D> {
         self.check()?;
         self.remove_spare();
         let disk = &*self.device().0;
-        let made = create_file(disk, number()).and_then(|log| {
+        let made = create_file(disk, number()).and_then(|mut log| {
+            let len = self.group.at_end(|_, end| end).max(RESERVED_FIRST);
+            // Without that much space, it takes more when it needs it.
+            match disk::reserve(disk, &log.file, log.name, len) {
+                Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
+                reserved => {
+                    reserved?;
+                    log.reserved = len;
+                }
+            }
             // DURABILITY: its name is durable before it has a header. Until then it is as if it were not there.
             let mut write = Write { bytes: vec![0; record::HEADER], sync: true, ..Write::default() };
             let written = disk::write_all(disk, &log.file, log.name, &mut write);
@@ -409,6 +425,19 @@ impl<D: Disk> Log<D> {
                 Ok(())
             }
         }
+    }
+
+    /// Makes the header of the newest log durable. Until then, a power cut may take the log and all that it has.
+    ///
+    /// # Errors
+    /// The log is stopped then.
+    pub(crate) fn sync_begin(&self) -> Result<()> {
+        if self.is_begun() { self.group.sync_begin(record::HEADER as u64) } else { Ok(()) }
+    }
+
+    /// Whether a manifest may state that the logs begin with this one: its header is durable.
+    pub(crate) fn may_be_first(&self, number: u64) -> bool {
+        self.group.is_begun(|log| log.name.number == number)
     }
 
     /// The number of the file that was made ahead. If a log with a greater number was begun meanwhile, there is none.
@@ -433,6 +462,9 @@ impl<D: Disk> Log<D> {
     /// stopped.
     pub(crate) fn rotate(&self, number: u64) -> Result<()> {
         self.settle()?;
+        // DURABILITY: no log has a header while the one before it has none. Most often it has long been synced.
+        self.sync_begin()?;
+        let mut room = ROOM_FIRST;
         let disk = &*self.device().0;
         let spare = lock(&self.spare).take_if(|spare| spare.name.number == number);
         let is_named = spare.is_some();
@@ -443,10 +475,17 @@ impl<D: Disk> Log<D> {
         self.group.rotate(|old, Ended { written, synced, last }| {
             let before = End { number: old.name.number, offset: written };
             let head = Head { before, synced, first: last + 1, is_first: false };
-            if is_named { write_header(disk, &log, head) } else { begin(disk, &log, head) }?;
-            Ok((log, record::HEADER as u64))
+            room = log.reserved - RESERVED_FIRST + ROOM_FIRST;
+            let header = record::HEADER as u64;
+            if is_named {
+                // Until it is durable, no record states that it is: see `sync_begin`.
+                write_header(disk, &log, head, false)?;
+                return Ok((log, header, 0));
+            }
+            begin(disk, &log, head)?;
+            Ok((log, header, header))
         })?;
-        self.room.store(ROOM_FIRST, Ordering::Relaxed);
+        self.room.store(room, Ordering::Relaxed);
         self.is_begun.store(true, Ordering::Relaxed);
         Ok(())
     }
