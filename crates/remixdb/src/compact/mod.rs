@@ -159,10 +159,16 @@ impl<D: Disk> Core<D> {
     /// Makes the file of the next log if the memtable is half full. Writers wait while a log is begun: see
     /// [`prepare`](crate::wal::Log::prepare).
     pub(crate) fn prepare_log(&self) -> Result<()> {
-        if self.version().memtable.bytes() < self.limits.memtable_bytes() / 2 || self.full.load(Relaxed) {
+        let (filled, full) = (self.version().memtable.bytes(), self.limits.memtable_bytes());
+        if filled < full / 2 || self.full.load(Relaxed) {
             return Ok(());
         }
-        match self.log().prepare(|| self.next_number()) {
+        // As long as this one will be, and a little more.
+        let expected = |len: u64| {
+            let whole = u128::from(len) * full as u128 / filled.max(1) as u128;
+            (whole.min(2 * full as u128) as u64).saturating_mul(17) / 16
+        };
+        match self.log().prepare(|| self.next_number(), expected) {
             // The one who needs it finds that out.
             Err(error) if self.is_harmless(&error) => Ok(()),
             prepared => prepared,

@@ -389,13 +389,17 @@ impl<D: Disk> Log<D> {
         self.room.store(ROOM_FIRST, Ordering::Relaxed);
     }
 
-    /// Makes the file of the next log ahead, if there is none yet and no other thread does, with as much space as the
-    /// last one took. Writers wait for each other while a log is begun and while it takes space, and a system that writes
-    /// much takes 100 ms for either. In such a file no writer waits for the device.
+    /// Makes the file of the next log ahead, if there is none yet and no other thread does, with as much space as is
+    /// `expected` where the current log has this length. Writers wait for each other while a log is begun and while it
+    /// takes space, and a system that writes much takes 100 ms for either. In such a file no writer waits for the device.
     ///
     /// # Errors
     /// After an error other than `OutOfSpace` the log is stopped.
-    pub(crate) fn prepare(&self, number: impl FnOnce() -> u64) -> Result<()> {
+    pub(crate) fn prepare(
+        &self,
+        number: impl FnOnce() -> u64,
+        expected: impl FnOnce(u64) -> u64,
+    ) -> Result<()> {
         let Ok(_preparing) = self.preparing.try_lock() else { return Ok(()) };
         if self.spare().is_some() || !self.is_begun() {
             return Ok(());
@@ -404,7 +408,7 @@ impl<D: Disk> Log<D> {
         self.remove_spare();
         let disk = &*self.device().0;
         let made = create_file(disk, number()).and_then(|mut log| {
-            let len = self.group.at_end(|_, end| end).max(RESERVED_FIRST);
+            let len = expected(self.group.at_end(|_, end| end)).max(RESERVED_FIRST);
             // Without that much space, it takes more when it needs it.
             match disk::reserve(disk, &log.file, log.name, len) {
                 Err(error) if error.kind() == ErrorKind::OutOfSpace => {}
