@@ -62,8 +62,8 @@ impl Index {
         Batch::run(&self.0.shared, body)
     }
 
-    /// Bytes of memory taken from the system, those of long values included. Costs less than [`stats`](Self::stats), and
-    /// frees nothing.
+    /// Bytes of memory taken from the system, those of long values included. Frees nothing, and costs less than
+    /// [`stats`](Self::stats).
     pub fn memory_bytes(&self) -> u64 {
         let shared = &self.0.shared;
         shared.arena.taken().bytes() + shared.bags.blob_bytes.load(Ordering::Relaxed)

@@ -144,8 +144,8 @@ impl<T: Copy> Array<T> {
         }
         let (old, new) = (Self::memory_of(self.capacity), Self::memory_of(capacity));
         if old >= MAPPED_BYTES && new >= MAPPED_BYTES {
-            // SAFETY: the range is a mapping that `take` made, with `old` bytes, and the new one takes its place: nothing
-            // refers to the values while the array is borrowed mutably.
+            // SAFETY: the range is a mapping that `take` made, with `old` bytes, and the new one takes its place:
+            // nothing refers to the values while the array is borrowed mutably.
             let moved = unsafe { sys::resize(self.start.as_ptr().cast(), old, new) };
             if let Some(moved) = moved {
                 self.start = NonNull::new(moved?.cast()).ok_or_else(refused)?;

@@ -138,8 +138,8 @@ pub(super) unsafe fn resize(_address: *mut u8, _old: usize, _new: usize) -> Opti
 ///
 /// # Safety
 ///
-/// The range is all that `take` returned, or it lies in a [`Mapping`] of the caller that will not be unmapped itself; and
-/// nothing refers to it.
+/// The range is all that `take` returned, or it lies in a [`Mapping`] of the caller that will not be unmapped itself.
+/// Nothing refers to it.
 pub(super) unsafe fn unmap(address: *mut u8, bytes: usize) -> io::Result<()> {
     will_give_back();
     // SAFETY: the range is in the caller's mapping, which is leaked, and unused, as this function requires.

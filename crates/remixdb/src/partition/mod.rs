@@ -26,7 +26,7 @@ mod order;
 
 pub(crate) use cursor::{Owned, Pair, runs};
 pub(crate) use layers::PartitionCursor;
-pub(crate) use order::{Known, LOOK, Shared, Stored, merge_order, named, order};
+pub(crate) use order::{Known, LOOK, Shared, Stored, entries_of, merge_order, named, order};
 
 use crate::disk::{self, Disk, Name};
 use crate::manifest::Files;
@@ -272,8 +272,7 @@ impl<D: Disk> Partition<D> {
         }
         let (name, tables) = (Name::remix(*number), named(&self.tables));
         let stored = |tables| Some(Stored { number: *number, tables });
-        let bytes = entries_of(&self.tables).saturating_mul(remix::ENTRY_BYTES);
-        if memory.has_index_room(usize::try_from(bytes).unwrap_or(usize::MAX)) {
+        if memory.has_index_room(order::bytes_of(&self.tables)) {
             let share = order::share_of(&self.tables);
             let first = Arc::new(Remix::read(&**disk, name, &tables)?.counted(share));
             let (stored, tags) = (stored(first.runs().len()), first.has_tags());
@@ -562,11 +561,6 @@ fn value_of<D: Disk, R>(found: Option<At<'_, D>>, see: impl FnOnce(&[u8]) -> R) 
         Some((mut cursor, entry)) if !entry.tombstone => cursor.value_with(entry.ordinal, see).map(Some),
         _ => Ok(None),
     }
-}
-
-/// Entries of tables.
-pub(crate) fn entries_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
-    tables.iter().map(|table| u64::from(table.entries())).sum()
 }
 
 /// Those that have a value.

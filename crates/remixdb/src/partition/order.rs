@@ -104,10 +104,20 @@ pub(crate) fn merge_order<D: Disk>(
     Ok(Arc::new(remix::build(&mut interruptible(tables, check), false)?.counted(share)))
 }
 
-/// What an order over tables in memory counts for, about, while it is made. REQUIRES: there is a table.
+/// Entries of tables.
+pub(crate) fn entries_of<D: Disk>(tables: &[Arc<Table<D>>]) -> u64 {
+    tables.iter().map(|table| u64::from(table.entries())).sum()
+}
+
+/// The bytes of an order over tables in memory, about.
+pub(super) fn bytes_of<D: Disk>(tables: &[Arc<Table<D>>]) -> usize {
+    let bytes = entries_of(tables).saturating_mul(remix::ENTRY_BYTES);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Counts an order over tables in memory while it is made. REQUIRES: there is a table.
 pub(super) fn share_of<D: Disk>(tables: &[Arc<Table<D>>]) -> Share {
-    let bytes = super::entries_of(tables).saturating_mul(remix::ENTRY_BYTES);
-    tables[0].cache().indexes().take(usize::try_from(bytes).unwrap_or(usize::MAX))
+    tables[0].cache().indexes().take(bytes_of(tables))
 }
 
 /// A run that fails when the work with it is to stop.

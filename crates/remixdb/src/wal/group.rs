@@ -438,8 +438,8 @@ impl<V: Device> Group<V> {
         Ok(())
     }
 
-    /// Whether the first byte of each file that `which` chooses is known to be durable. It is, of files that are not kept
-    /// any more.
+    /// Whether the first byte of each file that `which` chooses is known to be durable. A file that is no longer kept
+    /// counts as durable.
     pub(crate) fn is_begun(&self, which: impl Fn(&V::File) -> bool) -> bool {
         let files = lock(&self.files);
         files.iter().filter(|open| which(&open.file)).all(|open| open.synced.load(Ordering::Acquire) > 0)

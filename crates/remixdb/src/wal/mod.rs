@@ -389,9 +389,10 @@ impl<D: Disk> Log<D> {
         self.room.store(ROOM_FIRST, Ordering::Relaxed);
     }
 
-    /// Makes the file of the next log ahead, if there is none yet and no other thread does, with as much space as is
-    /// `expected` where the current log has this length. Writers wait for each other while a log is begun and while it
-    /// takes space, and a system that writes much takes 100 ms for either. In such a file no writer waits for the device.
+    /// Makes the file of the next log ahead, if there is none yet and no other thread makes it. It gets as much space
+    /// as is `expected` where the current log has this length. Writers wait for each other while a log is begun and
+    /// while it takes space; a system that writes much takes 100 ms for either. In such a file no writer waits for the
+    /// device.
     ///
     /// # Errors
     /// After an error other than `OutOfSpace` the log is stopped.
