@@ -455,7 +455,8 @@ typedef struct {
    */
   uint64_t held_bytes;
   /**
-   * Bytes of memtables that only snapshots and iterators still have.
+   * Bytes of memtables and indexes that only snapshots and iterators still have, and of those that a flush
+   * or a merge is making.
    */
   uint64_t kept_bytes;
 } forrest_stats;

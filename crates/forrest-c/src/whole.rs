@@ -182,7 +182,8 @@ pub struct Stats {
     pub open_files: u64,
     /// Bytes of files on disk that the store no longer needs, and that other processes read.
     pub held_bytes: u64,
-    /// Bytes of memtables that only snapshots and iterators still have.
+    /// Bytes of memtables and indexes that only snapshots and iterators still have, and of those that a flush
+    /// or a merge is making.
     pub kept_bytes: u64,
 }
 

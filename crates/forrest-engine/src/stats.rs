@@ -40,7 +40,8 @@ pub struct Stats {
     pub cache_bytes: u64,
     /// Bytes of memory that hold the locations of keys in tables.
     pub index_bytes: u64,
-    /// Bytes of memtables that only snapshots and iterators still have.
+    /// Bytes of memtables and indexes that only snapshots and iterators still have, and of those that a flush or a
+    /// merge is making.
     pub kept_bytes: u64,
     /// Files of the store that are open.
     pub open_files: u64,

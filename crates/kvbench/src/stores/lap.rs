@@ -138,6 +138,11 @@ impl Running {
 
 /// Waits until a store is at rest. Returns how long it worked.
 pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
+    settle_beside(store, || ())
+}
+
+/// Does the same, and looks at something else now and then. The work of `look` does not count as the store's.
+pub(crate) fn settle_beside(store: &impl Store, mut look: impl FnMut()) -> Answer<Duration> {
     let start = Instant::now();
     store.hand_over()?;
     let mut worked = start.elapsed();
@@ -152,7 +157,8 @@ pub(crate) fn settle(store: &impl Store) -> Answer<Duration> {
         if share > IDLE_SHARE || now_written != written || usage::others_work() || store.is_busy() {
             worked = start.elapsed();
         }
-        // The cost of the check itself is not counted.
+        look();
+        // The cost of the looks is not counted.
         (looked, cpu, written) = (Instant::now(), usage::process_cpu(), now_written);
     }
     Ok(worked)

@@ -147,9 +147,9 @@ fn beside<S: Store, V: AsRef<[u8]>, T>(
     })
 }
 
-/// Does `work`, and returns the most bytes as well that a directory occupied meanwhile.
-fn peak_of<T>(directory: &Path, work: impl FnOnce() -> Answer<T>) -> Answer<(T, u64)> {
-    thread::scope(|scope| {
+/// Does `work` and waits until the store is at rest. Returns the most bytes that the directory occupied meanwhile.
+fn peak_of<T>(directory: &Path, store: &impl Store, work: impl FnOnce() -> Answer<T>) -> Answer<u64> {
+    let mut peak = thread::scope(|scope| {
         // A panic drops the sender too, which ends the looking.
         let (end, ended) = channel::<()>();
         let look = move || {
@@ -165,8 +165,11 @@ fn peak_of<T>(directory: &Path, work: impl FnOnce() -> Answer<T>) -> Answer<(T, 
         let done = work();
         drop(end);
         let peak = looking.join().map_err(|_| "the thread that looks at the disk panicked")?;
-        Ok((done?, peak))
-    })
+        done.map(|_| peak)
+    })?;
+    // A thread beside it would be taken for the store's own work.
+    lap::settle_beside(store, || peak = peak.max(usage::disk_bytes(directory)))?;
+    Ok(peak)
 }
 
 impl Arm<'_> {
@@ -322,11 +325,8 @@ impl Arm<'_> {
         (self.report)("overwrites".to_owned());
         let running = Running::start()?;
         let numbers = Numbers::new(0, OVERWRITES * keys);
-        let work = || {
-            beside(&store, &numbers, |number| self.pairs.pair(mix(number) % keys), || Ok(()))?;
-            lap::settle(&store)
-        };
-        let (_, peak) = peak_of(&self.orders.directory, work)?;
+        let work = || beside(&store, &numbers, |number| self.pairs.pair(mix(number) % keys), || Ok(()));
+        let peak = peak_of(&self.orders.directory, &store, work)?;
         let lap = running.stop();
         lap.note_written("overwrite", OVERWRITES * keys * PAIR_BYTES, &mut self.figures);
         self.note_bytes("disk_peak", Some(peak));
@@ -475,9 +475,8 @@ impl Arm<'_> {
         // First each key once, then any.
         let chosen = |number: u64| if number < keys { number } else { mix(number) % keys };
         let work = || beside(&store, &numbers, |number| long(chosen(number)), || Ok(()));
-        let (_, peak) = peak_of(&self.orders.directory, work)?;
+        let peak = peak_of(&self.orders.directory, &store, work)?;
         self.note_bytes("resident_peak", over_before(usage::peak_bytes()));
-        lap::settle(&store)?;
         self.note_bytes("resident_rest", over_before(usage::resident_bytes()));
         self.check_count(&store, keys)?;
         drop(store);

@@ -484,16 +484,23 @@ fn a_full_store_that_has_stopped_merges_nothing() {
 /// live, and each byte is written a few times. In pieces, so that each frees its space before the next.
 #[test]
 fn tables_of_overwritten_pairs_stay_near_what_is_live() {
+    let options = Options { memtable_bytes: 512 << 10, table_bytes: 256 << 10, ..options() };
+    overwritten_pairs_take_little(options.clone());
+    let short = Options { memory_bytes: Some(1700 << 10), ..options };
+    assert!(overwritten_pairs_take_little(short) > 4, "too few orders were in their files");
+}
+
+/// Returns how many partitions had their orders in their files at a time, at most.
+fn overwritten_pairs_take_little(options: Options) -> usize {
     const KEYS: u32 = 40_000;
     const STEP: u32 = 1_000;
-    let options = Options { memtable_bytes: 512 << 10, table_bytes: 256 << 10, ..options() };
     let mut world = World::of(options);
     let size = |world: &World| {
         let files = world.disk.files();
         files.iter().filter(|(name, _)| name.kind == Kind::Table).map(|(_, bytes)| bytes.len()).sum::<usize>()
     };
     let mut random = Random(7);
-    let (mut peak, mut live, mut before) = (0, 0, 0);
+    let (mut peak, mut live, mut before, mut most_in_files) = (0, 0, 0, 0);
     for round in 0..4 * KEYS / STEP {
         if round == KEYS / STEP {
             world.store.flush_all().unwrap();
@@ -510,6 +517,9 @@ fn tables_of_overwritten_pairs_stay_near_what_is_live() {
                 }
             }
         }
+        let version = world.store.version();
+        let in_files = version.each().filter(|(_, partition)| partition.is_order_in_file());
+        most_in_files = most_in_files.max(in_files.count());
     }
     world.check();
     assert!(world.tables().len() > 10, "{:?}", world.tables());
@@ -517,6 +527,7 @@ fn tables_of_overwritten_pairs_stay_near_what_is_live() {
     let peak = peak as f64 / live as f64;
     assert!(peak < 1.6 && written < 4.5, "{peak} times what is live, {written} bytes written for one");
     world.reopen();
+    most_in_files
 }
 
 /// If a piece becomes empty, its range goes to the previous partition; at the beginning, to the first

@@ -51,6 +51,8 @@ pub(crate) struct Partition<D: Disk> {
     damage: OnceLock<Damage>,
     /// Set at the first scan, or earlier.
     known: OnceLock<Known>,
+    /// Keys of the older layer that the newer one replaces or deletes, about. Set when it is asked for.
+    replaced: OnceLock<u64>,
     /// The source of that, until then.
     source: Option<Source<D>>,
     /// Number of steps that cursors took between or within tables, if there are several, of dead entries that they
@@ -133,9 +135,9 @@ impl<D: Disk> Partition<D> {
         lost: Vec<Lost>,
         source: Option<Source<D>>,
     ) -> Partition<D> {
-        let (damage, known) = (OnceLock::new(), OnceLock::new());
+        let (damage, known, replaced) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (walked, is_file_bad) = (Arc::default(), AtomicBool::new(false));
-        Partition { low, tables, lost, damage, known, source, walked, is_file_bad }
+        Partition { low, tables, lost, damage, known, replaced, source, walked, is_file_bad }
     }
 
     /// The partition with other tables after the first ones, which are damaged. Of its REMIX file, if it is still of
@@ -383,11 +385,44 @@ impl<D: Disk> Partition<D> {
         Ok(newer + known.base.as_ref().map_or(0, |base| base.live()))
     }
 
-    /// Entries of all tables, and keys that are there, as [`keys`](Self::keys) counts them. `None` if the order over
-    /// the tables is not loaded yet.
+    /// Entries of all tables, and keys that are there. If it has two layers, the keys are an estimate, for which the
+    /// first call reads some pages. `None` if the order over the tables is not loaded yet, or those cannot be read.
     pub(crate) fn entries(&self) -> Option<(u64, u64)> {
-        self.known.get()?;
-        Some((entries_of(&self.tables), self.keys().ok()?))
+        let known = self.known.get()?;
+        let replaced = match (&known.base, self.replaced.get()) {
+            (None, _) => 0,
+            (Some(_), Some(&replaced)) => replaced,
+            (Some(base), None) => {
+                let replaced = self.replaced_of(base, known).ok()?;
+                *self.replaced.get_or_init(|| replaced)
+            }
+        };
+        Some((entries_of(&self.tables), self.keys().ok()?.saturating_sub(replaced)))
+    }
+
+    /// Keys in the order `base` that newer tables replace or delete, estimated from a sample.
+    fn replaced_of(&self, base: &Remix, known: &Known) -> Result<u64> {
+        let (first, newer) = self.tables.split_at(base.runs().len());
+        let (entries, values) = (entries_of(newer), values_of(newer));
+        let step = entries.div_ceil(SAMPLE).max(1);
+        let (mut at, mut seen, mut replaced, mut key) = (0, 0_u64, 0_u64, Vec::new());
+        for table in newer {
+            let mut cursor = TableCursor::walking(&**table);
+            while at < u64::from(table.entries()) {
+                key.clear();
+                cursor.key_into(at as u32, &mut key)?;
+                let found = newest(base, base.find(&key), first, &key)?;
+                (at, seen) = (at + step, seen + 1);
+                replaced += u64::from(found.is_some_and(|(_, entry)| !entry.tombstone));
+            }
+            at -= u64::from(table.entries());
+        }
+        // Of several entries with one key, one replaces.
+        let keys = match &known.remix {
+            Some(remix) if values > 0 => u128::from(entries) * u128::from(remix.live()) / u128::from(values),
+            _ => u128::from(entries),
+        };
+        Ok((keys * u128::from(replaced) / u128::from(seen.max(1))) as u64)
     }
 
     /// Bytes of all files but the REMIX.
@@ -519,6 +554,9 @@ impl<D: Disk> Partition<D> {
         })
     }
 }
+
+/// Number of entries of newer tables that are looked up in the older ones, to estimate how many of those are dead.
+const SAMPLE: u64 = 32;
 
 /// An entry, and a cursor of its table.
 type At<'t, D> = (TableCursor<&'t Table<D>>, RunEntry);
