@@ -556,7 +556,7 @@ impl<D: Disk> Partition<D> {
 }
 
 /// Number of entries of newer tables that are looked up in the older ones, to estimate how many of those are dead.
-const SAMPLE: u64 = 32;
+const SAMPLE: u64 = 64;
 
 /// An entry, and a cursor of its table.
 type At<'t, D> = (TableCursor<&'t Table<D>>, RunEntry);
