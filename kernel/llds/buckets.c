@@ -13,8 +13,8 @@
 /* The slots that hold an entry. */
 static inline u64 slots_used(const struct llds_bucket *bucket)
 {
-	const u64 first = *(const u64 *)&bucket->tags[0];
-	const u32 last = *(const u32 *)&bucket->tags[8];
+	const u64 first = llds_tags_first(bucket);
+	const u32 last = llds_tags_last(bucket);
 
 	return ((((first & ~LLDS_HIGHS) + ~LLDS_HIGHS) | first) >> 7 & LLDS_ONES) |
 	       (u64)((((last & 0x7f7f7f) + 0x7f7f7f) | last) & 0x808080) >> 3;
@@ -32,25 +32,25 @@ static bool grow(struct llds_buckets *buckets)
 	struct llds_budget *budget = buckets->memory->budget;
 	/* So that the table has room for all pieces of one allocation. */
 	const u32 wanted = buckets->end + LLDS_PIECES_AT_ONCE;
-	struct llds_bucket **table;
 	char *pieces;
 	u32 i, many;
 
-	table = buckets->pieces;
-	if (wanted > buckets->room)
-		table = llds_table_grow(budget, table, &buckets->room,
-					2 * wanted, sizeof(*table));
-	if (!table)
+	if (wanted > buckets->room &&
+	    !llds_pieces_grow(buckets->memory, (void ***)&buckets->pieces,
+			      &buckets->room, 2 * wanted))
 		return false;
-	buckets->pieces = table;
 	many = llds_pieces_at_once(buckets->end);
 	pieces = llds_pieces(budget, llds_piece_at(buckets->base, buckets->end),
 			     &many);
 	if (!pieces)
 		return false;
-	for (i = 0; i < many; i++)
-		buckets->pieces[buckets->end++] =
-			(void *)(pieces + i * LLDS_PIECE_BYTES);
+	for (i = 0; i < many; i++) {
+		/* Its zeros before it. Pairs with llds_piece_shown(). */
+		smp_store_release(&buckets->pieces[buckets->end],
+				  (void *)(pieces + i * LLDS_PIECE_BYTES));
+		/* Likewise. */
+		smp_store_release(&buckets->end, buckets->end + 1);
+	}
 	return true;
 }
 
@@ -159,19 +159,22 @@ static void trim(struct llds_buckets *buckets, struct llds_bucket *bucket)
 }
 
 /*
- * Makes sure that @slots slots are free; returns false without memory.
+ * Makes sure that @slots slots are free, or that the bucket has as many blocks
+ * as it may have; returns false without memory.
  * REQUIRES: llds_bucket_begin() of the bucket.
  */
 static bool reserve(struct llds_buckets *buckets, struct llds_bucket *first,
 		    u32 slots)
 {
 	struct llds_bucket *more, *last = first;
-	u32 entries, there, handle, i;
+	u32 entries, there, handle, i, blocks = 0;
 
 	count(buckets, first, &entries, &there);
-	while (last->next)
+	while (last->next) {
 		last = next(buckets, last);
-	for (; there < slots; there += LLDS_BUCKET_SLOTS) {
+		blocks++;
+	}
+	for (; there < slots && blocks < LLDS_CHAIN_BLOCKS; blocks++) {
 		handle = llds_block_alloc(buckets->memory, sizeof(*more));
 		if (!handle) {
 			trim(buckets, first);
@@ -181,8 +184,10 @@ static bool reserve(struct llds_buckets *buckets, struct llds_bucket *first,
 		WRITE_ONCE(more->next, 0);
 		for (i = 0; i < ARRAY_SIZE(more->tags); i++)
 			WRITE_ONCE(more->tags[i], 0);
+		WRITE_ONCE(more->is_crowded, 0);
 		WRITE_ONCE(last->next, handle);
 		last = more;
+		there += LLDS_BUCKET_SLOTS;
 	}
 	return true;
 }
@@ -200,15 +205,24 @@ bool llds_buckets_prepare(struct llds_buckets *buckets,
 	return is_there;
 }
 
-/* Puts an entry into the first free slot. REQUIRES: a slot is free. */
-static void put(struct llds_buckets *buckets, struct llds_bucket *bucket,
+/*
+ * Puts an entry into the first free slot. If there is none, the entry is only
+ * in the order, and the bucket is crowded.
+ */
+static void put(struct llds_buckets *buckets, struct llds_bucket *home,
 		u8 tag, u32 handle)
 {
+	struct llds_bucket *bucket = home;
 	u64 free;
 	u32 slot;
 
-	while (unlikely(!(free = llds_slots_with(bucket, 0))))
+	while (unlikely(!(free = llds_slots_with(bucket, 0)))) {
 		bucket = next(buckets, bucket);
+		if (unlikely(!bucket)) {
+			WRITE_ONCE(home->is_crowded, 1);
+			return;
+		}
+	}
 	slot = llds_slot_of(free);
 	WRITE_ONCE(bucket->handles[slot], handle);
 	WRITE_ONCE(bucket->tags[slot], tag);
@@ -288,6 +302,8 @@ static void split(struct llds_buckets *buckets)
 	count(buckets, from, &entries, &free);
 	if (entries <= LLDS_BUCKET_SLOTS || reserve(buckets, to, entries)) {
 		move(buckets, from, to, half);
+		/* Some of the entries that are in the order alone are now its. */
+		WRITE_ONCE(to->is_crowded, from->is_crowded);
 		WRITE_ONCE(buckets->header->buckets, last + 1);
 		trim(buckets, to);
 		trim(buckets, from);
@@ -310,6 +326,8 @@ static void merge(struct llds_buckets *buckets)
 	count(buckets, from, &entries, &free);
 	if (reserve(buckets, to, entries)) {
 		move(buckets, from, to, 0);
+		if (unlikely(from->is_crowded))
+			WRITE_ONCE(to->is_crowded, 1);
 		WRITE_ONCE(buckets->header->buckets, last);
 		trim(buckets, from);
 	}
@@ -347,20 +365,21 @@ void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 	buckets->keys++;
 }
 
-/* The bucket or overflow block that names an entry, and the slot. */
+/* The bucket or overflow block that names an entry, and the slot; or NULL. */
 static struct llds_bucket *named(struct llds_buckets *buckets,
 				 struct llds_bucket *bucket, u32 handle,
 				 u32 *slot)
 {
 	u64 slots;
 
-	for (;; bucket = next(buckets, bucket)) {
+	for (; bucket; bucket = next(buckets, bucket)) {
 		for (slots = slots_used(bucket); slots; slots &= slots - 1) {
 			*slot = llds_slot_of(slots);
 			if (bucket->handles[*slot] == handle)
 				return bucket;
 		}
 	}
+	return NULL;
 }
 
 void llds_buckets_replace(struct llds_buckets *buckets,
@@ -369,7 +388,8 @@ void llds_buckets_replace(struct llds_buckets *buckets,
 	u32 slot;
 	struct llds_bucket *bucket = named(buckets, home, old, &slot);
 
-	WRITE_ONCE(bucket->handles[slot], handle);
+	if (likely(bucket))
+		WRITE_ONCE(bucket->handles[slot], handle);
 }
 
 void llds_buckets_remove(struct llds_buckets *buckets,
@@ -378,8 +398,10 @@ void llds_buckets_remove(struct llds_buckets *buckets,
 	u32 slot;
 	struct llds_bucket *bucket = named(buckets, home, handle, &slot);
 
+	buckets->keys--;
+	if (unlikely(!bucket))
+		return;
 	WRITE_ONCE(bucket->tags[slot], 0);
 	if (bucket != home)
 		trim(buckets, home);
-	buckets->keys--;
 }

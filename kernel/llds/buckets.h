@@ -9,7 +9,11 @@
  * so no operation waits for a rehash of the table. The number of buckets alone
  * determines the bucket of a hash, and which bucket is split next.
  *
- * The hash is salted, by the store: see llds_hash().
+ * The hash is salted, by the store: see llds_hash(). But a mapping shows the
+ * salt, so anybody who may read a store can make keys that collide. Therefore a
+ * bucket has at most LLDS_CHAIN_BLOCKS overflow blocks. Entries beyond them are
+ * only in the order of keys, and the bucket is marked as crowded for good: a
+ * key that is not found there is searched in the order.
  *
  * The store's lock guards changes. A seqlock read takes no lock. It
  *
@@ -20,8 +24,9 @@
  *      does 3 before it follows the handle, and again after it has copied
  *      what is there;
  *   3. loads the bucket's sequence again; if changed, it retries;
- *   4. if nothing was found: loads the number of buckets again; if changed, it
- *      retries; then it does 3;
+ *   4. if nothing was found: loads whether the bucket is crowded, and the
+ *      number of buckets again; if that has changed, it retries; then it does
+ *      3. If the bucket is crowded, it asks the module;
  *   5. loads the store's sequence again; if changed, it retries.
  *
  * A found entry is right by 3, because an entry is freed only after it was
@@ -42,6 +47,8 @@
 #include "entry.h"
 
 #define LLDS_BUCKET_SLOTS 11
+/* With the bucket 55 entries; there are six on average. */
+#define LLDS_CHAIN_BLOCKS 4
 #define LLDS_BUCKET_SHIFT 6
 /* Buckets in a piece. */
 #define LLDS_BUCKETS_SHIFT (LLDS_PIECE_SHIFT - LLDS_BUCKET_SHIFT)
@@ -51,12 +58,14 @@
  * @sequence: odd while the bucket or an overflow block of it is being changed
  * @next: the next overflow block, or 0
  * @tags: a byte of each entry's hash, 2 or more; 0 in a free slot
+ * @is_crowded: of a bucket: whether entries of it may be in the order alone
  * @handles: the entries
  */
 struct llds_bucket {
 	u32 sequence;
 	u32 next;
-	u8 tags[12];
+	u8 tags[LLDS_BUCKET_SLOTS];
+	u8 is_crowded;
 	u32 handles[LLDS_BUCKET_SLOTS];
 };
 
@@ -99,7 +108,10 @@ void llds_buckets_fetch_entry(const struct llds_buckets *buckets,
 /* Frees pieces that were kept only because they may have been mapped. */
 void llds_buckets_trim(struct llds_buckets *buckets);
 
-/* Reserves a slot for an entry; returns false without memory. */
+/*
+ * Reserves a slot for an entry, or marks the bucket as crowded; returns false
+ * without memory.
+ */
 bool llds_buckets_prepare(struct llds_buckets *buckets,
 			  struct llds_bucket *home);
 
@@ -107,16 +119,17 @@ bool llds_buckets_prepare(struct llds_buckets *buckets,
  * Call the next three functions between llds_bucket_begin() and
  * llds_bucket_end(), and llds_buckets_fit() afterwards.
  *
- * Adds an entry. REQUIRES: llds_buckets_prepare(); the key is absent.
+ * Adds an entry, unless no slot is left in a crowded bucket. REQUIRES:
+ * llds_buckets_prepare(); the key is absent.
  */
 void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 		      u64 hash, u32 handle);
 
-/* Replaces an entry by another with the same key. */
+/* Replaces an entry, if it is there, by another with the same key. */
 void llds_buckets_replace(struct llds_buckets *buckets,
 			  struct llds_bucket *home, u32 old, u32 handle);
 
-/* Removes an entry. */
+/* Removes an entry, if it is there. */
 void llds_buckets_remove(struct llds_buckets *buckets,
 			 struct llds_bucket *home, u32 handle);
 
@@ -211,6 +224,19 @@ static inline u32 llds_slot_of(u64 slots)
 	return (bit >> 3) + ((bit & 4) << 1);
 }
 
+/* The tags of the first eight slots, and of the others as a word. */
+static inline u64 llds_tags_first(const struct llds_bucket *bucket)
+{
+	return *(const u64 *)&bucket->tags[0];
+}
+
+static inline u32 llds_tags_last(const struct llds_bucket *bucket)
+{
+	const u8 *const at = (const u8 *)bucket;
+
+	return *(const u32 *)(at + offsetof(struct llds_bucket, tags) + 8);
+}
+
 /*
  * The slots that have a tag, among the first eight; and among all. @tags has
  * the tag in each of its eight bytes. After the first match in a word, a tag
@@ -219,14 +245,14 @@ static inline u32 llds_slot_of(u64 slots)
 static inline u64 llds_slots_with_first(const struct llds_bucket *bucket,
 					u64 tags)
 {
-	const u64 first = *(const u64 *)&bucket->tags[0] ^ tags;
+	const u64 first = llds_tags_first(bucket) ^ tags;
 
 	return ((first - LLDS_ONES) & ~first & LLDS_HIGHS) >> 7;
 }
 
 static inline u64 llds_slots_with(const struct llds_bucket *bucket, u64 tags)
 {
-	const u32 last = *(const u32 *)&bucket->tags[8] ^ (u32)tags;
+	const u32 last = llds_tags_last(bucket) ^ (u32)tags;
 
 	return llds_slots_with_first(bucket, tags) |
 	       (u64)((last - 0x01010101) & ~last & 0x808080) >> 3;

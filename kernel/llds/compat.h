@@ -2,11 +2,13 @@
 /*
  * The differences between kernel versions. No other file checks the version.
  * Kernels older than the oldest one that this was built for are refused, and so
- * are kernels of 32 bits, which lack address space for a store.
+ * are kernels of 32 bits, which lack address space for a store, and those of a
+ * big-endian machine, where sets of slots would be in the wrong order.
  */
 #ifndef _LLDS_COMPAT_H
 #define _LLDS_COMPAT_H
 
+#include <asm/byteorder.h>
 #include <linux/version.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 1, 0)
@@ -15,6 +17,10 @@
 
 #ifndef CONFIG_64BIT
 #error "llds needs a kernel of 64 bits"
+#endif
+
+#ifndef __LITTLE_ENDIAN
+#error "llds needs a little-endian machine"
 #endif
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)

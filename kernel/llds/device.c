@@ -78,10 +78,12 @@ MODULE_PARM_DESC(tree,
  * @lock: guards setting @held
  * @held: its store: the one that it was attached to, or from the first run on a
  *	private one; set once, and lives as long as the file
+ * @user: who opened the device, for whom the copies of runs count; or NULL
  */
 struct llds_file {
 	struct mutex lock; /* guards setting held */
 	struct llds_held *held;
+	struct llds_user *user;
 };
 
 /* The store of an open device; makes a private one if it has none yet. */
@@ -117,6 +119,7 @@ static u32 may_of(const struct file *file)
 /* Does a run, and copies the result back. */
 static long llds_run(struct file *file, u64 at)
 {
+	struct llds_file *own = file->private_data;
 	struct llds_held *held;
 	struct llds_run run;
 	int error;
@@ -124,10 +127,11 @@ static long llds_run(struct file *file, u64 at)
 	BUILD_BUG_ON(sizeof(run) != 40);
 	if (llds_os_from_user(&run, at, sizeof(run)))
 		return -EFAULT;
-	held = store_of(file->private_data);
+	held = store_of(own);
 	if (IS_ERR(held))
 		return PTR_ERR(held);
-	error = llds_request(&held->shared, &run, may_of(file));
+	error = llds_request(&held->shared, &run, may_of(file),
+			     llds_user_quota(own->user));
 	if (error && error != -EMSGSIZE)
 		return error;
 	return llds_os_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
@@ -293,8 +297,16 @@ static int llds_open(struct inode *inode, struct file *file)
 {
 	struct llds_file *own = kzalloc(sizeof(*own), GFP_KERNEL_ACCOUNT);
 
+	int error;
+
 	if (!own)
 		return -ENOMEM;
+	own->user = llds_user_get();
+	if (IS_ERR(own->user)) {
+		error = PTR_ERR(own->user);
+		kfree(own);
+		return error;
+	}
 	mutex_init(&own->lock);
 	file->private_data = own;
 	return nonseekable_open(inode, file);
@@ -307,6 +319,7 @@ static int llds_release(struct inode *inode, struct file *file)
 
 	if (own->held)
 		llds_stores_close(own->held);
+	llds_user_put(own->user);
 	mutex_destroy(&own->lock);
 	kfree(own);
 	return 0;

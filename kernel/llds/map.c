@@ -8,46 +8,46 @@
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/vmalloc.h>
 
 #include "map.h"
 
 /*
- * Waits for the store's lock while it holds the lock of the process's memory.
- * This cannot deadlock: no holder of the store's lock touches user memory.
+ * Waits for no lock of the store. Its pieces are not freed, because the mapping
+ * exists; a table of them that was replaced is freed after an RCU grace period.
  */
 static vm_fault_t llds_map_fault(struct vm_fault *vmf)
 {
 	struct llds_shared *shared = vmf->vma->vm_private_data;
 	void *at;
 
-	if (llds_os_lock_shared(&shared->lock))
-		return VM_FAULT_SIGBUS;
+	rcu_read_lock();
 	at = llds_shown_at(&shared->store, (u64)vmf->pgoff << PAGE_SHIFT);
-	if (at) {
-		vmf->page = virt_to_page(at);
-		get_page(vmf->page);
-	}
-	llds_os_unlock_shared(&shared->lock);
-	return at ? 0 : VM_FAULT_SIGBUS;
+	rcu_read_unlock();
+	if (!at)
+		return VM_FAULT_SIGBUS;
+	vmf->page = is_vmalloc_addr(at) ? vmalloc_to_page(at) :
+					  virt_to_page(at);
+	get_page(vmf->page);
+	return 0;
 }
 
 /* Called when a mapping is copied or split. */
 static void llds_map_open(struct vm_area_struct *vma)
 {
-	struct llds_shared *shared = vma->vm_private_data;
-
-	llds_os_lock_alone_always(&shared->lock);
-	shared->maps++;
-	llds_os_unlock_alone(&shared->lock);
+	llds_maps_add(vma->vm_private_data, 1);
 }
 
 static void llds_map_close(struct vm_area_struct *vma)
 {
 	struct llds_shared *shared = vma->vm_private_data;
 
-	llds_os_lock_alone_always(&shared->lock);
-	if (--shared->maps == 0)
-		llds_show(&shared->store, false);
+	/* If somebody holds the lock, the next change frees the memory. */
+	if (llds_maps_add(shared, -1) ||
+	    !llds_os_lock_alone_if_free(&shared->lock))
+		return;
+	llds_hide_unmapped(shared);
 	llds_os_unlock_alone(&shared->lock);
 }
 
@@ -62,6 +62,7 @@ int llds_map(struct llds_shared *shared, struct vm_area_struct *vma)
 	const u64 from = (u64)vma->vm_pgoff << PAGE_SHIFT;
 	const u64 bytes = vma->vm_end - vma->vm_start;
 	const u64 area = from & ~(LLDS_MAP_BLOCKS - 1);
+	const u64 room = area ? LLDS_MAP_BYTES : PAGE_SIZE;
 	int error;
 
 	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
@@ -72,14 +73,13 @@ int llds_map(struct llds_shared *shared, struct vm_area_struct *vma)
 	/* The mapping lies within one of the three areas. */
 	BUILD_BUG_ON(LLDS_MAP_BUCKETS != 2 * LLDS_MAP_BLOCKS);
 	if (vma->vm_pgoff > LLDS_MAP_BUCKETS >> PAGE_SHIFT << 1 ||
-	    area > LLDS_MAP_BUCKETS ||
-	    from - area > LLDS_MAP_BYTES ||
-	    bytes > (area ? LLDS_MAP_BYTES : PAGE_SIZE) - (from - area))
+	    area > LLDS_MAP_BUCKETS || from - area > room ||
+	    bytes > room - (from - area))
 		return -EINVAL;
 	error = llds_os_lock_alone(&shared->lock);
 	if (error)
 		return error;
-	if (shared->maps++ == 0)
+	if (llds_maps_add(shared, 1) == 1)
 		llds_show(&shared->store, true);
 	llds_os_unlock_alone(&shared->lock);
 	/* So that mprotect() cannot make it writable or executable. */

@@ -35,6 +35,8 @@ struct llds_slab {
 	u8 class;
 };
 
+/* What a free block keeps of an entry's version, and its link. */
+#define HEAD_BYTES 8
 #define NO_BLOCK 0xffff
 #define SLAB_UNITS_SHIFT (LLDS_SLAB_SHIFT - LLDS_UNIT_SHIFT)
 #define SLAB_UNITS (LLDS_SLAB_BYTES / LLDS_UNIT_BYTES)
@@ -69,8 +71,7 @@ u32 llds_block_bytes(u32 bytes)
 	return units_of(class_of(units_for(bytes))) << LLDS_UNIT_SHIFT;
 }
 
-/* Takes from a quota, while other stores may do so at the same time. */
-static bool take_of_quota(struct llds_quota *quota, u64 bytes)
+bool llds_quota_take(struct llds_quota *quota, u64 bytes)
 {
 	u64 taken = READ_ONCE(quota->bytes);
 
@@ -81,7 +82,7 @@ static bool take_of_quota(struct llds_quota *quota, u64 bytes)
 	return true;
 }
 
-static void give_to_quota(struct llds_quota *quota, u64 bytes)
+void llds_quota_give(struct llds_quota *quota, u64 bytes)
 {
 	u64 taken = READ_ONCE(quota->bytes);
 
@@ -91,7 +92,7 @@ static void give_to_quota(struct llds_quota *quota, u64 bytes)
 
 bool llds_budget_join(struct llds_budget *budget, struct llds_quota *quota)
 {
-	if (!take_of_quota(quota, budget->bytes))
+	if (!llds_quota_take(quota, budget->bytes))
 		return false;
 	budget->quota = quota;
 	return true;
@@ -100,7 +101,7 @@ bool llds_budget_join(struct llds_budget *budget, struct llds_quota *quota)
 bool llds_budget_take(struct llds_budget *budget, u64 bytes)
 {
 	if (bytes > budget->bytes_max - budget->bytes ||
-	    (budget->quota && !take_of_quota(budget->quota, bytes))) {
+	    (budget->quota && !llds_quota_take(budget->quota, bytes))) {
 		budget->is_refused = true;
 		return false;
 	}
@@ -112,18 +113,18 @@ void llds_budget_give(struct llds_budget *budget, u64 bytes)
 {
 	budget->bytes -= bytes;
 	if (budget->quota)
-		give_to_quota(budget->quota, bytes);
+		llds_quota_give(budget->quota, bytes);
 }
 
 void *llds_take(struct llds_budget *budget, u64 bytes)
 {
 	void *memory;
 
-	if (!llds_budget_take(budget, bytes))
+	if (!llds_budget_take(budget, llds_os_table_bytes(bytes)))
 		return NULL;
 	memory = llds_os_table(bytes);
 	if (!memory)
-		llds_budget_give(budget, bytes);
+		llds_budget_give(budget, llds_os_table_bytes(bytes));
 	return memory;
 }
 
@@ -132,7 +133,18 @@ void llds_give(struct llds_budget *budget, void *memory, u64 bytes)
 	if (!memory)
 		return;
 	llds_os_table_free(memory);
-	llds_budget_give(budget, bytes);
+	llds_budget_give(budget, llds_os_table_bytes(bytes));
+}
+
+/* A copy of a table with room for @wanted elements; NULL without memory. */
+static void *larger_than(struct llds_budget *budget, const void *table,
+			 u32 room, u32 wanted, u32 each)
+{
+	void *larger = llds_take(budget, (u64)wanted * each);
+
+	if (larger && table)
+		memcpy(larger, table, (u64)room * each);
+	return larger;
 }
 
 void *llds_table_grow(struct llds_budget *budget, void *table, u32 *room,
@@ -142,14 +154,32 @@ void *llds_table_grow(struct llds_budget *budget, void *table, u32 *room,
 
 	if (wanted <= *room)
 		return table;
-	larger = llds_take(budget, (u64)wanted * each);
+	larger = larger_than(budget, table, *room, wanted, each);
 	if (!larger)
 		return NULL;
-	if (table)
-		memcpy(larger, table, (u64)*room * each);
 	llds_give(budget, table, (u64)*room * each);
 	*room = wanted;
 	return larger;
+}
+
+bool llds_pieces_grow(struct llds_memory *memory, void ***table, u32 *room,
+		      u32 wanted)
+{
+	void **const old = *table;
+	void **larger;
+
+	if (wanted <= *room)
+		return true;
+	larger = larger_than(memory->budget, old, *room, wanted, sizeof(*old));
+	if (!larger)
+		return false;
+	/* Pairs with the address dependency of llds_piece_shown(). */
+	smp_store_release(table, larger);
+	if (old && memory->is_shown)
+		llds_os_wait_for_faults();
+	llds_give(memory->budget, old, (u64)*room * sizeof(*old));
+	*room = wanted;
+	return true;
 }
 
 void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget)
@@ -217,17 +247,13 @@ static void leave(struct llds_memory *memory, u32 *list, u32 slab)
 static bool make_room(struct llds_memory *memory, u32 wanted)
 {
 	struct llds_slab *slabs;
-	void **pieces;
 
 	/* The slabs' table grows last, so the other one is never smaller. */
 	if (wanted * SLABS_OF_PIECE <= memory->slabs_room)
 		return true;
 	wanted = max_t(u32, 2 * wanted, 2 * LLDS_PIECES_AT_ONCE);
-	pieces = llds_table_grow(memory->budget, memory->pieces, &memory->room,
-				 wanted, sizeof(*pieces));
-	if (!pieces)
+	if (!llds_pieces_grow(memory, &memory->pieces, &memory->room, wanted))
 		return false;
-	memory->pieces = pieces;
 	slabs = llds_table_grow(memory->budget, memory->slabs,
 				&memory->slabs_room, wanted * SLABS_OF_PIECE,
 				sizeof(*slabs));
@@ -280,11 +306,12 @@ static bool grow(struct llds_memory *memory)
 			     &many);
 	if (!pieces)
 		return false;
-	memory->end = max_t(u32, memory->end, first + many);
 	for (i = 0; i < many; i++) {
 		const u32 piece = first + i;
 
-		memory->pieces[piece] = pieces + i * LLDS_PIECE_BYTES;
+		/* Its zeros before it. Pairs with llds_piece_shown(). */
+		smp_store_release(&memory->pieces[piece],
+				  pieces + i * LLDS_PIECE_BYTES);
 		/* Backwards, so that the list hands them out in order. */
 		for (slab = SLABS_OF_PIECE; slab-- > 0;) {
 			const u32 number = piece * SLABS_OF_PIECE + slab;
@@ -294,6 +321,8 @@ static bool grow(struct llds_memory *memory)
 			memory->idles++;
 		}
 	}
+	/* Pairs with llds_piece_shown(). */
+	smp_store_release(&memory->end, max_t(u32, memory->end, first + many));
 	return true;
 }
 
@@ -400,6 +429,9 @@ void llds_block_free(struct llds_memory *memory, u32 handle)
 	if (is_full(at, units))
 		enter(memory, &memory->partial[class], slab);
 	WRITE_ONCE(*link_of(memory, handle), at->free);
+	/* Nobody who maps the store later reads what was deleted. */
+	llds_os_clear((char *)llds_block(memory, handle) + HEAD_BYTES,
+		      (units << LLDS_UNIT_SHIFT) - HEAD_BYTES);
 	at->free = handle & (SLAB_UNITS - 1);
 	if (--at->used > 0)
 		return;

@@ -13,8 +13,9 @@
  * are returned to the system, except a few.
  *
  * Guarded by the store's lock. Seqlock reads may load from a block while it is
- * freed, and check afterwards: freeing a block changes only the 4 bytes at
- * offset 4, and keeps the 4 bytes before them, its sequence or version.
+ * freed, and check afterwards: freeing a block keeps its first 4 bytes, its
+ * sequence or version. The others are cleared, so that a mapping does not show
+ * what was deleted, except for a link in the next 4.
  */
 #ifndef LLDS_MEMORY_H
 #define LLDS_MEMORY_H
@@ -102,6 +103,13 @@ void llds_memory_init(struct llds_memory *memory, struct llds_budget *budget);
 void llds_memory_drop(struct llds_memory *memory);
 
 /*
+ * Takes @bytes of a quota, or returns them, while others may do the same.
+ * Taking returns false if that exceeds it.
+ */
+bool llds_quota_take(struct llds_quota *quota, u64 bytes);
+void llds_quota_give(struct llds_quota *quota, u64 bytes);
+
+/*
  * Counts all allocations of a store, those up to now included, in a quota.
  * Returns false, and counts nothing, if that exceeds the quota.
  * REQUIRES: the budget has no quota yet.
@@ -122,6 +130,26 @@ void *llds_take(struct llds_budget *budget, u64 bytes);
 
 /* Frees such memory; @memory may be NULL. */
 void llds_give(struct llds_budget *budget, void *memory, u64 bytes);
+
+/*
+ * Grows a table of pieces, which page faults may read at the same time. Returns
+ * false without memory.
+ */
+bool llds_pieces_grow(struct llds_memory *memory, void ***table, u32 *room,
+		      u32 wanted);
+
+/*
+ * The piece of a number, or NULL. REQUIRES: the store is shown, or its lock is
+ * held; the table is not freed before the caller is done.
+ */
+static inline void *llds_piece_shown(void **const *table, const u32 *end,
+				     u64 number)
+{
+	/* Pairs with the release of a new end: the table has room for it. */
+	if (number >= smp_load_acquire(end))
+		return NULL;
+	return READ_ONCE(READ_ONCE(*table)[number]);
+}
 
 /*
  * Grows a table to @wanted elements of @each bytes; the new ones are zeros.

@@ -43,7 +43,7 @@ static inline bool makes_sense(const struct llds_op *op)
 
 	if (unlikely(op->code == 0 || op->code >= ARRAY_SIZE(zeros)))
 		return false;
-	zero = &zeros[op->code];
+	zero = &zeros[array_index_nospec(op->code, ARRAY_SIZE(zeros))];
 	if (unlikely((op->flags & zero->flags) |
 		     (op->value_bytes & zero->value) |
 		     (op->other_bytes & zero->other) |

@@ -761,6 +761,18 @@ static struct llds_place last_upto(const struct llds_order *order, u32 leaf)
 	};
 }
 
+u32 llds_order_find(const struct llds_order *order, const u8 *key,
+		    u32 key_bytes)
+{
+	const u32 handle = llds_order_at(order, llds_order_seek(order, key,
+								key_bytes));
+
+	if (!handle || !llds_entry_is(llds_block(order->memory, handle), key,
+				      key_bytes))
+		return 0;
+	return handle;
+}
+
 struct llds_place llds_order_seek(const struct llds_order *order,
 				  const u8 *key, u32 key_bytes)
 {

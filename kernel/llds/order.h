@@ -120,6 +120,10 @@ void llds_order_replace(struct llds_order *order, u32 old, u32 handle);
 /* Removes an entry. REQUIRES: it is in the order. */
 void llds_order_remove(struct llds_order *order, u32 handle);
 
+/* The entry of a key, or 0. */
+u32 llds_order_find(const struct llds_order *order, const u8 *key,
+		    u32 key_bytes);
+
 /* The first entry whose key is not below this one. */
 struct llds_place llds_order_seek(const struct llds_order *order,
 				  const u8 *key, u32 key_bytes);

@@ -8,12 +8,13 @@
  * - the kernel's names for what the compiler offers: u8 to u64, bool,
  *   READ_ONCE(), WRITE_ONCE(), smp_wmb(), try_cmpxchg(), prefetch(), likely(),
  *   min(), memcpy(), memmove(), memcmp(), BUILD_BUG_ON(), fls64(), __ffs64(),
+ *   array_index_nospec(),
  *   and __uninitialized, for large variables on the stack that are written
  *   before they are read: kernels may be built to zero such variables first;
  * - llds_os_table(bytes), llds_os_table_free(table): zeroed memory of any size
- *   for the engine itself;
+ *   for the engine itself; llds_os_table_bytes(bytes): what it takes;
  * - llds_os_buffer(bytes), llds_os_buffer_free(buffer): temporary memory, not
- *   initialized;
+ *   initialized; llds_os_buffer_bytes(bytes): what it takes, at most;
  * - llds_os_pieces(at, n), llds_os_piece_free(piece): n contiguous zeroed
  *   pieces of LLDS_PIECE_BYTES, which can be mapped, at any address if 'at' is
  *   NULL. They are freed one by one;
@@ -23,6 +24,8 @@
  *   of LLDS_PIECES_MAX contiguous pieces; in the kernel NULL;
  * - llds_os_refuses(): whether a test lets the allocation of a block fail;
  * - llds_os_relax(): yields the processor;
+ * - llds_os_wait_for_faults(): returns when all page faults that were in progress
+ *   have ended;
  * - llds_os_copy(to, from, bytes), llds_os_move(to, from, bytes): memcpy() and
  *   memmove() for bytes that a seqlock read may load at the same time;
  *   llds_os_clear(to, bytes): sets such bytes to zero;

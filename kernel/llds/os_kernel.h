@@ -11,9 +11,12 @@
 #include <linux/errno.h>
 #include <linux/fault-inject-usercopy.h>
 #include <linux/gfp.h>
+#include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/prefetch.h>
+#include <linux/rcupdate.h>
 #include <linux/rwsem.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -21,6 +24,7 @@
 #include <linux/string.h>
 #include <linux/types.h>
 #include <linux/uaccess.h>
+#include <linux/vmalloc.h>
 #include <asm/barrier.h>
 
 #include "compat.h"
@@ -30,9 +34,20 @@ static inline u64 llds_unaligned_u64(const void *p)
 	return get_unaligned((const u64 *)p);
 }
 
+/* Without __GFP_NOWARN the kernel warns of a size that any user may ask for. */
+#define LLDS_GFP (GFP_KERNEL_ACCOUNT | __GFP_NOWARN)
+
+static inline size_t llds_os_table_bytes(size_t bytes)
+{
+	return bytes > PAGE_SIZE ? PAGE_ALIGN(bytes) :
+				   roundup_pow_of_two(bytes);
+}
+
+/* kvzalloc() would round all sizes up to a power of two. */
 static inline void *llds_os_table(size_t bytes)
 {
-	return kvzalloc(bytes, GFP_KERNEL_ACCOUNT);
+	return bytes > PAGE_SIZE ? __vmalloc(bytes, LLDS_GFP | __GFP_ZERO) :
+				   kzalloc(bytes, LLDS_GFP);
 }
 
 static inline void llds_os_table_free(void *table)
@@ -40,9 +55,14 @@ static inline void llds_os_table_free(void *table)
 	kvfree(table);
 }
 
+static inline size_t llds_os_buffer_bytes(size_t bytes)
+{
+	return roundup_pow_of_two(bytes);
+}
+
 static inline void *llds_os_buffer(size_t bytes)
 {
-	return kvmalloc(bytes, GFP_KERNEL_ACCOUNT);
+	return kvmalloc(bytes, LLDS_GFP);
 }
 
 static inline void llds_os_buffer_free(void *buffer)
@@ -71,16 +91,18 @@ static inline void llds_os_base_free(char *base)
 {
 }
 
-/* Splits the allocated pages, so that each can be freed separately. */
+/*
+ * Splits the allocated pages, so that each can be freed separately. If memory
+ * is fragmented, a piece consists of single pages.
+ */
 static inline void *llds_os_pieces(char *at, unsigned int n)
 {
+	const gfp_t flags = LLDS_GFP | __GFP_ZERO | __GFP_RETRY_MAYFAIL;
 	unsigned int order = get_order(n * LLDS_PIECE_BYTES);
-	struct page *page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
-					__GFP_NOWARN | __GFP_RETRY_MAYFAIL,
-					order);
+	struct page *page = alloc_pages(flags, order);
 
 	if (!page)
-		return NULL;
+		return n == 1 ? __vmalloc(LLDS_PIECE_BYTES, flags) : NULL;
 	split_page(page, order);
 	return page_address(page);
 }
@@ -89,6 +111,10 @@ static inline void llds_os_piece_free(void *piece)
 {
 	unsigned long at;
 
+	if (is_vmalloc_addr(piece)) {
+		vfree(piece);
+		return;
+	}
 	for (at = 0; at < LLDS_PIECE_BYTES; at += PAGE_SIZE)
 		free_page((unsigned long)piece + at);
 }
@@ -97,6 +123,12 @@ static inline void llds_os_piece_free(void *piece)
 static inline bool llds_os_refuses(void)
 {
 	return false;
+}
+
+/* Page faults read tables without the store's lock. */
+static inline void llds_os_wait_for_faults(void)
+{
+	synchronize_rcu();
 }
 
 static inline void llds_os_relax(void)
@@ -178,10 +210,10 @@ static inline int llds_os_lock_alone(struct llds_os_lock *lock)
 	return down_write_killable(&lock->semaphore);
 }
 
-/* For callers that cannot fail. */
-static inline void llds_os_lock_alone_always(struct llds_os_lock *lock)
+/* Does not wait; returns false if another holds it. */
+static inline bool llds_os_lock_alone_if_free(struct llds_os_lock *lock)
 {
-	down_write(&lock->semaphore);
+	return down_write_trylock(&lock->semaphore);
 }
 
 static inline void llds_os_unlock_alone(struct llds_os_lock *lock)

@@ -22,40 +22,59 @@
  * struct buffer - bytes that were copied from a user, or will be copied to one
  * @at: the bytes
  * @room: the capacity
+ * @quota: the limit that a long buffer counts for, or NULL
  * @small: the bytes, if they fit here
  */
 struct buffer {
 	u8 *at;
 	u32 room;
+	struct llds_quota *quota;
 	u8 small[SMALL_BYTES] __aligned(8);
 };
 
-static void open_buffer(struct buffer *buffer)
+static void open_buffer(struct buffer *buffer, struct llds_quota *quota)
 {
 	buffer->at = buffer->small;
 	buffer->room = SMALL_BYTES;
+	buffer->quota = quota;
 }
 
 static void close_buffer(struct buffer *buffer)
 {
-	if (buffer->at != buffer->small)
-		llds_os_buffer_free(buffer->at);
+	if (buffer->at == buffer->small)
+		return;
+	llds_os_buffer_free(buffer->at);
+	if (buffer->quota)
+		llds_quota_give(buffer->quota, llds_os_buffer_bytes(buffer->room));
+}
+
+/* Makes room for @bytes bytes, and keeps the first @used. */
+static int make_room_keeping(struct buffer *buffer, u32 bytes, u32 used)
+{
+	const u64 taken = llds_os_buffer_bytes(bytes);
+	u8 *at;
+
+	if (bytes <= buffer->room)
+		return 0;
+	if (buffer->quota && !llds_quota_take(buffer->quota, taken))
+		return -EDQUOT;
+	at = llds_os_buffer(bytes);
+	if (!at) {
+		if (buffer->quota)
+			llds_quota_give(buffer->quota, taken);
+		return -ENOMEM;
+	}
+	memcpy(at, buffer->at, used);
+	close_buffer(buffer);
+	buffer->at = at;
+	buffer->room = bytes;
+	return 0;
 }
 
 /* Makes room for @bytes bytes; discards the content. */
 static int make_room(struct buffer *buffer, u32 bytes)
 {
-	u8 *at;
-
-	if (bytes <= buffer->room)
-		return 0;
-	at = llds_os_buffer(bytes);
-	if (!at)
-		return -ENOMEM;
-	close_buffer(buffer);
-	buffer->at = at;
-	buffer->room = bytes;
-	return 0;
+	return make_room_keeping(buffer, bytes, 0);
 }
 
 int llds_shared_init(struct llds_shared *shared, enum llds_index index,
@@ -66,6 +85,22 @@ int llds_shared_init(struct llds_shared *shared, enum llds_index index,
 	shared->value_bytes_max = min_t(u32, value_bytes_max,
 					LLDS_VALUE_BYTES_LIMIT);
 	return llds_store_init(&shared->store, index, bytes_max, salt);
+}
+
+u64 llds_maps_add(struct llds_shared *shared, s64 n)
+{
+	u64 maps = READ_ONCE(shared->maps);
+
+	while (!try_cmpxchg(&shared->maps, &maps, maps + n))
+		;
+	return maps + n;
+}
+
+void llds_hide_unmapped(struct llds_shared *shared)
+{
+	if (unlikely(shared->store.memory.is_shown) &&
+	    !READ_ONCE(shared->maps))
+		llds_show(&shared->store, false);
 }
 
 void llds_shared_drop(struct llds_shared *shared)
@@ -117,8 +152,14 @@ static u32 look_ahead(const struct llds_shared *shared, struct slice *slice,
 
 static int lock(struct llds_shared *shared, u32 does)
 {
-	return does & LLDS_CHANGES ? llds_os_lock_alone(&shared->lock) :
-				     llds_os_lock_shared(&shared->lock);
+	int error;
+
+	if (!(does & LLDS_CHANGES))
+		return llds_os_lock_shared(&shared->lock);
+	error = llds_os_lock_alone(&shared->lock);
+	if (!error)
+		llds_hide_unmapped(shared);
+	return error;
 }
 
 static void unlock(struct llds_shared *shared, u32 does)
@@ -234,7 +275,9 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		if (error)
 			return error;
 		slice.in = in->at;
-		slice.bytes = min(left, in->room);
+		/* Not all of the buffer, which may be as long as a value. */
+		slice.bytes = min(left, max_t(u32, wanted, IN_BYTES));
+		slice.bytes = min(slice.bytes, in->room);
 		error = llds_os_from_user(in->at, run->ops + run->done_bytes,
 					  slice.bytes);
 		/* A scan ends when its room is full, so give it more. */
@@ -244,7 +287,8 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		if (error)
 			return error;
 		room.at = out->at;
-		room.bytes = min(room_left, out->room);
+		room.bytes = min(room_left, max_t(u32, room_wanted, OUT_BYTES));
+		room.bytes = min(room.bytes, out->room);
 		error = do_slice(shared, &slice, &room, may);
 		if (room.used && llds_os_to_user(run->answers +
 						 run->answers_bytes,
@@ -255,8 +299,11 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 		run->answers_bytes += room.used;
 		if (likely(run->done_bytes == run->ops_bytes))
 			return 0;
-		wanted = min_t(u32, left - slice.taken, IN_BYTES);
-		room_wanted = 0;
+		/* An operation may need more of both. */
+		if (slice.done) {
+			wanted = min_t(u32, left - slice.taken, IN_BYTES);
+			room_wanted = 0;
+		}
 		if (error == -EAGAIN)
 			wanted = slice.wanted;
 		else if (error == -EMSGSIZE)
@@ -267,20 +314,6 @@ static int carry_out(struct llds_shared *shared, struct llds_run *run,
 			return -EINTR;
 		llds_os_relax();
 	}
-	return 0;
-}
-
-/* Grows a buffer to @bytes bytes, and keeps the first @used. */
-static int make_more_room(struct buffer *buffer, u32 used, u32 bytes)
-{
-	u8 *at = llds_os_buffer(bytes);
-
-	if (!at)
-		return -ENOMEM;
-	memcpy(at, buffer->at, used);
-	close_buffer(buffer);
-	buffer->at = at;
-	buffer->room = bytes;
 	return 0;
 }
 
@@ -312,8 +345,8 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 				room->bytes = min((u64)room_bytes,
 						  2 * ((u64)room->used +
 						       slice->wanted));
-				error = make_more_room(out, room->used,
-						       room->bytes);
+				error = make_room_keeping(out, room->bytes,
+							  room->used);
 				if (error)
 					return error;
 				room->at = out->at;
@@ -368,6 +401,7 @@ static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
 
 	if (run->ops_bytes > LLDS_ATOMIC_BYTES_MAX)
 		return -E2BIG;
+	room_bytes = min_t(u32, room_bytes, LLDS_ATOMIC_BYTES_MAX);
 	error = make_room(in, run->ops_bytes);
 	if (error)
 		return error;
@@ -393,8 +427,11 @@ static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
 	else if (changes)
 		llds_commit(&shared->store);
 	unlock(shared, does);
-	if (error == -EMSGSIZE)
+	if (error == -EMSGSIZE) {
+		if ((u64)room.used + slice.wanted > LLDS_ATOMIC_BYTES_MAX)
+			return -E2BIG;
 		run->answers_bytes = room.used + slice.wanted;
+	}
 	if (error && error != -EAGAIN)
 		return error;
 	run->done = slice.done;
@@ -403,7 +440,8 @@ static int carry_out_as_one(struct llds_shared *shared, struct llds_run *run,
 	return llds_os_to_user(run->answers, room.at, room.used);
 }
 
-int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may)
+int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may,
+		 struct llds_quota *quota)
 {
 	const bool as_one = run->flags & LLDS_RUN_ATOMIC;
 	const u32 room_bytes = run->answers_bytes;
@@ -414,8 +452,8 @@ int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may)
 	    run->done_bytes)
 		return -EINVAL;
 	run->answers_bytes = 0;
-	open_buffer(&in);
-	open_buffer(&out);
+	open_buffer(&in, quota);
+	open_buffer(&out, quota);
 	error = (as_one ? carry_out_as_one : carry_out)(shared, run, may, &in,
 							&out, room_bytes);
 	close_buffer(&in);

@@ -77,12 +77,12 @@ void *llds_shown_at(const struct llds_store *store, u64 offset)
 		return store->header;
 	if (store->index != LLDS_INDEX_DEFAULT)
 		return NULL;
-	if (offset - LLDS_MAP_BLOCKS < LLDS_MAP_BYTES &&
-	    number < store->memory.end)
-		piece = store->memory.pieces[number];
-	else if (offset - LLDS_MAP_BUCKETS < LLDS_MAP_BYTES &&
-		 number < store->buckets.end)
-		piece = (char *)store->buckets.pieces[number];
+	if (offset - LLDS_MAP_BLOCKS < LLDS_MAP_BYTES)
+		piece = llds_piece_shown(&store->memory.pieces,
+					 &store->memory.end, number);
+	else if (offset - LLDS_MAP_BUCKETS < LLDS_MAP_BYTES)
+		piece = llds_piece_shown((void **const *)&store->buckets.pieces,
+					 &store->buckets.end, number);
 	offset &= LLDS_PIECE_BYTES - 1;
 	return piece ? piece + (offset & ~(LLDS_PAGE_BYTES - 1)) : NULL;
 }
@@ -152,6 +152,9 @@ static inline struct found find(const struct llds_store *store,
 		found.handle = llds_buckets_find(&store->buckets, found.home,
 						 key->hash, key->at,
 						 key->bytes);
+		if (unlikely(!found.handle && found.home->is_crowded))
+			found.handle = llds_order_find(&store->order, key->at,
+						       key->bytes);
 	} else {
 		found.node = llds_tree_find(&store->tree, key->at, key->bytes);
 		found.handle = found.node ? found.node->handle : 0;
@@ -242,6 +245,8 @@ static bool change_in_place(struct llds_store *store,
 	if (bytes != old)
 		WRITE_ONCE(entry->sizes, llds_sizes(key->bytes, bytes));
 	copy(entry->bytes + key->bytes, value, bytes);
+	if (bytes < old)
+		llds_os_clear(entry->bytes + key->bytes + bytes, old - bytes);
 	llds_entry_end(entry);
 	if (found.home)
 		llds_bucket_end(found.home);

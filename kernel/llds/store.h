@@ -132,7 +132,10 @@ static inline struct llds_key llds_key(const struct llds_store *store,
 /* Sets whether mappings of the store may exist. */
 void llds_show(struct llds_store *store, bool is_shown);
 
-/* The page of a mapping at an offset, or NULL. */
+/*
+ * The page of a mapping at an offset, or NULL. Needs no lock, so that no page
+ * fault waits for a writer, but see llds_piece_shown().
+ */
 void *llds_shown_at(const struct llds_store *store, u64 offset);
 
 /* Finds a pair, or NULL. */

@@ -23,16 +23,17 @@
 #include "stores.h"
 
 /**
- * struct llds_user - the memory of all stores of a user
+ * struct llds_user - the memory of all stores and runs of a user
  * @node: its node in the table of users
  * @uid: the user
- * @stores: number of stores that count here; freed with the last one
+ * @references: number of stores and open devices that count here; freed with
+ *	the last one
  * @quota: the bytes that they have allocated, and their limit
  */
 struct llds_user {
 	struct hlist_node node;
 	kuid_t uid;
-	u32 stores;
+	u64 references;
 	struct llds_quota quota;
 };
 
@@ -81,12 +82,13 @@ static kuid_t payer(void)
 	return ns->owner;
 }
 
-/* The record of that user, with one more store. */
-static struct llds_user *begin_to_count(void)
+struct llds_user *llds_user_get(void)
 {
 	const kuid_t uid = payer();
 	struct llds_user *fresh, *user;
 
+	if (has(CAP_SYS_RESOURCE))
+		return NULL;
 	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
@@ -99,19 +101,20 @@ static struct llds_user *begin_to_count(void)
 		fresh = NULL;
 		hash_add(users, &user->node, __kuid_val(uid));
 	}
-	user->stores++;
+	user->references++;
 	mutex_unlock(&lock);
 	kfree(fresh);
 	return user;
 }
 
-/* Counts one store less. */
-static void end_to_count(struct llds_user *user)
+void llds_user_put(struct llds_user *user)
 {
 	bool is_last;
 
+	if (!user)
+		return;
 	mutex_lock(&lock);
-	is_last = !--user->stores;
+	is_last = !--user->references;
 	if (is_last)
 		hash_del(&user->node);
 	mutex_unlock(&lock);
@@ -119,25 +122,26 @@ static void end_to_count(struct llds_user *user)
 		kfree(user);
 }
 
+struct llds_quota *llds_user_quota(struct llds_user *user)
+{
+	return user ? &user->quota : NULL;
+}
+
 /* Frees a store. REQUIRES: it has no references. */
 static void drop(struct llds_held *held)
 {
 	llds_shared_drop(&held->shared);
-	if (held->user)
-		end_to_count(held->user);
+	llds_user_put(held->user);
 	kfree(held);
 }
 
 /* Counts a store for the user of the current process. */
 static int charge(struct llds_held *held)
 {
-	struct llds_user *user;
+	struct llds_user *user = llds_user_get();
 
-	if (has(CAP_SYS_RESOURCE))
-		return 0;
-	user = begin_to_count();
-	if (IS_ERR(user))
-		return PTR_ERR(user);
+	if (IS_ERR_OR_NULL(user))
+		return PTR_ERR_OR_ZERO(user);
 	held->user = user;
 	return llds_budget_join(&held->shared.store.budget, &user->quota) ?
 		       0 : -EDQUOT;
@@ -366,7 +370,7 @@ static void put_record(const struct llds_held *held, void *to)
 		.uid = from_kuid_munged(ns, held->uid),
 		.gid = from_kgid_munged(ns, held->gid),
 		.mode = held->mode,
-		.opens = held->opens,
+		.opens = min_t(u64, held->opens, U32_MAX),
 		.name_bytes = held->name.bytes,
 	};
 

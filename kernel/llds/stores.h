@@ -8,8 +8,9 @@
  * closed.
  *
  * A quota counts the memory of all stores of a user, with a name or without. A
- * store counts for the user who created it, no matter who fills it. A store
- * that was created with CAP_SYS_RESOURCE counts for no user.
+ * store counts for the user who created it, no matter who fills it. The copies
+ * that runs make count, while they last, for the user who opened the device.
+ * What was created or opened with CAP_SYS_RESOURCE counts for no user.
  *
  * This code does not access user memory.
  */
@@ -25,7 +26,7 @@
 /**
  * struct llds_limits - the module's limits, fixed when it is loaded
  * @store_bytes_max: maximum bytes of a store
- * @user_bytes_max: maximum bytes of all stores of a user together
+ * @user_bytes_max: maximum bytes of all stores and runs of a user together
  * @value_bytes_max: maximum value length
  * @stores_max: maximum number of names
  * @index: the index structures of stores
@@ -64,7 +65,7 @@ struct llds_user;
 struct llds_held {
 	struct llds_shared shared;
 	struct llds_user *user;
-	u32 opens;
+	u64 opens;
 	struct rb_node node;
 	struct llds_name name;
 	kuid_t uid;
@@ -91,6 +92,18 @@ struct llds_wanted {
 
 /* Sets the limits. Call this before all others. */
 void llds_stores_begin(const struct llds_limits *limits);
+
+/*
+ * The user for whom the current process's memory counts. Returns it, NULL if it
+ * counts for no user, or an ERR_PTR().
+ */
+struct llds_user *llds_user_get(void);
+
+/* Returns such a user, who may be NULL. */
+void llds_user_put(struct llds_user *user);
+
+/* The limit of a user, or NULL. */
+struct llds_quota *llds_user_quota(struct llds_user *user);
 
 /* Makes a store without a name. Returns it or an ERR_PTR(), never NULL. */
 struct llds_held *llds_stores_make(void);

@@ -162,6 +162,10 @@ impl Memory for Lookup<'_> {
         Place::Block(handle)
     }
 
+    fn is_crowded(&self, _: Place) -> bool {
+        false
+    }
+
     fn copy(&mut self, handle: u32) -> Candidate {
         // The slot was emptied between the loads of its tag and its handle.
         if handle == 0 {

@@ -8,13 +8,14 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "named.h"
 
 #define PAGE 4096UL
 
@@ -77,6 +78,8 @@ static const char *a_mapping_has_three_parts(void)
 	} others[] = {
 		{ LLDS_MAP_HEADER, 2 * PAGE },
 		{ LLDS_MAP_HEADER + PAGE, PAGE },
+		{ LLDS_MAP_HEADER + 2 * PAGE, PAGE },
+		{ LLDS_MAP_HEADER + 3 * PAGE, 2ULL << 40 },
 		{ LLDS_MAP_BLOCKS - PAGE, 2 * PAGE },
 		{ LLDS_MAP_BLOCKS, LLDS_MAP_BYTES + PAGE },
 		{ LLDS_MAP_BLOCKS + LLDS_MAP_BYTES, PAGE },
@@ -138,10 +141,103 @@ static const char *a_mapping_outlives_its_descriptor(void)
 	return NULL;
 }
 
+#define SECRET "a password that was deleted"
+
+/* Whether these bytes are somewhere in the blocks that a mapping shows. */
+static bool shows(const char *blocks, const char *text)
+{
+	size_t bytes = 0;
+
+	while (bytes < LLDS_MAP_BYTES && !touch(blocks + bytes))
+		bytes += PAGE;
+	return memmem(blocks, bytes, text, strlen(text));
+}
+
+/* Deleted, replaced by a longer value, and by a shorter one. */
+static const char *a_mapping_shows_nothing_deleted(void)
+{
+	static const char *const others[] = { "deleted", "longer", "shorter" };
+	const struct llds_op one = { .code = LLDS_DELETE };
+	char longer[200] = { 0 };
+	const char *blocks;
+	int fd = device();
+	size_t i;
+
+	for (i = 0; i < sizeof(others) / sizeof(*others); i++)
+		DEMAND(!set(fd, others[i], SECRET), "set");
+	DEMAND(!set(fd, "kept", "this is kept"), "set");
+	memset(longer, 'x', sizeof(longer) - 1);
+	DEMAND(!change(fd, one, "deleted"), "delete");
+	DEMAND(!set(fd, "longer", longer) && !set(fd, "shorter", "a"), "set");
+	blocks = map(fd, LLDS_MAP_BLOCKS, LLDS_MAP_BYTES);
+	DEMAND(blocks != MAP_FAILED, "%s", strerror(errno));
+	DEMAND(shows(blocks, "this is kept"), "nothing is shown");
+	/* The end of it suffices: a block that is free has a link. */
+	DEMAND(!shows(blocks, SECRET + 9), "a deleted value is shown");
+	/* While it is mapped, too. */
+	DEMAND(!set(fd, "again", SECRET), "set");
+	DEMAND(shows(blocks, SECRET + 9), "a value is not shown");
+	DEMAND(!change(fd, one, "again"), "delete");
+	DEMAND(!shows(blocks, SECRET + 9), "a value is shown after all");
+	munmap((void *)blocks, LLDS_MAP_BYTES);
+	return NULL;
+}
+
+#define MANY_KEYS 60000
+
+/*
+ * Whether a child that inherits the mapping reads it and gives it up. So the
+ * mapping was copied, met a page fault, and was removed.
+ */
+static bool forks(const char *blocks)
+{
+	int child = fork();
+
+	if (!child) {
+		const bool is_there = !touch(blocks);
+
+		munmap((void *)blocks, LLDS_MAP_BYTES);
+		_exit(!is_there);
+	}
+	return !reap(child);
+}
+
+/* While one operation holds the lock for long. */
+static const char *a_fork_waits_for_no_writer(void)
+{
+	const struct llds_op all = { .code = LLDS_DELETE_RANGE,
+				     .flags = LLDS_NO_OTHER };
+	int fd = device(), writer, status, done = 0;
+	const char *blocks;
+	char key[16];
+	uint32_t n;
+
+	for (n = 0; n < MANY_KEYS; n++) {
+		snprintf(key, sizeof(key), "%07u", n);
+		DEMAND(!set(fd, key, "value"), "set");
+	}
+	blocks = map(fd, LLDS_MAP_BLOCKS, LLDS_MAP_BYTES);
+	DEMAND(blocks != MAP_FAILED, "%s", strerror(errno));
+	writer = fork();
+	if (!writer)
+		_exit(change(fd, all, ""));
+	while (waitpid(writer, &status, WNOHANG) == 0) {
+		DEMAND(forks(blocks), "a child did not read the mapping");
+		done++;
+	}
+	DEMAND(!status, "the writer failed: %d", status);
+	/* If each waited for the writer, there would be one or two. */
+	DEMAND(done > 5, "%d forks beside a long operation", done);
+	munmap((void *)blocks, LLDS_MAP_BYTES);
+	return NULL;
+}
+
 const struct check mapping_checks[] = {
 	{ "a_mapping_is_only_to_be_read", a_mapping_is_only_to_be_read },
 	{ "a_mapping_has_three_parts", a_mapping_has_three_parts },
 	{ "a_mapping_outlives_its_descriptor",
 	  a_mapping_outlives_its_descriptor },
+	{ "a_mapping_shows_nothing_deleted", a_mapping_shows_nothing_deleted },
+	{ "a_fork_waits_for_no_writer", a_fork_waits_for_no_writer },
 	{}
 };

@@ -134,19 +134,31 @@ static struct line *only_line(void)
 	return &l;
 }
 
-int set_bytes(int fd, const char *key, const void *value, uint32_t bytes)
+/* Does an operation; returns 0, the errno, or the status. */
+static int once(int fd, struct llds_op op, const char *key, const void *value)
 {
 	struct line *l = only_line();
 	struct llds_answer answer;
 	int error;
 
-	put(l, (struct llds_op){ .code = LLDS_SET, .key_bytes = strlen(key),
-				 .value_bytes = bytes }, key, value, NULL);
+	op.key_bytes = strlen(key);
+	put(l, op, key, value, NULL);
 	error = go(fd, l);
 	if (error)
 		return error;
 	memcpy(&answer, l->answers, sizeof(answer));
 	return answer.status;
+}
+
+int change(int fd, struct llds_op op, const char *key)
+{
+	return once(fd, op, key, NULL);
+}
+
+int set_bytes(int fd, const char *key, const void *value, uint32_t bytes)
+{
+	return once(fd, (struct llds_op){ .code = LLDS_SET,
+					  .value_bytes = bytes }, key, value);
 }
 
 int set(int fd, const char *key, const char *value)

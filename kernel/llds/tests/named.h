@@ -47,6 +47,8 @@ int stats(int fd, struct llds_stats *stats);
 /* Sets a key; returns 0, the errno, or the status. */
 int set_bytes(int fd, const char *key, const void *value, uint32_t bytes);
 int set(int fd, const char *key, const char *value);
+/* Does an operation without a value; returns 0, the errno, or the status. */
+int change(int fd, struct llds_op op, const char *key);
 /* Gets a key; returns 0 if it has VALUE, -1 if not, or the errno. */
 int means(int fd, const char *key, const char *value);
 

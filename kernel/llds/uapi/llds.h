@@ -16,7 +16,7 @@
 #include <linux/types.h>
 
 /* Changes whenever something here changes its meaning. */
-#define LLDS_ABI 2
+#define LLDS_ABI 3
 
 /* Maximum key length, in bytes. Keys may be empty. */
 #define LLDS_KEY_BYTES_MAX 4096
@@ -35,7 +35,12 @@ struct llds_version {
 	__u64 reserved[2];
 };
 
-#define LLDS_IOC_MAGIC 0xec
+/*
+ * No other driver uses this number: see the kernel's
+ * Documentation/userspace-api/ioctl/ioctl-number.rst. It was 0xec before
+ * LLDS_ABI 3, which is that of the ChromeOS EC driver.
+ */
+#define LLDS_IOC_MAGIC 0xe9
 
 /* Returns the version. Any open device may ask. */
 #define LLDS_IOC_VERSION _IOR(LLDS_IOC_MAGIC, 0, struct llds_version)
@@ -82,7 +87,11 @@ struct llds_op {
  * LLDS_ABSENT.
  */
 #define LLDS_SWAP 5
-/* Removes the keys of a range; the answer is their number, a __u64. */
+/*
+ * Removes the keys of a range; the answer is their number, a __u64. If the
+ * process is killed meanwhile, only the first keys may be removed, except in an
+ * atomic run, which removes all or none.
+ */
 #define LLDS_DELETE_RANGE 6
 /* Reads the pairs of a range, each as a struct llds_pair. */
 #define LLDS_SCAN 7
@@ -197,8 +206,7 @@ struct llds_run {
 /*
  * Number 6 is retired and must not be used again. It was LLDS_URING_RUN, a run
  * by io_uring. A ring that submits it gets -EOPNOTSUPP, as from every device
- * without commands; an ioctl gets -ENOTTY. LLDS_ABI stayed 2, because no other
- * definition changed its meaning.
+ * without commands; an ioctl gets -ENOTTY.
  */
 
 /*

@@ -21,7 +21,7 @@ static void as_the_model(enum llds_index index, enum kind kind, u32 steps)
 	u32 runs, failed = 0, short_ones = 0;
 
 	CHECK(!llds_shared_init(&shared, index, 1ULL << 40, VALUE_BYTES_MAX,
-				random64()));
+				salt_of(kind)));
 	for (runs = 0; runs < steps / 20; runs++) {
 		u32 room = below(2) ? ANSWERS_ROOM : below(below(2) ? 40 : 4000);
 		u32 wanted_bytes, done;
@@ -32,7 +32,7 @@ static void as_the_model(enum llds_index index, enum kind kind, u32 steps)
 
 		for (;;) {
 			struct llds_run run = as_one(end, room);
-			const int error = llds_request(&shared, &run, ALL);
+			const int error = llds_request(&shared, &run, ALL, NULL);
 
 			if (error == -EMSGSIZE) {
 				CHECK(llds_store_keys(&shared.store) == keys);
@@ -94,7 +94,7 @@ static void that_fail(enum llds_index index, enum kind kind, long *failing)
 		end = some_ops(&before, kind, 60, &wanted_bytes);
 		for (u32 from = 0; from < end; from += run.done_bytes) {
 			run = a_run(from, end, ANSWERS_ROOM);
-			CHECK(!llds_request(&shared, &run, ALL));
+			CHECK(!llds_request(&shared, &run, ALL, NULL));
 		}
 		/* A run that would succeed. */
 		do {
@@ -107,7 +107,7 @@ static void that_fail(enum llds_index index, enum kind kind, long *failing)
 			model_drop(&model);
 		} while (true);
 		*failing = n;
-		error = llds_request(&shared, &run, ALL);
+		error = llds_request(&shared, &run, ALL, NULL);
 		failed = *failing == 0;
 		*failing = 0;
 		memcpy(&answer, answers, sizeof(answer));
@@ -156,7 +156,7 @@ static void within_a_budget(void)
 		model_copy(&before, &model);
 		end = ops_as_one(&model, IN_ORDER, 20, &wanted_bytes, &done);
 		run = as_one(end, ANSWERS_ROOM);
-		CHECK(!llds_request(&shared, &run, ALL));
+		CHECK(!llds_request(&shared, &run, ALL, NULL));
 		memcpy(&answer, answers, sizeof(answer));
 		if (run.done_bytes != end && answer.status == -ENOSPC) {
 			refused++;
@@ -195,17 +195,17 @@ static void nonsense(void)
 			bytes = end + sizeof(struct llds_op);
 		}
 		run = as_one(bytes, ANSWERS_ROOM);
-		CHECK(llds_request(&shared, &run, ALL) == -EINVAL);
+		CHECK(llds_request(&shared, &run, ALL, NULL) == -EINVAL);
 	}
 	CHECK(!llds_store_keys(&shared.store));
 	run = as_one(0, ANSWERS_ROOM);
 	run.ops_bytes = LLDS_ATOMIC_BYTES_MAX + 1;
-	CHECK(llds_request(&shared, &run, ALL) == -E2BIG);
+	CHECK(llds_request(&shared, &run, ALL, NULL) == -E2BIG);
 	run = as_one(0, 0);
-	CHECK(!llds_request(&shared, &run, LLDS_READS));
+	CHECK(!llds_request(&shared, &run, LLDS_READS, NULL));
 	end = ops_as_one(&model, SHORT, 40, &wanted_bytes, &done);
 	run = as_one(end, ANSWERS_ROOM);
-	CHECK(llds_request(&shared, &run, LLDS_READS) == -EBADF);
+	CHECK(llds_request(&shared, &run, LLDS_READS, NULL) == -EBADF);
 	CHECK(!llds_store_keys(&shared.store));
 	model_drop(&model);
 	llds_shared_drop(&shared);

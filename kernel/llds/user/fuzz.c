@@ -47,7 +47,7 @@ static void do_run(struct fuzzed *fuzzed, const u8 *from, u32 bytes, u32 room,
 		.answers_bytes = room,
 		.flags = flags,
 	};
-	fuzzed->error = llds_request(&fuzzed->shared, &fuzzed->run, may);
+	fuzzed->error = llds_request(&fuzzed->shared, &fuzzed->run, may, NULL);
 }
 
 /* Compares all that a user can observe of two runs. */

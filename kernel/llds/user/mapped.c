@@ -62,6 +62,7 @@ static enum mapped_found try_get(const struct mapped *mapped, const u8 *key,
 	const u32 sequence = smp_load_acquire(&home->sequence);
 	const u8 tag = llds_tag_of(hash);
 	u32 slot, handle, sizes;
+	bool is_crowded;
 
 	if (as_one & 1 || sequence & 1)
 		return MAPPED_BUSY;
@@ -92,11 +93,12 @@ static enum mapped_found try_get(const struct mapped *mapped, const u8 *key,
 			break;
 		bucket = block_at(mapped, handle);
 	}
+	is_crowded = READ_ONCE(home->is_crowded);
 	if (READ_ONCE(header->buckets) != count ||
 	    again(&home->sequence) != sequence ||
 	    again(&header->sequence) != as_one)
 		return MAPPED_BUSY;
-	return MAPPED_ABSENT;
+	return is_crowded ? MAPPED_CROWDED : MAPPED_ABSENT;
 }
 
 enum mapped_found mapped_get(const struct mapped *mapped, const u8 *key,

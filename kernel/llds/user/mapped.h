@@ -28,6 +28,8 @@ enum mapped_found {
 	MAPPED_BUSY,
 	/* The value is stored apart, and not mapped. */
 	MAPPED_APART,
+	/* The bucket is crowded: the key may be in the order alone. */
+	MAPPED_CROWDED,
 };
 
 /* Room for the longest entry with its value. */

@@ -240,18 +240,23 @@ static u64 check_node(const struct llds_store *store, u32 handle, u32 low,
 	return entries;
 }
 
-/* Checks that each entry is in its bucket. */
-static u64 check_buckets(const struct llds_store *store)
+/*
+ * Checks that each entry is in its bucket, or that buckets are crowded: then
+ * some may be in the order alone.
+ */
+static void check_buckets(const struct llds_store *store, u64 n)
 {
 	const struct llds_buckets *buckets = &store->buckets;
-	u64 entries = 0;
-	u32 at, slot;
+	u64 entries = 0, crowded = 0;
+	u32 at, slot, blocks;
 
 	for (at = 0; at < buckets->header->buckets; at++) {
 		const struct llds_bucket *bucket = llds_bucket(buckets, at);
 
 		CHECK(!(bucket->sequence & 1));
-		for (;;) {
+		crowded += bucket->is_crowded;
+		for (blocks = 0;; blocks++) {
+			CHECK(blocks <= LLDS_CHAIN_BLOCKS);
 			for (slot = 0; slot < LLDS_BUCKET_SLOTS; slot++) {
 				const struct llds_entry *entry;
 				struct llds_key key;
@@ -272,7 +277,7 @@ static u64 check_buckets(const struct llds_store *store)
 			bucket = llds_block(&store->memory, bucket->next);
 		}
 	}
-	return entries;
+	CHECK(crowded ? entries <= n : entries == n);
 }
 
 /* Checks everything against the model. */
@@ -301,7 +306,16 @@ void check(const struct llds_store *store, const struct model *model)
 	CHECK(!entry);
 	if (store->index != LLDS_INDEX_DEFAULT)
 		return;
-	CHECK(check_buckets(store) == model->n);
+	check_buckets(store, model->n);
+	/* Those too that are in the order alone. */
+	for (i = 0; i < model->n; i++) {
+		const struct pair *pair = &model->pairs[i];
+		const struct llds_key key = llds_key(store, pair->key,
+						     pair->key_bytes);
+
+		entry = llds_find(store, &key);
+		CHECK(entry && is_pair(store, entry, pair));
+	}
 	if (store->header->root)
 		CHECK(check_node(store, store->header->root, 0, 0, &level) ==
 		      model->n);
@@ -325,7 +339,32 @@ bool is_same(const struct llds_store *store, const struct model *model)
 }
 
 const char *const kinds[] = { "numbers", "short", "alike", "long",
-				     "in order" };
+				     "in order", "colliding" };
+
+#define COLLIDING_SALT 7
+#define COLLIDING_KEYS 600
+
+u64 salt_of(enum kind kind)
+{
+	return kind == COLLIDING ? COLLIDING_SALT : random64();
+}
+
+/*
+ * One of the keys whose hashes end with 7 zero bits: all are in one bucket,
+ * until there are more than 128, and then in two.
+ */
+static u64 a_colliding_key(void)
+{
+	static u64 keys[COLLIDING_KEYS];
+	u64 key;
+	u32 n = 0;
+
+	for (key = 0; !keys[COLLIDING_KEYS - 1]; key++) {
+		if (!(llds_hash(COLLIDING_SALT, (const u8 *)&key, 8) & 127))
+			keys[n++] = key;
+	}
+	return keys[below(COLLIDING_KEYS)];
+}
 
 u32 a_key(enum kind kind, u8 *key)
 {
@@ -351,6 +390,10 @@ u32 a_key(enum kind kind, u8 *key)
 		for (i = 0; i < 3 && bytes; i++)
 			key[below(bytes)] = 'a' + below(3);
 		return bytes;
+	case COLLIDING:
+		number = below(8) ? a_colliding_key() : below(400);
+		memcpy(key, &number, 8);
+		return 8;
 	default:
 		return sprintf((char *)key, "%010u",
 			       below(4) ? counter++ : below(counter + 1));

@@ -15,6 +15,8 @@ long llds_os_failing;
 /* The copy that fails, counted likewise. */
 long llds_os_faulting;
 
+long llds_os_rests;
+
 /* Large tables use huge pages, if available. */
 #define HUGE_BYTES (2UL << 20)
 

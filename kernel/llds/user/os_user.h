@@ -19,6 +19,9 @@
 #include <stdint.h>
 #include <string.h>
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "llds needs a little-endian machine");
+
 typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
@@ -50,6 +53,7 @@ void llds_os_pause(void);
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define BUILD_BUG_ON(condition) _Static_assert(!(condition), #condition)
+#define array_index_nospec(index, size) (index)
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define min(a, b)                                                             \
 	({                                                                    \
@@ -106,8 +110,7 @@ static inline u32 get_unaligned_be32(const void *p)
 	u32 x;
 
 	memcpy(&x, p, sizeof(x));
-	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? x :
-							__builtin_bswap32(x);
+	return __builtin_bswap32(x);
 }
 
 static inline u64 llds_unaligned_u64(const void *p)
@@ -120,6 +123,24 @@ static inline u64 llds_unaligned_u64(const void *p)
 
 extern long llds_os_failing;
 extern long llds_os_faulting;
+
+/* As in the kernel: to the page. */
+static inline size_t llds_os_table_bytes(size_t bytes)
+{
+	return bytes > LLDS_PAGE_BYTES ?
+		       (bytes + LLDS_PAGE_BYTES - 1) & ~(LLDS_PAGE_BYTES - 1) :
+		       bytes;
+}
+
+static inline size_t llds_os_buffer_bytes(size_t bytes)
+{
+	return llds_os_table_bytes(bytes);
+}
+
+/* There are no page faults. */
+static inline void llds_os_wait_for_faults(void)
+{
+}
 
 void *llds_os_table(size_t bytes);
 void llds_os_table_free(void *table);
@@ -138,8 +159,12 @@ static inline bool llds_os_refuses(void)
 	return unlikely(llds_os_failing > 0) && --llds_os_failing == 0;
 }
 
+/* How often the engine was ready to yield the processor. */
+extern long llds_os_rests;
+
 static inline void llds_os_relax(void)
 {
+	__atomic_fetch_add(&llds_os_rests, 1, __ATOMIC_RELAXED);
 }
 
 static inline bool llds_os_is_killed(void)

@@ -14,7 +14,7 @@ static void runs_against_the_model(enum llds_index index, enum kind kind,
 	u32 runs, short_ones = 0;
 
 	CHECK(!llds_shared_init(&shared, index, 1ULL << 40, VALUE_BYTES_MAX,
-				random64()));
+				salt_of(kind)));
 	for (runs = 0; runs < steps / 20; runs++) {
 		u32 room = below(2) ? ANSWERS_ROOM : below(below(2) ? 40 : 4000);
 		u32 from = 0, got = 0, wanted_bytes;
@@ -24,7 +24,7 @@ static void runs_against_the_model(enum llds_index index, enum kind kind,
 
 		while (from < end) {
 			struct llds_run run = a_run(from, end, room);
-			const int error = llds_request(&shared, &run, ALL);
+			const int error = llds_request(&shared, &run, ALL, NULL);
 
 			if (error == -EMSGSIZE) {
 				CHECK(!run.done && run.answers_bytes > room);
@@ -68,7 +68,7 @@ static void copies_that_fail(enum kind kind)
 		model_drop(&model);
 		run = a_run(0, end, ANSWERS_ROOM);
 		llds_os_faulting = n;
-		error = llds_request(&shared, &run, ALL);
+		error = llds_request(&shared, &run, ALL, NULL);
 		llds_os_faulting = 0;
 		CHECK(error == 0 || error == -EFAULT);
 		/* The store is as after some prefix of the run. */
@@ -111,7 +111,7 @@ static void runs_without_memory(enum kind kind)
 		llds_os_failing = n;
 		while (from < end) {
 			struct llds_run run = a_run(from, end, ANSWERS_ROOM);
-			const int error = llds_request(&shared, &run, ALL);
+			const int error = llds_request(&shared, &run, ALL, NULL);
 
 			CHECK(error == 0 || error == -ENOMEM);
 			failed |= error == -ENOMEM;
@@ -179,7 +179,7 @@ static void nonsense(u32 runs)
 			run.flags = 1U << below(32);
 		if (!below(50))
 			run.reserved = 1;
-		error = llds_request(&shared, &run, ALL);
+		error = llds_request(&shared, &run, ALL, NULL);
 		CHECK(error == 0 || error == -EINVAL || error == -E2BIG ||
 		      error == -EMSGSIZE);
 		CHECK(run.done_bytes <= bytes);
@@ -240,7 +240,7 @@ static void many_gets(u32 runs)
 
 		for (j = 0; j < op.value_bytes; j++)
 			ops[sizeof(op) + op.key_bytes + j] = random64();
-		CHECK(!llds_request(&shared, &run, ALL) && run.done == 1);
+		CHECK(!llds_request(&shared, &run, ALL, NULL) && run.done == 1);
 	}
 	for (i = 0; i < runs; i++) {
 		const u32 many = 1 + below(200);
@@ -257,7 +257,7 @@ static void many_gets(u32 runs)
 			op.key_bytes = key_of(below(GET_KEYS), key);
 			end = at + put_op(ops + at, &op, key);
 			run = a_run(at, end, ANSWERS_ROOM);
-			CHECK(!llds_request(&shared, &run, ALL));
+			CHECK(!llds_request(&shared, &run, ALL, NULL));
 			if (wanted_bytes + run.answers_bytes > ANSWERS_ROOM)
 				break;
 			memcpy(wanted + wanted_bytes, answers,
@@ -275,7 +275,7 @@ static void many_gets(u32 runs)
 		end = below(3) ? wanted_bytes : below(wanted_bytes + 1);
 		memset(answers, 0xa5, wanted_bytes);
 		run = a_run(0, at, end);
-		error = llds_request(&shared, &run, ALL);
+		error = llds_request(&shared, &run, ALL, NULL);
 		/* The next operation has no room, or is invalid. */
 		CHECK(run.done <= n);
 		CHECK(error || run.answers_bytes ==
@@ -366,7 +366,7 @@ static void many_sets(u32 runs)
 				    ANSWERS_ROOM);
 			at += sizeof(op) +
 			      padded(op.key_bytes + op.value_bytes);
-			CHECK(!llds_request(&one, &run, ALL));
+			CHECK(!llds_request(&one, &run, ALL, NULL));
 			memcpy(&answer, answers, sizeof(answer));
 			differing += answer.status != LLDS_DONE;
 			memcpy(wanted + wanted_bytes, answers,
@@ -376,7 +376,7 @@ static void many_sets(u32 runs)
 		for (from = got = 0; from < at;) {
 			struct llds_run run = a_run(from, at, 8 + below(900));
 
-			CHECK(!llds_request(&many, &run, ALL) && run.done);
+			CHECK(!llds_request(&many, &run, ALL, NULL) && run.done);
 			CHECK(!memcmp(wanted + got, answers,
 				      run.answers_bytes));
 			got += run.answers_bytes;
@@ -429,7 +429,7 @@ static void as_one_may(u32 may)
 
 		run.flags = below(2) ? LLDS_RUN_ATOMIC : 0;
 		memset(answers, 0xa5, sizeof(struct llds_answer));
-		error = llds_request(&shared, &run, may);
+		error = llds_request(&shared, &run, may, NULL);
 		CHECK(error == (refuses ? -EBADF : 0));
 		CHECK(!refuses || answers[0] == 0xa5);
 		refused += refuses;
@@ -441,6 +441,66 @@ static void as_one_may(u32 may)
 	printf("ok: %u of 200 operations refused with access to%s%s\n",
 	       refused, may & LLDS_READS ? " read" : "",
 	       may & LLDS_CHANGES ? " change" : "");
+}
+
+/*
+ * Does one set of a long value and many gets in one run. Returns its error, and
+ * how often it was ready to yield the processor.
+ */
+static int a_long_run(struct llds_shared *shared, struct llds_quota *quota,
+		      u32 gets, long *rests)
+{
+	struct llds_op op = { .code = LLDS_SET, .key_bytes = 8,
+			      .value_bytes = VALUE_BYTES_MAX };
+	struct llds_run run;
+	u8 key[8] = "12345678";
+	u32 at = put_op(ops, &op, key), i;
+	int error;
+
+	op = (struct llds_op){ .code = LLDS_GET, .key_bytes = 8 };
+	key[0] = '0';
+	for (i = 0; i < gets; i++)
+		at += put_op(ops + at, &op, key);
+	run = a_run(0, at, ANSWERS_ROOM);
+	*rests = llds_os_rests;
+	error = llds_request(shared, &run, ALL, quota);
+	*rests = llds_os_rests - *rests;
+	CHECK(error || run.done == gets + 1);
+	return error;
+}
+
+/* A long value makes the buffer large, and not what is done without a rest. */
+static void a_buffer_is_no_slice(void)
+{
+	const u32 gets = 20000;
+	struct llds_shared shared;
+	long rests;
+
+	CHECK(!llds_shared_init(&shared, LLDS_INDEX_DEFAULT, 64 << 20,
+				VALUE_BYTES_MAX, 7));
+	CHECK(!a_long_run(&shared, NULL, gets, &rests));
+	CHECK(rests >= gets * 24 / 4096);
+	llds_shared_drop(&shared);
+	printf("ok: %u gets after a long value, with %ld rests\n", gets, rests);
+}
+
+/* The copies of a run count while it lasts, and are refused beyond the limit. */
+static void copies_count(void)
+{
+	struct llds_quota quota = { .bytes_max = VALUE_BYTES_MAX / 2 };
+	struct llds_shared shared;
+	long rests;
+
+	CHECK(!llds_shared_init(&shared, LLDS_INDEX_DEFAULT, 64 << 20,
+				VALUE_BYTES_MAX, 7));
+	CHECK(a_long_run(&shared, &quota, 1, &rests) == -EDQUOT);
+	CHECK(!quota.bytes && !llds_store_keys(&shared.store));
+	/* Both copies: of the value, and of some operations before it. */
+	quota.bytes_max = 2 * VALUE_BYTES_MAX;
+	CHECK(!a_long_run(&shared, &quota, 1, &rests));
+	CHECK(!quota.bytes && llds_store_keys(&shared.store) == 1);
+	llds_shared_drop(&shared);
+	printf("ok: copies of runs count\n");
 }
 
 void test_requests(u32 steps)
@@ -457,6 +517,8 @@ void test_requests(u32 steps)
 	nonsense(10 * steps);
 	many_gets(steps);
 	many_sets(steps);
+	a_buffer_is_no_slice();
+	copies_count();
 	for (may = 0; may <= ALL; may++)
 		as_one_may(may);
 }

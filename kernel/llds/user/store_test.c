@@ -58,7 +58,7 @@ static void against_the_model(enum llds_index index, enum kind kind, u32 steps)
 	u64 most;
 	u32 i;
 
-	CHECK(!llds_store_init(&store, index, 1ULL << 40, random64()));
+	CHECK(!llds_store_init(&store, index, 1ULL << 40, salt_of(kind)));
 	for (i = 0; i < steps; i++) {
 		const u32 deletes = 4 * i < 3 * steps ? 20 : 70;
 

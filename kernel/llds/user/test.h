@@ -64,8 +64,10 @@ bool is_same(const struct llds_store *store, const struct model *model);
 void check(const struct llds_store *store, const struct model *model);
 
 /* Kinds of keys. */
-enum kind { NUMBERS, SHORT, ALIKE, LONG, IN_ORDER, KINDS };
+enum kind { NUMBERS, SHORT, ALIKE, LONG, IN_ORDER, COLLIDING, KINDS };
 extern const char *const kinds[];
+/* The salt of a store for keys of a kind: the colliding ones are made for it. */
+u64 salt_of(enum kind kind);
 #define KEY_ROOM 4104
 #define VALUE_ROOM 70000
 

@@ -5,7 +5,7 @@
 //! commands, which contain addresses, stay in this module.
 
 /// The version of the ABI, `LLDS_ABI`.
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;
 /// Maximum key length, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
 /// Maximum length of a store's name, in bytes.
@@ -74,7 +74,7 @@ pub(super) const CREATE: u32 = 0x01;
 const EXCLUSIVE: u32 = 0x02;
 
 /// The magic byte of the module's ioctl commands.
-pub(super) const MAGIC: u8 = 0xec;
+pub(super) const MAGIC: u8 = 0xe9;
 
 /// Declares a struct of the header, and its layout for the test.
 macro_rules! layout {

@@ -20,6 +20,7 @@ pub(super) const SLAB_BYTES: usize = 65_536;
 const BUCKET_BYTES: usize = 64;
 const NEXT: usize = 4;
 const TAGS: usize = 8;
+const IS_CROWDED: u32 = 0xff00_0000;
 const HANDLES: usize = 20;
 /// An entry begins with its version and its lengths.
 pub(super) const HEAD_BYTES: usize = 8;
@@ -65,8 +66,8 @@ impl Mapped {
     /// Looks a key up, and passes a copy of its value, or `None` for its absence, to `make`.
     ///
     /// # Errors
-    /// Returns `make` uncalled if the value is in a separate block, which is not mapped, or if 64 attempts
-    /// met a concurrent change. The caller then reads through the engine.
+    /// Returns `make` uncalled if the value is in a separate block, which is not mapped, if the key's bucket is
+    /// crowded, or if 64 attempts met a concurrent change. The caller then reads through the engine.
     #[inline]
     pub fn get<R, F: FnOnce(Option<&[u8]>) -> R>(&self, key: &[u8], make: F) -> Result<R, F> {
         // SAFETY: the header is readable while `self` lives (see `new`); the salt never changes.
@@ -324,6 +325,12 @@ impl<C: Copier> Memory for Lookup<'_, C> {
     #[inline]
     fn continued(&self, handle: u32) -> *const u8 {
         self.mapped.block(handle)
+    }
+
+    #[inline]
+    fn is_crowded(&self, home: *const u8) -> bool {
+        // SAFETY: this offset lies within a bucket's 64 bytes; `home` is from `home`.
+        unsafe { word(home.add(TAGS + 8)) & IS_CROWDED != 0 }
     }
 
     #[inline]

@@ -80,6 +80,8 @@ pub(crate) trait Memory {
     /// The handle of the bucket's next overflow block, or 0.
     fn more(&self, bucket: Self::Bucket) -> u32;
     fn continued(&self, handle: u32) -> Self::Bucket;
+    /// Whether keys of a bucket may be only in the order of keys.
+    fn is_crowded(&self, home: Self::Bucket) -> bool;
     /// Copies the entry of a handle if it is the key's.
     fn copy(&mut self, handle: u32) -> Candidate;
 }
@@ -90,7 +92,8 @@ pub(crate) enum Read {
     /// The entry was copied.
     Found,
     Absent,
-    /// The key exists, with a value in a separate block, which is not mapped.
+    /// The key exists, with a value in a separate block, which is not mapped. Or its bucket is crowded, and it may
+    /// be in the order of keys alone.
     Apart,
     /// A writer changed something meanwhile.
     Retry,
@@ -130,9 +133,13 @@ pub(crate) fn read_once<M: Memory>(memory: &mut M) -> Read {
         }
         bucket = memory.continued(more);
     }
+    let is_crowded = memory.is_crowded(home);
     let has_moved = memory.buckets() != buckets && !weakened!("counts");
     let has_come_back = !memory.sequence(home).is_still(begun) && !weakened!("comes_back");
-    if has_moved || has_come_back || !is_one(memory, as_one) { Read::Retry } else { Read::Absent }
+    if has_moved || has_come_back || !is_one(memory, as_one) {
+        return Read::Retry;
+    }
+    if is_crowded { Read::Apart } else { Read::Absent }
 }
 
 fn is_one<M: Memory>(memory: &M, as_one: u32) -> bool {

@@ -33,7 +33,7 @@ int forrest_llds_run(struct llds_shared *shared, struct llds_run *run,
 		     bool may_change)
 {
 	return llds_request(shared, run, may_change ? LLDS_READS | LLDS_CHANGES :
-						      LLDS_READS);
+						      LLDS_READS, NULL);
 }
 
 /*
@@ -46,6 +46,7 @@ int forrest_llds_show(struct llds_shared *shared, const void *at[3])
 
 	if (error)
 		return error;
+	llds_maps_add(shared, 1);
 	llds_show(&shared->store, true);
 	llds_os_unlock_alone(&shared->lock);
 	at[0] = shared->store.header;
