@@ -71,12 +71,13 @@ u32 llds_block_bytes(u32 bytes)
 	return units_of(class_of(units_for(bytes))) << LLDS_UNIT_SHIFT;
 }
 
-bool llds_quota_take(struct llds_quota *quota, u64 bytes)
+bool llds_quota_take(struct llds_quota *quota, u64 bytes, bool has_to)
 {
 	u64 taken = READ_ONCE(quota->bytes);
 
 	do {
-		if (bytes > quota->bytes_max - taken)
+		if (!has_to && (taken > quota->bytes_max ||
+				bytes > quota->bytes_max - taken))
 			return false;
 	} while (!try_cmpxchg(&quota->bytes, &taken, taken + bytes));
 	return true;
@@ -92,7 +93,7 @@ void llds_quota_give(struct llds_quota *quota, u64 bytes)
 
 bool llds_budget_join(struct llds_budget *budget, struct llds_quota *quota)
 {
-	if (!llds_quota_take(quota, budget->bytes))
+	if (!llds_quota_take(quota, budget->bytes, false))
 		return false;
 	budget->quota = quota;
 	return true;
@@ -101,7 +102,7 @@ bool llds_budget_join(struct llds_budget *budget, struct llds_quota *quota)
 bool llds_budget_take(struct llds_budget *budget, u64 bytes)
 {
 	if (bytes > budget->bytes_max - budget->bytes ||
-	    (budget->quota && !llds_quota_take(budget->quota, bytes))) {
+	    (budget->quota && !llds_quota_take(budget->quota, bytes, false))) {
 		budget->is_refused = true;
 		return false;
 	}

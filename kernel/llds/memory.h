@@ -104,9 +104,9 @@ void llds_memory_drop(struct llds_memory *memory);
 
 /*
  * Takes @bytes of a quota, or returns them, while others may do the same.
- * Taking returns false if that exceeds it.
+ * Taking returns false if that exceeds it, unless it @has_to.
  */
-bool llds_quota_take(struct llds_quota *quota, u64 bytes);
+bool llds_quota_take(struct llds_quota *quota, u64 bytes, bool has_to);
 void llds_quota_give(struct llds_quota *quota, u64 bytes);
 
 /*

@@ -56,7 +56,9 @@ static int make_room_keeping(struct buffer *buffer, u32 bytes, u32 used)
 
 	if (bytes <= buffer->room)
 		return 0;
-	if (buffer->quota && !llds_quota_take(buffer->quota, taken))
+	/* Short ones may exceed it, so that full stores can be emptied. */
+	if (buffer->quota &&
+	    !llds_quota_take(buffer->quota, taken, taken <= OUT_BYTES))
 		return -EDQUOT;
 	at = llds_os_buffer(bytes);
 	if (!at) {

@@ -47,7 +47,7 @@ void llds_hide_unmapped(struct llds_shared *shared);
  * Does a run of operations. @run is a copy of the user's; the caller copies it
  * back if this returns 0 or -EMSGSIZE. @may is the access of the user:
  * LLDS_READS, LLDS_CHANGES, or both. Copies longer than some hundred bytes count
- * for @quota, unless it is NULL.
+ * for @quota, unless it is NULL; those longer than 16 KiB do not exceed it.
  */
 int llds_request(struct llds_shared *shared, struct llds_run *run, u32 may,
 		 struct llds_quota *quota);

@@ -484,6 +484,18 @@ static void a_buffer_is_no_slice(void)
 	printf("ok: %u gets after a long value, with %ld rests\n", gets, rests);
 }
 
+static int many_deletes(struct llds_shared *shared, struct llds_quota *quota)
+{
+	const struct llds_op op = { .code = LLDS_DELETE, .key_bytes = 8 };
+	struct llds_run run;
+	u32 at = 0, i;
+
+	for (i = 0; i < 1000; i++)
+		at += put_op(ops + at, &op, (const u8 *)"12345678");
+	run = a_run(0, at, ANSWERS_ROOM);
+	return llds_request(shared, &run, ALL, quota);
+}
+
 /* The copies of a run count while it lasts, and are refused beyond the limit. */
 static void copies_count(void)
 {
@@ -495,6 +507,11 @@ static void copies_count(void)
 				VALUE_BYTES_MAX, 7));
 	CHECK(a_long_run(&shared, &quota, 1, &rests) == -EDQUOT);
 	CHECK(!quota.bytes && !llds_store_keys(&shared.store));
+	/* Many short operations can be done at the limit. */
+	quota.bytes = quota.bytes_max;
+	CHECK(!many_deletes(&shared, &quota));
+	CHECK(quota.bytes == quota.bytes_max);
+	quota.bytes = 0;
 	/* Both copies: of the value, and of some operations before it. */
 	quota.bytes_max = 2 * VALUE_BYTES_MAX;
 	CHECK(!a_long_run(&shared, &quota, 1, &rests));
