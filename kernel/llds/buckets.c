@@ -345,6 +345,7 @@ void llds_buckets_trim(struct llds_buckets *buckets)
 	while (most < buckets->end && !buckets->memory->is_shown) {
 		llds_os_piece_free(buckets->pieces[--buckets->end]);
 		llds_budget_give(buckets->memory->budget, LLDS_PIECE_BYTES);
+		llds_os_relax();
 	}
 }
 

@@ -371,4 +371,5 @@ module_exit(llds_exit);
 
 MODULE_AUTHOR("The authors of Forrest");
 MODULE_DESCRIPTION("Ordered key-value stores in kernel memory");
+MODULE_VERSION("0.1.0");
 MODULE_LICENSE("GPL");

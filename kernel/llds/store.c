@@ -450,6 +450,7 @@ void llds_commit(struct llds_store *store)
 		change = &journal->changes[i];
 		if (change->old && change->new)
 			free_entry(store, change->old);
+		llds_os_relax();
 	}
 	end(store);
 }
