@@ -220,12 +220,21 @@ static void put(struct llds_buckets *buckets, struct llds_bucket *home,
 		bucket = next(buckets, bucket);
 		if (unlikely(!bucket)) {
 			WRITE_ONCE(home->is_crowded, 1);
+			buckets->beyond++;
 			return;
 		}
 	}
 	slot = llds_slot_of(free);
 	WRITE_ONCE(bucket->handles[slot], handle);
 	WRITE_ONCE(bucket->tags[slot], tag);
+}
+
+/* Removes the mark if it is not needed. REQUIRES: llds_bucket_begin(). */
+static void uncrowd(const struct llds_buckets *buckets,
+		    struct llds_bucket *home)
+{
+	if (unlikely(home->is_crowded) && !buckets->beyond)
+		WRITE_ONCE(home->is_crowded, 0);
 }
 
 static u64 hash_of(const struct llds_buckets *buckets, u32 handle)
@@ -302,6 +311,7 @@ static void split(struct llds_buckets *buckets)
 	count(buckets, from, &entries, &free);
 	if (entries <= LLDS_BUCKET_SLOTS || reserve(buckets, to, entries)) {
 		move(buckets, from, to, half);
+		uncrowd(buckets, from);
 		/* Some of the entries that are in the order alone are now its. */
 		WRITE_ONCE(to->is_crowded, from->is_crowded);
 		WRITE_ONCE(buckets->header->buckets, last + 1);
@@ -362,6 +372,7 @@ void llds_buckets_fit(struct llds_buckets *buckets)
 void llds_buckets_add(struct llds_buckets *buckets, struct llds_bucket *home,
 		      u64 hash, u32 handle)
 {
+	uncrowd(buckets, home);
 	put(buckets, home, llds_tag_of(hash), handle);
 	buckets->keys++;
 }
@@ -400,8 +411,10 @@ void llds_buckets_remove(struct llds_buckets *buckets,
 	struct llds_bucket *bucket = named(buckets, home, handle, &slot);
 
 	buckets->keys--;
-	if (unlikely(!bucket))
+	if (unlikely(!bucket)) {
+		buckets->beyond--;
 		return;
+	}
 	WRITE_ONCE(bucket->tags[slot], 0);
 	if (bucket != home)
 		trim(buckets, home);

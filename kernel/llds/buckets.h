@@ -12,8 +12,9 @@
  * The hash is salted, by the store: see llds_hash(). But a mapping shows the
  * salt, so anybody who may read a store can make keys that collide. Therefore a
  * bucket has at most LLDS_CHAIN_BLOCKS overflow blocks. Entries beyond them are
- * only in the order of keys, and the bucket is marked as crowded for good: a
- * key that is not found there is searched in the order.
+ * only in the order of keys, and the bucket is marked as crowded: a key that is
+ * not found there is searched in the order. The mark stays until no bucket of
+ * the store has such entries, and the bucket is changed.
  *
  * The store's lock guards changes. A seqlock read takes no lock. It
  *
@@ -78,6 +79,7 @@ struct llds_bucket {
  * @room: capacity of @pieces
  * @end: number of pieces
  * @keys: number of entries
+ * @beyond: number of entries that are in the order alone
  */
 struct llds_buckets {
 	struct llds_memory *memory;
@@ -87,6 +89,7 @@ struct llds_buckets {
 	u32 room;
 	u32 end;
 	u64 keys;
+	u64 beyond;
 };
 
 /* Returns false without memory. */

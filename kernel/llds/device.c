@@ -78,12 +78,14 @@ MODULE_PARM_DESC(tree,
  * @lock: guards setting @held
  * @held: its store: the one that it was attached to, or from the first run on a
  *	private one; set once, and lives as long as the file
- * @user: who opened the device, for whom the copies of runs count; or NULL
+ * @user: who opened the device; or NULL
+ * @copies: the user's limit of the copies that runs make, or NULL
  */
 struct llds_file {
 	struct mutex lock; /* guards setting held */
 	struct llds_held *held;
 	struct llds_user *user;
+	struct llds_quota *copies;
 };
 
 /* The store of an open device; makes a private one if it has none yet. */
@@ -130,8 +132,7 @@ static long llds_run(struct file *file, u64 at)
 	held = store_of(own);
 	if (IS_ERR(held))
 		return PTR_ERR(held);
-	error = llds_request(&held->shared, &run, may_of(file),
-			     llds_user_quota(own->user));
+	error = llds_request(&held->shared, &run, may_of(file), own->copies);
 	if (error && error != -EMSGSIZE)
 		return error;
 	return llds_os_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
@@ -307,6 +308,7 @@ static int llds_open(struct inode *inode, struct file *file)
 		kfree(own);
 		return error;
 	}
+	own->copies = llds_user_copies(own->user);
 	mutex_init(&own->lock);
 	file->private_data = own;
 	return nonseekable_open(inode, file);

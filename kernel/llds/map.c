@@ -76,12 +76,15 @@ int llds_map(struct llds_shared *shared, struct vm_area_struct *vma)
 	    area > LLDS_MAP_BUCKETS || from - area > room ||
 	    bytes > room - (from - area))
 		return -EINVAL;
-	error = llds_os_lock_alone(&shared->lock);
-	if (error)
-		return error;
-	if (llds_maps_add(shared, 1) == 1)
+	if (!llds_maps_add_another(shared)) {
+		/* The first one waits for a writer. */
+		error = llds_os_lock_alone(&shared->lock);
+		if (error)
+			return error;
+		llds_maps_add(shared, 1);
 		llds_show(&shared->store, true);
-	llds_os_unlock_alone(&shared->lock);
+		llds_os_unlock_alone(&shared->lock);
+	}
 	/* So that mprotect() cannot make it writable or executable. */
 	llds_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP, VM_MAYWRITE | VM_MAYEXEC);
 	vma->vm_private_data = shared;

@@ -55,9 +55,11 @@ static inline void llds_os_table_free(void *table)
 	kvfree(table);
 }
 
+/* REQUIRES: @bytes is not 0. */
 static inline size_t llds_os_buffer_bytes(size_t bytes)
 {
-	return roundup_pow_of_two(bytes);
+	return bytes > KMALLOC_MAX_SIZE ? PAGE_ALIGN(bytes) :
+					  roundup_pow_of_two(bytes);
 }
 
 static inline void *llds_os_buffer(size_t bytes)

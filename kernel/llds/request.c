@@ -39,23 +39,27 @@ static void open_buffer(struct buffer *buffer, struct llds_quota *quota)
 	buffer->quota = quota;
 }
 
-static void close_buffer(struct buffer *buffer)
+/* Frees the bytes if they are not in the buffer itself. */
+static noinline void give(struct buffer *buffer)
 {
-	if (buffer->at == buffer->small)
-		return;
 	llds_os_buffer_free(buffer->at);
 	if (buffer->quota)
-		llds_quota_give(buffer->quota, llds_os_buffer_bytes(buffer->room));
+		llds_quota_give(buffer->quota,
+				llds_os_buffer_bytes(buffer->room));
 }
 
-/* Makes room for @bytes bytes, and keeps the first @used. */
-static int make_room_keeping(struct buffer *buffer, u32 bytes, u32 used)
+static inline void close_buffer(struct buffer *buffer)
+{
+	if (unlikely(buffer->at != buffer->small))
+		give(buffer);
+}
+
+/* Makes room for more bytes than there is room, and keeps the first @used. */
+static noinline int grow(struct buffer *buffer, u32 bytes, u32 used)
 {
 	const u64 taken = llds_os_buffer_bytes(bytes);
 	u8 *at;
 
-	if (bytes <= buffer->room)
-		return 0;
 	/* Short ones may exceed it, so that full stores can be emptied. */
 	if (buffer->quota &&
 	    !llds_quota_take(buffer->quota, taken, taken <= OUT_BYTES))
@@ -74,9 +78,9 @@ static int make_room_keeping(struct buffer *buffer, u32 bytes, u32 used)
 }
 
 /* Makes room for @bytes bytes; discards the content. */
-static int make_room(struct buffer *buffer, u32 bytes)
+static inline int make_room(struct buffer *buffer, u32 bytes)
 {
-	return make_room_keeping(buffer, bytes, 0);
+	return likely(bytes <= buffer->room) ? 0 : grow(buffer, bytes, 0);
 }
 
 int llds_shared_init(struct llds_shared *shared, enum llds_index index,
@@ -96,6 +100,15 @@ u64 llds_maps_add(struct llds_shared *shared, s64 n)
 	while (!try_cmpxchg(&shared->maps, &maps, maps + n))
 		;
 	return maps + n;
+}
+
+bool llds_maps_add_another(struct llds_shared *shared)
+{
+	u64 maps = READ_ONCE(shared->maps);
+
+	while (maps && !try_cmpxchg(&shared->maps, &maps, maps + 1))
+		;
+	return maps;
 }
 
 void llds_hide_unmapped(struct llds_shared *shared)
@@ -347,8 +360,7 @@ static int do_as_one(struct llds_shared *shared, struct slice *slice,
 				room->bytes = min((u64)room_bytes,
 						  2 * ((u64)room->used +
 						       slice->wanted));
-				error = make_room_keeping(out, room->bytes,
-							  room->used);
+				error = grow(out, room->bytes, room->used);
 				if (error)
 					return error;
 				room->at = out->at;

@@ -37,9 +37,13 @@ void llds_shared_drop(struct llds_shared *shared);
 /* Adds to the number of mappings, and returns the new one. */
 u64 llds_maps_add(struct llds_shared *shared, s64 n);
 
+/* Adds one if there is another; returns whether there was. */
+bool llds_maps_add_another(struct llds_shared *shared);
+
 /*
- * Frees what only mappings kept, if there are none left. REQUIRES: the exclusive
- * lock. Each change does this, and the end of a mapping if the lock is free.
+ * Frees what only mappings kept, if there are none left. REQUIRES: the
+ * exclusive lock. Each change does this, and the end of a mapping if the lock
+ * is free.
  */
 void llds_hide_unmapped(struct llds_shared *shared);
 

@@ -152,7 +152,8 @@ static inline struct found find(const struct llds_store *store,
 		found.handle = llds_buckets_find(&store->buckets, found.home,
 						 key->hash, key->at,
 						 key->bytes);
-		if (unlikely(!found.handle && found.home->is_crowded))
+		if (unlikely(!found.handle && found.home->is_crowded &&
+			     store->buckets.beyond))
 			found.handle = llds_order_find(&store->order, key->at,
 						       key->bytes);
 	} else {

@@ -28,13 +28,16 @@
  * @uid: the user
  * @references: number of stores and open devices that count here; freed with
  *	the last one
- * @quota: the bytes that they have allocated, and their limit
+ * @quota: the bytes that the stores have allocated, and their limit
+ * @copies: the bytes of copies that runs make, and their limit. By itself, so
+ *	that stores that are full can be read and emptied.
  */
 struct llds_user {
 	struct hlist_node node;
 	kuid_t uid;
 	u64 references;
 	struct llds_quota quota;
+	struct llds_quota copies;
 };
 
 static struct llds_limits limits;
@@ -94,6 +97,7 @@ struct llds_user *llds_user_get(void)
 		return ERR_PTR(-ENOMEM);
 	fresh->uid = uid;
 	fresh->quota.bytes_max = limits.user_bytes_max;
+	fresh->copies.bytes_max = limits.user_bytes_max / 2;
 	mutex_lock(&lock);
 	user = user_of(uid);
 	if (!user) {
@@ -122,9 +126,9 @@ void llds_user_put(struct llds_user *user)
 		kfree(user);
 }
 
-struct llds_quota *llds_user_quota(struct llds_user *user)
+struct llds_quota *llds_user_copies(struct llds_user *user)
 {
-	return user ? &user->quota : NULL;
+	return user ? &user->copies : NULL;
 }
 
 /* Frees a store. REQUIRES: it has no references. */

@@ -8,8 +8,9 @@
  * closed.
  *
  * A quota counts the memory of all stores of a user, with a name or without. A
- * store counts for the user who created it, no matter who fills it. The copies
- * that runs make count, while they last, for the user who opened the device.
+ * store counts for the user who created it, no matter who fills it. Another
+ * quota, half as large, counts the copies that runs make, while they last, for
+ * the user who opened the device.
  * What was created or opened with CAP_SYS_RESOURCE counts for no user.
  *
  * This code does not access user memory.
@@ -26,7 +27,8 @@
 /**
  * struct llds_limits - the module's limits, fixed when it is loaded
  * @store_bytes_max: maximum bytes of a store
- * @user_bytes_max: maximum bytes of all stores and runs of a user together
+ * @user_bytes_max: maximum bytes of all stores of a user together; half as much
+ *	is the maximum of the copies that runs make
  * @value_bytes_max: maximum value length
  * @stores_max: maximum number of names
  * @index: the index structures of stores
@@ -102,8 +104,8 @@ struct llds_user *llds_user_get(void);
 /* Returns such a user, who may be NULL. */
 void llds_user_put(struct llds_user *user);
 
-/* The limit of a user, or NULL. */
-struct llds_quota *llds_user_quota(struct llds_user *user);
+/* The limit of the copies that a user's runs make, or NULL. */
+struct llds_quota *llds_user_copies(struct llds_user *user);
 
 /* Makes a store without a name. Returns it or an ERR_PTR(), never NULL. */
 struct llds_held *llds_stores_make(void);

@@ -167,9 +167,10 @@ struct llds_pair {
  * value is too long; -EMSGSIZE: the first answer has no room; 'answers_bytes'
  * is what it needs; -EBADF: the operation changes the store and the device is
  * not open for writing, or it returns data and the device is not open for
- * reading; -ENOMEM: no memory for the copy; -EDQUOT: this is the device's first
- * run, and the stores of the user have reached their maximum size; -EINTR: the
- * process was killed.
+ * reading; -ENOMEM: no memory for the copy; -EDQUOT: the user who opened the
+ * device has reached the maximum of copies, and an operation or an answer is
+ * longer than 16 KiB; or this is the device's first run, and the stores of the
+ * user have reached their maximum size; -EINTR: the process was killed.
  *
  * With -EFAULT it fails even if operations were done, and their answers are
  * lost.
@@ -194,7 +195,7 @@ struct llds_run {
  *
  * Without room for all answers, the run fails with -EMSGSIZE; 'answers_bytes'
  * is the least that it needs. -E2BIG also means more than LLDS_ATOMIC_BYTES_MAX
- * bytes of operations. -EINVAL and -E2BIG may concern any operation. Memory of
+ * bytes of operations, or of answers. -EINVAL and -E2BIG may concern any operation. Memory of
  * replaced pairs is freed only at the end of the run.
  */
 #define LLDS_RUN_ATOMIC 0x1

@@ -277,7 +277,8 @@ static void check_buckets(const struct llds_store *store, u64 n)
 			bucket = llds_block(&store->memory, bucket->next);
 		}
 	}
-	CHECK(crowded ? entries <= n : entries == n);
+	CHECK(crowded || !buckets->beyond);
+	CHECK(entries + buckets->beyond == n);
 }
 
 /* Checks everything against the model. */
