@@ -374,7 +374,8 @@ static void many_sets(u32 runs)
 			wanted_bytes += run.answers_bytes;
 		}
 		for (from = got = 0; from < at;) {
-			struct llds_run run = a_run(from, at, 8 + below(900));
+			/* The longest answer is that of a range delete. */
+			struct llds_run run = a_run(from, at, 16 + below(900));
 
 			CHECK(!llds_request(&many, &run, ALL, NULL) && run.done);
 			CHECK(!memcmp(wanted + got, answers,
