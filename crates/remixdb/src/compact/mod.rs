@@ -151,8 +151,11 @@ impl<D: Disk> Core<D> {
     /// `Busy` if the store is being closed; that of the log, which is stopped then.
     pub(crate) fn look(&self) -> Result<()> {
         self.balance();
-        self.log().sync_begin()?;
-        self.prepare_log()?;
+        // The log of a store that is being resumed is stopped, and replaced.
+        if !self.is_resuming.load(Relaxed) {
+            self.log().sync_begin()?;
+            self.prepare_log()?;
+        }
         self.check_open()
     }
 
