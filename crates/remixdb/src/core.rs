@@ -295,10 +295,10 @@ impl<D: Disk> Core<D> {
         let (current, kept) = self.memtable_bytes();
         // One memtable becomes tables while the next fills.
         let memtables = kept + current.max(self.limits.memtable_bytes().saturating_mul(2));
-        if let Some(bytes) = self.shared.memory.cache_bytes(memtables, Instant::now()) {
+        self.shared.memory.balance(memtables, Instant::now(), |bytes| {
             // Addresses are there for the largest size.
             let _ = self.shared.cache.set_bytes(bytes);
-        }
+        });
     }
 
     /// Limits how many bytes flushes and merges write a second.
@@ -348,6 +348,12 @@ impl<D: Disk> Core<D> {
     /// Whether a table is lost. Files that nothing names stay then: they may have what it had.
     pub(crate) fn has_lost(&self) -> bool {
         self.version().partitions.values().flatten().any(|one| !one.lost().is_empty())
+    }
+
+    /// Whether the last flush found no space, or hardly any is left.
+    pub(crate) fn is_full(&self) -> bool {
+        // ORDERING: it stands for itself.
+        self.full.load(Ordering::Relaxed)
     }
 
     /// Signals that there is background work.

@@ -99,6 +99,13 @@ impl Memory {
         }
     }
 
+    /// Whether the indexes of a version may take as many bytes. What only snapshots and iterators have is not less
+    /// when others of its indexes stay in files, so it does not count.
+    pub(crate) fn may_indexes_take(&self, bytes: usize) -> bool {
+        // ORDERING: it only decides what is left in files.
+        bytes <= self.index_most.load(Relaxed)
+    }
+
     /// Whether the indexes may take `bytes` more.
     pub(crate) fn has_index_room(&self, bytes: usize) -> bool {
         // ORDERING: it only decides what is loaded.
@@ -110,11 +117,12 @@ impl Memory {
         *lock(&self.cache) = Cached { most: bytes, now: bytes, tight: None };
     }
 
-    /// What the cache is to take, if that changes, when all memtables take `memtables` bytes. It gives way at once, and
-    /// gets memory back when others have not needed that for a while.
-    pub(crate) fn cache_bytes(&self, memtables: usize, at: Instant) -> Option<usize> {
+    /// Calls `resize` with what the cache is to take, if that changes, when all memtables take `memtables` bytes. It
+    /// gives way at once, and gets memory back when others have not needed that for a while. One call at a time
+    /// resizes it, so that the last one counts.
+    pub(crate) fn balance(&self, memtables: usize, at: Instant, resize: impl FnOnce(usize)) {
         if !self.is_limited() {
-            return None;
+            return;
         }
         self.limit_indexes(memtables);
         let (most, others) = (self.most(), memtables.saturating_add(self.indexes.bytes()));
@@ -125,10 +133,10 @@ impl Memory {
         }
         let is_far = bytes.abs_diff(cache.now) > most / STEP || (bytes == cache.most && bytes != cache.now);
         let may = bytes < cache.now || cache.tight.is_none_or(|tight| at.duration_since(tight) >= GROW_AFTER);
-        (is_far && may).then(|| {
+        if is_far && may {
             cache.now = bytes;
-            bytes
-        })
+            resize(bytes);
+        }
     }
 }
 
@@ -137,6 +145,13 @@ mod tests {
     use super::*;
     use forrest_engine::Options;
 
+    /// The size that the cache gets, if it gets another one.
+    fn resized(memory: &Memory, memtables: usize, at: Instant) -> Option<usize> {
+        let mut size = None;
+        memory.balance(memtables, at, |bytes| size = Some(bytes));
+        size
+    }
+
     #[test]
     fn the_cache_takes_what_others_leave() {
         let memory = Memory::new(Some(1600), &Gauge::default(), 1000, 0);
@@ -144,7 +159,7 @@ mod tests {
         let mut now = Instant::now();
         let mut bytes = |memory: &Memory, others| {
             now += GROW_AFTER;
-            memory.cache_bytes(others, now)
+            resized(memory, others, now)
         };
         assert_eq!(bytes(&memory, 600), None, "it has all that it may");
         assert_eq!(bytes(&memory, 800), Some(800));
@@ -167,14 +182,14 @@ mod tests {
         let memory = Memory::new(Some(1600), &gauge, 1000, 0);
         let at = |seconds| start + Duration::from_secs(seconds);
         let flush = gauge.take(900);
-        assert_eq!(memory.cache_bytes(0, at(0)), Some(700));
+        assert_eq!(resized(&memory, 0, at(0)), Some(700));
         flush.set(0);
-        assert_eq!(memory.cache_bytes(0, at(5)), None, "the next flush takes the same");
+        assert_eq!(resized(&memory, 0, at(5)), None, "the next flush takes the same");
         flush.set(900);
-        assert_eq!(memory.cache_bytes(0, at(8)), None, "it has left that");
+        assert_eq!(resized(&memory, 0, at(8)), None, "it has left that");
         flush.set(0);
-        assert_eq!(memory.cache_bytes(0, at(17)), None);
-        assert_eq!(memory.cache_bytes(0, at(18)), Some(1000));
+        assert_eq!(resized(&memory, 0, at(17)), None);
+        assert_eq!(resized(&memory, 0, at(18)), Some(1000));
     }
 
     #[test]
@@ -185,7 +200,7 @@ mod tests {
         let share = gauge.take(400);
         assert!(memory.has_index_room(250) && !memory.has_index_room(251));
         share.set(10);
-        let _ = memory.cache_bytes(1500, Instant::now());
+        let _ = resized(&memory, 1500, Instant::now());
         assert!(memory.has_index_room(190) && !memory.has_index_room(191), "a quarter is left at least");
         assert!(Memory::new(None, &gauge, 1000, 0).has_index_room(usize::MAX - 10));
     }

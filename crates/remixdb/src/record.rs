@@ -311,7 +311,7 @@ pub(crate) fn unused<D: Disk>(disk: &D, file: &D::File, name: Name) -> Result<()
     Ok(())
 }
 
-/// Whether records that state this synced offset state more than that the header was synced, as it always is.
+/// Whether records that state this synced offset state more than that the header was synced. That may be synced alone.
 pub(crate) fn is_vouched(synced: u64) -> bool {
     synced > HEADER as u64
 }

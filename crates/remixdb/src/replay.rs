@@ -11,6 +11,7 @@ use crate::disk::{self, Disk, Name};
 use crate::manifest::ManifestState;
 use crate::memtable::{self, Memtable, Wanted};
 use crate::readers::Numbers;
+use crate::record;
 use crate::wal::{self, Change, End, Tail};
 use forrest_engine::Options;
 use forrest_engine::{Error, ErrorKind, Result};
@@ -146,6 +147,10 @@ impl<'c, D: Disk> Replay<'c, D> {
             return Err(disk::damaged(Name::log(number), end, what));
         }
         self.end = End { number, offset: end };
+        if self.is_short() && self.whole.0 == number {
+            // The tables have more than the log: it was not synced, and the store was resumed.
+            self.sequence = self.covered;
+        }
         if let Some(core) = self.core {
             let whole = if self.whole.0 == number { self.whole.1 } else { 0 };
             core.log().resumed(self.end, self.sequence, synced.max(stated).max(whole));
@@ -153,9 +158,14 @@ impl<'c, D: Disk> Replay<'c, D> {
         Ok(())
     }
 
+    /// Whether the logs have less than the tables.
+    fn is_short(&self) -> bool {
+        self.sequence < self.covered
+    }
+
     /// An error if the manifest states more than the logs have.
     fn check_end(&self) -> Result<()> {
-        let what = if self.sequence < self.covered {
+        let what = if self.is_short() {
             format!(
                 "the changes up to {} were synced, and the log ends after {}",
                 self.covered, self.sequence
@@ -281,6 +291,10 @@ impl<'c, D: Disk> Replay<'c, D> {
     }
 }
 
+fn has_records<D: Disk>(disk: &D, file: &D::File, number: u64) -> Result<bool> {
+    Ok(wal::replay(disk, file, number, None, |_, _| Ok(()))?.end > record::HEADER as u64)
+}
+
 /// The logs with changes that are in no table, in order: from the newest one back to the floor, along each
 /// log's statement of the previous one. Any other logs were given up by an earlier recovery, or never used.
 pub(crate) fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<Read<D>>> {
@@ -290,6 +304,12 @@ pub(crate) fn chain<D: Disk>(disk: &D, logs: &[u64], floor: u64) -> Result<Vec<R
         if let Some(head) = wal::head(disk, &file, number)? {
             used.insert(number, (file, head));
         }
+    }
+    while let Some((&number, (file, head))) = used.last_key_value()
+        && number != floor
+        && head.is_void(|before| used.contains_key(&before), || has_records(disk, file, number))?
+    {
+        used.remove(&number);
     }
     let mut number = used.last_key_value().map_or(floor, |(&newest, _)| newest);
     let mut chain = Vec::new();

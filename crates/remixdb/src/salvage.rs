@@ -487,10 +487,20 @@ impl<D: Disk> Salvage<'_, D> {
         if used.last_key_value().is_none_or(|(&newest, _)| newest < state.whole.0) && state.whole.0 > 0 {
             self.lost_all(Name::log(state.whole.0), "it is missing or empty");
         }
+        while let Some((&number, OldLog { head: Some(head), records, .. })) = used.last_key_value()
+            && number != state.floor
+            && head.is_void(
+                |before| used.contains_key(&before),
+                || Ok(records.end > record::HEADER as u64 || records.unreadable.is_some()),
+            )?
+        {
+            used.remove(&number);
+        }
         let chain = self.chain(used, state.floor);
-        let mut sequence = None;
+        let (mut sequence, mut last) = (None, None);
         for (at, log) in chain.iter().enumerate() {
             let end = log.records.end;
+            last = Some(log.name);
             sequence = log.head.map(|head| head.first - 1).or(sequence);
             let next = chain.get(at + 1).and_then(|next| next.head);
             let vouching = || {
@@ -501,7 +511,7 @@ impl<D: Disk> Salvage<'_, D> {
                 Some(next) => next.tail_before(log.name.number, end, vouching)?,
                 None => Tail::There,
             };
-            // A header is synced before anything follows it.
+            // It has records, or may have, that were stated to be synced.
             let is_damaged = log.head.is_none()
                 || log.records.unreadable.is_some()
                 || log.records.synced > end
@@ -527,12 +537,14 @@ impl<D: Disk> Salvage<'_, D> {
                 }
             }
         }
-        if let (Some(sequence), Some(last)) = (sequence, chain.last())
+        // Of a log for which that is stated apart, the tables may have more: the store was resumed.
+        if let (Some(sequence), Some(last)) = (sequence, last)
             && sequence < state.covered
+            && last.number != state.whole.0
         {
             let what =
                 format!("it ends after change {sequence}, and changes up to {} were synced", state.covered);
-            self.lost_all(last.name, &what);
+            self.lost_all(last, &what);
         }
         Ok(())
     }

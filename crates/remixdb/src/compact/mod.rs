@@ -280,7 +280,11 @@ impl<D: Disk> Core<D> {
         all.retain(|(_, one, bytes, live)| {
             one.is_mergeable() && *bytes >= least && *live < free && plan::is_worth_space(*bytes, *live)
         });
-        all.sort_by_key(|(_, _, bytes, live)| live.saturating_mul(1 << 10) / bytes);
+        match is_full {
+            // One at a time: the space that the smallest gives back may be enough for the next.
+            true => all.sort_by_key(|(_, _, _, live)| *live),
+            false => all.sort_by_key(|(_, _, bytes, live)| live.saturating_mul(1 << 10) / bytes),
+        }
         // Writers wait for memtables that wait for this. A large partition is merged by several threads alone.
         let most = self.limits.table_bytes().saturating_mul(self.workers().count() as u64);
         let mut written = 0;
@@ -289,7 +293,8 @@ impl<D: Disk> Core<D> {
             (excess, written) = (excess.saturating_sub(bytes - live), written + live.max(&1));
             needed
         };
-        let few = all.iter().take(self.workers().count()).take_while(is_needed);
+        let at_once = if is_full { 1 } else { self.workers().count() };
+        let few = all.iter().take(at_once).take_while(is_needed);
         let due: Vec<_> = few.map(|(space, one, ..)| (*space, Arc::clone(one))).collect();
         drop(version);
         if due.is_empty() {
@@ -342,14 +347,21 @@ impl<D: Disk> Core<D> {
     /// If the orders over tables take more memory than they may, leaves the largest one in its file. True if there was
     /// one. Runs in the background.
     pub(crate) fn leave_order(&self) -> Result<bool> {
-        if self.shared.memory.has_index_room(0) || !self.log().is_begun() {
+        if self.have_orders_room() || !self.log().is_begun() {
             return Ok(false);
         }
         self.leave_largest(&mut lock(&self.manifest))
     }
 
+    /// Whether the indexes of the current version take no more than they may.
+    fn have_orders_room(&self) -> bool {
+        let version = self.version();
+        let bytes = version.each().map(|(_, one)| one.memory_bytes()).sum();
+        self.shared.memory.may_indexes_take(bytes)
+    }
+
     fn leave_largest(&self, manifest: &mut Manifest<D>) -> Result<bool> {
-        if self.shared.memory.has_index_room(0) {
+        if self.have_orders_room() {
             return Ok(false);
         }
         let can = |one: &Partition<D>| one.damage().is_none() && one.is_order_in_memory();
@@ -515,8 +527,24 @@ impl<D: Disk> Core<D> {
             rewrite::spaces(self, &version, memtable, &spaces).map_err(|error| self.give_up(first, error))?;
         let floor = log_behind(&version, memtable);
         // DURABILITY: the logs begin with one that is there after a power cut. If the log was stopped, it may not be.
-        let floor = if self.log().may_be_first(floor) { floor } else { manifest.state().floor };
+        let floor = if self.log().may_be_first(floor) {
+            floor
+        } else {
+            self.state_synced(manifest).map_err(|error| self.give_up(first, error))?;
+            manifest.state().floor
+        };
         self.replace(manifest, first, Some(memtable), &replaced, floor)
+    }
+
+    /// States in the manifest how far the first log is synced: the tables will have changes that it may not have after
+    /// a power cut.
+    fn state_synced(&self, manifest: &mut Manifest<D>) -> Result<()> {
+        let (log, old) = (manifest.state().floor, manifest.state().whole);
+        let synced = self.log().synced_bytes(log);
+        let end = if old.0 == log { old.1.max(synced) } else { synced };
+        let edits = vec![Edit::Whole { log, end }];
+        manifest.reserve(&edits, || self.next_number())?;
+        manifest.commit(edits).map_err(|error| self.log().stop(error))
     }
 
     /// Commits new partitions in place of old ones and, if a memtable was flushed, in its place. The numbers of the new

@@ -8,7 +8,8 @@ pub(crate) const TABLES_MAX: usize = 24;
 const SPREAD: u64 = 8;
 
 /// A partition with fewer bytes than this many full tables is not divided: to merge its newest tables costs less.
-const LARGE: u64 = 10;
+/// Dividing it writes all of it once more: one byte for each, whenever a store has grown by this factor.
+const LARGE: u64 = 16;
 
 /// Unless it has a fourth of the free space: all of it needs space once more when it is merged.
 const OF_FREE: u64 = 4;
@@ -112,13 +113,13 @@ mod tests {
         assert_eq!(plan(&tables), Plan::Partial { from: 1 });
         tables[1..8].fill(100);
         assert_eq!(plan(&tables), Plan::Partial { from: 8 });
-        tables[0] = 10_000;
+        tables[0] = 16_000;
         assert_eq!(plan(&tables), Plan::Major, "it is divided");
     }
 
     #[test]
     fn partitions_are_divided_sooner_where_there_is_little_space() {
-        assert_eq!((large(100, u64::MAX), large(100, 2_000), large(100, 0)), (1_000, 500, 100));
+        assert_eq!((large(100, u64::MAX), large(100, 2_000), large(100, 0)), (1_600, 500, 100));
     }
 
     #[test]

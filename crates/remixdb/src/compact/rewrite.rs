@@ -23,10 +23,16 @@ use std::sync::{Arc, Mutex};
 /// New pairs after all old keys become partitions of their own if they have 1/`ALONE` of the bytes of a full
 /// table. A partition with less is not merged for its space.
 pub(super) const ALONE: u64 = 8;
-/// A REMIX is written with a table when a partition has 3/2 of the entries that its REMIX file covers, or its
-/// first table if there is no file. That adds a few percent to what is written.
+/// A REMIX that stays in its file is written again when a partition has 3/2 of the entries that it covers: those of
+/// newer tables are in memory.
 const fn has_outgrown(entries: u64, covered: u64) -> bool {
     entries.saturating_mul(2) >= covered.saturating_mul(3)
+}
+
+/// One in memory is written when there are three times as many as its file covers, or the first table if there is no
+/// file. It is needed only when the store is opened again after a kill. Otherwise it is written when there is time.
+const fn has_outgrown_far(entries: u64, covered: u64) -> bool {
+    entries >= covered.saturating_mul(3)
 }
 
 /// Partitions that a step makes in place of others.
@@ -284,7 +290,11 @@ impl<D: Disk> Rewrite<'_, D> {
     /// The same for a partition that is not known to be damaged.
     fn planned(&self, new: New<'_>) -> Result<Option<Vec<Arc<Partition<D>>>>> {
         let (tables, most) = (self.tables(), most(self.tables()));
-        let made = match self.plan(tables, new.bytes()) {
+        let (bytes, is_due) = (new.bytes(), tables.len() >= most);
+        // What takes least space: one more table, or if there may be no more, the newest one with the new pairs.
+        let least = tables.len().min(RUNS_MAX - 1);
+        let made = match self.plan(tables, bytes) {
+            plan if is_due && self.lacks_space(plan, bytes) => self.minor(new, least),
             Plan::Minor if tables.is_empty() => self.major(new).map(Some),
             Plan::Minor => self.minor(new, tables.len()),
             Plan::Partial { from } => self.minor(new, from),
@@ -292,11 +302,22 @@ impl<D: Disk> Rewrite<'_, D> {
         };
         match made {
             // There may be room for the new pairs alone.
-            Err(error) if is_full(&error) && (most..RUNS_MAX).contains(&tables.len()) => {
-                self.minor(new, tables.len())
-            }
+            Err(error) if is_full(&error) && is_due => self.minor(new, least),
             made => made,
         }
+    }
+
+    /// Whether a merge would most likely find too little space; if the store is full, when others do the same meanwhile.
+    /// What it had written by then would leave none to those that only add a table.
+    fn lacks_space(&self, plan: Plan, new: u64) -> bool {
+        let written = match (plan, self.old) {
+            (Plan::Partial { from }, _) => self.tables()[from..].iter().map(|table| table.file_bytes()).sum(),
+            (Plan::Major, Some(old)) => old.live_bytes(),
+            _ => return false,
+        };
+        let free = self.store.disk().free(Kind::Table).unwrap_or(u64::MAX);
+        let at_once = if self.store.is_full() { self.store.workers().count() as u64 } else { 1 };
+        (written + new).saturating_mul(at_once) > free
     }
 
     /// What to do with some of the tables and new pairs of `new` bytes.
@@ -393,7 +414,8 @@ impl<D: Disk> Rewrite<'_, D> {
             None => known.remix.filter(|_| are_kept && !in_file),
         };
         let remix = partition::order(known, tables, tags, check)?;
-        let stored = self.stored(remix.as_deref(), stored, tables)?;
+        let is_due = if in_file { has_outgrown } else { has_outgrown_far };
+        let stored = self.stored(remix.as_deref(), stored, tables, is_due)?;
         match stored {
             Some(stored) if in_file => left(store, tables, stored),
             stored => Ok(Known { base: None, remix, stored }),
@@ -429,11 +451,12 @@ impl<D: Disk> Rewrite<'_, D> {
         remix: Option<&Remix>,
         stored: Option<Stored>,
         tables: &[Arc<Table<D>>],
+        is_due: fn(u64, u64) -> bool,
     ) -> Result<Option<Stored>> {
         let Some(remix) = remix else { return Ok(None) };
         // One table is its own index.
         let known = stored.map_or(1, |stored| stored.tables);
-        if !has_outgrown(remix.entries(), entries_of(&tables[..known])) {
+        if !is_due(remix.entries(), entries_of(&tables[..known])) {
             return Ok(stored);
         }
         match write_remix(self.store, remix, tables) {

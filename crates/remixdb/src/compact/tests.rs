@@ -3,7 +3,7 @@
 use super::{WORTH, WORTH_REST};
 use crate::catalog::Space;
 use crate::core::Handle;
-use crate::disk::simulated::Simulated;
+use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
 use forrest_base::random::Random;
 use forrest_engine::Op;
@@ -198,12 +198,12 @@ fn the_file_of_a_remix_may_be_of_the_first_tables_only() {
     assert_eq!(world.tables(), [9]);
     assert_eq!(
         files,
-        [0, 1, 1, 1, 1, 1, 1, 1, 1],
-        "written with the second table, and when half of it is new"
+        [0, 0, 1, 1, 1, 1, 1, 1, 1],
+        "written with the third table, and when two thirds of it are new"
     );
     let version = world.store.version();
     let stored = version.partitions(world.space.id)[0].order().unwrap().stored.unwrap();
-    assert_eq!(stored.tables, 8);
+    assert_eq!(stored.tables, 9);
     drop(version);
     world.store.compact().unwrap();
     assert_eq!(world.files(Kind::Remix), 0);
@@ -246,6 +246,23 @@ fn orders_that_take_too_much_memory_stay_in_their_files() {
     world.store.compact().unwrap();
     assert_eq!((world.tables(), world.files(Kind::Remix)), (vec![1], 0));
     world.check();
+}
+
+/// To leave another one in its file would not give back what a snapshot has.
+#[test]
+fn orders_that_only_a_snapshot_has_leave_no_other_in_its_file() {
+    let mut world = World::of(Options { memory_bytes: Some(3 << 20), ..large() });
+    let mut snapshots = Vec::new();
+    for start in 0..4 {
+        world.flush(start..40_000, 4, start as u8);
+        snapshots.push(world.store.snapshot().unwrap());
+    }
+    let version = world.store.version();
+    let partition = &version.partitions(world.space.id)[0];
+    let (order, kept) = (partition.order_bytes(), world.store.stats().unwrap().kept_bytes as usize);
+    assert!(kept > order / 2, "{kept} bytes are kept");
+    assert!(!world.store.shared.memory.has_index_room(0), "together they take too much");
+    assert!(partition.is_order_in_memory());
 }
 
 /// Looks at every key in each way there is.
@@ -439,6 +456,42 @@ fn the_next_log_is_made_ahead_once_the_memtable_is_half_full() {
     assert_eq!(world.files(Kind::Log), 4);
     world.check();
     assert_eq!(world.reopen().files(Kind::Log), 3);
+}
+
+/// A failure while a log is made ahead leaves no file, or stops the store. A failed sync of names is never harmless:
+/// it may have been of other names too.
+#[test]
+fn a_log_that_cannot_be_made_ahead_is_not_left() {
+    let kinds = [Failure::Eio, Failure::Enospc, Failure::Enomem, Failure::SyncFails(Fate::Dropped)];
+    for kind in kinds {
+        for at in 0.. {
+            let mut world = World::new();
+            let half = vec![1; 600 << 10];
+            world.store.apply(&world.space, Op::Set { key: &[1], value: &half }).unwrap();
+            world.pairs.insert(vec![1], half);
+            let (begin, what) = (world.disk.ios(), format!("{kind:?} at I/O {at}"));
+            world.disk.fail(Fault { at: begin + at, times: Times::Once, kind });
+            let prepared = world.store.log().prepare(|| world.store.next_number(), |len| 2 * len);
+            let is_over = world.disk.ios() <= begin + at;
+            world.disk.heal();
+            let is_stopped = world.store.log().check().is_err();
+            match prepared {
+                Err(error) if !is_stopped => {
+                    assert_eq!(error.kind(), ErrorKind::OutOfSpace, "{what}: {error}");
+                    assert_eq!(world.files(Kind::Log), 1, "{what}");
+                }
+                Err(_) => assert_ne!(kind, Failure::Enospc, "{what}"),
+                Ok(()) => assert_eq!((is_stopped, world.files(Kind::Log)), (false, 2), "{what}"),
+            }
+            if !is_stopped {
+                world.check();
+            }
+            world.reopen();
+            if is_over {
+                break;
+            }
+        }
+    }
 }
 
 /// Only the partitions that have keys of the range are merged.

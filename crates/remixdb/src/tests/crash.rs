@@ -93,6 +93,35 @@ pub(super) fn after_power_cuts(seeds: Range<u64>) -> u64 {
     seeds.map(crash).sum()
 }
 
+/// Power cuts after each change, while each log is made ahead and nobody syncs: each takes a beginning of what there
+/// was. Returns the number of states checked.
+pub(super) fn of_logs_made_ahead() -> u64 {
+    let options = options(Durability::Buffered);
+    let (disk, mut states, mut checked) = (Simulated::new(), beginning(), 0);
+    let world = World::open(&disk, &options).expect("it opens");
+    let first = world.store.version().memtable.log;
+    for number in 0..13 {
+        let step = Step::Set("default", number, 150);
+        follow(&mut states, &step);
+        world.run(&step).expect("nothing fails");
+        world.store.prepare_log().expect("nothing fails");
+        for after in disk.crash_states(8, u64::from(number)) {
+            let what = format!("after {number} changes");
+            let world = World::open(&after, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let content = world.content().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(states.contains(&content), "{what}: {content:?}");
+            checked += 1;
+        }
+    }
+    assert!(world.store.version().memtable.log > first + 3, "there are more logs than that");
+    checked
+}
+
+#[test]
+fn a_power_cut_takes_a_beginning_of_logs_that_were_made_ahead() {
+    assert!(of_logs_made_ahead() > 100);
+}
+
 /// The steps that sequences are made of: each operation of a store, on keys that overlap.
 fn alphabet() -> Vec<Step> {
     vec![

@@ -5,9 +5,11 @@ use super::world::{Content, Step, World, beginning, follow, options, seeds, step
 use crate::core::Handle;
 use crate::disk::simulated::{Failure, Fate, Fault, Simulated, Times};
 use crate::disk::{Kind, Name};
+use crate::partition::LOOK;
+use crate::salvage;
 use forrest_engine::{Durability, ErrorKind, Op, Options, View as _};
 use forrest_testing::sized;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -115,6 +117,93 @@ pub(super) fn cuts_while_resuming(seeds: Range<u64>, every: usize) -> u32 {
 fn a_power_cut_while_a_store_is_resumed_loses_nothing() {
     let cuts = cuts_while_resuming(seeds(1, 2), sized(23, 11));
     assert!(cuts > 50, "{cuts} cuts");
+}
+
+/// A store whose log was made ahead and begun, and whose header is not synced yet, fails at an I/O of the next change
+/// and a sync.
+fn stopped_before_the_header_is_synced(options: &Options, at: u64, kind: Failure) -> Option<Stopped> {
+    let (disk, mut states) = (Simulated::new(), beginning());
+    let world = World::open(&disk, options).expect("it opens");
+    let set = |states: &mut Vec<Content>, number: u8| {
+        let step = Step::Set("default", number, 150);
+        follow(states, &step);
+        world.run(&step)
+    };
+    let first = world.store.version().memtable.log;
+    let mut number = 0;
+    while world.store.version().memtable.log == first {
+        set(&mut states, number).expect("nothing fails");
+        world.store.prepare_log().expect("nothing fails");
+        number += 1;
+    }
+    assert!(!world.store.log().may_be_first(world.store.version().memtable.log), "it is synced");
+    disk.fail(Fault { at: disk.ios() + at, times: Times::Once, kind });
+    let set = set(&mut states, number).and_then(|()| world.run(&Step::Sync));
+    disk.heal();
+    set.err().map(|_| Stopped { disk, world, states })
+}
+
+/// The power is cut while a store is resumed whose last log may not have its header. The log that resuming makes is
+/// durable then, and states an end of that one. Nothing was acknowledged as durable. Returns the number of cuts.
+pub(super) fn cuts_without_header(step: usize) -> u32 {
+    let options = options(Durability::Buffered);
+    let mut cuts = 0;
+    for &kind in &FAILURES {
+        for at in 0..6 {
+            for io in (at as usize % step..).step_by(step).map(|io| io as u64) {
+                let Some(stopped) = stopped_before_the_header_is_synced(&options, at, kind) else { break };
+                let Stopped { disk, world, states } = stopped;
+                disk.cut_power_at(disk.ios() + io);
+                let _cut = world.store.resume();
+                if !disk.is_cut() {
+                    break;
+                }
+                cuts += 1;
+                let what = format!("{kind:?} at I/O {at}, cut at I/O {io} of resuming");
+                survives(&disk, &options, &states, &what);
+                for after in disk.crash_states(1, 0) {
+                    let to = Simulated::new();
+                    let salvaged = salvage::copy(after, to.clone(), None, &mut |_| ControlFlow::Continue(()));
+                    let lost = salvaged.unwrap_or_else(|error| panic!("{what}: {error}")).lost;
+                    assert!(lost.is_empty(), "{what}: {lost:?}");
+                    survives(&to, &options, &states, &what);
+                }
+            }
+        }
+    }
+    cuts
+}
+
+#[test]
+fn a_power_cut_may_take_the_header_of_the_log_that_failed() {
+    let cuts = cuts_without_header(sized(4, 1));
+    assert!(cuts > sized(20, 100), "{cuts} cuts");
+}
+
+/// More pairs than a merge takes before it looks at the log, which is stopped then.
+#[test]
+fn a_store_with_many_pairs_in_memory_is_resumed() {
+    let options = Options { memtable_bytes: 1 << 20, ..options(Durability::Buffered) };
+    let disk = Simulated::new();
+    let world = World::open(&disk, &options).expect("it opens");
+    let space = world.store.keyspace("default").expect("it is there");
+    let set = |number: u32| {
+        let key = number.to_be_bytes();
+        world.store.apply(&space, Op::Set { key: &key, value: &key }).map(|_| ())
+    };
+    let many = 3 * LOOK;
+    (0..many).for_each(|number| set(number).expect("it works"));
+    disk.fail(Fault { at: disk.ios(), times: Times::Once, kind: Failure::Eio });
+    set(many).expect_err("it cannot be written");
+    disk.heal();
+    world.store.resume().expect("nothing fails");
+    for after in disk.crash_states(1, 0) {
+        let world = World::open(&after, &options).expect("it opens");
+        let view = world.store.view(&world.store.keyspace("default").expect("it is there"));
+        for number in 0..=many {
+            assert!(view.get(&number.to_be_bytes()).expect("it reads").is_some(), "{number}");
+        }
+    }
 }
 
 /// Each I/O of resuming fails in turn. The store is stopped then, and the next try resumes it.

@@ -15,9 +15,10 @@
 //! - *A change that counts as written is in a file, and one that counts as synced is on the device.* The
 //!   number is stored after the write, and taken from the queue together with its bytes. A sync vouches for
 //!   what counted as written before it began, not for later writes.
-//! - *A file is synced only after all files before it.* A new file is among `files` before a change in it
+//! - *A change is synced only after all files before its own.* A new file is among `files` before a change in it
 //!   counts as written. A syncing thread loads the number first and the files after that, and goes through
-//!   them from the oldest on.
+//!   them from the oldest on. Only [`sync_begin`](Group::sync_begin) syncs the newest file alone. It vouches for
+//!   its first bytes, and for no change.
 //! - *After a failure nothing more is acknowledged.* The failure is stored before the turn is released, and
 //!   checked after the turn is taken.
 //! - *No thread waits forever.* A thread that waits for the turn to sync checks, under the lock under which
@@ -443,6 +444,13 @@ impl<V: Device> Group<V> {
     pub(crate) fn is_begun(&self, which: impl Fn(&V::File) -> bool) -> bool {
         let files = lock(&self.files);
         files.iter().filter(|open| which(&open.file)).all(|open| open.synced.load(Ordering::Acquire) > 0)
+    }
+
+    /// How many bytes of a file that is kept are known to be durable.
+    pub(crate) fn synced_bytes(&self, which: impl Fn(&V::File) -> bool) -> u64 {
+        let files = lock(&self.files);
+        let open = files.iter().find(|open| which(&open.file));
+        open.map_or(0, |open| open.synced.load(Ordering::Acquire))
     }
 
     /// Goes on in a new file, which `make` returns with the number of its bytes, and of those that are durable. The

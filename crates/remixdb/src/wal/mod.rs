@@ -7,8 +7,9 @@
 //! syncs does not delay threads that do not. This protocol is in group.rs; this file has the format and order
 //! of the log files.
 //!
-//! A store has one log for each memtable. Each log states where the previous one ends. Before a log is
-//! synced, all logs before it are synced. So a log's statement that it was synced holds for them too.
+//! A store has one log for each memtable. Each log states where the previous one ends. Before a log's records are
+//! synced, all logs before it are synced. So a log's statement that it was synced beyond its header holds for them
+//! too. Only its header may be synced earlier.
 //!
 //! If a write or a sync fails, the content of the device is unknown. The log is then *stopped*: it accepts nothing
 //! more, and every thread that waits for it gets an error. It never retries, because after a failed sync the system may
@@ -395,7 +396,8 @@ impl<D: Disk> Log<D> {
     /// device.
     ///
     /// # Errors
-    /// After an error other than `OutOfSpace` the log is stopped.
+    /// `OutOfSpace` if there is no space for the file, which is not there then. After any other error, and after a
+    /// failed sync of names, the log is stopped.
     pub(crate) fn prepare(
         &self,
         number: impl FnOnce() -> u64,
@@ -408,7 +410,8 @@ impl<D: Disk> Log<D> {
         self.check()?;
         self.remove_spare();
         let disk = &*self.device().0;
-        let made = create_file(disk, number()).and_then(|mut log| {
+        let number = number();
+        let made = create_file(disk, number).and_then(|mut log| {
             let len = expected(self.group.at_end(|_, end| end)).max(RESERVED_FIRST);
             // Without that much space, it takes more when it needs it.
             match disk::reserve(disk, &log.file, log.name, len) {
@@ -418,18 +421,22 @@ impl<D: Disk> Log<D> {
                     log.reserved = len;
                 }
             }
-            // DURABILITY: its name is durable before it has a header. Until then it is as if it were not there.
+            // Until it has a header, it is as if it were not there.
             let mut write = Write { bytes: vec![0; record::HEADER], sync: true, ..Write::default() };
-            let written = disk::write_all(disk, &log.file, log.name, &mut write);
-            written.and_then(|()| disk::sync_directory(disk, Kind::Log)).map(|()| log)
+            disk::write_all(disk, &log.file, log.name, &mut write).map(|()| log)
         });
-        match made {
-            Err(error) if error.kind() == ErrorKind::OutOfSpace => Err(error),
-            made => {
-                *lock(&self.spare) = Some(made.map_err(|error| self.group.stop(error))?);
-                Ok(())
+        let log = match made {
+            Err(error) if error.kind() == ErrorKind::OutOfSpace => {
+                // It has nothing, and nobody knows it.
+                let _ = disk::unlink(disk, Name::log(number));
+                return Err(error);
             }
-        }
+            made => made.map_err(|error| self.group.stop(error))?,
+        };
+        // DURABILITY: its name is durable before it has a header. A failure may be of the names of other files too.
+        disk::sync_directory(disk, Kind::Log).map_err(|error| self.group.stop(error))?;
+        *lock(&self.spare) = Some(log);
+        Ok(())
     }
 
     /// Makes the header of the newest log durable. Until then, a power cut may take the log and all that it has.
@@ -443,6 +450,11 @@ impl<D: Disk> Log<D> {
     /// Whether a manifest may state that the logs begin with this one: its header is durable.
     pub(crate) fn may_be_first(&self, number: u64) -> bool {
         self.group.is_begun(|log| log.name.number == number)
+    }
+
+    /// How much of the log of this number is known to be synced.
+    pub(crate) fn synced_bytes(&self, number: u64) -> u64 {
+        self.group.synced_bytes(|log| log.name.number == number)
     }
 
     /// The number of the file that was made ahead. If a log with a greater number was begun meanwhile, there is none.
@@ -521,6 +533,18 @@ pub(crate) enum Tail {
 }
 
 impl Head {
+    /// Whether a power cut took all of the log before this one, of which nothing was synced. Such a log is made after
+    /// a failure only ([`begin_after_failure`](Log::begin_after_failure)), and does not count: no manifest begins with
+    /// it.
+    /// `is_there` tells whether a log of this number has a header, and `has_records` whether this one has more.
+    pub(crate) fn is_void(
+        &self,
+        is_there: impl FnOnce(u64) -> bool,
+        has_records: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        Ok(!self.is_first && self.synced == 0 && !is_there(self.before.number) && !has_records()?)
+    }
+
     /// What became of the end of the log before this one, of which the intact part ends at `end`. `number` is that of
     /// this log. `vouching` returns the number of a log, from this one on, whose records state that it was synced: then
     /// all logs before it were.
