@@ -307,8 +307,8 @@ impl<D: Disk> Rewrite<'_, D> {
         }
     }
 
-    /// Whether a merge would most likely find too little space; if the store is full, when others do the same meanwhile.
-    /// What it had written by then would leave none to those that only add a table.
+    /// Whether a merge would most likely find too little space; in a full store, if others do the same meanwhile. What
+    /// it had written by then would leave none to those that only add a table.
     fn lacks_space(&self, plan: Plan, new: u64) -> bool {
         let written = match (plan, self.old) {
             (Plan::Partial { from }, _) => self.tables()[from..].iter().map(|table| table.file_bytes()).sum(),
