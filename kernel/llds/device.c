@@ -8,6 +8,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
@@ -17,6 +18,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/user_namespace.h>
 
 #include "map.h"
 #include "stores.h"
@@ -145,18 +147,31 @@ static int llds_mmap(struct file *file, struct vm_area_struct *vma)
 	return IS_ERR(held) ? PTR_ERR(held) : llds_map(&held->shared, vma);
 }
 
-/* Copies a name from user space, and checks it. */
-static int copy_name(struct llds_name *name, u64 at, u32 bytes)
+/*
+ * Copies a name from user space, and checks it; with LLDS_OF_USER it is one of
+ * the user @uid.
+ */
+static int copy_name(struct llds_name *name, u64 at, u32 bytes, u32 flags,
+		     u32 uid)
 {
 	if (!bytes || bytes > sizeof(name->at))
 		return -EINVAL;
+	name->is_of_user = flags & LLDS_OF_USER;
+	name->user = INVALID_UID;
+	if (name->is_of_user) {
+		name->user = make_kuid(current_user_ns(), uid);
+		if (!uid_valid(name->user))
+			return -EINVAL;
+	} else if (uid) {
+		return -EINVAL;
+	}
 	name->bytes = bytes;
 	if (copy_from_user(name->at, u64_to_user_ptr(at), bytes))
 		return -EFAULT;
 	return memchr(name->at, 0, bytes) ? -EINVAL : 0;
 }
 
-static long llds_attach(struct file *file, void __user *from)
+static long llds_attach(struct file *file, void __user *at)
 {
 	struct llds_file *own = file->private_data;
 	struct llds_wanted wanted;
@@ -165,13 +180,14 @@ static long llds_attach(struct file *file, void __user *from)
 	int error;
 
 	BUILD_BUG_ON(sizeof(attach) != 32);
-	if (copy_from_user(&attach, from, sizeof(attach)))
+	if (copy_from_user(&attach, at, sizeof(attach)))
 		return -EFAULT;
-	if (attach.reserved || attach.mode & ~0666 ||
-	    attach.flags & ~(LLDS_CREATE | LLDS_EXCLUSIVE) ||
-	    attach.flags == LLDS_EXCLUSIVE)
+	if (attach.mode & ~0666 ||
+	    attach.flags & ~(LLDS_CREATE | LLDS_EXCLUSIVE | LLDS_OF_USER) ||
+	    (attach.flags & (LLDS_CREATE | LLDS_EXCLUSIVE)) == LLDS_EXCLUSIVE)
 		return -EINVAL;
-	error = copy_name(&wanted.name, attach.name, attach.name_bytes);
+	error = copy_name(&wanted.name, attach.name, attach.name_bytes,
+			  attach.flags, attach.uid);
 	if (error)
 		return error;
 	wanted.may = may_of(file);
@@ -188,12 +204,16 @@ static long llds_attach(struct file *file, void __user *from)
 		held = llds_stores_attach(&wanted);
 		error = PTR_ERR_OR_ZERO(held);
 		if (!error) {
+			attach.uid = from_kuid_munged(current_user_ns(),
+						      held->uid);
 			/* Pairs with the acquire of store_of(). */
 			smp_store_release(&own->held, held);
 		}
 	}
 	mutex_unlock(&own->lock);
-	return error;
+	if (error)
+		return error;
+	return copy_to_user(at, &attach, sizeof(attach)) ? -EFAULT : 0;
 }
 
 static long llds_destroy(struct file *file, void __user *from)
@@ -202,12 +222,13 @@ static long llds_destroy(struct file *file, void __user *from)
 	struct llds_name name;
 	int error;
 
-	BUILD_BUG_ON(sizeof(destroy) != 16);
+	BUILD_BUG_ON(sizeof(destroy) != 24);
 	if (copy_from_user(&destroy, from, sizeof(destroy)))
 		return -EFAULT;
-	if (destroy.flags)
+	if (destroy.flags & ~LLDS_OF_USER || destroy.reserved)
 		return -EINVAL;
-	error = copy_name(&name, destroy.name, destroy.name_bytes);
+	error = copy_name(&name, destroy.name, destroy.name_bytes,
+			  destroy.flags, destroy.uid);
 	if (error)
 		return error;
 	if (!(file->f_mode & FMODE_WRITE))
@@ -222,12 +243,17 @@ static long llds_list(void __user *at)
 	long error = 0;
 	void *room;
 
-	BUILD_BUG_ON(sizeof(list) != 32);
+	BUILD_BUG_ON(sizeof(list) != 40);
 	BUILD_BUG_ON(sizeof(struct llds_listed) != 56);
 	if (copy_from_user(&list, at, sizeof(list)))
 		return -EFAULT;
+	if (list.after_flags & ~LLDS_OF_USER)
+		return -EINVAL;
 	if (list.after_bytes)
-		error = copy_name(&after, list.after, list.after_bytes);
+		error = copy_name(&after, list.after, list.after_bytes,
+				  list.after_flags, list.after_uid);
+	else if (list.after_flags || list.after_uid)
+		error = -EINVAL;
 	if (error)
 		return error;
 	list.room_bytes = min_t(u32, list.room_bytes, LIST_BYTES_MAX);

@@ -184,14 +184,22 @@ struct llds_held *llds_stores_make(void)
 	return make(0);
 }
 
-/* Compares names by their bytes. */
-static int compare(const struct llds_name *a, const struct llds_name *b)
+static int compare_bytes(const struct llds_name *a, const struct llds_name *b)
 {
 	const int order = memcmp(a->at, b->at, min(a->bytes, b->bytes));
 
 	return order ? order : (int)a->bytes - (int)b->bytes;
 }
 
+/* Compares names: by whose they are, and then by their bytes. */
+static int compare(const struct llds_name *a, const struct llds_name *b)
+{
+	if (a->is_of_user != b->is_of_user)
+		return a->is_of_user ? 1 : -1;
+	if (a->is_of_user && !uid_eq(a->user, b->user))
+		return uid_lt(a->user, b->user) ? -1 : 1;
+	return compare_bytes(a, b);
+}
 static struct llds_held *held_of(struct rb_node *node)
 {
 	return rb_entry(node, struct llds_held, node);
@@ -302,6 +310,9 @@ struct llds_held *llds_stores_attach(const struct llds_wanted *wanted)
 	held = open_name(wanted, ERR_PTR(-ENOENT));
 	if (held != ERR_PTR(-ENOENT) || !(wanted->flags & LLDS_CREATE))
 		return held;
+	if (wanted->name.is_of_user &&
+	    !uid_eq(wanted->name.user, current_fsuid()))
+		return ERR_PTR(-EPERM);
 	/* Another process may create the store meanwhile; then use that. */
 	made = make(wanted->bytes_max);
 	held = open_name(wanted, made);
@@ -354,6 +365,10 @@ int llds_stores_destroy(const struct llds_name *name)
 
 static bool is_shown(const struct llds_held *held)
 {
+	/* A user without an id there cannot be named. */
+	if (held->name.is_of_user &&
+	    !kuid_has_mapping(current_user_ns(), held->name.user))
+		return false;
 	return uid_eq(current_fsuid(), held->uid) ||
 	       mode_lets(held, LLDS_READS) || mode_lets(held, LLDS_CHANGES) ||
 	       has(CAP_DAC_OVERRIDE);
@@ -376,6 +391,7 @@ static void put_record(const struct llds_held *held, void *to)
 		.mode = held->mode,
 		.opens = min_t(u64, held->opens, U32_MAX),
 		.name_bytes = held->name.bytes,
+		.flags = held->name.is_of_user ? LLDS_OF_USER : 0,
 	};
 
 	/* Read without the store's lock, which may be held for long. */

@@ -43,10 +43,14 @@ struct llds_limits {
 
 /**
  * struct llds_name - the name of a store
+ * @is_of_user: whether it is one of a user, or else shared
+ * @user: the user
  * @bytes: its length
  * @at: its bytes
  */
 struct llds_name {
+	bool is_of_user;
+	kuid_t user;
 	u32 bytes;
 	u8 at[LLDS_NAME_BYTES_MAX];
 };

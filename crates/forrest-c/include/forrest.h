@@ -600,8 +600,9 @@ int32_t forrest_options_destroy(forrest_options *options);
  *
  * - "memory:" is a new, empty store that lives as long as its handles.
  * - A path is a store on disk, in the directory of that name, created if missing.
- * - "llds:NAME" is a store in kernel memory, created if missing. All processes that open it share it. It
- *   needs the kernel module.
+ * - "llds:NAME" is a store in kernel memory, created if missing. All processes of this user that open it share
+ *   it. "llds:UID/NAME" is one of the user with that number, and "llds:shared/NAME" one of the first user who
+ *   took the name. It needs the kernel module.
  * - "llds-user:NAME" is the module's engine in this process, if it is compiled into the library.
  *
  * `FORREST_INVALID_ARGUMENT` if `url` names no home; `FORREST_UNSUPPORTED` if its home is not compiled into
@@ -612,7 +613,8 @@ int32_t forrest_options_destroy(forrest_options *options);
  * - `url` is null or ends with a zero byte.
  * - `db` is null or writable.
  */
-int32_t forrest_open(const char *url, forrest_db **db);
+int32_t forrest_open(const char *url,
+                     forrest_db **db);
 
 /**
  * Opens a store with options. The options may be changed or destroyed afterwards.

@@ -61,8 +61,9 @@ impl Db {
 ///
 /// - "memory:" is a new, empty store that lives as long as its handles.
 /// - A path is a store on disk, in the directory of that name, created if missing.
-/// - "llds:NAME" is a store in kernel memory, created if missing. All processes that open it share it. It
-///   needs the kernel module.
+/// - "llds:NAME" is a store in kernel memory, created if missing. All processes of this user that open it share
+///   it. "llds:UID/NAME" is one of the user with that number, and "llds:shared/NAME" one of the first user who
+///   took the name. It needs the kernel module.
 /// - "llds-user:NAME" is the module's engine in this process, if it is compiled into the library.
 ///
 /// `FORREST_INVALID_ARGUMENT` if `url` names no home; `FORREST_UNSUPPORTED` if its home is not compiled into

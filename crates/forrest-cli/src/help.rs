@@ -340,9 +340,13 @@ share it, at the speed of memory, and it outlives them. It ends when it is
 destroyed, the module is unloaded, or the machine stops. The kernel module must
 be loaded: \"forrest doctor\" shows whether it is, and how to load it.
 
+Each user has names of its own. \"llds:UID/NAME\" is a store of the user with that
+number. \"llds:shared/NAME\" is one of the first user who took the name.
+
 Examples:
   forrest --db llds:shop set apple 3
   forrest --db llds:shop get apple           3
+  forrest --db llds:1000/shop get apple
   forrest llds list
   forrest llds destroy shop";
 

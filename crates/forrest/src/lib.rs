@@ -106,7 +106,10 @@ pub use view::View;
 ///
 /// [`Db::open`] creates a store `llds:NAME` when it is first opened. The store outlives the processes that
 /// use it, until it is destroyed here, the module is unloaded or the machine stops. By default only its owner
-/// may read and write it. These functions need Linux with the module of `kernel/llds`. Without it, every call
+/// may read and write it. Each user has names of its own: `llds:UID/NAME` is a store of another user, and
+/// `llds:shared/NAME` one of the first user who took that name.
+///
+/// These functions need Linux with the module of `kernel/llds`. Without it, every call
 /// fails with `Io`, and the message says what to do.
 #[cfg(feature = "llds")]
 pub mod llds {

@@ -122,7 +122,7 @@ fn scans(store: &RawStore, say: impl Fn(&str, f64)) -> Result<(), Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let attach = Attach { name: NAME, makes: true, bytes_max: 0, mode: 0o600 };
+    let attach = Attach { name: NAME, user: None, makes: true, bytes_max: 0, mode: 0o600 };
     let store = RawStore::open(&attach, true)?;
     let say = |name: &str, cost: f64| println!("cost {name} {cost:.1}");
 
@@ -168,6 +168,6 @@ fn main() -> Result<(), Failure> {
     }
     scans(&store, |name, cost| say(name, cost))?;
     drop(store);
-    Device::open(true)?.destroy(NAME)?;
+    Device::open(true)?.destroy(None, NAME)?;
     Ok(())
 }

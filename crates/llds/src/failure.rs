@@ -118,6 +118,10 @@ pub(crate) fn opening(of: Kind, name: &str, error: &llds::Error) -> Error {
                 "{url} belongs to another user, and its mode denies this user access (see \"forrest llds list\")"
             ),
         ),
+        _ if is(number, &[Errno::PERM]) => Error::new(
+            ErrorKind::Io,
+            format!("store {url} does not exist, and only the user of that name can create it"),
+        ),
         _ if is(number, &[Errno::NFILE]) => Error::new(
             ErrorKind::OutOfSpace,
             format!("{url}: the kernel has the maximum number of stores (stores_max of the module)"),

@@ -2,7 +2,10 @@
 //!
 //! `Db::open` creates a store `llds:NAME` when it is first opened. The store outlives the processes that use
 //! it: until [`destroy`], until the module is unloaded, or until the machine stops. By default only its user
-//! may read and write it. It needs Linux with the module of `kernel/llds`; without the module, every call
+//! may read and write it. Each user has names of its own: `llds:UID/NAME` is a store of another user, and
+//! `llds:shared/NAME` one of the first user who took that name.
+//!
+//! It needs Linux with the module of `kernel/llds`; without the module, every call
 //! fails with an `Io` error that says what to do. With the feature `user`, a store `llds-user:NAME` is the
 //! module's engine in this process.
 //!
@@ -12,6 +15,7 @@
 //! | cursor.rs | [`Cursor`]: a position in a store |
 //! | store.rs | [`Store`]: operations on an open store |
 //! | stores.rs | [`list`], [`destroy`], [`version`]: the stores of the machine |
+//! | name.rs | whose a store's name is |
 //! | failure.rs | the module's error numbers as errors that say what to do |
 //! | buffers.rs | each thread's buffers |
 //! | wire.rs | the bytes of operations and answers |
@@ -26,6 +30,7 @@ mod contract;
 mod cursor;
 pub mod doctor;
 mod failure;
+mod name;
 pub mod raw;
 mod store;
 mod stores;

@@ -10,6 +10,7 @@
 
 use crate::buffers::{self, Buffers, ROOM_BYTES};
 use crate::failure::{self, Kind};
+use crate::name::{self, Name};
 use crate::raw::{self as llds, Attach, abi};
 use crate::wire::{self, Answer, Answers, Head, Ops, Pairs, nonsense};
 use forrest_engine::bounds::clamp_to;
@@ -50,14 +51,20 @@ impl Store {
     /// version of the module; `Limit`.
     pub fn open(kind: Kind, name: &str, options: &Options, is_read_only: bool) -> Result<Store> {
         demand(kind, options.durability)?;
-        if name.len() > abi::NAME_BYTES_MAX {
-            return Err(Error::limit("name of a store", "bytes", name.len(), abi::NAME_BYTES_MAX));
-        }
         if name.contains('\0') {
             return Err(Error::invalid("the name of a store has no byte 0"));
         }
+        let of = match kind {
+            Kind::Kernel => Name::of(name.as_bytes(), name::own())?,
+            // They are of this process.
+            Kind::User => Name { user: None, bytes: name.as_bytes() },
+        };
+        if of.bytes.len() > abi::NAME_BYTES_MAX {
+            return Err(Error::limit("name of a store", "bytes", of.bytes.len(), abi::NAME_BYTES_MAX));
+        }
         let attach = Attach {
-            name: name.as_bytes(),
+            name: of.bytes,
+            user: of.user,
             makes: options.create && !is_read_only,
             bytes_max: options.capacity_bytes.map_or(0, |bytes| bytes as u64),
             mode: options.mode,

@@ -1,6 +1,7 @@
 //! Lists and destroys the stores in the kernel.
 
 use crate::failure;
+use crate::name::{self, Name};
 use crate::raw::{Device, Listed};
 use forrest_engine::Result;
 
@@ -38,8 +39,8 @@ pub fn version() -> Result<Version> {
     })
 }
 
-/// The stores that this user may read or write, or owns, sorted by name. A store that is created or destroyed
-/// meanwhile may be missing.
+/// The stores that this user may read or write, or owns, with their names as a URL has them, sorted. A store that is
+/// created or destroyed meanwhile may be missing.
 ///
 /// # Errors
 /// As [`version`].
@@ -51,20 +52,27 @@ pub fn version() -> Result<Version> {
 /// ```
 pub fn list() -> Result<Vec<Listed>> {
     let listed = Device::open(false).and_then(|device| device.list());
-    listed.map_err(|error| failure::device(&error))
+    let (mut listed, own) = (listed.map_err(|error| failure::device(&error))?, name::own());
+    for store in &mut listed {
+        let user = store.is_of_user.then_some(store.uid);
+        store.name = Name { user, bytes: &store.name }.text(own);
+    }
+    listed.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(listed)
 }
 
 /// Removes a store's name at once: opening the name again creates another store. Open handles keep working,
 /// and the store's memory is freed when the last of them is closed. Returns false if no store has the name.
 ///
 /// # Errors
-/// As [`version`]; `Io` also if the store is another user's.
+/// As [`version`]; `Io` also if the store is another user's; `InvalidArgument` for a name of nobody.
 ///
 /// ```
 /// assert!(!forrest::llds::destroy("no store has this name").unwrap_or(false));
 /// ```
 pub fn destroy(name: impl AsRef<[u8]>) -> Result<bool> {
-    let destroyed = Device::open(true).and_then(|device| device.destroy(name.as_ref()));
+    let Name { user, bytes } = Name::of(name.as_ref(), name::own())?;
+    let destroyed = Device::open(true).and_then(|device| device.destroy(user, bytes));
     match destroyed {
         Ok(()) => Ok(true),
         Err(error) => failure::destroying(&error, name.as_ref()),

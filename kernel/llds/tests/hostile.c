@@ -128,8 +128,8 @@ static void make_attach(uint64_t *state, char *page, unsigned int at)
 	attach.name = a_name(state, page, &attach.name_bytes);
 	attach.bytes_max = random & 1 ? 0 : next_random(state);
 	attach.mode = random & 14 ? random >> 8 & 0666 : random >> 8;
-	attach.flags = random & 0x70 ? random >> 32 & 3 : random >> 32;
-	attach.reserved = random >> 40 & 15 ? 0 : random >> 44;
+	attach.flags = random & 0x70 ? random >> 32 & 7 : random >> 32;
+	attach.uid = random >> 40 & 7 ? 0 : random >> 44;
 	memcpy(page + at, &attach, sizeof(attach));
 }
 
@@ -139,7 +139,8 @@ static void make_destroy(uint64_t *state, char *page, unsigned int at)
 	uint64_t random = next_random(state);
 
 	destroy.name = a_name(state, page, &destroy.name_bytes);
-	destroy.flags = random & 7 ? 0 : random >> 8;
+	destroy.flags = random & 7 ? 0 : random >> 8 & 7;
+	destroy.uid = random & 0x70 ? 0 : random >> 32;
 	memcpy(page + at, &destroy, sizeof(destroy));
 }
 
@@ -148,7 +149,10 @@ static void make_list(uint64_t *state, char *page, unsigned int at)
 	uint64_t random = next_random(state);
 	struct llds_list list = { .room = an_address(state, page),
 				  .room_bytes = lengths[random & 15],
-				  .count = random >> 8, .more = random >> 16 };
+				  .count = random >> 8, .more = random >> 16,
+				  .after_uid = random >> 40 & 7 ?
+						       0 : random >> 43,
+				  .after_flags = random >> 32 & 7 ? 0 : 4 };
 
 	if (random >> 4 & 1)
 		list.after = a_name(state, page, &list.after_bytes);
@@ -174,7 +178,7 @@ static const struct known known[] = {
 	{ LLDS_IOC_RUN, sizeof(struct llds_run), make_run,
 	  { EINVAL, E2BIG, EMSGSIZE, EBADF, ENOMEM } },
 	{ LLDS_IOC_ATTACH, sizeof(struct llds_attach), make_attach,
-	  { EINVAL, EBUSY, ENOENT, EEXIST, ENOSPC, ENOMEM } },
+	  { EINVAL, EBUSY, ENOENT, EEXIST, ENOSPC, ENOMEM, EPERM } },
 	{ LLDS_IOC_DESTROY, sizeof(struct llds_destroy), make_destroy,
 	  { EINVAL, EBADF, ENOENT } },
 	{ LLDS_IOC_LIST, sizeof(struct llds_list), make_list,

@@ -71,7 +71,7 @@ static const char *are_named(const unsigned char *room, uint32_t room_bytes,
 		     j < record_bytes(&listed); j++)
 			DEMAND(!room[at + j], "byte %u after a name", j);
 		DEMAND(listed.mode == 0640 && !listed.uid && !listed.gid &&
-			       !listed.opens && !listed.reserved,
+			       !listed.opens && !listed.flags,
 		       "mode %o, of %u:%u, %u opens", listed.mode, listed.uid,
 		       listed.gid, listed.opens);
 		DEMAND(listed.keys == 1 && listed.pair_bytes == 8 &&

@@ -66,6 +66,31 @@ int attach_bytes(int fd, const void *name, uint32_t bytes, uint32_t flags,
 	return command(fd, LLDS_IOC_ATTACH, (uintptr_t)&attach);
 }
 
+int attach_of(int fd, unsigned int uid, const char *name, uint32_t flags,
+	      uint32_t mode, unsigned int *owner)
+{
+	struct llds_attach attach = { .name = (uintptr_t)name,
+				      .name_bytes = strlen(name),
+				      .mode = mode,
+				      .flags = flags | LLDS_OF_USER,
+				      .uid = uid };
+	const int error = command(fd, LLDS_IOC_ATTACH, (uintptr_t)&attach);
+
+	if (owner)
+		*owner = attach.uid;
+	return error;
+}
+
+int destroy_of(int fd, unsigned int uid, const char *name)
+{
+	struct llds_destroy destroy = { .name = (uintptr_t)name,
+					.name_bytes = strlen(name),
+					.flags = LLDS_OF_USER,
+					.uid = uid };
+
+	return command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroy);
+}
+
 int attach(int fd, const char *name, uint32_t flags, uint32_t mode)
 {
 	return attach_bytes(fd, name, strlen(name), flags, mode, 0);
@@ -111,9 +136,19 @@ int destroy_all(void)
 		return errno;
 	do {
 		error = list(fd, &room, sizeof(room), NULL, 0, &found);
-		if (!error && found.count)
-			error = destroy_bytes(fd, room.name,
-					      room.listed.name_bytes);
+		if (!error && found.count) {
+			const struct llds_listed *listed = &room.listed;
+			const int is_of_user = listed->flags & LLDS_OF_USER;
+			struct llds_destroy destroy = {
+				.name = (uintptr_t)room.name,
+				.name_bytes = listed->name_bytes,
+				.flags = listed->flags,
+				.uid = is_of_user ? listed->uid : 0,
+			};
+
+			error = command(fd, LLDS_IOC_DESTROY,
+					(uintptr_t)&destroy);
+		}
 	} while (!error && found.count);
 	close(fd);
 	return error;

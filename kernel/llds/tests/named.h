@@ -36,6 +36,10 @@ int device_for(int mode);
 int attach_bytes(int fd, const void *name, uint32_t bytes, uint32_t flags,
 		 uint32_t mode, uint64_t bytes_max);
 int attach(int fd, const char *name, uint32_t flags, uint32_t mode);
+/* The same with names of a user. */
+int attach_of(int fd, unsigned int uid, const char *name, uint32_t flags,
+	      uint32_t mode, unsigned int *owner);
+int destroy_of(int fd, unsigned int uid, const char *name);
 int destroy_bytes(int fd, const void *name, uint32_t bytes);
 int destroy(const char *name);
 /* Destroys all stores. */

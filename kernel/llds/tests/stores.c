@@ -268,7 +268,7 @@ static const char *what_is_not_known_is_refused(void)
 
 	for (bit = 0; bit < 32; bit++) {
 		asked.flags = LLDS_CREATE | 1U << bit;
-		if (bit > 1) {
+		if (bit > 2) {
 			error = command(fd, LLDS_IOC_ATTACH, (uintptr_t)&asked);
 			DEMAND(error == EINVAL, "flag %u: %d", bit, error);
 		}
@@ -280,18 +280,136 @@ static const char *what_is_not_known_is_refused(void)
 			       error);
 		}
 		asked = good;
-		asked.reserved = 1U << bit;
+		asked.uid = 1U << bit;
 		error = command(fd, LLDS_IOC_ATTACH, (uintptr_t)&asked);
-		DEMAND(error == EINVAL, "reserved %u: %d", bit, error);
+		DEMAND(error == EINVAL, "user %u: %d", bit, error);
 		asked = good;
 		destroyed.flags = 1U << bit;
 		error = command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
-		DEMAND(error == EINVAL, "destroying, flag %u: %d", bit, error);
+		DEMAND(error == (bit == 2 ? ENOENT : EINVAL),
+		       "destroying, flag %u: %d", bit, error);
+		destroyed.flags = 0;
+		destroyed.uid = 1U << bit;
+		error = command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
+		DEMAND(error == EINVAL, "destroying, user %u: %d", bit, error);
+		destroyed.uid = 0;
 	}
 	error = attach(fd, "unknown", LLDS_EXCLUSIVE, 0600);
 	DEMAND(error == EINVAL, "exclusive alone: %d", error);
 	error = attach(fd, "unknown", 0, 0);
 	DEMAND(error == ENOENT, "something was made: %d", error);
+	return NULL;
+}
+
+/* Makes "payroll", as a shared name, and tries it as a name of the owner. */
+static int squat(void *unused)
+{
+	int error, fd = device_for(O_RDWR);
+
+	(void)unused;
+	error = attach(fd, "payroll", EXCLUSIVELY, 0666);
+	if (error)
+		return error;
+	error = set(fd, "whose", "another's");
+	if (error)
+		return error;
+	close(fd);
+	error = attach_of(device_for(O_RDWR), OWNER.uid, "payroll", LLDS_CREATE,
+			  0666, NULL);
+	return error == EPERM ? 0 : 200;
+}
+
+/* Opens the own "payroll": nobody else can have made it. */
+static int make_own(void *unused)
+{
+	unsigned int owner = 7;
+	int error, fd = device_for(O_RDWR);
+
+	(void)unused;
+	error = attach_of(fd, OWNER.uid, "payroll", 0, 0, NULL);
+	if (error != ENOENT)
+		return 200;
+	error = attach_of(fd, OWNER.uid, "payroll", EXCLUSIVELY, 0644, &owner);
+	if (!error)
+		error = set(fd, "whose", "mine");
+	return error ? error : owner == OWNER.uid ? 0 : 201;
+}
+
+/* Reads the owner's "payroll", and tries to take its name away. */
+static int look_at_it(void *unused)
+{
+	unsigned int owner = 7;
+	int error, fd = device_for(O_RDONLY);
+
+	(void)unused;
+	error = attach_of(fd, OWNER.uid, "payroll", LLDS_CREATE, 0666, &owner);
+	if (error)
+		return error;
+	if (owner != OWNER.uid || means(fd, "whose", "mine"))
+		return 200;
+	error = destroy_of(device_for(O_RDWR), OWNER.uid, "payroll");
+	return error == EACCES ? 0 : 201;
+}
+
+static const char *nobody_takes_the_name_of_another(void)
+{
+	struct {
+		struct llds_listed listed;
+		char name[8];
+	} room[4];
+	const char *wrong = let_all_in();
+	struct llds_list found;
+	unsigned int owner = 7;
+	int error, fd;
+
+	if (wrong)
+		return wrong;
+	error = as(OTHER, squat, NULL);
+	DEMAND(!error, "another user: %d", error);
+	error = as(OWNER, make_own, NULL);
+	DEMAND(!error, "the user: %d", error);
+	error = as(OTHER, look_at_it, NULL);
+	DEMAND(!error, "another user, who may read it: %d", error);
+	/* The shared name is the other store, of another owner. */
+	fd = device();
+	error = attach_of(fd, OTHER.uid, "payroll", 0, 0, NULL);
+	DEMAND(error == ENOENT, "a name of the other user: %d", error);
+	error = attach(fd, "payroll", 0, 0);
+	DEMAND(!error && !means(fd, "whose", "another's"),
+	       "the shared name: %d", error);
+	fd = device();
+	error = list(fd, room, sizeof(room), NULL, 0, &found);
+	DEMAND(!error && found.count == 2, "%u in the list: %d", found.count,
+	       error);
+	DEMAND(room[0].listed.uid == OTHER.uid && !room[0].listed.flags,
+	       "the shared name is of %u", room[0].listed.uid);
+	DEMAND(room[1].listed.uid == OWNER.uid &&
+		       room[1].listed.flags == LLDS_OF_USER,
+	       "the other name is of %u", room[1].listed.uid);
+	found = (struct llds_list){ .room = (uintptr_t)room,
+				    .room_bytes = sizeof(room),
+				    .after = (uintptr_t)"payroll",
+				    .after_bytes = 7,
+				    .after_flags = LLDS_OF_USER,
+				    .after_uid = OWNER.uid - 1 };
+	error = command(fd, LLDS_IOC_LIST, (uintptr_t)&found);
+	DEMAND(!error && found.count == 1, "%u after a user before: %d",
+	       found.count, error);
+	found.room_bytes = sizeof(room);
+	found.after_uid = OWNER.uid;
+	error = command(fd, LLDS_IOC_LIST, (uintptr_t)&found);
+	DEMAND(!error && !found.count, "%u after the last: %d", found.count,
+	       error);
+	found.after_flags = 0;
+	error = command(fd, LLDS_IOC_LIST, (uintptr_t)&found);
+	DEMAND(error == EINVAL, "a user without the flag: %d", error);
+	/* Not even root makes a name of another. */
+	error = attach_of(fd, OTHER.uid, "payroll", LLDS_CREATE, 0600, &owner);
+	DEMAND(error == EPERM && owner == OTHER.uid, "as root: %d", error);
+	error = destroy_of(fd, OWNER.uid, "payroll");
+	if (!error)
+		error = destroy("payroll");
+	DEMAND(!error, "destroying: %d", error);
 	return NULL;
 }
 
@@ -722,6 +840,8 @@ const struct check store_checks[] = {
 	{ "names_have_any_byte_but_0", names_have_any_byte_but_0 },
 	{ "names_are_told_apart", names_are_told_apart },
 	{ "what_is_not_known_is_refused", what_is_not_known_is_refused },
+	{ "nobody_takes_the_name_of_another",
+	  nobody_takes_the_name_of_another },
 	{ "mode_decides_who_may", mode_decides_who_may },
 	{ "its_owner_destroys_a_store", its_owner_destroys_a_store },
 	{ "a_device_open_for_nothing_tells_nothing",

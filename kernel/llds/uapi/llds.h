@@ -16,7 +16,7 @@
 #include <linux/types.h>
 
 /* Changes whenever something here changes its meaning. */
-#define LLDS_ABI 3
+#define LLDS_ABI 4
 
 /* Maximum key length, in bytes. Keys may be empty. */
 #define LLDS_KEY_BYTES_MAX 4096
@@ -263,6 +263,12 @@ struct llds_header {
 #define LLDS_CREATE 0x01
 /* With LLDS_CREATE: fails if the store exists. */
 #define LLDS_EXCLUSIVE 0x02
+/*
+ * The name is one of a user, whom 'uid' tells. Each user has names of its own,
+ * and only that user can create stores with them. Names without this flag are
+ * shared: they belong to the first user who creates a store with them.
+ */
+#define LLDS_OF_USER 0x04
 
 /**
  * struct llds_attach - attaches an open device to a store
@@ -272,8 +278,9 @@ struct llds_header {
  * @name_bytes: bytes of the name
  * @mode: for a new store: permissions to read (0444) and write (0222), as of a
  *	file: owner, group, others
- * @flags: LLDS_CREATE, LLDS_EXCLUSIVE
- * @reserved: zero
+ * @flags: LLDS_CREATE, LLDS_EXCLUSIVE, LLDS_OF_USER
+ * @uid: with LLDS_OF_USER, the user; otherwise zero. Afterwards, the owner of
+ *	the store
  */
 struct llds_attach {
 	__u64 name;
@@ -281,7 +288,7 @@ struct llds_attach {
 	__u32 name_bytes;
 	__u32 mode;
 	__u32 flags;
-	__u32 reserved;
+	__u32 uid;
 };
 
 /*
@@ -291,25 +298,30 @@ struct llds_attach {
  * both. Later only the access of the open device matters.
  *
  * -EINVAL: the name is empty, too long or contains a 0; a flag or a bit of the
- * mode is unknown; -EBADF: the device is open neither for reading nor for
+ * mode is unknown; the user namespace has no such user; -EPERM: the store does
+ * not exist, and only the user of the name can create it; -EBADF: the device is open neither for reading nor for
  * writing; -EBUSY: the device has a store already, perhaps since its first run;
  * -ENOENT; -EEXIST; -EACCES; -EINTR; and for a new store -EDQUOT: the stores
  * of this user have reached their maximum size; -ENOSPC: the maximum size is
  * too small even for an empty store; -ENFILE: the maximum number of names is
- * reached; -ENOMEM.
+ * reached; -ENOMEM. With -EFAULT the device may be attached.
  */
-#define LLDS_IOC_ATTACH _IOW(LLDS_IOC_MAGIC, 2, struct llds_attach)
+#define LLDS_IOC_ATTACH _IOWR(LLDS_IOC_MAGIC, 2, struct llds_attach)
 
 /**
  * struct llds_destroy - removes a store's name
  * @name: address of the name
  * @name_bytes: bytes of the name
- * @flags: zero
+ * @flags: LLDS_OF_USER, or zero
+ * @uid: with LLDS_OF_USER, the user; otherwise zero
+ * @reserved: zero
  */
 struct llds_destroy {
 	__u64 name;
 	__u32 name_bytes;
 	__u32 flags;
+	__u32 uid;
+	__u32 reserved;
 };
 
 /*
@@ -327,6 +339,8 @@ struct llds_destroy {
  * @after_bytes: bytes of that name; 0 begins with the first store
  * @count: afterwards: number of records
  * @more: afterwards: 1 if more stores follow the last one, or 0
+ * @after_flags: LLDS_OF_USER if that name is one of a user, or zero
+ * @after_uid: with LLDS_OF_USER, the user; otherwise zero
  */
 struct llds_list {
 	__u64 room;
@@ -335,6 +349,8 @@ struct llds_list {
 	__u32 after_bytes;
 	__u32 count;
 	__u32 more;
+	__u32 after_flags;
+	__u32 after_uid;
 };
 
 /**
@@ -348,7 +364,7 @@ struct llds_list {
  * @mode: the permissions
  * @opens: number of open devices that are attached to it
  * @name_bytes: bytes of the name
- * @reserved: zero
+ * @flags: LLDS_OF_USER if the name is one of the owner, or zero
  *
  * The bytes of the name follow, padded with zeros to a multiple of 8.
  */
@@ -362,12 +378,14 @@ struct llds_listed {
 	__u32 mode;
 	__u32 opens;
 	__u32 name_bytes;
-	__u32 reserved;
+	__u32 flags;
 };
 
 /*
- * Lists the stores with a name that the user owns, or may read or write, sorted
- * by name, as many as fit in the room. -EMSGSIZE: not even one fits.
+ * Lists the stores with a name that the user owns, or may read or write, as
+ * many as fit in the room: those with shared names first, sorted by name, then
+ * those of each user. Names of users whom the user namespace does not have are
+ * left out. -EMSGSIZE: not even one fits.
  */
 #define LLDS_IOC_LIST _IOWR(LLDS_IOC_MAGIC, 4, struct llds_list)
 

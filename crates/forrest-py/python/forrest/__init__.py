@@ -207,6 +207,7 @@ class Db(_forrest.Db, Keyspace):
     `url` selects the home. "memory:" is a new store that lives as long as it is open. A path is a store on disk, in the
     directory of that name, created if missing; a pathlib.Path is always a path, even if it begins like a URL. "llds:NAME" is a
     store in kernel memory, which all processes that open it share and which outlives them; it needs the kernel module.
+    "llds:UID/NAME" is a store of another user, and "llds:shared/NAME" one of the first user who took the name.
     "llds-user:NAME" is the module's engine in this process, for tests, if it is compiled into the package.
 
     Options, with their defaults in parentheses:

@@ -185,9 +185,16 @@ fn names_have_limits() {
         message(Db::open(format!("{}a\0b", scheme()))),
         "invalid argument: the name of a store has no byte 0"
     );
-    // All other bytes are allowed in a name.
-    let odd = Place(format!("{}a:b/c \u{fc}\n{}", scheme(), std::process::id()));
+    // All other bytes are allowed in a name; before a slash is whose it is.
+    let odd = Place(format!("{}shared/a:b/c \u{fc}\n{}", scheme(), std::process::id()));
     odd.open().set("key", "value").unwrap();
+    if is_kernel() {
+        assert_eq!(
+            message(Db::open("llds:a/b")),
+            "invalid argument: \"llds:a/b\": before the first \"/\" is the number of the user whose store it is, or \
+             \"shared\""
+        );
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! commands, which contain addresses, stay in this module.
 
 /// The version of the ABI, `LLDS_ABI`.
-pub const ABI: u32 = 3;
+pub const ABI: u32 = 4;
 /// Maximum key length, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
 /// Maximum length of a store's name, in bytes.
@@ -72,6 +72,8 @@ pub(super) const CREATE: u32 = 0x01;
 /// With [`CREATE`]: fails if the store exists.
 #[cfg(test)]
 const EXCLUSIVE: u32 = 0x02;
+/// The name is one of a user.
+pub(super) const OF_USER: u32 = 0x04;
 
 /// The magic byte of the module's ioctl commands.
 pub(super) const MAGIC: u8 = 0xe9;
@@ -187,28 +189,32 @@ layout! {
         name_bytes: u32,
         mode: u32,
         flags: u32,
-        reserved: u32,
+        uid: u32,
     }
 }
 
 layout! {
     /// The argument that names a store to destroy.
-    pub(super) struct Destroy / llds_destroy, 16: {
+    pub(super) struct Destroy / llds_destroy, 24: {
         name: u64,
         name_bytes: u32,
         flags: u32,
+        uid: u32,
+        reserved: u32,
     }
 }
 
 layout! {
     /// The argument that asks for a piece of the list of stores.
-    pub(super) struct List / llds_list, 32: {
+    pub(super) struct List / llds_list, 40: {
         room: u64,
         after: u64,
         room_bytes: u32,
         after_bytes: u32,
         count: u32,
         more: u32,
+        after_flags: u32,
+        after_uid: u32,
     }
 }
 
@@ -224,7 +230,7 @@ layout! {
         mode: u32,
         opens: u32,
         name_bytes: u32,
-        reserved: u32,
+        flags: u32,
     }
 }
 
@@ -286,7 +292,7 @@ pub(super) mod command {
 
     pub(in super::super) const VERSION: Opcode = opcode::read::<Version>(MAGIC, 0);
     pub(in super::super) const RUN: Opcode = opcode::read_write::<Run>(MAGIC, 1);
-    pub(in super::super) const ATTACH: Opcode = opcode::write::<Attach>(MAGIC, 2);
+    pub(in super::super) const ATTACH: Opcode = opcode::read_write::<Attach>(MAGIC, 2);
     pub(in super::super) const DESTROY: Opcode = opcode::write::<Destroy>(MAGIC, 3);
     pub(in super::super) const LIST: Opcode = opcode::read_write::<List>(MAGIC, 4);
     pub(in super::super) const STATS: Opcode = opcode::read::<Stats>(MAGIC, 5);

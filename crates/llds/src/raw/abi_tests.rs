@@ -20,7 +20,7 @@ const LAYOUTS: [Layout; 11] = [
 
 /// The numbers of `abi`, by their names in the header.
 fn numbers() -> BTreeMap<String, i128> {
-    let all: [(&str, i128); 31] = [
+    let all: [(&str, i128); 32] = [
         ("ABI", ABI.into()),
         ("KEY_BYTES_MAX", KEY_BYTES_MAX as i128),
         ("NAME_BYTES_MAX", NAME_BYTES_MAX as i128),
@@ -52,6 +52,7 @@ fn numbers() -> BTreeMap<String, i128> {
         ("RUN_ATOMIC", RUN_ATOMIC.into()),
         ("CREATE", CREATE.into()),
         ("EXCLUSIVE", EXCLUSIVE.into()),
+        ("OF_USER", OF_USER.into()),
     ];
     all.map(|(name, number)| (format!("LLDS_{name}"), number)).into()
 }

@@ -43,6 +43,8 @@ pub struct Device {
 pub struct Attach<'n> {
     /// The store's name: 1 to [`abi::NAME_BYTES_MAX`] bytes, none of them 0.
     pub name: &'n [u8],
+    /// The user whose name it is; `None` for a shared name.
+    pub user: Option<u32>,
     /// Whether to create the store if it does not exist.
     pub makes: bool,
     /// For a new store: maximum bytes of memory; 0 is the module's maximum.
@@ -55,8 +57,10 @@ pub struct Attach<'n> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
-    /// The store's name: any bytes except 0.
+    /// The store's name: any bytes except 0. [`llds::list`](crate::list) returns it as a URL has it.
     pub name: Vec<u8>,
+    /// Whether the name is one of the owner, or else shared.
+    pub is_of_user: bool,
     /// Keys.
     pub keys: u64,
     /// Bytes of keys and values.
@@ -113,28 +117,32 @@ impl Device {
     /// `ENOENT` if the store does not exist and is not to be created, `EACCES`, `EINVAL` for an invalid name,
     /// `EBUSY` if the device is attached already, `EDQUOT`, `ENOMEM`.
     pub fn attach(&self, attach: &Attach<'_>) -> Result<()> {
-        let argument = abi::Attach {
+        let mut argument = abi::Attach {
             name: attach.name.as_ptr().expose_provenance() as u64,
             bytes_max: attach.bytes_max,
             name_bytes: length(ATTACH, attach.name)?,
             mode: attach.mode,
-            flags: if attach.makes { abi::CREATE } else { 0 },
-            reserved: 0,
+            flags: of_user(attach.user).0 | if attach.makes { abi::CREATE } else { 0 },
+            uid: of_user(attach.user).1,
         };
         // SAFETY: `abi::Attach` is the argument of `ATTACH`. The command reads it and the name, which
-        // outlives the call.
-        unsafe { ioctl(&self.file, Setter::<{ command::ATTACH }, _>::new(argument)) }.map_err(system(ATTACH))
+        // outlives the call, and writes the argument.
+        unsafe { ioctl(&self.file, Updater::<{ command::ATTACH }, _>::new(&mut argument)) }
+            .map_err(system(ATTACH))
     }
 
-    /// Removes a store's name. Open devices keep the store; it is freed when the last of them is closed.
+    /// Removes a store's name: one of a user, or a shared one. Open devices keep the store; it is freed when the
+    /// last of them is closed.
     ///
     /// # Errors
     /// `ENOENT`; `EACCES` if the store is another user's; `EBADF` if the device is open read-only.
-    pub fn destroy(&self, name: &[u8]) -> Result<()> {
+    pub fn destroy(&self, user: Option<u32>, name: &[u8]) -> Result<()> {
         let argument = abi::Destroy {
             name: name.as_ptr().expose_provenance() as u64,
             name_bytes: length(DESTROY, name)?,
-            flags: 0,
+            flags: of_user(user).0,
+            uid: of_user(user).1,
+            reserved: 0,
         };
         // SAFETY: `abi::Destroy` is the argument of `DESTROY`. The command reads it and the name, which
         // outlives the call.
@@ -142,8 +150,8 @@ impl Device {
             .map_err(system(DESTROY))
     }
 
-    /// The stores that this user may read or write, or owns, sorted by name. The list is read in pieces, so a
-    /// store that is created or destroyed meanwhile may be missing.
+    /// The stores that this user may read or write, or owns: those with shared names, sorted, and then those of each
+    /// user. The list is read in pieces, so a store that is created or destroyed meanwhile may be missing.
     ///
     /// # Errors
     /// The system's error, or [`Cause::Nonsense`](super::Cause::Nonsense) for an invalid answer.
@@ -151,7 +159,9 @@ impl Device {
         let mut all: Vec<Listed> = Vec::new();
         let mut room = vec![0; LIST_BYTES];
         loop {
-            let after = all.last().map_or(&[][..], |last| &last.name);
+            let last = all.last();
+            let after = last.map_or(&[][..], |last| &last.name);
+            let (after_flags, after_uid) = of_user(last.filter(|last| last.is_of_user).map(|last| last.uid));
             let mut argument = abi::List {
                 room: room.as_mut_ptr().expose_provenance() as u64,
                 after: after.as_ptr().expose_provenance() as u64,
@@ -159,6 +169,8 @@ impl Device {
                 after_bytes: length(LIST, after)?,
                 count: 0,
                 more: 0,
+                after_flags,
+                after_uid,
             };
             // SAFETY: `abi::List` is the argument of `LIST`. The command reads `after` and writes at most
             // `room_bytes` bytes to `room`; both outlive the call.
@@ -291,6 +303,11 @@ unsafe impl Numbers for abi::Version {}
 // SAFETY: integers of one size only, so there is no padding.
 unsafe impl Numbers for abi::Stats {}
 
+/// The flags and the user of a name.
+fn of_user(user: Option<u32>) -> (u32, u32) {
+    user.map_or((0, 0), |uid| (abi::OF_USER, uid))
+}
+
 fn length(what: &'static str, name: &[u8]) -> Result<u32> {
     u32::try_from(name.len()).map_err(|_| Error::system(what, libc::EINVAL))
 }
@@ -300,7 +317,12 @@ fn records(mut bytes: &[u8], count: u32, into: &mut Vec<Listed>) -> Result<()> {
     let nonsense = |why| Error::nonsense(LIST, why);
     for _ in 0..count {
         let record = record(&mut bytes).ok_or(nonsense("a record is cut off"))?;
-        if record.name.is_empty() || into.last().is_some_and(|last| last.name >= record.name) {
+        let is_before = |last: &Listed| match (last.is_of_user, record.is_of_user) {
+            (true, true) if last.uid != record.uid => true,
+            (of_user, is_of_user) if of_user == is_of_user => last.name < record.name,
+            (of_user, _) => !of_user,
+        };
+        if record.name.is_empty() || !into.last().is_none_or(is_before) {
             return Err(nonsense("the names are not in order"));
         }
         into.push(record);
@@ -318,6 +340,7 @@ fn record(bytes: &mut &[u8]) -> Option<Listed> {
     *bytes = rest;
     Some(Listed {
         name: name[..name_bytes].to_vec(),
+        is_of_user: short(52) & abi::OF_USER != 0,
         keys: long(0),
         pair_bytes: long(8),
         bytes: long(16),
@@ -369,6 +392,7 @@ mod tests {
         assert_eq!(names, ["a", "eightfold", "shop 2"]);
         let second = Listed {
             name: b"eightfold".to_vec(),
+            is_of_user: false,
             keys: 2,
             pair_bytes: 20,
             bytes: 200,

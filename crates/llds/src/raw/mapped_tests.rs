@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(in super::super) fn open(name: &str) -> User {
-    User::open(&Attach { name: name.as_bytes(), makes: true, bytes_max: 0, mode: 0 }, true).expect("a store")
+    User::open(&Attach { name: name.as_bytes(), user: None, makes: true, bytes_max: 0, mode: 0 }, true)
+        .expect("a store")
 }
 
 pub(in super::super) fn change(user: &User, code: u8, key: &[u8], value: &[u8]) {
