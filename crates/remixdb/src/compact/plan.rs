@@ -47,7 +47,8 @@ pub(crate) fn plan(tables: &[u64], new: u64, most: usize, large: impl FnOnce() -
     if tables.len() < most {
         return Plan::Minor;
     }
-    if tables.iter().sum::<u64>() + new >= large() {
+    let large = large();
+    if tables.iter().sum::<u64>() + new >= large {
         return Plan::Major;
     }
     // The newest tables, as many as cost least for each place that merging them frees.
@@ -60,7 +61,9 @@ pub(crate) fn plan(tables: &[u64], new: u64, most: usize, large: impl FnOnce() -
             (from, cost) = (at, bytes as f64 / freed as f64);
         }
     }
-    if from == 0 { Plan::Major } else { Plan::Partial { from } }
+    // One table of half of that would be written again when the partition is divided soon.
+    let merged = tables[from..].iter().sum::<u64>() + new;
+    if from == 0 || merged >= large / 2 { Plan::Major } else { Plan::Partial { from } }
 }
 
 /// Whether so much of the entries is dead that merging them gives back a third of the space.
@@ -115,6 +118,9 @@ mod tests {
         assert_eq!(plan(&tables), Plan::Partial { from: 8 });
         tables[0] = 16_000;
         assert_eq!(plan(&tables), Plan::Major, "it is divided");
+        tables.fill(500);
+        tables[0] = 2_000;
+        assert_eq!(plan(&tables), Plan::Major, "what is merged would be half of a large partition");
     }
 
     #[test]
