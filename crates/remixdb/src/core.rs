@@ -352,7 +352,7 @@ impl<D: Disk> Core<D> {
 
     /// Whether the last flush found no space, or hardly any is left.
     pub(crate) fn is_full(&self) -> bool {
-        // ORDERING: it stands for itself.
+        // ORDERING: no other data depends on it.
         self.full.load(Ordering::Relaxed)
     }
 

@@ -14,7 +14,6 @@ use forrest_engine::{
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -264,8 +263,7 @@ impl<D: Disk> Core<D> {
                     if last != self.log.last() {
                         (last, since) = (self.log.last(), Instant::now());
                     }
-                    // ORDERING: no other data depends on it.
-                    let is_full = self.full.load(Ordering::Relaxed);
+                    let is_full = self.is_full();
                     if !is_full || tried.elapsed() >= RETRY {
                         if since.elapsed() >= QUIET && self.log().is_begun() {
                             let worth = if since.elapsed() >= REST { WORTH_REST } else { WORTH };

@@ -287,8 +287,8 @@ impl<D: Disk> Core<D> {
 
     /// An error if there was no room for earlier changes.
     fn check_room(&self) -> Result<()> {
-        // ORDERING: no other data depends on it, and one change more or less does not matter.
-        if !self.full.load(Ordering::Relaxed) {
+        // One change more or less does not matter.
+        if !self.is_full() {
             return Ok(());
         }
         let what = "there is no room, no file descriptor or no memory for the tables that earlier changes are to become (they \

@@ -139,7 +139,9 @@ static void make_destroy(uint64_t *state, char *page, unsigned int at)
 	uint64_t random = next_random(state);
 
 	destroy.name = a_name(state, page, &destroy.name_bytes);
-	destroy.flags = random & 7 ? 0 : random >> 8 & 7;
+	destroy.flags = random & 7 ? 0 :
+			random & 8 ? random >> 8 : LLDS_OF_USER;
+	destroy.reserved = random >> 56 ? 0 : 1;
 	destroy.uid = random & 0x70 ? 0 : random >> 32;
 	memcpy(page + at, &destroy, sizeof(destroy));
 }

@@ -293,6 +293,10 @@ static const char *what_is_not_known_is_refused(void)
 		error = command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
 		DEMAND(error == EINVAL, "destroying, user %u: %d", bit, error);
 		destroyed.uid = 0;
+		destroyed.reserved = 1U << bit;
+		error = command(fd, LLDS_IOC_DESTROY, (uintptr_t)&destroyed);
+		DEMAND(error == EINVAL, "reserved %u: %d", bit, error);
+		destroyed.reserved = 0;
 	}
 	error = attach(fd, "unknown", LLDS_EXCLUSIVE, 0600);
 	DEMAND(error == EINVAL, "exclusive alone: %d", error);

@@ -117,13 +117,14 @@ impl Device {
     /// `ENOENT` if the store does not exist and is not to be created, `EACCES`, `EINVAL` for an invalid name,
     /// `EBUSY` if the device is attached already, `EDQUOT`, `ENOMEM`.
     pub fn attach(&self, attach: &Attach<'_>) -> Result<()> {
+        let (of_user, uid) = of_user(attach.user);
         let mut argument = abi::Attach {
             name: attach.name.as_ptr().expose_provenance() as u64,
             bytes_max: attach.bytes_max,
             name_bytes: length(ATTACH, attach.name)?,
             mode: attach.mode,
-            flags: of_user(attach.user).0 | if attach.makes { abi::CREATE } else { 0 },
-            uid: of_user(attach.user).1,
+            flags: of_user | if attach.makes { abi::CREATE } else { 0 },
+            uid,
         };
         // SAFETY: `abi::Attach` is the argument of `ATTACH`. The command reads it and the name, which
         // outlives the call, and writes the argument.
@@ -137,11 +138,12 @@ impl Device {
     /// # Errors
     /// `ENOENT`; `EACCES` if the store is another user's; `EBADF` if the device is open read-only.
     pub fn destroy(&self, user: Option<u32>, name: &[u8]) -> Result<()> {
+        let (flags, uid) = of_user(user);
         let argument = abi::Destroy {
             name: name.as_ptr().expose_provenance() as u64,
             name_bytes: length(DESTROY, name)?,
-            flags: of_user(user).0,
-            uid: of_user(user).1,
+            flags,
+            uid,
             reserved: 0,
         };
         // SAFETY: `abi::Destroy` is the argument of `DESTROY`. The command reads it and the name, which

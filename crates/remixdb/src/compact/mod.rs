@@ -77,7 +77,7 @@ impl<D: Disk> Core<D> {
         let Some(memtable) = self.version().immutable.last().cloned() else {
             // A store that was only read writes nothing.
             let mut has_more = self.log().is_begun() && self.remove_dropped(&mut manifest)?;
-            if self.full.load(Relaxed) {
+            if self.is_full() {
                 self.log().check()?;
                 has_more |= self.log().is_begun() && self.merge_deadest(&mut manifest, 0)?;
                 self.full.store(self.lacks_space(&self.version()), Relaxed);
@@ -87,7 +87,7 @@ impl<D: Disk> Core<D> {
         self.log().check()?;
         let begin = Instant::now();
         // If two memtables wait, writers are going to: a flush and a merge take turns then.
-        let has_time = self.full.load(Relaxed) || self.version().immutable.len() < 2;
+        let has_time = self.is_full() || self.version().immutable.len() < 2;
         if has_time && self.merge_deadest(&mut manifest, memtable.bytes() as u64)? {
             self.pace.note_merge(begin.elapsed());
             return Ok(true);
@@ -163,7 +163,7 @@ impl<D: Disk> Core<D> {
     /// [`prepare`](crate::wal::Log::prepare).
     pub(crate) fn prepare_log(&self) -> Result<()> {
         let (filled, full) = (self.version().memtable.bytes(), self.limits.memtable_bytes());
-        if filled < full / 2 || self.full.load(Relaxed) {
+        if filled < full / 2 || self.is_full() {
             return Ok(());
         }
         // As long as this one will be, and a little more.
@@ -265,7 +265,7 @@ impl<D: Disk> Core<D> {
     /// is free before the next begin. True if there were any. Flushes alone would make all partitions due at once,
     /// because they add to all of them.
     fn merge_deadest(&self, manifest: &mut Manifest<D>, new: u64) -> Result<bool> {
-        let is_full = self.full.load(Relaxed);
+        let is_full = self.is_full();
         let version = self.version();
         let all = version.each().filter(|(_, one)| one.damage().is_none());
         let mut all: Vec<_> =
@@ -585,7 +585,7 @@ impl<D: Disk> Core<D> {
 
     /// Removes files that wait because no state needs them any more, as far as nobody reads them.
     fn remove_files(&self, manifest: &mut Manifest<D>) -> Result<()> {
-        let (is_begun, is_full) = (self.log().is_begun(), self.full.load(Relaxed));
+        let (is_begun, is_full) = (self.log().is_begun(), self.is_full());
         // A store that was only read removes nothing, unless a change finds no space.
         if manifest.has_waiting() && (is_begun || is_full || manifest.is_begun()) {
             self.log().check()?;
