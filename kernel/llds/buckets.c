@@ -61,7 +61,7 @@ bool llds_buckets_init(struct llds_buckets *buckets,
 	memset(buckets, 0, sizeof(*buckets));
 	buckets->memory = memory;
 	buckets->header = header;
-	buckets->header->buckets = FIRST;
+	buckets->header->buckets = llds_buckets_word(FIRST);
 	buckets->base = llds_os_base();
 	if (grow(buckets))
 		return true;
@@ -276,7 +276,7 @@ static void fetch_for_split(struct llds_buckets *buckets, u32 at)
 	const struct llds_bucket *bucket;
 	u64 slots;
 
-	if (at + 4 >= buckets->header->buckets)
+	if (at + 4 >= llds_buckets_count(buckets))
 		return;
 	prefetch(llds_bucket(buckets, at + 4));
 	bucket = llds_bucket(buckets, at + 2);
@@ -294,7 +294,7 @@ static u32 half_of(u32 count)
 /* Splits a bucket, if there is memory. */
 static void split(struct llds_buckets *buckets)
 {
-	const u32 last = buckets->header->buckets;
+	const u32 last = llds_buckets_count(buckets);
 	const u32 half = half_of(last + 1);
 	struct llds_bucket *from, *to;
 	u32 entries, free;
@@ -314,7 +314,8 @@ static void split(struct llds_buckets *buckets)
 		uncrowd(buckets, from);
 		/* Some of the entries that are in the order alone are now its. */
 		WRITE_ONCE(to->is_crowded, from->is_crowded);
-		WRITE_ONCE(buckets->header->buckets, last + 1);
+		WRITE_ONCE(buckets->header->buckets,
+			   llds_buckets_word(last + 1));
 		trim(buckets, to);
 		trim(buckets, from);
 	}
@@ -325,7 +326,7 @@ static void split(struct llds_buckets *buckets)
 /* Merges the last bucket into another, if there is memory. */
 static void merge(struct llds_buckets *buckets)
 {
-	const u32 last = buckets->header->buckets - 1;
+	const u32 last = llds_buckets_count(buckets) - 1;
 	struct llds_bucket *from, *to;
 	u32 entries, free;
 
@@ -338,7 +339,7 @@ static void merge(struct llds_buckets *buckets)
 		move(buckets, from, to, 0);
 		if (unlikely(from->is_crowded))
 			WRITE_ONCE(to->is_crowded, 1);
-		WRITE_ONCE(buckets->header->buckets, last);
+		WRITE_ONCE(buckets->header->buckets, llds_buckets_word(last));
 		trim(buckets, from);
 	}
 	llds_bucket_end(from);
@@ -349,7 +350,7 @@ static void merge(struct llds_buckets *buckets)
 void llds_buckets_trim(struct llds_buckets *buckets)
 {
 	/* Keeps the pieces of one allocation, against repeated freeing. */
-	const u32 most = ((buckets->header->buckets - 1) >>
+	const u32 most = ((llds_buckets_count(buckets) - 1) >>
 			  LLDS_BUCKETS_SHIFT) + LLDS_PIECES_AT_ONCE + 1;
 
 	while (most < buckets->end && !buckets->memory->is_shown) {
@@ -361,7 +362,7 @@ void llds_buckets_trim(struct llds_buckets *buckets)
 
 void llds_buckets_fit(struct llds_buckets *buckets)
 {
-	const u64 count = buckets->header->buckets;
+	const u64 count = llds_buckets_count(buckets);
 
 	if (buckets->keys > count * MANY)
 		split(buckets);

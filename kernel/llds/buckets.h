@@ -179,24 +179,27 @@ static inline u64 llds_hash(u64 salt, const u8 *key, u32 bytes)
 	return llds_fold(hash, 0xd6e8feb86659fd93ULL);
 }
 
-/* The mask of the bits that number @count buckets. REQUIRES: count > 1. */
-static inline u32 llds_buckets_mask(u32 count)
+/*
+ * The header's word for @count buckets: their number, and above it the mask of
+ * the bits that number them. REQUIRES: count > 1.
+ */
+static inline u64 llds_buckets_word(u32 count)
 {
-	return ~0U >> (32 - fls64(count - 1));
+	return (u64)(~0U >> (32 - fls64(count - 1))) << 32 | count;
 }
 
-/* The bucket of a hash among @count, whose mask is @mask. */
-static inline u32 llds_bucket_in(u64 hash, u32 count, u32 mask)
+/* The number of buckets. */
+static inline u32 llds_buckets_count(const struct llds_buckets *buckets)
 {
-	const u32 at = (u32)hash & mask;
-
-	return at < count ? at : at & (mask >> 1);
+	return buckets->header->buckets;
 }
 
-/* The same without the mask. */
-static inline u32 llds_bucket_of(u64 hash, u32 count)
+/* The bucket of a hash, by the header's word. */
+static inline u32 llds_bucket_of(u64 hash, u64 buckets)
 {
-	return llds_bucket_in(hash, count, llds_buckets_mask(count));
+	const u32 mask = buckets >> 32, at = (u32)hash & mask;
+
+	return at < (u32)buckets ? at : at & (mask >> 1);
 }
 
 static inline struct llds_bucket *

@@ -15,6 +15,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/nodemask.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -171,6 +172,20 @@ static int copy_name(struct llds_name *name, u64 at, u32 bytes, u32 flags,
 	return memchr(name->at, 0, bytes) ? -EINVAL : 0;
 }
 
+/* Reads on which memory nodes a new store lies. */
+static int copy_nodes(struct llds_wanted *wanted, u32 numa, u32 node)
+{
+	wanted->takes_turns = numa == LLDS_NUMA_INTERLEAVE;
+	wanted->node = LLDS_ANY_NODE;
+	if (numa == LLDS_NUMA_NODE) {
+		if (node >= MAX_NUMNODES || !node_state(node, N_MEMORY))
+			return -EINVAL;
+		wanted->node = node;
+		return 0;
+	}
+	return numa > LLDS_NUMA_NODE || node ? -EINVAL : 0;
+}
+
 static long llds_attach(struct file *file, void __user *at)
 {
 	struct llds_file *own = file->private_data;
@@ -179,7 +194,7 @@ static long llds_attach(struct file *file, void __user *at)
 	struct llds_held *held;
 	int error;
 
-	BUILD_BUG_ON(sizeof(attach) != 32);
+	BUILD_BUG_ON(sizeof(attach) != 40);
 	if (copy_from_user(&attach, at, sizeof(attach)))
 		return -EFAULT;
 	if (attach.mode & ~0666 ||
@@ -188,6 +203,9 @@ static long llds_attach(struct file *file, void __user *at)
 		return -EINVAL;
 	error = copy_name(&wanted.name, attach.name, attach.name_bytes,
 			  attach.flags, attach.uid);
+	if (error)
+		return error;
+	error = copy_nodes(&wanted, attach.numa, attach.node);
 	if (error)
 		return error;
 	wanted.may = may_of(file);

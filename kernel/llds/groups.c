@@ -114,8 +114,7 @@ static __always_inline u32 take(const struct llds_store *store,
 				const u8 *end, u32 value_bytes_max,
 				struct member *group)
 {
-	const u32 count = store->header->buckets;
-	const u32 mask = llds_buckets_mask(count);
+	const u64 buckets = store->header->buckets;
 	const u64 salt = store->header->salt;
 	const u8 *const last = end - kind->bytes;
 	struct member *member;
@@ -137,7 +136,7 @@ static __always_inline u32 take(const struct llds_store *store,
 			at += whole;
 		}
 		member->home = llds_bucket(&store->buckets,
-					   llds_bucket_in(hash, count, mask));
+					   llds_bucket_of(hash, buckets));
 		member->hash = hash;
 		prefetch(member->home);
 	}

@@ -280,7 +280,9 @@ void *llds_pieces(struct llds_budget *budget, char *at, u32 *many)
 		const u64 bytes = *many * LLDS_PIECE_BYTES;
 
 		if (llds_budget_take(budget, bytes)) {
-			pieces = llds_os_pieces(at, *many);
+			if (budget->takes_turns)
+				budget->node = llds_os_next_node(budget->node);
+			pieces = llds_os_pieces(at, *many, budget->node);
 			if (pieces)
 				return pieces;
 			llds_budget_give(budget, bytes);

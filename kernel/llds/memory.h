@@ -38,6 +38,9 @@
 /* Pieces that a large structure allocates at once. */
 #define LLDS_PIECES_AT_ONCE 16
 
+/* Pieces lie where the policy of the process says. */
+#define LLDS_ANY_NODE (-1)
+
 struct llds_slab;
 
 /**
@@ -55,12 +58,17 @@ struct llds_quota {
  * @bytes: allocated bytes: pieces, tables, values that are stored apart
  * @bytes_max: maximum
  * @is_refused: whether an allocation was refused since this was set to false
+ * @takes_turns: whether pieces are allocated on all memory nodes in turn
+ * @node: the memory node of pieces, or LLDS_ANY_NODE; if they take turns, that
+ *	of the last piece
  * @quota: a shared limit that also counts these bytes, or NULL
  */
 struct llds_budget {
 	u64 bytes;
 	u64 bytes_max;
 	bool is_refused;
+	bool takes_turns;
+	int node;
 	struct llds_quota *quota;
 };
 

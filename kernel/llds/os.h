@@ -15,9 +15,11 @@
  *   for the engine itself; llds_os_table_bytes(bytes): what it takes;
  * - llds_os_buffer(bytes), llds_os_buffer_free(buffer): temporary memory, not
  *   initialized; llds_os_buffer_bytes(bytes): what it takes, at most;
- * - llds_os_pieces(at, n), llds_os_piece_free(piece): n contiguous zeroed
+ * - llds_os_pieces(at, n, node), llds_os_piece_free(piece): n contiguous zeroed
  *   pieces of LLDS_PIECE_BYTES, which can be mapped, at any address if 'at' is
- *   NULL. They are freed one by one;
+ *   NULL, on a memory node or, with LLDS_ANY_NODE, where the policy of the
+ *   process says. They are freed one by one;
+ * - llds_os_next_node(node): the memory node after one, round and round;
  * - llds_os_page(), llds_os_page_free(page): a zeroed page of LLDS_PAGE_BYTES,
  *   which can be mapped;
  * - llds_os_base(), llds_os_base_free(base): in user space, the address range

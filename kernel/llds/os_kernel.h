@@ -14,6 +14,7 @@
 #include <linux/log2.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
+#include <linux/nodemask.h>
 #include <linux/nospec.h>
 #include <linux/prefetch.h>
 #include <linux/rcupdate.h>
@@ -93,15 +94,31 @@ static inline void llds_os_base_free(char *base)
 {
 }
 
+static inline int llds_os_next_node(int node)
+{
+	return next_node_in(node, node_states[N_MEMORY]);
+}
+
+static inline struct page *llds_os_pages(int node, gfp_t flags,
+					 unsigned int order)
+{
+	/* A node may have been taken away since. */
+	if (node >= 0 && node_state(node, N_MEMORY))
+		return alloc_pages_node(node, flags, order);
+	return alloc_pages(flags, order);
+}
+
 /*
  * Splits the allocated pages, so that each can be freed separately. If memory
- * is fragmented, a piece consists of single pages.
+ * is fragmented, a piece consists of single pages, on any node.
  */
-static inline void *llds_os_pieces(char *at, unsigned int n)
+static inline void *llds_os_pieces(char *at, unsigned int n, int node)
 {
 	const gfp_t flags = LLDS_GFP | __GFP_ZERO | __GFP_RETRY_MAYFAIL;
+	/* One piece on the node is better than many on another one. */
+	const gfp_t only = n > 1 && node >= 0 ? __GFP_THISNODE : 0;
 	unsigned int order = get_order(n * LLDS_PIECE_BYTES);
-	struct page *page = alloc_pages(flags, order);
+	struct page *page = llds_os_pages(node, flags | only, order);
 
 	if (!page)
 		return n == 1 ? __vmalloc(LLDS_PIECE_BYTES, flags) : NULL;

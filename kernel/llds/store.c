@@ -14,6 +14,7 @@ int llds_store_init(struct llds_store *store, enum llds_index index,
 	memset(store, 0, sizeof(*store));
 	store->index = index;
 	store->budget.bytes_max = bytes_max;
+	store->budget.node = LLDS_ANY_NODE;
 	if (llds_budget_take(&store->budget, LLDS_PAGE_BYTES))
 		store->header = llds_os_page();
 	if (!store->header)

@@ -3,8 +3,8 @@
  * Stores and their references: open devices, and names.
  *
  * One mutex guards names, users and counts of opens. It is taken under the lock
- * of an open device at most. Its holder takes no other lock, allocates nothing
- * and frees nothing, so it is held only briefly. A store is made before its
+ * of an open device and that of a user's creations at most. Its holder takes no
+ * other lock, allocates nothing and frees nothing, so it is held only briefly. A store is made before its
  * name is looked up, and dropped after it was removed.
  *
  * No thread waits for a store's lock while it holds the mutex. So a listing
@@ -31,6 +31,8 @@
  * @quota: the bytes that the stores have allocated, and their limit
  * @copies: the bytes of copies that runs make, and their limit. By itself, so
  *	that stores that are full can be read and emptied.
+ * @creating: held while a store with a name is created. Of two processes that
+ *	create the same one, neither takes the memory that the other needs.
  */
 struct llds_user {
 	struct hlist_node node;
@@ -38,6 +40,7 @@ struct llds_user {
 	u64 references;
 	struct llds_quota quota;
 	struct llds_quota copies;
+	struct mutex creating;
 };
 
 static struct llds_limits limits;
@@ -98,6 +101,7 @@ struct llds_user *llds_user_get(void)
 	fresh->uid = uid;
 	fresh->quota.bytes_max = limits.user_bytes_max;
 	fresh->copies.bytes_max = limits.user_bytes_max / 2;
+	mutex_init(&fresh->creating);
 	mutex_lock(&lock);
 	user = user_of(uid);
 	if (!user) {
@@ -107,6 +111,8 @@ struct llds_user *llds_user_get(void)
 	}
 	user->references++;
 	mutex_unlock(&lock);
+	if (fresh)
+		mutex_destroy(&fresh->creating);
 	kfree(fresh);
 	return user;
 }
@@ -122,8 +128,10 @@ void llds_user_put(struct llds_user *user)
 	if (is_last)
 		hash_del(&user->node);
 	mutex_unlock(&lock);
-	if (is_last)
-		kfree(user);
+	if (!is_last)
+		return;
+	mutex_destroy(&user->creating);
+	kfree(user);
 }
 
 struct llds_quota *llds_user_copies(struct llds_user *user)
@@ -303,21 +311,47 @@ static struct llds_held *open_name(const struct llds_wanted *wanted,
 	return error ? ERR_PTR(error) : held;
 }
 
-struct llds_held *llds_stores_attach(const struct llds_wanted *wanted)
+/* Creates the store of a name, or opens it if it was created meanwhile. */
+static struct llds_held *create(const struct llds_wanted *wanted)
 {
 	struct llds_held *held, *made;
 
 	held = open_name(wanted, ERR_PTR(-ENOENT));
+	if (held != ERR_PTR(-ENOENT))
+		return held;
+	/* A process of another user may create it now; then use that. */
+	made = make(wanted->bytes_max);
+	if (!IS_ERR(made)) {
+		made->shared.store.budget.takes_turns = wanted->takes_turns;
+		made->shared.store.budget.node = wanted->node;
+	}
+	held = open_name(wanted, made);
+	if (!IS_ERR(made) && held != made)
+		drop(made);
+	return held;
+}
+
+struct llds_held *llds_stores_attach(const struct llds_wanted *wanted)
+{
+	struct llds_held *held = open_name(wanted, ERR_PTR(-ENOENT));
+	struct llds_user *user;
+
 	if (held != ERR_PTR(-ENOENT) || !(wanted->flags & LLDS_CREATE))
 		return held;
 	if (wanted->name.is_of_user &&
 	    !uid_eq(wanted->name.user, current_fsuid()))
 		return ERR_PTR(-EPERM);
-	/* Another process may create the store meanwhile; then use that. */
-	made = make(wanted->bytes_max);
-	held = open_name(wanted, made);
-	if (!IS_ERR(made) && held != made)
-		drop(made);
+	user = llds_user_get();
+	if (!user)
+		return create(wanted);
+	if (IS_ERR(user))
+		return ERR_CAST(user);
+	held = ERR_PTR(-EINTR);
+	if (!mutex_lock_killable(&user->creating)) {
+		held = create(wanted);
+		mutex_unlock(&user->creating);
+	}
+	llds_user_put(user);
 	return held;
 }
 

@@ -87,6 +87,8 @@ struct llds_held {
  * @mode: the permissions of a new store
  * @bytes_max: the limit of a new store; 0, or more than the module's limit, is
  *	the module's limit
+ * @takes_turns: whether a new store lies on all memory nodes in turn
+ * @node: the memory node of a new store, or LLDS_ANY_NODE
  */
 struct llds_wanted {
 	struct llds_name name;
@@ -94,6 +96,8 @@ struct llds_wanted {
 	u32 flags;
 	umode_t mode;
 	u64 bytes_max;
+	bool takes_turns;
+	int node;
 };
 
 /* Sets the limits. Call this before all others. */

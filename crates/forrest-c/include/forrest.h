@@ -132,7 +132,8 @@
 #define FORREST_PAGES 2
 
 /**
- * The NUMA nodes of the store's memory: `FORREST_NUMA_LOCAL` or `FORREST_NUMA_INTERLEAVE`.
+ * The NUMA nodes of the store's memory: `FORREST_NUMA_LOCAL`, `FORREST_NUMA_INTERLEAVE`, or `FORREST_NUMA_NODE` plus
+ * the number of a node.
  */
 #define FORREST_NUMA 3
 
@@ -261,6 +262,11 @@
  * All nodes, in turn.
  */
 #define FORREST_NUMA_INTERLEAVE 1
+
+/**
+ * With the number of a node added to it: that node, and others when it has no memory left.
+ */
+#define FORREST_NUMA_NODE 65536
 
 /**
  * For `forrest_write_with`: the durability with which the store was opened.
@@ -459,6 +465,14 @@ typedef struct {
    * or a merge is making.
    */
   uint64_t kept_bytes;
+  /**
+   * Of the memory that the cache has taken from the operating system, bytes on explicit huge pages.
+   */
+  uint64_t cache_explicit_huge_bytes;
+  /**
+   * Of that, bytes on transparent huge pages, as far as the system grants them.
+   */
+  uint64_t cache_transparent_huge_bytes;
 } forrest_stats;
 
 /**
@@ -1422,6 +1436,23 @@ int32_t forrest_salvage(const char *from,
                         void *context,
                         forrest_salvaged *salvaged,
                         size_t salvaged_bytes);
+
+/**
+ * Moves the log of the store on disk in the directory `store` to the directory `to`, or back into that of the store if
+ * `to` is null. From then on, open the store with `forrest_options_set_log_directory` for that directory, or without.
+ *
+ * The store must be closed. It knows where its log is. The call blocks for a time proportional to the log. A crash
+ * leaves the log in one of the two places, complete; another call with the same arguments finishes the move.
+ *
+ * `FORREST_BUSY` if the store is open, or another process reads it; `FORREST_INVALID_ARGUMENT` if `to` belongs to
+ * another store or has files of one, or if a path is a URL; `FORREST_UNSUPPORTED` if one of the directories cannot be
+ * written to; `FORREST_IO`; `FORREST_OUT_OF_SPACE`. The log is then where it was.
+ *
+ * # Safety
+ * - `store` and `to` are each null or end with a zero byte.
+ */
+int32_t forrest_move_log(const char *store,
+                         const char *to);
 
 /**
  * Lists the names of the stores in the kernel ("llds:NAME") that this user owns, or may read or write. The

@@ -16,7 +16,7 @@
 //! | iter.rs | iterators |
 //! | transaction.rs | transactions |
 //! | batch.rs | batches, and writing them |
-//! | salvage.rs | what is intact of a damaged store |
+//! | salvage.rs | what is intact of a damaged store; moving a log |
 //! | kernel.rs | the stores in the kernel |
 //! | whole.rs | operations on a whole store: sync, verify, statistics |
 //! | change.rs, read.rs | changing and reading keys |

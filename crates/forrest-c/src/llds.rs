@@ -15,7 +15,7 @@ use crate::value::hand_over;
 use forrest_base::lock;
 use forrest_machine::origin::Origin;
 use std::env::{self, VarError};
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::io::Write;
 use std::ptr;
 use std::sync::{Arc, Mutex, Weak};
@@ -23,10 +23,14 @@ use std::sync::{Arc, Mutex, Weak};
 /// Success, as a `result`.
 pub const SUCCESS: i32 = 0;
 
-/// Maximum length of a value, in bytes. cbindgen_llds.toml defines it for C, where it is a `long`.
+/// Maximum length of a value, in bytes, unless the program defines another. cbindgen_llds.toml defines it for C, where
+/// it is a `long`.
 ///
 /// cbindgen:ignore
-pub const FORREST_MAX_VAL_LEN: usize = 4096;
+pub const FORREST_MAX_VAL_LEN: c_long = 4096;
+
+/// The limit of what a program may define as maximum.
+const VALUE_BYTES_LIMIT: usize = c_int::MAX as usize - 1;
 
 /// The environment variable that names the store, as for the command `forrest`.
 const URL: &str = "FORREST_URL";
@@ -35,7 +39,11 @@ const DEFAULT: &str = "llds:forrest";
 
 /// A handle to the store. Many threads may use it at once.
 #[derive(Debug)]
-pub struct Tree(Arc<forrest_rust::Db>);
+pub struct Tree {
+    db: Arc<forrest_rust::Db>,
+    /// Maximum length of a value, in bytes.
+    value_bytes_max: usize,
+}
 
 static TREES: Table<Tree, 1> = Table::new("store", 7);
 
@@ -68,10 +76,27 @@ static OPEN: Mutex<Vec<Open>> = Mutex::new(Vec::new());
 /// Makes a handle to the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not
 /// set). Opens the store, unless this function has already opened it in this process. If that fails, returns
 /// null and writes a message to standard error. Close the handle with `forrest_cleanup`.
+///
+/// In a program, this is `forrest_alloc_max(FORREST_MAX_VAL_LEN)`.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_alloc() -> *mut Tree {
+    forrest_alloc_max(FORREST_MAX_VAL_LEN)
+}
+
+/// As `forrest_alloc`. Through this handle, values have at most `max_val_len` bytes: 1 to 2147483646, and no more than
+/// the home allows.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_alloc_max(max_val_len: c_long) -> *mut Tree {
     let mut tree = ptr::null_mut();
     guard(|| {
+        // A value is followed by a zero byte, and its length is a C int.
+        let value_bytes_max = match usize::try_from(max_val_len) {
+            Ok(max @ 1..=VALUE_BYTES_LIMIT) => max,
+            _ => {
+                let message = format_args!("the maximum length of a value is {max_val_len}");
+                return Err(told("FORREST_MAX_VAL_LEN", Failure::invalid(message)));
+            }
+        };
         let url = match env::var(URL) {
             Ok(url) => url,
             Err(VarError::NotPresent) => DEFAULT.to_owned(),
@@ -79,17 +104,17 @@ pub extern "C" fn forrest_alloc() -> *mut Tree {
                 return Err(told(URL, Failure::invalid(format_args!("{URL} is not UTF-8"))));
             }
         };
-        tree = share(&url).map_err(|failure| told(&url, failure))?;
+        tree = share(&url, value_bytes_max).map_err(|failure| told(&url, failure))?;
         Ok(FORREST_OK)
     });
     tree
 }
 
 /// Makes a handle to a store. Opens the store if it is not open.
-fn share(url: &str) -> Result<*mut Tree, Failure> {
+fn share(url: &str, value_bytes_max: usize) -> Result<*mut Tree, Failure> {
     let mut open = lock(&OPEN);
     open.retain(|one| one.process.is_here() && one.store.strong_count() > 0);
-    let store = match open.iter().find(|one| one.url == url).and_then(|one| one.store.upgrade()) {
+    let db = match open.iter().find(|one| one.url == url).and_then(|one| one.store.upgrade()) {
         Some(store) => store,
         None => {
             let store = Arc::new(forrest_rust::Db::open(url)?);
@@ -97,7 +122,7 @@ fn share(url: &str) -> Result<*mut Tree, Failure> {
             store
         }
     };
-    TREES.insert([Tree(store)])
+    TREES.insert([Tree { db, value_bytes_max }])
 }
 
 /// Writes the reason why a store cannot be opened to standard error, because `forrest_alloc` cannot return
@@ -108,10 +133,10 @@ fn told(url: &str, failure: Failure) -> Failure {
     failure
 }
 
-/// Sets the value of a key, whether or not the key exists. `result` is `SUCCESS`; -4 if the value has more
-/// bytes than `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the
-/// home has no room for it; -1 or -8 if it cannot be written. Returns null if there is no memory for the
-/// result; then nothing is changed.
+/// Sets the value of a key, whether or not the key exists. `result` is `SUCCESS`; -4 if the value has more bytes than
+/// the handle's maximum (`FORREST_MAX_VAL_LEN`); -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the
+/// home has no room for it; -1 or -8 if it cannot be written. Returns null if there is no memory for the result; then
+/// nothing is changed.
 ///
 /// # Safety
 /// - `val` is null or has `vlen` readable bytes.
@@ -126,31 +151,43 @@ pub unsafe extern "C" fn forrest_insert_key(
         let Ok(length) = usize::try_from(vlen) else {
             return Err(Failure::invalid(format_args!("the length of the value is {vlen}")));
         };
-        if length > FORREST_MAX_VAL_LEN {
-            return Err(Failure::limit("value", length, FORREST_MAX_VAL_LEN));
+        let tree = TREES.shared(tree)?;
+        if length > tree.value_bytes_max {
+            return Err(Failure::limit("value", length, tree.value_bytes_max));
         }
         // SAFETY: `val` is null or has `length` readable bytes, as the Safety section demands.
         let value = unsafe { argument::value(val, length) }?;
-        TREES.shared(tree)?.0.set(key.to_be_bytes(), value)?;
+        tree.db.set(key.to_be_bytes(), value)?;
         Ok(SUCCESS)
     })
 }
 
 /// Reads the value of a key. `val` and `vlen` are a copy of the value, and `result` is `SUCCESS`. `result` is
-/// 1 if the key does not exist; -4 if another program has written a value with more bytes than
-/// `FORREST_MAX_VAL_LEN`; -5 if there is no memory for the value; -1 or -2 if it cannot be read. Returns null
+/// 1 if the key does not exist; -4 if another program has written a value with more bytes than the handle's
+/// maximum (`FORREST_MAX_VAL_LEN`); -5 if there is no memory for the value; -1 or -2 if it cannot be read. Returns null
 /// if there is no memory for the result.
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_get_key(tree: *mut Tree, key: u64) -> *mut LldsEntry {
     answer(key, |entry| {
-        let Some(value) = TREES.shared(tree)?.0.get(key.to_be_bytes())? else {
+        let tree = TREES.shared(tree)?;
+        let Some(value) = tree.db.get(key.to_be_bytes())? else {
             return Ok(FORREST_NOT_FOUND);
         };
-        let length = value.len();
-        let vlen = c_int::try_from(length).ok().filter(|_| length <= FORREST_MAX_VAL_LEN);
-        entry.vlen = vlen.ok_or_else(|| Failure::limit("value", length, FORREST_MAX_VAL_LEN))?;
+        let (length, most) = (value.len(), tree.value_bytes_max);
+        let vlen = c_int::try_from(length).ok().filter(|_| length <= most);
+        entry.vlen = vlen.ok_or_else(|| Failure::limit("value", length, most))?;
         entry.val = hand_over(&[&value[..], &[0]].concat())?;
         Ok(SUCCESS)
+    })
+}
+
+/// Removes a key. `result` is `SUCCESS`; 1 if the key does not exist; -1, -5 or -8 if the change cannot be
+/// written. Returns null if there is no memory for the result; then nothing is changed.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_rm_key(tree: *mut Tree, key: u64) -> *mut LldsEntry {
+    answer(key, |_| {
+        let was_there = TREES.shared(tree)?.db.delete(key.to_be_bytes())?;
+        Ok(if was_there { SUCCESS } else { FORREST_NOT_FOUND })
     })
 }
 
@@ -160,7 +197,7 @@ pub extern "C" fn forrest_get_key(tree: *mut Tree, key: u64) -> *mut LldsEntry {
 #[unsafe(no_mangle)]
 pub extern "C" fn forrest_rm_tree(tree: *mut Tree) -> *mut LldsEntry {
     answer(0, |_| {
-        TREES.shared(tree)?.0.delete_range(..)?;
+        TREES.shared(tree)?.db.delete_range(..)?;
         Ok(SUCCESS)
     })
 }

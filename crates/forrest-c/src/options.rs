@@ -25,7 +25,8 @@ static OPTIONS: Table<Options, 1> = Table::new("options object", 3);
 pub const FORREST_CAPACITY_BYTES: i32 = 1;
 /// The kind of pages for the store's memory: one of `FORREST_PAGES_AUTO` to `FORREST_PAGES_PLAIN`.
 pub const FORREST_PAGES: i32 = 2;
-/// The NUMA nodes of the store's memory: `FORREST_NUMA_LOCAL` or `FORREST_NUMA_INTERLEAVE`.
+/// The NUMA nodes of the store's memory: `FORREST_NUMA_LOCAL`, `FORREST_NUMA_INTERLEAVE`, or `FORREST_NUMA_NODE` plus
+/// the number of a node.
 pub const FORREST_NUMA: i32 = 3;
 /// The durability of each change when its call returns: one of `FORREST_DURABILITY_MEMORY` to
 /// `FORREST_DURABILITY_SYNC`. Default: the strongest one that waits for no device. Opening fails with
@@ -86,6 +87,8 @@ pub const FORREST_PAGES_PLAIN: u64 = 4;
 pub const FORREST_NUMA_LOCAL: u64 = 0;
 /// All nodes, in turn.
 pub const FORREST_NUMA_INTERLEAVE: u64 = 1;
+/// With the number of a node added to it: that node, and others when it has no memory left.
+pub const FORREST_NUMA_NODE: u64 = 0x10000;
 
 /// For `forrest_write_with`: the durability with which the store was opened.
 pub const FORREST_DURABILITY_DEFAULT: u64 = 0;
@@ -248,10 +251,14 @@ fn pages(value: u64) -> Result<Pages, Failure> {
     })
 }
 
+/// The last number of a node.
+const FORREST_NUMA_NODE_MAX: u64 = FORREST_NUMA_NODE + 0xFFFF;
+
 fn numa(value: u64) -> Result<Numa, Failure> {
     Ok(match value {
         FORREST_NUMA_LOCAL => Numa::Local,
         FORREST_NUMA_INTERLEAVE => Numa::Interleave,
+        FORREST_NUMA_NODE..=FORREST_NUMA_NODE_MAX => Numa::Node((value - FORREST_NUMA_NODE) as u32),
         _ => return Err(unknown(FORREST_NUMA, value)),
     })
 }

@@ -1,10 +1,12 @@
-//! Salvage: what is intact of a damaged store on disk becomes a new store.
+//! Functions on the files of a store on disk that is closed: salvage, what is intact of a damaged one becomes a new
+//! store; and moving its log.
 
 use crate::argument::{Fields, text};
 use crate::code::{FORREST_ABSENT, FORREST_OK};
 use crate::failure::guard;
 use std::ffi::{CString, c_char, c_void};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::ptr;
 
 /// A range of keys of which a salvage lost something. All its pointers are valid until the function that got it
@@ -120,6 +122,33 @@ pub unsafe extern "C" fn forrest_salvage(
                 break;
             }
         }
+        Ok(FORREST_OK)
+    })
+}
+
+/// Moves the log of the store on disk in the directory `store` to the directory `to`, or back into that of the store if
+/// `to` is null. From then on, open the store with `forrest_options_set_log_directory` for that directory, or without.
+///
+/// The store must be closed. It knows where its log is. The call blocks for a time proportional to the log. A crash
+/// leaves the log in one of the two places, complete; another call with the same arguments finishes the move.
+///
+/// `FORREST_BUSY` if the store is open, or another process reads it; `FORREST_INVALID_ARGUMENT` if `to` belongs to
+/// another store or has files of one, or if a path is a URL; `FORREST_UNSUPPORTED` if one of the directories cannot be
+/// written to; `FORREST_IO`; `FORREST_OUT_OF_SPACE`. The log is then where it was.
+///
+/// # Safety
+/// - `store` and `to` are each null or end with a zero byte.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn forrest_move_log(store: *const c_char, to: *const c_char) -> i32 {
+    guard(|| {
+        // SAFETY: `store` is null or ends with a zero byte, as the Safety section demands.
+        let store = unsafe { text("store", store) }?;
+        let to = match to.is_null() {
+            true => None,
+            // SAFETY: `to` ends with a zero byte, as the Safety section demands.
+            false => Some(Path::new(unsafe { text("directory of the log", to) }?)),
+        };
+        forrest_rust::move_log(store, to)?;
         Ok(FORREST_OK)
     })
 }

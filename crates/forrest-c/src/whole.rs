@@ -185,6 +185,10 @@ pub struct Stats {
     /// Bytes of memtables and indexes that only snapshots and iterators still have, and of those that a flush
     /// or a merge is making.
     pub kept_bytes: u64,
+    /// Of the memory that the cache has taken from the operating system, bytes on explicit huge pages.
+    pub cache_explicit_huge_bytes: u64,
+    /// Of that, bytes on transparent huge pages, as far as the system grants them.
+    pub cache_transparent_huge_bytes: u64,
 }
 
 /// Returns the statistics of a store. `stats_bytes` is `sizeof(forrest_stats)`. Fields that the program was
@@ -214,6 +218,8 @@ pub unsafe extern "C" fn forrest_get_stats(db: *const Db, stats: *mut Stats, sta
             open_files: found.open_files,
             held_bytes: found.held_bytes,
             kept_bytes: found.kept_bytes,
+            cache_explicit_huge_bytes: found.cache_explicit_huge_bytes,
+            cache_transparent_huge_bytes: found.cache_transparent_huge_bytes,
         });
         Ok(FORREST_OK)
     })

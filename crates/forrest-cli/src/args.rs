@@ -145,6 +145,32 @@ pub(crate) enum LldsCommand {
     /// Destroy stores by their names
     #[command(after_help = help::LLDS_DESTROY)]
     Destroy(DestroyArgs),
+    /// Save a store in a file
+    #[command(after_help = help::LLDS_SAVE)]
+    Save(SaveArgs),
+    /// Create a store again from such a file
+    #[command(after_help = help::LLDS_RESTORE)]
+    Restore(RestoreArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SaveArgs {
+    /// The store, with or without "llds:" before it
+    #[arg(value_name = "NAME")]
+    pub(crate) name: OsString,
+    /// The file, which is replaced if it exists
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The file that "llds save" wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The name of a copy of your own; without it, the store as it was
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<OsString>,
 }
 
 #[derive(Debug, Args)]

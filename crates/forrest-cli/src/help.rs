@@ -337,7 +337,8 @@ Examples:
 pub(crate) const LLDS: &str = "\
 A store \"llds:NAME\" lies in the memory of the kernel: all processes of its user
 share it, at the speed of memory, and it outlives them. It ends when it is
-destroyed, the module is unloaded, or the machine stops. The kernel module must
+destroyed, the module is unloaded, or the machine stops; \"save\" writes it to a
+file before. The kernel module must
 be loaded: \"forrest doctor\" shows whether it is, and how to load it.
 
 Each user has names of its own. \"llds:UID/NAME\" is a store of the user with that
@@ -348,7 +349,9 @@ Examples:
   forrest --db llds:shop get apple           3
   forrest --db llds:1000/shop get apple
   forrest llds list
-  forrest llds destroy shop";
+  forrest llds save shop shop.llds
+  forrest llds destroy shop
+  forrest llds restore shop.llds";
 
 pub(crate) const LLDS_LIST: &str = "\
 Lists the stores that you may read or write, or own, sorted by name: keys, used
@@ -357,6 +360,28 @@ and maximum memory, and how often each is open.
 Examples:
   forrest llds list
   forrest --format jsonl llds list";
+
+pub(crate) const LLDS_SAVE: &str = "\
+Writes all pairs with the store's owner, group, mode and maximum size, and with
+checksums. Only you may read the file. It is synced when this ends; until then a
+file of that name stays as it was. A change that another process makes meanwhile
+may be in it or not: stop the writers first.
+
+Examples:
+  forrest llds save shop shop.llds
+  sudo forrest llds save 1000/shop shop.llds";
+
+pub(crate) const LLDS_RESTORE: &str = "\
+Reads the whole file first, so nothing is made from a damaged one (exit code 3).
+The store must not exist. It gets the owner, group, mode and maximum size that
+it had; for a store of another user, be root, and trust the file: it must belong
+to root or to that user. With NAME it is a copy that is yours. Let nobody use it
+before this ends.
+
+Examples:
+  forrest llds restore shop.llds
+  forrest llds restore shop.llds copy-of-shop
+  for file in /var/lib/llds/*.llds; do sudo forrest llds restore \"$file\"; done";
 
 pub(crate) const LLDS_DESTROY: &str = "\
 Frees the name at once, so the next open makes a new store. A process that has

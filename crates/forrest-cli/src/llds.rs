@@ -1,13 +1,17 @@
-//! `llds`: the stores in the kernel as a whole, which there are and how to be rid of one.
+//! `llds`: the stores in the kernel as a whole: list them, destroy one, save one in a file and restore it.
 
-use crate::args::{DestroyArgs, LldsCommand};
+use crate::args::{DestroyArgs, LldsCommand, RestoreArgs, SaveArgs};
 use crate::codec::{Format, text, write_json_field};
 use crate::failure::Failure;
 use crate::home::KERNEL;
+use crate::interrupt;
+use crate::progress::Bar;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style};
 use ::llds::raw::{group_name, user_name};
-use forrest::llds::{self, Listed};
+use forrest::llds::{self, Listed, Saved};
+use std::ffi::OsStr;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 
 /// Runs one of its commands.
@@ -15,7 +19,70 @@ pub(crate) fn run(session: &mut Session, command: &LldsCommand) -> Result<Answer
     match command {
         LldsCommand::List => list(session),
         LldsCommand::Destroy(args) => destroy(session, args),
+        LldsCommand::Save(args) => save(session, args),
+        LldsCommand::Restore(args) => restore(session, args),
     }
+}
+
+/// The name of a store as an argument has it: as the list prints it, or as a URL has it.
+fn name_of(session: &Session, word: &OsStr) -> Result<Vec<u8>, Failure> {
+    let word = word.as_bytes();
+    session.format.read_argument("name", word.strip_prefix(KERNEL.as_bytes()).unwrap_or(word))
+}
+
+fn save(session: &mut Session, args: &SaveArgs) -> Result<Answer, Failure> {
+    let name = name_of(session, &args.name)?;
+    let saved = with_bar(session, |see| llds::save(&name, &args.file, see))?;
+    told(session, "saved", &saved)
+}
+
+fn restore(session: &mut Session, args: &RestoreArgs) -> Result<Answer, Failure> {
+    let name = args.name.as_deref().map(|word| name_of(session, word)).transpose()?;
+    let saved = with_bar(session, |see| llds::restore(&args.file, name.as_deref(), see))?;
+    told(session, "restored", &saved)
+}
+
+/// Does a long call with a progress bar; Ctrl-C ends it.
+fn with_bar(
+    session: &Session,
+    call: impl FnOnce(&mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> forrest::Result<Saved>,
+) -> Result<Saved, Failure> {
+    let mut bar = None;
+    let called = call(&mut |done, whole| {
+        let bar = bar.get_or_insert_with(|| Bar::new(&session.term, session.quiet, whole));
+        bar.show(done, || format!("{} of {}", term::size(done), term::size(whole)));
+        match interrupt::check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    drop(bar);
+    called.or_else(|error| {
+        interrupt::check()?;
+        Err(error.into())
+    })
+}
+
+/// Says what was saved or restored: a note, or an object.
+fn told(session: &mut Session, done: &str, saved: &Saved) -> Result<Answer, Failure> {
+    if session.format == Format::Jsonl {
+        let mut out = vec![b'{'];
+        write_json_field("name", &saved.name, &mut out);
+        let Saved { keys, uid, gid, mode, .. } = saved;
+        let rest = format!(", \"keys\": {keys}, \"uid\": {uid}, \"gid\": {gid}, \"mode\": {mode}}}\n");
+        out.extend_from_slice(rest.as_bytes());
+        session.write(&out)?;
+    } else {
+        session.note(format_args!(
+            "{done} {}: {} of the user {}, group {}, mode {:04o}",
+            text::escape(&saved.name),
+            term::plural(saved.keys, "key", "keys"),
+            user_name(saved.uid),
+            group_name(saved.gid),
+            saved.mode
+        ));
+    }
+    Ok(Answer::Done)
 }
 
 fn list(session: &mut Session) -> Result<Answer, Failure> {
@@ -73,10 +140,7 @@ fn json(store: &Listed) -> Vec<u8> {
 fn destroy(session: &mut Session, args: &DestroyArgs) -> Result<Answer, Failure> {
     let mut answer = Answer::Done;
     for word in &args.names {
-        // Accept a name as the list prints it, and as a URL has it.
-        let word = word.as_bytes();
-        let name = word.strip_prefix(KERNEL.as_bytes()).unwrap_or(word);
-        let name = session.format.read_argument("name", name)?;
+        let name = name_of(session, word)?;
         if !llds::destroy(&name)? {
             session.note(format_args!("not found: {}", text::escape(&name)));
             answer = Answer::NotFound;

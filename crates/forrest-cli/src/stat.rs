@@ -6,7 +6,15 @@ use crate::session::{Answer, Session};
 use crate::term::{self, Style};
 
 /// Rows that mean something only for a store on disk.
-const DISK_ROWS: [&str; 5] = ["tables on disk", "in tables", "cached", "indexes of tables", "open files"];
+const DISK_ROWS: [&str; 7] = [
+    "tables on disk",
+    "in tables",
+    "cached",
+    "cache, explicit huge pages",
+    "cache, transparent ones",
+    "indexes of tables",
+    "open files",
+];
 
 /// Prints all statistics of the store.
 pub(crate) fn run(session: &mut Session) -> Result<Answer, Failure> {
@@ -74,6 +82,8 @@ fn json(session: &mut Session) -> Result<Answer, Failure> {
         json["tables"] = stats.tables.into();
         json["table_bytes"] = stats.table_bytes.into();
         json["cache_bytes"] = stats.cache_bytes.into();
+        json["cache_explicit_huge_bytes"] = stats.cache_explicit_huge_bytes.into();
+        json["cache_transparent_huge_bytes"] = stats.cache_transparent_huge_bytes.into();
         json["index_bytes"] = stats.index_bytes.into();
         json["open_files"] = stats.open_files.into();
         json["held_bytes"] = stats.held_bytes.into();

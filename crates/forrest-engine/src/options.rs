@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forrest_machine::pages;
 pub use forrest_machine::pages::{Numa, Pages};
 
 /// The guarantee for a change when its call returns. All changes of a store have one order. At every level,
@@ -134,6 +135,15 @@ impl Options {
             return Err(Error::invalid(format!(
                 "mode is {:#o}; it has bits for reading and writing only, 0o666 at most",
                 self.mode
+            )));
+        }
+        if let Numa::Node(node) = self.numa
+            && !self.numa.is_here()
+        {
+            let nodes: Vec<String> = pages::nodes().iter().map(usize::to_string).collect();
+            let nodes = nodes.join(", ");
+            return Err(Error::invalid(format!(
+                "numa is the node {node}; this machine has the nodes {nodes}"
             )));
         }
         let rate =

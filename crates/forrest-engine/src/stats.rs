@@ -38,6 +38,10 @@ pub struct Stats {
     pub table_bytes: u64,
     /// Bytes of memory that hold data read from tables.
     pub cache_bytes: u64,
+    /// Of the memory that the cache has taken from the operating system, bytes on explicit huge pages.
+    pub cache_explicit_huge_bytes: u64,
+    /// Of that, bytes on transparent huge pages, as far as the system grants them.
+    pub cache_transparent_huge_bytes: u64,
     /// Bytes of memory that hold the locations of keys in tables.
     pub index_bytes: u64,
     /// Bytes of memtables and indexes that only snapshots and iterators still have, and of those that a flush or a
@@ -66,7 +70,7 @@ impl Stats {
     }
 
     /// Name, value and unit of each figure, in the table's order.
-    pub fn rows(&self) -> [(&'static str, u64, &'static str); 16] {
+    pub fn rows(&self) -> [(&'static str, u64, &'static str); 18] {
         [
             ("keys", self.keys, ""),
             ("keyspaces", self.keyspaces, ""),
@@ -80,6 +84,8 @@ impl Stats {
             ("tables on disk", self.tables, ""),
             ("in tables", self.table_bytes, "bytes"),
             ("cached", self.cache_bytes, "bytes"),
+            ("cache, explicit huge pages", self.cache_explicit_huge_bytes, "bytes"),
+            ("cache, transparent ones", self.cache_transparent_huge_bytes, "bytes"),
             ("indexes of tables", self.index_bytes, "bytes"),
             ("kept for snapshots", self.kept_bytes, "bytes"),
             ("open files", self.open_files, ""),

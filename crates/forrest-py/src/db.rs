@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::keyspace::Keyspace;
-use crate::options::{self, DURABILITY, NUMA, PAGES, choose};
+use crate::options::{self, DURABILITY, PAGES, choose};
 use crate::scope::{Part, Scope};
 use forrest::{Builder, OptionChanges};
 use pyo3::prelude::*;
@@ -60,7 +60,7 @@ impl Db {
         batch_ops_max: Option<usize>,
         batch_bytes_max: Option<usize>,
         pages: Option<&str>,
-        numa: Option<&str>,
+        numa: Option<Bound<'_, PyAny>>,
         mode: Option<u32>,
         wait: Option<Duration>,
         background_bytes_per_second: Option<u64>,
@@ -71,7 +71,7 @@ impl Db {
         let url = options::url(url)?;
         let durability = durability.map(|word| choose(py, "durability", DURABILITY, word)).transpose()?;
         let pages = pages.map(|word| choose(py, "pages", PAGES, word)).transpose()?;
-        let numa = numa.map(|word| choose(py, "numa", NUMA, word)).transpose()?;
+        let numa = numa.as_ref().map(options::numa).transpose()?;
         let worker_cpus = worker_cpus.as_deref();
         let builder = Builder::default().create(create);
         given!(builder, durability, capacity_bytes, cache_bytes, memtable_bytes, table_bytes, tags, workers);
@@ -231,6 +231,8 @@ impl Db {
             ("open_files", stats.open_files),
             ("held_bytes", stats.held_bytes),
             ("kept_bytes", stats.kept_bytes),
+            ("cache_explicit_huge_bytes", stats.cache_explicit_huge_bytes),
+            ("cache_transparent_huge_bytes", stats.cache_transparent_huge_bytes),
         ];
         let by_name = PyDict::new(py);
         figures.into_iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;

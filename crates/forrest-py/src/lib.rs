@@ -13,7 +13,7 @@
 //! | keyspace.rs | `Keyspace`: all changes |
 //! | view.rs | `View`: all reads |
 //! | range.rs | `Range`: iterations |
-//! | salvage.rs | what is intact of a damaged store |
+//! | salvage.rs | what is intact of a damaged store; moving a log |
 //! | options.rs | options with named values, and URLs |
 //! | argument.rs | conversion of bytes and ranges of keys |
 //! | scope.rs | closing a store with everything that belongs to it; when calls release the interpreter |
@@ -48,7 +48,7 @@ mod _forrest {
     #[pymodule_export]
     use crate::range::Range;
     #[pymodule_export]
-    use crate::salvage::salvage;
+    use crate::salvage::{move_log, salvage};
     #[pymodule_export]
     use crate::snapshot::Snapshot;
     #[pymodule_export]

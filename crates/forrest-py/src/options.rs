@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use forrest::{Durability, Numa, Pages};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyInt, PyString};
 
 /// The values of an option by name.
 type Words<T> = [(&'static str, T)];
@@ -18,7 +18,22 @@ pub(crate) const PAGES: &Words<Pages> = &[
     ("transparent", Pages::Transparent),
     ("plain", Pages::Plain),
 ];
-pub(crate) const NUMA: &Words<Numa> = &[("local", Numa::Local), ("interleave", Numa::Interleave)];
+const NUMA: &Words<Numa> = &[("local", Numa::Local), ("interleave", Numa::Interleave)];
+
+/// The memory nodes of an argument: a word, or the number of a node.
+pub(crate) fn numa(argument: &Bound<'_, PyAny>) -> PyResult<Numa> {
+    let py = argument.py();
+    if argument.is_instance_of::<PyString>() {
+        return choose(py, "numa", NUMA, argument.extract()?);
+    }
+    if argument.is_exact_instance_of::<PyInt>() {
+        let node = argument.extract().map_err(|_| {
+            Failure::Invalid(format!("numa is {argument}, which is no number of a memory node")).raise(py)
+        })?;
+        return Ok(Numa::Node(node));
+    }
+    Err(PyTypeError::new_err("numa must be a str or an int"))
+}
 
 /// The value of a name.
 pub(crate) fn choose<T: Copy>(py: Python<'_>, option: &str, words: &Words<T>, word: &str) -> PyResult<T> {

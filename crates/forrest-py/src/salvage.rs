@@ -1,4 +1,4 @@
-//! [`salvage`]: what is intact of a damaged store on disk, as a new store.
+//! [`salvage`]: what is intact of a damaged store on disk, as a new store; [`move_log`]: another place for a log.
 
 use crate::failure::Failure;
 use forrest::Loss;
@@ -53,6 +53,14 @@ pub(crate) fn salvage(
     let salvaged = salvaged.map_err(|error| Failure::from(error).raise(py))?;
     let lost = salvaged.lost.into_iter().map(|loss| lost(py, loss)).collect();
     Ok((salvaged.keyspaces, salvaged.pairs, lost))
+}
+
+/// Moves the log of a store to another directory, or back into that of the store.
+#[pyfunction]
+#[pyo3(signature = (store, to, /))]
+pub(crate) fn move_log(py: Python<'_>, store: PathBuf, to: Option<PathBuf>) -> PyResult<()> {
+    let moved = py.detach(|| forrest::move_log(store, to.as_deref()));
+    moved.map_err(|error| Failure::from(error).raise(py))
 }
 
 fn lost(py: Python<'_>, loss: Loss) -> Lost<'_> {

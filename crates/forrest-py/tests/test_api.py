@@ -196,7 +196,7 @@ def test_options(tmp_path: Path) -> None:
         batch_ops_max=1,
         batch_bytes_max=100,
         pages="plain",
-        numa="local",
+        numa=0,
         mode=0o600,
         capacity_bytes=1 << 30,
     ) as db:
@@ -225,6 +225,15 @@ def test_options(tmp_path: Path) -> None:
             db.set_options(memory_bytes=1 << 18)
         with pytest.raises(forrest.BusyError):
             forrest.open(path)
+    with pytest.raises(forrest.InvalidArgumentError, match="this machine has the nodes 0"):
+        forrest.open(path, numa=12345)
+    for wrong in (-1, 1 << 40):
+        with pytest.raises(forrest.InvalidArgumentError, match="no number of a memory node"):
+            forrest.open(path, numa=wrong)
+    with pytest.raises(TypeError):
+        forrest.open(path, numa=True)
+    with pytest.raises(forrest.InvalidArgumentError, match='numa is "near"'):
+        forrest.open(path, numa="near")  # type: ignore[arg-type]
     with pytest.raises(forrest.InvalidArgumentError, match="log_directory"):
         forrest.open(path, log_directory=tmp_path / "log")
     apart = tmp_path / "apart"
@@ -234,6 +243,17 @@ def test_options(tmp_path: Path) -> None:
         forrest.open(apart)
     with forrest.open(apart, log_directory=str(tmp_path / "log"), read_only=True) as db:
         assert db[b"oak"] == b"Quercus"
+    with forrest.open(apart, log_directory=tmp_path / "log"):
+        with pytest.raises(forrest.BusyError):
+            forrest.move_log(apart)
+    forrest.move_log(apart, tmp_path / "elsewhere")
+    with forrest.open(apart, log_directory=tmp_path / "elsewhere") as db:
+        assert db[b"oak"] == b"Quercus"
+    forrest.move_log(str(apart))
+    with forrest.open(apart) as db:
+        assert db[b"oak"] == b"Quercus"
+    with pytest.raises(forrest.InvalidArgumentError, match="is not a path"):
+        forrest.move_log("memory:")
     with pytest.raises(forrest.InvalidArgumentError, match='it must be one of "memory", "buffered", "sync"'):
         forrest.open(path, durability="never")  # type: ignore[arg-type]
     with pytest.raises(forrest.InvalidArgumentError, match="background_bytes_per_second"):

@@ -102,10 +102,12 @@ impl Builder {
         self
     }
 
-    /// The NUMA nodes from which those pages are allocated.
+    /// The NUMA nodes from which those pages are allocated, and those of a store in the kernel that is created.
     ///
     /// Default: [`Numa::Local`], the node of the thread that allocates. Why: a store that all processors read
-    /// equally often is faster if it is spread over all nodes, with [`Numa::Interleave`].
+    /// equally often is faster if it is spread over all nodes, with [`Numa::Interleave`]; one whose threads are bound
+    /// to the processors of a node is faster there, with [`Numa::Node`]. Opening fails with `InvalidArgument` if the
+    /// machine has no such node.
     pub fn numa(mut self, numa: Numa) -> Builder {
         self.options.numa = numa;
         self

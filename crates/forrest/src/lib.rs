@@ -102,7 +102,7 @@ pub use transaction::{Committed, Draft, Transaction};
 pub use url::directory;
 pub use view::View;
 
-/// Administration of the stores in the kernel: list them, and destroy one.
+/// Administration of the stores in the kernel: list them, destroy one, save one in a file and restore it.
 ///
 /// [`Db::open`] creates a store `llds:NAME` when it is first opened. The store outlives the processes that
 /// use it, until it is destroyed here, the module is unloaded or the machine stops. By default only its owner
@@ -113,5 +113,7 @@ pub use view::View;
 /// fails with `Io`, and the message says what to do.
 #[cfg(feature = "llds")]
 pub mod llds {
-    pub use ::llds::{Listed, MAX_KEY_BYTES, MAX_NAME_BYTES, Version, destroy, list, version};
+    pub use ::llds::{
+        Listed, MAX_KEY_BYTES, MAX_NAME_BYTES, Saved, Version, destroy, list, restore, save, version,
+    };
 }

@@ -5,8 +5,10 @@
 //! Every answer is checked. Prints a line `cost NAME NUMBER` for each way.
 
 use ::llds::raw::{Attach, Device, Piece, Ran, RawStore, abi};
+use std::fs::File;
 use std::hint::black_box;
 use std::ops::Bound;
+use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 const KEYS: u64 = 100_000;
@@ -121,10 +123,27 @@ fn scans(store: &RawStore, say: impl Fn(&str, f64)) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Measures a call of the device that does nothing: a command that it does not know.
+fn empty(say: impl Fn(&str, f64)) -> Result<(), Failure> {
+    const CALLS: u64 = 25_000;
+    const UNKNOWN: libc::Ioctl = 0xe9ff;
+    let device = File::open("/dev/llds")?;
+    let start = Instant::now();
+    for _ in 0..CALLS {
+        // SAFETY: the descriptor is open, and no driver takes a pointer by this number.
+        if unsafe { libc::ioctl(device.as_raw_fd(), UNKNOWN, 0) } == 0 {
+            return Err("the device knows a command that it should not".into());
+        }
+    }
+    say("empty-ioctl", start.elapsed().as_nanos() as f64 / CALLS as f64);
+    Ok(())
+}
+
 fn main() -> Result<(), Failure> {
-    let attach = Attach { name: NAME, user: None, makes: true, bytes_max: 0, mode: 0o600 };
+    let attach = Attach { makes: true, mode: 0o600, ..Attach::existing(None, NAME) };
     let store = RawStore::open(&attach, true)?;
     let say = |name: &str, cost: f64| println!("cost {name} {cost:.1}");
+    empty(&say)?;
 
     let mut sets = Vec::new();
     (0..KEYS).for_each(|number| push(&mut sets, abi::SET, &key(number), &number.to_ne_bytes()));

@@ -64,6 +64,8 @@ pub(crate) fn device(error: &llds::Error) -> Error {
     let is_of_device = is_of_device(error);
     let advice = match (error.cause(), error.number()) {
         (Cause::Version(_), _) => "build the module and Forrest of one version",
+        (Cause::Owner("group", _), _) => "do this as root, or with that group (newgrp)",
+        (Cause::Owner(..), _) => "do this as root or as that user",
         (_, Some(number)) if is_of_device && is(number, &[Errno::NOENT, Errno::NXIO, Errno::NODEV]) => {
             "the kernel module is not loaded: load it (sudo modprobe llds; to build it, see kernel/llds/README.md), or run \
              \"forrest doctor\""
@@ -121,6 +123,10 @@ pub(crate) fn opening(of: Kind, name: &str, error: &llds::Error) -> Error {
         _ if is(number, &[Errno::PERM]) => Error::new(
             ErrorKind::Io,
             format!("store {url} does not exist, and only the user of that name can create it"),
+        ),
+        _ if is(number, &[Errno::EXIST]) => Error::new(
+            ErrorKind::Busy,
+            format!("store {url} exists already; destroy it first, or choose another name"),
         ),
         _ if is(number, &[Errno::NFILE]) => Error::new(
             ErrorKind::OutOfSpace,

@@ -15,6 +15,7 @@
 //! | cursor.rs | [`Cursor`]: a position in a store |
 //! | store.rs | [`Store`]: operations on an open store |
 //! | stores.rs | [`list`], [`destroy`], [`version`]: the stores of the machine |
+//! | saved.rs | [`save`], [`restore`]: a store in a file; saved_file.rs: the bytes of that file |
 //! | name.rs | whose a store's name is |
 //! | failure.rs | the module's error numbers as errors that say what to do |
 //! | buffers.rs | each thread's buffers |
@@ -32,6 +33,8 @@ pub mod doctor;
 mod failure;
 mod name;
 pub mod raw;
+mod saved;
+mod saved_file;
 mod store;
 mod stores;
 mod sync;
@@ -44,6 +47,7 @@ pub use contract::{Keyspace, View};
 pub use cursor::Cursor;
 pub use failure::Kind;
 pub use raw::Listed;
+pub use saved::{Saved, restore, save};
 pub use store::Store;
 pub use stores::{Version, destroy, list, version};
 

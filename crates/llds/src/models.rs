@@ -125,11 +125,11 @@ impl Memory for Lookup<'_> {
         &self.shown.as_one
     }
 
-    fn buckets(&self) -> u32 {
-        self.shown.buckets.load(Ordering::Relaxed)
+    fn buckets(&self) -> u64 {
+        self.shown.buckets.load(Ordering::Relaxed).into()
     }
 
-    fn home(&self, buckets: u32) -> Place {
+    fn home(&self, buckets: u64) -> Place {
         Place::Home(self.home.min(buckets as usize - 1))
     }
 
@@ -140,11 +140,11 @@ impl Memory for Lookup<'_> {
         }
     }
 
-    fn slots(&self, bucket: Place) -> u64 {
-        u64::from(self.handle(bucket, 1) != 0)
+    fn slots(&self, bucket: Place) -> u32 {
+        u32::from(self.handle(bucket, 1) != 0)
     }
 
-    fn handle(&self, bucket: Place, _: u64) -> u32 {
+    fn handle(&self, bucket: Place, _: u32) -> u32 {
         match bucket {
             Place::Home(home) => self.shown.homes[home].handle.load(Ordering::Relaxed),
             Place::Block(handle) => self.shown.block(handle).key.load(Ordering::Relaxed),

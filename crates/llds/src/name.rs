@@ -59,6 +59,11 @@ pub(crate) fn own() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
+/// The group of this process.
+pub(crate) fn own_group() -> u32 {
+    rustix::process::getegid().as_raw()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

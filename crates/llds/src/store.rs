@@ -68,16 +68,22 @@ impl Store {
             makes: options.create && !is_read_only,
             bytes_max: options.capacity_bytes.map_or(0, |bytes| bytes as u64),
             mode: options.mode,
+            numa: options.numa,
         };
         let opened = match kind {
             Kind::Kernel => llds::RawStore::open(&attach, !is_read_only),
             Kind::User => user(&attach, !is_read_only)?,
         };
         let store = opened.map_err(|error| failure::opening(kind, name, &error))?;
+        Ok(Store::of(kind, name.to_owned(), store))
+    }
+
+    /// A store that was opened.
+    pub(crate) fn of(kind: Kind, name: String, store: llds::RawStore) -> Store {
         let value_bytes_max = usize::try_from(store.value_bytes_max()).unwrap_or(usize::MAX);
         // The lengths of one operation must add up to less than 4 GiB, what a run can express.
         let value_bytes_max = value_bytes_max.min(1 << 30);
-        Ok(Store(Arc::new(OpenStore { kind, name: name.to_owned(), store, value_bytes_max })))
+        Store(Arc::new(OpenStore { kind, name, store, value_bytes_max }))
     }
 
     /// The beginning of the store's URL.
@@ -260,6 +266,37 @@ impl Store {
             Outcome::Swapped(Swap::Mismatch(found)) => Ok(Written::Mismatch { op: done, found }),
             _ => Err(nonsense("a batch was not applied, but no operation failed")),
         }
+    }
+
+    /// Sets pairs, not as one: if one fails, any of the others may be set.
+    pub(crate) fn set_all(&self, pairs: Vec<(&[u8], &[u8])>) -> Result<()> {
+        self.check_writable()?;
+        let mut buffers = Buffers::take();
+        let Buffers { ops, answers, .. } = &mut *buffers;
+        let mut list = Vec::new();
+        for (key, value) in pairs {
+            let op = Op::Set { key, value };
+            self.check(&op)?;
+            push(ops, &op);
+            list.push(op);
+        }
+        let (mut done, mut at) = (0, 0);
+        while done < list.len() {
+            let left = ops.bytes().get(at..).unwrap_or_default();
+            let room =
+                (list.len() - done).saturating_mul(wire::ANSWER_BYTES_MIN).clamp(ROOM_BYTES_MIN, ROOM_BYTES);
+            let (more, bytes, mut answers) = self.run(left, answers, room, false)?;
+            let Some(sets) = list.get(done..done + more).filter(|sets| !sets.is_empty()) else {
+                return Err(nonsense("the number of operations done is impossible"));
+            };
+            for op in sets {
+                self.outcome(op, &answers.next()?)?;
+            }
+            answers.end()?;
+            done += more;
+            at += bytes;
+        }
+        Ok(())
     }
 
     #[inline]

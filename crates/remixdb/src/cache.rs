@@ -316,6 +316,15 @@ impl Cache {
         }
     }
 
+    /// Bytes of memory on explicit huge pages, and on transparent ones.
+    pub(crate) fn huge_bytes(&self) -> (u64, u64) {
+        self.frames.as_ref().map_or((0, 0), |frames| {
+            let committed = frames.committed();
+            let explicit = committed.huge_1g_bytes + committed.huge_2m_bytes;
+            (explicit as u64, committed.transparent_bytes as u64)
+        })
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let pages = lock(&self.clock).kept as u64;
         Stats {

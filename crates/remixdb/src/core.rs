@@ -446,6 +446,8 @@ impl<D: Disk> Core<D> {
             stats.index_bytes += partition.memory_bytes() as u64;
         }
         stats.cache_bytes = self.shared.cache.stats().bytes;
+        (stats.cache_explicit_huge_bytes, stats.cache_transparent_huge_bytes) =
+            self.shared.cache.huge_bytes();
         let indexes = self.shared.cache.indexes().bytes() as u64;
         stats.kept_bytes = self.memtable_bytes().1 as u64 + indexes.saturating_sub(stats.index_bytes);
         stats.held_bytes = self.held_bytes.load(Ordering::Relaxed);

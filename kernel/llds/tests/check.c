@@ -2,9 +2,9 @@
 /*
  * Runs the checks of the test machine and counts them.
  *
- * The console shows "1..N", then for each check one of "ok NAME", "not ok
- * NAME: why" and "skip NAME: why", remarks after "#", and at the end "llds: N
- * passed, N failed, N skipped". `cargo xtask vm` demands that all of this
+ * The output is KTAP, as that of the kernel's own tests: for each check one of
+ * "ok N NAME", "not ok N NAME # why" and "ok N NAME # SKIP why", remarks after
+ * "#", and the totals at the end. `cargo xtask vm` demands that all of this
  * agrees.
  *
  * Every security hole of this module's ancestor, and the check against it:
@@ -285,11 +285,11 @@ int main(void)
 	static const struct check *const lists[] = {
 		loading_checks, device_checks, pointer_checks, data_checks,
 		mapping_checks, seqlock_checks, store_checks, list_checks,
-		quota_checks, sharing_checks, hostile_checks,
+		quota_checks, place_checks, sharing_checks, hostile_checks,
 		leak_checks, fault_call_checks, fault_run_checks,
 		kernel_checks,
 	};
-	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0;
+	unsigned int list, passed = 0, failed = 0, skipped = 0, all = 0, at = 0;
 	const struct check *check;
 	char *shared = mmap(NULL, sizeof(reason), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -300,7 +300,7 @@ int main(void)
 	for (list = 0; list < sizeof(lists) / sizeof(*lists); list++)
 		for (check = lists[list]; check->name; check++)
 			all += is_wanted(check);
-	printf("1..%u\n", all);
+	printf("TAP version 13\n1..%u\n", all);
 	fflush(stdout);
 	for (list = 0; list < sizeof(lists) / sizeof(*lists); list++) {
 		for (check = lists[list]; check->name; check++) {
@@ -315,15 +315,18 @@ int main(void)
 			clock_gettime(CLOCK_MONOTONIC, &from);
 			judge(check, shared);
 			clock_gettime(CLOCK_MONOTONIC, &to);
+			at++;
 			if (!shared[0]) {
 				passed++;
-				printf("ok %s\n", check->name);
+				printf("ok %u %s\n", at, check->name);
 			} else if (shared[0] == SKIPPED) {
 				skipped++;
-				printf("skip %s: %s\n", check->name, shared + 1);
+				printf("ok %u %s # SKIP %s\n", at, check->name,
+				       shared + 1);
 			} else {
 				failed++;
-				printf("not ok %s: %s\n", check->name, shared);
+				printf("not ok %u %s # %s\n", at, check->name,
+				       shared);
 			}
 			milliseconds = (to.tv_sec - from.tv_sec) * 1000 +
 				       (to.tv_nsec - from.tv_nsec) / 1000000;
@@ -331,7 +334,7 @@ int main(void)
 				note("took %ld ms", milliseconds);
 		}
 	}
-	printf("llds: %u passed, %u failed, %u skipped\n", passed, failed,
-	       skipped);
+	note("Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0", passed,
+	     failed, skipped);
 	return failed != 0;
 }

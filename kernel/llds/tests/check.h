@@ -35,6 +35,7 @@ extern const struct check seqlock_checks[];
 extern const struct check store_checks[];
 extern const struct check list_checks[];
 extern const struct check quota_checks[];
+extern const struct check place_checks[];
 extern const struct check sharing_checks[];
 extern const struct check hostile_checks[];
 extern const struct check leak_checks[];

@@ -130,6 +130,9 @@ static void make_attach(uint64_t *state, char *page, unsigned int at)
 	attach.mode = random & 14 ? random >> 8 & 0666 : random >> 8;
 	attach.flags = random & 0x70 ? random >> 32 & 7 : random >> 32;
 	attach.uid = random >> 40 & 7 ? 0 : random >> 44;
+	random = next_random(state);
+	attach.numa = random & 7 ? random >> 4 & 3 : random >> 4;
+	attach.node = random & 0x300 ? 0 : random >> 32;
 	memcpy(page + at, &attach, sizeof(attach));
 }
 

@@ -285,6 +285,69 @@ static const char *many_make_and_destroy_at_once(void)
 	return reload("");
 }
 
+/* Two threads, a barrier, and the number of stores that the user can make. */
+struct race {
+	pthread_barrier_t barrier;
+	unsigned long rounds;
+	int free_count;
+};
+
+static void *create_the_same(void *given)
+{
+	struct race *race = given;
+	unsigned long i;
+	int error = 0;
+
+	for (i = 0; i < race->rounds; i++) {
+		int fd = device_for(O_RDWR);
+
+		pthread_barrier_wait(&race->barrier);
+		if (!error)
+			error = attach(fd, "raced", LLDS_CREATE, 0600);
+		close(fd);
+		/* Also after an error, so that the other one does not wait. */
+		pthread_barrier_wait(&race->barrier);
+		destroy("raced");
+	}
+	return (void *)(intptr_t)error;
+}
+
+/* The user has memory for one more store, and two threads create it. */
+static int race_for_the_last(void *given)
+{
+	struct llds_stats found;
+	struct race *race = given;
+	pthread_t other;
+	void *failed;
+	int i;
+
+	for (i = 1; i < race->free_count; i++)
+		if (stats(device_for(O_RDWR), &found))
+			return 254;
+	if (pthread_barrier_init(&race->barrier, NULL, 2) ||
+	    pthread_create(&other, NULL, create_the_same, race))
+		return 255;
+	i = (intptr_t)create_the_same(race);
+	pthread_join(other, &failed);
+	return i ? i : (intptr_t)failed;
+}
+
+static const char *two_who_create_one_store_both_get_it(void)
+{
+	const char *wrong = reload("user_bytes_max=4194304");
+	struct race race = { .rounds = number("attaches", 1000) };
+	int error;
+
+	if (wrong)
+		return wrong;
+	race.free_count = as(OWNER, count_stores, NULL);
+	DEMAND(race.free_count > 2 && race.free_count < 17,
+	       "%d stores in 4 MiB", race.free_count);
+	error = as(OWNER, race_for_the_last, &race);
+	DEMAND(!error, "%d", error);
+	return reload("");
+}
+
 #define GROUPS "/tmp/groups"
 #define GROUP GROUPS "/llds"
 #define GROUP_BYTES (12 << 20)
@@ -369,6 +432,8 @@ const struct check quota_checks[] = {
 	{ "unload_is_refused_while_there_is_a_name",
 	  unload_is_refused_while_there_is_a_name },
 	{ "many_make_and_destroy_at_once", many_make_and_destroy_at_once },
+	{ "two_who_create_one_store_both_get_it",
+	  two_who_create_one_store_both_get_it },
 	{ "a_control_group_pays_and_refuses",
 	  a_control_group_pays_and_refuses },
 	{}

@@ -1,7 +1,4 @@
-/*
- * SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR MIT OR
- * Apache-2.0
- */
+/* SPDX-License-Identifier: ((GPL-2.0-only WITH Linux-syscall-note) OR MIT OR Apache-2.0) */
 /*
  * llds - ordered key-value stores in kernel memory: the ABI between user space
  * and the module. This is its only definition.
@@ -16,7 +13,7 @@
 #include <linux/types.h>
 
 /* Changes whenever something here changes its meaning. */
-#define LLDS_ABI 4
+#define LLDS_ABI 5
 
 /* Maximum key length, in bytes. Keys may be empty. */
 #define LLDS_KEY_BYTES_MAX 4096
@@ -195,8 +192,8 @@ struct llds_run {
  *
  * Without room for all answers, the run fails with -EMSGSIZE; 'answers_bytes'
  * is the least that it needs. -E2BIG also means more than LLDS_ATOMIC_BYTES_MAX
- * bytes of operations, or of answers. -EINVAL and -E2BIG may concern any operation. Memory of
- * replaced pairs is freed only at the end of the run.
+ * bytes of operations, or of answers. -EINVAL and -E2BIG may concern any
+ * operation. Memory of replaced pairs is freed only at the end of the run.
  */
 #define LLDS_RUN_ATOMIC 0x1
 #define LLDS_ATOMIC_BYTES_MAX 0x10000000U
@@ -232,23 +229,22 @@ struct llds_run {
  * @flags: LLDS_MAPPABLE
  * @salt: the salt of the hash
  * @sequence: odd while changes are made that must become visible together
- * @buckets: number of buckets
  * @order_sequence: odd while nodes of the order are made, split, merged or
  *	freed
  * @root: the root of the order, or 0
  * @height: levels of the order above its leaves
- * @reserved: zero
+ * @buckets: number of buckets, and in the upper 32 bits the mask of those bits of
+ *	a hash that number them
  */
 struct llds_header {
 	__u32 abi;
 	__u32 flags;
 	__u64 salt;
 	__u32 sequence;
-	__u32 buckets;
 	__u32 order_sequence;
 	__u32 root;
 	__u32 height;
-	__u32 reserved;
+	__u64 buckets;
 };
 
 /* Blocks and buckets of the store can be mapped. */
@@ -270,6 +266,17 @@ struct llds_header {
  */
 #define LLDS_OF_USER 0x04
 
+/*
+ * On which memory nodes a new store lies, if the machine has several: as the
+ * policy of the process says that changes it, by default the node of its
+ * processor; on all nodes in turn; or on one, while that has memory. What it
+ * takes when it is created, values of more than 16 KiB, the engine's own tables,
+ * and single pages always follow the process.
+ */
+#define LLDS_NUMA_LOCAL 0
+#define LLDS_NUMA_INTERLEAVE 1
+#define LLDS_NUMA_NODE 2
+
 /**
  * struct llds_attach - attaches an open device to a store
  * @name: address of the store's name
@@ -281,6 +288,8 @@ struct llds_header {
  * @flags: LLDS_CREATE, LLDS_EXCLUSIVE, LLDS_OF_USER
  * @uid: with LLDS_OF_USER, the user; otherwise zero. Afterwards, the owner of
  *	the store
+ * @numa: for a new store: LLDS_NUMA_LOCAL, or another of these
+ * @node: with LLDS_NUMA_NODE, the number of the node; otherwise zero
  */
 struct llds_attach {
 	__u64 name;
@@ -289,6 +298,8 @@ struct llds_attach {
 	__u32 mode;
 	__u32 flags;
 	__u32 uid;
+	__u32 numa;
+	__u32 node;
 };
 
 /*
@@ -298,9 +309,10 @@ struct llds_attach {
  * both. Later only the access of the open device matters.
  *
  * -EINVAL: the name is empty, too long or contains a 0; a flag or a bit of the
- * mode is unknown; the user namespace has no such user; -EPERM: the store does
- * not exist, and only the user of the name can create it; -EBADF: the device is open neither for reading nor for
- * writing; -EBUSY: the device has a store already, perhaps since its first run;
+ * mode is unknown; the user namespace has no such user; the machine has no such
+ * node, also if the store exists; -EPERM: the store does not exist, and only the user of the name can
+ * create it; -EBADF: the device is open neither for reading nor for writing;
+ * -EBUSY: the device has a store already, perhaps since its first run;
  * -ENOENT; -EEXIST; -EACCES; -EINTR; and for a new store -EDQUOT: the stores
  * of this user have reached their maximum size; -ENOSPC: the maximum size is
  * too small even for an empty store; -ENFILE: the maximum number of names is

@@ -54,9 +54,9 @@ static enum mapped_found try_get(const struct mapped *mapped, const u8 *key,
 	const struct llds_header *header = mapped->header;
 	const u32 as_one = smp_load_acquire(&header->sequence);
 	const u64 hash = llds_hash(header->salt, key, key_bytes);
-	const u32 count = READ_ONCE(header->buckets);
+	const u64 buckets = READ_ONCE(header->buckets);
 	const struct llds_bucket *home = (const void *)
-		(mapped->buckets + ((size_t)llds_bucket_of(hash, count) <<
+		(mapped->buckets + ((size_t)llds_bucket_of(hash, buckets) <<
 				    LLDS_BUCKET_SHIFT));
 	const struct llds_bucket *bucket = home;
 	const u32 sequence = smp_load_acquire(&home->sequence);
@@ -94,7 +94,7 @@ static enum mapped_found try_get(const struct mapped *mapped, const u8 *key,
 		bucket = block_at(mapped, handle);
 	}
 	is_crowded = READ_ONCE(home->is_crowded);
-	if (READ_ONCE(header->buckets) != count ||
+	if (READ_ONCE(header->buckets) != buckets ||
 	    again(&home->sequence) != sequence ||
 	    again(&header->sequence) != as_one)
 		return MAPPED_BUSY;

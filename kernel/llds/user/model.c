@@ -250,7 +250,7 @@ static void check_buckets(const struct llds_store *store, u64 n)
 	u64 entries = 0, crowded = 0;
 	u32 at, slot, blocks;
 
-	for (at = 0; at < buckets->header->buckets; at++) {
+	for (at = 0; at < llds_buckets_count(buckets); at++) {
 		const struct llds_bucket *bucket = llds_bucket(buckets, at);
 
 		CHECK(!(bucket->sequence & 1));

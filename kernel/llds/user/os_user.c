@@ -80,10 +80,11 @@ void llds_os_base_free(char *base)
 		munmap(base, BASE_BYTES);
 }
 
-void *llds_os_pieces(char *at, unsigned int n)
+void *llds_os_pieces(char *at, unsigned int n, int node)
 {
 	const size_t bytes = n * LLDS_PIECE_BYTES;
 
+	(void)node;
 	/* Without a reserved range, no piece can be allocated. */
 	if (!at || llds_os_refuses() ||
 	    mmap(at, bytes, PROT_READ | PROT_WRITE, NOTHING | MAP_FIXED, -1,

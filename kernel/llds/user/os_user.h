@@ -150,7 +150,13 @@ void *llds_os_page(void);
 void llds_os_page_free(void *page);
 char *llds_os_base(void);
 void llds_os_base_free(char *base);
-void *llds_os_pieces(char *at, unsigned int n);
+/* Memory nodes are the kernel's matter. */
+static inline int llds_os_next_node(int node)
+{
+	return node;
+}
+
+void *llds_os_pieces(char *at, unsigned int n, int node);
 void llds_os_piece_free(void *piece);
 
 /* Whether the allocation of a block fails. */

@@ -308,7 +308,7 @@ static void check_buckets(const struct llds_buckets *a,
 	u32 i;
 
 	CHECK(a->header->buckets == b->header->buckets);
-	for (i = 0; i < a->header->buckets; i++)
+	for (i = 0; i < llds_buckets_count(a); i++)
 		CHECK(llds_bucket(a, i)->sequence ==
 		      llds_bucket(b, i)->sequence);
 }

@@ -14,6 +14,7 @@ use super::client::Client;
 use super::kernel::{self, Kernel};
 use super::machine::{self, Machine, Processors};
 use super::source;
+use super::suite::{self, Suite};
 use crate::workspace::{self, Workspace};
 use crate::{required, setup};
 
@@ -30,9 +31,12 @@ const LIBRARIES: &[(&str, &str)] = &[
 
 /// The busybox applets that the machine uses.
 const APPLETS: &[&str] = &[
-    "sh", "mount", "uname", "poweroff", "cat", "chmod", "chown", "grep", "insmod", "rmmod", "su", "tail",
-    "tr",
+    "sh", "mount", "uname", "poweroff", "cat", "chmod", "chown", "cmp", "cp", "grep", "head", "id", "insmod",
+    "mkdir", "rmmod", "stat", "su", "tail", "tr",
 ];
+
+/// The scripts with checks, and what they share.
+const SCRIPTS: &[&str] = &["client", "huge", "checks.sh"];
 
 /// Time limit of a machine, from power on to power off. It takes 10 to 60 seconds, or minutes on a busy host.
 const LIMIT: Duration = Duration::from_secs(1200);
@@ -52,6 +56,8 @@ pub(crate) enum Kind {
     Stock,
     /// One that is built here with every checker, as a process.
     Debug,
+    /// The kernel of another suite of Debian's, likewise in a machine of QEMU's.
+    Of(&'static Suite),
 }
 
 /// The folder.
@@ -59,6 +65,8 @@ pub(crate) struct Bench<'a> {
     kind: Kind,
     workspace: &'a Workspace,
     kernel: Kernel,
+    /// For programs of the machine; the host has it.
+    compiler: String,
     folder: PathBuf,
 }
 
@@ -69,19 +77,32 @@ impl<'a> Bench<'a> {
             required::demand(workspace, file)?;
         }
         let mut folder = workspace.target.join(NAME);
-        let mut kernel = match fetch(workspace, &folder, kind) {
+        let stock = match fetch(workspace, &folder, kind) {
             Ok(kernel) => kernel,
             Err(why) => return Ok(Err(why)),
         };
-        if kind == Kind::Debug {
-            folder = workspace.target.join(format!("{NAME}-debug"));
-            kernel = match source::get(workspace, &folder.join("kernel"), kernel)? {
-                Ok(kernel) => kernel,
-                Err(why) => return Ok(Err(why)),
-            };
-        }
+        let compiler = stock.compiler.clone();
+        let got = match kind {
+            Kind::Stock => Ok(stock),
+            Kind::Debug => {
+                folder = workspace.target.join(format!("{NAME}-debug"));
+                source::get(workspace, &folder.join("kernel"), stock)?
+            }
+            Kind::Of(suite) => {
+                let cache = workspace.target.join(format!("{NAME}-suites"));
+                folder = cache.join(suite.name).join("build");
+                let got = suite::get(workspace, &cache, suite)?;
+                fs::create_dir_all(&folder).map_err(|error| told(&folder, &error))?;
+                got
+            }
+        };
+        let kernel = match got {
+            Ok(kernel) => kernel,
+            Err(why) => return Ok(Err(why)),
+        };
         println!("Linux {}, {}", kernel.release, kernel.compiler);
-        Ok(Ok(Bench { kind, workspace, kernel, folder }))
+        let compiler = if kernel.root.is_some() { compiler } else { kernel.compiler.clone() };
+        Ok(Ok(Bench { kind, workspace, kernel, compiler, folder }))
     }
 
     /// Where everything is built.
@@ -121,7 +142,7 @@ impl<'a> Bench<'a> {
     fn build_checks(&self) -> Result<(), String> {
         let tests = self.sources().join("tests");
         self.make(&tests.join("blocker"), Warnings::Fail)?;
-        let mut compiler = self.workspace.command(&self.kernel.compiler);
+        let mut compiler = self.workspace.command(&self.compiler);
         compiler.args(["-O1", "-static", "-pthread", "-Wall", "-Wextra", "-Wno-missing-field-initializers"]);
         compiler.arg("-o").arg(self.folder.join("checks")).args(files(&tests, "c")?);
         // The reader of mappings that the engine's own tests have.
@@ -147,9 +168,9 @@ impl<'a> Bench<'a> {
         &self.kernel.release
     }
 
-    /// The one that built the kernel, and the module.
+    /// For programs of the machine.
     pub(crate) fn compiler(&self) -> &str {
-        &self.kernel.compiler
+        &self.compiler
     }
 
     /// The folder.
@@ -173,7 +194,9 @@ impl<'a> Bench<'a> {
         archive.file("checks", &read(&self.folder.join("checks"))?);
         archive.file("llds.ko", &read(&sources.join("llds.ko"))?);
         archive.file("blocker.ko", &read(&self.folder.join("blocker.ko"))?);
-        archive.file("client", &read(&sources.join("tests/client"))?);
+        for script in SCRIPTS {
+            archive.file(script, &read(&sources.join("tests").join(script))?);
+        }
         if let Some(client) = client {
             client.pack(&mut archive);
         }
@@ -207,6 +230,8 @@ impl<'a> Bench<'a> {
             archive: &self.archive(),
             processors,
             count: boot.count,
+            nodes: boot.nodes,
+            gibibytes: boot.gibibytes,
             parameters: parameters.trim_end(),
             log: self.log(boot.name),
             limit: LIMIT,
@@ -256,12 +281,13 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 fn is_source(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let end = path.extension().unwrap_or_default().to_string_lossy();
-    matches!(&*name, "Kbuild" | "init" | "client")
+    matches!(&*name, "Kbuild" | "init")
+        || SCRIPTS.contains(&&*name)
         || (matches!(&*end, "c" | "h" | "rules") && !name.ends_with(".mod.c"))
 }
 
 /// The files of a directory that end so, in order.
-fn files(directory: &Path, end: &str) -> Result<Vec<PathBuf>, String> {
+pub(super) fn files(directory: &Path, end: &str) -> Result<Vec<PathBuf>, String> {
     let entries = fs::read_dir(directory).map_err(|error| told(directory, &error))?;
     let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.retain(|path| path.extension().is_some_and(|found| found == end));

@@ -56,6 +56,13 @@ impl Client {
         Client::of(workspace, folder, &[(COSTS, workspace.target.join("release/examples").join(COSTS))])
     }
 
+    /// The benchmark.
+    pub(crate) fn kvbench(workspace: &Workspace, folder: &Path) -> Result<Client, String> {
+        let package = ["build", "--release", "--locked", "--package", "forrest-kvbench"];
+        workspace::run(workspace.cargo(&package).args(["--features", "llds-user"]))?;
+        Client::of(workspace, folder, &[("kvbench", workspace.target.join("release/kvbench"))])
+    }
+
     /// Strips programs into a folder, and finds their libraries.
     fn of(workspace: &Workspace, folder: &Path, programs: &[(&str, PathBuf)]) -> Result<Client, String> {
         let mut files: Vec<_> =

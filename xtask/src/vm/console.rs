@@ -1,9 +1,9 @@
 //! Reads the test machine's serial console and decides whether its run succeeded.
 //!
-//! The machine prints the number of its checks (`1..N`), a line for each check (`ok NAME`, `not ok NAME: why`,
-//! `skip NAME: why`), and the counts (`llds: N passed, N failed, N skipped`). A run succeeds if all of this is printed
-//! once, agrees, and has no failure. All other lines, such as those of the kernel, are ignored: the checks read the
-//! kernel's log themselves.
+//! The machine prints KTAP, as the kernel's own tests do: the number of its checks (`1..N`), a line for each check (`ok
+//! N NAME`, `not ok N NAME # why`, `ok N NAME # SKIP why`), and the counts (`# Totals: ...`). A run succeeds if all of
+//! this is printed once, agrees, and has no failure. All other lines, such as those of the kernel, are ignored: the
+//! checks read the kernel's log themselves.
 
 /// The result of a machine that ran all its checks without a failure.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,7 +29,8 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
     if !lines.iter().any(|line| line.starts_with(UP)) {
         return Err(format!("the machine did not boot:\n{}", last(&lines)));
     }
-    let failed = beginning_with(&lines, "not ok ");
+    let results: Vec<(usize, Found<'_>)> = lines.iter().filter_map(|line| result(line)).collect();
+    let failed: Vec<String> = results.iter().filter_map(|(_, found)| found.failure()).collect();
     let Some(counts) = only(&lines, summary)? else {
         // The usual reason is a panic, which is among the last lines.
         let at = beginning_with(&lines, BEGINS).pop().unwrap_or("none of its checks");
@@ -38,24 +39,27 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
     if !failed.is_empty() {
         return Err(failed.join("; "));
     }
-    let passed = beginning_with(&lines, "ok ");
-    let skipped = beginning_with(&lines, "skip ");
+    let of = |wanted: fn(&Found<'_>) -> bool| results.iter().filter(|(_, found)| wanted(found)).count();
+    let passed = of(|found| matches!(found, Found::Passed(_)));
+    let skipped: Vec<String> = results
+        .iter()
+        .filter_map(|(_, found)| match found {
+            Found::Skipped(name, why) => Some(format!("{name}: {why}")),
+            _ => None,
+        })
+        .collect();
     let planned = only(&lines, plan)?.ok_or("the machine did not print the number of its checks")?;
-    let reported = [passed.len(), failed.len(), skipped.len()];
-    if counts != reported || reported.iter().sum::<usize>() != planned || passed.is_empty() {
+    let reported = [passed, failed.len(), skipped.len()];
+    if counts != reported || results.len() != planned || passed == 0 {
         return Err(format!(
             "the counts disagree: {planned} planned, {counts:?} counted, {reported:?} reported"
         ));
     }
-    let mut names = passed.clone();
-    names.sort_unstable();
-    if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("{} was reported twice", twice[0]));
+    if let Some((at, (number, _))) = (1..).zip(&results).find(|(at, (number, _))| at != number) {
+        return Err(format!("the check {number} was reported in place of the check {at}"));
     }
     match only(&lines, |line| line.strip_prefix(ENDED))? {
-        Some("0") => {
-            Ok(Report { passed: passed.len(), skipped: skipped.into_iter().map(str::to_owned).collect() })
-        }
+        Some("0") => Ok(Report { passed, skipped }),
         status => Err(format!("the checks ended with {status:?}")),
     }
 }
@@ -63,8 +67,11 @@ pub(crate) fn read(console: &str) -> Result<Report, String> {
 /// The checks that failed, including the one in which the machine stopped.
 pub(crate) fn failures(console: &str) -> Vec<&str> {
     let lines: Vec<&str> = console.lines().map(|line| line.trim_end_matches('\r')).collect();
-    let named = beginning_with(&lines, "not ok ").into_iter();
-    let mut failed: Vec<&str> = named.map(|line| line.split(':').next().unwrap_or(line)).collect();
+    let named = lines.iter().filter_map(|line| match result(line) {
+        Some((_, Found::Failed(name, _))) => Some(name),
+        _ => None,
+    });
+    let mut failed: Vec<&str> = named.collect();
     if !lines.iter().any(|line| summary(line).is_some()) {
         failed.extend(beginning_with(&lines, BEGINS).pop());
     }
@@ -106,17 +113,54 @@ fn only<'a, T>(lines: &[&'a str], understand: impl Fn(&'a str) -> Option<T>) -> 
     if found.next().is_some() { Err("the machine ran its checks twice".to_owned()) } else { Ok(first) }
 }
 
+/// What a check found.
+#[derive(Debug, PartialEq, Eq)]
+enum Found<'a> {
+    Passed(&'a str),
+    /// Its name, and the reason.
+    Failed(&'a str, &'a str),
+    Skipped(&'a str, &'a str),
+}
+
+impl Found<'_> {
+    fn failure(&self) -> Option<String> {
+        match self {
+            Found::Failed(name, why) => Some(format!("{name}: {why}")),
+            _ => None,
+        }
+    }
+}
+
+/// The line of a check, with its number.
+fn result(line: &str) -> Option<(usize, Found<'_>)> {
+    let (is_ok, rest) = match line.strip_prefix("not ") {
+        Some(rest) => (false, rest),
+        None => (true, line),
+    };
+    let (number, rest) = rest.strip_prefix("ok ")?.split_once(' ')?;
+    let (name, why) = rest.split_once(" # ").unwrap_or((rest, ""));
+    let found = match (is_ok, why.strip_prefix("SKIP ")) {
+        (false, _) => Found::Failed(name, why),
+        (true, Some(why)) => Found::Skipped(name, why),
+        (true, None) => Found::Passed(name),
+    };
+    Some((number.parse().ok()?, found))
+}
+
 /// `1..N`.
 fn plan(line: &str) -> Option<usize> {
     line.strip_prefix("1..")?.parse().ok()
 }
 
-/// `llds: N passed, N failed, N skipped`.
+/// Those that passed, failed and were skipped, by the totals.
 fn summary(line: &str) -> Option<[usize; 3]> {
-    let mut parts = line.strip_prefix("llds: ")?.split(", ");
-    let mut count = |what: &str| parts.next()?.strip_suffix(what)?.parse().ok();
-    let counts = [count(" passed")?, count(" failed")?, count(" skipped")?];
-    parts.next().is_none().then_some(counts)
+    let mut parts = line.strip_prefix("# Totals: ")?.split(' ');
+    let mut count = |what: &str| parts.next()?.strip_prefix(what)?.parse::<usize>().ok();
+    let (passed, failed) = (count("pass:")?, count("fail:")?);
+    let (xfail, xpass) = (count("xfail:")?, count("xpass:")?);
+    let (skipped, error) = (count("skip:")?, count("error:")?);
+    let is_all = parts.next().is_none() && [xfail, xpass, error] == [0; 3];
+    is_all.then_some([passed, failed, skipped])
 }
 
 fn last(lines: &[&str]) -> String {
@@ -128,9 +172,9 @@ fn last(lines: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    const GOOD: &str = "[    0.1] hello\r\nllds machine: up, 6.1.0\r\n1..3\r\n# begins a\r\nok a\r\n# took 7 ms\r\n\
-        [    1.0] llds: `0' invalid\r\n# begins b\r\nok b\r\nskip c: no such processor\r\n\
-        llds: 2 passed, 0 failed, 1 skipped\r\nllds machine: the checks ended with status 0\r\n";
+    const GOOD: &str = "[    0.1] hello\r\nllds machine: up, 6.1.0\r\nTAP version 13\r\n1..3\r\n# begins a\r\nok 1 a\r\n\
+        # took 7 ms\r\n[    1.0] llds: `0' invalid\r\n# begins b\r\nok 2 b\r\nok 3 c # SKIP no such processor\r\n\
+        # Totals: pass:2 fail:0 xfail:0 xpass:0 skip:1 error:0\r\nllds machine: the checks ended with status 0\r\n";
 
     fn refused(console: &str, reason: &str) {
         let why = read(console).expect_err("this is no success");
@@ -168,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_summary_has_failed() {
-        let end = GOOD.find("llds: 2").expect("it is there");
+        let end = GOOD.find("# Totals").expect("it is there");
         refused(&GOOD[..end], "stopped in b");
         assert_eq!(failures(&GOOD[..end]), ["b"]);
         refused(
@@ -176,7 +220,7 @@ mod tests {
             "Fatal exception",
         );
         // A line that the kernel wrote into is none.
-        refused(&GOOD.replace("llds: 2 passed", "llds: 2 pas[    9.9] oops"), "stopped in b");
+        refused(&GOOD.replace("pass:2", "pas[    9.9] oops"), "stopped in b");
         let end = GOOD.find("llds machine: the").expect("it is there");
         refused(&GOOD[..end], "ended with None");
         refused(&GOOD.replace("status 0", "status 139"), "139");
@@ -184,36 +228,44 @@ mod tests {
 
     #[test]
     fn a_failure_is_told_by_name() {
-        let bad =
-            GOOD.replace("ok b", "not ok b: it broke").replace("2 passed, 0 failed", "1 passed, 1 failed");
+        let bad = GOOD.replace("ok 2 b", "not ok 2 b # it broke").replace("pass:2 fail:0", "pass:1 fail:1");
         refused(&bad, "b: it broke");
         assert_eq!(failures(&bad), ["b"]);
         // Whatever the summary claims.
-        refused(&GOOD.replace("ok b", "not ok b: it broke"), "b: it broke");
+        refused(&GOOD.replace("ok 2 b", "not ok 2 b # it broke"), "b: it broke");
     }
 
     #[test]
     fn counts_must_agree() {
-        refused(&GOOD.replace("ok b\r\n", ""), "disagree");
+        refused(&GOOD.replace("ok 2 b\r\n", ""), "disagree");
         refused(&GOOD.replace("1..3", "1..4"), "disagree");
-        refused(&GOOD.replace("2 passed", "3 passed"), "disagree");
+        refused(&GOOD.replace("pass:2", "pass:3"), "disagree");
         refused(&GOOD.replace("1..3\r\n", ""), "did not print");
-        refused(&GOOD.replace("ok b", "ok a"), "twice");
+        refused(&GOOD.replace("ok 2 b", "ok 1 b"), "in place of the check 2");
         refused(&GOOD.replace("1..3\r\n", "1..3\r\n1..3\r\n"), "twice");
-        let none = "llds machine: up, 6\n1..0\nllds: 0 passed, 0 failed, 0 skipped\n\
-            llds machine: the checks ended with status 0\n";
+        let none = "llds machine: up, 6\n1..0\n\
+            # Totals: pass:0 fail:0 xfail:0 xpass:0 skip:0 error:0\nllds machine: the checks ended with status 0\n";
         refused(none, "disagree");
     }
 
     #[test]
     fn summaries_are_read_to_the_letter() {
-        assert_eq!(summary("llds: 12 passed, 0 failed, 1 skipped"), Some([12, 0, 1]));
+        let totals = "# Totals: pass:12 fail:0 xfail:0 xpass:0 skip:1 error:0";
+        assert_eq!(summary(totals), Some([12, 0, 1]));
         for line in [
-            "llds: 12 passed, 0 failed",
-            "llds: x passed, 0 failed, 1 skipped",
-            "llds: 1 passed, 0 failed, 1 skipped, 2",
+            "# Totals: pass:12 fail:0",
+            "# Totals: pass:x fail:0 xfail:0 xpass:0 skip:1 error:0",
+            "# Totals: pass:1 fail:0 xfail:0 xpass:0 skip:1 error:0 more:2",
+            "# Totals: pass:1 fail:0 xfail:0 xpass:0 skip:1 error:2",
         ] {
             assert_eq!(summary(line), None, "{line}");
+        }
+        let check = |line| result(line);
+        assert_eq!(check("ok 7 a"), Some((7, Found::Passed("a"))));
+        assert_eq!(check("not ok 8 b # no: it # broke"), Some((8, Found::Failed("b", "no: it # broke"))));
+        assert_eq!(check("ok 9 c # SKIP nowhere"), Some((9, Found::Skipped("c", "nowhere"))));
+        for line in ["ok", "ok a", "ok 7", "is ok 7 a", "# ok 7 a"] {
+            assert_eq!(check(line), None, "{line}");
         }
     }
 }

@@ -21,11 +21,15 @@ use crate::workspace::Workspace;
 const RECORD: &str = "bench/record/llds-instructions.txt";
 /// Maximum growth of a figure, as a fraction of the record's.
 const GROWTH: f64 = 0.03;
-/// Maximum number of instructions with the default index (from the design of the kernel home).
+/// Maximum number of instructions with the default index. That of a single get is beyond an empty ioctl.
 const GOALS: &[(&str, f64)] =
-    &[("get-mapped", 80.0), ("get-1024", 160.0), ("get-1", 700.0), ("set-1024", 400.0)];
+    &[("get-mapped", 80.0), ("get-1024", 130.0), (SINGLE, 450.0), ("set-1024", 150.0)];
+/// A call for one get.
+const SINGLE: &str = "get-1";
+/// A call that does nothing.
+const EMPTY: &str = "empty-ioctl";
 
-const BOOT: Boot = Boot { name: "costs", count: 1, parameters: "costs=1" };
+const BOOT: Boot = Boot { name: "costs", count: 1, nodes: 1, gibibytes: 1, parameters: "costs=1" };
 /// Indexes, in the order in which the machine measures them.
 const INDEXES: [&str; 2] = ["default", "tree"];
 
@@ -95,8 +99,10 @@ fn table(costs: &[Cost]) -> String {
     for (_, name, cost) in costs.iter().filter(|cost| cost.0 == INDEXES[0]) {
         let tree = find(costs, INDEXES[1], name).map_or("-".to_owned(), |cost| format!("{cost:.0}"));
         let goal = GOALS.iter().find(|goal| goal.0 == name);
+        let empty = if name == SINGLE { find(costs, INDEXES[0], EMPTY).unwrap_or(0.0) } else { 0.0 };
         let goal = goal.map_or(String::new(), |(_, goal)| {
-            format!("{goal:>10.0}  {}", if cost <= goal { "holds" } else { "missed" })
+            let goal = goal + empty;
+            format!("{goal:>10.0}  {}", if *cost <= goal { "holds" } else { "missed" })
         });
         let _ = writeln!(text, "{name:<20}{cost:>10.0}{tree:>10}{goal}");
     }
@@ -138,7 +144,7 @@ mod tests {
         let costs = read(SAID).expect("costs");
         assert_eq!(find(&costs, "default", "get-mapped"), Some(70.5));
         assert_eq!(find(&costs, "tree", "get-1024"), Some(900.0));
-        assert!(table(&costs).contains("get-1024                   150       900       160  holds"));
+        assert!(table(&costs).contains("get-1024                   150       900       130  missed"));
         assert!(read("nothing").is_err());
         assert!(read("llds machine: up, 6.1\ncosts tree=0\ncost get-1024 1\n").is_err());
         assert!(read("llds machine: up, 6.1\ncost get-1024 1\n").is_err());

@@ -28,6 +28,8 @@ pub(crate) struct Kernel {
     pub(crate) busybox: PathBuf,
     /// The arguments of make to build modules.
     pub(crate) arguments: Vec<String>,
+    /// The root directory in which modules are built, if it is not the host's.
+    pub(crate) root: Option<PathBuf>,
 }
 
 /// The packages to download, according to apt.
@@ -124,6 +126,7 @@ fn unpacked(workspace: &Workspace, cache: &Path, choice: Choice) -> Result<Kerne
         release: choice.release,
         // The kernel's extra warnings, and sparse over every file.
         arguments: ["W=1", "C=2"].map(str::to_owned).to_vec(),
+        root: None,
     };
     // One that was moved since names the place where it was.
     let names = fs::read_to_string(kernel.headers.join("Makefile")).unwrap_or_default();
@@ -197,10 +200,17 @@ fn relocate(part: &Path, headers: &Path, root: &Path) -> Result<(), String> {
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A call of make that builds the modules of a folder.
+/// A call of make that builds the modules of a folder, which lies in the kernel's root.
 pub(crate) fn make(workspace: &Workspace, kernel: &Kernel, folder: &Path) -> Command {
-    let mut make = workspace.command("make");
-    make.arg("-s").arg("-C").arg(&kernel.headers).arg(format!("M={}", folder.display()));
+    let mut make = workspace.command(if kernel.root.is_some() { "chroot" } else { "make" });
+    let inside = |path: &Path| match kernel.root.as_ref().and_then(|root| path.strip_prefix(root).ok()) {
+        Some(path) => Path::new("/").join(path),
+        None => path.to_owned(),
+    };
+    if let Some(root) = &kernel.root {
+        make.arg(root).arg("make");
+    }
+    make.arg("-s").arg("-C").arg(inside(&kernel.headers)).arg(format!("M={}", inside(folder).display()));
     make.arg(format!("CC={}", kernel.compiler)).args(&kernel.arguments).env("LC_ALL", "C");
     make
 }

@@ -31,6 +31,10 @@ pub(crate) struct Machine<'a> {
     pub(crate) archive: &'a Path,
     pub(crate) processors: Processors,
     pub(crate) count: u32,
+    /// Memory nodes, of which a kernel that is a process has one.
+    pub(crate) nodes: u32,
+    /// Memory.
+    pub(crate) gibibytes: u32,
     /// Additional parameters for the kernel's command line.
     pub(crate) parameters: &'a str,
     /// The file that gets the console output.
@@ -79,10 +83,16 @@ impl Machine<'_> {
             "-cpu",
             model,
             "-smp",
-            &self.count.to_string(),
+            // Processors of one socket are on one memory node.
+            &format!("{0},sockets={0}", self.count),
             "-m",
-            "1G",
+            &format!("{}G", self.gibibytes),
         ]);
+        for node in (0..self.nodes).filter(|_| self.nodes > 1) {
+            let bytes = (u64::from(self.gibibytes) << 30) / u64::from(self.nodes);
+            qemu.args(["-object", &format!("memory-backend-ram,id=node{node},size={bytes}")]);
+            qemu.args(["-numa", &format!("node,nodeid={node},cpus={node},memdev=node{node}")]);
+        }
         if self.processors == Processors::Counted {
             qemu.args(["-icount", "shift=0,sleep=off"]);
         }
@@ -98,7 +108,7 @@ impl Machine<'_> {
     /// A kernel as a process: its first console is where this one writes, and its memory a file that has no name.
     fn process(&self, workspace: &Workspace) -> Command {
         let mut kernel = workspace.command(self.image);
-        kernel.args(["mem=1G", "con=null", "con0=null,fd:1", "ssl=null"]);
+        kernel.args([&*format!("mem={}G", self.gibibytes), "con=null", "con0=null,fd:1", "ssl=null"]);
         kernel.args(["panic=-1", "oops=panic", "loglevel=5"]);
         kernel.arg(format!("initrd={}", self.archive.display()));
         kernel.arg(format!("uml_dir={}/", self.process_folder().display()));
@@ -169,6 +179,8 @@ pub(crate) fn kvm(workspace: &Workspace, image: &Path, archive: &Path, log: Path
         archive,
         processors: Processors::Kvm,
         count: 1,
+        nodes: 1,
+        gibibytes: 1,
         parameters: "probe=1",
         log,
         limit: Duration::from_secs(5),

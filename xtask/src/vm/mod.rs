@@ -3,8 +3,8 @@
 //! Builds the module and its checks from a copy of `kernel/llds` (`bench.rs`), for Debian's newest kernel of the cloud
 //! flavour (`kernel.rs`). Packs them with the library's tests and the command line (`client.rs`) into an archive, the
 //! machine's only file system (`archive.rs`). Boots it under QEMU (`machine.rs`), and reads the results of the checks
-//! from its console (`console.rs`). There are three boots: with the kernel as users have it, with its allocator
-//! checking every object, and for the library and the command line.
+//! from its console (`console.rs`). There are four boots: with the kernel as users have it, with its allocator
+//! checking every object, for the library and the command line, and with huge pages reserved, on which stores lie.
 //!
 //! The host needs only programs installed, and its own kernel is never touched. If something required is unavailable,
 //! the step is skipped. Warnings of compilers and checkers are failures, and so is a machine that does not boot or does
@@ -15,6 +15,7 @@
 //! lockdep and fault injection (`source.rs`), in which each allocation and each copy of each operation fails in turn.
 //! It has one processor. An error in the kernel's log fails the run even if all checks pass.
 
+mod ancestor;
 mod archive;
 mod bench;
 mod boots;
@@ -25,13 +26,15 @@ mod kernel;
 mod machine;
 mod planted;
 mod source;
+mod style;
+mod suite;
 
 use std::time::{Instant, SystemTime};
 
 pub(crate) use boots::NAME;
 
 use bench::{Bench, Kind};
-use boots::{BOOTS, Boot, CLIENT, DEBUG};
+use boots::{BOOTS, Boot, CLIENT, DEBUG, HUGE};
 use client::Client;
 use console::Report;
 use machine::Processors;
@@ -43,8 +46,14 @@ use crate::workspace::Workspace;
 pub(crate) const DOES: &str = "the kernel module in an emulated machine";
 
 /// The checks that the debug machine cannot run. Skipping any other check there is a failure.
-const DEBUG_SKIPS: &[&str] =
-    &["version_answers_32_bit_programs", "names_are_for_32_bit_programs_too", "slab_debugging_is_on"];
+const DEBUG_SKIPS: &[&str] = &[
+    "version_answers_32_bit_programs",
+    "names_are_for_32_bit_programs_too",
+    "slab_debugging_is_on",
+    "a_store_lies_on_the_nodes_that_were_asked_for",
+];
+/// The checks that the first boot of the stock kernel is made for. Skipping one there is a failure.
+const PLAIN_RUNS: &[&str] = &["a_store_lies_on_the_nodes_that_were_asked_for", "fragmented_memory_is_enough"];
 
 /// What the caller may set for the checks, as `NAME=NUMBER`.
 const SETTINGS: &[(&str, &str)] = &[
@@ -53,7 +62,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("loads", "how often the module is loaded and unloaded"),
     ("opens", "how often the device is opened"),
     ("stores", "how often a store is made and closed"),
-    ("keys", "how many keys the large stores have"),
+    ("keys", "how many keys the large stores have, and how many --ancestor has"),
     ("together", "how often one reads while another writes"),
     ("races", "how often it is unloaded while somebody opens it, and a process is killed that makes stores"),
     ("attaches", "how often each of four threads makes, opens, lists or destroys stores"),
@@ -69,12 +78,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     let (settings, words) = settings(arguments).map_err(Failure::Usage)?;
     let start = Instant::now();
     let verdict = match words.split_first() {
-        None => boot_all(workspace, &settings),
+        None => boot_all(workspace, &settings, &[]),
+        Some((name, _)) if all_boots().any(|boot| boot.name == *name) => {
+            boot_all(workspace, &settings, &words)
+        }
         Some((&planted::OPTION, names)) => planted::run(workspace, Kind::Stock, names, &settings),
         Some((word, [])) if *word == "--debug" => boot_debug(workspace, &settings),
         Some((word, [planted::OPTION, names @ ..])) if *word == "--debug" => {
             planted::run(workspace, Kind::Debug, names, &settings)
         }
+        Some((word, names)) if *word == SUITES_OPTION => boot_suites(workspace, names, &settings),
+        Some((word, more)) if *word == "--ancestor" => ancestor::run(workspace, more, &settings),
+        Some((word, [])) if *word == "--style" => style::run(workspace),
         Some((word, more)) if *word == "--costs" => costs::run(workspace, more),
         Some((word, _)) => return Err(Failure::Usage(format!("{word:?} is no setting: NAME=NUMBER"))),
     };
@@ -89,17 +104,25 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Fai
     Ok(())
 }
 
+/// The option for other kernels.
+const SUITES_OPTION: &str = "--kernels";
+
 /// The step: with fewer random calls, to keep the run of all steps short.
 pub(crate) fn step(workspace: &Workspace) -> Verdict {
-    boot_all(workspace, "hostile_calls=100000")
+    boot_all(workspace, "hostile_calls=100000", &[])
 }
 
 /// For the command's help.
 pub(crate) fn help() -> String {
     let mut help = "\n--planted [MISTAKE...] builds the module with each mistake of kernel/llds/tests/planted, or those\n\
         named, and requires that the checks listed in its patch fail.\n\
+        Names of boots choose some: plain, slab-debugging, client, huge.\n\
         --debug boots a kernel in user mode that is built here with KASAN, UBSAN, lockdep and fault injection, and lets\n\
         each allocation and each copy fail; --debug --planted [MISTAKE...] tests the mistakes that only it finds.\n\
+        --kernels [SUITE...] builds the module for the kernels of these suites of Debian's, or of all, and runs the\n\
+        checks in C on each. It needs root.\n\
+        --ancestor runs the benchmark of the module's ancestor there, and counts its instructions; --record records.\n\
+        --style runs checkpatch --strict, the kernel's semantic patches and clang's analyzer over the sources.\n\
         --costs counts the instructions of each way to access a store, and fails if a count has grown by more than 3 %\n\
         since it was recorded; --costs --record records the counts.\n\
         \nSettings for the checks, as NAME=NUMBER:\n"
@@ -126,7 +149,16 @@ fn settings(arguments: &[String]) -> Result<(String, Vec<&str>), String> {
     Ok((given.join(" "), words))
 }
 
-fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
+/// The boots of the stock kernel.
+fn all_boots() -> impl Iterator<Item = &'static Boot> {
+    BOOTS.iter().chain([&CLIENT, &HUGE])
+}
+
+/// All boots, or those named.
+fn boot_all(workspace: &Workspace, settings: &str, names: &[&str]) -> Verdict {
+    if let Some(name) = names.iter().find(|name| !all_boots().any(|boot| boot.name == **name)) {
+        return Err(format!("no boot is called {name:?}"));
+    }
     let bench = match Bench::prepare(workspace, Kind::Stock)? {
         Ok(bench) => bench,
         Err(why) => return Ok(Outcome::Skipped(why)),
@@ -139,7 +171,8 @@ fn boot_all(workspace: &Workspace, settings: &str) -> Verdict {
     let verdicts: Vec<Result<(), String>> = std::thread::scope(|scope| {
         let bench = &bench;
         let boot = |boot| scope.spawn(move || boot_one(bench, boot, processors, settings));
-        let threads: Vec<_> = BOOTS.iter().chain([&CLIENT]).map(boot).collect();
+        let wanted = all_boots().filter(|boot| names.is_empty() || names.contains(&boot.name));
+        let threads: Vec<_> = wanted.map(boot).collect();
         threads.into_iter().map(|thread| thread.join().expect("booting does not panic")).collect()
     });
     let failed: Vec<String> = verdicts.into_iter().filter_map(Result::err).collect();
@@ -158,6 +191,29 @@ fn boot_debug(workspace: &Workspace, settings: &str) -> Verdict {
     Ok(Outcome::Passed)
 }
 
+/// The checks in C, on the kernel of each suite, or of those named.
+fn boot_suites(workspace: &Workspace, names: &[&str], settings: &str) -> Verdict {
+    let known = || suite::SUITES.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", ");
+    if let Some(name) = names.iter().find(|name| !suite::SUITES.iter().any(|suite| suite.name == **name)) {
+        return Err(format!("no suite is called {name:?}; there are {}", known()));
+    }
+    let mut skipped = Vec::new();
+    for suite in suite::SUITES.iter().filter(|suite| names.is_empty() || names.contains(&suite.name)) {
+        let bench = match Bench::prepare(workspace, Kind::Of(suite))? {
+            Ok(bench) => bench,
+            Err(why) => {
+                skipped.push(why);
+                continue;
+            }
+        };
+        bench.build().and_then(|()| bench.pack(None)).map_err(|why| format!("{}: {why}", suite.name))?;
+        let boot = boot_one(&bench, &BOOTS[0], bench.processors(), settings);
+        boot.map_err(|why| format!("{}: {why}", suite.name))?;
+        println!("{}: Linux {} passed", suite.name, bench.release());
+    }
+    if skipped.is_empty() { Ok(Outcome::Passed) } else { Ok(Outcome::Skipped(skipped.join("; "))) }
+}
+
 fn boot_one(bench: &Bench, boot: &Boot, processors: Processors, settings: &str) -> Result<(), String> {
     let start = Instant::now();
     let said = bench.boot(boot, processors, &format!("hostile_seed={} {settings}", seed()))?;
@@ -172,6 +228,10 @@ fn boot_one(bench: &Bench, boot: &Boot, processors: Processors, settings: &str) 
     }
     if boot.name == DEBUG.name {
         check_debug(&report, &said)?;
+    }
+    let is_due = |skipped: &&String| PLAIN_RUNS.iter().any(|name| skipped.starts_with(name));
+    if let Some(skipped) = report.skipped.iter().find(is_due).filter(|_| boot.name == BOOTS[0].name) {
+        return Err(format!("{}: it was skipped: {skipped}", boot.name));
     }
     println!("{}: {} checks passed in {:.1} s", boot.name, report.passed, start.elapsed().as_secs_f64());
     Ok(())

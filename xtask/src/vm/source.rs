@@ -37,9 +37,44 @@ pub(crate) fn get(
     required::demand(workspace, required::DEBUG_CONFIG)?;
     let path = workspace.root.join(required::DEBUG_CONFIG);
     let wanted = fs::read_to_string(&path).map_err(|error| told(&path, &error))?;
-    let package = match package_for(&stock.release) {
+    let (root, version) = match tree(workspace, cache, &stock.release)? {
+        Ok(found) => found,
+        Err(why) => return Ok(Err(why)),
+    };
+    let kernel = Kernel {
+        release: format!("{}, of Debian's source {version}, in user mode", short(&stock.release)),
+        image: root.join("build/linux"),
+        headers: root.join("build"),
+        compiler: COMPILER.to_owned(),
+        busybox: stock.busybox,
+        // UBSAN is for files that ask for it, where the kernel does not ask for all of them.
+        arguments: ["ARCH=um", "UBSAN_SANITIZE=y", "W=1"].map(str::to_owned).to_vec(),
+        root: None,
+    };
+    let (compiler, status) = workspace::capture(workspace.command(COMPILER).arg("--version"))?;
+    if !status.success() {
+        return Err(format!("{COMPILER} prints no version"));
+    }
+    let made_of = format!("{version}\n{compiler}\n{wanted}");
+    if fs::read_to_string(kernel.headers.join(STAMP)).is_ok_and(|built| built == made_of) {
+        return Ok(Ok(kernel));
+    }
+    build(workspace, &root, &path, &wanted)?;
+    let stamp = kernel.headers.join(STAMP);
+    fs::write(&stamp, made_of).map_err(|error| told(&stamp, &error))?;
+    Ok(Ok(kernel))
+}
+
+/// The source of a kernel, below a directory for its version, and the version. The inner error names what is
+/// unavailable.
+pub(super) fn tree(
+    workspace: &Workspace,
+    cache: &Path,
+    release: &str,
+) -> Result<Result<(PathBuf, String), String>, String> {
+    let package = match package_for(release) {
         Some(package) => package,
-        None => return Ok(Err(format!("a kernel of the version {} has no source", stock.release))),
+        None => return Ok(Err(format!("a kernel of the version {release} has no source"))),
     };
     let found = version(workspace, &package).or_else(|_| {
         setup::package_lists(workspace)?;
@@ -57,27 +92,7 @@ pub(crate) fn get(
         }
         unpack(workspace, cache, &package, &root)?;
     }
-    let kernel = Kernel {
-        release: format!("{}, of {package} {version}, in user mode", short(&stock.release)),
-        image: root.join("build/linux"),
-        headers: root.join("build"),
-        compiler: COMPILER.to_owned(),
-        busybox: stock.busybox,
-        // UBSAN is for files that ask for it, where the kernel does not ask for all of them.
-        arguments: ["ARCH=um", "UBSAN_SANITIZE=y", "W=1"].map(str::to_owned).to_vec(),
-    };
-    let (compiler, status) = workspace::capture(workspace.command(COMPILER).arg("--version"))?;
-    if !status.success() {
-        return Err(format!("{COMPILER} prints no version"));
-    }
-    let made_of = format!("{version}\n{compiler}\n{wanted}");
-    if fs::read_to_string(kernel.headers.join(STAMP)).is_ok_and(|built| built == made_of) {
-        return Ok(Ok(kernel));
-    }
-    build(workspace, &root, &path, &wanted)?;
-    let stamp = kernel.headers.join(STAMP);
-    fs::write(&stamp, made_of).map_err(|error| told(&stamp, &error))?;
-    Ok(Ok(kernel))
+    Ok(Ok((root, version)))
 }
 
 /// The package with the source of a stock kernel such as `6.1.0-9-cloud-amd64`.

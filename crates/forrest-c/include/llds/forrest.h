@@ -21,9 +21,12 @@
 #include <stdlib.h>
 
 /**
- * Maximum length of a value, in bytes.
+ * Maximum length of a value, in bytes. A program may define another before it includes this file, or by
+ * -DFORREST_MAX_VAL_LEN=65536L.
  */
+#ifndef FORREST_MAX_VAL_LEN
 #define FORREST_MAX_VAL_LEN 4096L
+#endif
 
 /**
  * Success, as a `result`.
@@ -66,27 +69,45 @@ extern "C" {
  * Makes a handle to the store that the environment variable `FORREST_URL` names ("llds:forrest" if it is not
  * set). Opens the store, unless this function has already opened it in this process. If that fails, returns
  * null and writes a message to standard error. Close the handle with `forrest_cleanup`.
+ *
+ * In a program, this is `forrest_alloc_max(FORREST_MAX_VAL_LEN)`.
  */
 struct FORREST *forrest_alloc(void);
 
 /**
- * Sets the value of a key, whether or not the key exists. `result` is `SUCCESS`; -4 if the value has more
- * bytes than `FORREST_MAX_VAL_LEN`; -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the
- * home has no room for it; -1 or -8 if it cannot be written. Returns null if there is no memory for the
- * result; then nothing is changed.
+ * As `forrest_alloc`. Through this handle, values have at most `max_val_len` bytes: 1 to 2147483646, and no more than
+ * the home allows.
+ */
+struct FORREST *forrest_alloc_max(long max_val_len);
+
+/**
+ * Sets the value of a key, whether or not the key exists. `result` is `SUCCESS`; -4 if the value has more bytes than
+ * the handle's maximum (`FORREST_MAX_VAL_LEN`); -3 if it is null and `vlen` is not 0, or `vlen` is negative; -5 if the
+ * home has no room for it; -1 or -8 if it cannot be written. Returns null if there is no memory for the result; then
+ * nothing is changed.
  *
  * # Safety
  * - `val` is null or has `vlen` readable bytes.
  */
-struct llds_result_ent *forrest_insert_key(struct FORREST *tree, uint64_t key, void *val, int vlen);
+struct llds_result_ent *forrest_insert_key(struct FORREST *tree,
+                                           uint64_t key,
+                                           void *val,
+                                           int vlen);
 
 /**
  * Reads the value of a key. `val` and `vlen` are a copy of the value, and `result` is `SUCCESS`. `result` is
- * 1 if the key does not exist; -4 if another program has written a value with more bytes than
- * `FORREST_MAX_VAL_LEN`; -5 if there is no memory for the value; -1 or -2 if it cannot be read. Returns null
+ * 1 if the key does not exist; -4 if another program has written a value with more bytes than the handle's
+ * maximum (`FORREST_MAX_VAL_LEN`); -5 if there is no memory for the value; -1 or -2 if it cannot be read. Returns null
  * if there is no memory for the result.
  */
-struct llds_result_ent *forrest_get_key(struct FORREST *tree, uint64_t key);
+struct llds_result_ent *forrest_get_key(struct FORREST *tree,
+                                        uint64_t key);
+
+/**
+ * Removes a key. `result` is `SUCCESS`; 1 if the key does not exist; -1, -5 or -8 if the change cannot be
+ * written. Returns null if there is no memory for the result; then nothing is changed.
+ */
+struct llds_result_ent *forrest_rm_key(struct FORREST *tree, uint64_t key);
 
 /**
  * Removes all keys of the store, including those of other programs. `key` of the result is 0; `result` is
@@ -116,3 +137,6 @@ uint64_t ft_MurmurHash64A(const void *key, int len, unsigned int seed);
 #endif  // __cplusplus
 
 #endif  /* LLDS_FORREST_H */
+
+/* The handles of a program have the maximum that the program defines. */
+#define forrest_alloc() forrest_alloc_max(FORREST_MAX_VAL_LEN)

@@ -439,6 +439,7 @@ void all(const char *url) {
         const auto [found, lost] = salvage(directory.path, salvaged.path);
         DEMAND(found.pairs == db.count("") && found.keyspaces == 1 && found.lost == 0 && lost.empty());
         DEMAND(Db(salvaged.path.c_str()).contains("oak"));
+        check(forrest_move_log(salvaged.path.c_str(), nullptr));
     });
     db.sync();
     DEMAND(db.stats().keys == 4 && db.count("") == 4);

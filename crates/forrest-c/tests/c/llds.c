@@ -3,6 +3,7 @@
 
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
+#include <limits.h>
 #include <llds/forrest.h>
 #include <pthread.h>
 #include <sys/wait.h>
@@ -21,6 +22,10 @@ static int32_t result(llds_result_ent *entry, uint64_t key) {
 
 static int32_t insert(FORREST *tree, uint64_t key, const char *text) {
     return result(forrest_insert_key(tree, key, (void *)text, (int)strlen(text)), key);
+}
+
+static int32_t removed_key(FORREST *tree, uint64_t key) {
+    return result(forrest_rm_key(tree, key), key);
 }
 
 static int32_t removed(FORREST *tree) {
@@ -53,6 +58,10 @@ static void changing(void) {
     ANSWERS(SUCCESS, insert(tree, UINT64_MAX, "all"));
     ANSWERS(SUCCESS, result(forrest_insert_key(tree, 1, NULL, 0), 1));
     CHECK(is(tree, 0, "") && is(tree, UINT64_MAX, "all") && is(tree, 1, ""));
+    ANSWERS(SUCCESS, removed_key(tree, 1));
+    ANSWERS(FORREST_NOT_FOUND, missing(tree, 1));
+    ANSWERS(FORREST_NOT_FOUND, removed_key(tree, 1));
+    CHECK(is(tree, 0, "") && is(tree, 7, "VII"));
     ANSWERS(SUCCESS, removed(tree));
     ANSWERS(FORREST_NOT_FOUND, missing(tree, 0));
     ANSWERS(FORREST_NOT_FOUND, missing(tree, 7));
@@ -82,6 +91,33 @@ static void limits(void) {
     forrest_cleanup(tree);
 }
 
+/* A program that defines FORREST_MAX_VAL_LEN gets handles with that maximum; so do these. */
+static void other_limits(void) {
+    static char value[100000];
+    memset(value, 'v', sizeof value);
+    FORREST *large = forrest_alloc_max(sizeof value), *small = forrest_alloc_max(1), *other = (forrest_alloc)();
+    CHECK(large != NULL && small != NULL && other != NULL);
+    ANSWERS(SUCCESS, result(forrest_insert_key(large, 1, value, sizeof value), 1));
+    ANSWERS(FORREST_LIMIT, result(forrest_insert_key(large, 1, value, sizeof value + 1), 1));
+    llds_result_ent *entry = forrest_get_key(large, 1);
+    CHECK(entry->result == SUCCESS && entry->vlen == sizeof value && memcmp(entry->val, value, sizeof value) == 0);
+    free(entry->val);
+    free(entry);
+    ANSWERS(FORREST_LIMIT, missing(small, 1));
+    ANSWERS(FORREST_LIMIT, missing(other, 1));
+    ANSWERS(SUCCESS, insert(small, 2, "v"));
+    ANSWERS(FORREST_LIMIT, insert(small, 2, "vv"));
+    CHECK(is(large, 2, "v"));
+    ANSWERS(SUCCESS, removed_key(small, 1));
+    ANSWERS(SUCCESS, removed(other));
+    forrest_cleanup(large);
+    forrest_cleanup(small);
+    forrest_cleanup(other);
+    const long wrong[] = {0, -1, LONG_MIN, INT_MAX, LONG_MAX};
+    for (size_t at = 0; at < sizeof wrong / sizeof wrong[0]; at++)
+        CHECK(forrest_alloc_max(wrong[at]) == NULL && strlen(forrest_error_message()) > 0);
+}
+
 static void misuse(void) {
     FORREST *tree = forrest_alloc();
     forrest_db *db;
@@ -92,6 +128,7 @@ static void misuse(void) {
         ANSWERS(FORREST_INVALID_ARGUMENT, insert(wrong[at], 3, "three"));
         ANSWERS(FORREST_INVALID_ARGUMENT, missing(wrong[at], 3));
         ANSWERS(FORREST_INVALID_ARGUMENT, removed(wrong[at]));
+        ANSWERS(FORREST_INVALID_ARGUMENT, removed_key(wrong[at], 3));
         forrest_cleanup(wrong[at]);
     }
     ANSWERS(FORREST_OK, forrest_close(db));
@@ -196,6 +233,7 @@ int main(int argc, char **argv) {
     CHECK(setenv("FORREST_URL", argv[1], 1) == 0);
     changing();
     limits();
+    other_limits();
     misuse();
     sharing(argv[1]);
     threads();

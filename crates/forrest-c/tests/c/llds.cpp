@@ -27,6 +27,12 @@ int main() {
     Answer got(forrest_get_key(tree.get(), key));
     if (put->result != SUCCESS || got->result != SUCCESS || static_cast<const char *>(got->val) != text)
         return 1;
+    std::unique_ptr<FORREST, Cleanup> small(forrest_alloc_max(3));
+    Answer too_long(forrest_get_key(small.get(), key));
+    Answer removed(forrest_rm_key(small.get(), key));
+    Answer absent(forrest_rm_key(tree.get(), key));
+    if (too_long->result == SUCCESS || removed->result != SUCCESS || absent->result == SUCCESS)
+        return 1;
     Answer gone(forrest_rm_tree(tree.get()));
     Answer none(forrest_get_key(tree.get(), key));
     if (gone->result != SUCCESS || none->result == SUCCESS || none->val != nullptr)

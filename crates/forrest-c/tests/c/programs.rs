@@ -153,6 +153,14 @@ fn llds_runs() {
     }
 }
 
+/// A program may define the maximum length of values, as it could with the library of llds.
+#[test]
+fn llds_has_the_maximum_that_the_program_defines() {
+    for maximum in ["-DFORREST_MAX_VAL_LEN=70000L", "-DFORREST_MAX_VAL_LEN=32"] {
+        prints_with(Language::C, "tests/c/llds.c", &[Link::Shared], &[maximum], CHECKED);
+    }
+}
+
 /// The programs that check all calls, and the calls themselves.
 const CHECKS: &[&str] =
     &["tests/c/api.c", "tests/c/store.c", "tests/c/transaction.c", "tests/c/misuse.c", "tests/c/llds.c"];

@@ -705,6 +705,41 @@ static uint64_t pairs_of(const char *path) {
     return pairs;
 }
 
+/* The log of a closed store moves to another directory, and back. */
+static void moving_the_log(void) {
+    char directory[] = "/tmp/forrest-log-XXXXXX";
+    CHECK(mkdtemp(directory) != NULL);
+    char store[sizeof directory + 8], log[sizeof store];
+    snprintf(store, sizeof store, "%s/store", directory);
+    snprintf(log, sizeof log, "%s/log", directory);
+    forrest_db *db;
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_move_log(NULL, log));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_move_log("memory:", log));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_move_log("\xff", log));
+    CHECK(forrest_move_log(store, log) != FORREST_OK);
+    ANSWERS(FORREST_OK, forrest_open(store, &db));
+    ANSWERS(FORREST_OK, forrest_set(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_BUSY, forrest_move_log(store, log));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_move_log(store, "llds:log"));
+    ANSWERS(FORREST_OK, forrest_move_log(store, log));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_open(store, &db));
+    forrest_options *options;
+    ANSWERS(FORREST_OK, forrest_options_create(&options));
+    ANSWERS(FORREST_OK, forrest_options_set_log_directory(options, log));
+    ANSWERS(FORREST_OK, forrest_open_with(store, options, &db));
+    CHECK(has(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    ANSWERS(FORREST_OK, forrest_options_destroy(options));
+    ANSWERS(FORREST_OK, forrest_move_log(store, NULL));
+    ANSWERS(FORREST_OK, forrest_open(store, &db));
+    CHECK(has(db, T("oak"), T("Quercus")));
+    ANSWERS(FORREST_OK, forrest_close(db));
+    char command[sizeof directory + 16];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    CHECK(system(command) == 0);
+}
+
 /* A store is salvaged when it is whole, when a table is damaged, and when its log is missing. */
 static void salvaging(void) {
     enum { KEYS = 3000 };
@@ -811,6 +846,7 @@ int main(int argc, char **argv) {
     snapshots(db);
     the_store_as_a_whole(db);
     salvaging();
+    moving_the_log();
     ANSWERS(FORREST_OK, forrest_close(db));
     puts("all is as it should be");
     return checks > 0 ? 0 : 1;

@@ -29,7 +29,7 @@ const COMMANDS: [&str; 24] = [
     "doctor",
 ];
 /// Commands of commands.
-const NESTED: [&str; 2] = ["llds list", "llds destroy"];
+const NESTED: [&str; 4] = ["llds list", "llds destroy", "llds save", "llds restore"];
 
 fn helps() -> Vec<(String, String)> {
     let place = Place::new();

@@ -12,6 +12,8 @@ pub enum Numa {
     /// Page by page round all nodes that have memory: every thread sees the mean latency, and the bandwidth of
     /// all nodes is used.
     Interleave,
+    /// On the node with this number (`nodes` has them), and on others when that one has no memory left.
+    Node(u32),
 }
 
 /// The memory nodes of this machine, by number; `[0]` where the system does not tell.
@@ -20,6 +22,25 @@ pub fn nodes() -> Vec<usize> {
         .into_iter()
         .find_map(|path| parse_list(std::fs::read_to_string(path).ok()?.trim()));
     listed.unwrap_or_else(|| vec![0])
+}
+
+impl Numa {
+    /// Whether the machine has what this names.
+    pub fn is_here(self) -> bool {
+        match self {
+            Numa::Local | Numa::Interleave => true,
+            Numa::Node(node) => nodes().contains(&(node as usize)),
+        }
+    }
+
+    /// The nodes that pages go to in turn; none if the thread's own policy decides.
+    pub(super) fn turns(self) -> Vec<usize> {
+        match self {
+            Numa::Local => Vec::new(),
+            Numa::Interleave => Some(nodes()).filter(|nodes| nodes.len() > 1).unwrap_or_default(),
+            Numa::Node(node) => vec![node as usize],
+        }
+    }
 }
 
 /// Parses a kernel list such as `0-3,8`; `None` if it is empty or malformed.
@@ -36,23 +57,23 @@ fn parse_list(list: &str) -> Option<Vec<usize>> {
     (!numbers.is_empty()).then_some(numbers)
 }
 
-/// Spreads a reserved range over `nodes` from now on; nothing for fewer than two.
+/// Spreads a reserved range over `nodes` from now on; nothing if there are none.
 ///
 /// # Safety
 ///
 /// The range lies in a mapping of the caller.
 pub(super) unsafe fn interleave(address: *mut u8, bytes: usize, nodes: &[usize]) -> io::Result<()> {
-    if nodes.len() < 2 {
+    if nodes.is_empty() {
         return Ok(());
     }
     // SAFETY: the range is in a mapping of the caller, as this function requires.
     unsafe { sys::bind_interleaved(address, bytes, nodes) }
 }
 
-/// Runs `allocate` with pages that it allocates in this thread spread over `nodes`; simply runs it for fewer
-/// than two, or where the policy cannot be set.
+/// Runs `allocate` with pages that it allocates in this thread spread over `nodes`; simply runs it if there are none,
+/// or where the policy cannot be set.
 pub(super) fn interleaved<R>(nodes: &[usize], allocate: impl FnOnce() -> R) -> R {
-    let _policy = if nodes.len() < 2 { None } else { sys::ThreadPolicy::interleave(nodes).ok() };
+    let _policy = if nodes.is_empty() { None } else { sys::ThreadPolicy::interleave(nodes).ok() };
     allocate()
 }
 
@@ -216,6 +237,15 @@ mod tests {
     #[test]
     fn there_is_always_a_node() {
         assert!(!nodes().is_empty());
+    }
+
+    #[test]
+    fn a_node_is_one_of_the_machine() {
+        let first = nodes()[0];
+        assert!(Numa::Node(first as u32).is_here() && Numa::Local.is_here() && Numa::Interleave.is_here());
+        assert!(!Numa::Node(u32::MAX).is_here());
+        assert_eq!(Numa::Node(3).turns(), [3]);
+        assert!(Numa::Local.turns().is_empty() && Numa::Interleave.turns().len() != 1);
     }
 
     #[test]

@@ -175,16 +175,12 @@ impl Region {
         debug_assert!(skip <= align);
         let base = NonNull::new(start.wrapping_add(skip)).ok_or_else(too_large)?;
 
-        let nodes = match numa {
-            Numa::Local => Vec::new(),
-            Numa::Interleave => Some(numa::nodes()).filter(|nodes| nodes.len() > 1).unwrap_or_default(),
-        };
         let region = Region {
             base,
             bytes,
             pages,
             ordinary: ordinary_kind(pages),
-            nodes,
+            nodes: numa.turns(),
             state: Mutex::new(RegionState {
                 granules: vec![Granule::Closed; bytes / GRANULE_BYTES],
                 huge_1g: Source::Willing(None),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ALL_NUMA: [Numa; 2] = [Numa::Local, Numa::Interleave];
+const ALL_NUMA: [Numa; 3] = [Numa::Local, Numa::Interleave, Numa::Node(0)];
 
 /// Reads the first and last byte of each base page of a range.
 fn sample(region: &Region, offset: usize, len: usize) -> Vec<u8> {

@@ -55,6 +55,7 @@ __all__ = [
     "Transaction",
     "UnsupportedError",
     "View",
+    "move_log",
     "open",
     "salvage",
 ]
@@ -228,7 +229,7 @@ class Db(_forrest.Db, Keyspace):
     batch_ops_max     maximum number of operations in a batch (1,048,576)
     batch_bytes_max   maximum total length of the keys and values in a batch (1 GiB)
     pages             kind of pages for the memory: "auto", "1g", "2m", "transparent" or "plain" ("auto")
-    numa              NUMA nodes of the memory: "local" or "interleave" ("local")
+    numa              NUMA nodes of the memory: "local", "interleave", or the number of a node ("local")
     mode              mode of a new store in the kernel, as the bits of a file's mode (0o600)
     wait              maximum time that a change of a store on disk waits for memory, a timedelta (10 seconds)
     background_bytes_per_second
@@ -300,6 +301,19 @@ def salvage(
     """
     keyspaces, pairs, lost = _forrest.salvage(source, target, progress)
     return Salvaged(keyspaces, pairs, [Loss(*loss) for loss in lost])
+
+
+def move_log(store: str | PathLike[str], to: str | PathLike[str] | None = None, /) -> None:
+    """Moves the log of the store on disk in the directory `store` to the directory `to`, or without it back into that of
+    the store. From then on, open the store with log_directory=to, or without.
+
+    The store must be closed. It knows where its log is. The call takes time proportional to the log, and other Python
+    threads run meanwhile. A crash leaves the log in one of the two places, complete; another call with the same arguments
+    finishes the move. It raises BusyError if the store is open, or another process reads it; InvalidArgumentError if `to`
+    belongs to another store or has files of one, or if a path is a URL; UnsupportedError if one of the directories cannot
+    be written to; IoError; OutOfSpaceError. The log is then where it was.
+    """
+    _forrest.move_log(store, to)
 
 
 open = Db

@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, final, overload
 
 from typing_extensions import Buffer, disjoint_base
 
-__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View", "salvage"]
+__all__ = ["Batch", "Db", "Keyspace", "Range", "Snapshot", "Transaction", "View", "move_log", "salvage"]
 
 _T = TypeVar("_T")
 _Item = TypeVar("_Item", covariant=True)
@@ -99,7 +99,7 @@ class Db(Keyspace):
         batch_ops_max: int | None = None,
         batch_bytes_max: int | None = None,
         pages: Literal["auto", "1g", "2m", "transparent", "plain"] | None = None,
-        numa: Literal["local", "interleave"] | None = None,
+        numa: Literal["local", "interleave"] | int | None = None,
         mode: int | None = None,
         wait: timedelta | None = None,
         background_bytes_per_second: int | None = None,
@@ -220,6 +220,7 @@ class Range(Generic[_Item]):
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     def __reduce__(self) -> str: ...
 
+def move_log(store: str | PathLike[str], to: str | PathLike[str] | None, /) -> None: ...
 def salvage(
     source: str | PathLike[str],
     target: str | PathLike[str],

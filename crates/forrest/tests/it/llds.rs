@@ -485,3 +485,41 @@ fn stores_in_the_kernel_are_listed_and_destroyed() {
     assert_eq!(db.get("key").unwrap().unwrap(), "value");
     assert!(!place.open().contains("key").unwrap());
 }
+
+/// A store that even its owner may only read comes back by the descriptor that creates it.
+#[test]
+fn stores_in_the_kernel_are_saved_and_restored() {
+    if !is_kernel() {
+        println!("skipped: FORREST_LLDS_TESTS is not llds:");
+        return;
+    }
+    let place = Place::new();
+    let name = place.0.strip_prefix("llds:").unwrap().as_bytes();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.llds");
+    let see = |_done, _whole| ControlFlow::Continue(());
+    assert!(message(forrest::llds::save(name, &path, see)).contains("does not exist"));
+    let db = Db::builder().mode(0o444).capacity_bytes(64 << 20).open(&place.0).unwrap();
+    for n in 0..20_000_u32 {
+        db.set(n.to_be_bytes(), vec![n as u8; 100]).unwrap();
+    }
+    let saved = forrest::llds::save(name, &path, see).unwrap();
+    assert_eq!((saved.keys, saved.mode), (20_000, 0o444));
+    assert_eq!(forrest::llds::restore(&path, None, see).unwrap_err().kind(), ErrorKind::Busy);
+    let find = || forrest::llds::list().unwrap().into_iter().find(|store| store.name == name);
+    drop(db);
+    let before = find().unwrap();
+    assert!(forrest::llds::destroy(name).unwrap());
+    // Ended after the store was created: nothing is left.
+    let half =
+        |done, whole| if done > whole / 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    assert_eq!(forrest::llds::restore(&path, None, half).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(find(), None);
+    assert_eq!(forrest::llds::restore(&path, None, see).unwrap(), saved);
+    let after = find().unwrap();
+    assert_eq!((after.keys, after.pair_bytes), (before.keys, before.pair_bytes));
+    assert_eq!((after.mode, after.uid, after.gid), (before.mode, before.uid, before.gid));
+    assert_eq!(after.bytes_max, before.bytes_max);
+    let db = Db::open_read_only(&place.0).unwrap();
+    assert_eq!(db.get(19_999_u32.to_be_bytes()).unwrap().unwrap(), vec![19_999_u32 as u8; 100]);
+}

@@ -40,7 +40,7 @@ fn kernel(together: usize, is_seen: bool) -> Result<Ways, String> {
 #[cfg(feature = "llds-user")]
 fn user(together: usize, is_seen: bool) -> Result<Ways, String> {
     use ::llds::raw::{Attach, User};
-    let attach = Attach { name: b"kvbench", user: None, makes: true, bytes_max: 0, mode: 0o600 };
+    let attach = Attach { makes: true, mode: 0o600, ..Attach::existing(None, b"kvbench") };
     let user = User::open(&attach, true).map_err(|error| error.to_string())?;
     Ways::new(RawStore::User(user), together, is_seen)
 }

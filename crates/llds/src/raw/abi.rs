@@ -5,7 +5,7 @@
 //! commands, which contain addresses, stay in this module.
 
 /// The version of the ABI, `LLDS_ABI`.
-pub const ABI: u32 = 4;
+pub const ABI: u32 = 5;
 /// Maximum key length, in bytes.
 pub const KEY_BYTES_MAX: usize = 4096;
 /// Maximum length of a store's name, in bytes.
@@ -70,10 +70,15 @@ pub(super) const RUN_ATOMIC: u32 = 0x1;
 /// Creates the store if it does not exist.
 pub(super) const CREATE: u32 = 0x01;
 /// With [`CREATE`]: fails if the store exists.
-#[cfg(test)]
-const EXCLUSIVE: u32 = 0x02;
+pub(super) const EXCLUSIVE: u32 = 0x02;
 /// The name is one of a user.
 pub(super) const OF_USER: u32 = 0x04;
+/// The memory nodes of a new store: as the policy of the process says.
+pub(super) const NUMA_LOCAL: u32 = 0;
+/// All in turn.
+pub(super) const NUMA_INTERLEAVE: u32 = 1;
+/// One.
+pub(super) const NUMA_NODE: u32 = 2;
 
 /// The magic byte of the module's ioctl commands.
 pub(super) const MAGIC: u8 = 0xe9;
@@ -183,13 +188,15 @@ layout! {
 
 layout! {
     /// The argument that attaches an open device to a store.
-    pub(super) struct Attach / llds_attach, 32: {
+    pub(super) struct Attach / llds_attach, 40: {
         name: u64,
         bytes_max: u64,
         name_bytes: u32,
         mode: u32,
         flags: u32,
         uid: u32,
+        numa: u32,
+        node: u32,
     }
 }
 
@@ -263,16 +270,14 @@ layout! {
         salt: u64,
         /// Odd while a writer makes changes that must become visible together.
         sequence: u32,
-        /// Number of buckets.
-        buckets: u32,
         /// Odd while nodes of the order are made, split, merged or freed.
         order_sequence: u32,
         /// The root of the order, or 0.
         root: u32,
         /// Levels of the order above its leaves.
         height: u32,
-        /// Zero.
-        reserved: u32,
+        /// Number of buckets, and in the upper 32 bits the mask of those bits of a hash that number them.
+        buckets: u64,
     }
 }
 

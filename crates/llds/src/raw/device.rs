@@ -1,9 +1,11 @@
 //! [`Device`]: an open `/dev/llds`.
 
 use super::abi::{self, command};
+use super::acting;
 use super::error::{Error, Result, system};
 use super::mapped::{self, Mapped};
 use super::ran::{self, Ran};
+use forrest_machine::pages::Numa;
 use rustix::ioctl::{Getter, Opcode, Setter, Updater, ioctl};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::fs::{File, OpenOptions};
@@ -51,6 +53,15 @@ pub struct Attach<'n> {
     pub bytes_max: u64,
     /// For a new store: its permissions, as the mode of a file (0o666 at most).
     pub mode: u32,
+    /// For a new store: its memory nodes.
+    pub numa: Numa,
+}
+
+impl<'n> Attach<'n> {
+    /// A store that exists.
+    pub fn existing(user: Option<u32>, name: &'n [u8]) -> Attach<'n> {
+        Attach { name, user, makes: false, bytes_max: 0, mode: 0, numa: Numa::Local }
+    }
 }
 
 /// A kernel store, as [`Device::list`] returns it.
@@ -117,14 +128,35 @@ impl Device {
     /// `ENOENT` if the store does not exist and is not to be created, `EACCES`, `EINVAL` for an invalid name,
     /// `EBUSY` if the device is attached already, `EDQUOT`, `ENOMEM`.
     pub fn attach(&self, attach: &Attach<'_>) -> Result<()> {
+        self.attach_with(attach, if attach.makes { abi::CREATE } else { 0 })
+    }
+
+    /// Creates a store and attaches the device to it. The store belongs to `owner`, a user and a group, no matter which
+    /// ones the process has.
+    ///
+    /// # Errors
+    /// As [`Device::attach`]; `EEXIST` if the store exists; [`Cause::Owner`](super::Cause::Owner) if this process may
+    /// not act for the owner: one of root may.
+    pub fn create(&self, attach: &Attach<'_>, owner: (u32, u32)) -> Result<()> {
+        acting::act_for(owner, || self.attach_with(attach, abi::CREATE | abi::EXCLUSIVE))
+    }
+
+    fn attach_with(&self, attach: &Attach<'_>, flags: u32) -> Result<()> {
         let (of_user, uid) = of_user(attach.user);
+        let (numa, node) = match attach.numa {
+            Numa::Local => (abi::NUMA_LOCAL, 0),
+            Numa::Interleave => (abi::NUMA_INTERLEAVE, 0),
+            Numa::Node(node) => (abi::NUMA_NODE, node),
+        };
         let mut argument = abi::Attach {
             name: attach.name.as_ptr().expose_provenance() as u64,
             bytes_max: attach.bytes_max,
             name_bytes: length(ATTACH, attach.name)?,
             mode: attach.mode,
-            flags: of_user | if attach.makes { abi::CREATE } else { 0 },
+            flags: of_user | flags,
             uid,
+            numa,
+            node,
         };
         // SAFETY: `abi::Attach` is the argument of `ATTACH`. The command reads it and the name, which
         // outlives the call, and writes the argument.

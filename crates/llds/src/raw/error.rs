@@ -22,6 +22,8 @@ pub enum Cause {
     System(i32),
     /// The module has another version of the ABI: this one.
     Version(u32),
+    /// This process may not act for another "user" or "group", which has this number.
+    Owner(&'static str, u32),
     /// The module's answer is invalid, for this reason.
     Nonsense(&'static str),
 }
@@ -33,6 +35,10 @@ impl Error {
 
     pub(super) fn nonsense(what: &'static str, why: &'static str) -> Error {
         Error { what, cause: Cause::Nonsense(why) }
+    }
+
+    pub(super) fn owner(what: &'static str, kind: &'static str, number: u32) -> Error {
+        Error { what, cause: Cause::Owner(kind, number) }
     }
 
     pub(crate) fn version(what: &'static str, abi: u32) -> Error {
@@ -80,6 +86,7 @@ impl fmt::Display for Error {
                     abi::ABI
                 )
             }
+            Cause::Owner(kind, number) => write!(f, "this process may not act for the {kind} {number}"),
             Cause::Nonsense(why) => write!(f, "invalid answer: {why}"),
         }
     }
@@ -99,7 +106,7 @@ mod tests {
         let error = Error::version("use /dev/llds", 7);
         assert_eq!(
             error.to_string(),
-            "cannot use /dev/llds: the module has version 7 of its interface, and this library version 4"
+            "cannot use /dev/llds: the module has version 7 of its interface, and this library version 5"
         );
         let error = Error::nonsense("do a run of operations", "it is longer than its buffer");
         assert!(error.to_string().ends_with("invalid answer: it is longer than its buffer"));

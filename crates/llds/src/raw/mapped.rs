@@ -266,7 +266,29 @@ pub(super) unsafe fn long_word(at: *const u8) -> u64 {
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
+/// The bits of a bucket's 11 slots.
+const SLOTS: u32 = (1 << 11) - 1;
+
+/// Which of 16 tags, in two words, equal that of `tags`, which has it in each byte: bit i for tag i.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+#[inline]
+fn slots_with(of: [u64; 2], tags: u64) -> u32 {
+    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi64x};
+    // SAFETY: the processor has SSE2, as this function's condition says.
+    unsafe {
+        let of = _mm_set_epi64x(of[1] as i64, of[0] as i64);
+        _mm_movemask_epi8(_mm_cmpeq_epi8(of, _mm_set1_epi64x(tags as i64))) as u32
+    }
+}
+
+/// The same without vectors.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
+#[inline]
+fn slots_with(of: [u64; 2], tags: u64) -> u32 {
+    let of = u128::from(of[0]) | u128::from(of[1]) << 64;
+    let tag = tags as u8;
+    of.to_le_bytes().iter().rev().fold(0, |slots, byte| slots << 1 | u32::from(*byte == tag))
+}
 
 impl<C: Copier> Memory for Lookup<'_, C> {
     type Bucket = *const u8;
@@ -277,16 +299,16 @@ impl<C: Copier> Memory for Lookup<'_, C> {
     }
 
     #[inline]
-    fn buckets(&self) -> u32 {
+    fn buckets(&self) -> u64 {
         // SAFETY: the header is readable while `mapped` lives (see `Mapped::new`).
-        unsafe { word((&raw const (*self.mapped.header.as_ptr()).buckets).cast()) }
+        unsafe { long_word((&raw const (*self.mapped.header.as_ptr()).buckets).cast()) }
     }
 
     #[inline]
-    fn home(&self, buckets: u32) -> *const u8 {
-        let mask = u32::MAX >> (buckets.wrapping_sub(1) | 1).leading_zeros();
+    fn home(&self, buckets: u64) -> *const u8 {
+        let (count, mask) = (buckets as u32, (buckets >> 32) as u32);
         let at = self.hash & mask;
-        let at = if at < buckets { at } else { at & (mask >> 1) };
+        let at = if at < count { at } else { at & (mask >> 1) };
         self.mapped.buckets.as_ptr().wrapping_add(at as usize * BUCKET_BYTES)
     }
 
@@ -296,21 +318,17 @@ impl<C: Copier> Memory for Lookup<'_, C> {
         unsafe { &*bucket.cast() }
     }
 
-    /// Bit 8 i for slot i, and bit 8 i + 4 for slot 8 + i: see `llds_slots_with()` in `kernel/llds/buckets.h`.
+    /// Bit i for slot i.
     #[inline]
-    fn slots(&self, bucket: *const u8) -> u64 {
+    fn slots(&self, bucket: *const u8) -> u32 {
         // SAFETY: these offsets lie within a bucket's 64 bytes; `bucket` is from `home` or `continued`.
-        let (first, last) = unsafe { (long_word(bucket.add(TAGS)), word(bucket.add(TAGS + 8))) };
-        let first = first ^ self.tags;
-        let last = u64::from(last ^ self.tags as u32);
-        let first = (first.wrapping_sub(ONES) & !first & HIGHS) >> 7;
-        first | (last.wrapping_sub(0x0101_0101) & !last & 0x80_8080) >> 3
+        let tags = unsafe { [long_word(bucket.add(TAGS)), long_word(bucket.add(TAGS + 8))] };
+        slots_with(tags, self.tags) & SLOTS
     }
 
     #[inline]
-    fn handle(&self, bucket: *const u8, slots: u64) -> u32 {
-        let bit = slots.trailing_zeros() as usize;
-        let slot = (bit >> 3) + ((bit & 4) << 1);
+    fn handle(&self, bucket: *const u8, slots: u32) -> u32 {
+        let slot = slots.trailing_zeros() as usize;
         // SAFETY: `slot < 11`, from the bits that `slots` can set, so the handle lies within the bucket's 64
         // bytes.
         unsafe { word(bucket.add(HANDLES + 4 * slot)) }

@@ -8,8 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub(in super::super) fn open(name: &str) -> User {
-    User::open(&Attach { name: name.as_bytes(), user: None, makes: true, bytes_max: 0, mode: 0 }, true)
-        .expect("a store")
+    User::open(&Attach { makes: true, ..Attach::existing(None, name.as_bytes()) }, true).expect("a store")
 }
 
 pub(in super::super) fn change(user: &User, code: u8, key: &[u8], value: &[u8]) {
@@ -103,6 +102,15 @@ fn many_keys_come_and_go() {
     }
 }
 
+/// Says at its end that something is over.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// One thread changes values, others read them: values are whole, and never older than one read or written
 /// before.
 #[test]
@@ -121,6 +129,8 @@ fn others_change_what_is_seen() {
         for thread in 0..3_u64 {
             let (user, written, is_over) = (&user, &written, &is_over);
             scope.spawn(move || {
+                // Also if this thread panics, so that the writer ends.
+                let _over = Over(is_over);
                 let mut newest = [0; KEYS as usize];
                 let mut looks = 0;
                 while looks < 4_000 {
@@ -136,7 +146,6 @@ fn others_change_what_is_seen() {
                     assert!(stamp >= before, "older than what was written");
                     newest[key as usize] = stamp;
                 }
-                is_over.store(true, Ordering::Relaxed);
             });
         }
         for stamp in 1.. {

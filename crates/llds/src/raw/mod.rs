@@ -9,6 +9,7 @@
 //! `docs/layers.txt` has the order of the modules.
 
 pub mod abi;
+mod acting;
 mod device;
 mod error;
 mod mapped;

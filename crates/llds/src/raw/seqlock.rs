@@ -68,15 +68,15 @@ pub(crate) trait Memory {
     type Bucket: Copy;
 
     fn as_one(&self) -> &Sequence;
-    /// The number of buckets.
-    fn buckets(&self) -> u32;
-    /// The key's bucket if there are `buckets` of them.
-    fn home(&self, buckets: u32) -> Self::Bucket;
+    /// A word that determines which bucket is a hash's. It changes with the number of buckets.
+    fn buckets(&self) -> u64;
+    /// The key's bucket, by this word.
+    fn home(&self, buckets: u64) -> Self::Bucket;
     fn sequence(&self, bucket: Self::Bucket) -> &Sequence;
     /// The slots whose tag equals the key's. False positives are allowed.
-    fn slots(&self, bucket: Self::Bucket) -> u64;
+    fn slots(&self, bucket: Self::Bucket) -> u32;
     /// The handle in the first slot of `slots`.
-    fn handle(&self, bucket: Self::Bucket, slots: u64) -> u32;
+    fn handle(&self, bucket: Self::Bucket, slots: u32) -> u32;
     /// The handle of the bucket's next overflow block, or 0.
     fn more(&self, bucket: Self::Bucket) -> u32;
     fn continued(&self, handle: u32) -> Self::Bucket;

@@ -30,6 +30,16 @@ impl RawStore {
         Ok(RawStore::Device(device))
     }
 
+    /// Creates a store in the kernel, which must not exist, and opens it. It belongs to `owner`, a user and a group.
+    ///
+    /// # Errors
+    /// As [`Device::open`] and [`Device::create`].
+    pub fn create(attach: &Attach<'_>, owner: (u32, u32)) -> Result<RawStore> {
+        let device = Device::open(true)?;
+        device.create(attach, owner)?;
+        Ok(RawStore::Device(device))
+    }
+
     /// Does a run of operations, whose format [`abi`] documents. Writes their answers to the beginning of
     /// `answers`. With `is_atomic`, all operations are applied at one instant, or none is.
     ///

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     fn attach(name: &[u8], makes: bool) -> Attach<'_> {
-        Attach { name, user: None, makes, bytes_max: 0, mode: 0 }
+        Attach { makes, ..Attach::existing(None, name) }
     }
 
     /// An operation with a key of 8 bytes, and a value of 8 bytes or none.
