@@ -4,8 +4,8 @@
  *
  * One mutex guards names, users and counts of opens. It is taken under the lock
  * of an open device and that of a user's creations at most. Its holder takes no
- * other lock, allocates nothing and frees nothing, so it is held only briefly. A store is made before its
- * name is looked up, and dropped after it was removed.
+ * other lock, allocates nothing and frees nothing, so it is held only briefly. A
+ * store is made before its name is looked up, and dropped after it was removed.
  *
  * No thread waits for a store's lock while it holds the mutex. So a listing
  * reads the numbers of each store without the store's lock, each at some
@@ -40,6 +40,7 @@ struct llds_user {
 	u64 references;
 	struct llds_quota quota;
 	struct llds_quota copies;
+	/* See above. */
 	struct mutex creating;
 };
 
@@ -208,6 +209,7 @@ static int compare(const struct llds_name *a, const struct llds_name *b)
 		return uid_lt(a->user, b->user) ? -1 : 1;
 	return compare_bytes(a, b);
 }
+
 static struct llds_held *held_of(struct rb_node *node)
 {
 	return rb_entry(node, struct llds_held, node);

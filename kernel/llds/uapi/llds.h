@@ -310,9 +310,10 @@ struct llds_attach {
  *
  * -EINVAL: the name is empty, too long or contains a 0; a flag or a bit of the
  * mode is unknown; the user namespace has no such user; the machine has no such
- * node, also if the store exists; -EPERM: the store does not exist, and only the user of the name can
- * create it; -EBADF: the device is open neither for reading nor for writing;
- * -EBUSY: the device has a store already, perhaps since its first run;
+ * node, also if the store exists; -EPERM: the store does not exist, and only the
+ * user of the name can create it; -EBADF: the device is open neither for reading
+ * nor for writing; -EBUSY: the device has a store already, perhaps since its
+ * first run;
  * -ENOENT; -EEXIST; -EACCES; -EINTR; and for a new store -EDQUOT: the stores
  * of this user have reached their maximum size; -ENOSPC: the maximum size is
  * too small even for an empty store; -ENFILE: the maximum number of names is

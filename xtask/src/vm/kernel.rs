@@ -202,13 +202,15 @@ fn relocate(part: &Path, headers: &Path, root: &Path) -> Result<(), String> {
 
 /// A call of make that builds the modules of a folder, which lies in the kernel's root.
 pub(crate) fn make(workspace: &Workspace, kernel: &Kernel, folder: &Path) -> Command {
-    let mut make = workspace.command(if kernel.root.is_some() { "chroot" } else { "make" });
+    let mut make = workspace.command(if kernel.root.is_some() { "unshare" } else { "make" });
     let inside = |path: &Path| match kernel.root.as_ref().and_then(|root| path.strip_prefix(root).ok()) {
         Some(path) => Path::new("/").join(path),
         None => path.to_owned(),
     };
     if let Some(root) = &kernel.root {
-        make.arg(root).arg("make");
+        // Newer objtools read the limits of their process.
+        const WITH_PROC: &str = "mount --bind /proc \"$0/proc\" && exec chroot \"$0\" \"$@\"";
+        make.args(["--mount", "sh", "-c", WITH_PROC]).arg(root).arg("make");
     }
     make.arg("-s").arg("-C").arg(inside(&kernel.headers)).arg(format!("M={}", inside(folder).display()));
     make.arg(format!("CC={}", kernel.compiler)).args(&kernel.arguments).env("LC_ALL", "C");

@@ -24,6 +24,17 @@ const REMARKS: &[(&str, &str)] = &[
     ("compat.h", "Comparisons should place the constant on the right side"),
     ("tree.h", "It's generally not useful to have the filename in the file"),
 ];
+/// Warnings of the analyzer, each about a call that cannot be: it does not know what the callers ensure.
+const IMPOSSIBLE: &[(&str, &str)] = &[
+    // There are two buckets or more, so half of them is one or more.
+    ("buckets.c", "The result of the left shift is undefined because the right operand is negative"),
+    // A block has a byte or more, so its class is none below the first.
+    ("memory.c", "The result of the left shift is undefined due to shifting by '1073741822'"),
+    // A supply has as many nodes as are taken from it.
+    ("order.c", "Assigned value is garbage or undefined"),
+    // An entry was found in a bucket or in a node of the tree.
+    ("store.c", "Access to field 'handle' results in a dereference of a null pointer"),
+];
 /// Files that only the kernel can compile, so that the analyzer is not run on them.
 const OF_THE_KERNEL: &[&str] = &["device.c", "map.c", "stores.c"];
 
@@ -88,6 +99,10 @@ fn coccinelle(workspace: &Workspace, scripts: &Path) -> Result<Vec<String>, Stri
         if !text.lines().any(|line| line.trim() == "virtual report") {
             continue;
         }
+        if text.contains("script:ocaml") {
+            println!("skipped: {} needs a compiler of OCaml", patch.display());
+            continue;
+        }
         let options = text.lines().find_map(|line| line.strip_prefix("// Options:")).unwrap_or_default();
         let mut spatch = workspace.command("spatch");
         spatch.args(["-D", "report", "--very-quiet", "--no-show-diff"]).args(options.split_whitespace());
@@ -114,7 +129,11 @@ fn analyze(workspace: &Workspace) -> Result<Vec<String>, String> {
         clang.args(["--analyze", "-Xclang", "-analyzer-output=text", "-Wall"]);
         clang.arg("-I").arg(workspace.root.join(MODULE)).arg(&file);
         let (text, status) = workspace::capture(&mut clang)?;
-        if !status.success() || !text.trim().is_empty() {
+        let is_known =
+            |line: &&str| IMPOSSIBLE.iter().any(|(name, what)| file.ends_with(name) && line.contains(what));
+        let warnings: Vec<&str> =
+            text.lines().filter(|line| line.contains("warning:") || line.contains("error:")).collect();
+        if !status.success() || !warnings.iter().all(is_known) {
             faults.push(text);
         }
     }

@@ -85,8 +85,11 @@ fn fill(workspace: &Workspace, root: &Path, suite: &Suite) -> Result<(), String>
     };
     apt(&["update"])?;
     apt(&["install", "-y", "--no-install-recommends", HEADERS])?;
-    let image = format!("linux-image-{}", release(root)?);
-    apt(&["download", &image])?;
+    // Since Linux 7 the image is in a package of its own.
+    let release = release(root)?;
+    let binary = format!("linux-binary-{release}");
+    let image = format!("linux-image-{release}");
+    apt(&["download", &binary]).or_else(|_| apt(&["download", &image]))?;
     let archives = fs::read_dir(root).map_err(|error| format!("{}: {error}", root.display()))?;
     for archive in archives.flatten().map(|file| file.path()) {
         if archive.extension().is_some_and(|end| end == "deb") {
@@ -117,11 +120,17 @@ fn found(root: &Path) -> Result<Kernel, String> {
     let headers = root.join("usr/src").join(format!("linux-headers-{release}"));
     let path = headers.join(".config");
     let config = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let busybox = ["bin/busybox", "usr/bin/busybox"].map(|path| root.join(path));
+    let first = |paths: &[&Path], what: &str| {
+        let found = paths.iter().map(|path| root.join(path)).find(|path| path.exists());
+        found.ok_or_else(|| format!("the packages brought no {what}"))
+    };
+    let image = Path::new(IMAGE);
+    let old = image.join("boot").join(format!("vmlinuz-{release}"));
+    let new = image.join("usr/lib/modules").join(&release).join("vmlinuz");
     Ok(Kernel {
-        image: root.join(IMAGE).join("boot").join(format!("vmlinuz-{release}")),
+        image: first(&[&old, &new], "image")?,
         compiler: compiler(&config).unwrap_or("gcc").to_owned(),
-        busybox: busybox.into_iter().find(|path| path.exists()).ok_or("the packages brought no busybox")?,
+        busybox: first(&[Path::new("bin/busybox"), Path::new("usr/bin/busybox")], "busybox")?,
         arguments: ["W=1", "C=2"].map(str::to_owned).to_vec(),
         root: Some(PathBuf::from(root)),
         headers,
