@@ -143,7 +143,7 @@ fn main() -> Result<(), Failure> {
     let attach = Attach { makes: true, mode: 0o600, ..Attach::existing(None, NAME) };
     let store = RawStore::open(&attach, true)?;
     let say = |name: &str, cost: f64| println!("cost {name} {cost:.1}");
-    empty(&say)?;
+    empty(say)?;
 
     let mut sets = Vec::new();
     (0..KEYS).for_each(|number| push(&mut sets, abi::SET, &key(number), &number.to_ne_bytes()));

@@ -4,8 +4,8 @@
 //! takes the process for one that has changed its user: it writes no core dump and cannot be traced by others.
 
 use super::error::{Error, Result, system};
+use rustix::io::Errno;
 use rustix::process::{Gid, Uid, getegid, geteuid};
-use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 use std::thread;
 
 const ACT: &str = "act for the owner of the store";
@@ -32,23 +32,50 @@ pub(super) fn act_for<T: Send>(owner: (u32, u32), call: impl FnOnce() -> Result<
 /// Sets the effective user of this thread.
 fn set_uid(uid: u32) -> Result<()> {
     // The kernel takes this number for "do not change".
-    if uid == u32::MAX {
-        return Err(Error::owner(ACT, "user", uid));
-    }
-    match set_thread_res_uid(None, Uid::from_raw(uid), None) {
-        Err(rustix::io::Errno::PERM) => Err(Error::owner(ACT, "user", uid)),
-        other => other.map_err(system(ACT)),
-    }
+    let set = if uid == u32::MAX { Err(Errno::PERM) } else { ids::set_uid(Uid::from_raw(uid)) };
+    denied(set, "user", uid)
 }
 
 /// Likewise the group.
 fn set_gid(gid: u32) -> Result<()> {
-    if gid == u32::MAX {
-        return Err(Error::owner(ACT, "group", gid));
-    }
-    match set_thread_res_gid(None, Gid::from_raw(gid), None) {
-        Err(rustix::io::Errno::PERM) => Err(Error::owner(ACT, "group", gid)),
+    let set = if gid == u32::MAX { Err(Errno::PERM) } else { ids::set_gid(Gid::from_raw(gid)) };
+    denied(set, "group", gid)
+}
+
+fn denied(set: rustix::io::Result<()>, kind: &'static str, number: u32) -> Result<()> {
+    match set {
+        Err(Errno::PERM) => Err(Error::owner(ACT, kind, number)),
         other => other.map_err(system(ACT)),
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod ids {
+    use rustix::io::Result;
+    use rustix::process::{Gid, Uid};
+    use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
+
+    pub(super) fn set_uid(uid: Uid) -> Result<()> {
+        set_thread_res_uid(None, uid, None)
+    }
+
+    pub(super) fn set_gid(gid: Gid) -> Result<()> {
+        set_thread_res_gid(None, gid, None)
+    }
+}
+
+/// Other systems have no module, and no ids for each thread.
+#[cfg(not(target_os = "linux"))]
+mod ids {
+    use rustix::io::{Errno, Result};
+    use rustix::process::{Gid, Uid};
+
+    pub(super) fn set_uid(_: Uid) -> Result<()> {
+        Err(Errno::PERM)
+    }
+
+    pub(super) fn set_gid(_: Gid) -> Result<()> {
+        Err(Errno::PERM)
     }
 }
 
