@@ -33,13 +33,13 @@ fn name_of(session: &Session, word: &OsStr) -> Result<Vec<u8>, Failure> {
 fn save(session: &mut Session, args: &SaveArgs) -> Result<Answer, Failure> {
     let name = name_of(session, &args.name)?;
     let saved = with_bar(session, |see| llds::save(&name, &args.file, see))?;
-    told(session, "saved", &saved)
+    report(session, "saved", &saved)
 }
 
 fn restore(session: &mut Session, args: &RestoreArgs) -> Result<Answer, Failure> {
     let name = args.name.as_deref().map(|word| name_of(session, word)).transpose()?;
     let saved = with_bar(session, |see| llds::restore(&args.file, name.as_deref(), see))?;
-    told(session, "restored", &saved)
+    report(session, "restored", &saved)
 }
 
 /// Does a long call with a progress bar; Ctrl-C ends it.
@@ -64,7 +64,7 @@ fn with_bar(
 }
 
 /// Says what was saved or restored: a note, or an object.
-fn told(session: &mut Session, done: &str, saved: &Saved) -> Result<Answer, Failure> {
+fn report(session: &mut Session, done: &str, saved: &Saved) -> Result<Answer, Failure> {
     if session.format == Format::Jsonl {
         let mut out = vec![b'{'];
         write_json_field("name", &saved.name, &mut out);
