@@ -144,6 +144,13 @@ pub(crate) fn python(workspace: &Workspace) -> Result<(), String> {
     if is_there() { Ok(()) } else { Err("python3 is older than 3.11, or has no venv".to_owned()) }
 }
 
+/// Installs the packages of those programs that are missing.
+pub(crate) fn programs(workspace: &Workspace, programs: &[(&str, &str)]) -> Result<(), String> {
+    let missing = programs.iter().filter(|(program, _)| !on_path(program));
+    let missing: Vec<&str> = missing.map(|(_, package)| *package).collect();
+    if missing.is_empty() { Ok(()) } else { packages(workspace, &missing) }
+}
+
 /// Debian packages, by apt-get.
 pub(crate) fn packages(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
     let told = format!("the packages {} are missing", names.join(", "));

@@ -5,13 +5,12 @@ use crate::codec::{Format, text, write_json_field};
 use crate::failure::Failure;
 use crate::home::KERNEL;
 use crate::interrupt;
-use crate::progress::Bar;
+use crate::progress;
 use crate::session::{Answer, Session};
 use crate::term::{self, Style};
 use ::llds::raw::{group_name, user_name};
 use forrest::llds::{self, Listed, Saved};
 use std::ffi::OsStr;
-use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 
 /// Runs one of its commands.
@@ -32,31 +31,20 @@ fn name_of(session: &Session, word: &OsStr) -> Result<Vec<u8>, Failure> {
 
 fn save(session: &mut Session, args: &SaveArgs) -> Result<Answer, Failure> {
     let name = name_of(session, &args.name)?;
-    let saved = with_bar(session, |see| llds::save(&name, &args.file, see))?;
+    let watch = progress::watching(&session.term, session.quiet);
+    let saved = ended(llds::save(&name, &args.file, watch))?;
     report(session, "saved", &saved)
 }
 
 fn restore(session: &mut Session, args: &RestoreArgs) -> Result<Answer, Failure> {
     let name = args.name.as_deref().map(|word| name_of(session, word)).transpose()?;
-    let saved = with_bar(session, |see| llds::restore(&args.file, name.as_deref(), see))?;
+    let watch = progress::watching(&session.term, session.quiet);
+    let saved = ended(llds::restore(&args.file, name.as_deref(), watch))?;
     report(session, "restored", &saved)
 }
 
-/// Does a long call with a progress bar; Ctrl-C ends it.
-fn with_bar(
-    session: &Session,
-    call: impl FnOnce(&mut dyn FnMut(u64, u64) -> ControlFlow<()>) -> forrest::Result<Saved>,
-) -> Result<Saved, Failure> {
-    let mut bar = None;
-    let called = call(&mut |done, whole| {
-        let bar = bar.get_or_insert_with(|| Bar::new(&session.term, session.quiet, whole));
-        bar.show(done, || format!("{} of {}", term::size(done), term::size(whole)));
-        match interrupt::check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
-    });
-    drop(bar);
+/// The result of a call that Ctrl-C may have ended.
+fn ended(called: forrest::Result<Saved>) -> Result<Saved, Failure> {
     called.or_else(|error| {
         interrupt::check()?;
         Err(error.into())

@@ -4,9 +4,11 @@
 //! A bar leaves the last columns of its line free, because a terminal echoes Ctrl-C as `^C` where the cursor
 //! is: were the line full, that would go to the next line, and clearing one line would leave the other.
 
+use crate::interrupt;
 use crate::term::{self, Style, Term};
 use forrest_base::lock;
 use std::io::{self, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -71,6 +73,20 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if self.next.is_some() {
             draw("\r\x1b[2K");
+        }
+    }
+}
+
+/// For a long call that gives the bytes that are done and those of the whole: shows them in a bar, which is cleared
+/// when this is dropped, and ends the call at Ctrl-C.
+pub(crate) fn watching(term: &Term, quiet: bool) -> impl FnMut(u64, u64) -> ControlFlow<()> {
+    let mut bar = None;
+    move |done, whole| {
+        let bar = bar.get_or_insert_with(|| Bar::new(term, quiet, whole));
+        bar.show(done, || format!("{} of {}", term::size(done), term::size(whole)));
+        match interrupt::check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
         }
     }
 }

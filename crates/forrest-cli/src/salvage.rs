@@ -4,26 +4,17 @@ use crate::args::SalvageArgs;
 use crate::codec::{Format, text, write_json_field};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::progress::Bar;
+use crate::progress;
 use crate::session::{Answer, Session};
 use crate::term;
 use forrest::{Loss, Salvaged, salvage_with};
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 
 /// Copies a store, and prints what is lost.
 pub(crate) fn run(session: &mut Session, args: &SalvageArgs) -> Result<Answer, Failure> {
-    let mut bar = None;
-    let salvaged = salvage_with(&args.from, &args.to, |progress| {
-        let bar = bar.get_or_insert_with(|| Bar::new(&session.term, session.quiet, progress.whole));
-        bar.show(progress.done, || {
-            format!("{} of {}", term::size(progress.done), term::size(progress.whole))
-        });
-        match interrupt::check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
-    });
-    drop(bar);
+    let mut watch = progress::watching(&session.term, session.quiet);
+    let salvaged = salvage_with(&args.from, &args.to, |progress| watch(progress.done, progress.whole));
+    drop(watch);
     let salvaged = match salvaged {
         Ok(salvaged) => salvaged,
         Err(error) => {

@@ -39,14 +39,7 @@ const IMPOSSIBLE: &[(&str, &str)] = &[
 const OF_THE_KERNEL: &[&str] = &["device.c", "map.c", "stores.c"];
 
 pub(super) fn run(workspace: &Workspace) -> Verdict {
-    let missing: Vec<&str> = PROGRAMS
-        .iter()
-        .filter(|(program, _)| !setup::on_path(program))
-        .map(|(_, package)| *package)
-        .collect();
-    if !missing.is_empty() {
-        setup::packages(workspace, &missing)?;
-    }
+    setup::programs(workspace, PROGRAMS)?;
     let stock = match kernel::get(workspace, &workspace.target.join(NAME).join("kernel")) {
         Ok(stock) => stock,
         Err(why) => return Ok(Outcome::Skipped(why)),

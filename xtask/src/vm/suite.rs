@@ -45,14 +45,7 @@ pub(super) fn get(
     cache: &Path,
     suite: &Suite,
 ) -> Result<Result<Kernel, String>, String> {
-    let missing: Vec<&str> = PROGRAMS
-        .iter()
-        .filter(|(program, _)| !setup::on_path(program))
-        .map(|(_, package)| *package)
-        .collect();
-    if !missing.is_empty() {
-        setup::packages(workspace, &missing)?;
-    }
+    setup::programs(workspace, PROGRAMS)?;
     let root = cache.join(suite.name);
     if !root.join(STAMP).exists() {
         kernel::remove(&root)?;
