@@ -125,11 +125,14 @@ static u32 may_of(const struct file *file)
 static long llds_run(struct file *file, u64 at)
 {
 	struct llds_file *own = file->private_data;
+	/* What changes lies together, in these words. */
+	const u64 changed = offsetof(struct llds_run, ops_bytes);
+	const size_t bytes = offsetof(struct llds_run, flags) - changed;
+	struct llds_run run __uninitialized;
 	struct llds_held *held;
-	struct llds_run run;
 	int error;
 
-	BUILD_BUG_ON(sizeof(run) != 40);
+	BUILD_BUG_ON(sizeof(run) != 40 || changed != 16 || bytes != 16);
 	if (llds_os_from_user(&run, at, sizeof(run)))
 		return -EFAULT;
 	held = store_of(own);
@@ -138,7 +141,9 @@ static long llds_run(struct file *file, u64 at)
 	error = llds_request(&held->shared, &run, may_of(file), own->copies);
 	if (error && error != -EMSGSIZE)
 		return error;
-	return llds_os_to_user(at, &run, sizeof(run)) ? -EFAULT : error;
+	if (llds_os_to_user(at + changed, &run.ops_bytes, bytes))
+		return -EFAULT;
+	return error;
 }
 
 static int llds_mmap(struct file *file, struct vm_area_struct *vma)

@@ -52,20 +52,6 @@ struct member {
 /* An entry that no key matches, because its key is too long. Never written. */
 static struct llds_entry nobodys = { .sizes = ~0U };
 
-/* The head of an operation as two words, for comparing. */
-struct words {
-	u64 first, last;
-};
-
-static __always_inline struct words words_of(const void *op)
-{
-	struct words words;
-
-	BUILD_BUG_ON(sizeof(words) != sizeof(struct llds_op));
-	memcpy(&words, op, sizeof(words));
-	return words;
-}
-
 static __always_inline u32 key_bytes_of(const u8 *at)
 {
 	u16 bytes;
@@ -83,11 +69,17 @@ static __always_inline u32 value_bytes_of(const u8 *at)
 	return bytes;
 }
 
+/* The first 8 bytes of an operation: all that differs in valid ones. */
+static __always_inline u64 first_of(const void *op)
+{
+	return llds_unaligned_u64(op);
+}
+
 static __always_inline bool is(const u8 *at, const struct llds_op *op)
 {
-	const struct words is = words_of(at), wanted = words_of(op);
-
-	return is.first == wanted.first && is.last == wanted.last;
+	BUILD_BUG_ON(sizeof(*op) != 16);
+	return first_of(at) == first_of(op) &&
+	       llds_unaligned_u64(at + 8) == llds_unaligned_u64((u8 *)op + 8);
 }
 
 /*
@@ -129,6 +121,8 @@ static __always_inline u32 take(const struct llds_store *store,
 			hash = llds_hash(salt, at + OP_BYTES, 8);
 			at += kind->bytes;
 		} else {
+			if (at == end)
+				break;
 			whole = measure(store, kind, at, end - at,
 					value_bytes_max, &hash);
 			if (!whole)
@@ -157,6 +151,27 @@ static noinline u32 take_sets(const struct llds_store *store, const u8 **from,
 	return take(store, &sets, from, end, value_bytes_max, group);
 }
 
+/* The first entry in the bucket that has the hash's tag, or &nobodys. */
+static __always_inline struct llds_entry *
+likely_entry(const struct llds_store *store, const struct llds_bucket *home,
+	     u64 hash)
+{
+	const u64 tags = LLDS_ONES * llds_tag_of(hash);
+	const u64 first = llds_tags_first(home) ^ tags;
+	/* As llds_slots_with_first(), each at the highest bit of its byte. */
+	const u64 highs = (first - LLDS_ONES) & ~first & LLDS_HIGHS;
+	u64 slots;
+
+	/* Slots fill in order, so most entries are in the first 8. */
+	if (likely(highs))
+		return llds_block(&store->memory,
+				  home->handles[__ffs64(highs) >> 3]);
+	slots = llds_slots_with(home, tags);
+	if (unlikely(!slots))
+		return &nobodys;
+	return llds_block(&store->memory, home->handles[llds_slot_of(slots)]);
+}
+
 /* Finds and prefetches the likely entries, by their tags. */
 static noinline void aim(const struct llds_store *store, struct member *group,
 			 u32 n)
@@ -165,20 +180,8 @@ static noinline void aim(const struct llds_store *store, struct member *group,
 	struct member *member;
 
 	for (member = group; member < end; member++) {
-		const u64 tags = LLDS_ONES * llds_tag_of(member->hash);
-		u64 slots = llds_slots_with_first(member->home, tags);
-
-		/* Slots fill in order, so most entries are in the first 8. */
-		if (unlikely(!slots))
-			slots = llds_slots_with(member->home, tags);
-		member->entry = &nobodys;
-		if (likely(slots)) {
-			const u32 slot = llds_slot_of(slots);
-
-			member->entry = llds_block(&store->memory,
-						   member->home->handles[slot]);
-			prefetch(member->entry);
-		}
+		member->entry = likely_entry(store, member->home, member->hash);
+		prefetch(member->entry);
 	}
 }
 
@@ -212,38 +215,42 @@ static noinline bool answer_any(const struct llds_store *store,
 	return true;
 }
 
-/* Whether an entry has a value of 8 bytes, in its block. */
-static __always_inline bool has_word(const struct llds_entry *entry)
+/* Whether an entry has a key and a value of 8 bytes, in its block. */
+static __always_inline bool has_words(const struct llds_entry *entry)
 {
-	return entry->sizes >> LLDS_ENTRY_KEY_BITS == 8;
+	return entry->sizes == (8 << LLDS_ENTRY_KEY_BITS | 8);
 }
 
 /* Answers gets until the room is used up; returns their number. */
 static noinline u32 answer(const struct llds_store *store,
 			   const struct member *group, u32 n,
-			   struct llds_room *room)
+			   struct llds_room *to)
 {
 	const struct member *end = group + n, *member;
 	const struct llds_entry *entry;
-	u32 flags;
-	bool is_it;
+	struct llds_room room = *to;
+	const u8 *at;
 
 	for (member = group; member < end; member++) {
-		flags = member->at[offsetof(struct llds_op, flags)];
+		at = member->at;
 		entry = member->entry;
-		is_it = llds_entry_is(entry, member->at + OP_BYTES,
-				      key_bytes_of(member->at));
-		/* Many values have 8 bytes. */
-		if (likely(is_it && has_word(entry) && !flags &&
-			   llds_fits(room, 8))) {
-			llds_answer(room, LLDS_DONE, llds_body(entry), 8);
+		/* Most keys and many values have 8 bytes. */
+		if (likely(first_of(at) == first_of(&gets.of_words) &&
+			   has_words(entry) &&
+			   llds_entry_is(entry, at + OP_BYTES, 8) &&
+			   llds_fits(&room, 8))) {
+			llds_answer(&room, LLDS_DONE, entry->bytes + 8, 8);
 			continue;
 		}
-		if (!is_it)
+		if (!llds_entry_is(entry, at + OP_BYTES, key_bytes_of(at)))
 			entry = find(store, member);
-		if (!answer_any(store, entry, flags, room))
+		*to = room;
+		if (!answer_any(store, entry,
+				at[offsetof(struct llds_op, flags)], to))
 			break;
+		room = *to;
 	}
+	*to = room;
 	return member - group;
 }
 
@@ -259,36 +266,35 @@ static noinline s32 set(struct llds_store *store, const struct member *member)
 /* Does sets until the room for answers is used up; returns their number. */
 static noinline u32 change(struct llds_store *store,
 			   const struct member *group, u32 n,
-			   struct llds_room *room)
+			   struct llds_room *to)
 {
 	const struct member *end = group + n, *member;
 	/* While this is unchanged, entries are where aim() found them. */
 	const u64 moves = store->moves;
+	struct llds_room room = *to;
 	struct llds_entry *entry;
-	const u8 *key;
-	u32 key_bytes;
+	const u8 *at;
 	s32 status;
 
-	for (member = group; member < end && llds_fits(room, 0); member++) {
-		key = member->at + OP_BYTES;
-		key_bytes = key_bytes_of(member->at);
+	for (member = group; member < end && llds_fits(&room, 0); member++) {
+		at = member->at;
 		entry = member->entry;
 		status = LLDS_DONE;
 		if (likely(store->moves == moves &&
-			   value_bytes_of(member->at) == 8 &&
-			   llds_entry_is(entry, key, key_bytes) &&
-			   has_word(entry))) {
+			   first_of(at) == first_of(&sets.of_words) &&
+			   has_words(entry) &&
+			   llds_entry_is(entry, at + OP_BYTES, 8))) {
 			llds_bucket_begin(member->home);
 			llds_entry_begin(entry);
-			llds_os_copy(entry->bytes + key_bytes, key + key_bytes,
-				     8);
+			llds_os_copy(entry->bytes + 8, at + OP_BYTES + 8, 8);
 			llds_entry_end(entry);
 			llds_bucket_end(member->home);
 		} else {
 			status = set(store, member);
 		}
-		llds_answer(room, status, NULL, 0);
+		llds_answer(&room, status, NULL, 0);
 	}
+	*to = room;
 	return member - group;
 }
 
@@ -309,6 +315,41 @@ u32 llds_gets(const struct llds_store *store, const u8 *at, u32 bytes,
 		to = group[answered].at;
 	*taken = to - at;
 	return done;
+}
+
+/* Does one get by the general path; false without room for its answer. */
+static noinline bool get_any(const struct llds_store *store, const u8 *at,
+			     struct llds_room *room)
+{
+	const struct llds_key key = llds_key(store, at + OP_BYTES,
+					     key_bytes_of(at));
+
+	return answer_any(store, llds_find(store, &key), 0, room);
+}
+
+bool llds_get_one(const struct llds_store *store, const u8 *at, u32 bytes,
+		  struct llds_room *room)
+{
+	const u32 key_bytes = key_bytes_of(at);
+	const struct llds_op plain = { .code = LLDS_GET,
+				       .key_bytes = key_bytes };
+	const struct llds_entry *entry;
+	u64 hash;
+
+	if (unlikely(!is(at, &plain) || key_bytes > LLDS_KEY_BYTES_MAX ||
+		     llds_padded(OP_BYTES + key_bytes) != bytes))
+		return false;
+	/* Most keys and many values have 8 bytes. */
+	if (unlikely(key_bytes != 8 || !llds_fits(room, 8)))
+		return get_any(store, at, room);
+	hash = llds_hash(store->header->salt, at + OP_BYTES, 8);
+	entry = likely_entry(store, llds_buckets_home(&store->buckets, hash),
+			     hash);
+	if (unlikely(!has_words(entry) ||
+		     !llds_entry_is(entry, at + OP_BYTES, 8)))
+		return get_any(store, at, room);
+	llds_answer(room, LLDS_DONE, entry->bytes + 8, 8);
+	return true;
 }
 
 u32 llds_sets(struct llds_store *store, const u8 *at, u32 bytes,

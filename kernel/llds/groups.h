@@ -23,7 +23,15 @@ u32 llds_gets(const struct llds_store *store, const u8 *at, u32 bytes,
 	      struct llds_room *room, u32 *taken);
 
 /*
- * The same for sets without a condition. REQUIRES: the store's lock, exclusive;
+ * Does a get whose operation has exactly these bytes. Returns false, and has
+ * done nothing, if it is no such get, if it has a flag, or if its answer has no
+ * room. REQUIRES: as llds_gets(); @bytes is at least the head of an operation.
+ */
+bool llds_get_one(const struct llds_store *store, const u8 *at, u32 bytes,
+		  struct llds_room *room);
+
+/*
+ * The same as llds_gets() for sets without a condition. REQUIRES: the store's lock, exclusive;
  * llds_has_groups(); no atomic run is in progress (llds_begin()).
  */
 u32 llds_sets(struct llds_store *store, const u8 *at, u32 bytes,

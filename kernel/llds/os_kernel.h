@@ -168,7 +168,7 @@ static inline bool llds_os_are_few(size_t bytes)
 	return bytes <= LLDS_OS_FEW_BYTES && !(bytes & 7);
 }
 
-static inline int llds_os_from_user(void *to, u64 address, size_t bytes)
+static __always_inline int llds_os_from_user(void *to, u64 address, size_t bytes)
 {
 	const u64 __user *from = u64_to_user_ptr(address);
 	u64 *words = to;
@@ -179,6 +179,7 @@ static inline int llds_os_from_user(void *to, u64 address, size_t bytes)
 	/* For fault injection; copy_from_user() asks this itself. */
 	if (should_fail_usercopy() || !user_read_access_begin(from, bytes))
 		return -EFAULT;
+#pragma GCC unroll 8
 	for (; bytes; bytes -= 8)
 		unsafe_get_user(*words++, from++, fault);
 	user_read_access_end();
@@ -188,7 +189,7 @@ fault:
 	return -EFAULT;
 }
 
-static inline int llds_os_to_user(u64 address, const void *from, size_t bytes)
+static __always_inline int llds_os_to_user(u64 address, const void *from, size_t bytes)
 {
 	u64 __user *to = u64_to_user_ptr(address);
 	const u64 *words = from;
@@ -198,6 +199,7 @@ static inline int llds_os_to_user(u64 address, const void *from, size_t bytes)
 	might_fault();
 	if (should_fail_usercopy() || !user_write_access_begin(to, bytes))
 		return -EFAULT;
+#pragma GCC unroll 8
 	for (; bytes; bytes -= 8)
 		unsafe_put_user(*words++, to++, fault);
 	user_write_access_end();

@@ -1,8 +1,9 @@
 //! `kvbench gen`, `kvbench convert` and `kvbench inspect`: data sets as files.
 
 use crate::files::{self, Format, Generator, Inspected, Pair, Reader, Values};
+use crate::live;
 use crate::options::{Convert, ConvertMode, Gen, Inspect};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -18,7 +19,7 @@ struct Progress {
 
 impl Progress {
     fn new() -> Self {
-        Progress { terminal: io::stderr().is_terminal(), seen: 0, last: Instant::now() }
+        Progress { terminal: live::is_drawable(), seen: 0, last: Instant::now() }
     }
 
     fn at(&mut self, what: &Path, percent: u64) {

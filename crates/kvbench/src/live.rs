@@ -1,6 +1,7 @@
 //! The last lines of the terminal during a run: its table so far, and a progress line.
 //!
-//! Nothing is drawn where standard error is no terminal, and nothing is left of it when the tables are printed.
+//! Nothing is drawn where standard error is no terminal, or a dumb one. Nothing is left of it when the tables are
+//! printed.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
@@ -9,6 +10,11 @@ use std::io::{self, IsTerminal, Write};
 const USUAL_SIZE: (usize, usize) = (80, 24);
 /// Columns left free at the end of a line, for the terminal's echo (`^C`): a new line would not be cleared.
 const FREE_COLUMNS: usize = 4;
+
+/// True if standard error is a terminal that can draw over its last line; a dumb one cannot.
+pub(crate) fn is_drawable() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb")
+}
 
 /// The drawn lines.
 pub(crate) struct Live {
@@ -22,7 +28,7 @@ pub(crate) struct Live {
 impl Live {
     /// Nothing yet.
     pub(crate) fn new() -> Live {
-        Live { terminal: io::stderr().is_terminal(), table: Vec::new(), above: Cell::new(0) }
+        Live { terminal: is_drawable(), table: Vec::new(), above: Cell::new(0) }
     }
 
     /// Begins a table in place of the last one; without a head, none.

@@ -29,8 +29,9 @@ pub(crate) fn measure<S: Subject<Counters>>(job: &Job, subject: S, report: Repor
     figures.set("insert_s", insert_time.as_secs_f64());
     figures.set("insert_ns", insert_time.as_nanos() as f64 / keys);
     if let Some((before, after)) = resident.zip(machine::resident_bytes()) {
-        figures.set("resident_bytes", after.saturating_sub(before) as f64);
-        figures.set("resident_bytes_per_key", after.saturating_sub(before) as f64 / keys);
+        let occupied = (after.saturating_sub(before) + subject.kernel_bytes()) as f64;
+        figures.set("resident_bytes", occupied);
+        figures.set("resident_bytes_per_key", occupied / keys);
     }
     figures.notes.extend(subject.memory_note());
 

@@ -313,6 +313,12 @@ static const char *lengths_of_a_gigabyte_and_of_minus_one_are_refused(void)
 	l.bytes = 8192;
 	error = go(fd, &l);
 	DEMAND(error == EINVAL, "a long key: %d", error);
+	/* A get alone in its run, with too few bytes for its key. */
+	op = (struct llds_op){ .code = LLDS_GET, .key_bytes = 16 };
+	memcpy(l.ops, &op, sizeof(op));
+	l.bytes = 24;
+	error = go(fd, &l);
+	DEMAND(error == EINVAL, "a get that is cut short: %d", error);
 	return NULL;
 }
 

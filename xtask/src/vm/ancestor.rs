@@ -38,7 +38,8 @@ pub(crate) fn run(workspace: &Workspace, words: &[&str], settings: &str) -> Verd
         .ok_or_else(|| format!("the machine stopped; console output: {}", bench.log(BOOT.name).display()))?;
     print!("{tables}");
     if records {
-        let text = format!("# Linux {}, cargo xtask vm --ancestor {settings}\n{tables}", bench.release());
+        let command = format!("cargo xtask vm --ancestor {settings}");
+        let text = format!("# Linux {}, {}\n{tables}", bench.release(), command.trim_end());
         let path = workspace.root.join(RECORD);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         println!("written to {RECORD}");

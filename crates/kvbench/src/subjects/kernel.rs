@@ -26,6 +26,7 @@ pub(crate) struct User(Ways);
 /// A store, and how it is asked.
 pub(crate) struct Ways {
     store: RawStore,
+    is_in_kernel: bool,
     /// Operations of a run that changes.
     together: usize,
     /// Whether keys are looked up in its mapping.
@@ -34,7 +35,7 @@ pub(crate) struct Ways {
 
 fn kernel(together: usize, is_seen: bool) -> Result<Ways, String> {
     let device = Device::open(true).map_err(|error| error.to_string())?;
-    Ways::new(RawStore::Device(device), together, is_seen)
+    Ways::new(RawStore::Device(device), true, together, is_seen)
 }
 
 #[cfg(feature = "llds-user")]
@@ -42,15 +43,15 @@ fn user(together: usize, is_seen: bool) -> Result<Ways, String> {
     use ::llds::raw::{Attach, User};
     let attach = Attach { makes: true, mode: 0o600, ..Attach::existing(None, b"kvbench") };
     let user = User::open(&attach, true).map_err(|error| error.to_string())?;
-    Ways::new(RawStore::User(user), together, is_seen)
+    Ways::new(RawStore::User(user), false, together, is_seen)
 }
 
 impl Ways {
-    fn new(store: RawStore, together: usize, is_seen: bool) -> Result<Ways, String> {
+    fn new(store: RawStore, is_in_kernel: bool, together: usize, is_seen: bool) -> Result<Ways, String> {
         if is_seen && store.mapped().is_none() {
             return Err("the store cannot be mapped".to_owned());
         }
-        Ok(Ways { store, together, is_seen })
+        Ok(Ways { store, is_in_kernel, together, is_seen })
     }
 
     /// Begins to change it.
@@ -213,6 +214,11 @@ macro_rules! subject {
 
             fn shared_writer(&self) -> Option<Changes<'_>> {
                 Some(self.0.changes())
+            }
+
+            fn kernel_bytes(&self) -> u64 {
+                let stats = self.0.store.stats().ok().filter(|_| self.0.is_in_kernel);
+                stats.map_or(0, |stats| stats.bytes)
             }
 
             fn memory_note(&self) -> Option<String> {

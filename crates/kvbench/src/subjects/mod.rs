@@ -165,6 +165,10 @@ pub(crate) trait Subject<K: Kind>: Sized + Send + Sync {
     fn own_bytes(&self) -> u64 {
         0
     }
+    /// Bytes that it occupies outside of this process, in the kernel.
+    fn kernel_bytes(&self) -> u64 {
+        0
+    }
     /// A remark on the memory that the subject uses.
     fn memory_note(&self) -> Option<String> {
         None
