@@ -43,8 +43,32 @@ const CALL_MAX: Duration = Duration::from_millis(50);
 
 /// Why the run failed.
 type Fault = Box<dyn std::error::Error + Send + Sync>;
-/// The number of a key, and the version of its value. Small, because the memory of the process is watched.
-type Model = BTreeMap<u64, u64>;
+/// What a thread's part of the store must have: the version of each key's value by the key's number, 0 for none. Small
+/// and of one size, because the memory of the process is watched.
+#[derive(Clone)]
+struct Model(Vec<u32>);
+
+impl Model {
+    fn new() -> Self {
+        Model(vec![0; KEYS as usize])
+    }
+
+    fn get(&self, number: u64) -> Option<u32> {
+        Some(self.0[number as usize]).filter(|version| *version > 0)
+    }
+
+    /// Replaces a version; returns the old one.
+    fn put(&mut self, number: u64, version: Option<u32>) -> Option<u32> {
+        let old = std::mem::replace(&mut self.0[number as usize], version.unwrap_or(0));
+        Some(old).filter(|version| *version > 0)
+    }
+
+    /// The numbers that have a version, with it. Numbers beyond the last are ignored.
+    fn range(&self, numbers: Range<u64>) -> impl DoubleEndedIterator<Item = (u64, u32)> {
+        let numbers = numbers.start.min(KEYS)..numbers.end.min(KEYS);
+        numbers.filter_map(|number| Some((number, self.get(number)?)))
+    }
+}
 
 fn main() -> Result<(), Fault> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -176,20 +200,24 @@ impl<'d> Soak<'d> {
         let budget = MEMTABLES * MEMTABLE_BYTES as u64 + CACHE_BYTES as u64;
         let most = budget + budget / 10 + (16 << 20);
         println!(
-            "resident: {} at the peak, the model included; at most {} for the store: {}",
+            "resident: {} at the peak; at most {} for the store: {}",
             mib(grown),
             mib(most),
             verdict(grown <= most)
         );
-        let longest = self.workers.iter().map(|worker| worker.longest).max().unwrap_or_default();
-        let stalls: u64 = self.workers.iter().map(|worker| worker.stalls).sum();
-        println!(
-            "longest call: {:.1} ms ({}); {stalls} above {} ms: {}",
-            longest.0.as_secs_f64() * 1e3,
-            longest.1,
-            CALL_MAX.as_millis(),
-            verdict(stalls == 0)
-        );
+        let mut calls: BTreeMap<&str, (Duration, u64)> = BTreeMap::new();
+        for (name, (longest, stalls)) in self.workers.iter().flat_map(|worker| &worker.calls) {
+            let (all, sum) = calls.entry(name).or_default();
+            *all = longest.max(all).to_owned();
+            *sum += stalls;
+        }
+        let most = CALL_MAX.as_millis();
+        let text = |(name, (longest, stalls)): (&&str, &(Duration, u64))| {
+            format!("{name} {:.1} ms ({stalls})", longest.as_secs_f64() * 1e3)
+        };
+        let kinds: Vec<_> = calls.iter().map(text).collect();
+        let is_met = calls.values().all(|(_, stalls)| *stalls == 0);
+        println!("longest calls (and how many above {most} ms): {}: {}", kinds.join(", "), verdict(is_met));
     }
 }
 
@@ -236,11 +264,11 @@ struct Worker {
     counters: BTreeMap<Vec<u8>, i64>,
     /// Bytes of the pairs of the model.
     bytes: u64,
-    version: u64,
+    version: u32,
     ops: u64,
     snapshots: u64,
-    longest: (Duration, &'static str),
-    stalls: u64,
+    /// The longest call of each kind, and how many took longer than [`CALL_MAX`].
+    calls: BTreeMap<&'static str, (Duration, u64)>,
 }
 
 impl Worker {
@@ -255,8 +283,7 @@ impl Worker {
             version: 0,
             ops: 0,
             snapshots: 0,
-            longest: (Duration::ZERO, ""),
-            stalls: 0,
+            calls: BTreeMap::new(),
         }
     }
 
@@ -285,8 +312,8 @@ impl Worker {
     }
 
     /// The value of a version: up to 200 bytes, one of 16 up to 4,000.
-    fn value(&self, version: u64) -> Vec<u8> {
-        let mut random = Random(mix_all(&[self.seed, self.number, version]));
+    fn value(&self, version: u32) -> Vec<u8> {
+        let mut random = Random(mix_all(&[self.seed, self.number, version.into()]));
         let most = if random.below(16) == 0 { 4000 } else { 200 };
         let (len, mut value) = (random.below(most + 1) as usize, Vec::new());
         random.append(len, &mut value);
@@ -294,35 +321,31 @@ impl Worker {
     }
 
     /// Bytes of a value without making it.
-    fn value_bytes(&self, version: u64) -> u64 {
-        let mut random = Random(mix_all(&[self.seed, self.number, version]));
+    fn value_bytes(&self, version: u32) -> u64 {
+        let mut random = Random(mix_all(&[self.seed, self.number, version.into()]));
         let most = if random.below(16) == 0 { 4000 } else { 200 };
         random.below(most + 1)
     }
 
     /// The value that a key gets next.
-    fn next_value(&mut self) -> (u64, Vec<u8>) {
+    fn next_value(&mut self) -> (u32, Vec<u8>) {
         self.version += 1;
         (self.version, self.value(self.version))
     }
 
-    fn note(&mut self, number: u64, version: Option<u64>) {
+    fn note(&mut self, number: u64, version: Option<u32>) {
         let key_bytes = self.key(number).len() as u64;
-        let old = match version {
-            Some(version) => {
-                self.bytes += key_bytes + self.value_bytes(version);
-                self.model.insert(number, version)
-            }
-            None => self.model.remove(&number),
-        };
-        if let Some(old) = old {
+        if let Some(version) = version {
+            self.bytes += key_bytes + self.value_bytes(version);
+        }
+        if let Some(old) = self.model.put(number, version) {
             self.bytes -= key_bytes + self.value_bytes(old);
         }
     }
 
     /// The pair of an entry of the model.
-    fn pair(&self, (number, version): (&u64, &u64)) -> (Vec<u8>, Vec<u8>) {
-        (self.key(*number), self.value(*version))
+    fn pair(&self, (number, version): (u64, u32)) -> (Vec<u8>, Vec<u8>) {
+        (self.key(number), self.value(version))
     }
 
     /// A call, and how long it takes.
@@ -334,8 +357,9 @@ impl Worker {
         let start = Instant::now();
         let result = call().map_err(|error| format!("{name}: {error}"));
         let took = start.elapsed();
-        self.longest = self.longest.max((took, name));
-        self.stalls += u64::from(took > CALL_MAX);
+        let (longest, stalls) = self.calls.entry(name).or_default();
+        *longest = took.max(*longest);
+        *stalls += u64::from(took > CALL_MAX);
         Ok(result?)
     }
 
@@ -383,7 +407,7 @@ impl Worker {
             400..500 => {
                 let (number, key) = self.some_key();
                 let was_there = self.timed("delete", || db.delete(&key))?;
-                if was_there != self.model.contains_key(&number) {
+                if was_there != self.model.get(number).is_some() {
                     return Err(format!("delete of {key:?} returned {was_there}").into());
                 }
                 self.note(number, None);
@@ -396,7 +420,7 @@ impl Worker {
                 let numbers = self.some_range(2000);
                 let keys = self.key(numbers.start)..self.key(numbers.end);
                 self.timed("delete_range", || db.delete_range(&keys.start[..]..&keys.end[..]))?;
-                let gone: Vec<_> = self.model.range(numbers).map(|(number, _)| *number).collect();
+                let gone: Vec<_> = self.model.range(numbers).map(|(number, _)| number).collect();
                 gone.into_iter().for_each(|number| self.note(number, None));
                 Ok(())
             }
@@ -405,7 +429,7 @@ impl Worker {
             _ => {
                 let (number, key) = self.some_key();
                 let found = self.timed("get", || db.get(&key))?;
-                let expected = self.model.get(&number).map(|version| self.value(*version));
+                let expected = self.model.get(number).map(|version| self.value(version));
                 if found.as_deref() == expected.as_deref() {
                     return Ok(());
                 }
@@ -426,7 +450,7 @@ impl Worker {
     /// A compare-and-swap; half of them expect absence.
     fn swap(&mut self, db: &Db) -> Result<(), Fault> {
         let ((number, key), (version, new)) = (self.some_key(), self.next_value());
-        let there = self.model.get(&number).map(|version| self.value(*version));
+        let there = self.model.get(number).map(|version| self.value(version));
         let expected = there.clone().filter(|_| self.random.below(2) == 0);
         let swap =
             self.timed("compare_and_swap", || db.compare_and_swap(&key, expected.as_deref(), Some(&new)))?;
@@ -473,11 +497,11 @@ impl Worker {
         };
         let expected: Vec<_> = if is_back {
             self.timed("scan_back", || db.scan_back(&prefix[..]..&key[..], see))?;
-            self.model.range(..number).rev().take(count).collect()
+            self.model.range(0..number).rev().take(count).collect()
         } else {
             let end = [prefix[0], prefix[1] + 1];
             self.timed("scan", || db.scan(&key[..]..&end[..], see))?;
-            self.model.range(number..).take(count).collect()
+            self.model.range(number..KEYS).take(count).collect()
         };
         if expected.into_iter().map(|entry| self.pair(entry)).eq(found) {
             Ok(())
@@ -511,7 +535,7 @@ impl Worker {
     fn compare_pairs(&self, view: &View, model: &Model) -> Result<(), Fault> {
         let prefix = self.prefixes().0;
         let end = [prefix[0], prefix[1] + 1];
-        let (mut expected, mut wrong) = (model.iter(), None);
+        let (mut expected, mut wrong) = (model.range(0..KEYS), None);
         view.scan(&prefix[..]..&end[..], |key, value| {
             let own = expected.next().map(|entry| self.pair(entry));
             let is_right = own.is_some_and(|(own_key, own_value)| own_key == key && own_value == value);
@@ -525,7 +549,7 @@ impl Worker {
             (None, None) => Ok(()),
             (Some(wrong), _) => Err(wrong.into()),
             (None, Some((number, _))) => {
-                Err(format!("the pair of {:?} is not there", self.key(*number)).into())
+                Err(format!("the pair of {:?} is not there", self.key(number)).into())
             }
         }
     }
