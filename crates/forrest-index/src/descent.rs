@@ -192,6 +192,9 @@ dispatch! {
 
 impl Drop for TreeInner {
     fn drop(&mut self) {
+        if !self.index.origin.is_here() {
+            return;
+        }
         let guard = epoch::pin();
         let root = self.newest_root();
         self.free_below(root, 0, &guard);

@@ -17,9 +17,14 @@
 //! A pin never outlives one call of the index (iterators copy their pairs), so an idle reader, iterator or snapshot
 //! never delays reclamation. A thread that the system suspends inside a call delays it for as long.
 //!
+//! A child made by `fork` has the records of all threads, but only the thread that forked. The pins of the others would
+//! last for ever. So the child clears their records before it goes on ([`Registry::forget_others`]). No other thread
+//! runs there meanwhile, and a thread that does not exist reads nothing.
+//!
 //! Source of the idea: epoch-based reclamation (Fraser, 2004) with the asymmetric fence of `membarrier(2)`.
 
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, heavy, light, weakened};
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, heavy, light, weakened};
+use forrest_machine::origin::thread_number;
 
 /// The state of one thread that others read; on separate cache lines.
 #[repr(align(128))]
@@ -30,7 +35,8 @@ pub(crate) struct Record {
     pub(crate) writing: AtomicU64,
     /// Pins held by the owner, nested; only the owner touches it.
     depth: AtomicU32,
-    owned: AtomicBool,
+    /// The number of the thread that has the record, see [`thread_number`]; 0 if it is free.
+    owner: AtomicU64,
     /// Position in the registry, to spread threads over shards.
     pub(crate) number: usize,
     next: *const Record,
@@ -72,9 +78,10 @@ impl Registry {
 
     /// A record for the calling thread: one that a finished thread left, or a new one.
     pub(crate) fn acquire(&self) -> &'static Record {
+        let own = thread_number();
         for record in self.records() {
-            if !record.owned.load(Ordering::Relaxed)
-                && record.owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            if record.owner.load(Ordering::Relaxed) == 0
+                && record.owner.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok()
             {
                 return record;
             }
@@ -84,7 +91,7 @@ impl Registry {
             epoch: AtomicU64::new(0),
             writing: AtomicU64::new(0),
             depth: AtomicU32::new(0),
-            owned: AtomicBool::new(true),
+            owner: AtomicU64::new(own),
             number: 0,
             next: std::ptr::null(),
         });
@@ -144,7 +151,20 @@ impl Registry {
 
     /// Gives a record back for another thread to use.
     pub(crate) fn release(record: &Record) {
-        record.owned.store(false, Ordering::Release);
+        record.owner.store(0, Ordering::Release);
+    }
+
+    /// Clears the records of all threads but the calling one, and gives them back. To be called in a child made by
+    /// `fork`, where those threads do not exist.
+    pub(crate) fn forget_others(&self) {
+        let own = thread_number();
+        for record in self.records().filter(|record| record.owner.load(Ordering::Relaxed) != own) {
+            // ORDERING: the process has one thread.
+            record.epoch.store(0, Ordering::Relaxed);
+            record.writing.store(0, Ordering::Relaxed);
+            record.depth.store(0, Ordering::Relaxed);
+            record.owner.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -152,8 +172,10 @@ pub(crate) use process::{Guard, REGISTRY, pin};
 
 mod process {
     use super::{Record, Registry};
+    use forrest_machine::origin::in_each_child;
     use std::cell::Cell;
     use std::marker::PhantomData;
+    use std::sync::Once;
 
     /// The registry of the process.
     #[cfg(not(feature = "loom"))]
@@ -199,9 +221,20 @@ mod process {
     #[inline(never)]
     fn register() -> (&'static Record, bool) {
         forrest_machine::barrier::init();
+        watch_forks();
         let record = REGISTRY.acquire();
         let kept = LOCAL.try_with(|local| local.0.set(Some(record))).is_ok();
         (record, !kept)
+    }
+
+    /// Has each later child clear the records of the threads that it does not have.
+    fn watch_forks() {
+        extern "C" fn forked() {
+            REGISTRY.forget_others();
+        }
+        static WATCHED: Once = Once::new();
+        // SAFETY: `forget_others` stores to atomics and takes no lock.
+        WATCHED.call_once(|| unsafe { in_each_child(forked) });
     }
 
     impl Drop for Guard {

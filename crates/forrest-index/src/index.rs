@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 /// Owns the memory and the trees. Cloning makes another handle to the same index.
+///
+/// An index belongs to the process that made it. A child of `fork` may drop its handles to an index of the parent,
+/// which frees nothing. Any other call there may wait for ever, for a thread that the child does not have.
 #[derive(Clone)]
 pub struct Index(Arc<IndexState>);
 

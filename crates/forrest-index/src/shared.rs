@@ -8,6 +8,7 @@ use crate::gate::{Exclusive, Gate};
 use crate::options::Options;
 use crate::reclaim::{Bags, Garbage};
 use crate::roots::Phase;
+use forrest_machine::origin::Origin;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often a writer without memory waits for readers to leave: first by yielding, then by a millisecond.
@@ -16,6 +17,8 @@ const WAITS_LONG: u32 = 250;
 
 /// It lives as long as the index, a tree or a snapshot of it.
 pub(crate) struct Shared {
+    /// In a child made by `fork`, locks may be held by threads that it does not have. So nothing is freed there.
+    pub(crate) origin: Origin,
     pub(crate) arena: Arena,
     gate: Gate,
     pub(crate) snapshots: Snapshots,
@@ -27,6 +30,7 @@ impl Shared {
     pub(crate) fn new(options: &Options) -> Result<Shared, Error> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         Ok(Shared {
+            origin: Origin::here(),
             arena: Arena::new(options)?,
             gate: Gate::new(IDS.fetch_add(1, Ordering::Relaxed)),
             snapshots: Snapshots::new(),
@@ -82,6 +86,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.bags.drain(&self.arena);
+        if self.origin.is_here() {
+            self.bags.drain(&self.arena);
+        }
     }
 }

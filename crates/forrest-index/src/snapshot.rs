@@ -45,6 +45,9 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
+        if !self.index.origin.is_here() {
+            return;
+        }
         for garbage in self.index.snapshots.remove(self.era) {
             self.index.discard(garbage);
         }

@@ -104,6 +104,12 @@ impl Snapshot {
 }
 
 impl Reader {
+    /// False in a child made by `fork` of the process that made the index. See [`Index`](crate::Index).
+    #[inline]
+    pub fn is_here(&self) -> bool {
+        self.tree.index.origin.is_here()
+    }
+
     /// The root of the state that this reader sees; `None` if the tree was not there then.
     #[inline(always)]
     pub(crate) fn root(&self) -> Option<Slot> {

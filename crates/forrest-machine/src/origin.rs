@@ -36,6 +36,26 @@ impl Origin {
     }
 }
 
+/// Has the C library call a function in each later child made by `fork`, in the thread that forked, before `fork`
+/// returns there.
+///
+/// # Safety
+/// The function does only what is allowed in the child of a threaded process: it waits for no lock that another thread
+/// may have held. It does not unwind.
+pub unsafe fn in_each_child(call: extern "C" fn()) {
+    // SAFETY: the function is allowed in the child, as this function requires, and valid as in `Origin::here`.
+    // If the registration fails, which is only for lack of memory, the function is not called.
+    unsafe { libc::pthread_atfork(None, None, Some(call)) };
+}
+
+/// A number of the calling thread, never 0. No two living threads have the same, and a thread that forks keeps its own
+/// in the child.
+#[inline]
+pub fn thread_number() -> u64 {
+    // SAFETY: `pthread_self` needs nothing, and always succeeds.
+    unsafe { libc::pthread_self() as usize as u64 }
+}
+
 extern "C" fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }

@@ -27,14 +27,15 @@ pub(crate) fn checkpoint(store: &engine::Store, path: &Path) -> Result<()> {
 /// Writes the current content of a store of another home to a new store on disk.
 #[cfg(any(feature = "memory", feature = "llds", feature = "simulated"))]
 fn of_snapshot(store: &engine::Store, path: &Path) -> Result<()> {
-    use forrest_engine::Store as _;
+    use forrest_engine::{ErrorKind, Store as _};
     use remixdb::disk::Unfinished;
 
     let home = store.capabilities().home();
-    let snapshot = store.snapshot().map_err(|_| {
-        Error::unsupported(format!(
+    let snapshot = store.snapshot().map_err(|error| match error.kind() {
+        ErrorKind::Unsupported => Error::unsupported(format!(
             "checkpoint of \"{home}\": a checkpoint needs a snapshot, which this home does not have"
-        ))
+        )),
+        _ => error,
     })?;
     let unfinished = Unfinished::begin(path, None)?;
     write(&snapshot, unfinished.disk()?)?;

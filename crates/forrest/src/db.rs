@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// An open store. A clone is another handle to the same store, and many threads may use a handle at once. The
 /// store closes when the last handle, keyspace, snapshot and iteration is dropped.
 ///
-/// A store belongs to the process that opened it. In a child of `fork`, every call on a store on disk fails
-/// with `InvalidArgument`, and dropping the handle does nothing.
+/// A store belongs to the process that opened it. In a child of `fork`, every call on a store on disk or in memory
+/// fails with `InvalidArgument`, and dropping the handle does nothing.
 ///
 /// A `Db` has the methods of [`Keyspace`] and [`View`]. They act on the keyspace [`DEFAULT_KEYSPACE`].
 ///

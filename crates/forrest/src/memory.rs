@@ -49,25 +49,42 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Fails if the keyspace was dropped.
+    /// Fails if the keyspace was dropped, and in a child made by `fork`.
     ///
     /// ORDERING: Acquire pairs with the Release in `drop_keyspace`. That store precedes the removal of the
     /// first key, so a reader that missed a removed key sees the flag.
     #[inline]
     fn check(&self) -> Result<()> {
-        if self.dropped.load(Ordering::Acquire) {
-            return Err(self.dropped_error());
+        if self.dropped.load(Ordering::Acquire) || !self.tree.is_here() {
+            return Err(self.unusable());
         }
         Ok(())
     }
 
     #[cold]
-    fn dropped_error(&self) -> Error {
+    fn unusable(&self) -> Error {
+        if !self.tree.is_here() {
+            return elsewhere();
+        }
         Error::invalid(format!("keyspace \"{}\" was dropped", self.name.escape_debug()))
     }
 }
 
+#[cold]
+fn elsewhere() -> Error {
+    Error::invalid(
+        "this store in memory was opened before the process was forked from another, and is of no use here; open a store \
+         in this process",
+    )
+}
+
 impl MemoryStore {
+    /// An error in a process that was forked from the one that opened the store. Locks that other threads held at the
+    /// fork are held here forever.
+    fn check_here(&self) -> Result<()> {
+        if self.0.empty.is_here() { Ok(()) } else { Err(elsewhere()) }
+    }
+
     pub(crate) fn open(options: &Options) -> Result<MemoryStore> {
         if !options.create {
             return Err(Error::invalid(
@@ -112,6 +129,7 @@ impl contract::Store for MemoryStore {
     type Snapshot = MemorySnapshot;
 
     fn keyspace(&self, name: &str) -> Result<MemoryKeyspace> {
+        self.check_here()?;
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(tree) = catalog.get(name) {
             return Ok(self.handle(tree));
@@ -133,11 +151,13 @@ impl contract::Store for MemoryStore {
     }
 
     fn keyspaces(&self) -> Result<Vec<String>> {
+        self.check_here()?;
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
         Ok(catalog.keys().map(|name| name.to_string()).collect())
     }
 
     fn drop_keyspace(&self, name: &str) -> Result<bool> {
+        self.check_here()?;
         let mut catalog = self.0.catalog.write().unwrap_or_else(PoisonError::into_inner);
         let Some(tree) = catalog.remove(name) else { return Ok(false) };
         self.0.index.batch(|_keeps_writers_out| {
@@ -156,6 +176,7 @@ impl contract::Store for MemoryStore {
         ops: impl Iterator<Item = (&'b MemoryKeyspace, Op<&'b [u8]>)>,
         durability: Option<Durability>,
     ) -> Result<Written> {
+        self.check_here()?;
         demand(durability)?;
         let result = self.0.index.batch(|batch| {
             for (op, (keyspace, change)) in ops.enumerate() {
@@ -174,17 +195,20 @@ impl contract::Store for MemoryStore {
     }
 
     fn snapshot(&self) -> Result<MemorySnapshot> {
+        self.check_here()?;
         let catalog = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.0.index.snapshot();
         Ok(MemorySnapshot(Arc::new(Past { snapshot, catalog: catalog.clone(), empty: self.0.empty.clone() })))
     }
 
     fn sync(&self) -> Result<()> {
+        self.check_here()?;
         // Every change already has the strongest durability of this home.
         Ok(())
     }
 
     fn stats(&self) -> Result<Stats> {
+        self.check_here()?;
         let index = self.0.index.stats();
         let keyspaces = self.0.catalog.read().unwrap_or_else(PoisonError::into_inner).len();
         let mut stats = Stats::default();
@@ -268,6 +292,7 @@ impl contract::Keyspace for MemoryKeyspace {
     }
 
     fn apply(&self, op: Op<&[u8]>) -> Result<Outcome> {
+        self.store.check_here()?;
         match op {
             Op::DeleteRange { .. } => {
                 Ok(self.store.0.index.batch(|batch| self.apply_in(batch, op).map_err(Abort::from))?)
@@ -340,12 +365,14 @@ impl MemoryView {
         }
     }
 
-    /// Fails if the keyspace was dropped. Call it after reading.
+    /// Fails if the keyspace was dropped, and in a child made by `fork`. Call it after reading; reads wait for nothing,
+    /// also there.
     #[inline]
     fn check(&self) -> Result<()> {
         match self {
             MemoryView::Newest(tree) => tree.check(),
-            MemoryView::Past(_) => Ok(()),
+            MemoryView::Past(reader) if reader.is_here() => Ok(()),
+            MemoryView::Past(_) => Err(elsewhere()),
         }
     }
 }

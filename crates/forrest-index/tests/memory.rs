@@ -1,0 +1,124 @@
+//! Memory that an index must give back, refuse or keep small: after forks and slow readers, at the capacity, with long
+//! keys. The tests count bytes, never time.
+
+use forrest_index::{Index, Options, Tree};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+fn new_index() -> (Index, Tree) {
+    let index = Index::new(&Options::default()).expect("an index");
+    let tree = index.create_tree().expect("a tree");
+    (index, tree)
+}
+
+/// Runs `body` while another thread is inside a read of the tree, which must have the key.
+fn beside_a_reader<R>(tree: &Tree, key: &[u8], body: impl FnOnce() -> R) -> R {
+    let (entered, inside) = mpsc::channel();
+    let (leave, left) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let seen = tree.get_with(key, |_| {
+                entered.send(()).expect("the test waits");
+                // Ends when the other side is dropped, also by a panic.
+                let _ = left.recv();
+            });
+            assert!(seen.is_some(), "the key is there");
+        });
+        inside.recv().expect("the reader enters");
+        let result = body();
+        drop(leave);
+        result
+    })
+}
+
+/// What `body` returns in a child made by `fork`; 255 if it panics, 1,000 and the signal's number if it is killed.
+fn in_a_child(body: impl FnOnce() -> u8) -> i32 {
+    // SAFETY: the child uses its own thread only, and ends without returning to the test.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: `alarm` takes any number. It ends a child that waits for ever.
+        unsafe { libc::alarm(30) };
+        let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(255);
+        // SAFETY: `_exit` ends the process without running handlers of the parent.
+        unsafe { libc::_exit(i32::from(code)) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for an `int`.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 1000 + libc::WTERMSIG(status) }
+}
+
+/// Cause: the record of a reader of the parent stayed pinned in the child for ever. Cure: the child clears the records
+/// of threads that it does not have.
+#[test]
+fn a_child_frees_memory_although_the_parent_was_reading_at_the_fork() {
+    let (_index, tree) = new_index();
+    tree.insert(b"oak", b"Quercus").expect("it is set");
+    let megabytes = beside_a_reader(&tree, b"oak", || {
+        in_a_child(|| {
+            let (index, tree) = new_index();
+            for round in 0..300_u32 {
+                for key in 0..1000_u32 {
+                    tree.insert(&key.to_be_bytes(), &round.to_be_bytes()).expect("it is set");
+                }
+            }
+            u8::try_from(index.stats().node_bytes >> 20).unwrap_or(254)
+        })
+    });
+    assert_eq!(megabytes, 0, "MiB of nodes for 1,000 keys in the child");
+}
+
+/// The pin of the forking thread itself outlasts the fork: it is inside a read in the child too.
+#[test]
+fn a_child_forked_inside_a_read_goes_on_reading() {
+    let (_index, tree) = new_index();
+    tree.insert(b"oak", b"Quercus").expect("it is set");
+    let (other, other_tree) = new_index();
+    let code = tree.get_with(b"oak", |value| {
+        in_a_child(|| {
+            for round in 0..20_000_u32 {
+                other_tree.insert(b"oak", &round.to_be_bytes()).expect("it is set");
+            }
+            let held = other.stats().node_bytes;
+            u8::from(value != b"Quercus" || held == 0)
+        })
+    });
+    assert_eq!(code, Some(0));
+}
+
+/// Cause: locks that other threads held at the fork stay locked in the child. Cure: dropping takes none there.
+#[test]
+fn a_child_drops_an_index_of_the_parent_beside_its_writers() {
+    let (index, tree) = new_index();
+    for key in 0..10_000_u32 {
+        tree.insert(&key.to_be_bytes(), &[1; 300]).expect("it is set");
+    }
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let _held = index.snapshot();
+                    for key in 0..1000_u32 {
+                        tree.insert(&key.to_be_bytes(), &[2; 300]).expect("it is set");
+                    }
+                }
+            });
+        }
+        for _ in 0..20 {
+            let snapshot = index.snapshot();
+            let code = in_a_child(|| {
+                drop(snapshot);
+                // SAFETY: the child uses neither again, and never returns to their owner.
+                unsafe { drop((std::ptr::read(&tree), std::ptr::read(&index))) };
+                0
+            });
+            if code != 0 {
+                stop.store(true, Ordering::Relaxed);
+                panic!("the child ended with {code}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
