@@ -72,6 +72,9 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// As [`Tree::apply`]; the key is as it was, and the batch can go on.
+    ///
+    /// # Panics
+    /// If the tree is of another index.
     pub fn apply<'v, R>(
         &mut self,
         tree: &Tree,
@@ -86,6 +89,9 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; a part may be removed then: return the error, so that nothing is.
+    ///
+    /// # Panics
+    /// If the tree is of another index.
     pub fn delete_range(
         &mut self,
         tree: &Tree,

@@ -37,8 +37,9 @@ impl Snapshot {
 }
 
 impl Kept {
-    /// The root of a tree in this state; 0 if it was not there.
+    /// The root of a tree in this state; 0 if it was not there. Roots of one index mean nothing in another.
     pub(crate) fn root(&self, tree: &TreeInner) -> u64 {
+        assert!(Arc::ptr_eq(&tree.index, &self.index), "a snapshot reads trees of its own index only");
         self.roots.get(&tree.id).map_or(0, |(_, root)| *root)
     }
 }

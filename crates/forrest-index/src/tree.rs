@@ -96,6 +96,9 @@ impl Tree {
 
 impl Snapshot {
     /// A reader of this snapshot's state of a tree; a tree made later is empty in it.
+    ///
+    /// # Panics
+    /// If the tree is of another index.
     pub fn reader(&self, tree: &Tree) -> Reader {
         let tree = tree.inner().clone();
         let root = self.0.root(&tree);

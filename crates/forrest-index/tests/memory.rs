@@ -122,3 +122,20 @@ fn a_child_drops_an_index_of_the_parent_beside_its_writers() {
         stop.store(true, Ordering::Relaxed);
     });
 }
+
+/// Cause: the root of one index was read in the memory of another, at a tree with the same number. Cure: a snapshot
+/// refuses trees of other indexes, as a batch does.
+#[test]
+fn a_snapshot_reads_trees_of_its_own_index_only() {
+    let (index, tree) = new_index();
+    let (_other, other_tree) = new_index();
+    (0..100_000_u32).for_each(|key| drop(tree.insert(&key.to_be_bytes(), b"here").expect("it is set")));
+    let snapshot = index.snapshot();
+    let refused = std::panic::catch_unwind(|| drop(snapshot.reader(&other_tree)));
+    assert!(refused.is_err(), "a reader that would read foreign memory");
+    assert_eq!(snapshot.reader(&tree).get(&7_u32.to_be_bytes()).as_deref(), Some(&b"here"[..]));
+    // A tree that was made after the snapshot is empty in it.
+    let new = index.create_tree().expect("a tree");
+    new.insert(b"oak", b"Quercus").expect("it is set");
+    assert_eq!(snapshot.reader(&new).get(b"oak"), None);
+}
