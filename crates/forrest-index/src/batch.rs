@@ -39,6 +39,8 @@ impl<'a> Batch<'a> {
         index: &'a Arc<Shared>,
         body: impl FnOnce(&mut Batch<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
+        // What other threads left would be missing below.
+        index.collect_sealed();
         let _gate = index.close_gate();
         index.snapshots.next_era();
         let mut batch = Batch { index, era: index.snapshots.era(), trees: BTreeMap::new() };
@@ -79,10 +81,24 @@ impl<'a> Batch<'a> {
         &mut self,
         tree: &Tree,
         key: &[u8],
-        decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
+        mut decide: impl FnMut(Option<&[u8]>) -> (Effect<'v>, R),
     ) -> Result<R, Error> {
-        let guard = epoch::pin();
-        write::apply(&self.writer(tree, &guard), key, decide)
+        self.with_memory(|batch| {
+            let guard = epoch::pin();
+            write::apply(&batch.writer(tree, &guard), key, &mut decide)
+        })
+    }
+
+    /// Tries again once if memory is refused, after what waited for readers was freed. It does not wait for readers
+    /// that are there, because all other writers would wait too. `attempt` ends without a pin.
+    fn with_memory<R>(&mut self, mut attempt: impl FnMut(&mut Self) -> Result<R, Error>) -> Result<R, Error> {
+        match attempt(self) {
+            Err(Error::OutOfMemory(_)) if self.index.bags.waiting() => {
+                self.index.collect();
+                attempt(self)
+            }
+            result => result,
+        }
     }
 
     /// Removes every key of a range and returns how many there were.
@@ -109,8 +125,10 @@ impl<'a> Batch<'a> {
         };
         let mut removed = 0;
         loop {
-            let guard = epoch::pin();
-            let (run, more) = self.writer(tree, &guard).remove_run(&mut from, upper)?;
+            let (run, more) = self.with_memory(|batch| {
+                let guard = epoch::pin();
+                batch.writer(tree, &guard).remove_run(&mut from, upper)
+            })?;
             removed += run;
             if !more {
                 return Ok(removed);

@@ -86,6 +86,11 @@ impl Bags {
         self.shards.iter().map(lock).any(|bag| !bag.open.is_empty() || !bag.sealed.is_empty())
     }
 
+    /// True if full bags were not freed yet.
+    pub(crate) fn has_sealed(&self) -> bool {
+        self.shards.iter().map(lock).any(|bag| !bag.sealed.is_empty())
+    }
+
     /// Frees all that can be freed now.
     pub(crate) fn collect(&self, arena: &Arena, thread: usize) {
         for shard in &self.shards {

@@ -77,6 +77,13 @@ impl Shared {
         waiting && *turn < WAITS_SHORT + WAITS_LONG
     }
 
+    /// As [`Shared::collect`], if there are full bags. Costs little if there are none.
+    pub(crate) fn collect_sealed(&self) {
+        if self.bags.has_sealed() {
+            self.collect();
+        }
+    }
+
     /// Frees what can be freed now.
     pub(crate) fn collect(&self) {
         let thread = epoch::pin().record.number;

@@ -559,7 +559,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Removes the keys of a range from the leaf that has the first of them. Returns how many there were and
-    /// whether the range goes on, with the key to go on from in `next`.
+    /// whether the range goes on, with the key to go on from in `lower`, which stays as it is on an error.
     pub(crate) fn remove_run(&self, lower: &mut Vec<u8>, upper: Bound<&[u8]>) -> Result<(u64, bool), Error> {
         self.purpose.set(Purpose::Removal);
         let from = std::mem::take(lower);
@@ -585,7 +585,10 @@ impl<'a> Writer<'a> {
         });
         let removed = total - entries.0.len();
         if removed > 0 || (total == 0 && leaf.built() > 0) {
-            self.replace((leaf, lock), &key, entries, None, &dropped)?;
+            if let Err(error) = self.replace((leaf, lock), &key, entries, None, &dropped) {
+                *lower = from;
+                return Err(error);
+            }
             self.count(-(removed as i64));
         }
         Ok((removed as u64, more))

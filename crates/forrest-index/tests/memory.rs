@@ -1,15 +1,40 @@
 //! Memory that an index must give back, refuse or keep small: after forks and slow readers, at the capacity, with long
 //! keys. The tests count bytes, never time.
 
-use forrest_index::{Index, Options, Tree};
+use forrest_index::{Batch, Effect, Error, Index, Options, Tree};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
+
+/// One test at a time: a pin of another test would delay reclamation in this one.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn new_index() -> (Index, Tree) {
     let index = Index::new(&Options::default()).expect("an index");
     let tree = index.create_tree().expect("a tree");
     (index, tree)
+}
+
+fn of_capacity(capacity_bytes: usize) -> (Index, Tree) {
+    let options = Options { capacity_bytes: Some(capacity_bytes), ..Options::default() };
+    let index = Index::new(&options).expect("an index");
+    let tree = index.create_tree().expect("a tree");
+    (index, tree)
+}
+
+fn set_all(
+    batch: &mut Batch<'_>,
+    tree: &Tree,
+    keys: impl Iterator<Item = u32>,
+    value: &[u8],
+) -> Result<(), Error> {
+    for key in keys {
+        batch.apply(tree, &key.to_be_bytes(), |_| (Effect::Put(value.into()), ()))?;
+    }
+    Ok(())
 }
 
 /// Runs `body` while another thread is inside a read of the tree, which must have the key.
@@ -53,6 +78,7 @@ fn in_a_child(body: impl FnOnce() -> u8) -> i32 {
 /// of threads that it does not have.
 #[test]
 fn a_child_frees_memory_although_the_parent_was_reading_at_the_fork() {
+    let _alone = alone();
     let (_index, tree) = new_index();
     tree.insert(b"oak", b"Quercus").expect("it is set");
     let megabytes = beside_a_reader(&tree, b"oak", || {
@@ -72,6 +98,7 @@ fn a_child_frees_memory_although_the_parent_was_reading_at_the_fork() {
 /// The pin of the forking thread itself outlasts the fork: it is inside a read in the child too.
 #[test]
 fn a_child_forked_inside_a_read_goes_on_reading() {
+    let _alone = alone();
     let (_index, tree) = new_index();
     tree.insert(b"oak", b"Quercus").expect("it is set");
     let (other, other_tree) = new_index();
@@ -90,6 +117,7 @@ fn a_child_forked_inside_a_read_goes_on_reading() {
 /// Cause: locks that other threads held at the fork stay locked in the child. Cure: dropping takes none there.
 #[test]
 fn a_child_drops_an_index_of_the_parent_beside_its_writers() {
+    let _alone = alone();
     let (index, tree) = new_index();
     for key in 0..10_000_u32 {
         tree.insert(&key.to_be_bytes(), &[1; 300]).expect("it is set");
@@ -127,6 +155,7 @@ fn a_child_drops_an_index_of_the_parent_beside_its_writers() {
 /// refuses trees of other indexes, as a batch does.
 #[test]
 fn a_snapshot_reads_trees_of_its_own_index_only() {
+    let _alone = alone();
     let (index, tree) = new_index();
     let (_other, other_tree) = new_index();
     (0..100_000_u32).for_each(|key| drop(tree.insert(&key.to_be_bytes(), b"here").expect("it is set")));
@@ -138,4 +167,29 @@ fn a_snapshot_reads_trees_of_its_own_index_only() {
     let new = index.create_tree().expect("a tree");
     new.insert(b"oak", b"Quercus").expect("it is set");
     assert_eq!(snapshot.reader(&new).get(b"oak"), None);
+}
+
+/// Cause: a batch collected nothing, so nodes that waited for a reader stayed after it had left. Cure: a batch collects
+/// before it begins, and once if memory is refused.
+#[test]
+fn a_batch_collects_what_a_reader_left() {
+    let _alone = alone();
+    const KEYS: u32 = 120_000;
+    let (index, tree) = of_capacity(64 << 20);
+    (0..KEYS).for_each(|key| drop(tree.insert(&key.to_be_bytes(), &[1; 150]).expect("it is set")));
+    let live = index.stats().node_bytes;
+    assert!((20 << 20..30 << 20).contains(&live), "{live} bytes live");
+    let overwrite = |from: u32| {
+        let keys = (0..500).map(move |at| (from + at * 240) % KEYS);
+        index.batch(|batch| set_all(batch, &tree, keys, &[2; 150]))
+    };
+    beside_a_reader(&tree, &[0; 4], || {
+        let refused = (0..1000).find_map(|from| overwrite(from).err());
+        assert!(matches!(refused, Some(Error::OutOfMemory(_))), "{refused:?}");
+    });
+    overwrite(7).expect("the reader has left");
+    // A batch larger than what is free at once, in which each next leaf needs what is collected before.
+    for from in 0..20 {
+        overwrite(from).expect("nothing keeps memory");
+    }
 }
