@@ -90,6 +90,14 @@ pub trait Store: Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Gives memory that the engine keeps for later back to the system. Does nothing if the engine keeps none.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn trim(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Accepts changes again after a failure that has stopped the store, if that is safe. Does nothing if it is not
     /// stopped, or if no failure can stop it.
     ///

@@ -541,18 +541,32 @@ impl Arena {
         if after == u32::MAX {
             chunks.empty += 1;
             if chunks.empty > CHUNKS_KEPT {
-                chunks.empty -= 1;
-                chunks.free[chunk as usize] = None;
-                chunks.usable.retain(|&c| c != chunk);
-                chunks.gone.push(chunk);
-                let kind = chunks.kind_of[chunk as usize];
-                chunks.kinds[kind_index(kind)] -= CHUNK_BYTES as u64;
-                self.committed.fetch_sub(CHUNK_BYTES as u64, Ordering::Relaxed);
-                // SAFETY: no span of the chunk is taken, so no pointer into it is used. If the system refuses, the
-                // memory stays and the next commit finds it there.
-                let _ = unsafe { self.region.decommit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) };
+                self.give_back(&mut chunks, chunk);
             }
         }
+    }
+
+    /// Gives an empty chunk back to the system.
+    fn give_back(&self, chunks: &mut Chunks, chunk: u32) {
+        debug_assert_eq!(chunks.free[chunk as usize], Some(u32::MAX));
+        chunks.empty -= 1;
+        chunks.free[chunk as usize] = None;
+        chunks.usable.retain(|&c| c != chunk);
+        chunks.gone.push(chunk);
+        let kind = chunks.kind_of[chunk as usize];
+        chunks.kinds[kind_index(kind)] -= CHUNK_BYTES as u64;
+        self.committed.fetch_sub(CHUNK_BYTES as u64, Ordering::Relaxed);
+        // SAFETY: no span of the chunk is taken, so no pointer into it is used. If the system refuses, the memory
+        // stays and the next commit finds it there.
+        let _ = unsafe { self.region.decommit(chunk as usize * CHUNK_BYTES, CHUNK_BYTES) };
+    }
+
+    /// Gives all empty chunks back to the system.
+    pub(crate) fn trim(&self) {
+        let mut chunks = lock(&self.chunks);
+        let empty: Vec<u32> =
+            chunks.usable.iter().copied().filter(|&c| chunks.free[c as usize] == Some(u32::MAX)).collect();
+        empty.into_iter().for_each(|chunk| self.give_back(&mut chunks, chunk));
     }
 
     /// Bytes in blocks that are taken.

@@ -12,6 +12,7 @@ use crate::effect::Effect;
 use crate::epoch::{self, Guard};
 use crate::error::Error;
 use crate::node::Slot;
+use crate::reclaim::Garbage;
 use crate::shared::Shared;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tree::Tree;
@@ -41,11 +42,14 @@ impl<'a> Batch<'a> {
     ) -> Result<R, E> {
         // What other threads left would be missing below.
         index.collect_sealed();
-        let _gate = index.close_gate();
+        let gate = index.close_gate();
         index.snapshots.next_era();
         let mut batch = Batch { index, era: index.snapshots.era(), trees: BTreeMap::new() };
         let result = body(&mut batch)?;
-        batch.commit();
+        let garbage = batch.commit();
+        drop((batch, gate));
+        // Now, without a pin of this thread, so that it can be freed at once.
+        index.discard_all(garbage.into_iter());
         Ok(result)
     }
 
@@ -136,17 +140,21 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn commit(&mut self) {
+    /// Makes the changes visible. Returns the replaced nodes that no snapshot reaches.
+    fn commit(&mut self) -> Vec<Garbage> {
         let changed: Vec<Changed> = std::mem::take(&mut self.trees).into_values().collect();
         let roots: Vec<_> = changed.iter().map(|c| (&c.tree.root, c.root.load(Ordering::Relaxed))).collect();
         self.index.phase.switch(&roots);
-        let guard = epoch::pin();
+        let thread = epoch::pin().record.number;
+        let mut garbage = Vec::new();
         for Changed { tree, private, .. } in changed {
-            tree.count(guard.record.number, private.keys.get());
-            for (birth, garbage) in private.retired.into_inner() {
-                self.index.retire(birth, garbage);
-            }
+            tree.count(thread, private.keys.get());
+            let retired = private.retired.into_inner();
+            garbage.extend(
+                retired.into_iter().filter_map(|(birth, node)| self.index.snapshots.park(birth, node)),
+            );
         }
+        garbage
     }
 }
 

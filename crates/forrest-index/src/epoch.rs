@@ -5,7 +5,8 @@
 //! record shows a pin of that epoch or an older one.
 //!
 //! The argument. Let batch *t* be sealed: all its nodes were unlinked, then the epoch went from *t* to
-//! *t + 1*, then the sealer ran the heavy barrier, then it read all records. A reader that could still reach
+//! *t + 1*, then the sealer ran the heavy barrier, then it read all records (or a thread did both that a lock made see
+//! the seal). A reader that could still reach
 //! such a node loaded a pointer from before the unlinking, after it stored its record.
 //!
 //! - If that store came before the heavy barrier, the sealer sees the record. It shows an epoch that was
@@ -74,6 +75,13 @@ impl Registry {
             at = record.next;
             Some(record)
         })
+    }
+
+    /// Number of records: of threads that were there at once, at the most.
+    pub(crate) fn len(&self) -> usize {
+        // ORDERING: acquire, for the record.
+        // SAFETY: records are leaked, so a pointer to one is valid for ever.
+        unsafe { self.head.load(Ordering::Acquire).as_ref() }.map_or(0, |record| record.number + 1)
     }
 
     /// A record for the calling thread: one that a finished thread left, or a new one.

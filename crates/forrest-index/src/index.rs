@@ -72,6 +72,15 @@ impl Index {
         shared.arena.taken().bytes() + shared.bags.blob_bytes.load(Ordering::Relaxed)
     }
 
+    /// Frees memory that waits for no reader any more, and gives all empty memory back to the system.
+    ///
+    /// Writers and batches do the first as they go on, and keep a few MiB of empty memory for the next ones. So a call
+    /// pays after many changes beside a slow reader, if no more changes follow. The index starts no thread of its own.
+    pub fn trim(&self) {
+        self.0.shared.collect();
+        self.0.shared.arena.trim();
+    }
+
     /// The content of the index and its memory.
     pub fn stats(&self) -> Stats {
         let shared = &self.0.shared;

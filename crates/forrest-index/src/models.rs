@@ -3,6 +3,8 @@
 //! weakened: leave a_reader_is_seen_before_memory_is_freed
 //! weakened: repin a_second_pin_does_not_hide_the_first
 //! weakened: seal a_reader_is_seen_before_memory_is_freed
+//! weakened: leave a_thread_frees_what_another_sealed
+//! weakened: light a_thread_frees_what_another_sealed
 //! weakened: writer_leaves writers_and_an_exclusive_one_never_meet
 //! weakened: exclusive_leaves writers_and_an_exclusive_one_never_meet
 //! weakened: next_index leaving_for_another_index_is_leaving
@@ -195,6 +197,50 @@ fn two_threads_that_replace() {
         reader.join().unwrap();
         other.join().unwrap();
     });
+}
+
+/// One thread unlinks a block and seals it into a queue; another finds it there, asks for the pins, and frees it.
+fn one_seals_and_another_frees(queue_is_old: bool) {
+    model(Some(3), move || {
+        let shared = Arc::new((Store::new(), loom::sync::Mutex::new(None)));
+        let record = shared.0.registry.acquire();
+        let reader = {
+            let shared = shared.clone();
+            thread::spawn(move || shared.0.read(record))
+        };
+        let other = {
+            let shared = shared.clone();
+            thread::spawn(move || {
+                let (store, queue) = &*shared;
+                // Asked before the queue is locked, the pins say nothing about what is sealed meanwhile.
+                let early = queue_is_old.then(|| store.registry.oldest_pin());
+                let queue = queue.lock().unwrap();
+                let oldest = early.unwrap_or_else(|| store.registry.oldest_pin());
+                if queue.is_some_and(|epoch| epoch < oldest) {
+                    store.blocks[0].write(FREED);
+                }
+            })
+        };
+        let (store, queue) = &*shared;
+        store.link.store(1, Ordering::Release);
+        let mut queue = queue.lock().unwrap();
+        *queue = Some(store.registry.seal());
+        drop(queue);
+        reader.join().unwrap();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_thread_frees_what_another_sealed() {
+    one_seals_and_another_frees(false);
+}
+
+/// The reason why the queue is locked while the pins are read.
+#[test]
+#[should_panic]
+fn pins_read_before_the_seal_prove_nothing() {
+    one_seals_and_another_frees(true);
 }
 
 #[test]

@@ -62,6 +62,12 @@ impl Shared {
         self.bags.put(&self.arena, thread, garbage);
     }
 
+    /// As [`Shared::discard`], for many pieces. The caller has no pin, which would keep all of them.
+    pub(crate) fn discard_all(&self, garbage: impl Iterator<Item = Garbage>) {
+        let thread = epoch::pin().record.number;
+        self.bags.put_all(&self.arena, thread, garbage);
+    }
+
     /// Frees what can be freed, and waits a moment if some could not; false if nothing waits to be freed, or it
     /// took a quarter of a second in all. The caller has no pin.
     #[cold]

@@ -49,9 +49,7 @@ impl Drop for Kept {
         if !self.index.origin.is_here() {
             return;
         }
-        for garbage in self.index.snapshots.remove(self.era) {
-            self.index.discard(garbage);
-        }
+        self.index.discard_all(self.index.snapshots.remove(self.era).into_iter());
         self.index.collect();
     }
 }

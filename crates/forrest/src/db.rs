@@ -164,6 +164,27 @@ impl Db {
         self.store.refresh()
     }
 
+    /// Gives memory that a store in memory does not use back to the system. Other stores do nothing.
+    ///
+    /// Deleted and replaced pairs are freed once no read that was running then is left; the next changes and batches
+    /// see to that, and keep a few MiB for later ones. The store has no background thread. So call this after many
+    /// changes beside a long [`scan`](View::scan), if no changes follow. It waits for nothing.
+    ///
+    /// # Errors
+    /// `InvalidArgument` in a child of `fork`.
+    ///
+    /// ```
+    /// let db = forrest::Db::open("memory:")?;
+    /// (0..100_000u32).try_for_each(|key| db.set(key.to_be_bytes(), "value"))?;
+    /// db.delete_range(..)?;
+    /// db.trim()?;
+    /// assert!(db.stats()?.reserved_bytes <= 2 << 20);
+    /// # Ok::<(), forrest::Error>(())
+    /// ```
+    pub fn trim(&self) -> Result<()> {
+        self.store.trim()
+    }
+
     /// Applies all changes of a batch at one instant, or none: no reader and no snapshot sees a part of it.
     /// Other writers wait meanwhile, readers do not. With `memory:` a change in a batch costs several times
     /// as much as a single one, because the batch copies each node that it changes. Use batches for changes

@@ -122,6 +122,12 @@ macro_rules! homes {
                 }
             }
 
+            fn trim(&self) -> Result<()> {
+                match self {
+                    $($(#[$if])* Store::$home(store) => store.trim(),)+
+                }
+            }
+
             fn refresh(&self) -> Result<()> {
                 match self {
                     $($(#[$if])* Store::$home(store) => store.refresh(),)+

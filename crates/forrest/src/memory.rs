@@ -207,6 +207,12 @@ impl contract::Store for MemoryStore {
         Ok(())
     }
 
+    fn trim(&self) -> Result<()> {
+        self.check_here()?;
+        self.0.index.trim();
+        Ok(())
+    }
+
     fn stats(&self) -> Result<Stats> {
         self.check_here()?;
         let index = self.0.index.stats();
