@@ -3,7 +3,7 @@
 //! - A **line** is 64 bytes, the unit of all sizes. A [`Handle`] is a line number: 32 bits reach 256 GiB.
 //! - A **chunk** is 2 MiB, the unit in which memory is taken from the system and given back.
 //! - A **span** is 64 KiB of a chunk. It holds blocks of one size class, or is part of a run of spans for
-//!   one large block.
+//!   one large block. Blocks of the long classes (from 20 to 72 KiB) lie in a **group**, a run of spans that they fill.
 //!
 //! Spans belong to shards with a lock each; a thread allocates from its own shard, and a block goes back to
 //! the shard that its span belongs to. An empty span goes back to the chunks, for any class. An empty chunk
@@ -27,7 +27,9 @@ const SPAN_LINES: u32 = 1024;
 const SPANS_PER_CHUNK: u32 = 32;
 const CHUNK_LINES: u32 = SPAN_LINES * SPANS_PER_CHUNK;
 /// Largest block of a class, in lines; larger ones take whole spans.
-const CLASS_LINES_MAX: u32 = 256;
+const CLASS_LINES_MAX: u32 = 1152;
+/// Number of the classes whose blocks lie in single spans.
+const SHORT_CLASSES: usize = 48;
 /// Empty chunks kept instead of given back.
 const CHUNKS_KEPT: usize = 4;
 /// Fewest bytes of addresses to reserve without a requested capacity.
@@ -43,19 +45,28 @@ const LARGE_BLOCKS_KEPT: u32 = 64;
 /// A block's first line. Never 0.
 pub(crate) type Handle = u32;
 
-/// Sizes of the classes, in lines: every size to 8, then eight steps per doubling.
-const CLASSES: [u16; 48] = {
-    let mut classes = [0; 48];
+/// The long classes, in lines, and the least spans that blocks of one fill (nearly). The last holds the longest key.
+const LONG_CLASSES: [(u16, u8); 9] =
+    [(320, 1), (384, 3), (448, 7), (512, 1), (640, 5), (768, 3), (896, 7), (1024, 1), (1152, 9)];
+
+/// Sizes of the classes, in lines: every size to 8, then eight steps per doubling to 16 KiB, then four.
+const CLASSES: [u16; SHORT_CLASSES + LONG_CLASSES.len()] = {
+    let mut classes = [0; SHORT_CLASSES + LONG_CLASSES.len()];
     let (mut size, mut i) = (1_u16, 0);
-    while i < classes.len() {
+    while i < SHORT_CLASSES {
         classes[i] = size;
         let step = if size < 16 { 1 } else { 1 << (size.ilog2() - 3) };
         size += step;
         i += 1;
     }
+    while i < classes.len() {
+        classes[i] = LONG_CLASSES[i - SHORT_CLASSES].0;
+        i += 1;
+    }
     classes
 };
-const _: () = assert!(CLASSES[47] as u32 == CLASS_LINES_MAX);
+const _: () = assert!(CLASSES[SHORT_CLASSES - 1] == 256);
+const _: () = assert!(CLASSES[CLASSES.len() - 1] as u32 == CLASS_LINES_MAX);
 
 /// The class of the smallest blocks that hold `lines`.
 fn class_of(lines: u32) -> usize {
@@ -71,19 +82,23 @@ pub(crate) fn rounded(lines: u32) -> u32 {
     }
 }
 
-/// Lines at the end of a span of a class that no block covers.
-fn end_of(class: usize) -> u64 {
-    u64::from(SPAN_LINES % u32::from(CLASSES[class]))
+/// Spans in a group of a class: the best number, and the least that holds a block.
+fn group_of(class: usize) -> [u32; 2] {
+    let best = class.checked_sub(SHORT_CLASSES).map_or(1, |long| u32::from(LONG_CLASSES[long].1));
+    [best, u32::from(CLASSES[class]).div_ceil(SPAN_LINES)]
 }
 
-/// The state of a span. Guarded by the lock of the shard that it belongs to.
+/// The state of a span of a class, or of a group by its first span. Guarded by the lock of the shard that it belongs to.
 #[derive(Clone, Copy, Default)]
 struct Span {
-    /// Class, or `LARGE`.
     class: u8,
     shard: u8,
+    /// Spans of the group.
+    spans: u8,
+    /// Spans of the group before this one; all else is in the first.
+    back: u8,
     live: u16,
-    /// First free block plus one, in lines from the span's start; each free block names the next.
+    /// First free block plus one, in lines from the group's start; each free block names the next.
     free: u16,
     /// Blocks handed out at least once.
     fresh: u16,
@@ -91,6 +106,23 @@ struct Span {
     prev: u32,
     next: u32,
     listed: bool,
+}
+
+impl Span {
+    /// Lines of a block.
+    fn size(&self) -> u32 {
+        u32::from(CLASSES[usize::from(self.class)])
+    }
+
+    /// How many blocks there are, free or not.
+    fn blocks(&self) -> u32 {
+        u32::from(self.spans) * SPAN_LINES / self.size()
+    }
+
+    /// Lines at the end that no block covers.
+    fn end(&self) -> u64 {
+        u64::from(u32::from(self.spans) * SPAN_LINES % self.size())
+    }
 }
 
 struct Shard {
@@ -286,14 +318,13 @@ impl Arena {
     fn has_large_blocks(&self) -> bool {
         let largest = usize::from(self.largest_class.load(Ordering::Relaxed));
         let mut left = LARGE_BLOCKS_KEPT;
-        for (class, &size) in CLASSES.iter().enumerate().skip(largest) {
-            let blocks = SPAN_LINES / u32::from(size);
+        for class in largest..CLASSES.len() {
             for shard in self.shards.iter().map(lock) {
                 let mut head = shard.partial[class];
                 while head != 0 {
                     // SAFETY: listed spans belong to the shard, whose lock we hold.
                     let span = unsafe { &*self.span(head - 1) };
-                    left = left.saturating_sub(blocks - u32::from(span.live));
+                    left = left.saturating_sub(span.blocks() - u32::from(span.live));
                     if left == 0 {
                         return true;
                     }
@@ -334,14 +365,20 @@ impl Arena {
         self.take_block(&mut shard, class)
     }
 
-    /// Takes a span for blocks of a class; false if there is none.
+    /// Takes a span, or a group of them, for blocks of a class; false if there is none.
     fn open_span(&self, shard: &mut Shard, class: usize, thread: usize, purpose: Purpose) -> bool {
-        let Some(index) = self.take_spans(1, purpose) else { return false };
-        self.largest_class.fetch_max(class as u8, Ordering::Relaxed);
-        let blank = Span { class: class as u8, shard: (thread % SHARDS) as u8, ..Span::default() };
-        // SAFETY: the span was free, so no other thread uses its record; `take_spans` gave it to this shard.
-        unsafe { *self.span(index) = blank };
-        shard.ends += end_of(class);
+        let mut groups = group_of(class).into_iter();
+        let taken = groups.find_map(|spans| self.take_spans(spans, purpose).map(|index| (index, spans)));
+        let Some((index, spans)) = taken else { return false };
+        // Long blocks are too rare to keep many of them free.
+        self.largest_class.fetch_max(class.min(SHORT_CLASSES - 1) as u8, Ordering::Relaxed);
+        let (class, thread_shard) = (class as u8, (thread % SHARDS) as u8);
+        let blank = Span { class, shard: thread_shard, spans: spans as u8, ..Span::default() };
+        for back in 0..spans {
+            // SAFETY: the spans were free, so no other thread uses their records; `take_spans` gave them to this shard.
+            unsafe { *self.span(index + back) = Span { back: back as u8, ..blank } };
+        }
+        shard.ends += blank.end();
         self.list(shard, index);
         true
     }
@@ -371,7 +408,7 @@ impl Arena {
             start + (u32::from(span.fresh) - 1) * size
         };
         span.live += 1;
-        if span.free == 0 && (u32::from(span.fresh) + 1) * size > SPAN_LINES {
+        if span.free == 0 && u32::from(span.fresh) == span.blocks() {
             self.unlist(shard, index);
         }
         shard.lines = shard.lines.wrapping_add(u64::from(size));
@@ -399,13 +436,16 @@ impl Arena {
             self.return_spans(index, count);
             return;
         }
-        // SAFETY: the shard of a span with live blocks does not change, so reading it without the lock is
+        // SAFETY: the group and the shard of a span with live blocks do not change, so reading them without the lock is
         // ordered by whatever handed us the block.
-        let owner = usize::from(unsafe { (*self.span(index)).shard });
+        let (index, owner) = unsafe {
+            let Span { back, shard, .. } = *self.span(index);
+            (index - u32::from(back), usize::from(shard))
+        };
         let mut shard = lock(&self.shards[owner]);
         // SAFETY: the span is in the shard whose lock we hold.
         let span = unsafe { &mut *self.span(index) };
-        let size = u32::from(CLASSES[usize::from(span.class)]);
+        let size = span.size();
         debug_assert!(usize::from(span.class) >= class_of(lines), "freed with a larger size");
         // The first two bytes of a free block link the list. Debug builds overwrite the rest, so that tests detect
         // a use after free.
@@ -417,16 +457,17 @@ impl Arena {
             }
             at.cast::<u16>().write(span.free);
         }
-        span.free = (handle % SPAN_LINES + 1) as u16;
+        span.free = (handle - index * SPAN_LINES + 1) as u16;
         span.live -= 1;
         shard.lines = shard.lines.wrapping_sub(u64::from(size));
         if span.live == 0 {
-            shard.ends -= end_of(usize::from(span.class));
+            shard.ends -= span.end();
+            let spans = u32::from(span.spans);
             if span.listed {
                 self.unlist(&mut shard, index);
             }
             drop(shard);
-            self.return_spans(index, 1);
+            self.return_spans(index, spans);
         } else if !span.listed {
             self.list(&mut shard, index);
         }
@@ -622,9 +663,15 @@ mod tests {
     fn classes_cover_and_waste_little() {
         for lines in 1..=CLASS_LINES_MAX {
             let size = rounded(lines);
-            assert!(size >= lines && (size - lines) * 8 <= size, "{lines} -> {size}");
+            let steps = if lines <= 256 { 8 } else { 4 };
+            assert!(size >= lines && (size - lines) * steps <= size, "{lines} -> {size}");
         }
-        assert_eq!(rounded(257), 1024);
+        assert_eq!([257, 1100, 1153].map(rounded), [320, 1152, 2048]);
+        for class in SHORT_CLASSES..CLASSES.len() {
+            let [spans, least] = group_of(class);
+            let span = Span { class: class as u8, spans: spans as u8, ..Span::default() };
+            assert!(spans >= least && span.end() * 8 <= u64::from(spans * SPAN_LINES), "class {class}");
+        }
     }
 
     #[test]
@@ -671,12 +718,9 @@ mod tests {
         let all = |lines, purpose| std::iter::from_fn(|| arena.alloc(lines, 0, purpose)).count() as u32;
         assert_eq!(all(CHUNK_LINES, Purpose::Growth), 30);
         // Two chunks less the span that is never used, and less the reserve, of four blocks to a span.
-        assert_eq!(
-            all(CLASS_LINES_MAX, Purpose::Growth),
-            (2 * SPANS_PER_CHUNK - 1 - arena.reserve_spans()) * 4
-        );
+        assert_eq!(all(256, Purpose::Growth), (2 * SPANS_PER_CHUNK - 1 - arena.reserve_spans()) * 4);
         assert_eq!(all(1, Purpose::Growth), 0);
-        assert_eq!(all(CLASS_LINES_MAX, Purpose::Removal), arena.reserve_spans() * 4);
+        assert_eq!(all(256, Purpose::Removal), arena.reserve_spans() * 4);
         assert_eq!(all(1, Purpose::Removal), 0);
     }
 

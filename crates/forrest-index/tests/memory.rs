@@ -1,6 +1,7 @@
 //! Memory that an index must give back, refuse or keep small: after forks and slow readers, at the capacity, with long
 //! keys. The tests count bytes, never time.
 
+use forrest_base::random::Random;
 use forrest_index::{Batch, Effect, Error, Index, Options, Tree};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -253,4 +254,55 @@ fn trimming_frees_what_a_slow_reader_kept() {
     let after = index.memory_bytes();
     assert!(before > 64 << 20 && after <= 8 << 20, "{before} bytes before, {after} after");
     assert_eq!(tree.get(b"oak").as_deref(), Some(&b"Quercus"[..]));
+}
+
+/// Bytes of nodes per byte of keys.
+fn share(index: &Index, key_bytes: u64) -> f64 {
+    index.stats().node_bytes as f64 / key_bytes as f64
+}
+
+/// A key of random bytes, so that keys have no common prefix and come in no order.
+fn random_key(random: &mut Random, len: usize) -> Vec<u8> {
+    let mut key = vec![0; len];
+    random.fill(&mut key);
+    key
+}
+
+/// Cause: a leaf had room for four more records of whatever length, and blocks above 16 KiB took whole spans of 64. Cure:
+/// the room is limited in bytes, and there are classes up to 72 KiB.
+#[test]
+fn long_keys_take_little_more_than_their_bytes() {
+    let _alone = alone();
+    let mut too_much = Vec::new();
+    for len in
+        [520, 700, 1000, 2000, 4096, 6000, 8192, 9000, 12_000, 16_384, 20_000, 30_000, 40_960, 50_000, 65_535]
+    {
+        let (index, tree) = new_index();
+        let mut random = Random(len as u64);
+        let keys: Vec<_> = (0..(16 << 20) / len).map(|_| random_key(&mut random, len)).collect();
+        keys.iter().for_each(|key| assert!(!tree.insert(key, b"here").expect("it is set")));
+        let full = share(&index, (keys.len() * len) as u64);
+        let (gone, left) = keys.split_at(keys.len() / 2);
+        gone.iter().for_each(|key| assert!(tree.remove(key).expect("it is removed")));
+        let half = share(&index, (left.len() * len) as u64);
+        println!("keys of {len} bytes: {full:.2} times their bytes, {half:.2} after half were removed");
+        if full > 1.5 || half > 1.5 {
+            too_much.push(len);
+        }
+        left.iter().for_each(|key| assert!(tree.contains(key)));
+    }
+    assert!(too_much.is_empty(), "more than 1.5 times for keys of {too_much:?} bytes");
+}
+
+/// The same cause: few keys of 40 KiB filled the index.
+#[test]
+fn an_index_holds_nearly_its_capacity_of_long_keys() {
+    let _alone = alone();
+    let (_index, tree) = of_capacity(64 << 20);
+    let mut random = Random(1);
+    let mut bytes = 0;
+    while tree.insert(&random_key(&mut random, 40 << 10), b"here").is_ok() {
+        bytes += 40 << 10;
+    }
+    assert!(bytes >= 42 << 20, "full with {bytes} bytes of keys");
 }

@@ -10,6 +10,9 @@ const LEAF_BYTES_MAX: usize = 12 << 10;
 /// Fewest entries for which a common prefix is taken out: with fewer the next key would likely break it.
 pub(super) const PREFIX_ENTRIES_MIN: usize = 4;
 
+/// Room for appended records is limited where an average record is longer, in bytes.
+const LONG_RECORD: usize = 512;
+
 /// A record to be built: its key in two pieces, and its cell.
 #[derive(Clone, Copy)]
 pub(crate) struct LeafEntry<'a> {
@@ -215,6 +218,11 @@ impl Plan {
         // Room for as many as an order can list, save in small leaves; for long records an eighth must do.
         let room =
             (n / if self.record_bytes <= 32 { 2 } else { 8 }).clamp(4, APPENDED_MAX) * self.record_bytes;
+        // Long records: what stays empty is a small part of the leaf, though it is built more often.
+        let room = match self.record_bytes {
+            ..=LONG_RECORD => room,
+            record => room.min(self.built_bytes / 4 / record * record),
+        };
         let room = if supply.is_scarce() { 0 } else { room };
         let lines = arena::rounded((appended + table + room).div_ceil(LINE_BYTES) as u32);
         let fits = (lines as usize * LINE_BYTES - appended).checked_div(self.stride);
