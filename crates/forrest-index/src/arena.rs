@@ -88,7 +88,8 @@ fn group_of(class: usize) -> [u32; 2] {
     [best, u32::from(CLASSES[class]).div_ceil(SPAN_LINES)]
 }
 
-/// The state of a span of a class, or of a group by its first span. Guarded by the lock of the shard that it belongs to.
+/// The state of a span of a class, or of a group by its first span. Guarded by the lock of the shard that it belongs
+/// to.
 #[derive(Clone, Copy, Default)]
 struct Span {
     class: u8,

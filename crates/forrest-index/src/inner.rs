@@ -13,7 +13,7 @@
 //! that allows. If several heads equal the key's, a binary search compares the whole separators among them.
 
 use crate::arena::{self, LINE_BYTES, Supply};
-use crate::key::{self, Key};
+use crate::key::{Key, Pieces};
 use crate::node::{Common, Node, Share, Slot};
 use crate::simd::{Base, HEADS, Isa};
 use std::cmp::Ordering::{Equal, Greater, Less};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most children.
 pub(crate) const CHILDREN_MAX: usize = HEADS;
-/// A node is split where its separators take more, in bytes, if it has children enough.
+/// A node is split where its separators take more without their common prefix, in bytes, if it has children enough.
 const SEPARATOR_BYTES_MAX: usize = 16 << 10;
 
 const HEADS_AT: usize = 64;
@@ -124,9 +124,9 @@ impl<'g> InnerNode<'g> {
         unsafe { self.0.bytes(self.bytes_at() + from, self.end(index) - from) }
     }
 
-    /// A separator, in two pieces.
-    pub(crate) fn separator(self, index: usize) -> [&'g [u8]; 2] {
-        [self.prefix(), self.suffix(index)]
+    /// A separator.
+    pub(crate) fn separator(self, index: usize) -> Pieces<'g> {
+        Pieces([self.prefix(), self.suffix(index)])
     }
 
     /// The child that a key belongs to.
@@ -213,22 +213,18 @@ impl<'g> InnerNode<'g> {
     }
 }
 
-/// A list of children with the separators between them, being edited.
+/// A list of children with the separators between them, being edited. The separators stay where they are, in nodes or
+/// entries.
 #[derive(Default)]
-pub(crate) struct Children {
+pub(crate) struct Children<'s> {
     slots: Vec<Slot>,
-    /// Where each separator ends in `bytes`; one for every slot, empty for the first.
-    ends: Vec<usize>,
-    bytes: Vec<u8>,
+    /// The separator before each child; that of the first is not used.
+    before: Vec<Pieces<'s>>,
 }
 
-impl Children {
+impl<'s> Children<'s> {
     pub(crate) fn with_capacity(children: usize) -> Self {
-        Children {
-            slots: Vec::with_capacity(children),
-            ends: Vec::with_capacity(children),
-            bytes: Vec::with_capacity(16 * children),
-        }
+        Children { slots: Vec::with_capacity(children), before: Vec::with_capacity(children) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -239,35 +235,52 @@ impl Children {
         &self.slots
     }
 
-    /// Appends a child; `separator` writes the separator before it.
-    pub(crate) fn push(&mut self, slot: Slot, separator: impl FnOnce(&mut Vec<u8>)) {
-        if !self.slots.is_empty() {
-            separator(&mut self.bytes);
-        }
+    /// Appends a child, with the separator before it.
+    pub(crate) fn push(&mut self, slot: Slot, before: Pieces<'s>) {
         self.slots.push(slot);
-        self.ends.push(self.bytes.len());
+        self.before.push(before);
     }
 
     /// Appends children `range` of a node; `before` separates the first from the children already here.
-    pub(crate) fn extend(&mut self, node: InnerNode<'_>, range: std::ops::Range<usize>, before: [&[u8]; 2]) {
+    pub(crate) fn extend(&mut self, node: InnerNode<'s>, range: std::ops::Range<usize>, before: Pieces<'s>) {
         let first = range.start;
         for index in range {
             let separator = if index == first { before } else { node.separator(index - 1) };
-            self.push(node.child(index), |to| separator.into_iter().for_each(|piece| to.extend(piece)));
+            self.push(node.child(index), separator);
         }
     }
 
     /// Appends another list; `before` separates the two.
-    pub(crate) fn append(&mut self, other: &Children, before: [&[u8]; 2]) {
+    pub(crate) fn append(&mut self, other: &Children<'s>, before: Pieces<'s>) {
         for (index, &slot) in other.slots.iter().enumerate() {
-            let separator = if index == 0 { before } else { [&[], other.separator(index)] };
-            self.push(slot, |to| separator.into_iter().for_each(|piece| to.extend(piece)));
+            self.push(slot, if index == 0 { before } else { other.before[index] });
         }
     }
 
     /// The separator before a child.
-    pub(crate) fn separator(&self, index: usize) -> &[u8] {
-        &self.bytes[if index == 0 { 0 } else { self.ends[index - 1] }..self.ends[index]]
+    pub(crate) fn separator(&self, index: usize) -> Pieces<'s> {
+        self.before[index]
+    }
+
+    /// Length of what the separators of a node of children `range` have in common.
+    fn prefix_len(&self, range: &std::ops::Range<usize>) -> usize {
+        match range.len() {
+            0..=2 => 0,
+            _ => self.before[range.start + 1].common_prefix(self.before[range.end - 1]),
+        }
+    }
+
+    /// True if a node should not have children `range`, because their separators take more than these bytes without
+    /// their common prefix. Three children may be together whatever their separators take.
+    fn takes_more(&self, range: std::ops::Range<usize>, bytes_max: usize) -> bool {
+        let separators = range.len() - 1;
+        let bytes: usize = self.before[range.start + 1..range.end].iter().map(|before| before.len()).sum();
+        separators > 2 && bytes > bytes_max && bytes - separators * self.prefix_len(&range) > bytes_max
+    }
+
+    /// True if all children may be together in a node and more may come.
+    pub(crate) fn suit_one(&self) -> bool {
+        !self.takes_more(0..self.len(), SEPARATOR_BYTES_MAX / 2)
     }
 
     /// Where to cut so that each piece fits a node, given which child is the newest: ends of pieces.
@@ -279,8 +292,7 @@ impl Children {
     }
 
     fn cut(&self, from: usize, to: usize, newest: usize, cuts: &mut Vec<usize>) {
-        let bytes = self.ends[to - 1] - self.ends[from];
-        if to - from <= CHILDREN_MAX && (bytes <= SEPARATOR_BYTES_MAX || to - from < 4) {
+        if to - from <= CHILDREN_MAX && !self.takes_more(from..to, SEPARATOR_BYTES_MAX) {
             return;
         }
         // In order of keys, nodes are left nearly full.
@@ -300,14 +312,10 @@ impl Children {
     ) -> Option<Slot> {
         let n = range.len();
         debug_assert!((1..=CHILDREN_MAX).contains(&n));
-        let separators = range.start + 1..range.end;
-        let prefix_len = match n {
-            0..=2 => 0,
-            _ => key::common_prefix(self.separator(separators.start), self.separator(separators.end - 1)),
-        };
-        let first = if n > 1 { self.separator(separators.start) } else { &[] };
-        let prefix = &first[..prefix_len];
-        let bytes: usize = separators.clone().map(|i| self.separator(i).len() - prefix_len).sum();
+        let prefix_len = self.prefix_len(&range);
+        let separators = &self.before[range.start + 1..range.end];
+        let prefix = separators.first().copied().unwrap_or_default().split_at(prefix_len).0;
+        let bytes: usize = separators.iter().map(|separator| separator.len() - prefix_len).sum();
         let total = SLOTS_AT + 8 * n + 4 * (n - 1) + prefix_len + bytes;
         let lines = arena::rounded(total.div_ceil(LINE_BYTES) as u32);
         let handle = supply.take(lines)?;
@@ -315,7 +323,7 @@ impl Children {
         let mut heads = [i32::MAX; HEADS];
         let head = Head {
             common: Common::new(level, [0; 3], era),
-            prefix_word: key::first_word(prefix),
+            prefix_word: u64::from_be_bytes(prefix.start()),
             prefix_len: prefix_len as u16,
             children: n as u16,
             lines: lines as u16,
@@ -328,12 +336,12 @@ impl Children {
             self.slots[range].iter().enumerate().for_each(|(i, slot)| slots.add(i).write(slot.0));
             let ends = slots.add(n).cast::<u32>();
             let text = ends.add(n - 1).cast::<u8>();
-            text.copy_from_nonoverlapping(prefix.as_ptr(), prefix_len);
+            prefix.write(text);
             let mut end = prefix_len;
-            for (i, separator) in separators.enumerate() {
-                let suffix = &self.separator(separator)[prefix_len..];
-                heads[i] = signed(key::head_of(suffix));
-                text.add(end).copy_from_nonoverlapping(suffix.as_ptr(), suffix.len());
+            for (i, separator) in separators.iter().enumerate() {
+                let suffix = separator.split_at(prefix_len).1;
+                heads[i] = signed(u32::from_be_bytes(suffix.start()));
+                suffix.write(text.add(end));
                 end += suffix.len();
                 ends.add(i).write(end as u32);
             }

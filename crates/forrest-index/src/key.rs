@@ -241,12 +241,100 @@ impl Drop for Composed {
 
 /// Length of the longest common prefix.
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(x, y)| x == y).count()
+    const STEP: usize = 64;
+    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP)).take_while(|(x, y)| x == y).count();
+    let at = steps * STEP;
+    at + a[at..].iter().zip(&b[at..]).take_while(|(x, y)| x == y).count()
+}
+
+/// Bytes in two pieces, either of which may be empty: a prefix and a suffix of different places.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pieces<'s>(pub(crate) [&'s [u8]; 2]);
+
+impl<'s> Pieces<'s> {
+    pub(crate) fn len(self) -> usize {
+        self.0[0].len() + self.0[1].len()
+    }
+
+    /// The bytes before an offset, and from there on.
+    pub(crate) fn split_at(self, at: usize) -> (Pieces<'s>, Pieces<'s>) {
+        let [first, second] = self.0;
+        match at.checked_sub(first.len()) {
+            None => (Pieces([&first[..at], &[]]), Pieces([&first[at..], second])),
+            Some(at) => (Pieces([first, &second[..at]]), Pieces([&[], &second[at..]])),
+        }
+    }
+
+    /// Length of the longest common prefix.
+    pub(crate) fn common_prefix(self, other: Pieces<'_>) -> usize {
+        let [a, b] = [self.0, other.0];
+        // Most have the same piece first, that of one node.
+        let mut common = match std::ptr::eq(a[0], b[0]) {
+            true => a[0].len(),
+            false => common_prefix(a[0], b[0]),
+        };
+        // Each step begins where a piece of one of the two ends.
+        while common < self.len().min(other.len()) {
+            let [rest, other_rest] =
+                [self.split_at(common).1, other.split_at(common).1].map(|rest| match rest.0 {
+                    [[], second] => second,
+                    [first, _] => first,
+                });
+            let more = common_prefix(rest, other_rest);
+            common += more;
+            if more < rest.len().min(other_rest.len()) {
+                break;
+            }
+        }
+        common
+    }
+
+    /// The first bytes, with zeros past the end.
+    pub(crate) fn start<const N: usize>(self) -> [u8; N] {
+        let mut start = [0; N];
+        start.iter_mut().zip(self.0[0].iter().chain(self.0[1])).for_each(|(to, from)| *to = *from);
+        start
+    }
+
+    /// Writes all bytes.
+    ///
+    /// # Safety
+    /// `len` bytes at `to` are the caller's to write.
+    pub(crate) unsafe fn write(self, to: *mut u8) {
+        let [first, second] = self.0;
+        // SAFETY: as many bytes at `to` are writable, as this function requires.
+        unsafe {
+            copy(first.as_ptr(), to, first.len());
+            copy(second.as_ptr(), to.add(first.len()), second.len());
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_as_their_bytes() {
+        let texts: Vec<Vec<u8>> = [0, 1, 3, 64, 65, 70, 130]
+            .into_iter()
+            .flat_map(|len| [0, 3, 64, 129].map(|at| (0..len).map(|i| u8::from(i == at)).collect()))
+            .collect();
+        for (a, b) in texts.iter().flat_map(|a| texts.iter().map(move |b| (a, b))) {
+            let wanted = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+            assert_eq!(common_prefix(a, b), wanted);
+            for (cut, other_cut) in [(0, 0), (1, 2), (a.len(), 1), (64, 64), (65, 3), (70, 129)] {
+                let [one, other] = [(a, cut), (b, other_cut)].map(|(text, cut)| {
+                    let (head, tail) = text.split_at(cut.min(text.len()));
+                    Pieces([head, tail])
+                });
+                assert_eq!(one.common_prefix(other), wanted, "{a:?} {cut} {b:?} {other_cut}");
+                let (head, tail) = one.split_at(wanted);
+                assert_eq!((head.0.concat(), tail.0.concat()), (a[..wanted].to_vec(), a[wanted..].to_vec()));
+                assert_eq!(u32::from_be_bytes(one.start()), head_of(a));
+            }
+        }
+    }
 
     #[test]
     fn copies_copy() {

@@ -163,7 +163,7 @@ dispatch! {
 fn fence(separator: Option<(InnerNode<'_>, usize)>, to: &mut Vec<u8>) -> bool {
     to.clear();
     let Some((inner, index)) = separator else { return false };
-    inner.separator(index).into_iter().for_each(|piece| to.extend_from_slice(piece));
+    inner.separator(index).0.into_iter().for_each(|piece| to.extend_from_slice(piece));
     true
 }
 

@@ -14,12 +14,12 @@ use crate::effect::Effect;
 use crate::epoch::Guard;
 use crate::error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::inner::{CHILDREN_MAX, Children, InnerNode};
-use crate::key::Key;
+use crate::key::{Key, Pieces};
 use crate::latch::Locked;
 use crate::leaf::build::{self, Entries};
 use crate::leaf::walk::Walk;
 use crate::leaf::words::Words;
-use crate::leaf::{Blob, Cell, INLINE_MAX, Leaf};
+use crate::leaf::{BUILT_MAX, Blob, Cell, INLINE_MAX, Leaf};
 use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
 use crate::sync::{AtomicU64, Ordering};
@@ -300,7 +300,8 @@ impl<'a> Writer<'a> {
         let result = second.map_or(Ok(()), |second| build(first, second).map(|slot| new.push(slot)));
         let result = result.and_then(|()| {
             let mut children = Children::with_capacity(2);
-            new.iter().for_each(|&slot| children.push(slot, |to| words.separator(first, to)));
+            let (bytes, len) = if second.is_some() { words.separator(first) } else { Default::default() };
+            new.iter().for_each(|&slot| children.push(slot, Pieces([&bytes[..len], &[]])));
             let index = if let Parent::Node { index, .. } = &parent { *index } else { 0 };
             self.install(parent, index..index + 1, &children, key, usize::from(words.newest() >= first))
         });
@@ -331,7 +332,7 @@ impl<'a> Writer<'a> {
         // Where memory is scarce, no larger leaf may be made than the one that goes.
         let bytes_max = match self.supply().is_scarce() {
             true => leaf.lines() as usize * LINE_BYTES * 7 / 8,
-            false => MERGED_BYTES_MAX,
+            false => usize::MAX,
         };
         if shrinks && self.root().handle() != leaf.node().handle() {
             let found = self.lock_parent(leaf.node(), key);
@@ -368,7 +369,11 @@ impl<'a> Writer<'a> {
                 self.abandon(new.slots());
                 return Err(Error::OutOfMemory(entries.bytes()));
             };
-            new.push(slot, |separator| entries.0[from].separator_after(&entries.0[from - 1], separator));
+            let before = match from {
+                0 => Pieces::default(),
+                _ => entries.0[from].separator_after(&entries.0[from - 1]),
+            };
+            new.push(slot, before);
             from = to;
         }
         // A leaf that snapshots (or others than this batch) can see keeps its blobs; the new one gets counts.
@@ -432,20 +437,27 @@ impl<'a> Writer<'a> {
         let lock = neighbour.node().try_lock()?;
         let mut theirs = Entries::new();
         theirs.gather(neighbour);
-        let fits =
-            theirs.0.len() + entries.0.len() <= MERGED_MAX && theirs.bytes() + entries.bytes() <= bytes_max;
-        fits.then_some((neighbour, theirs, lock))
+        let (bytes, prefix) = entries.bytes_with(&theirs);
+        let fits = match entries.0.len() {
+            // An empty leaf goes in any case, with a copy of its neighbour.
+            0 => theirs.0.len() <= BUILT_MAX,
+            len => theirs.0.len() + len <= MERGED_MAX && bytes - prefix <= MERGED_BYTES_MAX,
+        };
+        (fits && bytes <= bytes_max).then_some((neighbour, theirs, lock))
     }
 
     /// Links `new` in place of the parent's children `replaced`. Nothing has changed if it fails.
-    fn install(
+    fn install<'s>(
         &self,
         parent: Parent<'a>,
         replaced: Range<usize>,
-        new: &Children,
+        new: &Children<'s>,
         key: &Key<'_>,
         newest: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Error>
+    where
+        'a: 's,
+    {
         let (inner, lock) = match parent {
             Parent::Root { .. } => {
                 let level = self.node(new.slots()[0]).level();
@@ -464,8 +476,8 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let mut list = Children::with_capacity(CHILDREN_MAX + 2);
-        list.extend(inner, 0..replaced.start, [&[], &[]]);
-        let before = |index: usize| index.checked_sub(1).map_or([&[][..], &[]], |i| inner.separator(i));
+        list.extend(inner, 0..replaced.start, Pieces::default());
+        let before = |index: usize| index.checked_sub(1).map_or(Pieces::default(), |i| inner.separator(i));
         list.append(new, before(replaced.start));
         let newest = replaced.start + newest;
         if replaced.end < inner.children() {
@@ -483,17 +495,11 @@ impl<'a> Writer<'a> {
             Parent::Root { .. } => {}
             Parent::Node { inner: above, index, .. } => {
                 up_replaced = *index..*index + 1;
-                if let Some((neighbour, lock, after)) = self.inner_neighbour(*above, *index, list.len()) {
-                    let all = 0..neighbour.children();
-                    if after {
-                        list.extend(neighbour, all, above.separator(*index));
-                        up_replaced.end += 1;
-                    } else {
-                        let mut both = Children::with_capacity(CHILDREN_MAX);
-                        both.extend(neighbour, all, [&[], &[]]);
-                        both.append(&list, above.separator(*index - 1));
-                        list = both;
-                        up_replaced.start -= 1;
+                if let Some((both, neighbour, lock, after)) = self.inner_neighbour(*above, *index, &list) {
+                    list = both;
+                    match after {
+                        true => up_replaced.end += 1,
+                        false => up_replaced.start -= 1,
                     }
                     old.push((neighbour, lock));
                 }
@@ -519,7 +525,7 @@ impl<'a> Writer<'a> {
             if from <= newest {
                 newest_piece = pieces.len();
             }
-            pieces.push(slot, |to| to.extend(list.separator(from)));
+            pieces.push(slot, list.separator(from));
             from = to;
         }
         if let Err(error) = self.install(up, up_replaced, &pieces, key, newest_piece) {
@@ -536,25 +542,41 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn build(&self, children: &Children, range: Range<usize>, level: u8) -> Result<Slot, Error> {
+    fn build(&self, children: &Children<'_>, range: Range<usize>, level: u8) -> Result<Slot, Error> {
         let slot = children.build(self.supply(), self.era, level, range);
         slot.ok_or(Error::OutOfMemory(2048))
     }
 
-    fn inner_neighbour(
+    /// The node after or before, locked, if a short list of children can be put together with its own; and both lists.
+    fn inner_neighbour<'s>(
         &self,
         above: InnerNode<'a>,
         index: usize,
-        len: usize,
-    ) -> Option<(InnerNode<'a>, Locked<'a>, bool)> {
-        if len >= INNER_MERGE_BELOW {
+        list: &Children<'s>,
+    ) -> Option<(Children<'s>, InnerNode<'a>, Locked<'a>, bool)>
+    where
+        'a: 's,
+    {
+        if list.len() >= INNER_MERGE_BELOW {
             return None;
         }
         let candidates = [index.checked_add(1).filter(|&i| i < above.children()), index.checked_sub(1)];
         candidates.into_iter().flatten().find_map(|i| {
             let neighbour = InnerNode::new(self.node(above.child(i)));
             let lock = neighbour.node().try_lock()?;
-            (neighbour.children() + len <= INNER_MERGED_MAX).then_some((neighbour, lock, i > index))
+            let (after, all) = (i > index, 0..neighbour.children());
+            if all.len() + list.len() > INNER_MERGED_MAX {
+                return None;
+            }
+            let mut both = Children::with_capacity(CHILDREN_MAX);
+            if after {
+                both.append(list, Pieces::default());
+                both.extend(neighbour, all, above.separator(index));
+            } else {
+                both.extend(neighbour, all, Pieces::default());
+                both.append(list, above.separator(i));
+            }
+            both.suit_one().then_some((both, neighbour, lock, after))
         })
     }
 

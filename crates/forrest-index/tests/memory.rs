@@ -268,8 +268,8 @@ fn random_key(random: &mut Random, len: usize) -> Vec<u8> {
     key
 }
 
-/// Cause: a leaf had room for four more records of whatever length, and blocks above 16 KiB took whole spans of 64. Cure:
-/// the room is limited in bytes, and there are classes up to 72 KiB.
+/// Cause: a leaf had room for four more records of whatever length, and blocks above 16 KiB took whole spans of 64.
+/// Cure: the room is limited in bytes, and there are classes up to 72 KiB.
 #[test]
 fn long_keys_take_little_more_than_their_bytes() {
     let _alone = alone();
@@ -305,4 +305,47 @@ fn an_index_holds_nearly_its_capacity_of_long_keys() {
         bytes += 40 << 10;
     }
     assert!(bytes >= 42 << 20, "full with {bytes} bytes of keys");
+}
+
+/// Cause: leaves and inner nodes were cut by the bytes of whole keys, so with a long common prefix a leaf had one key
+/// and an inner node three children; and merges counted whole keys too, so empty leaves stayed. Cure: both count the
+/// bytes after the prefix.
+#[test]
+fn a_long_common_prefix_is_stored_once_per_node() {
+    let _alone = alone();
+    for ascending in [true, false] {
+        let (index, tree) = new_index();
+        let mut random = Random(1);
+        let mut key = random_key(&mut random, 60 << 10);
+        let prefix_len = key.len();
+        let mut numbers: Vec<u64> = (0..1000).map(|_| random.next()).collect();
+        if ascending {
+            numbers.sort_unstable();
+        }
+        let mut with = |number: u64, then: &mut dyn FnMut(&[u8])| {
+            key.truncate(prefix_len);
+            key.extend_from_slice(&number.to_be_bytes());
+            then(&key);
+        };
+        for &number in &numbers {
+            with(number, &mut |key| assert!(!tree.insert(key, b"here").expect("it is set")));
+        }
+        let full = index.stats().node_bytes;
+        for &number in &numbers {
+            with(number, &mut |key| assert_eq!(tree.get(key).as_deref(), Some(&b"here"[..])));
+        }
+        assert_eq!(tree.count(Bound::Unbounded, Bound::Unbounded), 1000);
+        for &number in &numbers[..900] {
+            with(number, &mut |key| assert!(tree.remove(key).expect("it is removed")));
+        }
+        let few = index.stats().node_bytes;
+        for &number in &numbers[900..] {
+            with(number, &mut |key| assert!(tree.remove(key).expect("it is removed")));
+        }
+        let empty = index.stats().node_bytes;
+        println!("{full} bytes of nodes for 1,000 keys, {few} for 100, {empty} for none");
+        assert!(full <= 40 * prefix_len as u64, "{full} bytes of nodes for 1,000 keys");
+        assert!(few <= 12 * prefix_len as u64, "{few} bytes of nodes for 100 keys");
+        assert!(empty <= 4096, "{empty} bytes of nodes for no key");
+    }
 }

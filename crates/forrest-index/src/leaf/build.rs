@@ -3,13 +3,16 @@
 use super::walk::Stands;
 use super::*;
 use crate::arena::{self, Handle, LINE_BYTES, Supply};
+use crate::key::Pieces;
 use std::ops::ControlFlow;
 
-/// A leaf is split where its built records would take more, in bytes.
+/// A leaf is split where its built records would take more without the common prefix of their keys, in bytes.
 const LEAF_BYTES_MAX: usize = 12 << 10;
 /// Fewest entries for which a common prefix is taken out: with fewer the next key would likely break it.
 pub(super) const PREFIX_ENTRIES_MIN: usize = 4;
 
+/// A longer one, in bytes, is taken out of any number of keys.
+const LONG_PREFIX: usize = 256;
 /// Room for appended records is limited where an average record is longer, in bytes.
 const LONG_RECORD: usize = 512;
 
@@ -22,7 +25,7 @@ pub(crate) struct LeafEntry<'a> {
     pub(crate) tag: u8,
 }
 
-impl LeafEntry<'_> {
+impl<'a> LeafEntry<'a> {
     pub(crate) fn key_len(&self) -> usize {
         self.lead.len() + self.tail.len()
     }
@@ -32,28 +35,13 @@ impl LeafEntry<'_> {
         self.lead.cmp(head).then_with(|| self.tail.cmp(&key[head.len()..]))
     }
 
-    /// The key's bytes from an offset on, in two pieces.
-    fn from(&self, at: usize) -> (&[u8], &[u8]) {
-        match at.checked_sub(self.lead.len()) {
-            None => (&self.lead[at..], self.tail),
-            Some(at) => (&[], &self.tail[at..]),
-        }
+    fn key(&self) -> Pieces<'a> {
+        Pieces([self.lead, self.tail])
     }
 
-    fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
-        self.lead.iter().chain(self.tail).copied()
-    }
-
-    fn common_prefix(&self, other: &LeafEntry<'_>) -> usize {
-        if std::ptr::eq(self.lead, other.lead) {
-            return self.lead.len() + key::common_prefix(self.tail, other.tail);
-        }
-        self.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count()
-    }
-
-    /// The shortest key that is after `before` and at or before this one: a separator, appended to `to`.
-    pub(crate) fn separator_after(&self, before: &LeafEntry<'_>, to: &mut Vec<u8>) {
-        to.extend(self.bytes().take(before.common_prefix(self) + 1));
+    /// The shortest key that is after `before` and at or before this one: a separator.
+    pub(crate) fn separator_after(&self, before: &LeafEntry<'_>) -> Pieces<'a> {
+        self.key().split_at(before.key().common_prefix(self.key()) + 1).0
     }
 }
 
@@ -83,7 +71,14 @@ impl<'a> Entries<'a> {
     /// an entry is there, and what the cell replaced.
     pub(crate) fn change(&mut self, key: &'a [u8], hash: u64, cell: Cell<'a>) -> (usize, Option<Cell<'a>>) {
         let entry = LeafEntry { lead: &[], tail: key, cell, tag: tag_of(hash) };
-        match (self.0.binary_search_by(|e| e.compare(key)), cell) {
+        // Most entries have one lead, and so has the key: it is compared once.
+        let lead = self.0.first().map_or(&[][..], |first| first.lead);
+        let rest = key.strip_prefix(lead);
+        let compare = |e: &LeafEntry<'_>| match rest {
+            Some(rest) if std::ptr::eq(e.lead, lead) => e.tail.cmp(rest),
+            _ => e.compare(key),
+        };
+        match (self.0.binary_search_by(compare), cell) {
             (Ok(at), Cell::Tombstone) => (at, Some(self.0.remove(at).cell)),
             (Ok(at), _) => (at, Some(std::mem::replace(&mut self.0[at], entry).cell)),
             (Err(at), Cell::Tombstone) => (at, None),
@@ -96,6 +91,17 @@ impl<'a> Entries<'a> {
 
     pub(crate) fn bytes(&self) -> usize {
         self.0.iter().map(|e| FREE_RECORD_HEAD + e.key_len() + e.cell.stored_len()).sum()
+    }
+
+    /// The bytes of these and of neighbouring entries in one leaf, and of these those of their common prefix.
+    pub(crate) fn bytes_with(&self, other: &Entries<'_>) -> (usize, usize) {
+        let (ours, theirs) = (self.bytes(), other.bytes());
+        let (Some(first), Some(last)) = (self.0.first(), other.0.last()) else { return (ours + theirs, 0) };
+        // The outermost have the prefix in common that all have: it does not matter which of the two lists is first.
+        let (inner, other_inner) = (self.0.last().unwrap_or(first), other.0.first().unwrap_or(last));
+        let prefix = first.key().common_prefix(last.key());
+        let prefix = prefix.min(inner.key().common_prefix(other_inner.key()));
+        (ours + theirs - (self.0.len() + other.0.len() - 1) * prefix, prefix)
     }
 
     /// Where to cut, given where the newest entry went: pieces that each fit a leaf.
@@ -112,7 +118,7 @@ impl<'a> Entries<'a> {
             return;
         }
         let plan = Plan::new(entries);
-        if entries.len() <= BUILT_MAX && plan.built_bytes <= LEAF_BYTES_MAX {
+        if entries.len() <= BUILT_MAX && plan.built_bytes - plan.prefix_len <= LEAF_BYTES_MAX {
             return;
         }
         let weight =
@@ -161,9 +167,10 @@ impl Plan {
     fn new(entries: &[LeafEntry<'_>]) -> Plan {
         let n = entries.len();
         let prefix_len = match entries {
-            [first, .., last] if n >= PREFIX_ENTRIES_MIN => first.common_prefix(last),
+            [first, .., last] => first.key().common_prefix(last.key()),
             _ => 0,
         };
+        let prefix_len = if n >= PREFIX_ENTRIES_MIN || prefix_len > LONG_PREFIX { prefix_len } else { 0 };
         let first_len = entries.first().map_or(0, LeafEntry::key_len);
         let (mut one_len, mut value_max, mut free_bytes) = (true, 0, 0);
         for entry in entries {
@@ -292,7 +299,7 @@ unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[LeafEntry<'_>])
     let n = entries.len();
     let mut at = plan.records;
     for (i, entry) in entries.iter().enumerate() {
-        let (a, b) = entry.from(plan.prefix_len);
+        let Pieces([a, b]) = entry.key().split_at(plan.prefix_len).1;
         // SAFETY: `base` is a block for this plan, as this function requires; `Plan::new` summed the same lengths.
         unsafe {
             base.add(HEAD_BYTES + i).write(entry.tag);
@@ -309,7 +316,7 @@ unsafe fn write_free_form(base: *mut u8, plan: &Plan, entries: &[LeafEntry<'_>])
 /// `base` is a block of the caller's that `plan` fits.
 unsafe fn write_fixed_form(base: *mut u8, plan: &Plan, entries: &[LeafEntry<'_>]) {
     for (position, entry) in entries.iter().enumerate() {
-        let (a, b) = entry.from(plan.prefix_len);
+        let Pieces([a, b]) = entry.key().split_at(plan.prefix_len).1;
         // SAFETY: `base` is a block for this plan, as this function requires, and `position < plan.n`.
         unsafe {
             base.add(HEAD_BYTES + position).write(entry.tag);

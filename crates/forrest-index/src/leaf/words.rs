@@ -172,10 +172,10 @@ impl<'g> Words<'g> {
         self.newest
     }
 
-    /// The separator before an entry.
-    pub(crate) fn separator(&self, at: usize, to: &mut Vec<u8>) {
+    /// The separator before an entry: bytes, and how many of them.
+    pub(crate) fn separator(&self, at: usize) -> ([u8; 8], usize) {
         let common = ((self.key(at - 1) ^ self.key(at)).leading_zeros() / 8) as usize;
-        to.extend_from_slice(&self.key(at).to_be_bytes()[..(common + 1).min(self.key_len)]);
+        (self.key(at).to_be_bytes(), (common + 1).min(self.key_len))
     }
 
     /// Builds a leaf of entries `from..to`. `None` if there is no memory.
