@@ -183,6 +183,9 @@ pub fn of_index(error: forrest_index::Error) -> Error {
     match error {
         E::KeyTooLong(length) => Error::limit("key", "bytes", length, MAX_KEY_BYTES),
         E::ValueTooLong(length) => Error::limit("value", "bytes", length, MAX_VALUE_BYTES),
+        E::CapacityTooLarge(bytes) => {
+            Error::limit("capacity", "bytes", bytes, forrest_index::MAX_CAPACITY_BYTES)
+        }
         other => Error::new(ErrorKind::OutOfSpace, other.to_string()),
     }
 }

@@ -12,7 +12,7 @@
 //! If no span is left, an allocation takes a larger block, from any shard. A full arena still serves **removals**,
 //! which need a block before they free one: some spans and some lines are reserved for them.
 
-use crate::error::Error;
+use crate::error::{Error, MAX_CAPACITY_BYTES};
 use crate::options::Options;
 use forrest_base::lock;
 use forrest_machine::pages::{PageKind, Region};
@@ -41,6 +41,9 @@ const RESERVE_SPANS_MIN: u32 = 2;
 const RESERVE_SPANS_MAX: u32 = 128;
 /// Largest blocks that are kept free while spans of the reserve are taken.
 const LARGE_BLOCKS_KEPT: u32 = 64;
+
+const _: () =
+    assert!(MAX_CAPACITY_BYTES.is_multiple_of(CHUNK_BYTES) && (MAX_CAPACITY_BYTES / LINE_BYTES) < 1 << 32);
 
 /// A block's first line. Never 0.
 pub(crate) type Handle = u32;
@@ -145,8 +148,10 @@ impl Default for Shard {
 struct Chunks {
     /// A bit per span: set if free. `None` for a chunk that the system has.
     free: Vec<Option<u32>>,
-    /// Chunks that may have a free span.
-    usable: Vec<u32>,
+    /// Chunks by the length of their longest run of free spans. Those without a free span are in no list.
+    by_run: [Vec<u32>; SPANS_PER_CHUNK as usize],
+    /// Where each chunk is in its list.
+    places: Vec<u32>,
     /// Chunks that the system has, below `free.len()`.
     gone: Vec<u32>,
     empty: usize,
@@ -230,8 +235,12 @@ impl Arena {
     pub(crate) fn new(options: &Options) -> Result<Arena, Error> {
         // Handles are 32 bits of lines, and a store cannot outgrow the machine's memory by much.
         let machine = forrest_machine::memory::now().map_or(1 << 36, |memory| memory.total_bytes as usize);
-        let want = options.capacity_bytes.unwrap_or(machine.saturating_mul(2));
-        let mut bytes = want.clamp(CHUNK_BYTES, (1 << 38) - CHUNK_BYTES).next_multiple_of(CHUNK_BYTES);
+        let want = match options.capacity_bytes {
+            Some(bytes) if bytes > MAX_CAPACITY_BYTES => return Err(Error::CapacityTooLarge(bytes)),
+            Some(bytes) => bytes,
+            None => machine.saturating_mul(2),
+        };
+        let mut bytes = want.clamp(CHUNK_BYTES, MAX_CAPACITY_BYTES).next_multiple_of(CHUNK_BYTES);
         let region = loop {
             match Region::reserve(bytes, options.pages, options.numa) {
                 Ok(region) => break region,
@@ -518,22 +527,11 @@ impl Arena {
     }
 
     fn find_spans(&self, chunks: &mut Chunks, count: u32) -> Option<u32> {
-        let mut look = chunks.usable.len();
-        while look > 0 {
-            look -= 1;
-            let chunk = chunks.usable[look];
-            let free = chunks.free[chunk as usize].unwrap_or(0);
-            if free == 0 {
-                chunks.usable.swap_remove(look);
-                continue;
-            }
-            if let Some(at) = find_run(free, count) {
-                return Some(chunks.take(chunk, at, count));
-            }
-            // A long run is looked for in the newest few only; a fresh chunk is cheaper than a search.
-            if chunks.usable.len() - look > 8 {
-                break;
-            }
+        // The shortest run that is long enough, so that long ones, and empty chunks, stay.
+        let lists = &chunks.by_run[count as usize - 1..];
+        if let Some(&chunk) = lists.iter().find_map(|list| list.last()) {
+            let at = find_run(chunks.free[chunk as usize]?, count)?;
+            return Some(chunks.take(chunk, at, count));
         }
         let chunk = match self.commit(chunks)? {
             0 if count == SPANS_PER_CHUNK => self.commit(chunks)?,
@@ -557,13 +555,13 @@ impl Arena {
         };
         if chunk as usize == chunks.free.len() {
             chunks.free.push(None);
+            chunks.places.push(0);
             chunks.kind_of.push(kind);
         }
         chunks.kind_of[chunk as usize] = kind;
         chunks.kinds[kind_index(kind)] += CHUNK_BYTES as u64;
         // The first span is never used, so that no handle is 0.
-        chunks.free[chunk as usize] = Some(if chunk == 0 { u32::MAX - 1 } else { u32::MAX });
-        chunks.usable.push(chunk);
+        chunks.set_free(chunk, Some(if chunk == 0 { u32::MAX - 1 } else { u32::MAX }));
         chunks.empty += usize::from(chunk != 0);
         self.committed.fetch_add(CHUNK_BYTES as u64, Ordering::Relaxed);
         Some(chunk)
@@ -576,10 +574,7 @@ impl Arena {
         let (chunk, at) = (first / SPANS_PER_CHUNK, first % SPANS_PER_CHUNK);
         let before = chunks.free[chunk as usize].unwrap_or(0);
         let after = before | run(at, count);
-        chunks.free[chunk as usize] = Some(after);
-        if before == 0 {
-            chunks.usable.push(chunk);
-        }
+        chunks.set_free(chunk, Some(after));
         if after == u32::MAX {
             chunks.empty += 1;
             if chunks.empty > CHUNKS_KEPT {
@@ -592,8 +587,7 @@ impl Arena {
     fn give_back(&self, chunks: &mut Chunks, chunk: u32) {
         debug_assert_eq!(chunks.free[chunk as usize], Some(u32::MAX));
         chunks.empty -= 1;
-        chunks.free[chunk as usize] = None;
-        chunks.usable.retain(|&c| c != chunk);
+        chunks.set_free(chunk, None);
         chunks.gone.push(chunk);
         let kind = chunks.kind_of[chunk as usize];
         chunks.kinds[kind_index(kind)] -= CHUNK_BYTES as u64;
@@ -606,9 +600,9 @@ impl Arena {
     /// Gives all empty chunks back to the system.
     pub(crate) fn trim(&self) {
         let mut chunks = lock(&self.chunks);
-        let empty: Vec<u32> =
-            chunks.usable.iter().copied().filter(|&c| chunks.free[c as usize] == Some(u32::MAX)).collect();
-        empty.into_iter().for_each(|chunk| self.give_back(&mut chunks, chunk));
+        while let Some(&chunk) = chunks.by_run[SPANS_PER_CHUNK as usize - 1].last() {
+            self.give_back(&mut chunks, chunk);
+        }
     }
 
     /// Bytes in blocks that are taken.
@@ -635,16 +629,47 @@ impl Drop for Arena {
 }
 
 impl Chunks {
+    /// Notes which spans of a chunk are free, and moves the chunk to the list for its longest run.
+    fn set_free(&mut self, chunk: u32, free: Option<u32>) {
+        let before = std::mem::replace(&mut self.free[chunk as usize], free);
+        let [before, after] = [before, free].map(|free| longest_run(free.unwrap_or(0)));
+        if before == after {
+            return;
+        }
+        if let Some(list) = before.checked_sub(1) {
+            let place = self.places[chunk as usize];
+            let list = &mut self.by_run[list];
+            list.swap_remove(place as usize);
+            if let Some(&moved) = list.get(place as usize) {
+                self.places[moved as usize] = place;
+            }
+        }
+        if let Some(list) = after.checked_sub(1) {
+            self.places[chunk as usize] = self.by_run[list].len() as u32;
+            self.by_run[list].push(chunk);
+        }
+    }
+
     fn take(&mut self, chunk: u32, at: u32, count: u32) -> u32 {
         let free = self.free[chunk as usize].unwrap_or(0);
         self.empty -= usize::from(free == u32::MAX);
-        self.free[chunk as usize] = Some(free & !run(at, count));
+        self.set_free(chunk, Some(free & !run(at, count)));
         chunk * SPANS_PER_CHUNK + at
     }
 }
 
 fn run(at: u32, count: u32) -> u32 {
     (((1_u64 << count) - 1) << at) as u32
+}
+
+/// Length of the longest run of set bits.
+fn longest_run(mut free: u32) -> usize {
+    let mut len = 0;
+    while free != 0 {
+        free &= free << 1;
+        len += 1;
+    }
+    len
 }
 
 /// The first of `count` neighbouring set bits.
@@ -723,6 +748,38 @@ mod tests {
         assert_eq!(all(1, Purpose::Growth), 0);
         assert_eq!(all(256, Purpose::Removal), arena.reserve_spans() * 4);
         assert_eq!(all(1, Purpose::Removal), 0);
+    }
+
+    #[test]
+    fn the_longest_run_is_that_which_is_found() {
+        let mut seed = 7_u32;
+        for _ in 0..10_000 {
+            seed = seed.wrapping_mul(747796405).wrapping_add(2891336453);
+            let free = seed & seed.rotate_left(5) | seed >> 11;
+            let len = (1..=SPANS_PER_CHUNK).rev().find(|&len| find_run(free, len).is_some()).unwrap_or(0);
+            assert_eq!(longest_run(free), len as usize, "{free:b}");
+        }
+        assert_eq!([0, u32::MAX].map(longest_run), [0, SPANS_PER_CHUNK as usize]);
+    }
+
+    #[test]
+    fn a_long_run_is_found_in_any_chunk() {
+        let arena = arena();
+        // Two blocks to a chunk, in all but the last few.
+        let half = CHUNK_LINES / 2;
+        let blocks: Vec<_> = std::iter::from_fn(|| arena.alloc(half, 0, Purpose::Growth)).collect();
+        assert_eq!(blocks.len(), 61);
+        let taken = arena.taken();
+        // The oldest chunk gets a long run, and many newer ones a short one.
+        // SAFETY: taken above with the same size, and not used after.
+        unsafe { arena.free(blocks[1], half, 0) };
+        for &block in &blocks[20..40] {
+            // SAFETY: as above; the block is taken again but for a few spans at its end.
+            unsafe { arena.free(block, half, 0) };
+            assert!(arena.alloc(half - 4 * SPAN_LINES, 0, Purpose::Removal).is_some());
+        }
+        assert!(arena.alloc(half, 0, Purpose::Removal).is_some(), "a run of half a chunk is free");
+        assert_eq!(arena.taken(), taken);
     }
 
     #[test]

@@ -5,6 +5,9 @@ pub const MAX_KEY_BYTES: usize = 65_535;
 /// Longest value, in bytes.
 pub const MAX_VALUE_BYTES: usize = u32::MAX as usize;
 
+/// Largest capacity of an index, in bytes: nodes are numbered by 32 bits, in units of 64 bytes.
+pub const MAX_CAPACITY_BYTES: usize = (1 << 38) - (2 << 20);
+
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -15,6 +18,8 @@ pub enum Error {
     ValueTooLong(usize),
     /// The operating system refused memory, or the capacity is used up; carries the requested bytes.
     OutOfMemory(usize),
+    /// A requested capacity of more than [`MAX_CAPACITY_BYTES`]; carries it.
+    CapacityTooLarge(usize),
 }
 
 impl std::fmt::Display for Error {
@@ -24,6 +29,10 @@ impl std::fmt::Display for Error {
             Error::ValueTooLong(n) => {
                 write!(f, "value of {n} bytes exceeds the limit of {MAX_VALUE_BYTES} bytes")
             }
+            Error::CapacityTooLarge(n) => write!(
+                f,
+                "a capacity of {n} bytes exceeds the limit of {MAX_CAPACITY_BYTES} bytes; request less, or none"
+            ),
             Error::OutOfMemory(n) => write!(f, "no memory for {n} more bytes"),
         }
     }

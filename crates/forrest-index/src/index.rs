@@ -27,7 +27,8 @@ impl Index {
     /// Makes an index with no trees. Takes address space, but no memory yet.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the system refuses the address space.
+    /// [`Error::OutOfMemory`] if the system refuses the address space, [`Error::CapacityTooLarge`] for a capacity
+    /// beyond the limit.
     pub fn new(options: &Options) -> Result<Index, Error> {
         let shared = Arc::new(Shared::new(options)?);
         Ok(Index(Arc::new(IndexState { shared, trees: Mutex::default(), tree_ids: AtomicU64::new(0) })))

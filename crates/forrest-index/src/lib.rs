@@ -41,7 +41,7 @@ mod write;
 pub use batch::Batch;
 pub use cursor::Cursor;
 pub use effect::Effect;
-pub use error::{Error, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+pub use error::{Error, MAX_CAPACITY_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 pub use index::Index;
 pub use leaf::found::Found;
 pub use options::{Direction, Options, Stats};

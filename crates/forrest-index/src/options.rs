@@ -3,7 +3,8 @@
 /// How an index takes memory.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Maximum bytes of nodes; `None` means the memory of the machine. Values of more than 239 bytes are outside the
+    /// Maximum bytes of nodes, at most [`MAX_CAPACITY_BYTES`](crate::MAX_CAPACITY_BYTES); `None` means the memory of
+    /// the machine. Values of more than 239 bytes are outside the
     /// nodes.
     pub capacity_bytes: Option<usize>,
     /// Which pages the nodes should lie on.

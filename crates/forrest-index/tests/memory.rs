@@ -2,7 +2,7 @@
 //! keys. The tests count bytes, never time.
 
 use forrest_base::random::Random;
-use forrest_index::{Batch, Effect, Error, Index, Options, Tree};
+use forrest_index::{Batch, Effect, Error, Index, MAX_CAPACITY_BYTES, Options, Tree};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
@@ -348,4 +348,16 @@ fn a_long_common_prefix_is_stored_once_per_node() {
         assert!(few <= 12 * prefix_len as u64, "{few} bytes of nodes for 100 keys");
         assert!(empty <= 4096, "{empty} bytes of nodes for no key");
     }
+}
+
+/// A capacity that cannot be had is refused, where it was cut to 256 GiB.
+#[test]
+fn a_capacity_beyond_the_limit_is_refused() {
+    for bytes in [MAX_CAPACITY_BYTES + 1, usize::MAX] {
+        let made = Index::new(&Options { capacity_bytes: Some(bytes), ..Options::default() });
+        let error = made.err().expect("it is refused");
+        assert_eq!(error, Error::CapacityTooLarge(bytes));
+        assert!(error.to_string().contains(&bytes.to_string()), "{error}");
+    }
+    drop(of_capacity(0));
 }

@@ -80,12 +80,12 @@ impl Sizes {
 impl Builder {
     /// Maximum memory of the nodes of a store in memory, or of a store in the kernel.
     ///
-    /// Unit: bytes. Default: the memory of the machine. Limit: at least 1. Why: a change that exceeds it
-    /// fails with `OutOfSpace`, while without it the system would kill the process. Values above 239 bytes
-    /// are not counted. 1/32 of it, at most 8 MiB, is reserved for deletes, so that a full store can be made
-    /// smaller. While a snapshot is held, deletes free nothing and use up the reserve. In the kernel the
-    /// option limits all memory of the store, and takes effect when the store is created; the default there
-    /// is the module's parameter `store_bytes_max`.
+    /// Unit: bytes. Default: the memory of the machine. Limits: at least 1; in memory at most 256 GiB less 2 MiB,
+    /// beyond which opening fails with `Limit`. Why: a change that exceeds it fails with `OutOfSpace`, while
+    /// without it the system would kill the process. Values above 239 bytes are not counted. 1/32 of it, at most
+    /// 8 MiB, is reserved for deletes, so that a full store can be made smaller. While a snapshot is held, deletes
+    /// free nothing and use up the reserve. In the kernel the option limits all memory of the store, and takes
+    /// effect when the store is created; the default there is the module's parameter `store_bytes_max`.
     pub fn capacity_bytes(mut self, bytes: usize) -> Builder {
         self.options.capacity_bytes = Some(bytes);
         self

@@ -221,7 +221,8 @@ impl Memtable {
         room::ask()?;
         let capacity_of = |content: usize| content.saturating_mul(CAPACITY_FACTOR).max(CAPACITY_MIN);
         let least = capacity_of(room);
-        let mut capacity = capacity_of(memtable_bytes.saturating_add(batch_bytes_max)).max(least);
+        let wanted = capacity_of(memtable_bytes.saturating_add(batch_bytes_max));
+        let mut capacity = wanted.min(index::MAX_CAPACITY_BYTES).max(least);
         let index = loop {
             match Index::new(&index::Options { capacity_bytes: Some(capacity), pages, numa }) {
                 Err(forrest_index::Error::OutOfMemory(_)) if capacity > least => {
