@@ -1,38 +1,47 @@
 //! [`Batch`]: changes that become visible together.
 //!
-//! A batch holds the gate alone. For each tree that it changes it has a private root, which begins as the tree's root.
-//! Its floor is above all nodes that others can see. So it builds every node that it changes anew, up to its root, and
-//! no reader sees a change until the roots are switched. A failed batch frees the nodes that it built.
+//! A batch holds the gate alone. It appends to leaves that others see, as long as there is room, without showing it:
+//! see [`crate::staged`]. For all other changes it has a private root for each tree, which begins as the tree's root.
+//! Its floor is above all nodes that others can see. So it builds every node that it changes anew, up to its root.
 //!
-//! The roots are switched at one instant, see [`crate::roots`].
+//! No reader sees a change until all staged orders and all roots are switched, at one instant, see [`crate::roots`]. A
+//! failed batch takes back what it appended, and frees the nodes that it built.
 
 use crate::arena::Purpose;
 use crate::descent::TreeInner;
 use crate::effect::Effect;
 use crate::epoch::{self, Guard};
 use crate::error::Error;
+use crate::leaf::Leaf;
 use crate::node::Slot;
 use crate::reclaim::Garbage;
 use crate::shared::Shared;
+use crate::staged::Stage;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tree::Tree;
 use crate::write::{self, Private, Writer};
-use std::cell::Cell;
+use forrest_machine::prefetch;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
+
+/// How many leaves ahead one is fetched where all are visited.
+const FETCHED_AHEAD: usize = 8;
 
 /// Changes that become visible together, see [`crate::Index::batch`].
 pub struct Batch<'a> {
     index: &'a Arc<Shared>,
     era: u64,
-    trees: BTreeMap<u64, Changed>,
+    /// The era of the newest snapshot.
+    floor: u64,
+    trees: BTreeMap<u64, Changed<'a>>,
 }
 
-struct Changed {
+struct Changed<'a> {
     tree: Arc<TreeInner>,
     root: AtomicU64,
-    private: Private,
+    private: Private<'a>,
 }
 
 impl<'a> Batch<'a> {
@@ -44,7 +53,8 @@ impl<'a> Batch<'a> {
         index.collect_sealed();
         let gate = index.close_gate();
         index.snapshots.next_era();
-        let mut batch = Batch { index, era: index.snapshots.era(), trees: BTreeMap::new() };
+        let (era, floor) = (index.snapshots.era(), index.snapshots.floor());
+        let mut batch = Batch { index, era, floor, trees: BTreeMap::new() };
         let result = body(&mut batch)?;
         let garbage = batch.commit();
         drop((batch, gate));
@@ -61,7 +71,13 @@ impl<'a> Batch<'a> {
         let changed = self.trees.entry(tree.id).or_insert_with(|| Changed {
             tree: tree.clone(),
             root: AtomicU64::new(tree.newest_root().0),
-            private: Private::default(),
+            private: Private {
+                retired: RefCell::default(),
+                staged: RefCell::default(),
+                stage: Stage::new(&self.index.phase),
+                floor: self.floor,
+                keys: Cell::default(),
+            },
         });
         Writer {
             tree: &changed.tree,
@@ -69,7 +85,7 @@ impl<'a> Batch<'a> {
             floor: self.era - 1,
             era: self.era,
             guard,
-            private: Some(&changed.private),
+            batch: Some(&changed.private),
             purpose: Cell::new(Purpose::Growth),
         }
     }
@@ -142,13 +158,19 @@ impl<'a> Batch<'a> {
 
     /// Makes the changes visible. Returns the replaced nodes that no snapshot reaches.
     fn commit(&mut self) -> Vec<Garbage> {
-        let changed: Vec<Changed> = std::mem::take(&mut self.trees).into_values().collect();
-        let roots: Vec<_> = changed.iter().map(|c| (&c.tree.root, c.root.load(Ordering::Relaxed))).collect();
-        self.index.phase.switch(&roots);
+        let changed: Vec<Changed<'_>> = std::mem::take(&mut self.trees).into_values().collect();
+        let roots = changed.iter().map(|c| (&c.tree.root, c.root.load(Ordering::Relaxed)));
+        let roots: Vec<_> = roots.filter(|(root, new)| *new != root.current(&self.index.phase)).collect();
+        let is_staged = changed.iter().any(|c| !c.private.staged.borrow().is_empty());
+        let publish = || changed.iter().for_each(|c| c.each_staged(|leaf| leaf.publish_staged()));
+        if !roots.is_empty() || is_staged {
+            self.index.phase.switch(&roots, is_staged.then_some(publish));
+        }
         let thread = epoch::pin().record.number;
         let mut garbage = Vec::new();
         for Changed { tree, private, .. } in changed {
             tree.count(thread, private.keys.get());
+            garbage.extend(private.stage.into_blocks().into_iter().map(Garbage::Orders));
             let retired = private.retired.into_inner();
             garbage.extend(
                 retired.into_iter().filter_map(|(birth, node)| self.index.snapshots.park(birth, node)),
@@ -158,12 +180,37 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl Drop for Batch<'_> {
-    /// Frees the nodes that a failed batch has built.
-    fn drop(&mut self) {
+impl Changed<'_> {
+    /// Calls `each` with the leaves to which the batch has appended, and those among them that it replaced later.
+    fn each_staged(&self, mut each: impl FnMut(Leaf<'_>)) {
         let guard = epoch::pin();
-        for (_, Changed { tree, root, private }) in std::mem::take(&mut self.trees) {
+        let staged = self.private.staged.borrow();
+        for (at, &slot) in staged.iter().enumerate() {
+            if let Some(&later) = staged.get(at + FETCHED_AHEAD) {
+                prefetch::read(self.tree.node(later, &guard).address());
+            }
+            each(Leaf::of_batch(self.tree.node(slot, &guard)));
+        }
+    }
+}
+
+impl Drop for Batch<'_> {
+    /// Takes back what a failed batch has appended, and frees the nodes that it has built.
+    fn drop(&mut self) {
+        let trees = std::mem::take(&mut self.trees);
+        for changed in trees.values() {
+            // SAFETY: the staged records own the counts, and no other thread ever saw them.
+            changed.each_staged(|leaf| leaf.undo_staged(|blob| unsafe { self.index.bags.drop_blob(blob) }));
+        }
+        let guard = epoch::pin();
+        for (_, Changed { tree, root, private }) in trees {
             tree.free_below(Slot(root.into_inner()), self.era, &guard);
+            // Readers may still refer to the orders.
+            private
+                .stage
+                .into_blocks()
+                .into_iter()
+                .for_each(|block| self.index.discard(Garbage::Orders(block)));
             for (birth, garbage) in private.retired.into_inner() {
                 if birth >= self.era {
                     // SAFETY: this batch made it and did not link it, so no other thread can reach it.

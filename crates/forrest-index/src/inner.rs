@@ -98,6 +98,24 @@ impl<'g> InnerNode<'g> {
         self.slot(index).store(slot.0, Ordering::Release);
     }
 
+    /// A copy of this era with one child replaced. `None` if there is no memory. The caller holds the lock, so that no
+    /// child changes meanwhile.
+    pub(crate) fn copy_with(self, supply: Supply<'_>, era: u64, index: usize, child: Slot) -> Option<Slot> {
+        let lines = self.lines();
+        let handle = supply.take(lines)?;
+        let to = supply.arena.at(handle).as_ptr();
+        let common = Common::new(self.0.level(), [0; 3], era);
+        let (after, len) = (size_of::<Common>(), lines as usize * LINE_BYTES - size_of::<Common>());
+        // SAFETY: both blocks have `lines` lines, and the new one is not linked. The bytes after `Common`, where other
+        // threads try the lock, do not change under the lock. A slot is written like an atomic one.
+        unsafe {
+            to.cast::<Common>().write(common);
+            to.add(after).copy_from_nonoverlapping(self.0.address().add(after), len);
+            to.add(SLOTS_AT + 8 * index).cast::<u64>().write(child.0);
+        }
+        Some(Slot::new(handle))
+    }
+
     fn bytes_at(self) -> usize {
         SLOTS_AT + 8 * self.children() + 4 * (self.children() - 1)
     }

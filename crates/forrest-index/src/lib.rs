@@ -33,6 +33,7 @@ mod scan;
 mod shared;
 mod simd;
 mod snapshot;
+mod staged;
 mod sync;
 mod tree;
 mod value;

@@ -19,6 +19,9 @@
 //! weakened: lives_on two_writers_below_a_parent
 //! weakened: root a_new_root_is_complete
 //! weakened: phase roots_turn_together
+//! weakened: now staged_orders_turn_together
+//! weakened: unphased staged_orders_turn_together
+//! weakened: undone a_failed_batch_is_not_shown_by_the_next
 //! weakened: unchecked switches_one_after_the_other
 //!
 //! Models of the lock-free protocols and of the node lock. They try every interleaving (with three threads, or long
@@ -34,8 +37,9 @@
 use crate::epoch::{Record, Registry};
 use crate::gate::Gate;
 use crate::latch::{Latch, Locked};
-use crate::order::OrderWord;
+use crate::order::{Order, OrderWord};
 use crate::roots::{Phase, Root};
+use crate::staged::Staged;
 use forrest_models::Guarded;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -687,7 +691,7 @@ impl Trees {
 
     fn switch_both(&self, root: u64) {
         (0..2).for_each(|tree| self.build(tree, root));
-        self.phase.switch(&[(&self.roots[0], root), (&self.roots[1], root)]);
+        self.phase.switch(&[(&self.roots[0], root), (&self.roots[1], root)], None::<fn()>);
     }
 
     fn read(&self, tree: usize) -> u64 {
@@ -719,7 +723,7 @@ fn a_new_root_is_complete() {
         };
         for root in [2, 3] {
             trees.build(0, root);
-            trees.phase.switch(&[(&trees.roots[0], root)]);
+            trees.phase.switch(&[(&trees.roots[0], root)], None::<fn()>);
         }
         reader.join().unwrap();
     });
@@ -767,7 +771,7 @@ fn a_tree_left_out_of_the_next_switch() {
             thread::spawn(move || trees.read_both(1))
         };
         trees.switch_both(2);
-        trees.phase.switch(&[(&third, 2), (&fourth, 2)]);
+        trees.phase.switch(&[(&third, 2), (&fourth, 2)], None::<fn()>);
         reader.join().unwrap();
     });
 }
@@ -782,5 +786,92 @@ fn two_readers_of_two_trees() {
         });
         trees.switch_both(2);
         readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+/// Two leaves with room for two records each, and a batch that appends to them.
+struct Leaves {
+    phase: Phase,
+    words: [OrderWord; 2],
+    records: [[Guarded; 2]; 2],
+    staged: [Staged; 2],
+}
+
+impl Leaves {
+    fn new() -> Arc<Leaves> {
+        Arc::new(Leaves {
+            phase: Phase::new(),
+            words: [0, 0].map(|_| OrderWord::new()),
+            records: [0, 0].map(|_| [0, 0].map(Guarded::new)),
+            staged: [0, 0].map(|_| Staged::new()),
+        })
+    }
+
+    /// Appends a record for the batch alone.
+    fn stage(&self, leaf: usize) {
+        let (word, staged) = (&self.words[leaf], &self.staged[leaf]);
+        let is_first = word.load().reference().is_none();
+        let before = if is_first { word.load() } else { staged.after() };
+        let number = before.appended();
+        self.records[leaf][number].write(100 + number as u64);
+        if is_first {
+            staged.set(before, 0, &self.phase, self.phase.next());
+        }
+        staged.set_after(before.with(number, false));
+        if is_first {
+            word.publish(Order::referring_to(std::ptr::from_ref(staged).expose_provenance()));
+        }
+    }
+
+    /// Makes what was staged in some leaves visible.
+    fn commit(&self, leaves: std::ops::Range<usize>) {
+        let publish = || leaves.for_each(|leaf| self.words[leaf].publish(self.staged[leaf].after()));
+        self.phase.switch(&[], Some(publish));
+    }
+
+    /// Reads the records of a leaf, and returns how many there are.
+    fn read(&self, leaf: usize) -> usize {
+        let word = self.words[leaf].load();
+        let order = if word.reference().is_some() { self.staged[leaf].shown() } else { word };
+        for position in 0..order.listed() {
+            let number = order.number(position);
+            assert_eq!(self.records[leaf][number].read(), 100 + number as u64);
+        }
+        order.appended()
+    }
+}
+
+#[test]
+fn staged_orders_turn_together() {
+    model(None, || {
+        let leaves = Leaves::new();
+        let reader = {
+            let leaves = leaves.clone();
+            thread::spawn(move || {
+                let seen = [leaves.read(0), leaves.read(1)];
+                assert!(matches!(seen, [0, 0] | [0, 1] | [2, 1]), "a part of a batch: {seen:?}");
+            })
+        };
+        [0, 1, 0].into_iter().for_each(|leaf| leaves.stage(leaf));
+        leaves.commit(0..2);
+        reader.join().unwrap();
+        assert_eq!([leaves.read(0), leaves.read(1)], [2, 1]);
+    });
+}
+
+#[test]
+fn a_failed_batch_is_not_shown_by_the_next() {
+    model(None, || {
+        let leaves = Leaves::new();
+        let reader = {
+            let leaves = leaves.clone();
+            thread::spawn(move || assert_eq!(leaves.read(0), 0, "a batch that failed"))
+        };
+        leaves.stage(0);
+        leaves.words[0].publish(leaves.staged[0].undo());
+        leaves.stage(1);
+        leaves.commit(1..2);
+        reader.join().unwrap();
+        assert_eq!([leaves.read(0), leaves.read(1)], [0, 1]);
     });
 }

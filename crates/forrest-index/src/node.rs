@@ -111,11 +111,15 @@ impl Share {
     }
 }
 
+/// Set in a node's word if it is to be seen as the running batch does, see [`crate::staged`].
+const OF_BATCH: u64 = 1 << 32;
+
 /// A node that stays allocated for `'g`, the time of a pin.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'g> {
     at: *const u8,
-    handle: Handle,
+    /// The handle, and `OF_BATCH`. One word, so that a node is passed in two registers.
+    word: u64,
     pinned: PhantomData<&'g Guard>,
 }
 
@@ -138,7 +142,8 @@ impl<'g> Node<'g> {
     #[inline(always)]
     pub(crate) unsafe fn from_base(base: *const u8, handle: Handle, _guard: &'g Guard) -> Node<'g> {
         // SAFETY: a handle is a line of the region that begins at the base.
-        Node { at: unsafe { base.add(handle as usize * LINE_BYTES) }, handle, pinned: PhantomData }
+        let at = unsafe { base.add(handle as usize * LINE_BYTES) };
+        Node { at, word: u64::from(handle), pinned: PhantomData }
     }
 
     #[inline(always)]
@@ -148,7 +153,18 @@ impl<'g> Node<'g> {
 
     #[inline(always)]
     pub(crate) fn handle(self) -> Handle {
-        self.handle
+        self.word as Handle
+    }
+
+    /// The node as the running batch sees it.
+    #[inline(always)]
+    pub(crate) fn of_batch(self) -> Node<'g> {
+        Node { word: self.word | OF_BATCH, ..self }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_of_batch(self) -> bool {
+        self.word & OF_BATCH != 0
     }
 
     #[inline(always)]

@@ -2,7 +2,8 @@
 //!
 //! Bits 0 to 3: how many records were appended. Bits 4 to 7: how many are listed; of several records with the same
 //! key, only the last is listed. Then four bits for each listed record, in key order: its number among the appended
-//! records.
+//! records. A first number of 15 means that the other bits refer to orders that a batch has staged, see
+//! [`crate::staged`].
 //!
 //! The argument. One writer at a time (it holds the leaf's lock) writes the record and its tag first and stores
 //! the word last, with release. A reader loads the word once, with acquire, and reads only records that this word
@@ -15,20 +16,23 @@ use crate::sync::{AtomicU64, Ordering, weakened};
 /// Most records that a word can list.
 pub(crate) const LISTED_MAX: usize = 14;
 
+/// No number of appended records: the other bits of the word are the address of staged orders.
+const REFERENCE: u64 = 15;
+
 /// The word itself.
 #[repr(transparent)]
 pub(crate) struct OrderWord(AtomicU64);
 
 /// The value of the word at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Order(u64);
+pub(crate) struct Order(pub(crate) u64);
 
 impl OrderWord {
     pub(crate) fn new() -> OrderWord {
         OrderWord(AtomicU64::new(0))
     }
 
-    /// What is published.
+    /// What is published: an order, or a reference to staged ones ([`Order::reference`]).
     #[inline(always)]
     pub(crate) fn load(&self) -> Order {
         // ORDERING: acquire pairs with the release in `publish`: what is listed is complete.
@@ -43,6 +47,18 @@ impl OrderWord {
 }
 
 impl Order {
+    /// A word that refers to what is at an address, a multiple of 16.
+    pub(crate) fn referring_to(address: usize) -> Order {
+        debug_assert_eq!(address as u64 & REFERENCE, 0);
+        Order(address as u64 | REFERENCE)
+    }
+
+    /// The address that a word refers to.
+    #[inline(always)]
+    pub(crate) fn reference(self) -> Option<usize> {
+        (self.0 & REFERENCE == REFERENCE).then_some((self.0 & !REFERENCE) as usize)
+    }
+
     /// How many records were appended.
     #[inline(always)]
     pub(crate) fn appended(self) -> usize {

@@ -15,6 +15,7 @@ use crate::inner::InnerNode;
 use crate::leaf::walk::Walk;
 use crate::leaf::{Blob, Leaf};
 use crate::node::Node;
+use crate::staged::Staged;
 use forrest_base::lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -37,6 +38,8 @@ pub(crate) enum Garbage {
     Leaf(Handle, u32),
     /// One count of a blob.
     Blob(Blob),
+    /// Staged orders of a batch that has ended.
+    Orders(Box<[Staged]>),
 }
 
 impl Garbage {
@@ -175,6 +178,7 @@ impl Bags {
             match garbage {
                 Garbage::Block(handle, lines) => arena.free(handle, lines, thread),
                 Garbage::Blob(blob) => self.drop_blob(blob),
+                Garbage::Orders(orders) => drop(orders),
                 Garbage::Leaf(handle, lines) => {
                     {
                         let guard = epoch::pin();

@@ -45,9 +45,21 @@ impl Phase {
         Phase(AtomicU64::new(0))
     }
 
-    /// Switches roots to new values at one instant. The caller is the only writer.
-    pub(crate) fn switch(&self, roots: &[(&Root, u64)]) {
-        if let [(root, new)] = roots {
+    /// The phase of this moment.
+    pub(crate) fn now(&self) -> u64 {
+        // ORDERING: acquire pairs with the release in `turn`.
+        self.0.load(weakened!("now", Acquire))
+    }
+
+    /// The phase at whose beginning the next switch takes place. The caller is the only writer.
+    pub(crate) fn next(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) + AFTER
+    }
+
+    /// Switches roots to new values at one instant. The caller is the only writer. `staged` publishes the orders that
+    /// were staged for this instant, if there are any ([`crate::staged`]).
+    pub(crate) fn switch(&self, roots: &[(&Root, u64)], staged: Option<impl FnOnce()>) {
+        if let (None, [(root, new)]) = (&staged, roots) {
             // ORDERING: release, so that a reader that sees the root sees the node.
             return root.shown.store(*new, weakened!("root", Release));
         }
@@ -59,6 +71,7 @@ impl Phase {
         roots.iter().for_each(|(root, _)| root.shown.store(0, Ordering::Release));
         self.turn();
         roots.iter().for_each(|(root, new)| root.shown.store(*new, Ordering::Release));
+        staged.into_iter().for_each(|publish| publish());
         self.turn();
     }
 

@@ -22,6 +22,7 @@ use crate::leaf::words::Words;
 use crate::leaf::{BUILT_MAX, Blob, Cell, INLINE_MAX, Leaf};
 use crate::node::{Node, Share, Slot};
 use crate::reclaim::Garbage;
+use crate::staged::Stage;
 use crate::sync::{AtomicU64, Ordering};
 use crate::value::Value;
 use crate::{hash, place};
@@ -45,11 +46,31 @@ const BLOB_HIDDEN_MAX: usize = 4096;
 /// Removing a longer key forces a rebuild too.
 const LONG_KEY: usize = 512;
 
-/// Nodes that a batch has replaced and must not free before it is visible.
-#[derive(Default)]
-pub(crate) struct Private {
+/// What a batch has changed in a tree.
+pub(crate) struct Private<'p> {
+    /// Nodes that it has replaced and must not free before it is visible.
     pub(crate) retired: RefCell<Vec<(u64, Garbage)>>,
+    /// Leaves that others see, to which it has appended, and the orders that it has staged there.
+    pub(crate) staged: RefCell<Vec<Slot>>,
+    pub(crate) stage: Stage<'p>,
+    /// Leaves of this era and older belong to snapshots, and nothing may be appended to them.
+    pub(crate) floor: u64,
     pub(crate) keys: Shared<i64>,
+}
+
+impl Private<'_> {
+    /// Appends a record to a leaf that others see, without showing it to them; false if it does not fit.
+    fn append(&self, leaf: Leaf<'_>, lock: &Locked<'_>, key: &Key<'_>, hash: u64, cell: Cell<'_>) -> bool {
+        let is_first = !leaf.is_staged();
+        let mut staged = self.staged.borrow_mut();
+        if staged.try_reserve(1).is_err() || !leaf.append(lock, key, hash, cell, Some(&self.stage)) {
+            return false;
+        }
+        if is_first {
+            staged.push(Slot::new(leaf.node().handle()));
+        }
+        true
+    }
 }
 
 /// Where and how to write.
@@ -61,7 +82,7 @@ pub(crate) struct Writer<'a> {
     /// The era of new nodes.
     pub(crate) era: u64,
     pub(crate) guard: &'a Guard,
-    pub(crate) private: Option<&'a Private>,
+    pub(crate) batch: Option<&'a Private<'a>>,
     /// The purpose of new nodes, set by the current change.
     pub(crate) purpose: Shared<Purpose>,
 }
@@ -115,6 +136,7 @@ pub(crate) fn apply<'v, R>(
     if key.len() > MAX_KEY_BYTES {
         return Err(Error::KeyTooLong(key.len()));
     }
+    let batch = writer.batch;
     let hash = hash::hash(key);
     let key = Key::new(key);
     let (share, leaf, lock) = writer.lock_leaf(&key);
@@ -131,10 +153,16 @@ pub(crate) fn apply<'v, R>(
     let long_gone = old.and_then(Cell::blob).is_some_and(|blob| blob.len() > BLOB_HIDDEN_MAX);
     // A leaf is rebuilt earlier if many of its records were removed, to free their memory.
     let shrinks = removes && (key.bytes.len() > LONG_KEY || leaf.order().appended() * 4 >= leaf.built());
-    let may_append = leaf.node().era() > writer.floor && !long_gone && !shrinks;
-    if !(may_append && leaf.append(&lock, &key, hash, cell))
-        && let Err(error) = writer.rebuild(leaf, lock, &key, hash, cell)
-    {
+    let era = leaf.node().era();
+    // A batch may append to a leaf that others see, without showing it to them.
+    let stage = batch.filter(|batch| era <= writer.floor && era > batch.floor);
+    let may_append = (era > writer.floor || stage.is_some()) && !long_gone && !shrinks;
+    let appended = may_append
+        && match stage {
+            None => leaf.append(&lock, &key, hash, cell, None),
+            Some(batch) => batch.append(leaf, &lock, &key, hash, cell),
+        };
+    if !appended && let Err(error) = writer.rebuild(leaf, lock, &key, hash, cell) {
         // SAFETY: the blob was made above and its count was not passed on.
         cell.blob().into_iter().for_each(|blob| unsafe { writer.tree.index.bags.drop_blob(blob) });
         return Err(error);
@@ -154,7 +182,7 @@ impl<'a> Writer<'a> {
         let snapshots = &tree.index.snapshots;
         let (floor, era) = (snapshots.floor(), snapshots.era());
         let purpose = Shared::new(Purpose::Growth);
-        Writer { tree, root: &tree.root.shown, floor, era, guard, private: None, purpose }
+        Writer { tree, root: &tree.root.shown, floor, era, guard, batch: None, purpose }
     }
 
     fn thread(&self) -> usize {
@@ -166,9 +194,9 @@ impl<'a> Writer<'a> {
     }
 
     fn count(&self, change: i64) {
-        match self.private {
+        match self.batch {
             None => self.tree.count(self.thread(), change),
-            Some(private) => private.keys.set(private.keys.get() + change),
+            Some(batch) => batch.keys.set(batch.keys.get() + change),
         }
     }
 
@@ -180,6 +208,25 @@ impl<'a> Writer<'a> {
         self.tree.node(slot, self.guard)
     }
 
+    /// A leaf as this writer sees it.
+    #[inline(always)]
+    fn leaf(&self, node: Node<'a>) -> Leaf<'a> {
+        match self.batch {
+            None => Leaf::new(node),
+            Some(_) => Leaf::of_batch(node),
+        }
+    }
+
+    /// Retires a replaced leaf. What the batch has staged there has gone over to the replacement.
+    fn retire_leaf(&self, leaf: Leaf<'a>, lock: Locked<'a>, moved: bool) {
+        if self.batch.is_some() {
+            let bags = &self.tree.index.bags;
+            // SAFETY: the staged records own the counts, and others never see these records.
+            leaf.undo_staged(|blob| unsafe { bags.drop_blob(blob) });
+        }
+        self.retire(leaf.node(), lock, moved);
+    }
+
     /// The leaf that a key belongs to, locked.
     #[inline(always)]
     fn lock_leaf(&self, key: &Key<'_>) -> (Share, Leaf<'a>, Locked<'a>) {
@@ -187,7 +234,7 @@ impl<'a> Writer<'a> {
             let ((slot, share), node) = descent::descend(self.tree, self.root(), key, self.guard);
             descent::fetch_appended(node, slot);
             if let Some(lock) = node.lock() {
-                return (share, Leaf::new(node), lock);
+                return (share, self.leaf(node), lock);
             }
         }
     }
@@ -223,7 +270,7 @@ impl<'a> Writer<'a> {
     /// Retires a replaced node: frees it when no reader or snapshot can reach it. With `moved`, the blobs of a leaf now
     /// belong to its replacement.
     fn retire(&self, node: Node<'a>, lock: Locked<'a>, moved: bool) {
-        if self.private.is_some() {
+        if self.batch.is_some() {
             // The batch may fail, and then the node stays. No other writer waits for its lock.
             drop(lock);
         } else {
@@ -234,11 +281,11 @@ impl<'a> Writer<'a> {
 
     fn discard(&self, birth: u64, garbage: Garbage) {
         let index = &self.tree.index;
-        match self.private {
+        match self.batch {
             None => index.retire(birth, garbage),
             // SAFETY: this batch made the node, so no other thread can reach it.
             Some(_) if birth == self.era => unsafe { index.bags.free(&index.arena, self.thread(), garbage) },
-            Some(private) => private.retired.borrow_mut().push((birth, garbage)),
+            Some(batch) => batch.retired.borrow_mut().push((birth, garbage)),
         }
     }
 
@@ -291,7 +338,7 @@ impl<'a> Writer<'a> {
         let parent = match (second, self.lock_parent(leaf.node(), key)) {
             (None, Parent::Node { inner, index, .. }) if inner.node().era() > self.floor => {
                 inner.set_child(index, slot);
-                self.retire(leaf.node(), lock, true);
+                self.retire_leaf(leaf, lock, true);
                 return Ok(());
             }
             (_, parent) => parent,
@@ -306,7 +353,7 @@ impl<'a> Writer<'a> {
             self.install(parent, index..index + 1, &children, key, usize::from(words.newest() >= first))
         });
         match result {
-            Ok(()) => self.retire(leaf.node(), lock, true),
+            Ok(()) => self.retire_leaf(leaf, lock, true),
             Err(_) => self.abandon(&new),
         }
         result
@@ -415,7 +462,7 @@ impl<'a> Writer<'a> {
             if moved && leaf.has_blobs() {
                 Walk::hidden_blobs(leaf, |blob| self.discard(u64::MAX, Garbage::Blob(blob)));
             }
-            self.retire(leaf.node(), lock, moved);
+            self.retire_leaf(leaf, lock, moved);
         }
         Ok(())
     }
@@ -433,7 +480,7 @@ impl<'a> Writer<'a> {
         if index >= parent.children() {
             return None;
         }
-        let neighbour = Leaf::new(self.node(parent.child(index)));
+        let neighbour = self.leaf(self.node(parent.child(index)));
         let lock = neighbour.node().try_lock()?;
         let mut theirs = Entries::new();
         theirs.gather(neighbour);
@@ -473,6 +520,21 @@ impl<'a> Writer<'a> {
         let node = inner.node();
         if replaced.len() == 1 && new.len() == 1 && node.era() > self.floor {
             inner.set_child(replaced.start, new.slots()[0]);
+            return Ok(());
+        }
+        if replaced.len() == 1 && new.len() == 1 {
+            // Others see the node as it is: a copy of it.
+            let slot = inner.copy_with(self.supply(), self.era, replaced.start, new.slots()[0]);
+            let slot = slot.ok_or(Error::OutOfMemory(inner.lines() as usize * LINE_BYTES))?;
+            let mut copy = Children::with_capacity(1);
+            copy.push(slot, Pieces::default());
+            let up = self.lock_parent(node, key);
+            let index = if let Parent::Node { index, .. } = &up { *index } else { 0 };
+            if let Err(error) = self.install(up, index..index + 1, &copy, key, 0) {
+                self.abandon(copy.slots());
+                return Err(error);
+            }
+            self.retire(node, lock, true);
             return Ok(());
         }
         let mut list = Children::with_capacity(CHILDREN_MAX + 2);

@@ -2,8 +2,9 @@
 //! keys. The tests count bytes, never time.
 
 use forrest_base::random::Random;
-use forrest_index::{Batch, Effect, Error, Index, MAX_CAPACITY_BYTES, Options, Tree};
-use std::ops::Bound;
+use forrest_index::{Batch, Direction, Effect, Error, Index, MAX_CAPACITY_BYTES, Options, Tree};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -360,4 +361,97 @@ fn a_capacity_beyond_the_limit_is_refused() {
         assert!(error.to_string().contains(&bytes.to_string()), "{error}");
     }
     drop(of_capacity(0));
+}
+
+/// Cause: a batch built each leaf anew that it changed, so a change cost several times as much as a single one. Cure:
+/// it appends to leaves that others see, without showing it.
+#[test]
+fn a_batch_builds_few_leaves() {
+    let _alone = alone();
+    const KEYS: u32 = 200_000;
+    const CHANGES: u32 = 500;
+    let (index, tree) = new_index();
+    (0..KEYS).for_each(|key| assert!(!tree.insert(&key.to_be_bytes(), &[1; 100]).expect("it is set")));
+    let keys = || (0..CHANGES).map(|at| at * (KEYS / CHANGES));
+    let before = index.stats().node_bytes;
+    let added = index.batch(|batch| {
+        set_all(batch, &tree, keys(), &[2; 100])?;
+        Ok::<_, Error>(index.stats().node_bytes - before)
+    });
+    let leaf = 128 * 100;
+    let added = added.expect("it is applied");
+    assert!(added < u64::from(CHANGES) * leaf / 10, "{added} bytes of new nodes for {CHANGES} changes");
+    assert!(keys().all(|key| tree.get(&key.to_be_bytes()).expect("it is there") == [2; 100]));
+}
+
+/// What a batch appends to leaves is seen by the batch alone, until it is applied; and never if it fails.
+#[test]
+fn what_a_batch_appends_is_its_own() {
+    let _alone = alone();
+    let (index, tree) = new_index();
+    let mut expected: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    let mut random = Random(5);
+    let long = |random: &mut Random| vec![random.next() as u8; [3, 100, 300, 5000][random.index(4)]];
+    for _ in 0..3000 {
+        let (key, value) = (random.below(6000).to_be_bytes()[5..].to_vec(), long(&mut random));
+        tree.insert(&key, &value).expect("it is set");
+        expected.insert(key, value);
+    }
+    let shown = |tree: &Tree| {
+        let mut shown = BTreeMap::new();
+        tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, value| {
+            shown.insert(key.to_vec(), value.to_vec());
+            ControlFlow::Continue(())
+        });
+        shown
+    };
+    let mut snapshots = Vec::new();
+    for round in 0..300 {
+        if round % 7 == 0 {
+            snapshots.truncate(1);
+            snapshots.push((index.snapshot(), expected.clone()));
+        }
+        let (fails, len) = (round % 3 == 0, [1, 10, 300][round % 4 % 3]);
+        let mut changed = expected.clone();
+        let result = index.batch(|batch| {
+            for _ in 0..len {
+                let key = random.below(6000).to_be_bytes()[5..].to_vec();
+                let value = (random.below(4) > 0).then(|| long(&mut random));
+                let found = batch.apply(&tree, &key, |old| {
+                    let effect = value.as_ref().map_or(Effect::Remove, |value| Effect::Put(value[..].into()));
+                    (effect, old.map(<[u8]>::to_vec))
+                })?;
+                assert_eq!(found, changed.get(&key).cloned(), "the batch sees its changes");
+                assert_eq!(tree.get(&key).as_deref(), expected.get(&key).map(Vec::as_slice), "others do not");
+                match value {
+                    Some(value) => drop(changed.insert(key, value)),
+                    None => drop(changed.remove(&key)),
+                }
+            }
+            if fails { Err(Error::OutOfMemory(0)) } else { Ok(()) }
+        });
+        assert_eq!(result.is_err(), fails);
+        if !fails {
+            expected = changed;
+        }
+        assert_eq!(shown(&tree), expected, "round {round}");
+        assert_eq!(index.stats().keys, expected.len() as u64);
+        // Ordinary writes go on in the leaves of a batch that failed.
+        let (key, value) = (random.below(6000).to_be_bytes()[5..].to_vec(), long(&mut random));
+        tree.insert(&key, &value).expect("it is set");
+        expected.insert(key, value);
+    }
+    for (snapshot, expected) in snapshots {
+        let mut shown = BTreeMap::new();
+        snapshot.reader(&tree).scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, |key, value| {
+            shown.insert(key.to_vec(), value.to_vec());
+            ControlFlow::Continue(())
+        });
+        assert_eq!(shown, expected);
+    }
+    index
+        .batch(|batch| batch.delete_range(&tree, Bound::Unbounded, Bound::Unbounded))
+        .expect("it is applied");
+    let stats = index.stats();
+    assert_eq!((stats.keys, stats.blob_bytes), (0, 0), "every value was freed, once");
 }

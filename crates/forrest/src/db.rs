@@ -186,9 +186,9 @@ impl Db {
     }
 
     /// Applies all changes of a batch at one instant, or none: no reader and no snapshot sees a part of it.
-    /// Other writers wait meanwhile, readers do not. With `memory:` a change in a batch costs several times
-    /// as much as a single one, because the batch copies each node that it changes. Use batches for changes
-    /// that belong together, not for speed.
+    /// Other writers wait meanwhile, readers do not. With `memory:` a change in a batch costs about as much as a
+    /// single one, and a small batch a few microseconds more. Use batches for changes that belong together, not for
+    /// speed.
     ///
     /// # Errors
     /// A batch that fails changes nothing, and [`Error::op`] returns the number of the operation that failed.

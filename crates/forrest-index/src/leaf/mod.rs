@@ -35,6 +35,7 @@ use crate::latch::Locked;
 use crate::node::{Common, Node, Share, Slot, UNIT};
 use crate::order::{LISTED_MAX, Order, OrderWord};
 use crate::simd::{self, Isa, TAGS_AT_ONCE};
+use crate::staged::{Stage, Staged};
 use forrest_machine::prefetch;
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::hint::select_unpredictable;
@@ -260,7 +261,7 @@ pub(crate) struct Record<'g> {
     pub(crate) cell: Cell<'g>,
 }
 
-/// A leaf that stays allocated for `'g`.
+/// A leaf that stays allocated for `'g`, as all see it, or as the running batch does ([`Leaf::of_batch`]).
 #[derive(Clone, Copy)]
 pub(crate) struct Leaf<'g>(Node<'g>);
 
@@ -406,6 +407,11 @@ impl<'g> Leaf<'g> {
         Leaf(node)
     }
 
+    /// The leaf as the batch sees it that is running. Only the batch may call this.
+    pub(crate) fn of_batch(node: Node<'g>) -> Leaf<'g> {
+        Leaf(node.of_batch())
+    }
+
     pub(crate) fn node(self) -> Node<'g> {
         self.0
     }
@@ -436,7 +442,66 @@ impl<'g> Leaf<'g> {
 
     #[inline(always)]
     pub(crate) fn order(self) -> Order {
-        self.head().order.load()
+        let word = self.head().order.load();
+        if word.reference().is_some() {
+            return self.staged_order();
+        }
+        word
+    }
+
+    /// The order of a leaf in which a batch has staged one.
+    #[cold]
+    fn staged_order(self) -> Order {
+        match self.staged() {
+            Some(staged) if self.0.is_of_batch() => staged.after(),
+            Some(staged) => staged.shown(),
+            None => self.head().order.load(),
+        }
+    }
+
+    /// What a batch has staged.
+    fn staged(self) -> Option<&'g Staged> {
+        let address = self.head().order.load().reference()?;
+        // SAFETY: a batch put the reference there, to what is freed only after the word has changed and all pins of
+        // that time have ended. The address was exposed, see `stage`.
+        Some(unsafe { &*std::ptr::with_exposed_provenance(address) })
+    }
+
+    /// True if the batch that is running has appended to the leaf.
+    #[inline(always)]
+    pub(crate) fn is_staged(self) -> bool {
+        self.0.is_of_batch() && self.head().order.load().reference().is_some()
+    }
+
+    /// Stages an order for the batch that is running; false if there is no memory. `_lock` is the leaf's own.
+    fn stage(self, stage: &Stage<'_>, _lock: &Locked<'_>, end: u16, order: Order) -> bool {
+        if let Some(staged) = self.staged() {
+            staged.set_after(order);
+            return true;
+        }
+        let word = &self.head().order;
+        let Some(staged) = stage.add(word.load(), end) else { return false };
+        // SAFETY: it was just made, and lives until the batch has ended.
+        unsafe { &*staged }.set_after(order);
+        word.publish(Order::referring_to(staged.expose_provenance()));
+        true
+    }
+
+    /// Publishes what the batch that is running has staged.
+    pub(crate) fn publish_staged(self) {
+        if let Some(staged) = self.staged() {
+            self.head().order.publish(staged.after());
+        }
+    }
+
+    /// Takes back what the batch that is running has staged. Calls `each` with each of its blobs.
+    pub(crate) fn undo_staged(self, each: impl FnMut(Blob)) {
+        let Some(staged) = self.staged() else { return };
+        let appended = staged.before().appended()..staged.after().appended();
+        appended.filter_map(|number| self.appended_record(number).cell.blob()).for_each(each);
+        let before = staged.undo();
+        self.head().end.store(staged.end(), Ordering::Relaxed);
+        self.head().order.publish(before);
     }
 
     #[inline(always)]
@@ -672,8 +737,15 @@ impl<'g> Leaf<'g> {
         (from, false)
     }
 
-    /// Appends a record and publishes it; false if it does not fit. `_lock` is the leaf's own.
-    pub(crate) fn append(self, _lock: &Locked<'g>, key: &Key<'_>, hash: u64, cell: Cell<'_>) -> bool {
+    /// Appends a record and publishes it, or stages it; false if it does not fit. `lock` is the leaf's own.
+    pub(crate) fn append(
+        self,
+        lock: &Locked<'_>,
+        key: &Key<'_>,
+        hash: u64,
+        cell: Cell<'_>,
+        stage: Option<&Stage<'_>>,
+    ) -> bool {
         let head = self.head();
         let order = self.order();
         let number = order.appended();
@@ -683,6 +755,7 @@ impl<'g> Leaf<'g> {
         let suffix = &key.bytes[usize::from(head.prefix_len)..];
         let appended = usize::from(head.appended) * UNIT;
         let base = self.0.address().cast_mut();
+        let end = head.end.load(Ordering::Relaxed);
         if self.is_free_form() {
             let start = usize::from(head.end.load(Ordering::Relaxed)) * UNIT;
             let stop = start + FREE_RECORD_HEAD + suffix.len() + cell.stored_len();
@@ -712,11 +785,19 @@ impl<'g> Leaf<'g> {
             head.flags.fetch_or(HAS_BLOBS, Ordering::Relaxed);
         }
         let tags = &head.appended_tags[number / 8];
-        tags.store(
-            tags.load(Ordering::Relaxed) | u64::from(tag_of(hash)) << (8 * (number % 8)),
-            Ordering::Relaxed,
-        );
-        head.order.publish(order.with(position, replaces));
+        // A batch that failed may have left a tag there.
+        let (shift, others) = (8 * (number % 8), tags.load(Ordering::Relaxed));
+        let tag = u64::from(tag_of(hash)) << shift;
+        tags.store(others & !(0xff << shift) | tag, Ordering::Relaxed);
+        let order = order.with(position, replaces);
+        match stage {
+            None => head.order.publish(order),
+            Some(stage) if self.stage(stage, lock, end, order) => {}
+            Some(_) => {
+                head.end.store(end, Ordering::Relaxed);
+                return false;
+            }
+        }
         true
     }
 }
