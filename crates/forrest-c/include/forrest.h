@@ -1323,6 +1323,12 @@ int32_t forrest_compact(forrest_db *db);
 int32_t forrest_flush(forrest_db *db);
 
 /**
+ * Gives memory that a store in memory does not use back to the system, for example after many deletes beside a long
+ * scan, if no changes follow. Waits for nothing. On disk and in the kernel it does nothing.
+ */
+int32_t forrest_trim(forrest_db *db);
+
+/**
  * Finishes the background work that earlier changes have left, so that the next opening and the first reads are fast.
  * Call it after a large load, before the store is closed. In memory and in the kernel it does nothing.
  *

@@ -71,6 +71,13 @@ pub extern "C" fn forrest_flush(db: *mut Db) -> i32 {
     whole(db, |store| store.flush())
 }
 
+/// Gives memory that a store in memory does not use back to the system, for example after many deletes beside a long
+/// scan, if no changes follow. Waits for nothing. On disk and in the kernel it does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn forrest_trim(db: *mut Db) -> i32 {
+    whole(db, |store| store.trim())
+}
+
 /// Finishes the background work that earlier changes have left, so that the next opening and the first reads are fast.
 /// Call it after a large load, before the store is closed. In memory and in the kernel it does nothing.
 ///

@@ -156,6 +156,12 @@ impl Db {
         self.run(py, forrest::Db::flush)
     }
 
+    /// Gives memory that a store in memory does not use back to the system, for example after many deletes beside
+    /// a long scan, if no changes follow. Does nothing in other homes.
+    fn trim(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, forrest::Db::trim)
+    }
+
     /// Accepts changes again after a failure of the disk that has stopped the store, without opening it again. All
     /// changes that reads show are then durable. Does nothing if the store is not stopped.
     fn resume(&self, py: Python<'_>) -> PyResult<()> {

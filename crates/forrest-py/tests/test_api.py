@@ -280,6 +280,7 @@ def test_the_whole_store(db: forrest.Db, tmp_path: Path) -> None:
     assert stats["keys"] == 100 and all(isinstance(figure, int) for figure in stats.values())
     able = db.capabilities()
     db.flush()
+    db.trim()
     db.settle()
     db.resume()
     ranges = (lambda: db.compact_range(b"1", b"5"), lambda: db.compact_range(prefix=b"7"))

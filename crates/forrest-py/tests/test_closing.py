@@ -70,6 +70,7 @@ def test_closing_takes_everything_along(db: forrest.Db, tmp_path: Path) -> None:
         lambda: db.compact(),
         lambda: db.compact_range(b"a", b"b"),
         lambda: db.flush(),
+        lambda: db.trim(),
         lambda: db.settle(),
         lambda: db.resume(),
         lambda: db.set_options(batch_ops_max=10),

@@ -184,6 +184,7 @@ def test_that_others_go_on_can_be_told() -> None:
         lambda db: db.compact(),
         lambda db: db.compact_range(b"a", b"b"),
         lambda db: db.flush(),
+        lambda db: db.trim(),
         lambda db: db.settle(),
         lambda db: db.resume(),
         lambda db: db.set_options(batch_ops_max=1 << 20),

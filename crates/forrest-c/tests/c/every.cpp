@@ -302,6 +302,7 @@ class Db {
         check(forrest_compact_range(get(), start.data(), start.size(), end.data(), end.size()));
     }
     void flush() const { check(forrest_flush(get())); }
+    void trim() const { check(forrest_trim(get())); }
     void set_option(int32_t option, uint64_t value) const { check(forrest_set_option(get(), option, value)); }
     void resume() const { check(forrest_resume(get())); }
     void settle() const { check(forrest_settle(get())); }
@@ -426,6 +427,7 @@ void all(const char *url) {
     where(can & FORREST_CAN_COMPACT, [&] { db.compact(); });
     where(can & FORREST_CAN_COMPACT, [&] { db.compact_range("a", "z"); });
     db.flush();
+    db.trim();
     db.settle();
     db.refresh();
     where(can & FORREST_CAN_CHECKPOINT, [&] {

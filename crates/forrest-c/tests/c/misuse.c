@@ -122,6 +122,7 @@ static void refused(const struct handles *wrong, forrest_db *db, forrest_batch *
     ANSWERS(no, forrest_compact(wrong->db));
     ANSWERS(no, forrest_compact_range(wrong->db, T("a"), T("z")));
     ANSWERS(no, forrest_flush(wrong->db));
+    ANSWERS(no, forrest_trim(wrong->db));
     ANSWERS(no, forrest_settle(wrong->db));
     ANSWERS(no, forrest_resume(wrong->db));
     ANSWERS(no, forrest_set_option(wrong->db, FORREST_BATCH_OPS_MAX, 1));

@@ -603,6 +603,8 @@ static void the_store_as_a_whole(forrest_db *db) {
     ANSWERS(FORREST_OK, forrest_sync(db));
     ANSWERS(can & FORREST_CAN_VERIFY ? FORREST_OK : FORREST_UNSUPPORTED, forrest_verify(db));
     ANSWERS(FORREST_OK, forrest_flush(db));
+    ANSWERS(FORREST_OK, forrest_trim(db));
+    ANSWERS(FORREST_INVALID_ARGUMENT, forrest_trim(NULL));
     ANSWERS(FORREST_OK, forrest_settle(db));
     ANSWERS(FORREST_OK, forrest_resume(db));
     ANSWERS(FORREST_INVALID_ARGUMENT, forrest_resume(NULL));
