@@ -267,7 +267,7 @@ fn a_full_store_takes_deletes() {
             // Readers of other tests may keep memory from being freed for a while.
             for _ in 0..40 {
                 while set_one(keys, random).is_ok() {}
-                std::thread::sleep(std::time::Duration::from_millis(5));
+                std::thread::park_timeout(std::time::Duration::from_millis(5));
             }
             keys.sort_unstable();
             keys.dedup();
