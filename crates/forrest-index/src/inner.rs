@@ -1,4 +1,4 @@
-//! InnerNode nodes: up to 64 children, searched by comparing four bytes of every separator at once.
+//! Inner nodes: up to 64 children, searched by comparing four bytes of every separator at once.
 //!
 //! ```text
 //! 0     head      Head, one line
@@ -113,7 +113,7 @@ impl<'g> InnerNode<'g> {
             to.add(after).copy_from_nonoverlapping(self.0.address().add(after), len);
             to.add(SLOTS_AT + 8 * index).cast::<u64>().write(child.0);
         }
-        Some(Slot::new(handle))
+        Some(Slot::of_inner(handle, SLOTS_AT, self.children()))
     }
 
     fn bytes_at(self) -> usize {
@@ -365,6 +365,6 @@ impl<'s> Children<'s> {
             }
             base.add(HEADS_AT).cast::<[i32; HEADS]>().write(heads);
         }
-        Some(Slot::new(handle))
+        Some(Slot::of_inner(handle, SLOTS_AT, n))
     }
 }

@@ -34,8 +34,8 @@ impl Common {
     }
 }
 
-/// A parent's word for a child: its handle and, for a leaf, where its built records begin and how many bytes they
-/// take, so that they can be fetched together with the leaf's head.
+/// A parent's word for a child: its handle, where its records begin, and how many bytes they take, so that the most
+/// likely record can be fetched together with the child's head. The records of an inner node are its slots.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Slot(pub(crate) u64);
 
@@ -53,12 +53,17 @@ impl Slot {
         Slot(u64::from(handle) | (records as u64) << 32 | u64::from(free) << 47 | (len as u64) << 48)
     }
 
+    /// `slots` is their offset in bytes.
+    pub(crate) fn of_inner(handle: Handle, slots: usize, children: usize) -> Slot {
+        Slot::of_leaf(handle, slots / UNIT, children * size_of::<u64>() / UNIT, false)
+    }
+
     #[inline(always)]
     pub(crate) fn handle(self) -> Handle {
         self.0 as Handle
     }
 
-    /// Offset of the record at a share of a leaf's built ones, in bytes; see [`Share`].
+    /// Offset of the record at a share of a child's, in bytes; see [`Share`].
     #[inline(always)]
     pub(crate) fn record_at(self, share: Share) -> usize {
         (self.records() + share.of((self.0 >> 48) as usize)) * UNIT

@@ -12,7 +12,6 @@ use crate::node::{Node, Share};
 use crate::simd::{Isa, dispatch};
 use crate::tree::Reader;
 use crate::value::Value;
-use forrest_machine::prefetch;
 
 /// Keys that [`Reader::multi_get`] looks up side by side.
 const SIDE_BY_SIDE: usize = 32;
@@ -98,11 +97,11 @@ unsafe fn descend_all_by<'g, I: Isa>(tree: &TreeInner, all: &mut [At<'_, 'g>], g
             let index = unsafe { inner.route_by::<I>(&at.key) };
             let slot = inner.child(index);
             at.node = tree.node(slot, guard);
+            at.share = inner.share(index, &at.key);
             if level == 0 {
-                at.share = inner.share(index, &at.key);
                 descent::fetch(at.node, slot, at.share);
             } else {
-                (0..5).for_each(|line| prefetch::read(at.node.address().wrapping_add(64 * line)));
+                descent::fetch_inner(at.node, slot, at.share);
             }
         }
     }
