@@ -297,7 +297,7 @@ fn run_on(disk: &Simulated, options: &Options, seed: u64, first: &Expected) -> O
 
 #[test]
 fn nothing_durable_is_lost_wherever_the_power_is_cut() {
-    let states = after_power_cuts(seeds(4, 9));
+    let states = after_power_cuts(seeds(3, 6));
     println!("{states} states");
     assert!(states > 100, "only {states} states were looked at");
 }

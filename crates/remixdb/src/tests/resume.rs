@@ -213,7 +213,7 @@ fn a_failure_while_a_store_is_resumed_leaves_it_stopped() {
     let options = options(Durability::Sync);
     let mut again = 0;
     for seed in seeds(1, 2) {
-        each_stopped(seed, sized(31, 17), |steps, at, kind, what| {
+        each_stopped(seed, sized(53, 31), |steps, at, kind, what| {
             for (io, &second) in (0..).flat_map(|io| FAILURES.iter().map(move |kind| (io, kind))) {
                 let Some(Stopped { disk, world, states }) = stopped(steps, at, kind) else { return };
                 let before = world.content().expect("reads go on");
